@@ -1,0 +1,52 @@
+// Writes what src/monitoring generates: rules/ and its promtool tests. With --check: says what differs, writes nothing.
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
+import { root } from './setup.mjs';
+
+const check = process.argv.includes('--check');
+const folders = ['rules'];
+
+const bundles = mkdtempSync(join(root, 'node_modules', '.generate-'));
+let files;
+try {
+  const outfile = join(bundles, 'shipped.mjs');
+  await build({
+    absWorkingDir: root,
+    entryPoints: ['src/monitoring/shipped.ts'],
+    outfile,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    packages: 'external',
+    logLevel: 'warning',
+  });
+  ({ files } = await import(pathToFileURL(outfile).href));
+} finally {
+  rmSync(bundles, { recursive: true, force: true });
+}
+
+const wanted = new Map(files());
+const present = folders.flatMap((folder) => {
+  mkdirSync(join(root, folder), { recursive: true });
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1));
+});
+const textOf = (path) => (present.includes(path) ? readFileSync(join(root, path), 'utf8') : undefined);
+const changed = [...wanted].filter(([path, text]) => textOf(path) !== text).map(([path]) => path);
+const extra = present.filter((path) => !wanted.has(path));
+
+for (const path of changed) {
+  process.stdout.write(`${check ? 'differs: ' : 'written: '}${path}\n`);
+  if (check) continue;
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  writeFileSync(join(root, path), wanted.get(path));
+}
+for (const path of extra) {
+  process.stdout.write(`${check ? 'not generated: ' : 'removed: '}${path}\n`);
+  if (!check) rmSync(join(root, path));
+}
+process.exitCode = check && changed.length + extra.length > 0 ? 1 : 0;

@@ -1,0 +1,71 @@
+// Installs and builds what is missing or stale, and says what it does. Plain Node: it runs before anything is installed.
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+const say = (text) => process.stderr.write(`svc-agent: ${text}\n`);
+
+/** Runs a program to its end in the project's folder; ends this process with its status if it failed. */
+export function must(command, args, env = {}) {
+  const { status, error } = spawnSync(command, args, {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...process.env, ...env },
+  });
+  if (error) say(`${command}: ${error.message}`);
+  if (status !== 0) process.exit(status ?? 1);
+}
+
+/** `npm ci` unless node_modules was made from this very lock file. */
+export function ensureInstalled() {
+  const lock = createHash('sha256')
+    .update(readFileSync(join(root, 'package-lock.json')))
+    .digest('hex');
+  const stamp = join(root, 'node_modules', '.svc-agent-lock');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lock) return;
+  say('installing dependencies (npm ci) …');
+  must('npm', ['ci', '--no-fund', '--no-audit', '--loglevel=error']);
+  writeFileSync(stamp, lock);
+}
+
+function newest(path) {
+  if (!existsSync(path)) return 0;
+  const stat = statSync(path);
+  if (!stat.isDirectory()) return stat.mtimeMs;
+  return Math.max(stat.mtimeMs, ...readdirSync(path).map((name) => newest(join(path, name))));
+}
+
+const inputs = [
+  'src',
+  'examples',
+  'vocabularies',
+  'rules',
+  'dashboards',
+  'runbooks',
+  'package.json',
+  'package-lock.json',
+  'scripts/build.mjs',
+];
+
+/** Bundles into dist/ unless nothing it is made of is newer. */
+export function ensureBuilt() {
+  const stamp = join(root, 'dist', '.built');
+  const newestInput = Math.max(...inputs.map((path) => newest(join(root, path))));
+  if (existsSync(stamp) && statSync(stamp).mtimeMs >= newestInput) return;
+  say('building dist/ …');
+  must(process.execPath, [join(root, 'scripts', 'build.mjs')]);
+  mkdirSync(join(root, 'dist'), { recursive: true });
+  writeFileSync(stamp, '');
+}
+
+/** Node's version, checked before anything else could fail in a stranger way. */
+export function ensureNode() {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  if (major > 20 || (major === 20 && minor >= 19)) return;
+  say(`Node ${process.versions.node} is too old; use 20.19 or newer`);
+  process.exit(2);
+}

@@ -1,0 +1,46 @@
+// npm test: types, lint, build and every test, in a fresh clone. Ends with `N passed, N failed`.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ensureBuilt, ensureInstalled, ensureNode, must, root } from './setup.mjs';
+
+ensureNode();
+ensureInstalled();
+const bin = (name) => join(root, 'node_modules', '.bin', name);
+must(bin('tsc'), ['--noEmit']);
+must(bin('biome'), ['check', '--error-on-warnings', '.']);
+ensureBuilt();
+
+const reports = mkdtempSync(join(tmpdir(), 'svc-agent-test-'));
+const report = join(reports, 'report.json');
+const run = spawnSync(
+  bin('vitest'),
+  ['run', '--reporter=dot', '--reporter=json', `--outputFile.json=${report}`, ...process.argv.slice(2)],
+  {
+    cwd: root,
+    stdio: 'inherit',
+  },
+);
+let result;
+try {
+  result = JSON.parse(readFileSync(report, 'utf8'));
+} catch (cause) {
+  process.stderr.write(`svc-agent: the test run left no report: ${cause.message}\n`);
+  process.exit(run.status || 1);
+} finally {
+  rmSync(reports, { recursive: true, force: true });
+}
+const skipped = result.testResults.flatMap((file) =>
+  file.assertionResults
+    .filter((test) => test.status === 'pending' || test.status === 'skipped')
+    .map((test) => test.fullName),
+);
+for (const name of skipped) process.stdout.write(`skipped: ${name}\n`);
+// A file that fails to load has no tests in the report; it must not look like nothing happened.
+const broken = result.testResults.filter(
+  (file) => file.status === 'failed' && file.assertionResults.length === 0,
+).length;
+const failed = result.numFailedTests + broken;
+process.stdout.write(`${result.numPassedTests} passed, ${failed} failed\n`);
+process.exitCode = run.status === 0 && failed === 0 ? 0 : 1;
