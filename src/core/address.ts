@@ -1,0 +1,56 @@
+/** host:port taken apart; a host of IPv6 stands without its brackets. */
+export interface Address {
+  host: string;
+  port: number;
+}
+
+const shape = /^(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/;
+const fourNumbers = /^\d+(?:\.\d+)*$/;
+
+/** Reads `host:port` and `[IPv6]:port`; undefined for anything else, an empty host included. */
+export function parseAddress(text: string): Address | undefined {
+  const [, six, name, digits] = shape.exec(text) ?? [];
+  const host = six ?? name;
+  const port = Number(digits);
+  if (host === undefined || port > 65_535) return undefined;
+  if (six !== undefined && !six.includes(':')) return undefined;
+  if (six === undefined && fourNumbers.test(host)) {
+    const numbers = host.split('.').map(Number);
+    if (numbers.length !== 4 || numbers.some((number) => number > 255)) return undefined;
+  }
+  return { host, port };
+}
+
+/** The reverse of `parseAddress`. */
+export function formatAddress({ host, port }: Address): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** Whether a listener on this host takes every address of the machine. */
+export function isWildcard(host: string): boolean {
+  return host === '' || host === '0.0.0.0' || /^[0:]+$/.test(host);
+}
+
+/** Whether this host is the machine itself by name or by its loopback addresses. */
+export function isLoopback(host: string): boolean {
+  return host.toLowerCase() === 'localhost' || /^127\./.test(host) || /^(?:[0:]*:)?0*1$/.test(host);
+}
+
+/** The host to dial for a listener on this one: a wildcard is reached on loopback. */
+export function dialled(host: string): string {
+  if (!isWildcard(host)) return host;
+  return host.includes(':') ? '::1' : '127.0.0.1';
+}
+
+/**
+ * Whether two sockets cannot both be there: same port, and the same host or one that covers the other. Port 0
+ * (any free one) meets nothing. `localHosts` are the machine's own addresses, which a wildcard covers too.
+ */
+export function addressesMeet(one: Address, other: Address, localHosts: ReadonlySet<string>): boolean {
+  if (one.port !== other.port || one.port === 0) return false;
+  const local = (host: string) => isWildcard(host) || isLoopback(host) || localHosts.has(host);
+  if (isWildcard(one.host)) return local(other.host);
+  if (isWildcard(other.host)) return local(one.host);
+  const named = (host: string) => (host.toLowerCase() === 'localhost' ? '127.0.0.1' : host.toLowerCase());
+  return named(one.host) === named(other.host);
+}

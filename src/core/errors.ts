@@ -1,0 +1,56 @@
+/** Stable codes of every error that leaves a component; scripts may test for them. */
+export type ErrorCode =
+  | 'config_invalid'
+  | 'usage'
+  | 'not_available'
+  | 'address_in_use'
+  | 'listen_failed'
+  | 'state_locked'
+  | 'state_unreadable'
+  | 'snapshot_corrupt'
+  | 'log_unwritable'
+  | 'timer_invalid'
+  | 'number_invalid'
+  | 'internal';
+
+/** What went wrong, in the order a reader needs it: where, what, the value, what is allowed. */
+export interface Fault {
+  /** Where it stands: a configuration path, a file, a listener. */
+  where: string;
+  /** What is wrong, without the value. */
+  what: string;
+  /** The offending value; left out where there is none or where it is secret. */
+  got?: unknown;
+  /** What would be right. */
+  allowed?: string;
+}
+
+/** A fault as one line: `log.level: unknown level, got "INFO"; use debug, info, warn, error or fatal`. */
+export function faultLine({ where, what, got, allowed }: Fault): string {
+  const value = got === undefined ? '' : `, got ${JSON.stringify(got)}`;
+  return `${where}: ${what}${value}${allowed ? `; ${allowed}` : ''}`;
+}
+
+/** An error that says where, what, the value and what is allowed, with a stable code and its cause. */
+export class AgentError extends Error {
+  readonly code: ErrorCode;
+  readonly fault: Fault;
+
+  constructor(code: ErrorCode, fault: Fault, cause?: unknown) {
+    super(faultLine(fault), cause === undefined ? undefined : { cause });
+    this.name = 'AgentError';
+    this.code = code;
+    this.fault = fault;
+  }
+}
+
+/** The text of whatever was thrown, with its system code where it has one (`ENOSPC: …`). */
+export function errorText(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
+/** The system's code of a thrown error (`ENOSPC`), or undefined. */
+export function systemCode(thrown: unknown): string | undefined {
+  const code = (thrown as { code?: unknown } | null | undefined)?.code;
+  return typeof code === 'string' ? code : undefined;
+}

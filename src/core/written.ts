@@ -1,0 +1,92 @@
+import { parseAddress } from './address.ts';
+import { parseDuration } from './duration.ts';
+
+/** One form of text in a configuration: what it is not, what it should be, and its meaning. */
+export interface Written<T> {
+  /** `what is wrong; what is allowed`, the form that every message of the configuration has. */
+  readonly fault: string;
+  /** Undefined for text that is not of this form. */
+  read(text: string): T | undefined;
+}
+
+/** Where a schema's transformation says that it refuses; fits zod's without knowing it. */
+interface Refusal {
+  addIssue(issue: { code: 'custom'; message: string; input: unknown }): void;
+}
+
+/** A form as a schema's transformation. */
+export function reading<T>({ fault, read }: Written<T>): (text: string, refusal: Refusal) => T {
+  return (text, refusal) => {
+    const value = read(text);
+    if (value === undefined) refusal.addIssue({ code: 'custom', message: fault, input: text });
+    return value as T;
+  };
+}
+
+/** A duration in ms between two bounds, or undefined. */
+function durationBetween(text: string, leastMs: number, mostMs: number): number | undefined {
+  try {
+    const spanMs = parseDuration(text);
+    return spanMs >= leastMs && spanMs <= mostMs ? spanMs : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** How often, or how long at most: what a timer waits. */
+export const interval: Written<number> = {
+  fault: 'not a duration from 1ms to 7d; use a number and a unit, such as 500ms, 10s, 5m or 1h30m',
+  read: (text) => durationBetween(text, 1, 7 * 864e5),
+};
+
+/** A span that no timer waits for; nothing is a span too. */
+export const span: Written<number> = {
+  fault: 'not a duration; use a number and a unit, such as 0s, 5m, 1h30m or 30d',
+  read: (text) => durationBetween(text, 0, Number.MAX_SAFE_INTEGER),
+};
+
+/** Where a listener of ours is bound; port 0 asks for any free one. */
+export const listenAddress: Written<string> = {
+  fault: 'not an address; use host:port, such as 127.0.0.1:9464, 0.0.0.0:9464 or [::1]:9464',
+  read: (text) => (parseAddress(text) ? text : undefined),
+};
+
+/** Where somebody else listens. */
+export const dialAddress: Written<string> = {
+  fault: 'not an address; use host:port, such as 10.0.0.5:5432',
+  read: (text) => (parseAddress(text)?.port ? text : undefined),
+};
+
+/** An address with one of these schemes, a host and no credentials in it. */
+export function webAddress(schemes: readonly string[], example: string): Written<string> {
+  const list = `${schemes.slice(0, -1).join(', ')}${schemes.length > 1 ? ' or ' : ''}${schemes.at(-1)}`;
+  return {
+    fault: `not a URL of ${list} without credentials; use the form ${example}`,
+    read(text) {
+      if (!URL.canParse(text)) return undefined;
+      const { protocol, hostname, username, password } = new URL(text);
+      return schemes.includes(protocol.slice(0, -1)) && hostname !== '' && username === '' && password === ''
+        ? text
+        : undefined;
+    },
+  };
+}
+
+/** Histogram bounds as a list in a configuration must be. */
+export const ascending = {
+  fault: 'not ascending; use each bound once, the smallest first',
+  /** What is no number is passed over: it has a fault of its own. */
+  holds: (bounds: readonly unknown[]): boolean =>
+    bounds.every((bound, index) => index === 0 || !((bound as number) <= (bounds[index - 1] as number))),
+};
+
+/** An answer is awaited at most until the next question. */
+export const withinInterval = {
+  fault: 'longer than the interval; use the interval at most',
+  /** What is no number is passed over: it has a fault of its own. */
+  holds: ({ interval, timeout }: { interval?: unknown; timeout?: unknown }): boolean =>
+    !(typeof interval === 'number' && typeof timeout === 'number' && timeout > interval),
+  /** The timeout as set, else the usual one as far as the interval has room for it. */
+  timeoutMs: (setMs: number | undefined, usualMs: number, intervalMs: number): number =>
+    setMs ?? Math.min(usualMs, intervalMs),
+};
