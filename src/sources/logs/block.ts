@@ -1,0 +1,64 @@
+import * as z from 'zod';
+import { interval, reading } from '../../core/written.ts';
+import type { LogRule, LogsOptions } from './options.ts';
+import { labelFault, ruleFaults } from './rule-faults.ts';
+
+const scalar = z.union([z.string(), z.number(), z.boolean()]);
+const field = z.string().min(1);
+
+/** A rule's `match`: every field must have its value, or one of its values. */
+const match = z.record(field, z.union([scalar, z.array(scalar).min(1)]));
+
+const bounds = z.array(z.number()).min(1).max(200);
+
+const rule = z
+  .strictObject({
+    name: z.string().min(1).describe('Name of the metric.'),
+    type: z.enum(['counter', 'gauge', 'histogram']),
+    help: z.string().optional(),
+    match: match.optional().describe('Top-level fields and the values they must have.'),
+    value: field.optional().describe('Field that holds the number; a counter without it counts entries.'),
+    labels: z.record(z.string(), field).optional().describe('Label name to the field that fills it.'),
+    expire: z.string(interval.fault).transform(reading(interval)).optional(),
+    buckets: bounds.optional().describe('Histogram: upper bounds, ascending.'),
+  })
+  .superRefine(
+    (value, context) => {
+      for (const { path, message } of ruleFaults(value as LogRule)) {
+        context.addIssue({ code: 'custom', path: [...path], message });
+      }
+      for (const [label, source] of Object.entries(textEntries(value))) {
+        const message = labelFault(label, source);
+        if (message) context.addIssue({ code: 'custom', path: ['labels', label], message });
+      }
+    },
+    { when: ({ value }) => typeof value === 'object' && value !== null },
+  )
+  .transform(({ expire, ...rest }): LogRule => (expire === undefined ? rest : { ...rest, expireMs: expire }));
+
+function textEntries({ labels }: { labels?: unknown }): Record<string, string> {
+  const entries = typeof labels === 'object' && labels !== null ? Object.entries(labels) : [];
+  return Object.fromEntries(entries.filter(([, source]) => typeof source === 'string'));
+}
+
+/** `services.<service>.logs` (CONTRACT, Logs). */
+export const logsBlock = () =>
+  z
+    .strictObject({
+      paths: z
+        .array(z.string().min(1))
+        .min(1)
+        .refine((paths) => !paths.includes('-') || paths.length === 1, {
+          when: ({ value }) => Array.isArray(value),
+          error: 'standard input beside files; use - alone',
+        })
+        .describe('Glob patterns of files; - alone is standard input.'),
+      exclude: z.array(z.string().min(1)).default([]),
+      encoding: z.enum(['auto', 'json', 'console']).default('auto'),
+      container: z.enum(['auto', 'none', 'cri', 'docker']).default('auto'),
+      levelKey: field.default('level'),
+      roleField: field.default('service'),
+      startAt: z.enum(['end', 'beginning']).default('end').describe('For files found the first time ever.'),
+      rules: z.array(rule).default([]),
+    })
+    .describe('Log files to read and what to count in them.') satisfies z.ZodType<LogsOptions>;

@@ -1,0 +1,131 @@
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readSync,
+  realpathSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
+import { systemCode } from '../../../core/errors.ts';
+
+/** What a look at a file tells; `dev` and `ino` do not fit a number everywhere (overlayfs, btrfs). */
+export interface FileStat {
+  readonly dev: bigint;
+  readonly ino: bigint;
+  readonly size: number;
+  readonly mtimeNs: bigint;
+  readonly nlink: number;
+  readonly kind: 'file' | 'directory' | 'other';
+}
+
+/** A name in a directory; `unknown` where the file system does not tell or a link must be followed first. */
+export interface Entry {
+  readonly name: string;
+  readonly kind: 'file' | 'directory' | 'other' | 'unknown';
+}
+
+/**
+ * The calls that tailing needs, each one synchronous step, so that faults can be played in tests. A name that
+ * is not UTF-8 keeps its odd bytes as lone surrogates (U+DC80 to U+DCFF), which lead back to the same file.
+ */
+export interface Disk {
+  list(directory: string): Entry[];
+  /** Follows links; undefined if nothing is there. Throws on everything else. */
+  stat(path: string): FileStat | undefined;
+  /** The path without links; the path itself if that cannot be told. */
+  real(path: string): string;
+  /** Opens for reading; a pipe does not block. */
+  open(path: string): number;
+  close(fd: number): void;
+  fstat(fd: number): FileStat;
+  read(fd: number, buffer: Buffer, start: number, length: number, position: number): number;
+}
+
+const absent = new Set(['ENOENT', 'ENOTDIR']);
+
+/** Whether an error says that nothing is there, rather than that it cannot be seen. */
+export const saysAbsent = (thrown: unknown): boolean => absent.has(systemCode(thrown) ?? '');
+
+/** The name's bytes as text, reversible by `bytesOf`. */
+function textOf(name: Buffer): string {
+  const text = name.toString('utf8');
+  if (!text.includes('\ufffd') || Buffer.from(text).equals(name)) return text;
+  let escaped = '';
+  for (const byte of name) escaped += String.fromCharCode(byte < 0x80 ? byte : 0xdc00 + byte);
+  return escaped;
+}
+
+/** With `u`, a surrogate that belongs to a pair does not match. */
+const loneByte = /([\udc80-\udcff])/u;
+
+/** What the system takes for a path: the text itself, or its bytes where it holds lone surrogates. */
+function bytesOf(path: string): string | Buffer {
+  if (!loneByte.test(path)) return path;
+  const parts = path.split(loneByte);
+  return Buffer.concat(
+    parts.map((part) =>
+      loneByte.test(part) ? Buffer.from([part.charCodeAt(0) - 0xdc00]) : Buffer.from(part),
+    ),
+  );
+}
+
+function statOf(stats: {
+  dev: bigint;
+  ino: bigint;
+  size: bigint;
+  mtimeNs: bigint;
+  nlink: bigint;
+  isFile: Stats['isFile'];
+  isDirectory: Stats['isDirectory'];
+}): FileStat {
+  const kind = stats.isFile() ? 'file' : stats.isDirectory() ? 'directory' : 'other';
+  const { dev, ino, mtimeNs } = stats;
+  return { dev, ino, mtimeNs, kind, size: Number(stats.size), nlink: Number(stats.nlink) };
+}
+
+function list(directory: string): Entry[] {
+  const entries = readdirSync(bytesOf(directory), { withFileTypes: true });
+  const named = entries.every((entry) => !entry.name.includes('\ufffd'))
+    ? entries.map((entry) => ({ name: entry.name, entry }))
+    : readdirSync(bytesOf(directory), { withFileTypes: true, encoding: 'buffer' }).map((entry) => ({
+        name: textOf(entry.name),
+        entry,
+      }));
+  return named.map(({ name, entry }) => {
+    if (entry.isFile()) return { name, kind: 'file' };
+    if (entry.isDirectory()) return { name, kind: 'directory' };
+    const special = entry.isFIFO() || entry.isSocket() || entry.isCharacterDevice() || entry.isBlockDevice();
+    return { name, kind: special ? 'other' : 'unknown' };
+  });
+}
+
+function stat(path: string): FileStat | undefined {
+  try {
+    const stats = statSync(bytesOf(path), { bigint: true, throwIfNoEntry: false });
+    return stats && statOf(stats);
+  } catch (thrown) {
+    if (saysAbsent(thrown)) return undefined;
+    throw thrown;
+  }
+}
+
+function real(path: string): string {
+  try {
+    return textOf(realpathSync.native(bytesOf(path) as string, { encoding: 'buffer' }));
+  } catch {
+    return path;
+  }
+}
+
+export const systemDisk: Disk = {
+  list,
+  stat,
+  real,
+  open: (path) => openSync(bytesOf(path), constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY),
+  close: closeSync,
+  fstat: (fd) => statOf(fstatSync(fd, { bigint: true })),
+  read: readSync,
+};

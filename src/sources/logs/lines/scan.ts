@@ -1,0 +1,173 @@
+/**
+ * Steps over one piece of JSON (RFC 8259) in place. Every function takes the index of a first byte and returns
+ * the index behind the piece, or one of the two refusals. None has an end to run into: the caller sees to it
+ * that a newline follows, and a newline is in no piece. Bytes over 0x7f are text, whatever they decode to: an
+ * invalid sequence becomes U+FFFD and never takes an ASCII byte with it.
+ */
+
+/** `JSON.parse` would throw. */
+export const invalid = -1;
+/** Nested deeper than `maxDepth`: `JSON.parse` must say. */
+export const tooDeep = -2;
+export const maxDepth = 64;
+
+export const quote = 0x22;
+export const newline = 0x0a;
+export const openBrace = 0x7b;
+export const closeBrace = 0x7d;
+export const comma = 0x2c;
+export const colon = 0x3a;
+const backslash = 0x5c;
+const openBracket = 0x5b;
+const closeBracket = 0x5d;
+const minus = 0x2d;
+
+/** Bytes that a string holds as they are. */
+const plain = Uint8Array.from({ length: 256 }, (_, byte) =>
+  byte >= 0x20 && byte !== quote && byte !== backslash ? 1 : 0,
+);
+const hexDigit = Uint8Array.from({ length: 256 }, (_, byte) =>
+  /[0-9a-fA-F]/.test(String.fromCharCode(byte)) ? 1 : 0,
+);
+const shortEscape = Uint8Array.from({ length: 256 }, (_, byte) =>
+  '"\\/bfnrt'.includes(String.fromCharCode(byte)) ? 1 : 0,
+);
+const literals = new Map(
+  ['true', 'false', 'null'].map((text) => [text.charCodeAt(0), Buffer.from(text)] as const),
+);
+
+/** Past spaces, tabs and carriage returns. */
+export function spaceEnd(bytes: Uint8Array, at: number): number {
+  let i = at;
+  for (let byte = bytes[i]; byte === 0x20 || byte === 0x09 || byte === 0x0d; byte = bytes[i]) i++;
+  return i;
+}
+
+/** In each byte's high bit, whether it is a quote, a backslash or a control character; right from the lowest up to the first. */
+function specials(word: number): number {
+  const quotes = (word ^ 0x22222222) - 0x01010101;
+  const slashes = (word ^ 0x5c5c5c5c) - 0x01010101;
+  return ((word - 0x20202020) | quotes | slashes) & ~word & 0x80808080;
+}
+
+const firstOf = (hits: number) => (31 - Math.clz32(hits & -hits)) >> 3;
+
+/**
+ * The first byte at or behind `at` that a string cannot hold as it is: a quote, a backslash, a control
+ * character. Eight bytes a step.
+ */
+export function plainEnd(bytes: Uint8Array, view: DataView, at: number): number {
+  let i = at;
+  const lastPair = bytes.length - 8;
+  while (i <= lastPair) {
+    const low = specials(view.getInt32(i, true));
+    const high = specials(view.getInt32(i + 4, true));
+    if ((low | high) !== 0) return low !== 0 ? i + firstOf(low) : i + 4 + firstOf(high);
+    i += 8;
+  }
+  while (plain[bytes[i]!] === 1) i++;
+  return i;
+}
+
+/** From behind a string's opening quote to its closing one. */
+export function stringEnd(bytes: Uint8Array, view: DataView, at: number): number {
+  let i = plainEnd(bytes, view, at);
+  while (bytes[i] === backslash) {
+    const escaped = bytes[i + 1]!;
+    if (shortEscape[escaped] === 1) i += 2;
+    else if (escaped === 0x75 && isHex4(bytes, i + 2)) i += 6;
+    else return invalid;
+    if (plain[bytes[i]!] === 1) i = plainEnd(bytes, view, i);
+  }
+  return bytes[i] === quote ? i : invalid;
+}
+
+function isHex4(bytes: Uint8Array, at: number): boolean {
+  for (let i = at; i < at + 4; i++) if (hexDigit[bytes[i]!] !== 1) return false;
+  return true;
+}
+
+function digitsEnd(bytes: Uint8Array, at: number): number {
+  let i = at;
+  for (let byte = bytes[i]!; byte >= 0x30 && byte <= 0x39; byte = bytes[i]!) i++;
+  return i;
+}
+
+export function numberEnd(bytes: Uint8Array, at: number): number {
+  const first = bytes[at] === minus ? at + 1 : at;
+  let i = digitsEnd(bytes, first);
+  if (i === first || (bytes[first] === 0x30 && i > first + 1)) return invalid;
+  if (bytes[i] === 0x2e) {
+    const fraction = i + 1;
+    i = digitsEnd(bytes, fraction);
+    if (i === fraction) return invalid;
+  }
+  if (bytes[i] === 0x65 || bytes[i] === 0x45) {
+    const sign = bytes[i + 1];
+    const exponent = sign === 0x2b || sign === minus ? i + 2 : i + 1;
+    i = digitsEnd(bytes, exponent);
+    if (i === exponent) return invalid;
+  }
+  return i;
+}
+
+export function literalEnd(bytes: Uint8Array, at: number): number {
+  const text = literals.get(bytes[at]!);
+  if (text === undefined) return invalid;
+  for (let i = 1; i < text.length; i++) if (bytes[at + i] !== text[i]) return invalid;
+  return at + text.length;
+}
+
+/** From a member's key, its opening quote, to the first byte of its value. */
+export function memberEnd(bytes: Uint8Array, view: DataView, at: number): number {
+  if (bytes[at] !== quote) return invalid;
+  const close = stringEnd(bytes, view, at + 1);
+  if (close < 0) return invalid;
+  const i = spaceEnd(bytes, close + 1);
+  return bytes[i] === colon ? spaceEnd(bytes, i + 1) : invalid;
+}
+
+/** A string, number, true, false or null. */
+export function scalarEnd(bytes: Uint8Array, view: DataView, at: number): number {
+  const first = bytes[at]!;
+  if (first === quote) {
+    const close = stringEnd(bytes, view, at + 1);
+    return close < 0 ? invalid : close + 1;
+  }
+  return first === minus || (first >= 0x30 && first <= 0x39) ? numberEnd(bytes, at) : literalEnd(bytes, at);
+}
+
+/** What closes each open object or array; one line is read at a time. */
+const closers = new Uint8Array(maxDepth);
+
+/** Any value. */
+export function valueEnd(bytes: Uint8Array, view: DataView, at: number): number {
+  let depth = 0;
+  let i = at;
+  for (;;) {
+    const first = bytes[i];
+    if (first === openBrace || first === openBracket) {
+      if (depth === maxDepth) return tooDeep;
+      closers[depth++] = first === openBrace ? closeBrace : closeBracket;
+      i = spaceEnd(bytes, i + 1);
+      if (bytes[i] !== closers[depth - 1]) {
+        if (first === openBrace) i = memberEnd(bytes, view, i);
+        if (i < 0) return invalid;
+        continue;
+      }
+    } else {
+      i = scalarEnd(bytes, view, i);
+      if (i < 0) return invalid;
+      if (depth === 0) return i;
+      i = spaceEnd(bytes, i);
+    }
+    while (bytes[i] === closers[depth - 1]) {
+      if (--depth === 0) return i + 1;
+      i = spaceEnd(bytes, i + 1);
+    }
+    if (bytes[i] !== comma) return invalid;
+    i = spaceEnd(bytes, i + 1);
+    if (closers[depth - 1] === closeBrace) i = memberEnd(bytes, view, i);
+    if (i < 0) return invalid;
+  }
+}

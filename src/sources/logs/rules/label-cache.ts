@@ -1,0 +1,117 @@
+import { absent, type Fields, other } from '../lines/fields.ts';
+import { createPattern, isPatternAt, type Pattern } from '../lines/pattern.ts';
+
+/**
+ * Keeps one thing per combination of field values, found again by the values' bytes: no text is made for a
+ * combination that is known. A hash table with open addressing, never more than half full; a record, so that
+ * `findIn` stays one function to the compiler.
+ */
+export interface LabelCache<T> {
+  readonly slots: readonly number[];
+  readonly most: number;
+  table: (Kept<T> | undefined)[];
+  size: number;
+}
+
+interface Kept<T> {
+  hash: number;
+  /** By place in the cache's slots. */
+  kinds: Uint8Array;
+  patterns: readonly Pattern[];
+  thing: T;
+}
+
+/** More combinations than any metric may have series by default. */
+const maxKept = 65_536;
+const noPattern = createPattern(Buffer.alloc(0));
+
+const isValue = (kind: number) => kind !== absent && kind !== other;
+
+/** Multiplies as it goes and stirs once at the end: the table's index is the low bits. */
+function hashOf(fields: Fields, slots: readonly number[]): number {
+  const { view, bytes, kind } = fields;
+  let hash = 0;
+  for (let n = 0; n < slots.length; n++) {
+    const slot = slots[n]!;
+    if (!isValue(kind[slot]!)) {
+      hash = Math.imul(hash, 31) - 1;
+      continue;
+    }
+    let i = fields.from[slot]!;
+    const to = fields.to[slot]!;
+    hash = (Math.imul(hash, 31) + to - i) | 0;
+    if (to - i >= 4) {
+      for (; i < to - 4; i += 4) hash = (Math.imul(hash, 0x01000193) + view.getInt32(i, true)) | 0;
+      hash = (Math.imul(hash, 0x01000193) + view.getInt32(to - 4, true)) | 0;
+    } else for (; i < to; i++) hash = (Math.imul(hash, 31) + bytes[i]!) | 0;
+  }
+  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
+  return hash ^ (hash >>> 13);
+}
+
+function isKeptFor<T>(kept: Kept<T>, fields: Fields, slots: readonly number[]): boolean {
+  for (let n = 0; n < slots.length; n++) {
+    const slot = slots[n]!;
+    const kind = fields.kind[slot]!;
+    if (!isValue(kind)) {
+      if (isValue(kept.kinds[n]!)) return false;
+      continue;
+    }
+    const from = fields.from[slot]!;
+    const pattern = kept.patterns[n]!;
+    if (kind !== kept.kinds[n] || pattern.length !== fields.to[slot]! - from) return false;
+    if (!isPatternAt(pattern, fields.view, from)) return false;
+  }
+  return true;
+}
+
+function put<T>(cache: LabelCache<T>, kept: Kept<T>): void {
+  const mask = cache.table.length - 1;
+  let i = kept.hash & mask;
+  while (cache.table[i] !== undefined) i = (i + 1) & mask;
+  cache.table[i] = kept;
+}
+
+function rebuild<T>(cache: LabelCache<T>, length: number, all: readonly Kept<T>[]): void {
+  cache.table = new Array(length).fill(undefined);
+  cache.size = all.length;
+  for (const kept of all) put(cache, kept);
+}
+
+const everythingIn = <T>(cache: LabelCache<T>) => cache.table.filter((kept) => kept !== undefined);
+
+export function createLabelCache<T>(slots: readonly number[], most = maxKept): LabelCache<T> {
+  return { slots, most, table: new Array(16).fill(undefined), size: 0 };
+}
+
+/** What is kept for the values that the fields have now. */
+export function findIn<T>(cache: LabelCache<T>, fields: Fields): T | undefined {
+  const { table, slots } = cache;
+  const hash = hashOf(fields, slots);
+  const mask = table.length - 1;
+  for (let i = hash & mask; ; i = (i + 1) & mask) {
+    const kept = table[i];
+    if (kept === undefined) return undefined;
+    if (kept.hash === hash && isKeptFor(kept, fields, slots)) return kept.thing;
+  }
+}
+
+/** Keeps a thing that `findIn` did not find; false if there is no more room, and then it is not kept. */
+export function keepIn<T>(cache: LabelCache<T>, fields: Fields, thing: T): boolean {
+  if (cache.size >= cache.most) return false;
+  if (2 * (cache.size + 1) > cache.table.length) rebuild(cache, 2 * cache.table.length, everythingIn(cache));
+  const { slots } = cache;
+  const kinds = Uint8Array.from(slots, (slot) => fields.kind[slot]!);
+  const patterns = slots.map((slot) =>
+    isValue(fields.kind[slot]!) ? createPattern(fields.bytes, fields.from[slot], fields.to[slot]) : noPattern,
+  );
+  put(cache, { hash: hashOf(fields, slots), kinds, patterns, thing });
+  cache.size++;
+  return true;
+}
+
+/** Drops what is gone. */
+export function sweepIn<T>(cache: LabelCache<T>, isGone: (thing: T) => boolean): void {
+  const stay = everythingIn(cache).filter(({ thing }) => !isGone(thing));
+  if (stay.length < cache.size) rebuild(cache, cache.table.length, stay);
+}

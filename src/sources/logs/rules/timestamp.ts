@@ -1,0 +1,112 @@
+import { type Fields, plainText } from '../lines/fields.ts';
+
+/** Reads the times of log entries. Remembers the last one up to its second, which is often the next one's too. */
+export interface TimestampReader {
+  /** The bytes of `2006-01-02T15:04:05`, four at a time; the last four overlap. */
+  readonly second: Int32Array;
+  /** Ms since the epoch at which `second` began, read as UTC, or NaN. */
+  secondMs: number;
+}
+
+export function createTimestampReader(): TimestampReader {
+  return { second: new Int32Array(5), secondMs: Number.NaN };
+}
+
+/** Length of `2006-01-02T15:04:05`. */
+const secondLength = 19;
+const daysOfMonth = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/** The number that two digits at `at` spell, or -1. */
+function twoDigits(bytes: Buffer, at: number): number {
+  const tens = bytes[at]! - 0x30;
+  const ones = bytes[at + 1]! - 0x30;
+  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : -1;
+}
+
+function parseDate(bytes: Buffer, at: number): number {
+  const century = twoDigits(bytes, at);
+  const year = twoDigits(bytes, at + 2);
+  const month = twoDigits(bytes, at + 5);
+  const day = twoDigits(bytes, at + 8);
+  if (century < 0 || year < 0 || bytes[at + 4] !== 0x2d || bytes[at + 7] !== 0x2d) return Number.NaN;
+  if (month < 1 || month > 12 || day < 1 || day > daysOfMonth[month - 1]!) return Number.NaN;
+  const ms = new Date(0).setUTCFullYear(century * 100 + year, month - 1, day);
+  return new Date(ms).getUTCDate() === day ? ms : Number.NaN;
+}
+
+/** `HH:MM:SS` at `at` in ms, or -1. */
+function clockMs(bytes: Buffer, at: number): number {
+  const hour = twoDigits(bytes, at);
+  const minute = twoDigits(bytes, at + 3);
+  const second = twoDigits(bytes, at + 6);
+  if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59) return -1;
+  if (bytes[at + 2] !== 0x3a || bytes[at + 5] !== 0x3a) return -1;
+  return ((hour * 60 + minute) * 60 + second) * 1000;
+}
+
+function parseSecond(bytes: Buffer, at: number): number {
+  const ms = clockMs(bytes, at + 11);
+  return ms < 0 || bytes[at + 10] !== 0x54 ? Number.NaN : parseDate(bytes, at) + ms;
+}
+
+function isSameSecond(second: Int32Array, view: DataView, at: number): boolean {
+  for (let n = 0; n < 4; n++) if (view.getInt32(at + 4 * n, true) !== second[n]) return false;
+  return view.getInt32(at + secondLength - 4, true) === second[4];
+}
+
+function secondMsAt(reader: TimestampReader, { bytes, view }: Fields, at: number): number {
+  const { second } = reader;
+  if (isSameSecond(second, view, at)) return reader.secondMs;
+  for (let n = 0; n < 4; n++) second[n] = view.getInt32(at + 4 * n, true);
+  second[4] = view.getInt32(at + secondLength - 4, true);
+  reader.secondMs = parseSecond(bytes, at);
+  return reader.secondMs;
+}
+
+/** What `bytes[at, to)` says of the distance from UTC, in ms, or NaN. */
+function zoneMs(bytes: Buffer, at: number, to: number): number {
+  const sign = bytes[at];
+  if (sign === 0x5a && to === at + 1) return 0;
+  if (sign !== 0x2b && sign !== 0x2d) return Number.NaN;
+  const hasColon = bytes[at + 3] === 0x3a;
+  if (to !== at + (hasColon ? 6 : 5)) return Number.NaN;
+  const hour = twoDigits(bytes, at + 1);
+  const minute = twoDigits(bytes, hasColon ? at + 4 : at + 3);
+  if (hour < 0 || hour > 23 || minute < 0 || minute > 59) return Number.NaN;
+  const ms = (hour * 60 + minute) * 60_000;
+  return sign === 0x2b ? ms : -ms;
+}
+
+/** The digits of `bytes[at, to)` as a fraction of a second, in ms. */
+function fractionMs(bytes: Buffer, at: number, to: number): number {
+  let value = 0;
+  for (let i = at; i < to; i++) value = value * 10 + bytes[i]! - 0x30;
+  return to - at === 3 ? value : value / 10 ** (to - at - 3);
+}
+
+function digitsEnd(bytes: Buffer, at: number): number {
+  let i = at;
+  while (bytes[i]! >= 0x30 && bytes[i]! <= 0x39) i++;
+  return i;
+}
+
+/**
+ * The time in a slot, in ms since the epoch: ISO 8601 with seconds, a fraction or none, and `Z`, `+hh:mm` or
+ * `+hhmm`. NaN for anything else, also for a string that spells one with backslashes.
+ */
+export function timestampMs(reader: TimestampReader, fields: Fields, slot: number): number {
+  if (fields.kind[slot] !== plainText) return Number.NaN;
+  const { bytes } = fields;
+  const at = fields.from[slot]!;
+  const to = fields.to[slot]!;
+  if (to - at <= secondLength || to - at > 40) return Number.NaN;
+  let zoneAt = at + secondLength;
+  let beyondMs = 0;
+  if (bytes[zoneAt] === 0x2e) {
+    const fraction = zoneAt + 1;
+    zoneAt = digitsEnd(bytes, fraction);
+    if (zoneAt === fraction) return Number.NaN;
+    beyondMs = fractionMs(bytes, fraction, zoneAt);
+  }
+  return secondMsAt(reader, fields, at) + beyondMs - zoneMs(bytes, zoneAt, to);
+}

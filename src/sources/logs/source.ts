@@ -1,0 +1,99 @@
+import type { Readable } from 'node:stream';
+import type { Clock, Durable, Log, Source } from '../../core/ports.ts';
+import type { Disk } from './files/disk.ts';
+import { createDoorbell } from './files/doorbell.ts';
+import type { HearLag } from './files/lag.ts';
+import { createPace } from './files/pace.ts';
+import { createTailer, type FollowedFile } from './files/tailer.ts';
+import type { LogsOptions } from './options.ts';
+import type { OpenSink } from './sink.ts';
+import { createStandardInput } from './standard-input.ts';
+
+/** What a configuration says about logs. */
+export interface LogsSelection {
+  /** Every service that has logs, in the configuration's order. */
+  readonly services: Readonly<Record<string, LogsOptions>>;
+  /** Those that are watched; the others' positions are kept. */
+  readonly selected: ReadonlySet<string>;
+}
+
+export interface LogsSourceOptions extends LogsSelection {
+  /** Longest stretch of work: 10 ms unless told; 2 ms keeps datagrams from being lost. */
+  readonly sliceMs?: number;
+  /** Files held open at most; 512 unless told. */
+  readonly maxOpenFiles?: number;
+}
+
+export interface LogsSourceDeps {
+  openSink: OpenSink;
+  clock: Clock;
+  log: Log;
+  lag: HearLag;
+  disk?: Disk;
+  /** What `paths: ['-']` reads; the process's standard input unless told. */
+  input?: () => Readable;
+}
+
+/**
+ * Log files and standard input as a source of counts. `start` resolves when every file that is there has its
+ * position; reading goes on behind it. The section `logs` of the snapshot holds the positions; `restore` comes
+ * before `start`. Stopping ends after the slice at work, and `freeze` still tells the positions afterwards.
+ */
+export interface LogsSource extends Source, Durable {
+  /** One whole pass over the files: what was written before the call is counted when it resolves. */
+  look(): Promise<void>;
+  /**
+   * Puts another selection and its sinks in the place of those at work, in one synchronous step between two
+   * lines; the new sinks get what the old ones held.
+   */
+  reload(selection: LogsSelection, openSink: OpenSink): void;
+  files(): FollowedFile[];
+}
+
+const standardInput = '-';
+
+/** Services that read standard input, if a selected one is among them. */
+function readersOfInput({ services, selected }: LogsSelection): string[] {
+  const claimants = Object.keys(services).filter((service) =>
+    services[service]!.paths.includes(standardInput),
+  );
+  return claimants.some((service) => selected.has(service)) ? claimants : [];
+}
+
+export function createLogs(options: LogsSourceOptions, deps: LogsSourceDeps): LogsSource {
+  const { clock, log } = deps;
+  const tailer = createTailer(options, deps);
+  const input = createStandardInput(deps.input ?? (() => process.stdin), log);
+  const pace = createPace({ clock, log, tailer, looked: () => doorbell.watch(tailer.directories) });
+  const doorbell = createDoorbell(log, pace.ring);
+
+  const followInput = (selection: LogsSelection, openSink: OpenSink) => {
+    const claimants = readersOfInput(selection);
+    if (claimants.length === 0) input.stop();
+    else input.follow((carry) => openSink({ path: standardInput, claimants, carry }));
+  };
+
+  return {
+    name: tailer.name,
+    freeze: tailer.freeze,
+    restore: tailer.restore,
+    look: tailer.look,
+    files: tailer.files,
+    reload(selection, openSink) {
+      tailer.configure(selection, openSink);
+      followInput(selection, openSink);
+      pace.ring();
+    },
+    async start() {
+      await tailer.discover();
+      followInput(options, deps.openSink);
+      pace.begin();
+      return async () => {
+        pace.end();
+        doorbell.close();
+        input.stop();
+        await tailer.close();
+      };
+    },
+  };
+}

@@ -1,0 +1,53 @@
+import * as z from 'zod';
+import type { ClientAuth, ClientTls } from '../../core/access.ts';
+import { interval, reading, webAddress, withinInterval } from '../../core/written.ts';
+import { type ScrapeOptions, scrapeDefaults } from './options.ts';
+
+const target = webAddress(['http', 'https'], 'http://127.0.0.1:8000/metrics');
+
+const limits = z
+  .strictObject({
+    bodyBytes: z.int().min(1).default(scrapeDefaults.limits.bodyBytes),
+    samples: z.int().min(1).default(scrapeDefaults.limits.samples),
+    labelBytes: z.int().min(1).default(scrapeDefaults.limits.labelBytes),
+  })
+  .prefault({})
+  .describe('What a page may be at most; one that is more is not taken at all.');
+
+/** `services.<service>.scrape`: a URL, or a map with one. */
+export const scrapeBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType<ClientAuth> }) => {
+  const full = z
+    .strictObject({
+      url: z.string(target.fault).transform(reading(target)),
+      interval: z
+        .string(interval.fault)
+        .transform(reading(interval))
+        .prefault(`${scrapeDefaults.intervalMs / 1000}s`),
+      timeout: z
+        .string(interval.fault)
+        .transform(reading(interval))
+        .optional()
+        .describe('Default: 10s, or the interval if that is shorter.'),
+      tls: access.tls.optional(),
+      auth: access.auth.optional(),
+      limits,
+    })
+    .refine(withinInterval.holds, {
+      when: ({ value }) => typeof value === 'object' && value !== null,
+      path: ['timeout'],
+      error: withinInterval.fault,
+    })
+    .transform(
+      ({ interval: intervalMs, timeout, ...rest }): ScrapeOptions => ({
+        ...rest,
+        intervalMs,
+        timeoutMs: withinInterval.timeoutMs(timeout, scrapeDefaults.timeoutMs, intervalMs),
+      }),
+    );
+  const short = z
+    .string()
+    .transform(reading(target))
+    .transform((url) => ({ url }))
+    .pipe(full);
+  return z.union([short, full]).describe('The role’s own metrics endpoint: a URL, or a map with one.');
+};

@@ -1,0 +1,28 @@
+import type { ClientAuth, ClientTls } from '../../core/access.ts';
+
+/** What a page may be at most; one that is more is not taken at all. */
+export interface ScrapeLimits {
+  /** Bytes of the page after decompression. */
+  bodyBytes: number;
+  samples: number;
+  /** Bytes of one label's value, or of any name. */
+  labelBytes: number;
+}
+
+/** `services.<service>.scrape`, defaults filled in. */
+export interface ScrapeOptions {
+  url: string;
+  intervalMs: number;
+  timeoutMs: number;
+  /** Of an `https:` target; files are read again for each new connection. */
+  tls?: ClientTls;
+  auth?: ClientAuth;
+  /** `scrapeDefaults.limits` unless told. */
+  limits?: ScrapeLimits;
+}
+
+export const scrapeDefaults = {
+  intervalMs: 15_000,
+  timeoutMs: 10_000,
+  limits: { bodyBytes: 64 * 1024 * 1024, samples: 500_000, labelBytes: 8192 },
+} as const;

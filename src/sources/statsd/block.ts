@@ -1,0 +1,47 @@
+import * as z from 'zod';
+import type { ListenerTls } from '../../core/access.ts';
+import { interval, listenAddress, reading } from '../../core/written.ts';
+import { type StatsdOptions, statsdTagFormats } from './options.ts';
+
+const defaultReceiveBufferBytes = 4 * 1024 * 1024;
+const sender =
+  /^(?:\d{1,3}(?:\.\d{1,3}){3}(?:\/(?:[0-9]|[12][0-9]|3[0-2]))?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:\/\d{1,3})?)$/;
+const address = () => z.string(listenAddress.fault).transform(reading(listenAddress));
+
+/** `services.<service>.statsd`: host:port for datagrams, or a map. */
+export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
+  const full = z
+    .strictObject({
+      listen: address().optional().describe('host:port for datagrams.'),
+      tcp: address().optional().describe('host:port for newline-separated streams.'),
+      tls: access.tls.optional(),
+      unix: z.string().min(1).optional().describe('Path of a stream socket, lines as over TCP.'),
+      senders: z
+        .array(z.string().regex(sender, 'not an address or range; use the form 10.0.0.0/8 or fd00::/8'))
+        .default([])
+        .describe('Addresses or ranges that are listened to; if empty, this machine alone.'),
+      receiveBufferBytes: z.int().min(4096).default(defaultReceiveBufferBytes),
+      tagFormat: z.enum(statsdTagFormats).optional().describe('How tags are written; any form if not told.'),
+      tagKeys: z.array(z.string().min(1)).optional().describe('Further tag names of the suffix form.'),
+      prefix: z.string().min(1).optional().describe('First part of every name, left out.'),
+      expire: z.string(interval.fault).transform(reading(interval)).optional(),
+    })
+    .refine(({ listen, tcp, unix }) => (listen ?? tcp ?? unix) !== undefined, {
+      when: ({ value }) => typeof value === 'object' && value !== null,
+      error: 'nowhere to listen; set listen, tcp or unix',
+    })
+    .refine(({ tcp, tls }) => tls === undefined || tcp !== undefined, {
+      when: ({ value }) => typeof value === 'object' && value !== null,
+      path: ['tls'],
+      error: 'protects streams over TCP, and there are none; set tcp too',
+    })
+    .transform(
+      ({ expire, ...rest }): StatsdOptions => (expire === undefined ? rest : { ...rest, expireMs: expire }),
+    );
+  const short = z
+    .string()
+    .transform(reading(listenAddress))
+    .transform((listen): z.input<typeof full> => ({ listen }))
+    .pipe(full);
+  return z.union([short, full]).describe('Where the role’s pushed metrics are received.');
+};

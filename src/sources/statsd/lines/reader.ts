@@ -1,0 +1,189 @@
+import { cursor, fastValue, parseValue } from '../../number.ts';
+import type { LineBook } from './book.ts';
+import { hashByte, hashSeed } from './known.ts';
+import type { StatsdDrop } from './line.ts';
+import type { Sending, Sent } from './sent.ts';
+
+export interface LineReaderDeps {
+  book: LineBook;
+  sending: Sending;
+  /** A line that cannot be read and is longer is refused for its length. */
+  lineBytes: number;
+  /** Counts what was refused; the bytes are the line's, valid during the call. */
+  refuse(reason: StatsdDrop, bytes: Buffer, from: number, to: number): void;
+}
+
+/** Counts the numbers of lines. Nothing is allocated for a known line with one plain number. */
+export interface LineReader {
+  /**
+   * Reads up to `most` lines from `from`; returns where the next one begins. A line ends with a newline, with or
+   * without a carriage return in front, or at `end`; an empty one is refused.
+   */
+  read(bytes: Buffer, from: number, end: number, most: number): number;
+  /** Lines read so far, refused ones included. */
+  readonly lines: number;
+}
+
+const newline = 0x0a;
+const carriageReturn = 0x0d;
+const firstPrintable = 0x20;
+const plus = 0x2b;
+const minus = 0x2d;
+const colonSign = 0x3a;
+const atSign = 0x40;
+const barSign = 0x7c;
+const serviceCheck = Buffer.from('_sc|');
+
+const isSigned = (byte: number | undefined): boolean => byte === plus || byte === minus;
+
+/** Index of the bar behind the numbers that begin at `from`, or -1 if the line has none. */
+function findBar(bytes: Buffer, from: number, end: number): number {
+  for (let i = from; i < end && bytes[i]! >= firstPrintable; i++) if (bytes[i] === barSign) return i;
+  return -1;
+}
+
+/** Whether the line that is read to `at` ends there. */
+function endsAt(bytes: Buffer, at: number, end: number): boolean {
+  if (at >= end || bytes[at] === newline) return true;
+  return bytes[at] === carriageReturn && (at + 1 === end || bytes[at + 1] === newline);
+}
+
+/** Index behind the line's end. */
+function behindLine(bytes: Buffer, at: number, end: number): number {
+  if (bytes[at] === newline) return at + 1;
+  const found = bytes.indexOf(newline, at);
+  return found === -1 || found >= end ? end : found + 1;
+}
+
+/** Index of the colon that ends the number which begins at `from`, or of the bar. */
+function colonBefore(bytes: Buffer, from: number, bar: number): number {
+  const colon = bytes.indexOf(colonSign, from);
+  return colon === -1 || colon > bar ? bar : colon;
+}
+
+/** A number in any decimal spelling; NaN for what is none. */
+function numberAt(bytes: Buffer, from: number, to: number): number {
+  return parseValue(bytes.toString('latin1', from, to)) ?? Number.NaN;
+}
+
+export function createLineReader({ book, sending, lineBytes, refuse }: LineReaderDeps): LineReader {
+  let lines = 0;
+
+  const refused = (reason: StatsdDrop, bytes: Buffer, from: number, at: number, end: number): number => {
+    const next = behindLine(bytes, at, end);
+    const isCheck = bytes.compare(serviceCheck, 0, 4, from, Math.min(from + 4, end)) === 0;
+    let shown = reason;
+    if (reason === 'invalid_line' && isCheck) shown = 'unsupported_type';
+    else if (reason === 'invalid_line' && next - from > lineBytes) shown = 'line_too_long';
+    refuse(shown, bytes, from, next);
+    return next;
+  };
+
+  /** Takes numbers with colons between them; returns whether all of them are allowed. */
+  const takeAll = (sent: Sent, bytes: Buffer, from: number, bar: number): boolean => {
+    let isGood = true;
+    for (let start = from, stop = bar; start <= bar; start = stop + 1) {
+      stop = colonBefore(bytes, start, bar);
+      const value = numberAt(bytes, start, stop);
+      isGood = sending.take(sent, value, isSigned(bytes[start])) && isGood;
+    }
+    return isGood;
+  };
+
+  /**
+   * Numbers that are not one plain decimal: several of them, or an odd one. Where tags stand in the name all
+   * colons but the last belong to a tag's value: senders of that form never pack numbers.
+   */
+  const takeOdd = (
+    bytes: Buffer,
+    from: number,
+    head: number,
+    at: number,
+    bar: number,
+    end: number,
+  ): StatsdDrop | undefined => {
+    const last = bytes.lastIndexOf(colonSign, bar);
+    const isPart = last >= at && at === head + 1 && book.isUntangled(bytes, from, head, bar, end);
+    const start = isPart ? last + 1 : at;
+    const first = numberAt(bytes, start, colonBefore(bytes, start, bar));
+    const sent = book.find(bytes, from, isPart ? last : head, bar, end, first);
+    if (typeof sent === 'string') return sent;
+    const isGood = takeAll(sent, bytes, start, bar);
+    if (!sent.isKnown) sending.close(sent);
+    return isGood ? undefined : 'invalid_value';
+  };
+
+  /** Another `numbers|type` of the same line follows. */
+  let follows = false;
+
+  /**
+   * One `numbers|type|…` of a line whose head ends at `head`. Returns where the next line begins, or the next
+   * numbers of this one if they follow (statsd's own way to pack: `name:1|c:2|ms`).
+   */
+  const readNumbers = (
+    bytes: Buffer,
+    from: number,
+    head: number,
+    headHash: number,
+    at: number,
+    end: number,
+  ): number => {
+    const hasPlus = bytes[at] === plus && bytes[at + 1] !== minus;
+    const value = fastValue(bytes, hasPlus ? at + 1 : at);
+    const isPlain = cursor.at !== -1 && bytes[cursor.at] === barSign && cursor.at < end;
+    const bar = isPlain ? cursor.at : findBar(bytes, at, end);
+    follows = false;
+    if (bar === -1) return refused('invalid_line', bytes, from, at, end);
+    let hash = headHash;
+    let mayPack = true;
+    let stop = bar;
+    for (; stop < end; stop++) {
+      const byte = bytes[stop]!;
+      if (byte < firstPrintable || (byte === colonSign && mayPack)) break;
+      if (byte === barSign && stop > bar && bytes[stop + 1] !== atSign) mayPack = false;
+      hash = hashByte(hash, byte);
+    }
+    const isPacked = stop < end && bytes[stop] === colonSign;
+    if (!isPacked && !endsAt(bytes, stop, end)) return refused('invalid_line', bytes, from, stop, end);
+    let fault: StatsdDrop | undefined;
+    if (isPlain) {
+      const sent = book.find(bytes, from, head, bar, stop, value, hash);
+      if (typeof sent === 'string') fault = sent;
+      else {
+        if (!sending.take(sent, value, isSigned(bytes[at]))) fault = 'invalid_value';
+        if (!sent.isKnown) sending.close(sent);
+      }
+    } else fault = takeOdd(bytes, from, head, at, bar, stop);
+    if (fault !== undefined) return refused(fault, bytes, from, stop, end);
+    follows = isPacked;
+    return isPacked ? stop + 1 : behindLine(bytes, stop, end);
+  };
+
+  const readOne = (bytes: Buffer, from: number, end: number): number => {
+    let hash = hashSeed;
+    let at = from;
+    for (; at < end; at++) {
+      const byte = bytes[at]!;
+      if (byte === colonSign || byte < firstPrintable) break;
+      hash = hashByte(hash, byte);
+    }
+    if (at >= end || bytes[at] !== colonSign) return refused('invalid_line', bytes, from, at, end);
+    const head = at;
+    do at = readNumbers(bytes, from, head, hash, at + (at === head ? 1 : 0), end);
+    while (follows);
+    return at;
+  };
+
+  return {
+    read(bytes, from, end, most) {
+      let at = from;
+      let left = most;
+      for (; left > 0 && at < end; left--) at = readOne(bytes, at, end);
+      lines += most - left;
+      return at;
+    },
+    get lines() {
+      return lines;
+    },
+  };
+}

@@ -1,0 +1,138 @@
+import { Handle } from '../../../core/handle.ts';
+import type { Counter, Gauge, Histogram, Intake, Kind } from '../../../core/model.ts';
+import type { Words } from '../../../core/words.ts';
+import type { Line, StatsdType } from './line.ts';
+
+/** The series of one known line, with what it takes to open it anew when its name is found to mean another. */
+export interface Sent {
+  readonly line: Line;
+  readonly type: StatsdType;
+  readonly weight: number;
+  counter: Counter | undefined;
+  gauge: Gauge | undefined;
+  histogram: Histogram | undefined;
+  /** What was added to the counter, or where the gauge stands. */
+  total: number;
+  /** What was observed while the sender's words are not settled; undefined if that is no longer known in full. */
+  early: number[] | undefined;
+  /** What the vocabulary made of it, as text. */
+  meaning: string;
+  /** Round of the sweep in which it was last heard of. */
+  round: number;
+  /** False for one that is given back as soon as its line is read. */
+  isKnown: boolean;
+}
+
+export interface SendingDeps {
+  intake: Intake;
+  words: Words;
+  /** Upper bounds of timers, histograms and distributions. */
+  bounds: readonly number[];
+}
+
+export interface Sending {
+  open(line: Line, round: number): Sent;
+  /** Counts one number; false if the line's type does not allow it. A signed gauge is `relative`. */
+  take(sent: Sent, value: number, relative: boolean): boolean;
+  /** Opens it anew if its meaning changed, with what it counted so far. */
+  reopen(sent: Sent): void;
+  close(sent: Sent): void;
+}
+
+/** Observations kept in all until the vocabulary is settled, 160 kB. Beyond, histograms start at 0 then. */
+const maxEarly = 10_000;
+const kindOf = (type: StatsdType): Kind => (type === 'timer' ? 'histogram' : type);
+const handleOf = ({ counter, gauge, histogram }: Sent) => counter ?? gauge ?? histogram;
+
+/**
+ * Whether nothing goes out of sight when this series is given back: others hold it too, or it has no place. Of
+ * such series any number may come and go without being remembered.
+ */
+export function isShared(sent: Sent): boolean {
+  const handle = handleOf(sent);
+  if (!(handle instanceof Handle)) return false;
+  return handle.owners > 1 || handle.at < 0 || handle.next !== undefined || handle.previous !== undefined;
+}
+
+/** Whether a type may have this number. Counters only grow, and time does not run backwards. */
+export function isAllowed(type: StatsdType, value: number): boolean {
+  return value >= 0 ? value < Infinity : value > -Infinity && (type === 'gauge' || type === 'histogram');
+}
+
+/** Hands series of known lines in at the intake. Timers come in milliseconds and go in as seconds. */
+export function createSending({ intake, words, bounds }: SendingDeps): Sending {
+  let earlyLeft = maxEarly;
+
+  const meaningOf = ({ name, tags, type }: Line): string =>
+    JSON.stringify(words.translate(kindOf(type), name, tags) ?? '');
+
+  const acquire = (sent: Sent): void => {
+    const { name, tags } = sent.line;
+    if (sent.type === 'counter') sent.counter = intake.counter(name, tags);
+    else if (sent.type === 'gauge') sent.gauge = intake.gauge(name, tags);
+    else sent.histogram = intake.histogram(name, tags, { bounds });
+  };
+
+  const keepEarly = (sent: Sent, value: number): void => {
+    if (earlyLeft > 0) sent.early?.push(value);
+    else sent.early = undefined;
+    earlyLeft--;
+  };
+
+  /** A series that only repeats others is refused: what it counted is theirs. */
+  const carryOver = ({ counter, gauge, histogram, total, early, weight, meaning }: Sent): void => {
+    if (meaning === '"double"') return;
+    if (total > 0) counter?.add(total);
+    gauge?.set(total);
+    for (const value of early ?? []) histogram?.observe(value, weight);
+  };
+
+  return {
+    open(line, round) {
+      const isEarly = words.vocabulary === undefined && earlyLeft > 0;
+      const sent: Sent = {
+        line,
+        type: line.type,
+        weight: line.weight,
+        counter: undefined,
+        gauge: undefined,
+        histogram: undefined,
+        total: 0,
+        early: isEarly && kindOf(line.type) === 'histogram' ? [] : undefined,
+        meaning: meaningOf(line),
+        round,
+        isKnown: true,
+      };
+      acquire(sent);
+      return sent;
+    },
+    take(sent, value, relative) {
+      const { type, weight } = sent;
+      if (!isAllowed(type, value)) return false;
+      if (type === 'counter') {
+        sent.total += value * weight;
+        sent.counter!.add(value * weight);
+      } else if (type === 'gauge') {
+        sent.total = relative ? sent.total + value : value;
+        if (relative) sent.gauge!.add(value);
+        else sent.gauge!.set(value);
+      } else {
+        const observed = type === 'timer' ? value / 1000 : value;
+        if (sent.early !== undefined) keepEarly(sent, observed);
+        sent.histogram!.observe(observed, weight);
+      }
+      return true;
+    },
+    reopen(sent) {
+      const meaning = meaningOf(sent.line);
+      if (meaning !== sent.meaning) {
+        sent.meaning = meaning;
+        handleOf(sent)?.release();
+        acquire(sent);
+        carryOver(sent);
+      }
+      sent.early = undefined;
+    },
+    close: (sent) => handleOf(sent)?.release(),
+  };
+}

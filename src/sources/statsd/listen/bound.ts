@@ -1,0 +1,28 @@
+import { type Address, parseAddress } from '../../../core/address.ts';
+import { AgentError, errorText, systemCode } from '../../../core/errors.ts';
+
+/** A place where lines are received, bound. */
+export interface Bound {
+  /** `host:port` with the port it got, or the path. */
+  readonly address: string;
+  /** Receives no more; what came in is handed on. */
+  close(): Promise<void>;
+}
+
+/** `host:port` of the configuration taken apart. Throws `AgentError` (`config_invalid`) for anything else. */
+export function addressOf(where: string, text: string): Address {
+  const address = parseAddress(text);
+  if (address !== undefined) return address;
+  const allowed = 'use host:port, such as 127.0.0.1:8125 or [::1]:8125';
+  throw new AgentError('config_invalid', { where, what: 'not an address', got: text, allowed });
+}
+
+/** Why nothing can be received there: `address_in_use` or `listen_failed`. */
+export function bindError(where: string, address: string, thrown: unknown): AgentError {
+  const fault = { where, got: address };
+  if (systemCode(thrown) === 'EADDRINUSE') {
+    const allowed = 'choose another one, or end the program that holds this one';
+    return new AgentError('address_in_use', { ...fault, what: 'address already in use', allowed }, thrown);
+  }
+  return new AgentError('listen_failed', { ...fault, what: `cannot listen (${errorText(thrown)})` }, thrown);
+}

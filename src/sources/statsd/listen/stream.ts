@@ -1,0 +1,180 @@
+import { lstat, unlink } from 'node:fs/promises';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import type { OpenHandshakes } from '../../../core/access.ts';
+import { formatAddress } from '../../../core/address.ts';
+import { systemCode } from '../../../core/errors.ts';
+import type { Log } from '../../../core/ports.ts';
+import { addressOf, type Bound, bindError } from './bound.ts';
+import { createFraming } from './framing.ts';
+import type { Senders } from './senders.ts';
+
+export interface StreamOptions {
+  /** What it is called in the log and in errors: its place in the configuration. */
+  name: string;
+  /** Connections at once. */
+  connections: number;
+  lineBytes: number;
+}
+
+export interface StreamDeps {
+  log: Log;
+  /** Takes whole lines; false while they wait, `taken` being called once they are read. */
+  take(bytes: Buffer, taken: () => void): boolean;
+  refuse(reason: 'line_too_long' | 'invalid_line', bytes: Buffer): void;
+  onTooMany(): void;
+  onHandshakeFailed(reason: string): void;
+}
+
+/** What only streams over TCP need. */
+export interface TcpDeps extends StreamDeps {
+  senders: Senders;
+  onStranger(address: string): void;
+  /** If there, all of them speak TLS. */
+  openHandshakes?: OpenHandshakes<Socket>;
+}
+
+const keepAliveMs = 60_000;
+
+/** Reads a connection's lines, at the pace at which they are taken: who cannot lose a line waits. */
+function receive(socket: Socket, { lineBytes }: StreamOptions, { take, refuse }: StreamDeps): void {
+  let waiting = 0;
+  const framing = createFraming({
+    lineBytes,
+    onLines(bytes) {
+      const isTaken = take(bytes, () => {
+        waiting -= 1;
+        if (waiting === 0) socket.resume();
+      });
+      if (isTaken) return;
+      waiting += 1;
+      socket.pause();
+    },
+    onLong: (start) => refuse('line_too_long', start),
+    onCut: (rest) => refuse('invalid_line', rest),
+  });
+  socket.on('data', (chunk: Buffer) => framing.write(chunk));
+  socket.once('close', () => framing.end());
+  // A connection that breaks is one that ends: what came in whole counts.
+  socket.on('error', () => socket.destroy());
+  socket.setKeepAlive(true, keepAliveMs);
+}
+
+function listen(server: Server, at: Parameters<Server['listen']>[0]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(at, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+/** Connections that are open; one that speaks TLS beside the one that carries it. */
+function createConnections() {
+  const open = new Set<Socket>();
+  return {
+    keep(socket: Socket): void {
+      open.add(socket);
+      socket.once('close', () => open.delete(socket));
+    },
+    /** Resolves when each of them has handed on what it had. */
+    async cut(): Promise<void> {
+      const closed = [...open].map((socket) => new Promise((resolve) => socket.once('close', resolve)));
+      for (const socket of open) socket.destroy();
+      await Promise.all(closed);
+    },
+  };
+}
+
+function serve(
+  options: StreamOptions,
+  deps: StreamDeps & Pick<TcpDeps, 'openHandshakes'>,
+  allows: (socket: Socket) => boolean,
+) {
+  const { keep, cut } = createConnections();
+  const admit = (socket: Socket) => {
+    keep(socket);
+    receive(socket, options, deps);
+  };
+  const begin = deps.openHandshakes?.({ onSecure: admit, onFailure: deps.onHandshakeFailed });
+  const server = createServer((socket) => {
+    if (!allows(socket)) {
+      socket.destroy();
+      return;
+    }
+    if (!begin) return void admit(socket);
+    keep(socket);
+    begin(socket);
+  });
+  server.maxConnections = options.connections;
+  server.on('drop', deps.onTooMany);
+  const bound = (address: string): Bound => {
+    const { log } = deps;
+    server.on('error', (error) => log.write('error', 'listener failed', { listener: options.name, error }));
+    log.write('info', 'listening', { listener: options.name, address });
+    const close = async () => {
+      const closed = new Promise((resolve) => server.close(resolve));
+      await cut();
+      await closed;
+    };
+    let closing: Promise<void> | undefined;
+    return { address, close: () => (closing ??= close()) };
+  };
+  return { server, bound };
+}
+
+/**
+ * Receives lines over TCP, through TLS if told. Throws `address_in_use`, `listen_failed`, and `config_invalid` for
+ * what is no address.
+ */
+export async function bindTcp(text: string, options: StreamOptions, deps: TcpDeps): Promise<Bound> {
+  const { host, port } = addressOf(options.name, text);
+  const { server, bound } = serve(options, deps, ({ remoteAddress = '' }) => {
+    const isAllowed = deps.senders.allows(remoteAddress);
+    if (!isAllowed) deps.onStranger(remoteAddress);
+    return isAllowed;
+  });
+  await listen(server, { host, port, exclusive: true }).catch((thrown: unknown) => {
+    throw bindError(options.name, text, thrown);
+  });
+  const at = server.address() as AddressInfo;
+  return bound(formatAddress({ host: at.address, port: at.port }));
+}
+
+/** Whether somebody answers there. */
+function isAlive(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', (error) => resolve(systemCode(error) !== 'ECONNREFUSED'));
+  });
+}
+
+/** A socket that nobody listens on any more. */
+async function isStale(path: string): Promise<boolean> {
+  const found = await lstat(path).catch(() => undefined);
+  return found?.isSocket() === true && !(await isAlive(path));
+}
+
+/**
+ * Receives lines over a Unix stream socket, which every local user may write to that may enter its directory.
+ * The socket file of a process that is dead is replaced. Throws `address_in_use` for one that is alive or for
+ * any other file, and `listen_failed`.
+ */
+export async function bindUnix(path: string, options: StreamOptions, deps: StreamDeps): Promise<Bound> {
+  const { server, bound } = serve(options, deps, () => true);
+  const at = { path, writableAll: true };
+  try {
+    await listen(server, at).catch(async (thrown: unknown) => {
+      if (systemCode(thrown) !== 'EADDRINUSE' || !(await isStale(path))) throw thrown;
+      await unlink(path);
+      await listen(server, at);
+    });
+  } catch (thrown) {
+    throw bindError(options.name, path, thrown);
+  }
+  return bound(path);
+}

@@ -1,0 +1,38 @@
+import type { ListenerTls } from '../../core/access.ts';
+
+/** How tags are written: any of the four forms, one of them alone, or not at all. */
+export const statsdTagFormats = ['auto', 'suffix', 'dogstatsd', 'influx', 'librato', 'none'] as const;
+export type StatsdTagFormat = (typeof statsdTagFormats)[number];
+
+/** `services.<service>.statsd`, defaults filled in. At least one of `listen`, `tcp` and `unix` is there. */
+export interface StatsdOptions {
+  /** host:port for datagrams; port 0 asks for any free one. */
+  listen?: string;
+  /** host:port for newline-separated streams. */
+  tcp?: string;
+  /** Of the streams over TCP; there only with `tcp`. */
+  tls?: ListenerTls;
+  /** Path of a stream socket, lines as over TCP. Whoever may enter its directory may write to it. */
+  unix?: string;
+  /** Addresses or CIDR ranges that are listened to; if empty, this machine alone. */
+  senders: readonly string[];
+  /** Kernel's receive buffer asked for; a kernel gives no more than `net.core.rmem_max` allows. */
+  receiveBufferBytes: number;
+  /** Default `auto`. */
+  tagFormat?: StatsdTagFormat;
+  /** Further tag names of the suffix form, which can only be told from values by being known. */
+  tagKeys?: readonly string[];
+  /** First part of every name, left out with the dot behind it. */
+  prefix?: string;
+  /** A series that was not heard of for so long ends. `statsdDefaults.expireMs` unless told. */
+  expireMs?: number;
+}
+
+export const statsdDefaults = {
+  /** Long: a rare counter (a restart) that ends and comes back is an increase that no `rate()` sees. */
+  expireMs: 24 * 3_600_000,
+  /** Bytes of a line; what DogStatsD sends at most over a Unix socket. */
+  lineBytes: 8192,
+  /** Streams at once, TCP and Unix together no more than twice this. */
+  connections: 128,
+} as const;

@@ -1,0 +1,179 @@
+import type { Socket } from 'node:net';
+import type { OpenHandshakes } from '../../core/access.ts';
+import { defaultBounds } from '../../core/histogram.ts';
+import type { Intake } from '../../core/model.ts';
+import type { Clock, Drops, Log, Source, Stop } from '../../core/ports.ts';
+import type { Words } from '../../core/words.ts';
+import { startExpiry } from './expiry.ts';
+import { createHearing } from './hearing.ts';
+import { createLineBook, type LineBook } from './lines/book.ts';
+import { createLineReader, type LineReader } from './lines/reader.ts';
+import { createSending } from './lines/sent.ts';
+import { tagKeysWith } from './lines/suffix.ts';
+import type { Bound } from './listen/bound.ts';
+import { createSenders } from './listen/senders.ts';
+import { bindTcp, bindUnix, type StreamDeps } from './listen/stream.ts';
+import { type BoundUdp, bindUdp } from './listen/udp.ts';
+import { type StatsdOptions, statsdDefaults } from './options.ts';
+import { createTally, type Tally } from './tally.ts';
+import { createTurns, type Turns } from './turns.ts';
+
+export interface StatsdDeps {
+  /** Place of the block in the configuration (`services.frontend.statsd`), for the log and errors. */
+  name: string;
+  intake: Intake;
+  /** The words of the sender, by which `intake` translates. */
+  words: Words;
+  /** Upper bounds of timers, histograms and distributions. Default: the spec's. */
+  bounds?: readonly number[];
+  /** TLS of `tcp`; there if the options have `tls`. */
+  openHandshakes?: OpenHandshakes<Socket>;
+  /** The kernel dropped so many more datagrams: the increase of `svc_agent_statsd_kernel_drops_total`. */
+  onKernelDrops(more: number): void;
+  drops: Drops;
+  log: Log;
+  clock: Clock;
+}
+
+/** How the source is doing, for the status page. Counts are since the start. */
+export interface StatsdStatus {
+  /** Bound addresses by `listen`, `tcp` and `unix`. */
+  addresses: Partial<Record<'listen' | 'tcp' | 'unix', string>>;
+  datagrams: number;
+  lines: number;
+  refused: ReturnType<Tally['counts']>;
+  /** The refused line that the log showed last, by reason. */
+  examples: ReturnType<Tally['examples']>;
+  knownLines: number;
+  /** Granted by the kernel; undefined without `listen`. */
+  receiveBufferBytes: number | undefined;
+  vocabulary: string | undefined;
+}
+
+/**
+ * Receives a role's pushed metrics as lines of statsd (forms: `readLine`), by datagrams and by streams. Datagrams
+ * are lost unread only in the kernel's buffer, counted there; what is read and refused is counted by reason.
+ * Streams are read at the pace at which their lines are counted, so that a sender waits instead of losing any.
+ */
+export interface Statsd extends Source {
+  /** Brings the kernel's figure up to date, which else is at most a second old. */
+  lookAtKernel(): void;
+  status(): StatsdStatus;
+}
+
+/** Lines that are read between two looks at the time. */
+const stepLines = 32;
+const shownBytes = 120;
+
+/** Hands bytes to the reader, a slice at a time; true if all of them were read at once. */
+function createTaking(reader: LineReader, turns: Turns) {
+  return (bytes: Buffer, taken: () => void): boolean => {
+    let at = 0;
+    while (at < bytes.length && turns.mayRun()) at = reader.read(bytes, at, bytes.length, stepLines);
+    if (at >= bytes.length) return true;
+    turns.later(() => {
+      at = reader.read(bytes, at, bytes.length, stepLines);
+      if (at >= bytes.length) taken();
+      return at >= bytes.length;
+    }, bytes.length);
+    return false;
+  };
+}
+
+/** The path of a line: what is known of it, what reads it, what becomes of its name. */
+function createPath(options: StatsdOptions, deps: StatsdDeps, tally: Tally, turns: Turns) {
+  const { intake, words, bounds = defaultBounds, clock } = deps;
+  const { tagFormat = 'auto', tagKeys, prefix } = options;
+  const { lineBytes } = statsdDefaults;
+  const sending = createSending({ intake, words, bounds });
+  const hearing = createHearing({ words, book: () => book, sending, turns, clock });
+  const rules = {
+    tagFormat,
+    tagKeys: tagKeysWith(tagKeys),
+    prefix: prefix === undefined ? '' : `${prefix}.`,
+  };
+  const book: LineBook = createLineBook({ rules, sending, lineBytes, onName: hearing.name });
+  const reader = createLineReader({
+    book,
+    sending,
+    lineBytes,
+    refuse: (reason, bytes, from, to) =>
+      tally.refused(reason, () => bytes.toString('utf8', from, Math.min(to, from + shownBytes))),
+  });
+  return { book, reader, hearing };
+}
+
+export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
+  const { name, log, clock, onKernelDrops } = deps;
+  const tally = createTally({ drops: deps.drops, log, clock });
+  const turns = createTurns(clock);
+  const { book, reader, hearing } = createPath(options, deps, tally, turns);
+  const take = createTaking(reader, turns);
+  const bound: Partial<{ listen: BoundUdp; tcp: Bound; unix: Bound }> = {};
+
+  const onStranger = (address: string) => tally.refused('sender_not_allowed', () => address);
+  const streamOptions = (key: string) => ({ ...statsdDefaults, name: `${name}.${key}` });
+  const streamDeps: StreamDeps = {
+    log,
+    take,
+    refuse: (reason, bytes) => tally.refused(reason, () => bytes.toString('utf8', 0, shownBytes)),
+    onHandshakeFailed: (reason) => tally.refused('handshake_failed', () => reason),
+    onTooMany: () =>
+      tally.refused('too_many_connections', () => `more than ${statsdDefaults.connections} connections`),
+  };
+  const takeDatagram = (bytes: Buffer) => {
+    if (bytes.length === 0) tally.refused('invalid_line', () => '');
+    else take(bytes, () => {});
+  };
+
+  const bindAll = async () => {
+    const senders = createSenders(options.senders, clock.monotonicMs);
+    const { listen, tcp, unix, receiveBufferBytes } = options;
+    if (listen !== undefined) {
+      const at = { name: `${name}.listen`, address: listen, receiveBufferBytes };
+      bound.listen = await bindUdp(at, {
+        senders,
+        log,
+        clock,
+        take: takeDatagram,
+        onStranger,
+        onKernelDrops,
+      });
+    }
+    if (tcp !== undefined) {
+      const { openHandshakes } = deps;
+      const tcpDeps = { ...streamDeps, senders, onStranger, openHandshakes };
+      bound.tcp = await bindTcp(tcp, streamOptions('tcp'), tcpDeps);
+    }
+    if (unix !== undefined) bound.unix = await bindUnix(unix, streamOptions('unix'), streamDeps);
+  };
+  const unbind = () => Promise.all(Object.values(bound).map((one) => one.close()));
+
+  return {
+    async start(): Promise<Stop> {
+      await bindAll().catch(async (thrown: unknown) => {
+        await unbind();
+        throw thrown;
+      });
+      const stopExpiry = startExpiry(book, options.expireMs ?? statsdDefaults.expireMs, { clock, turns });
+      return async () => {
+        stopExpiry();
+        await unbind();
+        turns.finish();
+        hearing.stop();
+        for (let id = 0; id < book.end; id++) book.forget(id);
+      };
+    },
+    lookAtKernel: () => bound.listen?.lookAtKernel(),
+    status: () => ({
+      addresses: Object.fromEntries(Object.entries(bound).map(([key, { address }]) => [key, address])),
+      datagrams: bound.listen?.datagrams ?? 0,
+      lines: reader.lines,
+      refused: tally.counts(),
+      examples: tally.examples(),
+      knownLines: book.size,
+      receiveBufferBytes: bound.listen?.receiveBufferBytes,
+      vocabulary: deps.words.vocabulary?.name,
+    }),
+  };
+}

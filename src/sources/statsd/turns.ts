@@ -1,0 +1,82 @@
+import type { Clock } from '../../core/ports.ts';
+
+/** Shares the event loop: what is read or tidied up in one turn of the loop stays within a slice. */
+export interface Turns {
+  /** Whether a piece may be worked on now: none waits and the turn has time left. */
+  mayRun(): boolean;
+  /** Works on a piece in later turns, in order, until `step` says that it is done. */
+  later(step: () => boolean, bytes: number): void;
+  /** The same for what has no hurry: when no piece waits. */
+  sometime(step: () => boolean): void;
+  /** Ends all pieces now, and forgets what had no hurry. */
+  finish(): void;
+}
+
+const sliceMs = 2;
+/** Bytes that may wait here; then reading goes on regardless, and the kernel's buffer takes the pressure. */
+const maxWaitingBytes = 4 * 1024 * 1024;
+
+interface Piece {
+  step: () => boolean;
+  bytes: number;
+}
+
+export function createTurns({ monotonicMs }: Pick<Clock, 'monotonicMs'>): Turns {
+  let pieces: Piece[] = [];
+  /** Pieces in front of it are done; shifting a long array would move it each time. */
+  let first = 0;
+  let leisure: (() => boolean)[] = [];
+  let waitingBytes = 0;
+  let isOpen = false;
+  let startMs = 0;
+
+  const hasTime = () => monotonicMs() - startMs < sliceMs;
+
+  const begin = () => {
+    if (isOpen) return;
+    isOpen = true;
+    startMs = monotonicMs();
+    setImmediate(turn);
+  };
+
+  const waits = () => first < pieces.length;
+
+  const stepPiece = () => {
+    const piece = pieces[first]!;
+    if (!piece.step()) return;
+    waitingBytes -= piece.bytes;
+    first += 1;
+    if (waits() && first < 1024) return;
+    pieces = pieces.slice(first);
+    first = 0;
+  };
+
+  const turn = () => {
+    isOpen = false;
+    if (!waits() && leisure.length === 0) return;
+    begin();
+    while (waits() && hasTime()) stepPiece();
+    while (!waits() && leisure.length > 0 && hasTime()) if (leisure[0]!()) leisure.shift();
+  };
+
+  return {
+    mayRun() {
+      begin();
+      return !waits() && hasTime();
+    },
+    later(step, bytes) {
+      begin();
+      pieces.push({ step, bytes });
+      waitingBytes += bytes;
+      while (waitingBytes > maxWaitingBytes) stepPiece();
+    },
+    sometime(step) {
+      begin();
+      leisure.push(step);
+    },
+    finish() {
+      leisure = [];
+      while (waits()) stepPiece();
+    },
+  };
+}
