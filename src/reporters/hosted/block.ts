@@ -1,0 +1,48 @@
+import * as z from 'zod';
+import type { ClientAuth, ClientTls, Secret } from '../../core/access.ts';
+import { interval, reading, span, webAddress } from '../../core/written.ts';
+import type { HostedOptions } from './options.ts';
+
+const endpoint = webAddress(['http', 'https'], 'https://metrics.example.com/v1/metrics');
+const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
+
+/** `hostedmetrics` (CONTRACT, Configuration). */
+export const hostedBlock = (access: {
+  secret: z.ZodType<Secret>;
+  tls: z.ZodType<ClientTls>;
+  auth: z.ZodType<ClientAuth>;
+}) =>
+  z
+    .strictObject({
+      protocol: z.enum(['otlp', 'remotewrite']),
+      endpoint: z.string(endpoint.fault).transform(reading(endpoint)),
+      headers: z
+        .record(z.string().regex(headerName, 'not a header’s name; use letters, digits and -'), access.secret)
+        .default({})
+        .describe('Sent with each request; values are secrets.'),
+      auth: access.auth.optional(),
+      tls: access.tls.optional(),
+      timeout: z.string(interval.fault).transform(reading(interval)).prefault('10s'),
+      queue: z
+        .strictObject({
+          maxBytes: z
+            .int()
+            .min(1_048_576)
+            .default(268_435_456)
+            .describe('Bytes on disk at most; oldest dropped first.'),
+          maxAge: z
+            .string(span.fault)
+            .transform(reading(span))
+            .prefault('2h')
+            .describe('Older batches are dropped.'),
+        })
+        .prefault({}),
+    })
+    .transform(
+      ({ timeout, queue, ...rest }): HostedOptions => ({
+        ...rest,
+        timeoutMs: timeout,
+        queue: { maxBytes: queue.maxBytes, maxAgeMs: queue.maxAge },
+      }),
+    )
+    .describe('Batches to a hosted platform.');

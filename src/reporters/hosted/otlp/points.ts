@@ -1,0 +1,118 @@
+import type { Kind, SeriesView } from '../../../core/model.ts';
+import { jobOf, type Origin } from '../job.ts';
+import { createWriter, type Writer } from '../wire/protobuf.ts';
+import { dataFields } from './request.ts';
+
+const cumulative = 2;
+const noRecordedValue = 1;
+/** Fields of `NumberDataPoint`, `HistogramDataPoint` and `SummaryDataPoint` that differ between them. */
+const attributesField = { number: 7, histogram: 9, summary: 7 } as const;
+const flagsField = { number: 8, histogram: 10, summary: 8 } as const;
+
+export type Shape = keyof typeof attributesField;
+
+/** How a kind travels. Untyped has no counterpart and goes as a gauge. */
+export const shapes: Readonly<Record<Kind, { shape: Shape; data: number; tail: Buffer }>> = {
+  counter: { shape: 'number', data: dataFields.sum, tail: tailOf(true) },
+  gauge: { shape: 'number', data: dataFields.gauge, tail: Buffer.alloc(0) },
+  untyped: { shape: 'number', data: dataFields.gauge, tail: Buffer.alloc(0) },
+  histogram: { shape: 'histogram', data: dataFields.histogram, tail: tailOf(false) },
+  summary: { shape: 'summary', data: dataFields.summary, tail: Buffer.alloc(0) },
+};
+
+function tailOf(isMonotonic: boolean): Buffer {
+  const writer = createWriter(16);
+  writer.varint(2, cumulative);
+  if (isMonotonic) writer.varint(3, 1);
+  return writer.take();
+}
+
+function attribute(writer: Writer, field: number, name: string, value: string): void {
+  writer.open(field);
+  writer.text(1, name);
+  writer.open(2);
+  writer.text(1, value);
+  writer.close();
+  writer.close();
+}
+
+/** A series' labels as the attributes of its points, whole fields. */
+export function attributesOf(shape: Shape, { labels }: SeriesView): Buffer {
+  const writer = createWriter(512);
+  for (const [name, value] of labels) attribute(writer, attributesField[shape], name, value);
+  return writer.take();
+}
+
+/** A `Resource`: whose series these are. */
+export function resourceOf(series: SeriesView, { instance, hostName }: Origin): Buffer {
+  const writer = createWriter(256);
+  attribute(writer, 1, 'service.name', jobOf(series));
+  if (instance !== '') attribute(writer, 1, 'service.instance.id', instance);
+  if (hostName !== '') attribute(writer, 1, 'host.name', hostName);
+  return writer.take();
+}
+
+/** Name and description of a `Metric`. A unit would make receivers append it to the name. */
+export function headOf(name: string, help: string): Buffer {
+  const writer = createWriter(256);
+  writer.text(1, name);
+  if (help !== '') writer.text(2, help);
+  return writer.take();
+}
+
+/** A count as OTLP has it: whole, and never negative. */
+function whole(count: number): number {
+  return count > 0 && count < Number.MAX_SAFE_INTEGER ? Math.round(count) : 0;
+}
+
+/** Cumulative counts of `le` become counts per bucket, whose sum is the count, as OTLP demands. */
+function writeHistogram(writer: Writer, { at, bounds }: SeriesView, numbers: Float64Array): void {
+  const infinite = at + bounds.length;
+  let total = 0;
+  writer.open(6);
+  for (let cell = at; cell <= infinite; cell++) {
+    const upTo = Math.max(total, whole(numbers[cell]!));
+    writer.packedFixed64(upTo - total);
+    total = upTo;
+  }
+  writer.close();
+  writer.fixed64(4, total);
+  writer.double(5, numbers[infinite + 1]!);
+  writer.open(7);
+  for (const bound of bounds) writer.packedDouble(Number(bound));
+  writer.close();
+}
+
+function writeSummary(writer: Writer, { at, bounds }: SeriesView, numbers: Float64Array): void {
+  const end = at + bounds.length;
+  writer.fixed64(4, whole(numbers[end + 1]!));
+  writer.double(5, numbers[end]!);
+  for (const [i, quantile] of bounds.entries()) {
+    writer.open(6);
+    writer.double(1, Number(quantile));
+    writer.double(2, numbers[at + i]!);
+    writer.close();
+  }
+}
+
+/** When a point was taken, and since when it counts; `startMs` 0: it counts nothing. */
+export interface Times {
+  readonly timeMs: number;
+  readonly startMs: number;
+}
+
+/** The fields of one point; `numbers` undefined: the series has ended. */
+export function writePoint(
+  writer: Writer,
+  shape: Shape,
+  { series, numbers, attributes }: { series: SeriesView; numbers?: Float64Array; attributes: Buffer },
+  { timeMs, startMs }: Times,
+): void {
+  writer.raw(attributes);
+  if (startMs > 0) writer.nanoseconds(2, startMs);
+  writer.nanoseconds(3, timeMs);
+  if (!numbers) writer.varint(flagsField[shape], noRecordedValue);
+  else if (shape === 'number') writer.double(4, numbers[series.at]!);
+  else if (shape === 'histogram') writeHistogram(writer, series, numbers);
+  else writeSummary(writer, series, numbers);
+}

@@ -1,0 +1,202 @@
+import { createHash } from 'node:crypto';
+import { Cells } from '../../core/cells.ts';
+import type { FamilyView, SeriesView } from '../../core/model.ts';
+import { advance, fell, owedAt, owesLines, seenAt } from './increase.ts';
+import { totalsOf } from './lines.ts';
+import { decodeSection, type EntryRow, encodeRows, encodeSection, widthOf } from './section.ts';
+
+/** What was last seen of one series, and what of it has not been handed over. */
+export interface Entry extends EntryRow {
+  /** The flush that last saw it. */
+  flush: number;
+  /** Something of it may not have been handed over. */
+  owes: boolean;
+  /** It has been given up. */
+  isGone: boolean;
+}
+
+export interface BaselineOptions {
+  /**
+   * Wall clock, ms: totals that began earlier are not this reporter's to push, only what they grow by. Does not
+   * count once a section has been restored.
+   */
+  sinceMs: number;
+  /** Entries of series that are gone are kept up to this number, in case they come back. */
+  maxGone?: number;
+}
+
+export interface BaselineDeps {
+  /**
+   * Whether the totals of a series are those of its sender, which began before the agent looked and go on
+   * while it does not: a scraped page's.
+   */
+  carriesTotals(series: SeriesView): boolean;
+  /** So many totals were no numbers and are left out. */
+  notFinite(totals: number): void;
+  /** Entries were given up that still owed so many lines. */
+  gaveUp(lines: number): void;
+}
+
+/**
+ * How far each total has been pushed. A flush takes what the view shows: the increase since the last flush is
+ * owed. What is owed is cleared by `settle` before packets leave, and comes back by `giveBack` if they did not:
+ * at every moment each increase is owed or settled, never both.
+ *
+ * - A total that fell began anew and counts whole; so does one whose series has another start, and a new one.
+ *   The sum of a histogram that falls while its count does not (negative observations) waits until it is over
+ *   its old height.
+ * - A new total that began before `sinceMs` counts from here; so does a carried one, unless its service's
+ *   pages have been seen before. What began before anybody looked is no increase.
+ * - What may have been forgotten counts from here too: that loses a value, and repeats none.
+ */
+export interface Baseline {
+  /** A flush begins. */
+  begin(): void;
+  /** Takes a series' totals; undefined for a series without. */
+  take(family: FamilyView, series: SeriesView, numbers: Float64Array): Entry | undefined;
+  /** A flush has taken all of its view. */
+  end(): void;
+  /** Entries that owe something and were not in this flush's view. */
+  absent(): readonly Entry[];
+  owed(entry: Entry, total: number): number;
+  /** Clears what is owed and says how much it was. Those of an entry that owe are settled together. */
+  settle(entry: Entry, total: number): number;
+  giveBack(entry: Entry, total: number, amount: number): void;
+  freeze(): Uint8Array;
+  /** Throws `snapshot_corrupt`. */
+  restore(section: Uint8Array): void;
+}
+
+const mostServices = 1000;
+
+function keyOf({ name, kind }: FamilyView, { labels, bounds }: SeriesView): bigint {
+  const text = JSON.stringify([name, kind, bounds, labels]);
+  return createHash('sha256').update(text).digest().readBigUInt64LE(0);
+}
+
+export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Baseline {
+  const { maxGone = 10_000 } = options;
+  let cells = new Cells();
+  const entries = new Map<bigint, Entry>();
+  let known = new WeakMap<SeriesView, Entry>();
+  const owing = new Set<Entry>();
+  const services = new Set<string>();
+  const newServices = new Set<string>();
+  let { sinceMs } = options;
+  let forgot = false;
+  let flush = 0;
+  let seenCount = 0;
+  let rows: Uint8Array | undefined;
+
+  const countsFromHere = (series: SeriesView, carried: boolean) =>
+    carried ? forgot || !services.has(series.service) : series.startMs < sinceMs;
+
+  const open = (key: bigint, series: SeriesView, count: number): Entry => {
+    const carried = deps.carriesTotals(series);
+    const entry = { key, at: cells.take(widthOf(count)), count, carried, flush, owes: false, isGone: false };
+    cells.live[entry.at] = series.startMs;
+    if (countsFromHere(series, carried)) cells.live.fill(Number.NaN, entry.at + 1, entry.at + 1 + count);
+    entries.set(key, entry);
+    rows = undefined;
+    return entry;
+  };
+
+  const beganAnew = (entry: Entry, family: FamilyView, series: SeriesView, isSame: boolean): boolean => {
+    if (cells.live[entry.at] === series.startMs) return false;
+    // A carried total's start says when the agent looked first, unless it fell while the agent looked on.
+    return !entry.carried || (isSame && family.kind === 'counter');
+  };
+
+  const giveUp = (entry: Entry): void => {
+    const lines = owesLines(cells.live, entry);
+    if (lines > 0) deps.gaveUp(lines);
+    if (entry.carried) forgot = true;
+    else sinceMs = Math.max(sinceMs, cells.live[entry.at]! + 1);
+    entry.isGone = true;
+    entries.delete(entry.key);
+    owing.delete(entry);
+    cells.give(entry.at, widthOf(entry.count));
+    rows = undefined;
+  };
+
+  const keepWithinBounds = (): void => {
+    const excess = entries.size - seenCount - maxGone;
+    if (excess <= 0) return;
+    const gone = [...entries.values()].filter((entry) => entry.flush !== flush);
+    gone.sort((a, b) => a.flush - b.flush);
+    for (const entry of gone.slice(0, excess)) giveUp(entry);
+  };
+
+  return {
+    begin() {
+      if (flush > 0) keepWithinBounds();
+      flush += 1;
+      seenCount = 0;
+    },
+    take(family, series, numbers) {
+      const { first, count } = totalsOf(family.kind, series);
+      if (count === 0) return undefined;
+      const same = known.get(series);
+      const isSame = same !== undefined && !same.isGone;
+      const key = isSame ? same.key : keyOf(family, series);
+      const found = isSame ? same : entries.get(key);
+      const entry = found ?? open(key, series, count);
+      if (!isSame) known.set(series, entry);
+      const from = series.at + first;
+      const { live } = cells;
+      if (found && (fell(live, entry, numbers, from) || beganAnew(entry, family, series, isSame))) {
+        live.fill(0, seenAt(entry, 0), seenAt(entry, count));
+      }
+      live[entry.at] = series.startMs;
+      const notFinite = advance(live, entry, numbers, from);
+      if (notFinite > 0) deps.notFinite(notFinite);
+      if (entry.owes) owing.add(entry);
+      seenCount += 1;
+      entry.flush = flush;
+      if (entry.carried) newServices.add(series.service);
+      return entry;
+    },
+    end() {
+      for (const service of newServices) if (services.size < mostServices) services.add(service);
+      newServices.clear();
+    },
+    absent: () => [...owing].filter((entry) => entry.flush !== flush),
+    owed: (entry, total) => cells.live[owedAt(entry, total)]!,
+    settle(entry, total) {
+      const amount = cells.live[owedAt(entry, total)]!;
+      cells.live[owedAt(entry, total)] = 0;
+      entry.owes = false;
+      owing.delete(entry);
+      return amount;
+    },
+    giveBack(entry, total, amount) {
+      cells.live[owedAt(entry, total)]! += amount;
+      entry.owes = true;
+      owing.add(entry);
+    },
+    freeze() {
+      rows ??= encodeRows(entries.values(), entries.size);
+      const facts = { sinceMs, forgot, services: [...services] };
+      return encodeSection({ facts, entries: rows, numbers: cells.copy() });
+    },
+    restore(section) {
+      const { facts, rows: restored, numbers } = decodeSection(section);
+      cells = new Cells();
+      known = new WeakMap();
+      entries.clear();
+      owing.clear();
+      services.clear();
+      for (const row of restored) {
+        const at = cells.take(widthOf(row.count));
+        cells.live.set(numbers.subarray(row.at, row.at + widthOf(row.count)), at);
+        const entry = { ...row, at, flush: 0, owes: false, isGone: false };
+        entries.set(row.key, entry);
+        entry.owes = owesLines(cells.live, entry) > 0;
+        if (entry.owes) owing.add(entry);
+      }
+      for (const service of facts.services) services.add(service);
+      ({ sinceMs, forgot } = facts);
+      rows = undefined;
+    },
+  };
+}

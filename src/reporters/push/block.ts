@@ -1,0 +1,22 @@
+import * as z from 'zod';
+import { dialAddress, interval, reading } from '../../core/written.ts';
+import { type PushOptions, tagFormats } from './options.ts';
+
+/** `pushmetrics` (spec, Metrics configuration); without `flushInterval` the block's `reportingInterval` counts. */
+export const pushBlock = () =>
+  z
+    .strictObject({
+      hostPort: z
+        .string(dialAddress.fault)
+        .transform(reading(dialAddress))
+        .describe('host:port of the aggregator.'),
+      prefix: z.string().default('').describe('In front of the block’s own prefix.'),
+      flushInterval: z.string(interval.fault).transform(reading(interval)).optional(),
+      flushBytes: z.int().min(64).max(65_507).default(1432).describe('Bytes of one datagram at most.'),
+      tagFormat: z.enum(tagFormats).default('suffix'),
+    })
+    .transform(({ flushInterval, ...rest }): Omit<PushOptions, 'flushIntervalMs'> & Partial<PushOptions> => ({
+      ...rest,
+      flushIntervalMs: flushInterval,
+    }))
+    .describe('Datagrams to an aggregator.');

@@ -1,0 +1,36 @@
+import type { Clock } from '../../core/ports.ts';
+
+/**
+ * Runs a task every `intervalMs` of monotonic time, the first time after one interval, never two at a time.
+ * What a long task runs over is left out, so that the beat stays. `task` must not reject. The result ends it
+ * and waits for the task under way.
+ */
+export function startRhythm(
+  intervalMs: number,
+  clock: Clock,
+  task: () => Promise<void>,
+): () => Promise<void> {
+  let dueMs = clock.monotonicMs() + intervalMs;
+  let running: Promise<void> | undefined;
+  let isEnded = false;
+  let cancel = () => {};
+
+  const arm = () => {
+    if (!isEnded) cancel = clock.after(dueMs - clock.monotonicMs(), run);
+  };
+  const run = () => {
+    running = task().then(() => {
+      running = undefined;
+      const lateMs = Math.max(0, clock.monotonicMs() - dueMs);
+      dueMs += intervalMs * (Math.floor(lateMs / intervalMs) + 1);
+      arm();
+    });
+  };
+
+  arm();
+  return async () => {
+    isEnded = true;
+    cancel();
+    await running;
+  };
+}
