@@ -1,0 +1,54 @@
+import * as z from 'zod';
+import type { ClientAuth, ClientTls } from '../../core/access.ts';
+import { interval, reading, webAddress, withinInterval } from '../../core/written.ts';
+import type { HealthOptions } from './options.ts';
+
+const target = webAddress(['http', 'https', 'grpc', 'grpcs', 'tcp'], 'http://127.0.0.1:7933/health');
+
+const usualTimeoutMs = 5000;
+
+/** `services.<service>.health`: a URL, or a map with one. */
+export const healthBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType<ClientAuth> }) => {
+  const full = z
+    .strictObject({
+      url: z.string(target.fault).transform(reading(target)),
+      interval: z.string(interval.fault).transform(reading(interval)).prefault('15s'),
+      timeout: z
+        .string(interval.fault)
+        .transform(reading(interval))
+        .optional()
+        .describe('Default: 5s, or the interval if that is shorter.'),
+      failureThreshold: z
+        .int()
+        .min(1)
+        .max(100)
+        .default(3)
+        .describe('Failures in a row that make the role down.'),
+      successThreshold: z
+        .int()
+        .min(1)
+        .max(100)
+        .default(1)
+        .describe('Successes in a row that make it up again.'),
+      tls: access.tls.optional(),
+      auth: access.auth.optional(),
+    })
+    .refine(withinInterval.holds, {
+      when: ({ value }) => typeof value === 'object' && value !== null,
+      path: ['timeout'],
+      error: withinInterval.fault,
+    })
+    .transform(
+      ({ interval: intervalMs, timeout, ...rest }): HealthOptions => ({
+        ...rest,
+        intervalMs,
+        timeoutMs: withinInterval.timeoutMs(timeout, usualTimeoutMs, intervalMs),
+      }),
+    );
+  const short = z
+    .string()
+    .transform(reading(target))
+    .transform((url) => ({ url }))
+    .pipe(full);
+  return z.union([short, full]).describe('The role’s health endpoint: a URL, or a map with one.');
+};

@@ -1,0 +1,50 @@
+import * as z from 'zod';
+import type { ClientTls, Secret } from '../../core/access.ts';
+import { dialAddress, interval, reading, withinInterval } from '../../core/written.ts';
+import { type StoreOptions, storeKinds } from './options.ts';
+
+const version = z.string().regex(/^\d+(?:\.\d+)*$/, 'not a version; use numbers in quotes, such as "0.8"');
+const database = z.string().min(1);
+
+const usualTimeoutMs = 10_000;
+
+/** One entry of `stores` (CONTRACT, Configuration). */
+export const storeBlock = (access: { secret: z.ZodType<Secret>; tls: z.ZodType<ClientTls> }) =>
+  z
+    .strictObject({
+      name: z.string().min(1),
+      kind: z.enum(storeKinds),
+      address: z.string(dialAddress.fault).transform(reading(dialAddress)),
+      user: z.string().min(1).optional(),
+      password: access.secret.optional(),
+      tls: access.tls.optional(),
+      credentials: z
+        .enum(['own', 'service'])
+        .default('own')
+        .describe('service: takes user and password from the service’s files.'),
+      databases: z
+        .strictObject({ persistence: database.optional(), visibility: database.optional() })
+        .default({}),
+      schema: z
+        .strictObject({ persistence: version.optional(), visibility: version.optional() })
+        .default({})
+        .describe('Versions that the schemas must have at least.'),
+      interval: z.string(interval.fault).transform(reading(interval)).prefault('30s'),
+      timeout: z
+        .string(interval.fault)
+        .transform(reading(interval))
+        .optional()
+        .describe('Default: 10s, or the interval if that is shorter.'),
+    })
+    .refine(withinInterval.holds, {
+      when: ({ value }) => typeof value === 'object' && value !== null,
+      path: ['timeout'],
+      error: withinInterval.fault,
+    })
+    .transform(
+      ({ interval: intervalMs, timeout, ...rest }): StoreOptions => ({
+        ...rest,
+        intervalMs,
+        timeoutMs: withinInterval.timeoutMs(timeout, usualTimeoutMs, intervalMs),
+      }),
+    );
