@@ -1,0 +1,141 @@
+import type { Plan, Series } from './plan.ts';
+import { series, state } from './state.ts';
+
+const backup = 'backup="nightly", store="main", database="persistence", backup_type="full"';
+const nightly = { backup: 'nightly', store: 'main', database: 'persistence', backup_type: 'full' };
+const at = 'cluster="dc1", instance="a"';
+const success = 'svc_backup_last_success_timestamp_seconds';
+const failure = 'svc_backup_last_failure_timestamp_seconds';
+const configured = 'svc_backup_configured';
+const outcome = (failed: string, succeeded: string): Series => ({
+  [`${failure}{${backup}}`]: failed,
+  [`${success}{${backup}}`]: succeeded,
+});
+
+/** What takes a day, looked at every five minutes. */
+export const dayLongPlans: readonly Plan[] = [
+  {
+    alert: 'SvcBackupNeverSucceeded',
+    at: 1520,
+    every: 5,
+    bad: { [`${configured}{${backup}}`]: '1x320' },
+    good: { [`${configured}{${backup}}`]: '1x320', [`${success}{${backup}}`]: '_x200 60000x120' },
+    edge: { [`${configured}{${backup}}`]: '1x320' },
+    edgeAt: 1495,
+    reset: { [`${configured}{${backup}}`]: '1x100 stale _x20 1x220' },
+    labels: nightly,
+    value: '1',
+    ending: { afterMinutes: 70 },
+  },
+];
+
+/** Of src/monitoring/rules/alerts/backups.ts. */
+export const backupPlans: readonly Plan[] = [
+  {
+    alert: 'SvcBackupAge',
+    at: 20,
+    bad: { [`${success}{${backup}}`]: '-90000x20' },
+    good: { [`${success}{${backup}}`]: '-80000x20' },
+    edge: { [`${success}{${backup}}`]: '-88800x20' },
+    reset: { [`${success}{${backup}}`]: '-95000x5 300x20' },
+    labels: nightly,
+    value: '1d 1h 20m 0s',
+    ending: { afterMinutes: 100, value: '1d 3h 0m 0s' },
+    more: [
+      {
+        shows: 'the newest that any agent knows counts',
+        series: {
+          [`${success}{${at}, ${backup}}`]: '-90000x20',
+          [`${success}{cluster="dc1", instance="b", ${backup}}`]: '-80000x20',
+        },
+        at: 20,
+        fires: [],
+      },
+      {
+        shows: 'configuration is backed up on change',
+        series: { [`${success}{${at}, backup="files", backup_type="config"}`]: '-900000x20' },
+        at: 20,
+        fires: [],
+      },
+      {
+        shows: 'a fresh incremental hides no old full backup',
+        series: {
+          [`${success}{${at}, ${backup}}`]: '-90000x20',
+          [`${success}{${at}, backup="hourly", store="main", database="persistence", backup_type="incremental"}`]:
+            '0x20',
+        },
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', ...nightly }, value: '1d 1h 20m 0s' }],
+      },
+    ],
+  },
+  {
+    alert: 'SvcBackupFailures',
+    at: 20,
+    bad: outcome('300x20', '60x20'),
+    good: outcome('60x20', '300x20'),
+    edge: outcome('300x20', '300x20'),
+    reset: outcome('300x20', '60x10 600x20'),
+    agentsDiffer: 'is silent',
+    labels: nightly,
+    value: '1970-01-01 00:05:00 +0000 UTC',
+    ending: { afterMinutes: 100, value: '1970-01-01 00:05:00 +0000 UTC' },
+    more: [
+      {
+        shows: 'a failure that only one of two agents has seen',
+        series: {
+          [`${failure}{${at}, ${backup}}`]: '300x20',
+          [`${failure}{cluster="dc1", instance="b", ${backup}}`]: '60x20',
+          [`${success}{${at}, ${backup}}`]: '120x20',
+        },
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', ...nightly }, value: '1970-01-01 00:05:00 +0000 UTC' }],
+      },
+      {
+        shows: 'the first failure, before any success',
+        series: { [`${failure}{${at}, ${backup}}`]: '_x10 600x20' },
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', ...nightly }, value: '1970-01-01 00:10:00 +0000 UTC' }],
+      },
+    ],
+  },
+  state('SvcBackupIntegrity', series('svc_backup_integrity_ok', `${backup}, level="full"`), 5, {
+    ...nightly,
+    level: 'full',
+  }),
+  {
+    alert: 'SvcBackupOffsiteAge',
+    at: 20,
+    bad: { [`svc_backup_offsite_last_success_timestamp_seconds{${backup}}`]: '-90000x20' },
+    good: { [`svc_backup_offsite_last_success_timestamp_seconds{${backup}}`]: '-80000x20' },
+    edge: { [`svc_backup_offsite_last_success_timestamp_seconds{${backup}}`]: '-88800x20' },
+    reset: { [`svc_backup_offsite_last_success_timestamp_seconds{${backup}}`]: '-95000x5 300x20' },
+    agentsDiffer: 'is silent',
+    labels: nightly,
+    value: '1d 1h 20m 0s',
+    ending: { afterMinutes: 100, value: '1d 3h 0m 0s' },
+    more: [
+      {
+        shows: 'configuration is backed up on change',
+        series: {
+          [`svc_backup_offsite_last_success_timestamp_seconds{${at}, backup="files", backup_type="config"}`]:
+            '-900000x20',
+        },
+        at: 20,
+        fires: [],
+      },
+    ],
+  },
+  state('SvcBackupRetention', series('svc_backup_retention_compliant', backup), 60, nightly),
+  {
+    alert: 'SvcBackupClockSkew',
+    at: 20,
+    bad: { [`${success}{${backup}}`]: '1800x20' },
+    good: { [`${success}{${backup}}`]: '60x20' },
+    edge: { [`${success}{${backup}}`]: '1500x20' },
+    reset: { [`${success}{${backup}}`]: '1800x17 60 1800x20' },
+    agentsDiffer: 'fires',
+    labels: nightly,
+    value: '10m 0s',
+  },
+];

@@ -1,0 +1,50 @@
+import { agentPlans } from './cases/agent.ts';
+import { archivalPlans } from './cases/archival.ts';
+import { availabilityPlans } from './cases/availability.ts';
+import { backupPlans, dayLongPlans } from './cases/backups.ts';
+import { persistencePlans } from './cases/persistence.ts';
+import { processPlans } from './cases/process.ts';
+import { recordingTests } from './cases/recordings.ts';
+import { replicationPlans } from './cases/replication.ts';
+import { requestPlans } from './cases/requests.ts';
+import { sloPlans } from './cases/slo.ts';
+import { specPlans } from './cases/spec.ts';
+import { storePlans } from './cases/stores.ts';
+import { taskPlans } from './cases/tasks.ts';
+import { promtoolFile } from './cases/write.ts';
+import { shippedOptions } from './rules/options.ts';
+import { pack, packs } from './rules/packs.ts';
+import { renderPack } from './rules/render.ts';
+import { toYaml } from './rules/yaml.ts';
+
+/** What is tested by which file, with the look's interval in minutes. */
+export const tests = [
+  ['spec', specPlans, 'spec', 1],
+  ['availability', availabilityPlans, 'recommended', 1],
+  ['process', processPlans, 'recommended', 1],
+  ['persistence', persistencePlans, 'recommended', 1],
+  ['tasks', taskPlans, 'recommended', 1],
+  ['requests', requestPlans, 'recommended', 1],
+  ['backups', backupPlans, 'recommended', 1],
+  ['day-long', dayLongPlans, 'recommended', 5],
+  ['stores', storePlans, 'recommended', 1],
+  ['replication', replicationPlans, 'recommended', 1],
+  ['archival', archivalPlans, 'recommended', 1],
+  ['agent', agentPlans, 'recommended', 1],
+  ['slo', sloPlans, 'slo', 1],
+] as const;
+
+/** Every generated file: its path in the project, and its text. */
+export function files(): readonly (readonly [path: string, text: string])[] {
+  return [
+    ...packs.map((of) => [`rules/${of.name}.rules.yml`, toYaml(renderPack(of, shippedOptions))] as const),
+    ...tests.map(
+      ([name, plans, of]) =>
+        [
+          `rules/tests/${name}.test.yml`,
+          toYaml(promtoolFile(pack(of), plans, `../${of}.rules.yml`)),
+        ] as const,
+    ),
+    ['rules/tests/recording.test.yml', toYaml(recordingTests('../recording.rules.yml'))],
+  ];
+}
