@@ -1,0 +1,66 @@
+import { type CatalogMetric, catalog, type Role } from '../../src/core/catalog.ts';
+
+/** Upper bounds of every histogram, in seconds (spec, Metrics configuration). */
+export const bucketBounds = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10] as const;
+
+export type Tags = Readonly<Record<string, string>>;
+
+export interface Series {
+  tags: Tags;
+  /** One number; of a histogram the cumulative buckets with +Inf last, then the sum. */
+  numbers: number[];
+}
+
+export interface Family {
+  metric: CatalogMetric;
+  series: Iterable<Series>;
+}
+
+/** The metrics of one process; only those that the catalog gives its role exist. */
+export interface Metrics {
+  add(name: string, tags: Tags, increase?: number): void;
+  set(name: string, tags: Tags, value: number): void;
+  observe(name: string, tags: Tags, seconds: number): void;
+  families(): Family[];
+}
+
+export function createMetrics(role: Role): Metrics {
+  const families = new Map(
+    catalog
+      .filter((metric) => metric.roles.includes(role))
+      .map((metric) => [metric.name, { metric, series: new Map<string, Series>() }]),
+  );
+
+  function numbersOf(name: string, tags: Tags): number[] {
+    const family = families.get(name);
+    if (!family) throw new Error(`${role} has no metric ${name}`);
+    const key = JSON.stringify(tags);
+    let series = family.series.get(key);
+    if (!series) {
+      const parts = family.metric.kind === 'histogram' ? bucketBounds.length + 2 : 1;
+      series = { tags: { svc_service: role, ...tags }, numbers: new Array<number>(parts).fill(0) };
+      family.series.set(key, series);
+    }
+    return series.numbers;
+  }
+
+  function addTo(numbers: number[], part: number, increase: number) {
+    numbers[part] = (numbers[part] ?? 0) + increase;
+  }
+
+  return {
+    add: (name, tags, increase = 1) => addTo(numbersOf(name, tags), 0, increase),
+    set: (name, tags, value) => {
+      numbersOf(name, tags)[0] = value;
+    },
+    observe: (name, tags, seconds) => {
+      const numbers = numbersOf(name, tags);
+      bucketBounds.forEach((bound, part) => {
+        if (seconds <= bound) addTo(numbers, part, 1);
+      });
+      addTo(numbers, bucketBounds.length, 1);
+      addTo(numbers, bucketBounds.length + 1, seconds);
+    },
+    families: () => [...families.values()].map(({ metric, series }) => ({ metric, series: series.values() })),
+  };
+}

@@ -1,0 +1,90 @@
+import type { Role } from '../../src/core/catalog.ts';
+import type { Clock } from '../../src/core/ports.ts';
+import { createDoors, type Ports } from './doors.ts';
+import type { Conditions } from './incidents.ts';
+import { type LogFile, openLogFile } from './log-file.ts';
+import { createRoleProcess, type RoleProcess } from './process.ts';
+import type { Random } from './random.ts';
+
+export interface RoleOptions {
+  role: Role;
+  logPath: string;
+  rotateBytes: number;
+  ports: Ports;
+  ratePerSecond: number;
+}
+
+/** Where a role can be looked at: two URLs and a file. */
+export interface RoleAddresses {
+  health: string;
+  metrics: string;
+  log: string;
+}
+
+/** A role from outside: it writes its log, answers on two ports, and can go down and come back. */
+export interface RunningRole {
+  readonly role: Role;
+  /** Rejects if a port or the log file cannot be had. */
+  start(): Promise<RoleAddresses>;
+  tick(conditions: Conditions): void;
+  /** Ends the process, with a fatal entry if asked; another begins after some seconds of refused connections. */
+  restart(fatal: boolean): void;
+  stop(): Promise<void>;
+}
+
+/** How long nobody answers in a restart, and how long until a port that was taken meanwhile is tried again. */
+const downMs = 4000;
+const retryMs = 1000;
+
+export function createRole(
+  options: RoleOptions,
+  { clock, random }: { clock: Clock; random: Random },
+): RunningRole {
+  const { role, ratePerSecond } = options;
+  const doors = createDoors(options.ports);
+  let log: LogFile | undefined;
+  let process: RoleProcess | undefined;
+  let cancelBegin = () => {};
+  let settled: Promise<unknown> = Promise.resolve();
+
+  async function begin() {
+    const next = createRoleProcess({ role, ratePerSecond, startMs: clock.nowMs() }, random);
+    const addresses = await doors.open(next.families);
+    process = next;
+    return addresses;
+  }
+
+  function beginLater(delayMs: number) {
+    cancelBegin = clock.after(delayMs, () => {
+      settled = begin().catch(() => beginLater(retryMs));
+    });
+  }
+
+  function end(fatal: boolean): Promise<void> {
+    if (process) log?.append([process.lastWords(clock.nowMs(), fatal)]);
+    process = undefined;
+    return doors.close();
+  }
+
+  return {
+    role,
+    start: async () => {
+      log = openLogFile(options.logPath, options.rotateBytes);
+      return { ...(await begin()), log: options.logPath };
+    },
+    tick: (conditions) => log?.append(process?.advance(clock.nowMs(), conditions) ?? []),
+    restart: (fatal) => {
+      if (!process) return;
+      settled = end(fatal);
+      beginLater(downMs);
+    },
+    stop: async () => {
+      cancelBegin();
+      await settled;
+      cancelBegin();
+      await end(false);
+      log?.close();
+      log = undefined;
+    },
+  };
+}

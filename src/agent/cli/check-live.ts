@@ -1,0 +1,96 @@
+import { catalog, type Role, roles } from '../../core/catalog.ts';
+import { systemClock } from '../../core/clock.ts';
+import type { Log } from '../../core/ports.ts';
+import { createRegistry } from '../../core/registry.ts';
+import { readVocabularies } from '../../sources/vocabularies.ts';
+import { blockOf, blocksOf } from '../blocks.ts';
+import type { AgentConfig } from '../config/types.ts';
+import { createReadSecret } from '../read-secret.ts';
+import { startRelay } from '../relay.ts';
+import { shippedFolder } from '../shipped.ts';
+import type { Io } from './io.ts';
+
+/** What one look at a role's page says. */
+export interface LiveReport {
+  service: string;
+  url: string;
+  /** Why there is no page; the lists are empty then. */
+  failure?: string;
+  vocabulary?: string;
+  /** Metrics of the catalog that the role should send and does not. */
+  missing: readonly string[];
+  /** Metrics that it sends and that no table takes into the catalog. */
+  unmapped: readonly string[];
+}
+
+/** The command prints what it finds; a log beside that would say it twice. */
+const silent: Log = { write() {}, named: () => silent };
+
+const isRole = (name: string): name is Role => (roles as readonly string[]).includes(name);
+const catalogNames = new Set(catalog.map(({ name }) => name));
+
+/** Looks once at every page that the configuration names, shows nothing to anybody, and holds it against the catalog. */
+export async function lookLive(config: AgentConfig, io: Io): Promise<LiveReport[]> {
+  const vocabularies = await readVocabularies(shippedFolder('vocabularies'));
+  const blocks = blocksOf(config);
+  const scraped = config.services.flatMap((service, place) =>
+    service.selected && service.scrape ? [{ service, place }] : [],
+  );
+  return Promise.all(
+    scraped.map(async ({ service, place }): Promise<LiveReport> => {
+      const registry = createRegistry({ limits: config.limits }, { clock: systemClock });
+      const relay = await startRelay(
+        { service: { ...service, statsd: undefined }, block: blockOf(blocks, service.name), place },
+        {
+          registry,
+          vocabularies,
+          ownListeners: () => [],
+          mark: 'check',
+          readSecret: createReadSecret(io.env),
+          onKernelDrops: () => {},
+          clock: systemClock,
+          log: silent,
+        },
+      );
+      const scrape = relay.scrape!;
+      const result = await scrape.scrapeNow();
+      const names = scrape.names();
+      const { vocabulary } = scrape.status();
+      await relay.stop();
+      const about = { service: service.name, url: service.scrape!.url };
+      if (!result.ok) return { ...about, failure: result.what, missing: [], unmapped: [] };
+      return { ...about, vocabulary, ...compared(service.name, names) };
+    }),
+  );
+}
+
+function compared(
+  service: string,
+  names: ReadonlyMap<string, ReadonlySet<string>>,
+): Pick<LiveReport, 'missing' | 'unmapped'> {
+  const sent = new Set([...names.values()].flatMap((set) => [...set]));
+  const wanted = isRole(service) ? catalog.filter((metric) => metric.roles.includes(service)) : [];
+  return {
+    missing: wanted.map(({ name }) => name).filter((name) => !sent.has(name)),
+    unmapped: [...names]
+      .filter(([, to]) => ![...to].some((name) => catalogNames.has(name)))
+      .map(([name]) => name)
+      .sort(),
+  };
+}
+
+/** The reports for people. */
+export function liveText(reports: readonly LiveReport[]): string {
+  if (reports.length === 0) return 'Live: no service has a page to look at (services.<service>.scrape).\n';
+  const list = (title: string, names: readonly string[]) =>
+    names.length === 0
+      ? [`    ${title}: none`]
+      : [`    ${title} (${names.length}):`, ...names.map((name) => `      ${name}`)];
+  const lines = reports.flatMap(({ service, url, failure, vocabulary, missing, unmapped }) => [
+    `  ${service}  ${url}  ${failure ? `FAILED: ${failure}` : `speaks ${vocabulary ?? 'no table that is known'}`}`,
+    ...(failure
+      ? []
+      : [...list('of the catalog, not sent', missing), ...list('sent, in no table', unmapped)]),
+  ]);
+  return ['Live', ...lines, ''].join('\n');
+}

@@ -1,0 +1,88 @@
+import { type Fault, faultLine } from '../../core/errors.ts';
+import { notAvailable, notYetUsed } from '../config/available.ts';
+import type { Discovered, Loaded } from '../config/loaded.ts';
+import { placeText } from '../config/placed.ts';
+import type { AgentConfig, MetricsConfig, ServiceConfig } from '../config/types.ts';
+import { table } from './table.ts';
+
+/** What would run and what is wrong, for people. Shows no secret. */
+export function checkReport(loaded: Loaded, colour: boolean): string {
+  const { config, faults, warnings, findings, discovered } = loaded;
+  const parts = [
+    config ? overview(config) : '',
+    config && config.services.length > 0 ? servicesTable(config, colour) : '',
+    discovered.length > 0 ? discoveredTable(discovered, colour) : '',
+    section('warnings', warnings),
+    config ? waiting(notYetUsed(config, discovered)) : '',
+    section('not available yet', config ? notAvailable(config, discovered) : []),
+    section('faults in the service’s own files, and secrets that are not there', findings),
+    `${verdict(faults.length, findings.length)}\n`,
+  ];
+  return parts.filter((part) => part !== '').join('\n');
+}
+
+function verdict(faults: number, findings: number): string {
+  if (faults > 0)
+    return `invalid: ${counted(faults, 'fault')}${findings > 0 ? `, ${counted(findings, 'finding')}` : ''}`;
+  return findings > 0 ? `valid, with ${counted(findings, 'finding')}` : 'valid';
+}
+
+const counted = (n: number, word: string): string => `${n} ${word}${n === 1 ? '' : 's'}`;
+
+function section(title: string, faults: readonly Fault[]): string {
+  return faults.length === 0 ? '' : `${title}:\n${faults.map((fault) => `  ${faultLine(fault)}\n`).join('')}`;
+}
+
+function waiting(parts: readonly string[]): string {
+  return parts.length === 0 ? '' : `found there, but not used yet: ${parts.join(', ')}\n`;
+}
+
+function overview(config: AgentConfig): string {
+  const { metrics, admin, limits } = config;
+  const tags = Object.entries(metrics.tags).map(([name, value]) => `${name}=${value}`);
+  const lines = [
+    ['roles', `${config.roles.join(', ') || 'none'} (scope ${config.scope})`],
+    ['instance', config.instance],
+    ['state', config.stateDirectory],
+    ['reporter', reporterText(metrics)],
+    ['tags', tags.join(', ') || 'none'],
+    ['limits', `${limits.seriesPerMetric} series per metric, ${limits.series} in all`],
+    ['admin', admin ? [admin.listenAddress, admin.health].filter(Boolean).join(', ') : 'off'],
+    ['stores', config.stores.map(({ name, kind, address }) => `${name} (${kind}, ${address})`).join(', ')],
+    ['backups', config.backups.map(({ name }) => name).join(', ')],
+    ['clusters', config.clusterGroupMetadata?.clusters.map(({ name }) => name).join(', ') ?? ''],
+    ['domains', config.domains?.watch.join(', ') ?? ''],
+  ];
+  return lines.flatMap(([name, text]) => (text ? `${name!.padEnd(9)} ${text}\n` : [])).join('');
+}
+
+function reporterText({ reporter }: MetricsConfig): string {
+  if (!reporter) return 'none';
+  if (reporter.kind === 'pullmetrics') return `pullmetrics on ${reporter.options.listenAddress}`;
+  if (reporter.kind === 'pushmetrics') return `pushmetrics to ${reporter.options.hostPort}`;
+  return `hostedmetrics to ${reporter.options.endpoint}`;
+}
+
+function servicesTable({ services }: AgentConfig, colour: boolean): string {
+  const row = ({ name, selected, logs, health, scrape, statsd, metrics }: ServiceConfig) => [
+    name,
+    selected ? 'yes' : 'no',
+    logs
+      ? `${logs.paths.join(' ')}${logs.rules.length > 0 ? ` (${counted(logs.rules.length, 'rule')})` : ''}`
+      : '-',
+    health?.url ?? '-',
+    scrape?.url ?? '-',
+    statsd ? [statsd.listen, statsd.tcp, statsd.unix].filter(Boolean).join(' ') : '-',
+    metrics ? reporterText(metrics) : 'shared',
+  ];
+  return table(
+    ['service', 'watched', 'logs', 'health', 'scrape', 'statsd', 'reporter'],
+    services.map(row),
+    colour,
+  );
+}
+
+function discoveredTable(discovered: readonly Discovered[], colour: boolean): string {
+  const rows = discovered.map(({ path, value, place }) => [path, value, placeText(place)]);
+  return table(['from the service’s own files', 'value', 'place'], rows, colour);
+}

@@ -1,0 +1,94 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { Child } from './child.ts';
+import { type Children, createChildren } from './children.ts';
+import { type AgentPorts, demoConfig, prometheusConfig, type ServiceAddresses } from './config.ts';
+import { freePort } from './ports.ts';
+import { untilReady } from './ready.ts';
+import type { DemoAddresses } from './words.ts';
+
+/** The demo ends within 5 s, whatever its children do. */
+const graceMs = 4000;
+
+/** Everything the demo has open: two programs and a directory. */
+export interface Stage {
+  /** Starts the service, then the agent; resolves once the agent is ready, rejects if it is not in time. */
+  set(): Promise<DemoAddresses>;
+  /** Resolves with what to print if a program ends by itself. */
+  readonly broken: Promise<string>;
+  /** Makes something go wrong in the example service, as if typed there. */
+  tell(line: string): void;
+  /** Ends what runs and removes the directory; nothing is started any more. */
+  clear(): Promise<void>;
+}
+
+export interface StageOptions {
+  /** The agent's bundle; the example service's stands beside it. */
+  main: string;
+  /** Where the agent shall listen; other ports are taken if these are in use. */
+  wantedPorts: AgentPorts;
+  /** Hears what the service says of its incidents. */
+  hear(line: string): void;
+}
+
+type RunningService = ServiceAddresses & { child: Child };
+
+export function createStage(options: StageOptions): Stage {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-agent-demo-'));
+  const children = createChildren();
+  let service: RunningService | undefined;
+  return {
+    set: async () => {
+      service = await startService(children, directory, options);
+      return startAgent(children, service, options);
+    },
+    broken: children.broken,
+    tell: (line) => service?.child.tell(line),
+    clear: async () => {
+      await children.end(graceMs);
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Resolves when the service says it is ready; rejects if the end comes first. If it dies, `broken` says so. */
+function startService(children: Children, directory: string, { main, hear }: StageOptions) {
+  const program = join(dirname(main), 'example-service.js');
+  const ports = ['--health-port', '0', '--metrics-port', '0', '--control-port', '0'];
+  return new Promise<RunningService>((resolve, reject) => {
+    children.ending.addEventListener('abort', () => reject(children.ending.reason));
+    const child = children.start(
+      'the example service',
+      [program, '--directory', directory, ...ports],
+      (line) => {
+        if (line.startsWith('{"ready":true')) {
+          resolve({ ...(JSON.parse(line) as ServiceAddresses), child });
+        } else hear(line);
+      },
+    );
+  });
+}
+
+async function startAgent(children: Children, service: RunningService, options: StageOptions) {
+  const { directory, incident, kinds } = service;
+  const ports = {
+    metrics: await freePort(options.wantedPorts.metrics),
+    admin: await freePort(options.wantedPorts.admin),
+  };
+  const config = join(directory, 'agent.yaml');
+  children.ending.throwIfAborted();
+  writeFileSync(config, demoConfig(service, ports));
+  writeFileSync(join(directory, 'prometheus.yml'), prometheusConfig(ports, Object.keys(service.roles)));
+  const agent = children.start('the agent', [options.main, 'run', '-c', config]);
+  const listener = `http://127.0.0.1:${ports.metrics}`;
+  await untilReady(`${listener}/ready`, children.ending);
+  return {
+    metrics: `${listener}/metrics`,
+    admin: `http://127.0.0.1:${ports.admin}/`,
+    incident,
+    kinds,
+    directory,
+    pids: { agent: agent.pid, service: service.child.pid },
+  };
+}

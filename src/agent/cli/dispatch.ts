@@ -1,0 +1,71 @@
+import { AgentError, errorText } from '../../core/errors.ts';
+import { nearest } from '../../core/suggest.ts';
+import { version } from '../version.ts';
+import { type CommandName, commands, laterCommands } from './commands.ts';
+import { helpText } from './help.ts';
+import type { Command, Io } from './io.ts';
+
+/** A command's code loads only when it is asked for. */
+const loaders: Readonly<Record<CommandName, () => Promise<Command>>> = {
+  run: async () => (await import('./run.ts')).run,
+  check: async () => (await import('./check.ts')).check,
+  status: async () => (await import('./status.ts')).status,
+  rules: async () => (await import('./rules.ts')).rules,
+  init: async () => (await import('./init.ts')).init,
+  demo: async () => (await import('./demo.ts')).demo,
+  schema: async () => (await import('./schema.ts')).schema,
+  healthcheck: async () => (await import('./healthcheck.ts')).healthcheck,
+  completion: async () => (await import('./completion.ts')).completion,
+};
+
+/** Errors that the caller made, not the world: exit status 2 (CONTRACT, Command line). */
+const usageCodes: ReadonlySet<string> = new Set([
+  'usage',
+  'config_invalid',
+  'not_available',
+  'log_unwritable',
+]);
+
+/** Runs the command named by the first argument; resolves with the exit status and never throws. */
+export async function dispatch(args: readonly string[], io: Io): Promise<number> {
+  try {
+    return await runNamed(args, io);
+  } catch (thrown) {
+    io.stderr(
+      `svc-agent: ${thrown instanceof AgentError ? thrown.message : `unexpected failure: ${errorText(thrown)}`}\n`,
+    );
+    if (!(thrown instanceof AgentError) && thrown instanceof Error && thrown.stack)
+      io.stderr(`${thrown.stack}\n`);
+    return thrown instanceof AgentError && usageCodes.has(thrown.code) ? 2 : 1;
+  }
+}
+
+async function runNamed([name, ...rest]: readonly string[], io: Io): Promise<number> {
+  if (name === '--version' || name === 'version') {
+    io.stdout(`svc-agent ${version}\n`);
+    return 0;
+  }
+  if (name === '--help' || name === '-h' || name === 'help') {
+    io.stdout(helpText);
+    return 0;
+  }
+  const row = commands.find((command) => command.name === name);
+  if (row) return (await loaders[row.name]())(rest, io);
+  if (name === undefined) {
+    io.stderr(helpText);
+    return 2;
+  }
+  if ((laterCommands as readonly string[]).includes(name)) {
+    throw new AgentError('not_available', {
+      where: `svc-agent ${name}`,
+      what: 'not available yet',
+      allowed: 'see svc-agent --help',
+    });
+  }
+  const near = nearest(
+    name,
+    commands.map((command) => command.name),
+  );
+  const allowed = `${near ? `did you mean ${near}? ` : ''}see svc-agent --help`;
+  throw new AgentError('usage', { where: 'svc-agent', what: 'unknown command', got: name, allowed });
+}

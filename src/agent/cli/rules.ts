@@ -1,0 +1,110 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { AgentError, errorText } from '../../core/errors.ts';
+import { packNames } from '../../monitoring/rules/alert.ts';
+import { chosen, packNamed } from '../../monitoring/rules/choose.ts';
+import { shippedOptions } from '../../monitoring/rules/options.ts';
+import { pack } from '../../monitoring/rules/packs.ts';
+import { type RuleFile, renderPack } from '../../monitoring/rules/render.ts';
+import { parseCommand } from './arguments.ts';
+import type { Io } from './io.ts';
+
+const usage = `Usage: svc-agent rules [OPTIONS]
+
+Prints the rules for Prometheus, or writes a file for each pack. Load spec or recommended, not both.
+
+  --pack PACK            spec, recommended, recording or slo; may be repeated.
+                         Default: recommended, with --out all of them
+  --out DIR              write DIR/PACK.rules.yml instead of printing
+  --kubernetes           as PrometheusRule objects
+  --job ROLE=NAME        your name of a scrape job; ROLE is frontend, history, matching, worker or svc-agent
+  --prefix P             the prefix of the metrics: P_name
+  --label NAME=VALUE     one more label on every alert
+  --threshold ALERT=N    another threshold, in the alert's unit; of a burn rate the objective, such as 0.995
+  --for ALERT=TIME       another time that the condition must hold; 0s: at once
+  --runbook-url URL      where the folder runbooks is served. Default: runbooks
+  --dashboard-url URL    Grafana's address. Default: paths within it
+  --json                 JSON instead of YAML
+
+Repeat --job, --label, --threshold and --for as you need them.
+`;
+
+const options = {
+  pack: { type: 'string', multiple: true },
+  out: { type: 'string' },
+  kubernetes: { type: 'boolean' },
+  job: { type: 'string', multiple: true },
+  prefix: { type: 'string' },
+  label: { type: 'string', multiple: true },
+  threshold: { type: 'string', multiple: true },
+  for: { type: 'string', multiple: true },
+  'runbook-url': { type: 'string' },
+  'dashboard-url': { type: 'string' },
+} as const;
+
+/** `svc-agent rules`: what Prometheus loads, in the names and limits of this installation. */
+export async function rules(args: readonly string[], io: Io): Promise<number> {
+  const { values, positionals } = parseCommand('rules', args, options);
+  if (values.help) {
+    io.stdout(usage);
+    return 0;
+  }
+  if (positionals.length > 0) {
+    const fault = { where: 'svc-agent rules', what: 'takes no file', got: positionals.join(' ') };
+    throw new AgentError('usage', { ...fault, allowed: 'use --out DIR' });
+  }
+  const { out } = values;
+  const usual = out === undefined ? (['recommended'] as const) : packNames;
+  const packs = (values.pack?.map(packNamed) ?? usual).map(pack);
+  const asked = chosen(
+    {
+      job: values.job ?? [],
+      label: values.label ?? [],
+      threshold: values.threshold ?? [],
+      for: values.for ?? [],
+      prefix: values.prefix ?? shippedOptions.prefix,
+      runbookUrl: values['runbook-url'] ?? shippedOptions.runbookUrl,
+      dashboardUrl: values['dashboard-url'] ?? shippedOptions.dashboardUrl,
+    },
+    packs,
+  );
+  const { prometheusRule, toYaml } = await import('../../monitoring/rules/yaml.ts');
+  const documents = packs.map((of) => {
+    const file = renderPack(of, asked);
+    return { name: of.name, document: values.kubernetes ? prometheusRule(of.name, file) : file };
+  });
+  const text = (document: object) =>
+    values.json ? `${JSON.stringify(document, null, 2)}\n` : toYaml(document);
+  if (out === undefined) {
+    const bare = documents.map(({ document }) => document);
+    io.stdout(text(merged(bare, values.kubernetes)));
+  } else {
+    const extension = values.json ? 'json' : 'yml';
+    for (const { name, document } of documents)
+      io.stderr(`${write(resolve(io.cwd, out), `${name}.rules.${extension}`, text(document))} written\n`);
+  }
+  return 0;
+}
+
+/** What is printed is one document: the groups of all packs, or a list of objects if there are several. */
+function merged(documents: readonly object[], kubernetes: boolean | undefined): object {
+  if (documents.length === 1) return documents[0]!;
+  if (kubernetes) return { apiVersion: 'v1', kind: 'List', items: documents };
+  return { groups: documents.flatMap((document) => (document as RuleFile).groups) };
+}
+
+function write(folder: string, name: string, text: string): string {
+  const path = join(folder, name);
+  try {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(path, text);
+  } catch (cause) {
+    const fault = {
+      where: path,
+      what: `cannot be written, ${errorText(cause)}`,
+      allowed: 'name a writable folder',
+    };
+    throw new AgentError('internal', fault, cause);
+  }
+  return path;
+}

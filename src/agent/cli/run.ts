@@ -1,0 +1,56 @@
+import { systemClock } from '../../core/clock.ts';
+import { AgentError, faultLine } from '../../core/errors.ts';
+import { notAvailable } from '../config/available.ts';
+import { loadConfig } from '../config/load.ts';
+import type { Loaded } from '../config/loaded.ts';
+import { onSignals } from '../signals.ts';
+import { configurationOptions, parseCommand } from './arguments.ts';
+import { configured, loadRequest } from './configured.ts';
+import type { Io } from './io.ts';
+
+const usage = `Usage: svc-agent run [-c FILE] [--service-config FILE]… [--role ROLE]…
+
+Runs the agent until SIGTERM or SIGINT. SIGHUP, or a changed file, reads the configuration again; a bad one
+changes nothing. The log goes to stderr unless log.stdout or log.outputFile says otherwise.
+`;
+
+/** A configuration that asks for what is not there yet must not look as if it worked. Throws `not_available`. */
+function refuseLater(loaded: Loaded): void {
+  const missing = loaded.config ? notAvailable(loaded.config, loaded.discovered) : [];
+  if (missing.length === 0) return;
+  throw new AgentError('not_available', { where: 'configuration', what: missing.map(faultLine).join('\n') });
+}
+
+/** `svc-agent run`. */
+export async function run(args: readonly string[], io: Io): Promise<number> {
+  const { values, positionals } = parseCommand('run', args, configurationOptions);
+  if (values.help) {
+    io.stdout(usage);
+    return 0;
+  }
+  if (positionals.length > 0) {
+    throw new AgentError('usage', {
+      where: 'svc-agent run',
+      what: 'takes no arguments',
+      got: positionals.join(' '),
+    });
+  }
+  // The configuration is checked in a process of its own; the agent's code loads meanwhile.
+  const [loaded, { startAgent }] = await Promise.all([configured(values, io), import('../agent.ts')]);
+  refuseLater(loaded);
+  const load = async () => {
+    const again = await loadConfig(loadRequest(values, io));
+    refuseLater(again);
+    return again;
+  };
+  let ask = () => {};
+  const asked = new Promise<void>((resolve) => (ask = resolve));
+  let reload = () => {};
+  const offSignals = onSignals({ stop: () => ask(), reload: () => reload() });
+  const agent = await startAgent(loaded, { clock: systemClock, load });
+  reload = agent.reload;
+  await asked;
+  await agent.stop();
+  offSignals();
+  return 0;
+}

@@ -1,0 +1,121 @@
+import * as z from 'zod';
+import { interval, listenAddress, reading } from '../../core/written.ts';
+import { archivalBlock, domainDefaultsBlock } from '../../probes/archival/block.ts';
+import { backupBlock } from '../../probes/backups/block.ts';
+import { clusterGroupBlock } from '../../probes/clusters/block.ts';
+import { domainsBlock } from '../../probes/domains/block.ts';
+import { healthBlock } from '../../probes/health/block.ts';
+import { storeBlock } from '../../probes/stores/block.ts';
+import { hostedBlock } from '../../reporters/hosted/block.ts';
+import { pullBlock } from '../../reporters/pull/block.ts';
+import { pushBlock } from '../../reporters/push/block.ts';
+import { logsBlock } from '../../sources/logs/block.ts';
+import { scrapeBlock } from '../../sources/scrape/block.ts';
+import { statsdBlock } from '../../sources/statsd/block.ts';
+import { clientAuthBlock, clientTlsBlock, secretBlock } from './access-blocks.ts';
+import { listenerAuthBlock, listenerTlsBlock } from './listener-blocks.ts';
+import { logBlock } from './log-block.ts';
+import { scopes } from './types.ts';
+
+const client = { tls: clientTlsBlock, auth: clientAuthBlock };
+const listener = { tls: listenerTlsBlock, auth: listenerAuthBlock };
+const address = () => z.string(listenAddress.fault).transform(reading(listenAddress));
+
+/** Words of exposition formats and of the registry; no global tag may take their place. */
+const takenTags: ReadonlySet<string> = new Set(['le', 'quantile', 'svc_service', 'overflow']);
+
+const tagName = z
+  .string()
+  .min(1)
+  .refine((name) => !takenTags.has(name) && !name.startsWith('__'), {
+    error: 'a tag that has its own meaning; use another name',
+  });
+
+const metricsBlock = z
+  .strictObject({
+    tags: z
+      .record(tagName, z.string())
+      .default({})
+      .describe('Global tags; cluster is filled in where it is known.'),
+    prefix: z.string().default('').describe('prefix: p makes p_name of every name.'),
+    reportingInterval: z.string(interval.fault).transform(reading(interval)).prefault('1s'),
+    pullmetrics: pullBlock(listener).optional(),
+    pushmetrics: pushBlock().optional(),
+    hostedmetrics: hostedBlock({ secret: secretBlock, ...client }).optional(),
+  })
+  .describe('Where metrics go: at most one reporter.');
+
+const words = z.record(z.string().min(1), z.string().min(1));
+
+const vocabularyBlock = z
+  .union([
+    z
+      .string()
+      .regex(/^[\w.-]+$/, 'not the name of a vocabulary; use auto, svc, a shipped table’s name or a table'),
+    z.strictObject({ metrics: words.default({}), tags: words.default({}), units: words.default({}) }),
+  ])
+  .describe('auto, svc, a shipped table’s name, or a table from a product’s words to the catalog’s.');
+
+const serviceBlock = z.strictObject({
+  logs: logsBlock().optional(),
+  health: healthBlock(client).optional(),
+  scrape: scrapeBlock(client).optional(),
+  statsd: statsdBlock(listener).optional(),
+  vocabulary: vocabularyBlock.default('auto'),
+  metrics: metricsBlock.optional().describe('All series of this service are reported here instead.'),
+});
+
+const serviceName = z
+  .string()
+  .min(1)
+  .refine(
+    (name) => name !== 'agent' && name !== 'unknown',
+    'a name that means something else; use the role’s name',
+  );
+
+const limitsBlock = z.strictObject({
+  seriesPerMetric: z.int().min(1).max(10_000_000).default(2000).describe('Label sets of one metric.'),
+  series: z.int().min(1).max(10_000_000).default(50_000).describe('Label sets in all.'),
+  forbiddenTags: z.array(z.string().min(1)).default([]).describe('Further tags that are dropped.'),
+  allowValues: z.array(z.string().min(1)).default([]).describe('Tags whose values are left alone.'),
+});
+
+const adminBlock = z
+  .strictObject({
+    listenAddress: address().prefault('127.0.0.1:9465'),
+    health: address().optional().describe('host:port that answers /health and /ready alone.'),
+    tls: listenerTlsBlock.optional(),
+    auth: listenerAuthBlock.optional(),
+  })
+  .describe('Status page and API; `admin: ~` turns them off.');
+
+/** All of `agent.yaml` (CONTRACT, Configuration). */
+export const agentBlock = z.strictObject({
+  roles: z
+    .array(serviceName)
+    .optional()
+    .describe('Roles on this host or in this pod; default: the keys of services.'),
+  serviceConfig: z.array(z.string().min(1)).default([]).describe('The service’s own files; later ones win.'),
+  scope: z.enum(scopes).default('host').describe('What is taken from serviceConfig.'),
+  instance: z.string().default('').describe('Default: host or pod name.'),
+  stateDirectory: z.string().default(''),
+  stateFsync: z
+    .boolean()
+    .default(false)
+    .describe('Sync each commit to the disk, so that power loss brings back nothing older.'),
+  metrics: metricsBlock.prefault({}),
+  services: z.record(serviceName, serviceBlock).default({}),
+  stores: z.array(storeBlock({ secret: secretBlock, tls: clientTlsBlock })).default([]),
+  clusterGroupMetadata: clusterGroupBlock().optional(),
+  archival: archivalBlock().optional(),
+  domainDefaults: domainDefaultsBlock().optional(),
+  domains: domainsBlock().optional(),
+  backups: z.array(backupBlock({ secret: secretBlock })).default([]),
+  limits: limitsBlock.prefault({}),
+  admin: adminBlock.prefault({}),
+  log: logBlock.prefault({}),
+});
+
+/** What `agentBlock` gives: defaults filled in, durations in ms. */
+export type Parsed = z.output<typeof agentBlock>;
+export type ParsedMetrics = Parsed['metrics'];

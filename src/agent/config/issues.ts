@@ -1,0 +1,104 @@
+import type { z } from 'zod';
+import { nearest } from '../../core/suggest.ts';
+import type { PlacedFault } from './loaded.ts';
+import { faultAt, placedFault } from './placed.ts';
+import { keyPlaceOf, nodeAt, nodeWord, placeOf, type TreeNode, type TreePath } from './tree.ts';
+
+type Issue = z.core.$ZodIssue;
+
+/** zod's names of types, as people say them. */
+const typeWords: Readonly<Record<string, string>> = {
+  string: 'a string',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'a boolean; use true or false',
+  array: 'a list',
+  object: 'a map',
+  record: 'a map',
+};
+
+/** Keeps what an unknown key could have been: zod knows it only while it checks. */
+const knownKeys = 'unknown key; ';
+
+const listed = (words: readonly unknown[], last: string): string => {
+  const texts = words.map(String);
+  return texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')} ${last} ${texts.at(-1)}`;
+};
+
+const units: Readonly<Record<string, string>> = { array: ' entries', string: ' characters' };
+
+/** Our words for what zod finds, as `what is wrong; what is allowed`; messages of the blocks themselves come first. */
+export const errorWords = (issue: z.core.$ZodRawIssue): string | undefined => {
+  switch (issue.code) {
+    case 'invalid_type':
+      return `not ${typeWords[issue.expected] ?? issue.expected}`;
+    case 'invalid_value':
+      return `unknown value; use ${listed(issue.values, 'or')}`;
+    case 'too_small':
+      if (issue.origin === 'array' || issue.origin === 'string') return 'empty; give at least one';
+      return `too small; use ${issue.minimum} or more`;
+    case 'too_big':
+      return `too large; use at most ${issue.maximum}${units[issue.origin] ?? ''}`;
+    case 'unrecognized_keys': {
+      const shape = (issue.inst as z.core.$ZodObject | undefined)?._zod.def.shape ?? {};
+      return knownKeys + Object.keys(shape).join(' ');
+    }
+    default:
+      return undefined;
+  }
+};
+
+/** zod's issues as faults with places; `tree` is what was checked. */
+export function issueFaults(issues: readonly Issue[], tree: TreeNode, above: TreePath = []): PlacedFault[] {
+  return issues.flatMap((issue) =>
+    issueFault(issue, tree, [...above, ...(issue.path as (string | number)[])]),
+  );
+}
+
+function issueFault(issue: Issue, tree: TreeNode, path: TreePath): PlacedFault[] {
+  if (issue.code === 'unrecognized_keys')
+    return issue.keys.map((key) => unknownKey(key, issue.message, tree, path));
+  if (issue.code === 'invalid_union') return unionFaults(issue, tree, path);
+  const message = issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message;
+  const node = nodeAt(tree, ...path);
+  if (node === undefined && issue.code !== 'custom') {
+    return [placedFault(placeOf(tree, path), path, missingText(issue, message))];
+  }
+  if (issue.code === 'invalid_key') return [placedFault(keyPlaceOf(tree, path), path, message, path.at(-1))];
+  if (node && node.kind !== 'scalar' && issue.code === 'invalid_type') {
+    return [placedFault(placeOf(tree, path), path, `${nodeWord(node)}, ${message}`)];
+  }
+  return [faultAt(tree, path, message)];
+}
+
+/** A list's item can be there and be nothing; a key cannot. */
+function missingText(issue: Issue, message: string): string {
+  if (issue.code === 'invalid_type' && issue.message.startsWith('not a') && !message.includes('; ')) {
+    return `missing; set it to ${message.slice('not '.length)}`;
+  }
+  const cut = message.indexOf('; ');
+  return cut < 0 ? 'missing' : `missing${message.slice(cut)}`;
+}
+
+function unknownKey(key: string, message: string, tree: TreeNode, path: TreePath): PlacedFault {
+  const known = message.slice(knownKeys.length).split(' ');
+  const near = nearest(key, known);
+  const allowed = near ? `did you mean ${near}?` : `known are ${listed(known, 'and')}`;
+  const whole = [...path, key];
+  return placedFault(keyPlaceOf(tree, whole), whole, `unknown key; ${allowed}`);
+}
+
+/** The alternative that has the value's type speaks for all; the one with the fewest faults, if several have. */
+function unionFaults(issue: z.core.$ZodIssueInvalidUnion, tree: TreeNode, path: TreePath): PlacedFault[] {
+  const fitting = issue.errors.filter(
+    (issues) => !issues.some(({ code, path: below }) => code === 'invalid_type' && below.length === 0),
+  );
+  const [best] = [...fitting].sort((one, other) => one.length - other.length);
+  if (best) return issueFaults(best, tree, path);
+  const types = issue.errors.flat().flatMap((one) => (one.code === 'invalid_type' ? [one.expected] : []));
+  const words = [...new Set(types)].map((type) => (typeWords[type] ?? type).split('; ')[0]);
+  const node = nodeAt(tree, ...path);
+  if (!node) return [placedFault(placeOf(tree, path), path, `missing; set it to ${listed(words, 'or')}`)];
+  if (node.kind === 'scalar') return [faultAt(tree, path, `not ${listed(words, 'or')}`)];
+  return [placedFault(placeOf(tree, path), path, `${nodeWord(node)}, not ${listed(words, 'or')}`)];
+}

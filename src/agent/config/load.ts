@@ -1,0 +1,48 @@
+import type { ChildProcess } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Loaded, LoadRequest } from './loaded.ts';
+
+/** A file system that hangs must not hang a reload for ever. */
+const timeoutMs = 30_000;
+
+/** The built worker, beside the bundle's entry or one level above its chunks; none when run from source. */
+function builtWorker(): string | undefined {
+  if (import.meta.url.endsWith('.ts')) return undefined;
+  const places = ['./config.js', '../config.js'].map((path) => fileURLToPath(new URL(path, import.meta.url)));
+  return places.find((path) => existsSync(path));
+}
+
+/**
+ * Reads and checks the whole configuration. In the bundle a short-lived process does it, as a thread of ours
+ * would leave some 9 MiB behind (DESIGN §4). Faults are part of the answer; rejects only if there is none.
+ */
+export async function loadConfig(request: LoadRequest): Promise<Loaded> {
+  const worker = builtWorker();
+  if (!worker) return (await import('./validate.ts')).validate(request);
+  const { fork } = await import('node:child_process');
+  const child = fork(worker, {
+    execArgv: [],
+    env: { ...request.env, NODE_OPTIONS: '' },
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  try {
+    return await answerOf(child, request);
+  } finally {
+    if (child.exitCode === null) child.kill();
+  }
+}
+
+function answerOf(child: ChildProcess, request: LoadRequest): Promise<Loaded> {
+  let timer: NodeJS.Timeout | undefined;
+  const answer = new Promise<Loaded>((resolve, reject) => {
+    const failed = (how: string, cause?: unknown) =>
+      reject(new Error(`the configuration could not be checked: its process ${how}`, { cause }));
+    timer = setTimeout(() => failed(`gave no answer within ${timeoutMs / 1000} s`), timeoutMs);
+    child.once('message', (loaded) => resolve(loaded as Loaded));
+    child.once('error', (error) => failed('could not be started', error));
+    child.once('exit', (code, signal) => failed(`ended with ${signal ?? code} and no answer`));
+    child.send(request, (error) => error && failed('took no question', error));
+  });
+  return answer.finally(() => clearTimeout(timer));
+}

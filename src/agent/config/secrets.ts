@@ -1,0 +1,66 @@
+import { accessSync, constants } from 'node:fs';
+import { resolve } from 'node:path';
+import type { LoadRequest, PlacedFault } from './loaded.ts';
+import { faultAt, isSecret } from './placed.ts';
+import { isNull, type ScalarNode, type TreeNode, type TreePath } from './tree.ts';
+
+const fileKeys: ReadonlySet<string> = new Set([
+  ...['caFile', 'certFile', 'keyFile', 'clientCaFile'],
+  ...['cert_file', 'key_file', 'client_ca_file'],
+]);
+/** Hashes are made to stand in a file. */
+const hashKeys: ReadonlySet<string> = new Set(['basicAuthUsers', 'basic_auth_users']);
+
+/** Every single value below a node. */
+function* scalarsOf(node: TreeNode, path: TreePath = []): Generator<{ node: ScalarNode; path: TreePath }> {
+  if (node.kind === 'scalar') yield { node, path };
+  else if (node.kind === 'list')
+    for (const [index, item] of node.items.entries()) yield* scalarsOf(item, [...path, index]);
+  else for (const [key, { node: value }] of node.entries) yield* scalarsOf(value, [...path, key]);
+}
+
+/** Secrets and key files that the configuration names and that are not there now. */
+export function secretsUnmet(tree: TreeNode, { env, cwd }: Pick<LoadRequest, 'env' | 'cwd'>): PlacedFault[] {
+  return [...scalarsOf(tree)].flatMap(({ node, path }) => {
+    const key = path.at(-1);
+    if (typeof node.value !== 'string' || typeof key !== 'string') return [];
+    const named = isSecret(path.slice(0, -1));
+    if (named && key === 'env') {
+      return env[node.value] === undefined
+        ? [faultAt(tree, path, `variable ${node.value} is not set; set it`)]
+        : [];
+    }
+    if (!fileKeys.has(key) && !(named && key === 'file')) return [];
+    return isReadable(resolve(cwd, node.value))
+      ? []
+      : [faultAt(tree, path, `file ${node.value} cannot be read; put it there`)];
+  });
+}
+
+function isReadable(file: string): boolean {
+  try {
+    accessSync(file, constants.R_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Secrets that stand in the file itself; one that a variable put there does not. */
+export function literalSecrets(tree: TreeNode, file: string): PlacedFault[] {
+  return [...scalarsOf(tree)]
+    .filter(({ node, path }) => {
+      const key = path.at(-1);
+      const reference = key === 'env' || key === 'file';
+      return (
+        isSecret(path) &&
+        !path.some((step) => hashKeys.has(String(step))) &&
+        !(reference && isSecret(path.slice(0, -1))) &&
+        key !== 'username' &&
+        !isNull(node) &&
+        node.written === undefined &&
+        node.place.file === file
+      );
+    })
+    .map(({ path }) => faultAt(tree, path, 'a secret in the file itself; use {env: NAME} or {file: PATH}'));
+}

@@ -1,0 +1,127 @@
+import type { Place } from './loaded.ts';
+
+/** A configuration as written: every value knows where it stands. */
+export type TreeNode = MapNode | ListNode | ScalarNode;
+
+export interface MapNode {
+  kind: 'map';
+  place: Place;
+  entries: Map<string, Entry>;
+}
+
+export interface Entry {
+  /** Where the key stands. */
+  key: Place;
+  node: TreeNode;
+}
+
+export interface ListNode {
+  kind: 'list';
+  place: Place;
+  items: TreeNode[];
+}
+
+export type Scalar = string | number | boolean | null;
+
+export interface ScalarNode {
+  kind: 'scalar';
+  place: Place;
+  value: Scalar;
+  /** As written, where a variable was put in; messages show this, as a variable may hold a secret. */
+  written?: string;
+}
+
+/** Keys and indices from the top. */
+export type TreePath = readonly (string | number)[];
+
+/** A path for people: `services.frontend.logs.rules[0].name`, odd keys in quotes. */
+export function pathText(path: TreePath): string {
+  let text = '';
+  for (const step of path) {
+    if (typeof step === 'number') text += `[${step}]`;
+    else if (/^[\w-]+$/.test(step)) text += text === '' ? step : `.${step}`;
+    else text += `[${JSON.stringify(step)}]`;
+  }
+  return text;
+}
+
+/** Whether a path's text is that of a part or of something in it. */
+export function isWithin(path: string, part: string): boolean {
+  return path === part || path.startsWith(`${part}.`) || path.startsWith(`${part}[`);
+}
+
+export function isNull(node: TreeNode | undefined): boolean {
+  return node?.kind === 'scalar' && node.value === null;
+}
+
+/** The node at a path, or undefined; null counts as absent. */
+export function nodeAt(root: TreeNode | undefined, ...path: TreePath): TreeNode | undefined {
+  let node = root;
+  for (const step of path) {
+    if (node?.kind === 'map') node = node.entries.get(String(step))?.node;
+    else if (node?.kind === 'list' && typeof step === 'number') node = node.items[step];
+    else return undefined;
+  }
+  return isNull(node) ? undefined : node;
+}
+
+/** Text, number or truth at a path; undefined for anything else. */
+export function scalarAt(root: TreeNode | undefined, ...path: TreePath): Exclude<Scalar, null> | undefined {
+  const node = nodeAt(root, ...path);
+  return node?.kind === 'scalar' && node.value !== null ? node.value : undefined;
+}
+
+export function textAt(root: TreeNode | undefined, ...path: TreePath): string | undefined {
+  const value = scalarAt(root, ...path);
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** Entries of the map at a path in the file's order, nulls left out; none if there is no map. */
+export function entriesAt(root: TreeNode | undefined, ...path: TreePath): [string, Entry][] {
+  const node = nodeAt(root, ...path);
+  return node?.kind === 'map' ? [...node.entries].filter(([, entry]) => !isNull(entry.node)) : [];
+}
+
+export function itemsAt(root: TreeNode | undefined, ...path: TreePath): TreeNode[] {
+  const node = nodeAt(root, ...path);
+  return node?.kind === 'list' ? node.items : [];
+}
+
+/**
+ * Where what stands at a path is to be looked for: a single value itself, a map or list at its key, and what
+ * is missing at the key of what it would stand in.
+ */
+export function placeOf(root: TreeNode, path: TreePath): Place {
+  let node = root;
+  let place = root.place;
+  for (const step of path) {
+    const entry = node.kind === 'map' ? node.entries.get(String(step)) : undefined;
+    const below = entry?.node ?? (node.kind === 'list' ? node.items[Number(step)] : undefined);
+    if (!below) return place;
+    place = entry && below.kind !== 'scalar' ? entry.key : below.place;
+    node = below;
+  }
+  return place;
+}
+
+/** Where the last key of a path itself stands; like `placeOf` where there is none. */
+export function keyPlaceOf(root: TreeNode, path: TreePath): Place {
+  const holder = nodeAt(root, ...path.slice(0, -1));
+  const entry = holder?.kind === 'map' ? holder.entries.get(String(path.at(-1))) : undefined;
+  return entry?.key ?? placeOf(root, path);
+}
+
+/** The tree as plain data; map entries that are null are left out. */
+export function plain(node: TreeNode): unknown {
+  if (node.kind === 'scalar') return node.value;
+  if (node.kind === 'list') return node.items.map(plain);
+  const map: Record<string, unknown> = {};
+  for (const [key, { node: value }] of node.entries) if (!isNull(value)) map[key] = plain(value);
+  return map;
+}
+
+/** What a node is, for messages. */
+export function nodeWord(node: TreeNode): string {
+  if (node.kind !== 'scalar') return `a ${node.kind}`;
+  return node.value === null ? 'nothing' : `a ${typeof node.value}`;
+}

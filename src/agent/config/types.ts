@@ -1,0 +1,107 @@
+import type { ListenerAuth, ListenerTls } from '../../core/access.ts';
+import type { ArchivalOptions, DomainDefaults } from '../../probes/archival/options.ts';
+import type { BackupOptions } from '../../probes/backups/options.ts';
+import type { ClusterGroupOptions } from '../../probes/clusters/options.ts';
+import type { DomainsOptions } from '../../probes/domains/options.ts';
+import type { HealthOptions } from '../../probes/health/options.ts';
+import type { StoreOptions } from '../../probes/stores/options.ts';
+import type { HostedOptions } from '../../reporters/hosted/options.ts';
+import type { PullOptions } from '../../reporters/pull/options.ts';
+import type { PushOptions } from '../../reporters/push/options.ts';
+import type { LogsOptions } from '../../sources/logs/options.ts';
+import type { ScrapeOptions } from '../../sources/scrape/options.ts';
+import type { StatsdOptions } from '../../sources/statsd/options.ts';
+import type { LogOptions } from '../log.ts';
+
+export const scopes = ['host', 'cluster', 'all'] as const;
+export type Scope = (typeof scopes)[number];
+
+/** The pull reporter with what guards its listener. */
+export interface PullReporter extends PullOptions {
+  tls?: ListenerTls;
+  auth?: ListenerAuth;
+}
+
+/** The one reporter of a block. */
+export type ReporterConfig =
+  | { kind: 'pullmetrics'; options: PullReporter }
+  | { kind: 'pushmetrics'; options: PushOptions }
+  | { kind: 'hostedmetrics'; options: HostedOptions };
+
+/** A `metrics` block (spec, Metrics configuration); without a reporter it only sets tags and prefix. */
+export interface MetricsConfig {
+  /** Global tags; names are as written, `cluster` is filled in where it is known. */
+  tags: Readonly<Record<string, string>>;
+  prefix: string;
+  reportingIntervalMs: number;
+  reporter?: ReporterConfig;
+}
+
+/** A table from a product's own words to the catalog's. */
+export interface InlineVocabulary {
+  metrics: Readonly<Record<string, string>>;
+  tags: Readonly<Record<string, string>>;
+  /** Unit of a metric's numbers where it is not the catalog's. */
+  units: Readonly<Record<string, string>>;
+}
+
+export interface ServiceConfig {
+  /** The value of `svc_service`. */
+  name: string;
+  /** Whether it is in `roles`; if not, it is validated and claims its files, but is not watched. */
+  selected: boolean;
+  logs?: LogsOptions;
+  health?: HealthOptions;
+  scrape?: ScrapeOptions;
+  statsd?: StatsdOptions;
+  /** `auto`, the name of a shipped table, or a table. */
+  vocabulary: string | InlineVocabulary;
+  /** Its own block; without one it shares the top-level `metrics`. */
+  metrics?: MetricsConfig;
+}
+
+export interface LimitsConfig {
+  /** Label sets of one metric. */
+  seriesPerMetric: number;
+  /** Label sets in all. */
+  series: number;
+  forbiddenTags: readonly string[];
+  /** Tags whose values are not looked through for ids and times. */
+  allowValues: readonly string[];
+}
+
+export interface AdminConfig {
+  /** host:port; port 0 asks for any free one. */
+  listenAddress: string;
+  /** host:port that answers `/health` and `/ready` alone. */
+  health?: string;
+  tls?: ListenerTls;
+  auth?: ListenerAuth;
+}
+
+/** `agent.yaml`, checked, defaults and what was discovered filled in. Plain data: it travels between threads. */
+export interface AgentConfig {
+  /** Selected services in the order of `services`. */
+  roles: readonly string[];
+  /** The service's own files, as given. */
+  serviceConfig: readonly string[];
+  scope: Scope;
+  instance: string;
+  /** Absolute. */
+  stateDirectory: string;
+  /** Whether each commit is synced to the disk, against power loss. */
+  stateFsync: boolean;
+  metrics: MetricsConfig;
+  /** In the file's order: of two that send the same series the first keeps it. */
+  services: readonly ServiceConfig[];
+  stores: readonly StoreOptions[];
+  clusterGroupMetadata?: ClusterGroupOptions;
+  archival?: ArchivalOptions;
+  domainDefaults?: DomainDefaults;
+  domains?: DomainsOptions;
+  backups: readonly BackupOptions[];
+  limits: LimitsConfig;
+  /** Missing when turned off (`admin: ~`). */
+  admin?: AdminConfig;
+  log: LogOptions;
+}

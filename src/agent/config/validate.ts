@@ -1,0 +1,187 @@
+import { resolve } from 'node:path';
+import { directoryTrouble } from '../service-config/directory.ts';
+import { discover } from '../service-config/discover.ts';
+import { serviceListeners } from '../service-config/host.ts';
+import { judge } from '../service-config/judge.ts';
+import { overlay } from '../service-config/overlay.ts';
+import { without } from '../service-config/prune.ts';
+import { readServiceFiles, type ServiceFiles } from '../service-config/read.ts';
+import { agentBlock, type Parsed } from './blocks.ts';
+import { certificatesUnfit } from './certificates.ts';
+import { crossFaults } from './cross/rules.ts';
+import { defaultInstance, defaultStateDirectory, machineAddresses, namedRoles } from './environment.ts';
+import { fill } from './fill.ts';
+import { findConfig } from './find.ts';
+import { errorWords, issueFaults } from './issues.ts';
+import type { Discovered, Loaded, LoadRequest, PlacedFault } from './loaded.ts';
+import { faultAt } from './placed.ts';
+import { readFileText } from './read-file.ts';
+import { secretsUnmet } from './secrets.ts';
+import { isNull, itemsAt, type MapNode, nodeAt, plain, textAt } from './tree.ts';
+import { type Scope, scopes } from './types.ts';
+import { warningsOf } from './warnings.ts';
+import { readYaml } from './yaml.ts';
+
+interface Checked {
+  tree: MapNode;
+  discovered: readonly Discovered[];
+  parsed?: Parsed;
+  faults: PlacedFault[];
+  findings: PlacedFault[];
+}
+
+interface Agent {
+  /** As messages call it. */
+  name: string;
+  /** Absolute. */
+  file: string;
+  tree: MapNode;
+  faults: PlacedFault[];
+}
+
+/** Reads, checks and fills in the whole configuration in this thread; costs zod's and yaml's memory. Never throws. */
+export function validate(request: LoadRequest): Loaded {
+  const agent = readAgent(request);
+  if ('fault' in agent) {
+    const { fault, files } = agent;
+    return { faults: [fault], warnings: [], findings: [], discovered: [], files };
+  }
+  const { tree } = agent;
+  const roles = selectedRoles(tree, request);
+  const names = serviceFileNames(tree, request);
+  const service = readServiceFiles(names, request.cwd, request.env);
+  const checked = check(agent, service, roles);
+  const faults = [...agent.faults, ...checked.faults, ...ownLogFaults(tree, request.cwd)];
+  const scope = scopeOf(tree);
+  const findings = [
+    ...service.findings,
+    ...judge(service.tree, { local: scope !== 'cluster', cwd: request.cwd }),
+    ...checked.findings,
+    ...secretsUnmet(checked.tree, request),
+    ...certificatesUnfit(checked.tree, request),
+  ];
+  const loaded = { faults: inOrder(faults), findings: inOrder(findings), discovered: checked.discovered };
+  const files = [agent.file, ...service.files];
+  if (faults.length > 0 || !checked.parsed) return { ...loaded, warnings: [], files };
+  const written = checked.parsed.stateDirectory;
+  const config = fill(checked.parsed, {
+    tree: checked.tree,
+    roles,
+    serviceConfig: names,
+    clusterName:
+      textAt(checked.tree, 'clusterGroupMetadata', 'currentClusterName') ??
+      textAt(service.tree, 'clusterGroupMetadata', 'currentClusterName'),
+    instance: defaultInstance(request.env),
+    stateDirectory: written ? resolve(request.cwd, written) : defaultStateDirectory(agent.file, request.env),
+  });
+  return { ...loaded, config, warnings: inOrder(warningsOf(config, checked.tree, agent.name)), files };
+}
+
+function readAgent({
+  file,
+  serviceConfig,
+  env,
+  cwd,
+}: LoadRequest): Agent | { fault: PlacedFault; files: string[] } {
+  const name = file ?? findConfig(cwd);
+  const place = { file: name ?? 'agent.yaml', line: 1, column: 1 };
+  const empty: MapNode = { kind: 'map', place, entries: new Map() };
+  if (name === undefined) {
+    const absent = resolve(cwd, 'agent.yaml');
+    if (serviceConfig && serviceConfig.length > 0)
+      return { name: 'agent.yaml', file: absent, tree: empty, faults: [] };
+    const allowed = 'name one with -c, or write one with svc-agent init';
+    const what = 'no configuration here, and none in /etc/svc-agent/agent.yaml';
+    return { fault: { where: 'agent.yaml', what, allowed, path: '' }, files: [absent] };
+  }
+  const path = resolve(cwd, name);
+  const content = readFileText(path, name);
+  if ('fault' in content) return { fault: content.fault, files: [path] };
+  const { tree, faults } = readYaml(content.text, name, env);
+  return { name, file: path, tree: tree ? withServices(tree) : empty, faults };
+}
+
+/** The agent's own log file (spec, Logging configuration); what its user may not do shows when it is opened. */
+function ownLogFaults(tree: MapNode, cwd: string): PlacedFault[] {
+  const file = textAt(tree, 'log', 'outputFile');
+  const trouble = file === undefined ? undefined : directoryTrouble(file, cwd);
+  if (!trouble) return [];
+  return [faultAt(tree, ['log', 'outputFile'], `${trouble}; the directory must exist and be writable`)];
+}
+
+/** A service without anything of its own (`frontend:`) is there all the same, unlike other nulls. */
+function withServices(tree: MapNode): MapNode {
+  const services = tree.entries.get('services');
+  if (services?.node.kind !== 'map') return tree;
+  const entries = new Map(services.node.entries);
+  for (const [name, { key, node }] of entries) {
+    if (isNull(node)) entries.set(name, { key, node: { kind: 'map', place: key, entries: new Map() } });
+  }
+  const node: MapNode = { ...services.node, entries };
+  return { ...tree, entries: new Map(tree.entries).set('services', { key: services.key, node }) };
+}
+
+/** Service files by option, else by the file; what is no text has a fault of its own. */
+function serviceFileNames(tree: MapNode, { serviceConfig }: LoadRequest): readonly string[] {
+  if (serviceConfig && serviceConfig.length > 0) return serviceConfig;
+  return itemsAt(tree, 'serviceConfig').flatMap((item) =>
+    item.kind === 'scalar' && typeof item.value === 'string' && item.value !== '' ? item.value : [],
+  );
+}
+
+/** Selected services in the order of `services`, then those that are only named. */
+function selectedRoles(tree: MapNode, { roles, env }: LoadRequest): readonly string[] {
+  const written = nodeAt(tree, 'roles')
+    ? itemsAt(tree, 'roles').flatMap((item) => {
+        return item.kind === 'scalar' && typeof item.value === 'string' ? item.value : [];
+      })
+    : undefined;
+  const services = nodeAt(tree, 'services');
+  const keys = services?.kind === 'map' ? [...services.entries.keys()] : [];
+  const wanted = new Set(namedRoles(roles, env) ?? written ?? keys);
+  return [...keys.filter((key) => wanted.has(key)), ...[...wanted].filter((role) => !keys.includes(role))];
+}
+
+function scopeOf(tree: MapNode): Scope {
+  const written = textAt(tree, 'scope');
+  return scopes.find((scope) => scope === written) ?? 'host';
+}
+
+/** Checks the file with what was discovered under it; what the service's files get wrong is taken out again. */
+function check(agent: Agent, service: ServiceFiles, roles: readonly string[]): Checked {
+  const localHosts = machineAddresses();
+  const graft = discover({
+    service: service.tree,
+    agent: agent.tree,
+    scope: scopeOf(agent.tree),
+    roles,
+    localHosts,
+  });
+  const listeners = serviceListeners(service.tree, roles);
+  const attempt = (found: MapNode) => {
+    const tree = overlay(agent.tree, found);
+    const result = agentBlock.safeParse(plain(tree), { error: errorWords });
+    const own = result.success ? [] : issueFaults(result.error.issues, tree);
+    const faults = [...own, ...crossFaults({ tree, roles, localHosts, serviceListeners: listeners })];
+    return { tree, parsed: result.data, faults };
+  };
+  const isOwn = ({ place }: PlacedFault) => place === undefined || place.file === agent.name;
+  const whole = attempt(graft.tree);
+  const findings = whole.faults.filter((fault) => !isOwn(fault));
+  let result = whole;
+  if (findings.length > 0) result = attempt(without(graft.tree, findings));
+  if (!result.faults.every(isOwn)) result = attempt({ ...graft.tree, entries: new Map() });
+  return { ...result, discovered: graft.discoveredIn(result.tree), findings };
+}
+
+/** In the order of the files, as a reader goes through them. */
+function inOrder(faults: readonly PlacedFault[]): PlacedFault[] {
+  const seen = new Set<string>();
+  return [...faults]
+    .sort(
+      (one, other) =>
+        (one.place?.line ?? 0) - (other.place?.line ?? 0) ||
+        (one.place?.column ?? 0) - (other.place?.column ?? 0),
+    )
+    .filter(({ where, what }) => !seen.has(`${where} ${what}`) && seen.add(`${where} ${what}`));
+}

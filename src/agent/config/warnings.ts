@@ -1,0 +1,28 @@
+import type { PlacedFault } from './loaded.ts';
+import { placedFault } from './placed.ts';
+import { literalSecrets } from './secrets.ts';
+import { type MapNode, placeOf } from './tree.ts';
+import type { AgentConfig } from './types.ts';
+
+/** What is allowed and still most likely not meant. */
+export function warningsOf(config: AgentConfig, tree: MapNode, file: string): PlacedFault[] {
+  return [...literalSecrets(tree, file), ...nothingReported(config, tree), ...nothingWatched(config, tree)];
+}
+
+function nothingReported({ metrics, services }: AgentConfig, tree: MapNode): PlacedFault[] {
+  if (metrics.reporter || services.some((service) => service.metrics?.reporter)) return [];
+  const message =
+    'no reporter, so only the admin listener shows anything; set pullmetrics, pushmetrics or hostedmetrics';
+  return [placedFault(placeOf(tree, ['metrics']), ['metrics'], message)];
+}
+
+function nothingWatched({ services }: AgentConfig, tree: MapNode): PlacedFault[] {
+  return services
+    .filter(
+      ({ selected, logs, health, scrape, statsd }) => selected && !logs && !health && !scrape && !statsd,
+    )
+    .map(({ name }) => {
+      const path = ['services', name];
+      return placedFault(placeOf(tree, path), path, 'nothing to watch; set logs, health, scrape or statsd');
+    });
+}

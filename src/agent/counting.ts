@@ -1,0 +1,84 @@
+import type { Clock, Drops, Log, Stop } from '../core/ports.ts';
+import type { Registry } from '../core/registry.ts';
+import { createSinks } from '../sources/logs/rules/sinks.ts';
+import { createLogs, type LogsSource } from '../sources/logs/source.ts';
+import type { AgentConfig } from './config/types.ts';
+import { type Intakes, openIntakes } from './intakes.ts';
+import { createLag } from './lag.ts';
+import type { LaterDurable } from './later-durable.ts';
+import type { Self } from './self.ts';
+import { createSelfRelay } from './self-relay.ts';
+
+/** How often idle series of log rules are looked for. */
+const sweepIntervalMs = 10_000;
+
+export interface CountingDeps {
+  registry: Registry;
+  self: Self;
+  logsSection: LaterDurable;
+  clock: Clock;
+  drops: Drops;
+  log: Log;
+}
+
+/** What the agent counts itself: log lines, and its own instruments. */
+export interface Counting {
+  /** Resolves when every log file that is there has its position. */
+  start(config: AgentConfig): Promise<void>;
+  /** Counts by another configuration from some line on; no line is counted by both or by neither. */
+  reload(config: AgentConfig): void;
+  stop(): Promise<void>;
+  relaySelf(): Promise<void>;
+  files: LogsSource['files'];
+}
+
+export function createCounting({ registry, self, logsSection, clock, drops, log }: CountingDeps): Counting {
+  const lag = createLag();
+  let intakes: Intakes | undefined;
+  let relaySelf = async () => {};
+  let sweep = (_nowMs: number) => {};
+  let cancelSweep = () => {};
+  let logs: LogsSource | undefined;
+  let stopLogs: Stop = async () => {};
+
+  const sweepOn = () => {
+    sweep(clock.monotonicMs());
+    cancelSweep = clock.after(sweepIntervalMs, sweepOn);
+  };
+
+  /** New intakes and sinks; the old ones end in this very step, so that what they held comes back in the new. */
+  const open = (config: AgentConfig) => {
+    intakes?.close();
+    const opened = openIntakes(registry, config);
+    intakes = opened;
+    relaySelf = createSelfRelay(self.registry, opened.self);
+    const services = Object.fromEntries(
+      config.services.flatMap(({ name, logs: options }) => (options ? [[name, options]] : [])),
+    );
+    const selected = new Set(config.roles.filter((role) => Object.hasOwn(services, role)));
+    const sinks = createSinks({ services, selected }, { intakes: opened.logs, drops, clock });
+    sweep = sinks.sweep;
+    lag.renew(opened, new Set([...selected, 'unknown']));
+    return { services, selected, openSink: sinks.open };
+  };
+
+  return {
+    async start(config) {
+      const { openSink, ...options } = open(config);
+      logs = createLogs(options, { openSink, lag: lag.hear, clock, log: log.named('logs') });
+      logsSection.hand(logs);
+      stopLogs = await logs.start();
+      sweepOn();
+    },
+    reload(config) {
+      const { openSink, ...selection } = open(config);
+      logs?.reload(selection, openSink);
+    },
+    async stop() {
+      cancelSweep();
+      await stopLogs();
+    },
+    relaySelf: () => relaySelf(),
+    files: () => logs?.files() ?? [],
+  };
+}

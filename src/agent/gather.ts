@@ -1,0 +1,48 @@
+import type { Gather, GatherRequest } from '../core/ports.ts';
+import type { Registry } from '../core/registry.ts';
+import type { Self } from './self.ts';
+import type { State } from './state/state.ts';
+import { spanned } from './tracing.ts';
+
+export interface GatherDeps {
+  registry: Registry;
+  state: State;
+  self: Self;
+  /** Copies the agent's own instruments into the registry. */
+  relaySelf(): Promise<void>;
+  /** Awaits the pages that the gather is to show. */
+  refresh(request: GatherRequest): Promise<void>;
+}
+
+/**
+ * One way for every reader to a view: commit, then look (DESIGN §3). What the commit said goes into the agent's
+ * own instruments before the view is taken, so that a scrape shows the state that it rests on.
+ */
+export function createGather({ registry, state, self, relaySelf, refresh }: GatherDeps): Gather {
+  let failures = 0;
+  let relaying: Promise<void> | undefined;
+  const noteState = () => {
+    const status = state.status();
+    self.stateDegraded.set(status.degraded ? 1 : 0);
+    if (status.lastCommitMs !== undefined) self.stateLastCommit.set(status.lastCommitMs / 1e3);
+    self.stateCommitFailures.inc(status.failures - failures);
+    failures = status.failures;
+    self.noteLag();
+  };
+  /** Gathers that meet share a copy: two at a time would release each other's series. */
+  const relay = () => {
+    relaying ??= relaySelf().finally(() => {
+      relaying = undefined;
+    });
+    return relaying;
+  };
+  return (request) =>
+    spanned('gather', async () => {
+      await refresh(request);
+      request.frozen?.();
+      await spanned('commit', () => state.commit());
+      noteState();
+      await relay();
+      return registry.view(request.takes);
+    });
+}

@@ -1,0 +1,14 @@
+#!/usr/bin/env node
+import { dispatch } from './cli/dispatch.ts';
+import { processIo } from './cli/io.ts';
+
+// A reader that went away (`svc-agent schema | head`) is not an error of ours.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+  });
+}
+
+const status = await dispatch(process.argv.slice(2), processIo);
+// What was written must leave a pipe before the process ends.
+process.stdout.write('', () => process.exit(status));

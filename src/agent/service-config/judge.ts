@@ -1,0 +1,123 @@
+import { logLevels } from '../../core/reasons.ts';
+import { ascending, dialAddress, interval, listenAddress } from '../../core/written.ts';
+import { archivalFaults } from '../config/cross/archival.ts';
+import { clusterFaults } from '../config/cross/clusters.ts';
+import { reporterKeys, tooManyReporters } from '../config/cross/reporters.ts';
+import type { PlacedFault } from '../config/loaded.ts';
+import { faultAt, placedFault } from '../config/placed.ts';
+import { entriesAt, nodeAt, plain, scalarAt, type TreeNode, type TreePath, textAt } from '../config/tree.ts';
+import { directoryTrouble } from './directory.ts';
+
+/** What the service's own files do against the spec, each with its place. `local`: its log files are on this host. */
+export function judge(tree: TreeNode, { local, cwd }: { local: boolean; cwd: string }): PlacedFault[] {
+  const services = entriesAt(tree, 'services').map(([name]) => name);
+  return [
+    ...logFindings(tree, local, cwd),
+    ...services.flatMap((name) => metricsFindings(tree, ['services', name, 'metrics'])),
+    ...sharedListeners(tree, services),
+    ...clusterFaults(tree),
+    ...archivalFaults(tree),
+  ];
+}
+
+function logFindings(tree: TreeNode, local: boolean, cwd: string): PlacedFault[] {
+  const findings: PlacedFault[] = [];
+  const say = (key: string, message: string) => findings.push(faultAt(tree, ['log', key], message));
+  const level = scalarAt(tree, 'log', 'level');
+  if (level !== undefined && !(logLevels as readonly unknown[]).includes(level)) {
+    say('level', 'unknown level; use debug, info, warn, error or fatal (lower case)');
+  }
+  const encoding = scalarAt(tree, 'log', 'encoding');
+  if (encoding !== undefined && encoding !== 'json' && encoding !== 'console') {
+    say('encoding', 'unknown encoding; use json or console');
+  }
+  const file = textAt(tree, 'log', 'outputFile');
+  if (scalarAt(tree, 'log', 'stdout') === true && file === undefined) {
+    say(
+      'stdout',
+      'without outputFile the service logs to standard error; set outputFile, or read standard error',
+    );
+  }
+  const trouble = local && file !== undefined ? directoryTrouble(file, cwd) : undefined;
+  if (trouble) say('outputFile', `${trouble}; the directory must exist and be writable`);
+  return findings;
+}
+
+function metricsFindings(tree: TreeNode, path: TreePath): PlacedFault[] {
+  const found = reporterKeys.filter((key) => nodeAt(tree, ...path, key) !== undefined);
+  const findings: PlacedFault[] = [];
+  const clash = tooManyReporters(tree, path);
+  if (clash) {
+    const message = `more than one reporter, ${clash.names}, which the service refuses to start with; keep one`;
+    findings.push(placedFault(clash.place, path, message));
+  }
+  findings.push(...durationFinding(tree, [...path, 'reportingInterval']));
+  if (found.includes('pullmetrics')) findings.push(...pullFindings(tree, [...path, 'pullmetrics']));
+  if (found.includes('pushmetrics')) findings.push(...pushFindings(tree, [...path, 'pushmetrics']));
+  return findings;
+}
+
+function durationFinding(tree: TreeNode, path: TreePath): PlacedFault[] {
+  const value = scalarAt(tree, ...path);
+  if (value === undefined || (typeof value === 'string' && interval.read(value) !== undefined)) return [];
+  return [faultAt(tree, path, interval.fault)];
+}
+
+function pullFindings(tree: TreeNode, path: TreePath): PlacedFault[] {
+  const findings: PlacedFault[] = [];
+  const say = (key: string, message: string) => findings.push(faultAt(tree, [...path, key], message));
+  const address = scalarAt(tree, ...path, 'listenAddress');
+  if (address === undefined) say('listenAddress', 'missing; nobody can scrape the service without it');
+  else if (typeof address !== 'string' || !readGoAddress(address)) say('listenAddress', listenAddress.fault);
+  const timerType = scalarAt(tree, ...path, 'timerType');
+  if (timerType === undefined) {
+    say(
+      'timerType',
+      'missing, which real services take for summary; use histogram, or latency alerts see nothing',
+    );
+  } else if (timerType !== 'histogram') {
+    say('timerType', 'not histogram, so latency alerts see nothing; use histogram');
+  }
+  const buckets = nodeAt(tree, ...path, 'defaultHistogramBuckets');
+  const bounds = buckets && plain(buckets);
+  if (bounds !== undefined) {
+    if (!Array.isArray(bounds) || bounds.some((bound) => typeof bound !== 'number')) {
+      say('defaultHistogramBuckets', 'not a list of numbers; use seconds');
+    } else if (!ascending.holds(bounds)) say('defaultHistogramBuckets', ascending.fault);
+  }
+  return findings;
+}
+
+function pushFindings(tree: TreeNode, path: TreePath): PlacedFault[] {
+  const findings: PlacedFault[] = [];
+  const say = (key: string, message: string) => findings.push(faultAt(tree, [...path, key], message));
+  const address = scalarAt(tree, ...path, 'hostPort');
+  if (address === undefined) say('hostPort', 'missing; the service sends nothing without it');
+  else if (typeof address !== 'string' || !dialAddress.read(address)) say('hostPort', dialAddress.fault);
+  findings.push(...durationFinding(tree, [...path, 'flushInterval']));
+  const bytes = scalarAt(tree, ...path, 'flushBytes');
+  if (bytes !== undefined && !(Number.isInteger(bytes) && Number(bytes) >= 0)) {
+    say('flushBytes', 'not a whole number of bytes; use the size of one datagram');
+  }
+  return findings;
+}
+
+/** A listen address as the service takes it: an empty host is every address of the machine. */
+export function readGoAddress(text: string): string | undefined {
+  return listenAddress.read(text.startsWith(':') ? `0.0.0.0${text}` : text);
+}
+
+/** Of two roles in one process the second binds nothing, and only warns. */
+function sharedListeners(tree: TreeNode, services: readonly string[]): PlacedFault[] {
+  const seen = new Map<string, string>();
+  return services.flatMap((name) => {
+    const path = ['services', name, 'metrics', 'pullmetrics', 'listenAddress'];
+    const address = textAt(tree, ...path);
+    if (address === undefined || address.endsWith(':0')) return [];
+    const other = seen.get(address);
+    seen.set(address, other ?? name);
+    return other === undefined
+      ? []
+      : [faultAt(tree, path, `the address of ${other} too; on one host use one port for each role`)];
+  });
+}

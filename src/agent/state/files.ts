@@ -1,0 +1,198 @@
+import { constants } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+import { AgentError, systemCode } from '../../core/errors.ts';
+import type { Clock, Log } from '../../core/ports.ts';
+import type { DegradedReason } from '../../core/reasons.ts';
+import { decodeSnapshot, maxSnapshotBytes, type Snapshot } from './snapshot.ts';
+
+/** What of `node:fs/promises` the snapshot files need; tests hand in one that fails. */
+export type StateFs = Pick<
+  typeof import('node:fs/promises'),
+  'mkdir' | 'open' | 'readdir' | 'rename' | 'rm' | 'stat'
+>;
+
+/** Which step of a commit failed; the cause says why. */
+export class StepFailure extends Error {
+  readonly reason: DegradedReason;
+
+  constructor(reason: DegradedReason, cause: unknown) {
+    super(`the state could not be written (${reason})`, { cause });
+    this.reason = reason;
+  }
+}
+
+export interface StoredSnapshot extends Snapshot {
+  readonly file: string;
+}
+
+export interface UnreadFile {
+  readonly file: string;
+  readonly cause: unknown;
+}
+
+export interface Found {
+  /** Newest first. */
+  readonly snapshots: readonly StoredSnapshot[];
+  readonly unread: readonly UnreadFile[];
+}
+
+export interface SnapshotFiles {
+  /** What stands in the directory; changes nothing. */
+  read(): Promise<Found>;
+  /** Renames a file that cannot be read to `FILE.corrupt-TIME`, keeps the newest few of those, and logs it. */
+  setAside(unread: UnreadFile): Promise<void>;
+  /** Removes what a crash between write and rename left. */
+  clear(): Promise<void>;
+  /** Puts a snapshot in place of the older of the two; the newer stays. Throws `StepFailure`. */
+  write(bytes: Uint8Array): Promise<void>;
+  /** Whether the last one written is still there. */
+  stands(): Promise<boolean>;
+}
+
+/**
+ * Two of them take turns, so that a newest one that the disk lost (power loss without `fsync`) leaves the one
+ * before it: an older pair of totals and offsets, but a pair that belongs together.
+ */
+const slots = ['snapshot-a', 'snapshot-b'] as const;
+const temporary = 'snapshot.new';
+const keptAside = 4;
+
+async function inStep<T>(reason: DegradedReason, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    throw new StepFailure(reason, cause);
+  }
+}
+
+async function writeAll(handle: FileHandle, bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.length; ) {
+    const { bytesWritten } = await handle.write(bytes, at, bytes.length - at);
+    at += bytesWritten;
+  }
+}
+
+/** The whole of a regular file of sensible size, or undefined if there is none. */
+async function readWhole(fs: StateFs, file: string): Promise<Buffer | undefined> {
+  // O_NONBLOCK: a pipe of that name must not hold up the start.
+  const handle = await fs.open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch((error) => {
+    if (['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '')) return undefined;
+    throw error;
+  });
+  if (!handle) return undefined;
+  try {
+    const stats = await handle.stat();
+    const allowed = `a regular file of at most ${maxSnapshotBytes} bytes`;
+    if (!stats.isFile() || stats.size > maxSnapshotBytes) {
+      throw new AgentError('snapshot_corrupt', {
+        where: file,
+        what: 'no snapshot',
+        got: stats.size,
+        allowed,
+      });
+    }
+    return await handle.readFile();
+  } finally {
+    // What was read is read, whatever becomes of the descriptor.
+    await handle.close().catch(() => undefined);
+  }
+}
+
+async function syncDirectory(fs: StateFs, directory: string): Promise<void> {
+  const handle = await fs.open(directory, constants.O_RDONLY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Writes, syncs and closes; returns the file's inode. */
+async function writeFile(fs: StateFs, file: string, bytes: Uint8Array, fsync: boolean): Promise<number> {
+  const handle = await inStep('open', () => fs.open(file, 'w', 0o640));
+  let inode: number;
+  try {
+    await inStep('write', () => writeAll(handle, bytes));
+    inode = (await inStep('write', () => handle.stat())).ino;
+    if (fsync) await inStep('sync', () => handle.datasync());
+  } catch (failure) {
+    await handle.close().catch(() => undefined);
+    throw failure;
+  }
+  await inStep('write', () => handle.close());
+  return inode;
+}
+
+async function pruneAside(fs: StateFs, directory: string): Promise<void> {
+  const mark = '.corrupt-';
+  const timeOf = (name: string) => name.slice(name.indexOf(mark) + mark.length);
+  const aside = (await fs.readdir(directory)).filter((name) =>
+    slots.some((slot) => name.startsWith(slot + mark)),
+  );
+  aside.sort((a, b) => (timeOf(a) < timeOf(b) ? 1 : -1));
+  for (const name of aside.slice(keptAside))
+    await fs.rm(join(directory, name), { recursive: true, force: true });
+}
+
+/** The snapshots of one state directory, whose lock the caller holds before it calls anything but `read`. */
+export function createSnapshotFiles(
+  { directory, fsync }: { directory: string; fsync: boolean },
+  { fs, clock, log }: { fs: StateFs; clock: Clock; log: Log },
+): SnapshotFiles {
+  const files = slots.map((slot) => join(directory, slot));
+  let oldest = 0;
+  let written: { file: string; inode: number } | undefined;
+
+  return {
+    async read() {
+      const snapshots: StoredSnapshot[] = [];
+      const unread: UnreadFile[] = [];
+      for (const file of files) {
+        try {
+          const bytes = await readWhole(fs, file);
+          if (bytes) snapshots.push({ ...decodeSnapshot(bytes), file });
+        } catch (cause) {
+          unread.push({ file, cause });
+        }
+      }
+      snapshots.sort((a, b) => b.sequence - a.sequence);
+      oldest = snapshots[0]?.file === files[0] ? 1 : 0;
+      return { snapshots, unread };
+    },
+    async setAside({ file, cause }) {
+      const name = `${file}.corrupt-${new Date(clock.nowMs()).toISOString().replaceAll(':', '')}`;
+      await fs.rename(file, name);
+      oldest = files.indexOf(file);
+      log.write('error', 'a snapshot that cannot be read was set aside', {
+        file,
+        keptAs: name,
+        error: cause,
+      });
+      await pruneAside(fs, directory);
+    },
+    clear: () => fs.rm(join(directory, temporary), { recursive: true, force: true }),
+    async write(bytes) {
+      const source = join(directory, temporary);
+      const target = files[oldest]!;
+      try {
+        const inode = await writeFile(fs, source, bytes, fsync);
+        await inStep('rename', () => fs.rename(source, target));
+        written = { file: target, inode };
+        oldest = 1 - oldest;
+      } catch (failure) {
+        await fs.rm(source, { force: true }).catch(() => undefined);
+        throw failure;
+      }
+      if (fsync) await inStep('sync', () => syncDirectory(fs, directory));
+    },
+    async stands() {
+      if (!written) return false;
+      const { file, inode } = written;
+      return fs.stat(file).then(
+        (stats) => stats.ino === inode,
+        () => false,
+      );
+    },
+  };
+}

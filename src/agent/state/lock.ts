@@ -1,0 +1,163 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { constants, mkdir, open, readdir, rename, rmdir, stat, unlink } from 'node:fs/promises';
+import { createConnection, createServer } from 'node:net';
+import { join } from 'node:path';
+import { AgentError, systemCode } from '../../core/errors.ts';
+
+export interface Lock {
+  /** Whether it still stands at the directory's path; false once the directory was deleted or replaced. */
+  holds(): Promise<boolean>;
+  release(): Promise<void>;
+}
+
+/** A listening socket, `DIRECTORY/lock-<random>/<pid>-<random>`, that may become the lock. */
+interface Claim {
+  readonly name: string;
+  /** Moves it to `DIRECTORY/lock`; false if that is taken. */
+  place(): Promise<boolean>;
+  drop(): Promise<void>;
+}
+
+const attempts = 20;
+
+const none = () => undefined;
+
+function ignoring(codes: readonly string[]) {
+  return (thrown: unknown): undefined => {
+    if (!codes.includes(systemCode(thrown) ?? '')) throw thrown;
+  };
+}
+
+/** Whether a process listens there. What may not be asked is taken for living. Throws any other system error. */
+function isListening(path: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const socket = createConnection(path);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', (error) => {
+      const code = systemCode(error) ?? '';
+      // ECONNRESET: it closed, or died, with us in its queue.
+      if (['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'ENOTDIR'].includes(code)) resolve(false);
+      else if (['EAGAIN', 'EACCES', 'EPERM'].includes(code)) resolve(true);
+      else reject(error);
+    });
+  });
+}
+
+/** Undefined if the holder took the new directory for one that a dead process left. */
+async function stakeClaim(base: string): Promise<Claim | undefined> {
+  const id = randomBytes(6).toString('hex');
+  const born = join(base, `lock-${id}`);
+  const name = `${process.pid}-${id}`;
+  let home = born;
+  await mkdir(born);
+  const server = createServer((socket) => socket.destroy());
+  const drop = async () => {
+    await new Promise((resolve) => server.close(resolve));
+    await unlink(join(home, name)).catch(none);
+    await rmdir(home).catch(none);
+  };
+  const listening = new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(join(born, name), resolve);
+  });
+  try {
+    await listening;
+  } catch (error) {
+    const isTakenAway = !existsSync(born);
+    await drop();
+    if (isTakenAway) return undefined;
+    throw error;
+  }
+  // A failed accept (no descriptor left) changes nothing: whoever asks was connected by the kernel.
+  server.on('error', none);
+  server.unref();
+  const place = async () => {
+    const target = join(base, 'lock');
+    const moved = await rename(born, target).then(() => true, ignoring(['ENOTEMPTY', 'EEXIST', 'ENOENT']));
+    if (!moved) return false;
+    home = target;
+    return existsSync(join(target, name));
+  };
+  return { name, place, drop };
+}
+
+/** Removes the sockets of dead processes in `home`; returns the name of a living one, if there is one. */
+async function clearDead(home: string): Promise<string | undefined> {
+  const names = (await readdir(home).catch(ignoring(['ENOENT', 'ENOTDIR']))) ?? [];
+  for (const name of names) {
+    if (await isListening(join(home, name))) return name;
+    await unlink(join(home, name)).catch(ignoring(['ENOENT']));
+  }
+  return undefined;
+}
+
+async function clearAbandonedClaims(base: string): Promise<void> {
+  for (const entry of await readdir(base)) {
+    if (!entry.startsWith('lock-')) continue;
+    const living = await clearDead(join(base, entry));
+    if (!living) await rmdir(join(base, entry)).catch(none);
+  }
+}
+
+function lockedError(directory: string, holder: string): AgentError {
+  const pid = /^(\d+)-/.exec(holder)?.[1];
+  return new AgentError('state_locked', {
+    where: directory,
+    what: `another agent${pid ? ` (pid ${pid})` : ''} holds the state directory`,
+    allowed: 'stop that one, or give each agent a stateDirectory of its own',
+  });
+}
+
+async function contend(base: string, directory: string): Promise<Claim> {
+  for (let attempt = 0; attempt < attempts; attempt++) {
+    const claim = await stakeClaim(base);
+    if (!claim) continue;
+    try {
+      if (await claim.place()) return claim;
+      const holder = await clearDead(join(base, 'lock'));
+      if (holder) throw lockedError(directory, holder);
+    } catch (error) {
+      await claim.drop();
+      throw error;
+    }
+    await claim.drop();
+  }
+  throw lockedError(directory, '');
+}
+
+/**
+ * Takes the one lock of a state directory: a Unix socket that listens in `DIRECTORY/lock/`. The kernel releases
+ * it with the process, however that ends. Replacing a dead one is free of races: a claim listens before it is
+ * seen, its name is never used twice, so that removing a dead one cannot hit a living one, and `rename` of its
+ * directory succeeds only onto an empty one. Keeps out agents on one machine (other containers included), not
+ * those on another machine that mounts the same directory. Throws `state_locked` with the holder's pid (as
+ * that one sees itself), or the system's error where no socket can be made.
+ */
+export async function takeLock(directory: string): Promise<Lock> {
+  const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY);
+  // A socket's path is limited to 107 bytes (unix(7)); through the descriptor it is short whatever the directory.
+  const viaDescriptor = `/proc/self/fd/${handle.fd}`;
+  const base = existsSync(viaDescriptor) ? viaDescriptor : directory;
+  try {
+    const claim = await contend(base, directory);
+    await clearAbandonedClaims(base).catch(none);
+    return {
+      holds: () =>
+        stat(join(directory, 'lock', claim.name)).then(
+          () => true,
+          () => false,
+        ),
+      release: async () => {
+        await claim.drop();
+        await handle.close();
+      },
+    };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}

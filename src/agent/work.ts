@@ -1,0 +1,132 @@
+import { randomUUID } from 'node:crypto';
+import type { ReadSecret } from '../core/access.ts';
+import { parseAddress } from '../core/address.ts';
+import type { Clock, Drops, Gather, Log } from '../core/ports.ts';
+import type { Registry, RegistrySettings } from '../core/registry.ts';
+import { readVocabularies } from '../sources/vocabularies.ts';
+import type { ReadyConfig } from './config/loaded.ts';
+import type { AgentConfig } from './config/types.ts';
+import { createCounting } from './counting.ts';
+import { createGather } from './gather.ts';
+import type { Health } from './health.ts';
+import type { LaterDurable } from './later-durable.ts';
+import { bindOutlets, type Outlets, type OutletsDeps } from './outlets.ts';
+import { createRelays, type Relays } from './relays.ts';
+import { createReporters } from './reporters.ts';
+import type { Self } from './self.ts';
+import { shippedFolder } from './shipped.ts';
+import type { State } from './state/state.ts';
+import { statusReport } from './status-report.ts';
+
+/** What the registry has to know of a configuration. */
+export function registrySettings(config: AgentConfig): RegistrySettings {
+  const serviceKeys = config.services.map(({ name }) => name);
+  return { limits: config.limits, serviceKeys, globalTags: config.metrics.tags };
+}
+
+export interface WorkDeps extends Pick<OutletsDeps, 'listeners'> {
+  registry: Registry;
+  state: State;
+  self: Self;
+  health: Health;
+  /** Sections of the state, by name. */
+  section(name: string): LaterDurable;
+  readSecret: ReadSecret;
+  clock: Clock;
+  drops: Drops;
+  log: Log;
+  /** Why the newest configuration was not taken; undefined when it was. */
+  reloadError(): string | undefined;
+}
+
+/** Everything that a configuration sets to work: sources, reporters, listeners. */
+export interface Work {
+  start(config: ReadyConfig): Promise<void>;
+  /** Puts another configuration in the place of the one at work. Throws what binding throws, with nothing changed. */
+  swap(config: ReadyConfig): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export function createWork(deps: WorkDeps): Work {
+  const { registry, state, self } = deps;
+  const startedMs = deps.clock.nowMs();
+  const mark = randomUUID();
+  let current: ReadyConfig;
+  let outlets: Outlets | undefined;
+  let relays: Relays | undefined;
+  const counting = createCounting({ ...deps, logsSection: deps.section('logs') });
+  const reporters = createReporters(deps);
+  const gather: Gather = createGather({
+    registry,
+    state,
+    self,
+    relaySelf: counting.relaySelf,
+    refresh: async (request) => relays?.refresh(request),
+  });
+
+  const report = () =>
+    statusReport(current, {
+      ...deps,
+      startedMs,
+      files: counting.files,
+      relays: () => relays?.all() ?? [],
+      listeners: () => outlets?.addresses ?? [],
+    });
+  const bind = (config: AgentConfig) =>
+    bindOutlets(config, { ...deps, report, mark, roleDown: (role) => relays?.isDown(role) ?? false });
+  const openRelays = async (): Promise<Relays> =>
+    createRelays({
+      ...deps,
+      vocabularies: await readVocabularies(shippedFolder('vocabularies')),
+      ownListeners: () => (outlets?.addresses ?? []).flatMap(({ address }) => parseAddress(address) ?? []),
+      mark,
+      onKernelDrops: (more) => self.statsdKernelDrops.inc(more),
+    });
+
+  /** What roles send goes over first: it is what can fail. */
+  const configureRelays = async (config: AgentConfig) => {
+    const isRelaying = config.services.some(({ selected, scrape, statsd }) => selected && (scrape || statsd));
+    if (!relays && !isRelaying) return;
+    relays ??= await openRelays();
+    await relays.configure(config);
+  };
+
+  return {
+    async start(config) {
+      current = config;
+      outlets = await bind(config.config);
+      await configureRelays(config.config);
+      await counting.start(config.config);
+      await state.commit();
+      await outlets.open(gather);
+      await reporters.configure(config.config, gather);
+    },
+    async swap(config) {
+      const next = await bind(config.config);
+      try {
+        registry.configure(registrySettings(config.config));
+        await configureRelays(config.config);
+      } catch (thrown) {
+        registry.configure(registrySettings(current.config));
+        await next.close();
+        throw thrown;
+      }
+      await state.commit();
+      current = config;
+      counting.reload(config.config);
+      await state.commit();
+      const before = outlets;
+      outlets = next;
+      await next.open(gather);
+      await reporters.configure(config.config, gather);
+      await before?.close();
+    },
+    async stop() {
+      await counting.stop();
+      // Side by side: each may take seconds, and the whole agent has five.
+      await Promise.all([reporters.stop(), outlets?.close()]);
+      await relays?.stop();
+      if (outlets) await state.commit();
+    },
+  };
+}
