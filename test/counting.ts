@@ -1,0 +1,85 @@
+import type { LogsOptions } from '../src/sources/logs/options.ts';
+import { createSinks, type Sinks } from '../src/sources/logs/rules/sinks.ts';
+import type { LineSink } from '../src/sources/logs/sink.ts';
+import { type HandClock, handClock } from './clock.ts';
+import { createFakeDrops, createFakeIntake, type FakeIntake } from './fake-intake.ts';
+
+const defaults: LogsOptions = {
+  paths: [],
+  exclude: [],
+  encoding: 'auto',
+  container: 'auto',
+  levelKey: 'level',
+  roleField: 'service',
+  startAt: 'beginning',
+  rules: [],
+};
+
+export interface Counting {
+  sinks: Sinks;
+  clock: HandClock;
+  drops: ReadonlyMap<string, number>;
+  intake(service?: string): FakeIntake;
+  /** Series of a service that are not 0, as `name{tags}` to value. */
+  counts(service?: string): Record<string, number>;
+  open(claimants?: readonly string[], carry?: Uint8Array): LineSink;
+}
+
+/** Sinks over fake intakes; one service `history` unless told. */
+export function createCounting(
+  services: Record<string, Partial<LogsOptions>> = { history: {} },
+  selected = Object.keys(services),
+): Counting {
+  const intakes = new Map<string, FakeIntake>();
+  const drops = createFakeDrops();
+  const clock = handClock();
+  const intake = (service = 'history') => {
+    const known = intakes.get(service) ?? createFakeIntake();
+    intakes.set(service, known);
+    return known;
+  };
+  const filled = Object.entries(services).map(([name, some]) => [name, { ...defaults, ...some }]);
+  const sinks = createSinks(
+    { services: Object.fromEntries(filled), selected: new Set(selected) },
+    { intakes: intake, drops, clock },
+  );
+  return {
+    sinks,
+    clock,
+    drops: drops.counts,
+    intake,
+    counts: (service) => Object.fromEntries([...intake(service).values].filter(([, value]) => value !== 0)),
+    open: (claimants = Object.keys(services), carry) => sinks.open({ path: 'a.log', claimants, carry }),
+  };
+}
+
+/**
+ * Hands a sink its bytes as the tailer does: each chunk behind what the sink wanted again. Returns what is
+ * left, which a `finish` would have to be given.
+ */
+export function feed(sink: LineSink, ...chunks: (Buffer | string)[]): Buffer {
+  let held = Buffer.alloc(0);
+  for (const chunk of chunks) {
+    const bytes = Buffer.concat([held, Buffer.from(chunk)]);
+    held = bytes.subarray(sink.write(bytes, 0, bytes.length));
+  }
+  return held;
+}
+
+/** All of a file that is finished. */
+export function feedWhole(sink: LineSink, ...chunks: (Buffer | string)[]): void {
+  const rest = feed(sink, ...chunks);
+  sink.finish(rest, 0, rest.length);
+}
+
+/** Lines by what they were, as far as the counts tell. */
+export function tallyOf(counting: Counting, service?: string): Record<string, number> {
+  const tally: Record<string, number> = {};
+  for (const [series, value] of Object.entries(counting.counts(service))) {
+    const kind = /^svc_log_entries_total/.test(series)
+      ? 'entry'
+      : /^svc_log_lines_dropped_total\{reason="(\w+)"/.exec(series)?.[1];
+    if (kind) tally[kind] = (tally[kind] ?? 0) + value;
+  }
+  return tally;
+}

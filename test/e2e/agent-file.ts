@@ -1,0 +1,22 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A small agent.yaml on free ports with a state directory of its own; `more` is appended, `logs` follows history's log. */
+export function agentFile(
+  directory: string,
+  { logs, more = '', metrics = '' }: { logs?: string; more?: string; metrics?: string } = {},
+): string {
+  const file = join(directory, 'agent.yaml');
+  const history = logs ? `logs: {paths: [${logs}], startAt: beginning}` : '';
+  writeFileSync(
+    file,
+    `stateDirectory: ${join(directory, 'state')}
+metrics:
+  pullmetrics: {listenAddress: 127.0.0.1:0}
+${metrics}admin: {listenAddress: 127.0.0.1:0}
+services:
+  history: {${history}}
+${more}`,
+  );
+  return file;
+}

@@ -1,0 +1,172 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, it } from 'vitest';
+
+// Needs the built program: `npm run build`.
+const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+
+interface Addresses {
+  metrics: string;
+  admin: string;
+  incident: string;
+  directory: string;
+  pids: { agent: number; service: number };
+}
+
+let running: ChildProcess | undefined;
+let started: Addresses | undefined;
+
+// A test that failed half-way leaves nothing behind either.
+afterEach(() => {
+  const over = !running || running.exitCode !== null || running.signalCode !== null;
+  if (!over) {
+    running?.kill('SIGKILL');
+    for (const pid of Object.values(started?.pids ?? {})) process.kill(pid, 'SIGKILL');
+    if (started) rmSync(started.directory, { recursive: true, force: true });
+  }
+  running = undefined;
+  started = undefined;
+});
+
+function startDemo(...args: string[]) {
+  const child = spawn(process.execPath, [main, 'demo', ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  running = child;
+  let stdout = '';
+  let stderr = '';
+  child.stderr.on('data', (text) => {
+    stderr += text;
+  });
+  const firstLine = new Promise<string>((resolve, reject) => {
+    createInterface({ input: child.stdout }).once('line', resolve);
+    child.once('close', () => reject(new Error(`ended without a word: ${stderr}`)));
+  });
+  firstLine.catch(() => {});
+  child.stdout.on('data', (text) => {
+    stdout += text;
+  });
+  const ended = new Promise<{ status: number | null; stdout: string; stderr: string }>((resolve) => {
+    child.once('close', (status) => resolve({ status, stdout, stderr }));
+  });
+  const addresses = async () => {
+    started = JSON.parse(await firstLine) as Addresses;
+    return started;
+  };
+  return { child, ended, addresses };
+}
+
+const alive = (pid: number) => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+
+function expectNothingLeft({ directory, pids }: Addresses) {
+  expect([alive(pids.agent), alive(pids.service), existsSync(directory)]).toEqual([false, false, false]);
+}
+
+async function until<T>(ask: () => Promise<T>, holds: (answer: T) => boolean): Promise<T> {
+  const deadline = performance.now() + 20_000;
+  for (;;) {
+    const answer = await ask();
+    if (holds(answer)) return answer;
+    if (performance.now() > deadline) throw new Error(`not in time, last: ${answer}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** Sum of the samples of a family on a page, of one role if asked. */
+function sum(page: string, family: string, role = ''): number {
+  const samples = page.split('\n').filter((line) => line.startsWith(`${family}{`) && line.includes(role));
+  return samples.reduce((total, line) => total + Number(line.split(' ').at(-1)), 0);
+}
+
+/** Whole lines that the service wrote so far, counted in its files by hand. */
+function linesIn(directory: string, role: string): number {
+  const files = readdirSync(directory).filter((name) => name.startsWith(`${role}.log`));
+  return files.reduce((n, file) => n + readFileSync(join(directory, file), 'utf8').split('\n').length - 1, 0);
+}
+
+describe.each(['SIGINT', 'SIGTERM'] as const)('svc-agent demo, ended by %s', (signal) => {
+  it('ends well within 5 s and leaves nothing behind', async () => {
+    const { child, ended, addresses } = startDemo('--json');
+    const where = await addresses();
+    const startedMs = performance.now();
+    child.kill(signal);
+    expect(await ended).toMatchObject({ status: 0, stderr: '' });
+    expect(performance.now() - startedMs).toBeLessThan(5000);
+    expectNothingLeft(where);
+  });
+});
+
+describe('svc-agent demo', () => {
+  it('shows every log line of the service in the agent’s metrics', async () => {
+    const { child, ended, addresses } = startDemo('--json');
+    const { metrics, admin, directory, pids } = await addresses();
+    expect((await fetch(admin)).status).toBe(200);
+    const scrape = async () => (await fetch(metrics)).text();
+    await until(scrape, (page) => sum(page, 'svc_log_entries_total') > 100);
+    // A stopped service writes nothing more, so that both sides can be counted.
+    process.kill(pids.service, 'SIGSTOP');
+    for (const role of ['frontend', 'history', 'matching', 'worker']) {
+      const written = linesIn(directory, role);
+      const page = await until(
+        scrape,
+        (text) => sum(text, 'svc_log_entries_total', `svc_service="${role}"`) >= written,
+      );
+      expect(sum(page, 'svc_log_entries_total', `svc_service="${role}"`)).toBe(written);
+    }
+    process.kill(pids.service, 'SIGCONT');
+    child.kill('SIGTERM');
+    expect((await ended).status).toBe(0);
+  });
+
+  it('shows the persistence errors of an incident', async () => {
+    const { child, ended, addresses } = startDemo('--json');
+    const { metrics, incident } = await addresses();
+    expect(
+      (await fetch(`${incident}?kind=persistence-errors&target=worker`, { method: 'POST' })).status,
+    ).toBe(200);
+    const errors = 'svc_log_persistence_errors_total';
+    await until(
+      async () => (await fetch(metrics)).text(),
+      (page) => sum(page, errors, 'svc_service="worker"') > 5,
+    );
+    child.kill('SIGTERM');
+    expect((await ended).status).toBe(0);
+  });
+
+  it('says what to open and ends by itself after --for', async () => {
+    const { ended } = startDemo('--for', '4s');
+    const { status, stdout } = await ended;
+    expect(status).toBe(0);
+    const metrics = /^ {2}metrics +(http:\S+)$/m.exec(stdout)?.[1];
+    expect(metrics).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/metrics$/);
+    expect(stdout).toContain(`curl -s ${metrics}`);
+    expect(stdout).toContain('/incident?kind=persistence-errors');
+  });
+
+  it('says which program died and exits with 1', async () => {
+    const { ended, addresses } = startDemo('--json');
+    const where = await addresses();
+    process.kill(where.pids.agent, 'SIGKILL');
+    const { status, stderr } = await ended;
+    expect(status).toBe(1);
+    expect(stderr).toContain('svc-agent demo: the agent ended by itself (signal SIGKILL)');
+    expectNothingLeft(where);
+  });
+
+  it.each([
+    ['--for', 'soon', '--for: not a duration, got "soon"'],
+    ['--for', '2d', '--for: too short or too long, got "2d"'],
+    ['--forever', '', "Unknown option '--forever'"],
+  ])('refuses %s %s', async (option, value, message) => {
+    const { status, stderr } = await startDemo(option, ...(value ? [value] : [])).ended;
+    expect(status).toBe(2);
+    expect(stderr).toContain(message);
+  });
+});

@@ -1,0 +1,59 @@
+import { fileURLToPath } from 'node:url';
+import { type Running, start, until } from './process.ts';
+
+const serviceFile = fileURLToPath(new URL('../../dist/example-service.js', import.meta.url));
+
+export interface ExampleRole {
+  health: string;
+  metrics: string;
+  log: string;
+}
+
+/** The example service as a process of its own, on free ports, quiet: no incidents but those asked for. */
+export interface Example extends Running {
+  roles: Record<string, ExampleRole>;
+  /** Provokes an incident by its kind. */
+  incident(kind: string, target?: string): Promise<void>;
+}
+
+export async function startExample(directory: string, args: readonly string[] = []): Promise<Example> {
+  const running = start(process.execPath, [
+    serviceFile,
+    '--directory',
+    directory,
+    '--health-port',
+    '0',
+    '--metrics-port',
+    '0',
+    '--control-port',
+    '0',
+    '--incident-every',
+    '0s',
+    ...args,
+  ]);
+  const ready = await until('the example service is ready', () => {
+    const line = running
+      .output()
+      .split('\n')
+      .find((text) => text.startsWith('{"ready":true'));
+    if (!line && running.child.exitCode !== null) throw new Error(running.output());
+    return line ? (JSON.parse(line) as { roles: Example['roles']; incident: string }) : undefined;
+  });
+  return {
+    ...running,
+    roles: ready.roles,
+    async incident(kind, target) {
+      const response = await fetch(`${ready.incident}?kind=${kind}${target ? `&target=${target}` : ''}`, {
+        method: 'POST',
+      });
+      if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
+    },
+  };
+}
+
+/** The history role's page once every series has been counted into at least once; before that it lacks some. */
+export const wholePage = (example: Example): Promise<string> =>
+  until('the page has all its series', async () => {
+    const text = await (await fetch(example.roles.history!.metrics)).text();
+    return text.split('\n').length > 350 ? text : undefined;
+  });

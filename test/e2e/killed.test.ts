@@ -1,0 +1,91 @@
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { agentFile } from './agent-file.ts';
+import { folder, type RunningAgent, startAgent, until } from './process.ts';
+import { createWriter, type Writer } from './writer.ts';
+
+const kills = 50;
+const place = folder();
+let agent: RunningAgent | undefined;
+let writer: Writer | undefined;
+afterAll(async () => {
+  await agent?.end();
+  writer?.close();
+  place.remove();
+});
+
+/** Numbers that look random and are the same in every run. */
+function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+/** The exposed total, or undefined when the agent does not answer. */
+async function total(address: string): Promise<number | undefined> {
+  const page = await fetch(`http://${address}/metrics`).then(
+    (response) => (response.ok ? response.text() : undefined),
+    () => undefined,
+  );
+  if (page === undefined) return undefined;
+  const values = [...page.matchAll(/^svc_log_entries_total\{.*\} (\S+)$/gm)].map(([, value]) =>
+    Number(value),
+  );
+  return values.reduce((sum, value) => sum + value, 0);
+}
+
+test('killed with SIGKILL at random moments: the total is right and never falls', async () => {
+  const random = seeded(20261120);
+  const log = join(place.path, 'history.log');
+  const config = agentFile(place.path, { logs: log });
+  writer = createWriter(log);
+  let rotations = 0;
+  let writing = true;
+  let isKnown = false;
+  const writeOn = (async () => {
+    while (writing) {
+      writer.write(400);
+      // What is rotated out of the pattern before the agent ever looked is not its to count.
+      if (isKnown && random() < 0.02) writer.rotateByRename(`${log}.${++rotations}`);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  })();
+
+  const seen: number[] = [];
+  for (let kill = 0; kill < kills; kill++) {
+    agent = await startAgent(config);
+    isKnown = true;
+    const address = agent.address('metrics');
+    const killAfterMs = random() * 150;
+    const begun = performance.now();
+    while (performance.now() - begun < killAfterMs) {
+      const value = await total(address);
+      if (value !== undefined) seen.push(value);
+    }
+    await agent.end('SIGKILL');
+  }
+  writing = false;
+  await writeOn;
+
+  agent = await startAgent(config);
+  const address = agent.address('metrics');
+  await until(
+    'every line is counted',
+    async () => {
+      const value = await total(address);
+      if (value !== undefined) seen.push(value);
+      return value !== undefined && value >= writer!.total() ? true : undefined;
+    },
+    60_000,
+  );
+
+  expect(seen.at(-1)).toBe(writer.total());
+  expect(seen.length).toBeGreaterThan(kills);
+  expect(rotations).toBeGreaterThan(5);
+  const falls = seen.flatMap((value, i) =>
+    i > 0 && value < seen[i - 1]! ? [`${seen[i - 1]} then ${value}`] : [],
+  );
+  expect(falls).toEqual([]);
+});

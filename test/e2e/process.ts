@@ -1,0 +1,122 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The built program. */
+export const mainFile = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+
+/** A program that a test started; its output is kept for failure messages. */
+export interface Running {
+  readonly child: ChildProcess;
+  output(): string;
+  /** Resolves with the exit status (or the signal's name) once it ended. */
+  readonly ended: Promise<number | string>;
+  /** Sends the signal to this very process and waits for its end. */
+  end(signal?: NodeJS.Signals): Promise<number | string>;
+}
+
+export function start(
+  command: string,
+  args: readonly string[],
+  env: Record<string, string> = {},
+  cwd?: string,
+): Running {
+  const child = spawn(command, args, {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+    cwd,
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+  const ended = new Promise<number | string>((resolve) => {
+    child.on('error', (error) => resolve(String(error)));
+    child.on('close', (code, signal) => resolve(code ?? signal ?? 'unknown'));
+  });
+  return {
+    child,
+    output: () => output,
+    ended,
+    end(signal = 'SIGTERM') {
+      if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+      return ended;
+    },
+  };
+}
+
+/** Runs a command of the built agent to its end. */
+export function command(args: readonly string[], env: Record<string, string> = {}, cwd?: string) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [mainFile, ...args], {
+    encoding: 'utf8',
+    env: { ...process.env, ...env },
+    cwd,
+    timeout: 60_000,
+  });
+  return { status, stdout, stderr };
+}
+
+/** Polls a fact until it holds; fails with what was seen last. */
+export async function until<T>(
+  what: string,
+  look: () => Promise<T | undefined> | T | undefined,
+  withinMs = 30_000,
+): Promise<T> {
+  const deadline = performance.now() + withinMs;
+  let last: unknown;
+  while (performance.now() < deadline) {
+    try {
+      const seen = await look();
+      if (seen !== undefined && seen !== false) return seen;
+    } catch (error) {
+      last = error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  throw new Error(`${what}: not within ${withinMs} ms${last ? `; last: ${last}` : ''}`);
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** A folder that goes with the test. */
+export function folder(): { path: string; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), 'svc-agent-e2e-'));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+export interface RunningAgent extends Running {
+  /** host:port of a listener by its name in the log line `listening`. */
+  address(listener: string): string;
+}
+
+/** Starts the built agent and waits until /ready says so. */
+export async function startAgent(configFile: string, args: readonly string[] = []): Promise<RunningAgent> {
+  const running = start(process.execPath, [mainFile, 'run', '-c', configFile, ...args]);
+  const listeners = () => {
+    const found = new Map<string, string>();
+    for (const line of running.output().split('\n')) {
+      if (!line.startsWith('{') || !line.includes('"listening"')) continue;
+      const entry = JSON.parse(line) as { msg: string; listener: string; address: string };
+      if (entry.msg === 'listening') found.set(entry.listener, entry.address);
+    }
+    return found;
+  };
+  const failed = running.ended.then((status) => {
+    throw new Error(`the agent ended with ${status}: ${running.output()}`);
+  });
+  failed.catch(() => {});
+  const ready = until('the agent is ready', async () => {
+    const admin = listeners().get('admin');
+    return admin && (await fetch(`http://${admin}/ready`)).status === 200 ? true : undefined;
+  });
+  await Promise.race([ready, failed]);
+  return { ...running, address: (name) => listeners().get(name) ?? '' };
+}

@@ -1,0 +1,45 @@
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { freePort, type Running, start, until } from './process.ts';
+
+export const hasPrometheus = spawnSync('prometheus', ['--version']).status === 0;
+
+export interface Prometheus extends Running {
+  address: string;
+  /** An instant query's result: one row per series. */
+  query(expression: string): Promise<{ metric: Record<string, string>; value: number }[]>;
+}
+
+/** A real Prometheus that scrapes the targets every 200 ms into a folder of its own. */
+export async function startPrometheus(
+  directory: string,
+  jobs: Record<string, string>,
+  extra = '',
+): Promise<Prometheus> {
+  const configFile = join(directory, 'prometheus.yml');
+  const scrapes = Object.entries(jobs).map(
+    ([job, target]) => `  - job_name: ${job}\n    static_configs: [{targets: ['${target}']}]\n`,
+  );
+  writeFileSync(configFile, `global: {scrape_interval: 200ms}\nscrape_configs:\n${scrapes.join('')}${extra}`);
+  const address = `127.0.0.1:${await freePort()}`;
+  const running = start('prometheus', [
+    `--config.file=${configFile}`,
+    `--storage.tsdb.path=${join(directory, 'tsdb')}`,
+    `--web.listen-address=${address}`,
+  ]);
+  await until('Prometheus is ready', async () =>
+    (await fetch(`http://${address}/-/ready`)).ok ? true : undefined,
+  );
+  return {
+    ...running,
+    address,
+    async query(expression) {
+      const response = await fetch(`http://${address}/api/v1/query?query=${encodeURIComponent(expression)}`);
+      const { data } = (await response.json()) as {
+        data: { result: { metric: Record<string, string>; value: [number, string] }[] };
+      };
+      return data.result.map(({ metric, value }) => ({ metric, value: Number(value[1]) }));
+    },
+  };
+}

@@ -1,0 +1,246 @@
+import { createSocket } from 'node:dgram';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { afterEach, describe, expect, test } from 'vitest';
+import { type Example, startExample, wholePage } from './example.ts';
+import { command, folder, type RunningAgent, startAgent, until } from './process.ts';
+import { hasPrometheus, startPrometheus } from './prometheus.ts';
+
+const places: ReturnType<typeof folder>[] = [];
+const started: { end(signal?: NodeJS.Signals): Promise<unknown> }[] = [];
+afterEach(async () => {
+  for (const running of started.splice(0).reverse()) await running.end();
+  for (const place of places.splice(0)) place.remove();
+});
+
+function newPlace(): string {
+  const place = folder();
+  places.push(place);
+  return place.path;
+}
+
+const scraped = (role: string, { roles }: Example) =>
+  `  ${role}: {scrape: {url: '${roles[role]!.metrics}', interval: 1s, timeout: 900ms}}\n`;
+
+async function agentBeside(
+  directory: string,
+  services: string,
+  metrics = 'metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}\n',
+): Promise<RunningAgent> {
+  const file = join(directory, 'agent.yaml');
+  writeFileSync(
+    file,
+    `stateDirectory: ${join(directory, 'state')}\n${metrics}admin: {listenAddress: 127.0.0.1:0}\nservices:\n${services}`,
+  );
+  const agent = await startAgent(file);
+  started.push(agent);
+  return agent;
+}
+
+async function exampleIn(directory: string): Promise<Example> {
+  mkdirSync(join(directory, 'service'));
+  const example = await startExample(join(directory, 'service'));
+  started.push(example);
+  return example;
+}
+
+type Samples = Map<string, number>;
+
+/** Samples of a page by name and sorted labels, the labels an agent adds left out. */
+function samplesOf(page: string): Samples {
+  const samples: Samples = new Map();
+  for (const line of page.split('\n')) {
+    const parts = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line);
+    if (!parts) continue;
+    const labels = [...(parts[2] ?? '').matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(
+      ([, name, value]) => `${name}=${value}`,
+    );
+    samples.set(
+      `${parts[1]}{${labels.filter((label) => !label.startsWith('svc_service=')).sort()}}`,
+      Number(parts[3]),
+    );
+  }
+  return samples;
+}
+
+const pageOf = async (url: string) => (await fetch(url)).text();
+
+describe('a role’s page through the agent', () => {
+  test('has every series of the role; totals lie between a page taken before and one taken after', async () => {
+    const directory = newPlace();
+    const example = await exampleIn(directory);
+    await wholePage(example);
+    const agent = await agentBeside(directory, scraped('history', example));
+    const before = samplesOf(await pageOf(example.roles.history!.metrics));
+    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    const through = samplesOf(await pageOf(`http://${agent.address('metrics')}/metrics?service=history`));
+    const after = samplesOf(await pageOf(example.roles.history!.metrics));
+    expect([...through.keys()].filter((key) => key !== 'up{}').sort()).toEqual([...after.keys()].sort());
+    const totals = [...through].filter(([key]) => /_(requests|count|bucket)\{/.test(key));
+    expect(totals.length).toBeGreaterThan(20);
+    const outside = totals.filter(([key, value]) => value < before.get(key)! || value > after.get(key)!);
+    expect(outside).toEqual([]);
+  });
+
+  test.skipIf(!hasPrometheus)(
+    'up of a role’s job falls to 0 when the role is killed, and the literal condition fires',
+    async () => {
+      const directory = newPlace();
+      const example = await exampleIn(directory);
+      const agent = await agentBeside(
+        directory,
+        ['frontend', 'history'].map((role) => scraped(role, example)).join(''),
+      );
+      const jobs = ['frontend', 'history', 'agent'].map(
+        (service) => `  - job_name: ${service === 'agent' ? 'svc-agent' : service}
+    params: {service: [${service}]}
+    static_configs: [{targets: ['${agent.address('metrics')}']}]
+`,
+      );
+      const rules = join(directory, 'rules.yml');
+      writeFileSync(
+        rules,
+        'groups: [{name: spec, interval: 200ms, rules: [{alert: SvcServiceDown, expr: \'up{job="frontend"} == 0\'}]}]\n',
+      );
+      const prometheus = await startPrometheus(directory, {}, `${jobs.join('')}rule_files: [${rules}]\n`);
+      started.push(prometheus);
+      await until('all jobs are up', async () => {
+        const rows = await prometheus.query('up == 1');
+        return rows.length === 3 || undefined;
+      });
+      await example.end('SIGKILL');
+      await until('the literal condition fires', async () => {
+        const rows = await prometheus.query('ALERTS{alertname="SvcServiceDown",alertstate="firing"}');
+        return rows.length === 1 || undefined;
+      });
+      // Each job is scraped at its own moment: frontend's fall says nothing yet of history's.
+      await until('each job says what its role is', async () => {
+        const rows = await prometheus.query('up');
+        const up = Object.fromEntries(rows.map(({ metric, value }) => [metric.job, value]));
+        return isDeepStrictEqual(up, { frontend: 0, history: 0, 'svc-agent': 1 }) || undefined;
+      });
+      expect((await fetch(`http://${agent.address('metrics')}/metrics`)).status).toBe(200);
+    },
+  );
+
+  test('an unknown service is 404, and no series is in two of the pages', async () => {
+    const directory = newPlace();
+    const example = await exampleIn(directory);
+    const agent = await agentBeside(
+      directory,
+      ['frontend', 'worker'].map((role) => scraped(role, example)).join(''),
+    );
+    const url = `http://${agent.address('metrics')}/metrics`;
+    expect((await fetch(`${url}?service=nobody`)).status).toBe(404);
+    const names = async (service: string) =>
+      (await pageOf(`${url}?service=${service}`))
+        .split('\n')
+        .filter((line) => line && !line.startsWith('#'))
+        .map((line) => line.replace(/ \S+$/, ''));
+    const pages = await Promise.all(['frontend', 'worker', 'agent'].map(names));
+    const all = pages.flat();
+    expect(new Set(all).size).toBe(all.length);
+    for (const page of pages) expect(page.length).toBeGreaterThan(10);
+  });
+});
+
+describe('datagrams', () => {
+  test('counters, gauges and timers come out by pull, under a reload too', async () => {
+    const directory = newPlace();
+    const agent = await agentBeside(directory, '  matching: {statsd: 127.0.0.1:0}\n');
+    const status = (await (await fetch(`http://${agent.address('admin')}/api/status`)).json()) as {
+      statsd: { service: string; addresses: { listen: string } }[];
+    };
+    const [, host, port] = /^(.*):(\d+)$/.exec(status.statsd[0]!.addresses.listen)!;
+    const socket = createSocket('udp4');
+    for (let n = 0; n < 50; n++)
+      socket.send(
+        'svc_matching_tasks_added:2|c|#domain:orders\nsvc_matching_tasklist_backlog:7|g|#tasklist:main\nsvc_history_cache_latency:20|ms',
+        Number(port),
+        host,
+      );
+    const page = () => pageOf(`http://${agent.address('metrics')}/metrics?service=matching`);
+    await until(
+      'all datagrams are counted',
+      async () =>
+        (await page()).includes('svc_matching_tasks_added{domain="orders",svc_service="matching"} 100') ||
+        undefined,
+    );
+    socket.close();
+    const text = await page();
+    expect(text).toContain('svc_matching_tasklist_backlog{svc_service="matching",tasklist="main"} 7');
+    expect(text).toContain('svc_history_cache_latency_bucket{svc_service="matching",le="0.05"} 50');
+    expect(text).toContain('svc_history_cache_latency_count{svc_service="matching"} 50');
+  });
+});
+
+describe('by push', () => {
+  test('the deltas that arrive add up to what was counted', async () => {
+    const directory = newPlace();
+    const receiver = createSocket('udp4');
+    await new Promise<void>((resolve) => receiver.bind(0, '127.0.0.1', resolve));
+    const sums = new Map<string, number>();
+    let longest = 0;
+    receiver.on('message', (bytes) => {
+      longest = Math.max(longest, bytes.length);
+      for (const line of bytes.toString().split('\n')) {
+        const counted = /^([^:]+):(-?[\d.]+)\|c(.*)$/.exec(line);
+        if (counted)
+          sums.set(
+            `${counted[1]}${counted[3]}`,
+            (sums.get(`${counted[1]}${counted[3]}`) ?? 0) + Number(counted[2]),
+          );
+      }
+    });
+    const { port } = receiver.address();
+    const log = join(directory, 'worker.log');
+    writeFileSync(log, '');
+    await agentBeside(
+      directory,
+      `  worker: {logs: {paths: [${log}], startAt: beginning}}\n`,
+      `instance: host-1\nmetrics: {reportingInterval: 200ms, pushmetrics: {hostPort: '127.0.0.1:${port}', prefix: svc, flushBytes: 512, tagFormat: dogstatsd}}\n`,
+    );
+    for (let round = 0; round < 5; round++) {
+      writeFileSync(log, `${JSON.stringify({ level: 'info', msg: 'x', logger: 'worker' })}\n`.repeat(200), {
+        flag: 'a',
+      });
+      await new Promise((resolve) => setTimeout(resolve, 150));
+    }
+    const key = () =>
+      [...sums.keys()].find((name) => name.includes('log_entries_total') && name.includes('level:info'));
+    await until('1,000 entries arrived', () => (sums.get(key() ?? '') === 1_000 ? true : undefined));
+    expect(key()).toContain('instance:host-1');
+    expect(longest).toBeLessThanOrEqual(512);
+    receiver.close();
+  });
+});
+
+describe('svc-agent check --live', () => {
+  test('lists what a role does not send and what nobody maps, and fails on a page that is not there', async () => {
+    const directory = newPlace();
+    const example = await exampleIn(directory);
+    await wholePage(example);
+    const file = join(directory, 'agent.yaml');
+    writeFileSync(file, `stateDirectory: ${directory}/state\nservices:\n${scraped('history', example)}`);
+    const found = command(['check', '-c', file, '--live', '--json']);
+    const { live } = JSON.parse(found.stdout) as {
+      live: { service: string; missing: string[]; unmapped: string[] }[];
+    };
+    expect(found.status).toBe(0);
+    expect(live).toMatchObject([{ service: 'history', vocabulary: 'svc', missing: [], unmapped: [] }]);
+    // The worker's page lacks what only the history role sends.
+    writeFileSync(
+      file,
+      `stateDirectory: ${directory}/state\nservices:\n${scraped('worker', example).replace('worker:', 'history:')}`,
+    );
+    const other = JSON.parse(command(['check', '-c', file, '--live', '--json']).stdout) as {
+      live: { missing: string[] }[];
+    };
+    expect(other.live[0]!.missing).toContain('svc_history_cache_requests');
+    await example.end();
+    const gone = command(['check', '-c', file, '--live']);
+    expect(gone.status).toBe(1);
+    expect(gone.stdout).toContain('FAILED');
+  });
+});

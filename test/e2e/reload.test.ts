@@ -1,0 +1,162 @@
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { agentFile } from './agent-file.ts';
+import { folder, freePort, type RunningAgent, startAgent, until } from './process.ts';
+import { createWriter } from './writer.ts';
+
+const places: ReturnType<typeof folder>[] = [];
+let agent: RunningAgent | undefined;
+afterEach(async () => {
+  await agent?.end();
+  agent = undefined;
+  for (const place of places.splice(0)) place.remove();
+});
+
+function newPlace(): string {
+  const place = folder();
+  places.push(place);
+  return place.path;
+}
+
+async function value(address: string, series: RegExp): Promise<number | undefined> {
+  const page = await (await fetch(`http://${address}/metrics`)).text();
+  const found = [...page.matchAll(series)].map(([, number]) => Number(number));
+  return found.length > 0 ? found.reduce((sum, number) => sum + number, 0) : undefined;
+}
+
+const entries = /^svc_log_entries_total\{.*\} (\S+)$/gm;
+const reloadOk = /^svc_agent_config_last_reload_successful (\S+)$/gm;
+
+/** Puts a text in the file's place by rename, as editors and configuration tools do. */
+function replace(file: string, edit: (text: string) => string): void {
+  writeFileSync(`${file}.new`, edit(readFileSync(file, 'utf8')));
+  renameSync(`${file}.new`, file);
+}
+
+test('a changed file is swapped in: what did not change keeps its totals, a new rule begins, lines count once', async () => {
+  const directory = newPlace();
+  const log = join(directory, 'history.log');
+  const writer = createWriter(log);
+  const file = agentFile(directory, { logs: log });
+  agent = await startAgent(file);
+  const address = agent.address('metrics');
+  writer.write(1_000);
+  await until('1,000 lines', async () => (await value(address, entries)) === 1_000 || undefined);
+
+  const rule = 'rules: [{name: svc_shard_entries_total, type: counter, labels: {domain: wf-domain-name}}]';
+  replace(file, (text) => text.replace('startAt: beginning', `startAt: beginning, ${rule}`));
+  const ruled = /^svc_shard_entries_total\{.*\} (\S+)$/gm;
+  writer.write(500);
+  await until('1,500 lines', async () => (await value(address, entries)) === 1_500 || undefined);
+  await until('the rule', async () => {
+    writer.write(1);
+    return (await value(address, ruled)) !== undefined || undefined;
+  });
+  await until('all lines', async () => (await value(address, entries)) === writer.total() || undefined);
+  expect(await value(address, ruled)).toBeLessThanOrEqual(writer.total() - 1_000);
+  writer.close();
+});
+
+test('other global tags begin new series, from the lines that follow', async () => {
+  const directory = newPlace();
+  const log = join(directory, 'history.log');
+  const writer = createWriter(log);
+  const file = agentFile(directory, { logs: log });
+  agent = await startAgent(file);
+  const address = agent.address('metrics');
+  writer.write(1_000);
+  await until('1,000 lines', async () => (await value(address, entries)) === 1_000 || undefined);
+  replace(file, (text) => text.replace('metrics:\n', 'metrics:\n  tags: {cluster: dc7}\n'));
+  const tagged = /^svc_log_entries_total\{.*cluster="dc7".*\} (\S+)$/gm;
+  await until('the tag', async () => (await value(address, tagged)) === 0 || undefined);
+  writer.write(300);
+  await until('300 lines', async () => (await value(address, tagged)) === 300 || undefined);
+  expect(await value(address, entries)).toBe(300);
+  writer.close();
+});
+
+test('a listener moves: the new one is there before the old one closes', async () => {
+  const directory = newPlace();
+  const [one, other] = [await freePort(), await freePort()];
+  const file = agentFile(directory);
+  replace(file, (text) =>
+    text.replace(
+      'pullmetrics: {listenAddress: 127.0.0.1:0}',
+      `pullmetrics: {listenAddress: 127.0.0.1:${one}}`,
+    ),
+  );
+  agent = await startAgent(file);
+  replace(file, (text) => text.replace(`:${one}}`, `:${other}}`));
+  agent.child.kill('SIGHUP');
+  await until(
+    'the new address answers',
+    async () => (await fetch(`http://127.0.0.1:${other}/metrics`)).ok || undefined,
+  );
+  await until('the old address is free', () =>
+    fetch(`http://127.0.0.1:${one}/metrics`).then(
+      () => undefined,
+      () => true,
+    ),
+  );
+});
+
+test('a bad file changes nothing, is logged, and shows', async () => {
+  const directory = newPlace();
+  const log = join(directory, 'history.log');
+  const writer = createWriter(log);
+  const file = agentFile(directory, { logs: log });
+  agent = await startAgent(file);
+  const address = agent.address('metrics');
+  expect(await value(address, reloadOk)).toBe(1);
+  replace(file, (text) => `${text}nonsense: true\n`);
+  await until('the failure shows', async () => (await value(address, reloadOk)) === 0 || undefined);
+  expect(agent.output()).toContain('nonsense: unknown key');
+  writer.write(100);
+  await until('it still counts', async () => (await value(address, entries)) === 100 || undefined);
+
+  replace(file, (text) => text.replace('nonsense: true\n', ''));
+  await until('the repair shows', async () => (await value(address, reloadOk)) === 1 || undefined);
+  expect(await value(address, entries)).toBe(100);
+  writer.close();
+});
+
+test('a port in use in the new file changes nothing', async () => {
+  const directory = newPlace();
+  const file = agentFile(directory);
+  agent = await startAgent(file);
+  const taken = agent.address('metrics');
+  replace(file, (text) =>
+    text.replace('admin: {listenAddress: 127.0.0.1:0}', `admin: {listenAddress: ${taken}}`),
+  );
+  await until('the failure shows', async () => (await value(taken, reloadOk)) === 0 || undefined);
+  expect((await fetch(`http://${agent.address('admin')}/ready`)).status).toBe(200);
+});
+
+test('a role that is deselected keeps its totals for when it is selected again', async () => {
+  const directory = newPlace();
+  const log = join(directory, 'history.log');
+  const writer = createWriter(log);
+  const file = agentFile(directory, { logs: log, more: '  worker: {}\n' });
+  agent = await startAgent(file);
+  const address = agent.address('metrics');
+  writer.write(200);
+  await until('200 lines', async () => (await value(address, entries)) === 200 || undefined);
+  const before = readFileSync(file, 'utf8');
+  replace(file, (text) => `roles: [worker]\n${text}`);
+  await until(
+    'history is not shown',
+    async () =>
+      (await value(
+        agent!.address('metrics'),
+        /^svc_log_bytes_total\{.*svc_service="history".*\} (\S+)$/gm,
+      )) === undefined || undefined,
+  );
+  writer.write(100);
+  replace(file, () => before);
+  await until(
+    '300 lines',
+    async () => (await value(agent!.address('metrics'), entries)) === 300 || undefined,
+  );
+  writer.close();
+});

@@ -1,0 +1,141 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { startExample, wholePage } from './example.ts';
+import { folder, type RunningAgent, startAgent, until } from './process.ts';
+import { hasPrometheus, startPrometheus } from './prometheus.ts';
+import { hasVictoriaMetrics, startVictoriaMetrics } from './victoria-metrics.ts';
+
+const places: ReturnType<typeof folder>[] = [];
+const started: { end(): Promise<unknown> }[] = [];
+const servers: Server[] = [];
+afterEach(async () => {
+  for (const running of started.splice(0).reverse()) await running.end();
+  for (const server of servers.splice(0)) server.close();
+  for (const place of places.splice(0)) place.remove();
+});
+
+function newPlace(): string {
+  const place = folder();
+  places.push(place);
+  return place.path;
+}
+
+/** The example service's own page of its history role, held still so that every reader sees the same numbers. */
+async function stillPage(directory: string): Promise<string> {
+  mkdirSync(join(directory, 'service'));
+  const example = await startExample(join(directory, 'service'));
+  const page = await wholePage(example);
+  await example.end();
+  const server = createServer((_request, response) => response.end(page));
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function agentFor(
+  directory: string,
+  name: string,
+  target: string,
+  metrics: string,
+): Promise<RunningAgent> {
+  const own = join(directory, name);
+  mkdirSync(own);
+  const file = join(own, 'agent.yaml');
+  writeFileSync(
+    file,
+    `instance: ${name}
+stateDirectory: ${join(own, 'state')}
+metrics: {reportingInterval: 500ms, ${metrics}}
+admin: {listenAddress: 127.0.0.1:0}
+services: {history: {scrape: {url: 'http://${target}/metrics', interval: 500ms, timeout: 400ms}}}
+`,
+  );
+  const agent = await startAgent(file);
+  started.push(agent);
+  return agent;
+}
+
+type Row = { metric: Record<string, string>; value: number };
+const added = new Set(['job', 'instance', 'svc_service']);
+
+/** Rows by their name and labels, without those that each way adds. */
+const byLabels = (rows: readonly Row[]) =>
+  Object.fromEntries(
+    rows
+      .map(
+        ({ metric, value }) =>
+          [
+            JSON.stringify(
+              Object.entries(metric)
+                .filter(([name]) => !added.has(name))
+                .sort(),
+            ),
+            value,
+          ] as const,
+      )
+      .sort(([a], [b]) => (a < b ? -1 : 1)),
+  );
+
+/** VictoriaMetrics keeps some twelve decimal digits of a number, whoever wrote it. */
+const rounded = (rows: Record<string, number>) =>
+  Object.fromEntries(Object.entries(rows).map(([key, value]) => [key, Number(value.toPrecision(10))]));
+
+const ofService =
+  '{__name__=~"svc_(history|persistence|workflow|memory|num|go|restarts|decision|activity).*"}';
+
+describe('the same numbers come out', () => {
+  test.skipIf(!hasPrometheus)(
+    'of a Prometheus that scrapes the role and of one that scrapes the agent',
+    async () => {
+      const directory = newPlace();
+      const target = await stillPage(directory);
+      const agent = await agentFor(directory, 'host-1', target, 'pullmetrics: {listenAddress: 127.0.0.1:0}');
+      const prometheus = await startPrometheus(directory, {
+        direct: target,
+        agent: agent.address('metrics'),
+      });
+      started.push(prometheus);
+      const of = async (job: string) =>
+        byLabels(await prometheus.query(ofService.replace('{', `{job="${job}",`)));
+      await until('both are scraped', async () => {
+        const [direct, through] = [await of('direct'), await of('agent')];
+        return Object.keys(direct).length > 100 && Object.keys(through).length >= Object.keys(direct).length
+          ? true
+          : undefined;
+      });
+      expect(await of('agent')).toEqual(await of('direct'));
+    },
+  );
+
+  test.skipIf(!hasPrometheus || !hasVictoriaMetrics)(
+    'by remote write, and two agents on two hosts are two sets of series',
+    async () => {
+      const directory = newPlace();
+      const target = await stillPage(directory);
+      const prometheus = await startPrometheus(directory, { direct: target });
+      started.push(prometheus);
+      const store = await startVictoriaMetrics(directory);
+      started.push(store);
+      const hosted = `hostedmetrics: {protocol: remotewrite, endpoint: 'http://${store.address}/api/v1/write'}`;
+      for (const name of ['host-1', 'host-2']) await agentFor(directory, name, target, hosted);
+      const direct = await until('the role is scraped', async () => {
+        const rows = byLabels(await prometheus.query(ofService.replace('{', '{job="direct",')));
+        return Object.keys(rows).length > 100 ? rows : undefined;
+      });
+      for (const instance of ['host-1', 'host-2']) {
+        const written = await until(`${instance} is written`, async () => {
+          const rows = byLabels(
+            await store.query(ofService.replace('{', `{job="history",instance="${instance}",`)),
+          );
+          return Object.keys(rows).length >= Object.keys(direct).length ? rows : undefined;
+        });
+        expect(rounded(written)).toEqual(rounded(direct));
+      }
+      const own = await store.query('svc_agent_build_info{job="svc-agent"}');
+      expect(own.map(({ metric }) => metric.instance).sort()).toEqual(['host-1', 'host-2']);
+    },
+  );
+});

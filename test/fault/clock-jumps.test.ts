@@ -1,0 +1,117 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { handClock } from '../clock.ts';
+import { type Aggregator, aggregator, startPush, until } from '../push.ts';
+import { testRegistry } from '../registry.ts';
+import { openScrape, openTarget, sampleName as s, type Target } from '../scrape.ts';
+import { openStatsd, sendDatagrams } from '../statsd.ts';
+
+const hourMs = 3_600_000;
+const jumps = [
+  ['forward', hourMs],
+  ['back', -hourMs],
+] as const;
+
+let destination: Aggregator;
+let target: Target;
+beforeEach(async () => {
+  destination = await aggregator();
+  target = await openTarget();
+});
+afterEach(async () => {
+  await destination.close();
+  await target.close();
+});
+
+/** A push reporter over a registry that counts, both by one clock. */
+async function pushed() {
+  const { registry, clock, intake } = testRegistry();
+  const rig = await startPush(
+    { hostPort: `127.0.0.1:${destination.port}`, tagFormat: 'none' },
+    {
+      clock,
+      sinceMs: clock.nowMs(),
+      gather: async () => registry.view(({ service }) => service === 'frontend'),
+    },
+  );
+  const flush = async () => {
+    const before = rig.delivered();
+    clock.advance(1000);
+    await until(() => rig.delivered() > before, 'a flush is over');
+  };
+  return { clock, source: intake({ tagService: true }), rig, flush };
+}
+
+describe.each(jumps)('the wall clock jumps an hour %s', (_, jumpMs) => {
+  test('pushes keep their rhythm, and no increase is lost or repeated, of a series that begins then neither', async () => {
+    const { clock, source, rig, flush } = await pushed();
+    const before = source.counter('before', {});
+    before.add(5);
+    await flush();
+    clock.jumpTo(clock.nowMs() + jumpMs);
+    before.add(2);
+    source.counter('after', {}).add(3);
+    clock.advance(999);
+    expect(rig.delivered()).toBe(1);
+    clock.advance(1);
+    await until(() => destination.lines().length === 3, 'both arrive');
+    expect(destination.lines().sort()).toEqual(['after:3|c', 'before:2|c', 'before:5|c']);
+    expect(rig.delivered()).toBe(2);
+    await rig.stop();
+  });
+
+  test('pages are fetched once an interval, and a page of a second ago is still young', async () => {
+    const clock = handClock();
+    target.page('x 1\n');
+    const scraped = await openScrape({ url: target.url, intervalMs: 15_000 }, clock);
+    await scraped.scrape.scrapeNow();
+    clock.jumpTo(clock.nowMs() + jumpMs);
+    await scraped.scrape.scrapeNow();
+    clock.advance(14_999);
+    expect(target.requests).toHaveLength(1);
+    target.page('x 2\n');
+    clock.advance(1);
+    await until(() => scraped.shown()[s('x', {})] === 2, 'the next page is shown');
+    expect(target.requests).toHaveLength(2);
+    expect(scraped.drops).toEqual({});
+    await scraped.stop();
+  });
+
+  test('what came by datagrams does not expire by it', async () => {
+    const clock = handClock();
+    const open = await openStatsd({ listen: '127.0.0.1:0', expireMs: 60_000 }, clock);
+    const address = open.statsd.status().addresses.listen!;
+    await sendDatagrams(address, ['a:1|c']);
+    await until(() => open.statsd.status().lines === 1, 'it came');
+    clock.jumpTo(clock.nowMs() + jumpMs);
+    clock.advance(59_999);
+    await sendDatagrams(address, ['a:1|c']);
+    await until(() => open.statsd.status().lines === 2, 'the next one came');
+    expect(open.shown()).toEqual({ 'counter a': 2 });
+    await open.stop();
+  });
+});
+
+describe('a machine that slept an hour', () => {
+  test('pushes once, not once for each interval it missed', async () => {
+    const { clock, source, rig, flush } = await pushed();
+    source.counter('a', {}).add(5);
+    clock.advance(hourMs);
+    await until(() => rig.delivered() === 1, 'one flush is over');
+    source.counter('a', {}).add(1);
+    await flush();
+    await until(() => destination.lines().length === 2, 'both arrive');
+    expect(destination.lines()).toEqual(['a:5|c', 'a:1|c']);
+    await rig.stop();
+  });
+
+  test('fetches one page, not one for each interval it missed', async () => {
+    const clock = handClock();
+    target.page('x 1\n');
+    const scraped = await openScrape({ url: target.url, intervalMs: 15_000, timeoutMs: 10_000 }, clock);
+    await scraped.scrape.scrapeNow();
+    clock.advance(hourMs);
+    await scraped.scrape.scrapeNow();
+    expect(target.requests).toHaveLength(2);
+    await scraped.stop();
+  });
+});

@@ -1,0 +1,140 @@
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { folder, openBed, openReceiver, removeFolders, until } from '../hosted.ts';
+
+afterEach(removeFolders);
+
+test('secrets are read anew for each request; a missing one is waited for', async () => {
+  const receiver = await openReceiver();
+  let token: string | undefined = 'one';
+  const readSecret = async () => {
+    if (token === undefined) throw new Error('the file is gone');
+    return `${token}\n`;
+  };
+  const headers = { 'X-Scope-OrgID': 'tenant', 'Content-Type': 'mine', 'User-Agent': 'mine' };
+  const bed = await openBed(receiver.url, { auth: { bearer: { file: 'token' } }, headers }, { readSecret });
+  await bed.tick();
+  await until(() => bed.delivered() === 1, 'the first one goes through');
+  token = undefined;
+  await bed.tick();
+  await until(() => bed.failures.credentials === 1, 'the token is missed');
+  token = 'two';
+  bed.clock.advance(250);
+  await until(() => bed.delivered() === 2, 'the next try goes through');
+  expect(receiver.received.map(({ headers: sent }) => sent.authorization)).toEqual([
+    'Bearer one',
+    'Bearer two',
+  ]);
+  expect(receiver.received[1]!.headers).toMatchObject({
+    'x-scope-orgid': 'two',
+    'user-agent': 'svc-agent/1.2.3',
+    'content-type': 'application/x-protobuf;proto=io.prometheus.write.v2.Request',
+    'content-encoding': 'snappy',
+    'x-prometheus-remote-write-version': '2.0.0',
+  });
+  expect(receiver.received[1]!.url).toBe('/api/v1/write?tenant=a');
+  await bed.stop();
+  await receiver.close();
+});
+
+test('basic authentication', async () => {
+  const receiver = await openReceiver();
+  const bed = await openBed(receiver.url, { auth: { basic: { username: 'me', password: 'pä:ss' } } });
+  await bed.tick();
+  await until(() => bed.delivered() === 1, 'it goes through');
+  const [, pair] = receiver.received[0]!.headers.authorization!.split(' ');
+  expect(Buffer.from(pair!, 'base64').toString()).toBe('me:pä:ss');
+  await bed.stop();
+  await receiver.close();
+});
+
+const openssl = (...args: string[]) => void execFileSync('openssl', args, { stdio: 'pipe' });
+const hasOpenssl = (): boolean => {
+  try {
+    openssl('version');
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** A self-signed certificate for localhost, valid for so many days from now. */
+function certificate(directory: string, name: string, days: number): { cert: string; key: string } {
+  const [cert, key] = [join(directory, `${name}.pem`), join(directory, `${name}.key`)];
+  openssl(
+    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
+    ...['-keyout', key, '-out', cert, '-days', String(days), '-subj', '/CN=localhost'],
+    ...['-addext', 'subjectAltName=DNS:localhost'],
+  );
+  return { cert, key };
+}
+
+async function openTls(own: { cert: string; key: string }, clientCa: string): Promise<Server> {
+  const server = createServer(
+    {
+      cert: readFileSync(own.cert),
+      key: readFileSync(own.key),
+      ca: readFileSync(clientCa),
+      requestCert: true,
+      rejectUnauthorized: true,
+    },
+    (request, response) => {
+      request.resume();
+      request.on('end', () =>
+        response.writeHead(204, { 'x-prometheus-remote-write-samples-written': '1' }).end(),
+      );
+    },
+  );
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return server;
+}
+
+test.skipIf(!hasOpenssl())(
+  'TLS: only with a certificate of our own, and one of theirs that we trust; a renewed one is taken up',
+  async () => {
+    const directory = folder();
+    const [server, client, other] = ['server', 'client', 'other'].map((name) =>
+      certificate(directory, name, 2),
+    );
+    const listening = await openTls(server!, client!.cert);
+    const { port } = listening.address() as AddressInfo;
+    const endpoint = `https://127.0.0.1:${port}/`;
+    const mine = { cert: join(directory, 'mine.pem'), key: join(directory, 'mine.key') };
+    const use = ({ cert, key }: { cert: string; key: string }) => {
+      copyFileSync(cert, mine.cert);
+      copyFileSync(key, mine.key);
+    };
+    use(client!);
+    const tls = { certFile: mine.cert, keyFile: mine.key, serverName: 'localhost' };
+
+    const trusting = await openBed(endpoint, { tls: { ...tls, caFile: server!.cert } });
+    await trusting.tick();
+    await until(() => trusting.delivered() === 1, 'it goes through');
+    await trusting.stop();
+
+    const wary = await openBed(endpoint, { tls: { ...tls, caFile: other!.cert } });
+    await wary.tick();
+    await until(() => wary.failures.tls === 1, 'their certificate is refused');
+    await wary.stop();
+
+    use(other!);
+    const renewing = await openBed(endpoint, { tls: { ...tls, caFile: server!.cert } });
+    await renewing.tick();
+    await until(() => Object.keys(renewing.failures).length === 1, 'ours is refused');
+    use(client!);
+    renewing.clock.advance(250);
+    await until(() => renewing.delivered() === 1, 'the renewed one goes through');
+    await renewing.stop();
+
+    const missing = await openBed(endpoint, { tls: { ...tls, caFile: join(directory, 'nowhere.pem') } });
+    await missing.tick();
+    await until(() => missing.failures.credentials === 1, 'the file is missed');
+    await missing.stop();
+    listening.closeAllConnections();
+    await new Promise((resolve) => listening.close(resolve));
+  },
+);

@@ -1,0 +1,149 @@
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import {
+  counter,
+  folder,
+  openBed,
+  openReceiver,
+  type Receiver,
+  removeFolders,
+  status,
+  until,
+  untilMoving,
+  valuesOf,
+  written,
+} from '../hosted.ts';
+import { canMount, tmpfs } from './state/mount.ts';
+
+let receiver: Receiver;
+beforeEach(async () => {
+  receiver = await openReceiver();
+});
+afterEach(async () => {
+  await receiver.close();
+  removeFolders();
+});
+
+const diskLog = 'the queue cannot be kept on disk, memory is used';
+
+test('a folder that cannot be made: batches wait in memory, told once a minute', async () => {
+  const directory = folder();
+  writeFileSync(join(directory, 'hosted-metrics'), 'in the way');
+  receiver.reply(status(503));
+  const bed = await openBed(receiver.url, { reportingIntervalMs: 10_000 }, { directory });
+  expect(bed.failures.queue_disk).toBe(1);
+  for (const value of [1, 2, 3, 4, 5, 6]) {
+    bed.show([counter(value)]);
+    await bed.tick(10_000);
+  }
+  expect(bed.failures.queue_disk).toBe(2);
+  expect(bed.logged.filter((msg) => msg === diskLog)).toHaveLength(1);
+  expect(bed.queued().bytes).toBeGreaterThan(0);
+  rmSync(join(directory, 'hosted-metrics'));
+  bed.show([counter(7)]);
+  await bed.tick(10_000);
+  expect(bed.logged).toContain('the queue is kept on disk again');
+  receiver.reply(written);
+  await untilMoving(bed.clock, 500, () => bed.queued().bytes === 0, 'the backlog is gone');
+  expect(valuesOf(receiver.taken()).slice(0, 7)).toEqual([1, 2, 3, 4, 5, 6, 7]);
+  expect(bed.drops).toEqual({});
+  await bed.stop();
+});
+
+test('no state directory at all: memory, within its bound, oldest dropped first and counted', async () => {
+  receiver.reply(status(503));
+  const queue = { maxBytes: 2000, maxAgeMs: 7_200_000 };
+  const bed = await openBed(receiver.url, { stateDirectory: undefined, queue });
+  for (let value = 1; value <= 40; value++) {
+    bed.show([counter(value)]);
+    await bed.tick();
+  }
+  expect(bed.queued().bytes).toBeLessThanOrEqual(2000);
+  receiver.reply(written);
+  await bed.stop();
+  // 40 batches and the last one of all, which says 40 again; the oldest may have been on its way.
+  const values = valuesOf(receiver.taken());
+  expect(values).toHaveLength(41 - bed.drops['hosted/queue_full']!);
+  const rest = values.slice(1, -1);
+  expect(rest).toEqual(rest.map((_, i) => 40 - rest.length + 1 + i));
+  expect(values.at(-1)).toBe(40);
+  expect(values[0]).toBeLessThan(rest[0] as number);
+});
+
+test('what waits only in memory when the agent stops is lost, and the log says so', async () => {
+  receiver.reply(status(503));
+  const bed = await openBed(receiver.url, { stateDirectory: undefined });
+  await bed.tick();
+  await bed.stop();
+  expect(bed.logged).toContain('points that waited in memory are lost');
+});
+
+test('the folder deleted while it is used: nothing that comes after is lost to it', async () => {
+  receiver.reply(status(503));
+  const bed = await openBed(receiver.url);
+  await bed.tick();
+  const queue = join(bed.directory, 'hosted-metrics');
+  rmSync(queue, { recursive: true });
+  bed.show([counter(2)]);
+  await bed.tick();
+  expect(existsSync(join(queue, '000000000001.queue'))).toBe(true);
+  receiver.reply(written);
+  await untilMoving(bed.clock, 500, () => bed.queued().bytes === 0, 'the backlog is gone');
+  expect(valuesOf(receiver.taken()).slice(0, 2)).toEqual([1, 2]);
+  expect(bed.drops).toEqual({});
+  await bed.stop();
+});
+
+test.skipIf(!canMount())(
+  'a full disk (real tmpfs): memory, in order, and disk again when there is room',
+  async () => {
+    const { directory } = tmpfs('64k');
+    receiver.reply(status(503));
+    const bed = await openBed(receiver.url, { stateDirectory: directory });
+    await bed.tick();
+    const ballast = join(directory, 'ballast');
+    expect(() => writeFileSync(ballast, Buffer.alloc(128 * 1024))).toThrow('ENOSPC');
+    const large = Array.from({ length: 300 }, (_, i) => ({
+      labels: { i: String(Math.imul(i + 1, 2_654_435_761)) },
+      numbers: [Math.sqrt(i)],
+    }));
+    bed.show([{ name: 'large', kind: 'gauge', series: large }]);
+    await bed.tick();
+    expect(bed.failures.queue_disk).toBe(1);
+    rmSync(ballast);
+    bed.show([counter(3)]);
+    await bed.tick();
+    expect(bed.logged).toContain('the queue is kept on disk again');
+    receiver.reply(written);
+    await untilMoving(bed.clock, 500, () => bed.queued().bytes === 0, 'the backlog is gone');
+    const values = valuesOf(receiver.taken());
+    expect([values[0], ...values.slice(-1)]).toEqual([1, 3]);
+    const larges = receiver
+      .taken()
+      .flatMap((one) => one.samples().filter(({ labels }) => labels.__name__ === 'large'));
+    expect(larges.filter(({ value }) => value !== 'stale')).toHaveLength(300);
+    expect(bed.drops).toEqual({});
+    await bed.stop();
+  },
+);
+
+test.skipIf(!canMount())('a disk that turns read-only (real tmpfs): reports go on', async () => {
+  const disk = tmpfs('256k');
+  receiver.reply(status(503));
+  const bed = await openBed(receiver.url, { stateDirectory: disk.directory });
+  await bed.tick();
+  await bed.stop();
+  disk.remount('ro');
+  receiver.reply(written);
+  const next = await openBed(receiver.url, { stateDirectory: disk.directory });
+  await until(() => next.queued().bytes === 0, 'what waited on the disk goes through');
+  next.show([counter(3)]);
+  await next.tick();
+  await until(() => next.delivered() === 3, 'and the next report');
+  expect(valuesOf(receiver.taken())).toEqual([1, 1, 3]);
+  expect(next.failures.queue_disk).toBe(1);
+  expect(next.drops).toEqual({});
+  await next.stop();
+  disk.remount('rw');
+});

@@ -1,0 +1,93 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { counter, openBed, openReceiver, type Receiver, removeFolders, until } from '../hosted.ts';
+import { metricsOf, pointsOf } from '../hosted-wire.ts';
+import type { FamilySpec } from '../view.ts';
+
+let receiver: Receiver;
+beforeEach(async () => {
+  receiver = await openReceiver();
+});
+afterEach(async () => {
+  await receiver.close();
+  removeFolders();
+});
+
+const histogram = (bounds: readonly string[]): FamilySpec => ({
+  name: 'h',
+  kind: 'histogram',
+  series: [{ bounds, numbers: [...bounds.map((_, i) => i), 9, 1, 9] }],
+});
+
+/** What each picture says, as `name le` to values. */
+async function said(pictures: readonly (readonly FamilySpec[])[]): Promise<Record<string, unknown>[]> {
+  const bed = await openBed(receiver.url);
+  for (const [i, picture] of pictures.entries()) {
+    bed.show(picture);
+    await bed.tick();
+    await until(() => bed.delivered() === i + 1, 'it goes through');
+  }
+  const all = receiver.taken().map((one) => {
+    const lines: Record<string, unknown[]> = {};
+    for (const { labels, value, timeMs } of one.samples()) {
+      const key = `${labels.__name__} ${labels.le ?? labels.pod ?? ''}`.trim();
+      lines[key] = [...(lines[key] ?? []), value === 'stale' ? `stale ${timeMs % 1000}` : value];
+    }
+    return lines;
+  });
+  await bed.stop();
+  return all;
+}
+
+test('a series that is gone is marked once, and comes back as it was', async () => {
+  const [a, b] = [counter(1, { pod: 'a' }), counter(2, { pod: 'b' })];
+  const both = { ...a, series: [...a.series, ...b.series] };
+  expect(await said([[both], [b], [b], [both]])).toEqual([
+    { 'svc_requests a': [1], 'svc_requests b': [2] },
+    { 'svc_requests a': ['stale 999'], 'svc_requests b': [2] },
+    { 'svc_requests b': [2] },
+    { 'svc_requests a': [1], 'svc_requests b': [2] },
+  ]);
+});
+
+test('other buckets, another kind: what stays is marked before its new value', async () => {
+  const gauge: FamilySpec = { name: 'h_sum', kind: 'gauge', series: [{ numbers: [7] }] };
+  expect(await said([[histogram(['1', '5'])], [histogram(['1', '9'])], [gauge]])).toEqual([
+    {
+      'h_bucket 1': [0],
+      'h_bucket 5': [1],
+      'h_bucket +Inf': [9],
+      h_sum: [1],
+      h_count: [9],
+    },
+    {
+      'h_bucket 1': ['stale 999', 0],
+      'h_bucket 5': ['stale 999'],
+      'h_bucket 9': [1],
+      'h_bucket +Inf': ['stale 999', 9],
+      h_sum: ['stale 999', 1],
+      h_count: ['stale 999', 9],
+    },
+    {
+      'h_bucket 1': ['stale 999'],
+      'h_bucket 9': ['stale 999'],
+      'h_bucket +Inf': ['stale 999'],
+      h_sum: ['stale 999', 7],
+      h_count: ['stale 999'],
+    },
+  ]);
+});
+
+test('OTLP: one point without a value', async () => {
+  const bed = await openBed(receiver.url, { protocol: 'otlp' });
+  await bed.tick();
+  await until(() => bed.delivered() === 1, 'the series is there');
+  bed.show([]);
+  await bed.tick();
+  await until(() => bed.delivered() === 2, 'its end is told');
+  await bed.tick();
+  const flags = receiver
+    .taken()
+    .map((one) => metricsOf(one.resources()).flatMap((metric) => pointsOf(metric).map((p) => p.flags ?? 0)));
+  expect(flags).toEqual([[0], [1]]);
+  await bed.stop();
+});

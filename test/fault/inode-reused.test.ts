@@ -1,0 +1,58 @@
+import { statSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
+import { createTail, numbered } from '../tail.ts';
+
+/** Makes every file appear under the inode number 7, as if each deletion freed it for the next file. */
+const oneInode: Disk = {
+  ...systemDisk,
+  stat: (path) => {
+    const stat = systemDisk.stat(path);
+    return stat && (stat.kind === 'file' ? { ...stat, ino: 7n } : stat);
+  },
+  fstat: (fd) => ({ ...systemDisk.fstat(fd), ino: 7n }),
+};
+
+test.each([
+  ['smaller', 5],
+  ['the same size', 20],
+  ['larger', 90],
+])('by another file under the same name (%s) while the agent is down', async (_, count) => {
+  const tail = createTail({ disk: oneInode });
+  tail.create('app.log', numbered(0, 20).text);
+  await tail.look();
+  await tail.restart();
+  tail.remove('app.log');
+  tail.create('app.log', numbered(2300, count).text);
+  await tail.look();
+  expect(tail.recorder.lines).toEqual([...numbered(0, 20).lines, ...numbered(2300, count).lines]);
+});
+
+test('by a file in the same directory that no pattern leads to: it is not read', async () => {
+  const tail = createTail({ disk: oneInode });
+  tail.create('app.log', numbered(0, 20).text);
+  await tail.look();
+  await tail.restart();
+  tail.remove('app.log');
+  tail.create('secret.txt', numbered(500, 50).text);
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual(numbered(0, 20).lines);
+});
+
+test('in earnest, as often as the file system does it', async () => {
+  const tail = createTail({ paths: ['*.log'], maxOpenFiles: 1 });
+  const expected: string[] = [];
+  const inodes = new Set<number>();
+  for (let round = 0; round < 40; round++) {
+    const name = round % 3 ? 'a.log' : 'b.log';
+    if (tail.exists(name)) tail.remove(name);
+    const { text, lines } = numbered(round * 2300, 10 + (round % 5));
+    tail.create(name, text);
+    inodes.add(statSync(tail.path(name)).ino);
+    expected.push(...lines);
+    await tail.look();
+    await tail.restart();
+  }
+  expect(tail.recorder.lines).toEqual(expected);
+  expect(inodes.size).toBeLessThan(40);
+});

@@ -1,0 +1,76 @@
+import { once } from 'node:events';
+import { afterEach, expect, test } from 'vitest';
+import { get, handGather, type Rig, say, startPull, until } from '../integration/pull/scraper.ts';
+import { type TestView, viewOf } from '../view.ts';
+
+const scrape = (encoding: string) =>
+  `GET /metrics HTTP/1.1\r\nHost: a\r\nAccept-Encoding: ${encoding}\r\n\r\n`;
+const large = () =>
+  viewOf([
+    {
+      name: 'a',
+      kind: 'gauge',
+      series: Array.from({ length: 200_000 }, (_, i) => ({ labels: { i: `${i}` }, numbers: [i] })),
+    },
+  ]);
+
+/** Counts how many series were looked at. */
+function watched(view: TestView) {
+  const seen = { ...view, looked: 0, released: 0 };
+  return Object.assign(seen, {
+    numbers(series: Parameters<TestView['numbers']>[0]) {
+      seen.looked += 1;
+      return view.numbers(series);
+    },
+    release() {
+      seen.released += 1;
+    },
+  });
+}
+
+let rig: Rig;
+afterEach(() => rig.stop());
+
+test('gone before the gather ends: the view is released unseen', async () => {
+  const hand = handGather();
+  rig = await startPull(hand.gather);
+  const socket = await say(rig.address, scrape('identity'));
+  await until(() => hand.requests.length === 1, 'the gather');
+  socket.resetAndDestroy();
+  // The listener answers this one after it has heard of the reset.
+  expect((await get(rig.address, '/ready')).status).toBe(200);
+  const view = watched(large());
+  hand.answer(0, view);
+  await until(() => view.released === 1, 'the view is released');
+  expect(view.looked).toBe(0);
+});
+
+test.each(['identity', 'gzip'])(
+  'gone in the middle of the page (%s): the rendering stops',
+  async (encoding) => {
+    const view = watched(large());
+    rig = await startPull(handGather(() => view).gather);
+    const socket = await say(rig.address, scrape(encoding));
+    await once(socket, 'readable');
+    socket.resetAndDestroy();
+    await until(() => view.released === 1, 'the view is released');
+    expect(view.looked).toBeLessThan(200_000);
+    expect(rig.dropped).toEqual([]);
+    expect(rig.logged.filter(({ level }) => level === 'error')).toEqual([]);
+  },
+);
+
+test('gone among others: they get the whole page', async () => {
+  const hand = handGather();
+  rig = await startPull(hand.gather);
+  const socket = await say(rig.address, scrape('identity'));
+  const stays = get(rig.address, '/metrics');
+  await until(() => hand.requests.length === 1, 'the gather');
+  expect((await get(rig.address, '/ready')).status).toBe(200);
+  const view = large();
+  hand.answer(0, view);
+  await once(socket, 'readable');
+  socket.resetAndDestroy();
+  expect((await stays).body.toString().split('\n').length).toBe(200_002);
+  expect(view.released).toBe(1);
+});

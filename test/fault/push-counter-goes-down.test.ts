@@ -1,0 +1,51 @@
+import { afterEach, expect, test } from 'vitest';
+import { type Aggregator, aggregator, type PushRig, startPush, until } from '../push.ts';
+import { decodeLine } from '../push-lines.ts';
+import { testRegistry } from '../registry.ts';
+
+let target: Aggregator;
+let rig: PushRig;
+afterEach(async () => {
+  await rig.stop();
+  await target.close();
+});
+
+test('a scraped role that restarts between flushes: no negative delta, no repeated total', async () => {
+  target = await aggregator();
+  const { registry, clock, page } = testRegistry();
+  const { intake, store } = page();
+  const requests = intake.counter('svc_frontend_client_requests', {});
+  const latency = intake.histogram('svc_frontend_client_latency', {}, { bounds: [1] });
+  const show = (total: number) => {
+    clock.advance(15_000);
+    requests.set(total);
+    latency.set([total, total, total / 2, total]);
+    store.swap();
+  };
+  rig = await startPush(
+    { hostPort: `127.0.0.1:${target.port}`, tagFormat: 'dogstatsd' },
+    { gather: async ({ takes }) => registry.view(takes), carriesTotals: ({ relayed }) => relayed },
+  );
+  // 1,000 were before anybody looked; 200 grow; then the role restarts, and again unseen with more than before.
+  for (const total of [1000, 1200, 30, 70]) {
+    show(total);
+    await rig.flush();
+  }
+  show(5);
+  show(90);
+  await rig.flush();
+  const role = () =>
+    target
+      .lines()
+      .map((line) => decodeLine(line, 'dogstatsd'))
+      .filter(({ name }) => name.startsWith('svc_frontend'));
+  const values = (name: string) =>
+    role()
+      .filter((line) => line.name === name)
+      .map(({ value }) => value);
+  await until(() => values('svc_frontend_client_requests').length === 4, 'four deltas are there');
+  expect(values('svc_frontend_client_requests')).toEqual([200, 30, 40, 90]);
+  // Of a histogram that overtook itself unseen only the growth is known.
+  expect(values('svc_frontend_client_latency_count')).toEqual([200, 30, 40, 20]);
+  expect(values('svc_frontend_client_latency_sum')).toEqual([100, 15, 20, 10]);
+});

@@ -1,0 +1,209 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { openDatagrams } from '../../src/reporters/push/socket.ts';
+import {
+  type Aggregator,
+  aggregator,
+  count,
+  gauge,
+  type PushRig,
+  silentPort,
+  startPush,
+  systemError,
+  until,
+} from '../push.ts';
+import { aggregate } from '../push-lines.ts';
+
+const rigs: PushRig[] = [];
+const targets: Aggregator[] = [];
+afterEach(async () => {
+  for (const rig of rigs.splice(0)) await rig.stop();
+  for (const target of targets.splice(0)) await target.close();
+});
+async function started(...args: Parameters<typeof startPush>): Promise<PushRig> {
+  const rig = await startPush(...args);
+  rigs.push(rig);
+  return rig;
+}
+async function listening(...args: Parameters<typeof aggregator>): Promise<Aggregator> {
+  const target = await aggregator(...args);
+  targets.push(target);
+  return target;
+}
+const sumOf = (target: Aggregator, name = 'a') =>
+  aggregate(target.lines(), 'none').get(JSON.stringify([name])) ?? 0;
+
+test('nobody listens: ECONNREFUSED is counted, the process stays up, sends resume', async () => {
+  const port = await silentPort();
+  const rig = await started({ hostPort: `127.0.0.1:${port}`, tagFormat: 'none' });
+  let total = 0;
+  while (!rig.failures.includes('refused')) {
+    expect(total).toBeLessThan(500);
+    rig.show([count('a', ++total)]);
+    await rig.flush();
+  }
+  await until(() => rig.dropped.has('send_failed'), 'the lost line is counted');
+  expect(rig.logged.filter(({ level }) => level === 'warn')).toHaveLength(1);
+  const target = await listening(port);
+  const lost = () => rig.dropped.get('send_failed')!;
+  for (let more = 0; more < 3; more++) {
+    rig.show([count('a', ++total)]);
+    await rig.flush();
+  }
+  await until(() => sumOf(target) >= 3, 'what was counted since arrives');
+  expect(sumOf(target)).toBeLessThanOrEqual(total - lost());
+  expect(rig.logged.at(-1)).toEqual({ level: 'info', msg: 'push goes through again' });
+});
+
+test('EMSGSIZE: the line that is too large stays owed, its neighbours leave', async () => {
+  const target = await listening();
+  const rig = await started({
+    hostPort: `127.0.0.1:${target.port}`,
+    tagFormat: 'dogstatsd',
+    flushBytes: 70_000,
+  });
+  const huge = (total: number) => count('huge', total, { labels: { x: 'x'.repeat(66_000) } });
+  rig.show([count('a', 2), huge(1), count('b', 1)]);
+  await rig.flush();
+  rig.show([count('a', 5), huge(1), count('b', 1)]);
+  await rig.flush();
+  await until(() => target.lines().length === 3, 'the others arrive');
+  const tail = '|c|#instance:host1';
+  expect(target.lines()).toEqual([`a:2${tail}`, `b:1${tail}`, `a:3${tail}`]);
+  expect(rig.failures).toEqual(['too_large', 'too_large']);
+  expect(rig.dropped.size).toBe(0);
+});
+
+test('ENOBUFS: what the kernel did not take is in the next delta, once', async () => {
+  const target = await listening();
+  let full = 3;
+  const open: typeof openDatagrams = (type) => {
+    const socket = openDatagrams(type);
+    const send = socket.send.bind(socket) as (
+      datagram: Uint8Array,
+      done: (error: Error | null) => void,
+    ) => void;
+    return Object.assign(socket, {
+      send: (datagram: Uint8Array, done: (error: Error | null) => void) =>
+        full-- > 0 ? setImmediate(done, systemError('ENOBUFS')) : send(datagram, done),
+    });
+  };
+  const rig = await started(
+    { hostPort: `127.0.0.1:${target.port}`, tagFormat: 'none', flushBytes: 8 },
+    { open },
+  );
+  for (const total of [5, 6, 9, 10]) {
+    rig.show([count('a', total), count('b', 2 * total), gauge('g', total)]);
+    await rig.flush();
+  }
+  await until(() => sumOf(target) === 10 && sumOf(target, 'b') === 20, 'all of it arrives');
+  expect(target.lines()).toEqual(['a:10|c', 'b:20|c', 'g:10|g']);
+  expect(rig.failures).toEqual(['no_buffers', 'no_buffers', 'no_buffers']);
+  // A gauge has nowhere to wait.
+  expect(Object.fromEntries(rig.dropped)).toEqual({ send_failed: 3 });
+});
+
+describe('the name', () => {
+  const unknown = Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' });
+
+  test('cannot be resolved at the start: nothing is lost but gauges, and they are counted', async () => {
+    const target = await listening();
+    let known = false;
+    const lookup = async () => {
+      if (!known) throw unknown;
+      return [{ address: '127.0.0.1', family: 4 }];
+    };
+    const rig = await started({ hostPort: `statsd.test:${target.port}`, tagFormat: 'none' }, { lookup });
+    for (const total of [2, 3]) {
+      rig.show([count('a', total), gauge('g', total)]);
+      await rig.flush();
+    }
+    // A series that is gone meanwhile still has something to say.
+    rig.show([]);
+    await rig.flush();
+    expect(rig.failures).toEqual(['resolve', 'resolve', 'resolve']);
+    expect(Object.fromEntries(rig.dropped)).toEqual({ resolve_failed: 2 });
+    known = true;
+    await rig.flush();
+    await rig.flush();
+    await until(() => target.lines().length > 0, 'the delta arrives');
+    expect(target.lines()).toEqual(['a:3|c']);
+  });
+
+  test('points elsewhere after a while: packets follow it', async () => {
+    const first = await listening();
+    const second = await listening(first.port, '127.0.0.2');
+    let address = '127.0.0.1';
+    let lookups = 0;
+    const lookup = async () => {
+      lookups += 1;
+      return [{ address, family: 4 }];
+    };
+    const rig = await started({ hostPort: `statsd.test:${first.port}`, tagFormat: 'none' }, { lookup });
+    let total = 0;
+    const flush = async () => {
+      rig.show([count('a', ++total)]);
+      await rig.flush();
+    };
+    for (let i = 0; i < 5; i++) await flush();
+    expect(lookups).toBe(1);
+    address = '127.0.0.2';
+    for (let i = 0; i < 10; i++) await flush();
+    await until(() => sumOf(first) + sumOf(second) === total, 'every delta is somewhere');
+    expect(sumOf(second)).toBeGreaterThanOrEqual(4);
+    expect(lookups).toBe(2);
+  });
+
+  test('cannot be resolved any more: the last address is used on, the failure counted', async () => {
+    const target = await listening();
+    let known = true;
+    const lookup = async () => {
+      if (!known) throw unknown;
+      return [{ address: '127.0.0.1', family: 4 }];
+    };
+    const rig = await started({ hostPort: `statsd.test:${target.port}`, tagFormat: 'none' }, { lookup });
+    for (let total = 1; total <= 12; total++) {
+      rig.show([count('a', total)]);
+      await rig.flush();
+      known = false;
+    }
+    await until(() => sumOf(target) === 12, 'all of it arrives');
+    expect(rig.failures).toContain('resolve');
+    expect(rig.dropped.size).toBe(0);
+  });
+
+  test('is looked up in vain: the flush gives up after 2 s, and the next one tries again', async () => {
+    let lookups = 0;
+    const lookup = () => {
+      lookups += 1;
+      return new Promise<never>(() => {});
+    };
+    const rig = await started({ hostPort: 'statsd.test:9', tagFormat: 'none' }, { lookup });
+    rig.show([count('a', 1)]);
+    rig.clock.advance(1000);
+    await until(() => lookups === 1, 'the first look-up is under way');
+    rig.clock.advance(1999);
+    expect(rig.failures).toEqual([]);
+    rig.clock.advance(1);
+    await until(() => rig.failures.length === 1, 'it is given up');
+    rig.clock.advance(1000);
+    await until(() => lookups === 2, 'the next one is under way');
+    rig.clock.advance(2000);
+    await until(() => rig.failures.length === 2, 'it is given up too');
+    expect(rig.failures).toEqual(['resolve', 'resolve']);
+    const stopping = rigs.pop()!.stop();
+    await until(() => lookups === 3, 'the last flush is under way');
+    rig.clock.advance(2000);
+    await stopping;
+  });
+});
+
+test('an address that no socket can reach is a failure like others', async () => {
+  const open = () => {
+    throw Object.assign(new Error('socket EMFILE'), { code: 'EMFILE' });
+  };
+  const rig = await started({ tagFormat: 'none' }, { open });
+  rig.show([count('a', 1), gauge('g', 1)]);
+  await rig.flush();
+  expect(rig.failures).toEqual(['failed']);
+  expect(Object.fromEntries(rig.dropped)).toEqual({ send_failed: 1 });
+});

@@ -1,0 +1,137 @@
+import {
+  appendFileSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type Agent, startAgent } from '../../src/agent/agent.ts';
+import { loadConfig } from '../../src/agent/config/load.ts';
+import type { ReadyConfig } from '../../src/agent/config/loaded.ts';
+import { systemClock } from '../../src/core/clock.ts';
+
+let directory: string;
+let agent: Agent;
+let metrics: string;
+let taken: Server;
+const path = (name: string) => join(directory, name);
+const load = () => loadConfig({ file: path('agent.yaml'), env: {}, cwd: directory });
+const good = () => `stateDirectory: ${path('state')}
+metrics:
+  pullmetrics: {listenAddress: 127.0.0.1:0}
+admin: {listenAddress: 127.0.0.1:0}
+log: {outputFile: ${path('agent.log')}, level: info}
+services:
+  history: {logs: {paths: ['${path('history*.log')}'], startAt: beginning}}
+`;
+
+/** Waits for a fact, at most 10 s. */
+async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+  const endMs = performance.now() + 10_000;
+  while (!(await isSo())) {
+    if (performance.now() > endMs) throw new Error(`waited in vain until ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** Where the agent's log says that it listens. */
+function listening(): string | undefined {
+  const entries = readFileSync(path('agent.log'), 'utf8').trimEnd().split('\n');
+  return entries
+    .map((entry) => JSON.parse(entry) as Record<string, string>)
+    .find((entry) => entry.msg === 'listening' && entry.listener === 'metrics')?.address;
+}
+
+/** The sum of a metric's series on the agent's page. */
+async function sum(name: string): Promise<number> {
+  const page = await (await fetch(`http://${metrics}/metrics`)).text();
+  const lines = page.split('\n').filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
+  return lines.reduce((total, line) => total + Number(line.slice(line.lastIndexOf(' '))), 0);
+}
+const entries = () => sum('svc_log_entries_total');
+const isTaken = () => sum('svc_agent_config_last_reload_successful');
+
+const writeEntries = (count: number) =>
+  appendFileSync(path('history.log'), '{"level":"error","msg":"x"}\n'.repeat(count));
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'svc-agent-reload-'));
+  taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+  writeFileSync(path('agent.yaml'), good());
+  writeEntries(100);
+  const first = await load();
+  expect(first.faults).toEqual([]);
+  agent = await startAgent(first as ReadyConfig, { clock: systemClock, load });
+  await until('it says where it listens', () => listening() !== undefined);
+  metrics = listening()!;
+  await until('100 entries are counted', async () => (await entries()) === 100);
+});
+afterEach(async () => {
+  await agent.stop();
+  await new Promise((resolve) => taken.close(resolve));
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const takenPort = () => (taken.address() as AddressInfo).port;
+const bad: [name: string, edit: (text: string) => string, says: string][] = [
+  [
+    'two reporters',
+    (text) => text.replace('metrics:\n', 'metrics:\n  pushmetrics: {hostPort: "127.0.0.1:9"}\n'),
+    'pushmetrics',
+  ],
+  ['an unknown key', (text) => `${text}nonsense: true\n`, 'nonsense: unknown key'],
+  ['an invalid level', (text) => text.replace('level: info', 'level: loud'), 'loud'],
+  ['a file that is no YAML', (text) => `${text}roles: [history\n`, 'not YAML'],
+  ['an empty list of paths', (text) => text.replace(/paths: \[.*\],/, 'paths: [],'), 'paths'],
+  [
+    'a port in use',
+    (text) =>
+      text.replace('admin: {listenAddress: 127.0.0.1:0}', `admin: {listenAddress: 127.0.0.1:${takenPort()}}`),
+    'address already in use',
+  ],
+];
+
+test.each(bad)(
+  '%s: the old configuration stays at work, and the repaired file is taken',
+  async (_, edit, says) => {
+    const edited = edit(good());
+    expect(edited).not.toBe(good());
+    writeFileSync(path('agent.yaml'), edited);
+    agent.reload();
+    await until('the failure shows', async () => (await isTaken()) === 0);
+    await until('the log says why', () => readFileSync(path('agent.log'), 'utf8').includes(says));
+    expect((await fetch(`http://${metrics}/ready`)).status).toBe(200);
+    writeEntries(10);
+    await until('it still counts', async () => (await entries()) === 110);
+
+    writeFileSync(path('agent.yaml'), good());
+    agent.reload();
+    await until('the repair shows', async () => (await isTaken()) === 1);
+    expect(await entries()).toBe(110);
+  },
+);
+
+test('a log rotated and truncated while a bad file waits for its repair: each entry counts once', async () => {
+  writeFileSync(path('agent.yaml'), `${good()}nonsense: true\n`);
+  agent.reload();
+  await until('the failure shows', async () => (await isTaken()) === 0);
+  writeEntries(50);
+  renameSync(path('history.log'), path('history-1.log'));
+  writeEntries(7);
+  await until('both files are read', async () => (await entries()) === 157);
+  truncateSync(path('history.log'));
+  writeEntries(3);
+  await until('what came after the truncation is read', async () => (await entries()) === 160);
+  writeFileSync(path('agent.yaml'), good());
+  agent.reload();
+  await until('the repair shows', async () => (await isTaken()) === 1);
+  writeEntries(1);
+  await until('it goes on', async () => (await entries()) === 161);
+});

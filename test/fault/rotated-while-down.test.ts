@@ -1,0 +1,88 @@
+import { copyFileSync, truncateSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { type FileStat, systemDisk } from '../../src/sources/logs/files/disk.ts';
+import { createTail, numbered, type Tail } from '../tail.ts';
+
+function rotate(tail: Tail, generation: number): void {
+  for (let n = generation; n > 0; n--) {
+    if (tail.exists(`app.log.${n}`)) tail.rename(`app.log.${n}`, `app.log.${n + 1}`);
+  }
+  tail.rename('app.log', 'app.log.1');
+}
+
+const patterns = [['app.log'], ['app.log*']];
+const cases = patterns.flatMap(([pattern]) => [0, 1, 3].map((rotations) => [rotations, pattern!] as const));
+
+test.each(cases)(
+  'by rename, %i times (%s): the old rest, then what came between, then the new',
+  async (times, pattern) => {
+    const tail = createTail({ paths: [pattern] });
+    tail.create('app.log.1', numbered(90_000, 3).text);
+    tail.create('app.log', numbered(0, 20).text);
+    await tail.look();
+    tail.taken();
+    tail.append('app.log', numbered(20, 5).text);
+    await tail.restart();
+    for (let n = 0; n < times; n++) {
+      rotate(tail, 4);
+      tail.create('app.log', numbered(25 + 5 * n, 5).text);
+    }
+    await tail.look();
+    await tail.settle();
+    expect(tail.taken()).toEqual(numbered(20, 5 + 5 * times).lines);
+  },
+);
+
+test.each(patterns)('by copytruncate (%s), then smaller than the offset', async (pattern) => {
+  const tail = createTail({ paths: [pattern] });
+  tail.create('app.log', numbered(0, 20).text);
+  await tail.look();
+  await tail.restart();
+  tail.append('app.log', numbered(20, 5).text);
+  tail.copyTruncate('app.log', 'app.log.1');
+  tail.append('app.log', numbered(25, 2).text);
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual(numbered(0, 27).lines);
+});
+
+test.each(patterns)('by copytruncate (%s), then larger than the offset', async (pattern) => {
+  const tail = createTail({ paths: [pattern] });
+  tail.create('app.log', numbered(0, 20).text);
+  await tail.look();
+  await tail.restart();
+  tail.append('app.log', numbered(20, 5).text);
+  tail.copyTruncate('app.log', 'app.log-20260101');
+  tail.append('app.log', numbered(25, 200).text);
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual(numbered(0, 225).lines);
+});
+
+test('copied, and truncated after the restart', async () => {
+  const tail = createTail({ paths: ['app.log*'] });
+  tail.create('app.log', numbered(0, 20).text);
+  await tail.look();
+  copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
+  await tail.restart();
+  await tail.look();
+  truncateSync(tail.path('app.log'));
+  tail.append('app.log', numbered(20, 1).text);
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual(numbered(0, 21).lines);
+});
+
+test('the device number changed with the machine: nothing is read twice', async () => {
+  const tail = createTail({ paths: ['app.log'] });
+  tail.create('app.log', numbered(0, 20).text);
+  await tail.look();
+  tail.append('app.log', numbered(20, 5).text);
+  const other = <T extends FileStat | undefined>(stat: T): T => stat && { ...stat, dev: stat.dev + 1n };
+  await tail.restart({
+    disk: {
+      ...systemDisk,
+      stat: (path) => other(systemDisk.stat(path)),
+      fstat: (fd) => other(systemDisk.fstat(fd)),
+    },
+  });
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual(numbered(0, 25).lines);
+});

@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest';
+import { parseAddress } from '../../src/core/address.ts';
+import { scrapeMarkHeader } from '../../src/core/loop.ts';
+import { handClock } from '../clock.ts';
+import { openScrape, openTarget } from '../scrape.ts';
+
+test.each(['0.0.0.0', '127.0.0.1'])(
+  'a target that is a listener of the agent on %s is refused',
+  async (host) => {
+    const target = await openTarget();
+    target.page('x 1\n');
+    const { port } = new URL(target.url);
+    const own = parseAddress(`${host}:${port}`)!;
+    const scraped = await openScrape({ url: target.url }, handClock(), { ownListeners: () => [own] });
+    expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'own_endpoint' });
+    expect(target.requests).toHaveLength(0);
+    await scraped.stop();
+    await target.close();
+  },
+);
+
+test('a loop over a proxy is found by the mark on the request', async () => {
+  const target = await openTarget();
+  target.answer((request, response) => {
+    const isOwn = request.headers[scrapeMarkHeader] === 'agent-7';
+    response.writeHead(isOwn ? 508 : 200, { 'content-type': 'text/plain' }).end('x 1\n');
+  });
+  const scraped = await openScrape({ url: target.url }, handClock(), { mark: 'agent-7' });
+  expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'own_endpoint' });
+  await scraped.stop();
+  await target.close();
+});

@@ -1,0 +1,66 @@
+import type { ServerResponse } from 'node:http';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { handClock } from '../clock.ts';
+import { openScrape, openTarget, sampleName as s, type Target, until } from '../scrape.ts';
+
+let target: Target;
+beforeEach(async () => {
+  target = await openTarget();
+});
+afterEach(() => target.close());
+
+const finish = (response: ServerResponse, page: string): void => {
+  response.writeHead(200, { 'content-type': 'text/plain' });
+  response.end(page);
+};
+
+test('never two requests at a time; intervals that pass meanwhile are counted', async () => {
+  const waiting: ServerResponse[] = [];
+  target.answer((_, response) => void waiting.push(response));
+  const clock = handClock();
+  const scraped = await openScrape({ url: target.url, intervalMs: 1000, timeoutMs: 60_000 }, clock);
+  await until(() => waiting.length === 1, 'the first request is there');
+  clock.advance(3000);
+  const asked = [scraped.scrape.scrapeNow(), scraped.scrape.scrapeNow()];
+  expect(scraped.drops).toEqual({ 'scrape/too_slow': 3 });
+  finish(waiting[0]!, 'x 1\n');
+  expect(await Promise.all(asked)).toEqual([{ ok: true }, { ok: true }]);
+  expect(target.requests).toHaveLength(1);
+  clock.advance(1000);
+  await until(() => waiting.length === 2, 'the next interval asks again');
+  finish(waiting[1]!, 'x 2\n');
+  await until(() => scraped.shown()[s('x', {})] === 2, 'the second page is shown');
+  await scraped.stop();
+});
+
+test('a page that misses the deadline of one scrape is absent from it, and shown when it is there', async () => {
+  const clock = handClock();
+  target.page('x 1\n');
+  const scraped = await openScrape({ url: target.url }, clock);
+  await scraped.scrape.scrapeNow();
+  const waiting: ServerResponse[] = [];
+  target.answer((_, response) => void waiting.push(response));
+  clock.advance(2000);
+  const late = scraped.scrape.scrapeNow(clock.monotonicMs() + 500);
+  const patient = scraped.scrape.scrapeNow(clock.monotonicMs() + 5000);
+  await until(() => waiting.length === 1, 'the target is asked');
+  clock.advance(500);
+  expect(await late).toMatchObject({ ok: false, reason: 'too_slow' });
+  expect(scraped.shown()).toEqual({});
+  expect(scraped.up()).toBe(0);
+  finish(waiting[0]!, 'x 2\n');
+  expect(await patient).toEqual({ ok: true });
+  expect(scraped.shown()).toEqual({ [s('x', {})]: 2 });
+  expect(scraped.up()).toBe(1);
+  expect(scraped.drops).toEqual({ 'scrape/too_slow': 1 });
+  await scraped.stop();
+});
+
+test('stopping does not wait for a target that hangs', async () => {
+  target.answer(() => {});
+  const scraped = await openScrape({ url: target.url }, handClock());
+  await until(() => target.requests.length === 1, 'the target is asked');
+  await scraped.stop();
+  expect(scraped.shown()).toEqual({});
+  expect(scraped.drops).toEqual({});
+});

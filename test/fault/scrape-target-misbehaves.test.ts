@@ -1,0 +1,191 @@
+import type { AddressInfo } from 'node:net';
+import { createServer, type Socket } from 'node:net';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { handClock } from '../clock.ts';
+import {
+  type Answer,
+  openScrape,
+  openTarget,
+  pageAnswer,
+  sampleName,
+  type Target,
+  until,
+} from '../scrape.ts';
+
+const good = 'x 1\n';
+const goodSamples = { [sampleName('x', {})]: 1 };
+
+let target: Target;
+beforeEach(async () => {
+  target = await openTarget();
+});
+afterEach(() => target.close());
+
+const text = { 'content-type': 'text/plain; version=0.0.4' };
+const refusals: Record<string, { answer: Answer; reason: string; drop: string }> = {
+  'resets the connection': {
+    answer: (request) => void request.socket.resetAndDestroy(),
+    reason: 'reset',
+    drop: 'scrape/failed',
+  },
+  'resets within the body': {
+    answer(request, response) {
+      response.writeHead(200, text);
+      response.write('x 2\n', () => request.socket.resetAndDestroy());
+    },
+    reason: 'cut_off',
+    drop: 'scrape/failed',
+  },
+  'ends before the length it promised': {
+    answer(request, response) {
+      response.writeHead(200, { ...text, 'content-length': '1000' });
+      response.write('x 2\n', () => request.socket.end());
+    },
+    reason: 'cut_off',
+    drop: 'scrape/failed',
+  },
+  'redirects, in a loop': {
+    answer: (_, response) => void response.writeHead(302, { location: '/metrics' }).end(),
+    reason: 'redirect',
+    drop: 'scrape/failed',
+  },
+  'answers 500': {
+    answer: (_, response) => void response.writeHead(500, text).end(good),
+    reason: 'status',
+    drop: 'scrape/failed',
+  },
+  'answers 200 with HTML': {
+    answer: pageAnswer('<html></html>', { 'content-type': 'text/html' }),
+    reason: 'content_type',
+    drop: 'scrape/failed',
+  },
+  'answers 200 with HTML as text/plain': {
+    answer: pageAnswer('<html>\n</html>\n'),
+    reason: 'invalid_body',
+    drop: 'scrape/invalid_body',
+  },
+  'answers with JSON': {
+    answer: pageAnswer('{}', { 'content-type': 'application/json' }),
+    reason: 'content_type',
+    drop: 'scrape/failed',
+  },
+  'answers with a version to come': {
+    answer: pageAnswer(good, { 'content-type': 'text/plain; version=9.0' }),
+    reason: 'content_type',
+    drop: 'scrape/failed',
+  },
+  'packs its body with what was not asked for': {
+    answer: pageAnswer(good, { 'content-encoding': 'br' }),
+    reason: 'content_encoding',
+    drop: 'scrape/failed',
+  },
+};
+
+test.each(Object.entries(refusals))('a target that %s', async (_, { answer, reason, drop }) => {
+  target.page(good);
+  const clock = handClock();
+  const scraped = await openScrape({ url: target.url }, clock);
+  expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
+  expect(scraped.shown()).toEqual(goodSamples);
+
+  target.answer(answer);
+  clock.advance(1000);
+  expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason });
+  expect(scraped.shown()).toEqual({});
+  expect(scraped.up()).toBe(0);
+  expect(scraped.drops).toEqual({ [drop]: 1 });
+  expect(scraped.scrape.status().failures).toEqual({ [reason]: 1 });
+
+  target.page(good);
+  expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
+  expect(scraped.shown()).toEqual(goodSamples);
+  expect(scraped.up()).toBe(1);
+  await scraped.stop();
+});
+
+const hangs: Record<string, Answer> = {
+  'before its headers': () => {},
+  'within its body': (_, response) => void response.writeHead(200, text).write('x 2\n'),
+  'byte by byte': (_, response) => {
+    response.writeHead(200, text);
+    for (const byte of 'x 2\n') response.write(byte);
+  },
+};
+
+test.each(Object.entries(hangs))('a target that hangs %s', async (_, answer) => {
+  target.page(good);
+  const clock = handClock();
+  const scraped = await openScrape({ url: target.url, timeoutMs: 5000 }, clock);
+  await scraped.scrape.scrapeNow();
+  target.answer(answer);
+  clock.advance(1000);
+  const result = scraped.scrape.scrapeNow();
+  await until(() => target.requests.length === 2, 'the target is asked');
+  clock.advance(5000);
+  expect(await result).toMatchObject({ ok: false, reason: 'too_slow' });
+  expect(scraped.shown()).toEqual({});
+  expect(scraped.drops).toEqual({ 'scrape/too_slow': 1 });
+  await scraped.stop();
+});
+
+test('a target that refuses connections', async () => {
+  const { url } = target;
+  await target.close();
+  const scraped = await openScrape({ url }, handClock());
+  expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'refused' });
+  await scraped.stop();
+});
+
+test('a target whose name does not resolve', async () => {
+  const scraped = await openScrape({ url: 'http://no-such-host.invalid:1/metrics' }, handClock());
+  expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'resolve' });
+  await scraped.stop();
+});
+
+test('a target that accepts and never shakes hands: the next scrape connects anew', async () => {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => void sockets.push(socket));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const clock = handClock();
+  const url = `https://127.0.0.1:${port}/metrics`;
+  const scraped = await openScrape({ url, timeoutMs: 5000, intervalMs: 60_000 }, clock);
+  for (const attempt of [1, 2]) {
+    const result = scraped.scrape.scrapeNow();
+    await until(() => sockets.length === attempt, `connection ${attempt} is open`);
+    clock.advance(5000);
+    expect(await result).toMatchObject({ ok: false, reason: 'too_slow' });
+  }
+  await scraped.stop();
+  for (const socket of sockets) socket.destroy();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+test('a target that speaks another protocol', async () => {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => {
+    sockets.push(socket);
+    socket.end('220 mail.example.org ESMTP\r\n');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const scraped = await openScrape({ url: `http://127.0.0.1:${port}/metrics` }, handClock());
+  expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'failed' });
+  await scraped.stop();
+  for (const socket of sockets) socket.destroy();
+  server.close();
+});
+
+const accepted: Record<string, Record<string, string>> = {
+  'no Content-Type': {},
+  'a Content-Type without a version': { 'content-type': 'text/plain' },
+  'a Content-Type in other letters': { 'content-type': 'Text/Plain;VERSION="0.0.4";charset=utf-8' },
+};
+
+test.each(Object.entries(accepted))('a target with %s is read as text', async (_, headers) => {
+  target.answer((_request, response) => void response.writeHead(200, headers).end(good));
+  const scraped = await openScrape({ url: target.url }, handClock());
+  expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
+  expect(scraped.shown()).toEqual(goodSamples);
+  await scraped.stop();
+});

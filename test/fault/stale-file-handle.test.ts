@@ -1,0 +1,93 @@
+import { expect, test } from 'vitest';
+import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
+import { createTail, numbered } from '../tail.ts';
+
+const fault = (code: string) => Object.assign(new Error(`${code}: played`), { code });
+
+/** A disk whose open files go bad when `spoil` is called. */
+function spoilable(code: string): { disk: Disk; spoil(): void } {
+  const spoiled = new Set<number>();
+  const opened = new Set<number>();
+  const check = (fd: number) => {
+    if (spoiled.has(fd)) throw fault(code);
+  };
+  return {
+    spoil: () => {
+      for (const fd of opened) spoiled.add(fd);
+    },
+    disk: {
+      ...systemDisk,
+      open(path) {
+        const fd = systemDisk.open(path);
+        opened.add(fd);
+        spoiled.delete(fd);
+        return fd;
+      },
+      read(fd, ...rest) {
+        check(fd);
+        return systemDisk.read(fd, ...rest);
+      },
+      fstat(fd) {
+        check(fd);
+        return systemDisk.fstat(fd);
+      },
+    },
+  };
+}
+
+test('ESTALE: opened anew, goes on where it was', async () => {
+  const { disk, spoil } = spoilable('ESTALE');
+  const tail = createTail({ disk });
+  tail.create('app.log', numbered(0, 5).text);
+  await tail.look();
+  spoil();
+  tail.append('app.log', numbered(5, 5).text);
+  await tail.look();
+  await tail.look();
+  expect(tail.recorder.lines).toEqual(numbered(0, 10).lines);
+});
+
+test('ESTALE after a rename on the server: found under its new name', async () => {
+  const { disk, spoil } = spoilable('ESTALE');
+  const tail = createTail({ disk });
+  tail.create('app.log', numbered(0, 5).text);
+  await tail.look();
+  spoil();
+  tail.append('app.log', numbered(5, 5).text);
+  tail.rename('app.log', 'app.log.1');
+  tail.create('app.log', numbered(10, 5).text);
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual(numbered(0, 15).lines);
+});
+
+test('EIO: told once, tried again, nothing lost', async () => {
+  let isBroken = true;
+  const tail = createTail({
+    disk: {
+      ...systemDisk,
+      read(...read) {
+        if (isBroken) throw fault('EIO');
+        return systemDisk.read(...read);
+      },
+    },
+  });
+  tail.create('app.log', numbered(0, 5).text);
+  await tail.look();
+  await tail.look();
+  expect(tail.recorder.lines).toEqual([]);
+  expect(tail.logged.filter(({ msg }) => msg === 'file cannot be read')).toHaveLength(1);
+  isBroken = false;
+  await tail.look();
+  expect(tail.recorder.lines).toEqual(numbered(0, 5).lines);
+});
+
+test('a silent event source: the regular look finds what was written', async () => {
+  const tail = createTail();
+  tail.create('app.log', numbered(0, 5).text);
+  await tail.look();
+  for (let n = 0; n < 10; n++) {
+    tail.append('app.log', numbered(5 + n, 1).text);
+    await tail.look();
+  }
+  expect(tail.recorder.lines).toEqual(numbered(0, 15).lines);
+});

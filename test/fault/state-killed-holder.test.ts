@@ -1,0 +1,90 @@
+import { mkdirSync, readdirSync, renameSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { takeLock } from '../../src/agent/state/lock.ts';
+import { afterRestart, loadedBed, temporaryDirectory } from './state/bed.ts';
+import { holderStarter } from './state/holder-process.ts';
+
+test('the lock that a killed holder left is taken over', async () => {
+  const directory = temporaryDirectory();
+  const start = await holderStarter();
+  const holder = start(directory);
+  expect(await holder.line()).toBe('locked');
+  await holder.kill();
+  expect(readdirSync(join(directory, 'lock'))).toHaveLength(1);
+  const { state } = await loadedBed({ directory });
+  expect(readdirSync(join(directory, 'lock'))).toEqual([expect.stringMatching(`^${process.pid}-`)]);
+  await state.close();
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+test('the lock keeps no process alive: one that ends without giving it back is taken over', async () => {
+  const directory = temporaryDirectory();
+  const start = await holderStarter();
+  const holder = start(directory, 'leave');
+  expect(await holder.rest()).toEqual(['locked']);
+  const { state } = await loadedBed({ directory });
+  expect(state.status().degraded).toBeUndefined();
+});
+
+test('of many that find it at once exactly one gets it, every time', async () => {
+  const directory = temporaryDirectory();
+  for (let round = 0; round < 60; round++) {
+    await leaveDeadLock(directory);
+    const tries = await Promise.allSettled(Array.from({ length: 8 }, () => takeLock(directory)));
+    const got = tries.filter((one) => one.status === 'fulfilled');
+    const refused = tries.filter((one) => one.status === 'rejected').map(({ reason }) => reason.code);
+    expect(got, `round ${round}`).toHaveLength(1);
+    expect(refused).toEqual(Array(7).fill('state_locked'));
+    expect(await got[0]!.value.holds()).toBe(true);
+    await got[0]!.value.release();
+    expect(readdirSync(directory)).toEqual([]);
+  }
+});
+
+test('of several processes that find it at once exactly one gets it', async () => {
+  const directory = temporaryDirectory();
+  const start = await holderStarter();
+  await leaveDeadLock(directory);
+  const holders = Array.from({ length: 5 }, () => start(directory));
+  const lines = await Promise.all(holders.map((holder) => holder.line()));
+  const winner = holders[lines.indexOf('locked')]!;
+  const others = lines.filter((line) => line !== 'locked');
+  expect(others).toHaveLength(4);
+  for (const line of others) expect(line).toMatch(new RegExp(`^state_locked .*pid ${winner.pid}`));
+});
+
+test('killed again and again while it commits: a value once shown comes back', async () => {
+  const directory = temporaryDirectory();
+  const start = await holderStarter();
+  let atLeast = 0;
+  for (let round = 1; round <= 6; round++) {
+    const holder = start(directory, 'count');
+    expect(await holder.line()).toBe('locked');
+    for (let i = 0; i < round * 7; i++) await holder.line();
+    await holder.kill();
+    const last = (await holder.rest()).at(-1) ?? 'shown 0';
+    atLeast = Math.max(atLeast + round * 7, Number(/^shown (\d+)$/.exec(last)?.[1]));
+    const { n } = await afterRestart({ directory });
+    expect(n).toBeGreaterThanOrEqual(atLeast);
+    expect(n).toBeLessThanOrEqual(atLeast + 1);
+    atLeast = n!;
+  }
+});
+
+/** What a killed holder leaves: a bound socket nobody listens on, and a claim that never came to be the lock. */
+async function leaveDeadLock(directory: string): Promise<void> {
+  for (const home of ['lock', 'lock-0123456789ab']) {
+    mkdirSync(join(directory, home));
+    await leaveDeadSocket(join(directory, home), '1-0123456789ab');
+  }
+}
+
+/** Closing a server removes the socket at the path it was bound to; bound by another path, the file stays. */
+async function leaveDeadSocket(home: string, name: string): Promise<void> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(join(home, 'bound'), resolve));
+  renameSync(join(home, 'bound'), join(home, name));
+  await new Promise((resolve) => server.close(resolve));
+}

@@ -1,0 +1,79 @@
+import nodeFs, { type FileHandle } from 'node:fs/promises';
+import type { StateFs } from '../../../src/agent/state/files.ts';
+
+export type Operation =
+  | 'mkdir'
+  | 'open'
+  | 'write'
+  | 'datasync'
+  | 'sync'
+  | 'close'
+  | 'rename'
+  | 'rm'
+  | 'readdir'
+  | 'stat';
+
+/** The real file system, but for operations that a plan refuses. */
+export interface FaultyFs extends StateFs {
+  /** The system's code with which an operation is to fail, or undefined to let it through. */
+  plan: (operation: Operation, path: string) => string | undefined;
+}
+
+function systemError(code: string, operation: string): Error {
+  return Object.assign(new Error(`${code}: made to fail, ${operation}`), { code });
+}
+
+export function faultyFs(): FaultyFs {
+  const check = (operation: Operation, path: unknown) => {
+    const code = faulty.plan(operation, String(path));
+    if (code) throw systemError(code, operation);
+  };
+  /** A refused write leaves half of its bytes, as a full disk does. */
+  const wrap = (handle: FileHandle, path: string): FileHandle =>
+    new Proxy(handle, {
+      get(target, key) {
+        if (key === 'write') {
+          return async (bytes: Uint8Array, at: number, length: number) => {
+            const code = faulty.plan('write', path);
+            if (code) await target.write(bytes, at, Math.floor(length / 2));
+            if (code) throw systemError(code, 'write');
+            return target.write(bytes, at, length);
+          };
+        }
+        if (key === 'close') {
+          return async () => {
+            await target.close();
+            check('close', path);
+          };
+        }
+        if (key === 'datasync' || key === 'sync') {
+          return async () => {
+            check(key, path);
+            await target[key]();
+          };
+        }
+        const member = Reflect.get(target, key, target);
+        return typeof member === 'function' ? member.bind(target) : member;
+      },
+    });
+  const guarded = <K extends 'mkdir' | 'readdir' | 'rename' | 'rm' | 'stat'>(operation: K): StateFs[K] => {
+    const real = nodeFs[operation] as (...args: unknown[]) => Promise<unknown>;
+    return (async (...args: unknown[]) => {
+      check(operation, args[0]);
+      return real(...args);
+    }) as StateFs[K];
+  };
+  const faulty: FaultyFs = {
+    plan: () => undefined,
+    mkdir: guarded('mkdir'),
+    readdir: guarded('readdir'),
+    rename: guarded('rename'),
+    rm: guarded('rm'),
+    stat: guarded('stat'),
+    async open(path, flags, mode) {
+      check('open', path);
+      return wrap(await nodeFs.open(path, flags, mode), String(path));
+    },
+  };
+  return faulty;
+}

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { until } from '../scrape.ts';
+import { openStatsd, sendDatagrams } from '../statsd.ts';
+
+test('datagrams that take longer than a slice are read over several turns, in order', async () => {
+  let reads = 0;
+  let nowMs = 0;
+  // Each look at the time finds it half a millisecond later.
+  const monotonicMs = () => {
+    reads += 1;
+    nowMs += 0.5;
+    return nowMs;
+  };
+  const clock = { nowMs: () => 0, monotonicMs, after: () => () => {} };
+  const open = await openStatsd({ listen: '127.0.0.1:0' }, clock);
+  const lines = 2000;
+  const datagram = (value: number) => `${'level:1|g\n'.repeat(lines - 1)}level:${value}|g`;
+  await sendDatagrams(open.statsd.status().addresses.listen!, [datagram(7), datagram(8), 'level:+100|g']);
+  let turns = 0;
+  let most = 0;
+  let before = 0;
+  await until(() => {
+    turns += 1;
+    most = Math.max(most, open.statsd.status().lines - before);
+    before = open.statsd.status().lines;
+    return before === 2 * lines + 1;
+  }, 'all lines are read');
+  expect(open.shown()).toEqual({ 'gauge level': 108 });
+  expect(most).toBeLessThanOrEqual(2 * 4 * 32);
+  expect(turns).toBeGreaterThan(10);
+  expect(reads).toBeGreaterThan(turns);
+  await open.stop();
+});

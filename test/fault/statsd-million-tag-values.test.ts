@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest';
+import { createWords } from '../../src/core/words.ts';
+import { createLineBook } from '../../src/sources/statsd/lines/book.ts';
+import { createLineReader } from '../../src/sources/statsd/lines/reader.ts';
+import { createSending } from '../../src/sources/statsd/lines/sent.ts';
+import { testRegistry } from '../registry.ts';
+
+const limit = 500;
+
+function open() {
+  const bed = testRegistry({
+    limits: { seriesPerMetric: limit, series: 2000, forbiddenTags: [], allowValues: [] },
+  });
+  const intake = bed.intake({ component: 'statsd', tagService: true });
+  const sending = createSending({ intake, words: createWords([], true), bounds: [0.1, 1] });
+  const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
+  const book = createLineBook({ rules, sending, lineBytes: 8192, onName() {} });
+  const reader = createLineReader({ book, sending, lineBytes: 8192, refuse() {} });
+  return {
+    book,
+    shown: bed.shown,
+    read(text: string) {
+      reader.read(Buffer.from(text), 0, Buffer.byteLength(text), Number.POSITIVE_INFINITY);
+    },
+  };
+}
+
+/** Sends `total` lines, a thousand at a time. */
+function flood(read: (text: string) => void, total: number, line: (n: number) => string): void {
+  for (let from = 0; from < total; from += 1000) {
+    read(Array.from({ length: 1000 }, (_, i) => line(from + i)).join('\n'));
+  }
+}
+
+const sumOf = (shown: Record<string, number | number[]>, prefix: string) =>
+  Object.entries(shown)
+    .filter(([key]) => key.startsWith(prefix))
+    .reduce((sum, [, value]) => sum + (typeof value === 'number' ? value : value.at(-1)!), 0);
+
+test('a million values of a tag: series and memory within limits, the counter’s sum exact', () => {
+  const { read, shown, book } = open();
+  const total = 1_000_000;
+  flood(read, 50_000, (n) => `requests:1|c|#client:c${n}`);
+  const before = process.memoryUsage();
+  flood(read, total - 50_000, (n) => `requests:1|c|#client:c${50_000 + n}`);
+  const after = process.memoryUsage();
+  expect(after.rss - before.rss).toBeLessThan(96 * 2 ** 20);
+  expect(book.size).toBeLessThan(17_000);
+
+  const all = shown();
+  const keys = Object.keys(all).filter((key) => key.startsWith('requests'));
+  expect(keys).toHaveLength(limit + 1);
+  expect(sumOf(all, 'requests')).toBe(total);
+
+  // Another metric, met only now, has its place and keeps it.
+  read('late:1|c\nlate:1|c\ntook:50|ms');
+  expect(shown()['late{svc_service="frontend"}']).toBe(2);
+  expect(shown()['took{svc_service="frontend"}']).toEqual([1, 1, 1, 0.05, 1]);
+});
+
+test('a tag that is forbidden, with any number of values: one series, and a rare operation is kept', () => {
+  const { read, shown } = open();
+  flood(read, 40_000, (n) => `requests:1|c|#operation:often,wf_id:w${n}`);
+  read('requests:1|c|#operation:rare,wf_id:w40001');
+  read('requests:1|c|#operation:rare,wf_id:w40002');
+  expect(shown()).toEqual({
+    'requests{operation="often",svc_service="frontend"}': 40_000,
+    'requests{operation="rare",svc_service="frontend"}': 2,
+  });
+});
+
+test('histograms over the limit meet in one, gauges are refused', () => {
+  const { read, shown } = open();
+  flood(read, 30_000, (n) => `took:50|ms|#client:c${n}\nsize:1|g|#client:c${n}`);
+  const all = shown();
+  expect(sumOf(all, 'took')).toBe(30_000);
+  expect(Object.keys(all).filter((key) => key.startsWith('took'))).toHaveLength(limit + 1);
+  expect(Object.keys(all).filter((key) => key.startsWith('size'))).toHaveLength(limit);
+});

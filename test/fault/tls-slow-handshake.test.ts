@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createListener } from '../../src/reporters/pull/listener.ts';
+import { type Certificate, type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
+import { listenerDeps, rest, say, until } from '../integration/pull/scraper.ts';
+import { connectSecurely, getSecurely } from '../integration/pull/secure.ts';
+
+let made: Certificates;
+let ours: Certificate;
+let server: Certificate;
+beforeAll(() => {
+  made = makeCertificates();
+  ours = made.authority('ours');
+  server = made.signed('server', ours);
+});
+afterAll(() => made.remove());
+
+const listen = async (limits: object) => {
+  const deps = listenerDeps();
+  const secure = { tls: { certFile: server.cert, keyFile: server.key } };
+  const listener = await createListener({ name: 'metrics', address: '127.0.0.1:0', limits, secure }, deps);
+  listener.routes = { '/a': { handle: (_, reply) => reply.send(200, 'a') } };
+  return { ...deps, listener };
+};
+
+test.each([
+  ['sends nothing', ''],
+  ['begins a record and no more', '\x16\x03\x01\x02'],
+])('a client that %s is cut off after handshakeMs and counted', async (_, sent) => {
+  const { listener, dropped } = await listen({ handshakeMs: 50 });
+  expect(await rest(await say(listener.address, sent))).not.toContain('HTTP');
+  expect(dropped).toEqual(['pull handshake_failed']);
+  await listener.close();
+});
+
+test('a client that shakes hands and then sends nothing has headerMs', async () => {
+  const { listener, dropped } = await listen({ headerMs: 50, handshakeMs: 600_000 });
+  expect(await rest(await connectSecurely(listener.address, { trusts: ours }))).toContain('HTTP/1.1 408');
+  expect(dropped).toEqual([]);
+  await listener.close();
+});
+
+test('handshakes under way count as connections, and one too many is closed', async () => {
+  const { listener, dropped } = await listen({ connections: 2, handshakeMs: 600_000 });
+  const silent = [await say(listener.address, ''), await say(listener.address, '')];
+  await expect(getSecurely(listener.address, '/a', { trusts: ours })).rejects.toThrow();
+  expect(dropped).toEqual(['pull too_many_connections']);
+  for (const socket of silent) socket.destroy();
+  await until(() => dropped.length === 3, 'both handshakes have failed');
+  expect((await getSecurely(listener.address, '/a', { trusts: ours })).status).toBe(200);
+  await listener.close();
+});
+
+test('a client that leaves at any byte of its handshake harms nobody', async () => {
+  const { listener } = await listen({});
+  for (const sent of [
+    '\x16',
+    '\x16\x03\x01\x00\xff',
+    `\x16\x03\x01\x00\x05${'\xff'.repeat(5)}`,
+    'GET / HTTP/1.1\r\n\r\n',
+  ]) {
+    const socket = await say(listener.address, sent);
+    socket.resetAndDestroy();
+  }
+  const early = await connectSecurely(listener.address, { trusts: ours });
+  early.write('GET /a HTTP/1.1\r\n');
+  early.destroy();
+  expect((await getSecurely(listener.address, '/a', { trusts: ours })).status).toBe(200);
+  await listener.close();
+});

@@ -1,0 +1,86 @@
+import { EventEmitter } from 'node:events';
+import type { FSWatcher, watch } from 'node:fs';
+import { mkdirSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { createDoorbell } from '../../src/sources/logs/files/doorbell.ts';
+import { createTail } from '../tail.ts';
+
+function fault(code: string): Error {
+  return Object.assign(new Error(`${code}: no more watches`), { code });
+}
+
+const logOf = () => {
+  const told: string[] = [];
+  const log = { write: (level: string, msg: string) => void told.push(`${level} ${msg}`), named: () => log };
+  return { log, told };
+};
+const warning = 'warn directories cannot be watched, files are only looked at in intervals';
+
+test.each(['ENOSPC', 'EMFILE'])('%s at once: one warning, and the look goes on without', (code) => {
+  const { log, told } = logOf();
+  let tries = 0;
+  const refuse = () => {
+    tries++;
+    throw fault(code);
+  };
+  const doorbell = createDoorbell(log, () => {}, refuse as unknown as typeof watch);
+  doorbell.watch(['/a', '/b', '/c']);
+  doorbell.watch(['/a', '/b', '/c', '/d']);
+  doorbell.close();
+  expect(told).toEqual([warning]);
+  expect(tries).toBe(1);
+});
+
+test('an error that comes later', () => {
+  const { log, told } = logOf();
+  const bells: EventEmitter[] = [];
+  const hang = () => {
+    const bell = Object.assign(new EventEmitter(), { close: () => {} });
+    bells.push(bell);
+    return bell as unknown as FSWatcher;
+  };
+  const doorbell = createDoorbell(log, () => {}, hang as unknown as typeof watch);
+  doorbell.watch(['/a', '/b']);
+  for (const bell of bells) bell.emit('error', fault('ENOSPC'));
+  doorbell.watch(['/a', '/b']);
+  expect(told).toEqual([warning]);
+  expect(bells).toHaveLength(2);
+});
+
+test('a directory that is not there is no trouble; a bounded number is watched', () => {
+  const { log, told } = logOf();
+  const seen: string[] = [];
+  const hang = (path: string) => {
+    seen.push(path);
+    if (path === '/gone') throw fault('ENOENT');
+    return Object.assign(new EventEmitter(), { close: () => {} }) as unknown as FSWatcher;
+  };
+  const doorbell = createDoorbell(log, () => {}, hang as unknown as typeof watch);
+  doorbell.watch(['/gone', ...Array.from({ length: 1000 }, (_, n) => `/d${n}`)]);
+  expect(told).toEqual([]);
+  expect(seen).toHaveLength(64);
+});
+
+test('rings for a write, a rename and in a directory that was made anew', async () => {
+  const tail = createTail();
+  const { log } = logOf();
+  let rung = () => {};
+  const doorbell = createDoorbell(log, () => rung());
+  const ringsAfter = async (change: () => void) => {
+    const ringing = new Promise<void>((resolve) => {
+      rung = resolve;
+    });
+    change();
+    await ringing;
+  };
+  tail.create('logs/app.log', '');
+  doorbell.watch([tail.path('logs')]);
+  await ringsAfter(() => tail.append('logs/app.log', 'line\n'));
+  await ringsAfter(() => tail.rename('logs/app.log', 'logs/app.log.1'));
+  await ringsAfter(() => tail.remove('logs'));
+  mkdirSync(tail.path('logs'));
+  doorbell.watch([]);
+  doorbell.watch([tail.path('logs')]);
+  await ringsAfter(() => tail.create('logs/new.log', 'line\n'));
+  doorbell.close();
+});

@@ -1,0 +1,234 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Drops, Log, Stop } from '../src/core/ports.ts';
+import { createHosted, type HostedDeps, type HostedReporterOptions } from '../src/reporters/hosted/hosted.ts';
+import { type HandClock, handClock } from './clock.ts';
+import { readOtlp, readRw1, readRw2, type WireResource, type WireSample } from './hosted-wire.ts';
+import { type FamilySpec, type TestView, viewOf } from './view.ts';
+
+/** A request as a receiver got it, body and all. */
+export interface Received {
+  headers: IncomingMessage['headers'];
+  url: string;
+  body: Buffer;
+  samples(): WireSample[];
+  resources(): WireResource[];
+}
+
+export type Reply = (received: Received, response: ServerResponse) => void;
+
+export const status =
+  (code: number, headers: Record<string, string> = {}, body: string | Buffer = ''): Reply =>
+  (_, response) => {
+    response.writeHead(code, headers);
+    response.end(body);
+  };
+/** What a receiver answers that takes everything, of remote write 2.0 or of OTLP. */
+export const written: Reply = (received, response) =>
+  received.headers['content-encoding'] === 'gzip'
+    ? status(200)(received, response)
+    : status(204, { 'x-prometheus-remote-write-samples-written': String(received.samples().length) })(
+        received,
+        response,
+      );
+
+/** A hosted platform on loopback; takes everything until told otherwise. */
+export interface Receiver {
+  url: string;
+  received: Received[];
+  /** Of those, what was answered with 2xx and can be read. */
+  taken(): Received[];
+  reply(next: Reply): void;
+  close(): Promise<void>;
+}
+
+function receivedOf({ headers, url = '' }: IncomingMessage, body: Buffer): Received {
+  const isNew = headers['content-type']?.includes('v2.Request') === true;
+  return {
+    headers,
+    url,
+    body,
+    samples: () => (isNew ? readRw2(body) : readRw1(body)),
+    resources: () => readOtlp(body),
+  };
+}
+
+export async function openReceiver(port = 0): Promise<Receiver> {
+  let current: Reply = written;
+  const received: Received[] = [];
+  const taken = new Set<Received>();
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const one = receivedOf(request, Buffer.concat(chunks));
+      received.push(one);
+      response.on('finish', () => {
+        if (response.statusCode < 300) taken.add(one);
+      });
+      current(one, response);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v1/write?tenant=a`,
+    received,
+    taken: () => received.filter((one) => taken.has(one)),
+    reply(next) {
+      current = next;
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** A reporter over pictures that a test hands it, with everything it reports kept. */
+export interface Bed {
+  clock: HandClock;
+  directory: string;
+  drops: Record<string, number>;
+  failures: Record<string, number>;
+  delivered(): number;
+  queued(): { bytes: number; oldestMs: number | undefined };
+  logged: string[];
+  views: TestView[];
+  /** What the next pictures show. */
+  show(families: readonly FamilySpec[]): void;
+  /** Lets an interval pass, with its picture appended to the queue. */
+  tick(intervalMs?: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const silent = (logged: string[]): Log => ({
+  write(_, msg) {
+    logged.push(msg);
+  },
+  named: () => silent(logged),
+});
+
+export const counter = (value: number, labels: Record<string, string> = {}): FamilySpec => ({
+  name: 'svc_requests',
+  kind: 'counter',
+  series: [{ labels, service: 'frontend', relayed: true, numbers: [value] }],
+});
+
+export async function openBed(
+  endpoint: string,
+  own: Partial<HostedReporterOptions> = {},
+  deps: Partial<HostedDeps> & { directory?: string; clock?: HandClock } = {},
+): Promise<Bed> {
+  const { directory = folder(), clock = handClock(), ...rest } = deps;
+  const drops: Record<string, number> = {};
+  const failures: Record<string, number> = {};
+  const logged: string[] = [];
+  const views: TestView[] = [];
+  let families: readonly FamilySpec[] = [counter(1)];
+  let delivered = 0;
+  let queued: { bytes: number; oldestMs: number | undefined } = { bytes: 0, oldestMs: undefined };
+  const count: Drops['count'] = (component, reason, n = 1) => {
+    const key = `${component}/${reason}`;
+    drops[key] = (drops[key] ?? 0) + n;
+  };
+  const reporter = createHosted(
+    {
+      protocol: 'remotewrite',
+      endpoint,
+      headers: {},
+      timeoutMs: 10_000,
+      queue: { maxBytes: 16_777_216, maxAgeMs: 7_200_000 },
+      block: 'metrics',
+      metricsPrefix: '',
+      reportingIntervalMs: 1000,
+      instance: 'host-1',
+      hostName: 'h.local',
+      version: '1.2.3',
+      stateDirectory: directory,
+      ...own,
+    },
+    {
+      takes: () => true,
+      reported: {
+        delivered() {
+          delivered += 1;
+        },
+        failed(reason) {
+          failures[reason] = (failures[reason] ?? 0) + 1;
+        },
+      },
+      queued(bytes, oldestMs) {
+        queued = { bytes, oldestMs };
+      },
+      readSecret: (secret) => Promise.resolve(String(secret)),
+      clock,
+      drops: { count },
+      log: silent(logged),
+      random: () => 0.5,
+      ...rest,
+    },
+  );
+  const stop: Stop = await reporter.start(async ({ frozen }) => {
+    frozen?.();
+    const view = viewOf(families);
+    views.push(view);
+    return view;
+  });
+  return {
+    clock,
+    directory,
+    drops,
+    failures,
+    delivered: () => delivered,
+    queued: () => queued,
+    logged,
+    views,
+    show(next) {
+      families = next;
+    },
+    async tick(intervalMs = 1000) {
+      const before = views.length;
+      clock.advance(intervalMs);
+      await until(() => views.length > before && views.at(-1)!.released === 1, 'the picture is queued');
+    },
+    stop,
+  };
+}
+
+const folders: string[] = [];
+
+export function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'svc-agent-hosted-'));
+  folders.push(path);
+  return path;
+}
+
+export function removeFolders(): void {
+  for (const path of folders.splice(0)) rmSync(path, { recursive: true, force: true });
+}
+
+/** Waits until something is so; fails after 10 s. */
+export async function until(isSo: () => boolean, what: string): Promise<void> {
+  const giveUpMs = performance.now() + 10_000;
+  while (!isSo()) {
+    if (performance.now() > giveUpMs) throw new Error(`waited in vain until ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+}
+
+/** Moves the clock on in steps until something is so: whatever waits for a backoff gets its turn. */
+export async function untilMoving(clock: HandClock, stepMs: number, isSo: () => boolean, what: string) {
+  const giveUpMs = performance.now() + 10_000;
+  while (!isSo()) {
+    if (performance.now() > giveUpMs) throw new Error(`waited in vain until ${what}`);
+    clock.advance(stepMs);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
+
+/** The values of a receiver's taken samples in the order of their coming. */
+export const valuesOf = (received: readonly Received[]): (number | 'stale')[] =>
+  received.flatMap((one) => one.samples().map(({ value }) => value));

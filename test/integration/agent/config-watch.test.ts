@@ -1,0 +1,62 @@
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { watchConfiguration } from '../../../src/agent/config-watch.ts';
+import { systemClock } from '../../../src/core/clock.ts';
+import { handClock } from '../../clock.ts';
+
+const place = mkdtempSync(join(tmpdir(), 'svc-agent-watch-'));
+const stops: (() => void)[] = [];
+afterEach(() => {
+  for (const stop of stops.splice(0)) stop();
+});
+
+/** Resolves at the next call of the watch's callback. */
+function ringing() {
+  let ring = () => {};
+  return { call: () => ring(), next: () => new Promise<void>((resolve) => (ring = resolve)) };
+}
+
+test('a file renamed over', async () => {
+  const file = join(place, 'agent.yaml');
+  writeFileSync(file, 'roles: []\n');
+  const bell = ringing();
+  stops.push(watchConfiguration([file], systemClock, bell.call));
+  const rung = bell.next();
+  writeFileSync(`${file}.new`, 'roles: [frontend]\n');
+  renameSync(`${file}.new`, file);
+  await rung;
+});
+
+test('a mounted ConfigMap whose ..data link is swung round', async () => {
+  const mount = join(place, 'mount');
+  for (const version of ['1', '2']) {
+    mkdirSync(join(mount, `..${version}`), { recursive: true });
+    writeFileSync(join(mount, `..${version}`, 'agent.yaml'), `instance: v${version}\n`);
+  }
+  symlinkSync('..1', join(mount, '..data'));
+  symlinkSync('..data/agent.yaml', join(mount, 'agent.yaml'));
+  const bell = ringing();
+  stops.push(watchConfiguration([join(mount, 'agent.yaml')], systemClock, bell.call));
+  const rung = bell.next();
+  symlinkSync('..2', join(mount, '..data_tmp'));
+  renameSync(join(mount, '..data_tmp'), join(mount, '..data'));
+  await rung;
+});
+
+test('a mount that rings no bell is looked at all the same, and an untouched file rings nothing', () => {
+  const file = join(place, 'silent.yaml');
+  writeFileSync(file, 'roles: []\n');
+  const clock = handClock();
+  let rings = 0;
+  stops.push(watchConfiguration([file], clock, () => rings++));
+  clock.advance(60_000);
+  expect(rings).toBe(0);
+  writeFileSync(file, 'roles: [worker]\n');
+  clock.advance(60_000);
+  expect(rings).toBe(1);
+  rmSync(file);
+  clock.advance(60_000);
+  expect(rings).toBe(2);
+});

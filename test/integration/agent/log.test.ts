@@ -1,0 +1,75 @@
+import { chmodSync, mkdtempSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { createLog, type LogOptions } from '../../../src/agent/log.ts';
+import { AgentError } from '../../../src/core/errors.ts';
+
+const place = mkdtempSync(join(tmpdir(), 'svc-agent-log-'));
+const options = (change: Partial<LogOptions>): LogOptions => ({
+  level: 'info',
+  encoding: 'json',
+  stdout: false,
+  levelKey: 'level',
+  ...change,
+});
+
+function written(
+  name: string,
+  change: Partial<LogOptions>,
+  use: (log: ReturnType<typeof createLog>['log']) => void,
+): string {
+  const outputFile = join(place, name);
+  const { log, flush } = createLog(options({ ...change, outputFile }));
+  use(log);
+  flush();
+  return readFileSync(outputFile, 'utf8');
+}
+
+describe('an entry of the agent’s own log', () => {
+  test('has the spec’s fields', () => {
+    const text = written('json.log', { levelKey: 'severity' }, (log) =>
+      log.named('tail').write('warn', 'slow', { 'shard-id': 4 }),
+    );
+    const entry = JSON.parse(text) as Record<string, unknown>;
+    expect(entry).toMatchObject({ severity: 'warn', msg: 'slow', logger: 'tail', 'shard-id': 4 });
+    expect(new Date(String(entry.ts)).toISOString()).toBe(entry.ts);
+  });
+
+  test('keeps the whole chain of causes', () => {
+    const cause = Object.assign(new Error('ENOSPC: no space left'), { code: 'ENOSPC' });
+    const text = written('cause.log', {}, (log) =>
+      log.write('error', 'commit failed', { error: new Error('write', { cause }) }),
+    );
+    expect(JSON.parse(text).error).toBe('write: ENOSPC: no space left');
+  });
+
+  test('below the level is not written', () => {
+    expect(written('level.log', { level: 'error' }, (log) => log.write('warn', 'no'))).toBe('');
+  });
+
+  test('is tab-separated in console encoding, one line whatever the message', () => {
+    const text = written('console.log', { encoding: 'console' }, (log) =>
+      log.named('tail').write('info', 'two\nlines', { n: 1 }),
+    );
+    expect(text).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z\tinfo\ttail\ttwo lines\t\{"n":1\}\n$/);
+  });
+});
+
+describe('log.outputFile', () => {
+  test.each([
+    ['whose directory is missing', join(place, 'nowhere', 'agent.log')],
+    ['whose directory is a file', join(place, 'json.log', 'agent.log')],
+  ])('%s is refused', (_, outputFile) => {
+    expect(() => createLog(options({ outputFile }))).toThrow(AgentError);
+    expect(() => createLog(options({ outputFile }))).toThrow(
+      /^log\.outputFile: its directory cannot be written to/,
+    );
+  });
+
+  test.skipIf(process.getuid?.() === 0)('in a read-only directory is refused', () => {
+    const directory = mkdtempSync(join(tmpdir(), 'svc-agent-readonly-'));
+    chmodSync(directory, 0o500);
+    expect(() => createLog(options({ outputFile: join(directory, 'agent.log') }))).toThrow(/EACCES/);
+  });
+});

@@ -1,0 +1,148 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { healthcheck } from '../../../src/agent/cli/healthcheck.ts';
+import { status } from '../../../src/agent/cli/status.ts';
+import { loadConfig } from '../../../src/agent/config/load.ts';
+import { createHealth } from '../../../src/agent/health.ts';
+import { bindOutlets, type Outlets, type OutletsDeps } from '../../../src/agent/outlets.ts';
+import { faultLine } from '../../../src/core/errors.ts';
+import { createListener } from '../../../src/reporters/pull/listener.ts';
+import { createListeners } from '../../../src/reporters/pull/listeners.ts';
+import { fakeIo } from '../../unit/cli/fake-io.ts';
+import { viewOf } from '../../view.ts';
+import { type Certificate, type Certificates, makeCertificates } from '../pull/certificates.ts';
+import { get, handGather, listenerDeps } from '../pull/scraper.ts';
+import { basic, getSecurely } from '../pull/secure.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'svc-agent-protected-'));
+let made: Certificates;
+let ours: Certificate;
+let server: Certificate;
+beforeAll(() => {
+  made = makeCertificates();
+  ours = made.authority('ours');
+  server = made.signed('server', ours, { sans: 'DNS:agent.example' });
+});
+afterAll(() => {
+  made.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+let outlets: Outlets[] = [];
+afterEach(async () => {
+  await Promise.all(outlets.map((one) => one.close()));
+  outlets = [];
+});
+
+/** `open sesame bob` by libxcrypt. */
+const hash = '$2b$05$abcdefghijklmnopqrstuubx4l53BqpyA0ox59C0SQbv.4dyNe666';
+
+function outletsDeps(): OutletsDeps {
+  const deps = listenerDeps();
+  const report = (): ReturnType<OutletsDeps['report']> => ({
+    ...{ version: '1', node: '1', instance: 'a', roles: [], health: { ok: true, msg: 'OK' }, ready: true },
+    startedAt: '',
+    config: { files: [], lastReloadSuccessful: true },
+    state: { directory: '', sequence: 1, commitFailures: 0 },
+    listeners: outlets.at(-1)?.addresses ?? [],
+    ...{
+      logs: [],
+      scrapes: [],
+      statsd: [],
+      series: { total: 0, families: [] },
+      refused: [],
+      conflicts: [],
+      drops: [],
+    },
+  });
+  const health = createHealth(() => undefined);
+  health.enter('ready');
+  const listeners = createListeners((options) => createListener(options, deps));
+  return { ...deps, listeners, health, report, mark: 'agent-1', roleDown: () => false };
+}
+
+const file = join(folder, 'agent.yaml');
+
+/** Reads a file and puts it to work beside what is at work, as a reload does. */
+async function take(text: string, deps: OutletsDeps): Promise<string> {
+  writeFileSync(file, text);
+  const { config, faults } = await loadConfig({ file, env: {}, cwd: folder });
+  expect(faults.map(faultLine)).toEqual([]);
+  const next = await bindOutlets(config!, deps);
+  outlets.push(next);
+  await next.open(handGather(() => viewOf([])).gather);
+  return next.addresses[0]!.address;
+}
+
+const tls = () => `tls: {cert_file: ${server.cert}, key_file: ${server.key}}`;
+const bob = basic('bob', 'open sesame bob');
+const client = () => ({ trusts: ours, more: { servername: 'agent.example' } });
+
+test('a reload puts TLS and passwords on an address that stays, and takes them off again', async () => {
+  const deps = outletsDeps();
+  const pull = (more: string) => `admin: ~\nmetrics:\n  pullmetrics: {listenAddress: '127.0.0.1:0'${more}}\n`;
+  const address = await take(pull(''), deps);
+  expect((await get(address, '/metrics')).status).toBe(200);
+
+  const auth = `auth: {basic_auth_users: {bob: ${hash}}}`;
+  expect(await take(pull(`, ${tls()}, ${auth}`), deps)).toBe(address);
+  await expect(get(address, '/metrics')).rejects.toThrow();
+  expect((await getSecurely(address, '/metrics', client())).status).toBe(401);
+  expect((await getSecurely(address, '/metrics', client(), bob)).status).toBe(200);
+  expect((await getSecurely(address, '/ready', client())).status).toBe(200);
+
+  await expect(take(pull(`, tls: {certFile: ${ours.key}, keyFile: ${server.key}}`), deps)).rejects.toThrow(
+    'metrics.pullmetrics.tls.certFile: holds no certificate',
+  );
+  expect((await getSecurely(address, '/metrics', client(), bob)).status).toBe(200);
+  await take(pull(''), deps);
+  expect((await get(address, '/metrics')).status).toBe(200);
+});
+
+test('healthcheck and status ask a protected admin listener, by the configuration or by --url', async () => {
+  const admin = (address: string, auth: string) =>
+    `admin: {listenAddress: '${address}', ${tls()}, ${auth}}\n`;
+  const bearer = 'auth: {bearer: {env: ADMIN_TOKEN}}';
+  process.env.ADMIN_TOKEN = 'open sesame';
+  const address = await take(admin('127.0.0.1:0', bearer), outletsDeps());
+  writeFileSync(file, admin(address, bearer));
+  const io = fakeIo(folder, { ADMIN_TOKEN: 'open sesame' });
+  expect(await healthcheck(['-c', file], io)).toBe(0);
+  expect(await status(['-c', file], io)).toBe(0);
+  expect(io.out()).toMatch(new RegExp(`^admin +https://${address}/$`, 'm'));
+  await expect(status(['-c', file], fakeIo(folder, { ADMIN_TOKEN: 'wrong' }))).rejects.toThrow('HTTP 401');
+
+  const url = `https://localhost:${address.split(':')[1]}/health`;
+  const outcome = async (...args: string[]) => {
+    const said = fakeIo(folder);
+    return [await healthcheck(['--url', url, ...args], said), said.out()];
+  };
+  expect(await outcome('--insecure')).toEqual([0, 'ok: OK\n']);
+  expect(await outcome()).toEqual([1, expect.stringMatching(/not ok: .*(issuer|verify|self-signed)/)]);
+  // The name is another, and stays so whoever signed it.
+  expect(await outcome('--ca', ours.cert)).toEqual([
+    1,
+    expect.stringContaining("not in the cert's altnames"),
+  ]);
+
+  const other = made.signed('other', ours);
+  writeFileSync(file, admin(address, bearer).replace(server.cert, other.cert).replace(server.key, other.key));
+  const mistaken = fakeIo(folder);
+  expect(await healthcheck(['-c', file], mistaken)).toBe(1);
+  expect(mistaken.out()).toContain(`the certificate is not that of ${other.cert}`);
+  delete process.env.ADMIN_TOKEN;
+});
+
+test('credentials in --url are sent and never shown', async () => {
+  const address = await take(
+    `admin: {listenAddress: '127.0.0.1:0', auth: {basicAuthUsers: {bob: ${hash}}}}\n`,
+    outletsDeps(),
+  );
+  const io = fakeIo(folder);
+  expect(await status(['--url', `http://bob:open%20sesame%20bob@${address}/api/status`], io)).toBe(0);
+  const refused = status(['--url', `http://bob:wrong@${address}/api/status`], io);
+  await expect(refused).rejects.toThrow('HTTP 401');
+  await expect(refused).rejects.not.toThrow('wrong@');
+  await expect(status(['--url', 'localhost'], io)).rejects.toMatchObject({ code: 'usage' });
+});

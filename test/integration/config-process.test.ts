@@ -1,0 +1,68 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { loadConfig as LoadConfig } from '../../src/agent/config/load.ts';
+import { loadConfig as fromSource } from '../../src/agent/config/load.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'svc-agent-config-process-'));
+const fixtures = fileURLToPath(new URL('../fixtures/config', import.meta.url));
+const source = (path: string) => fileURLToPath(new URL(`../../src/agent/config/${path}`, import.meta.url));
+let loadConfig: typeof LoadConfig;
+
+beforeAll(async () => {
+  await build({
+    entryPoints: { load: source('load.ts'), config: source('worker.ts') },
+    outdir: folder,
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    logLevel: 'error',
+    banner: {
+      js: "import { createRequire as createRequireOfBundle } from 'node:module'; const require = createRequireOfBundle(import.meta.url);",
+    },
+  });
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+  ({ loadConfig } = await import(join(folder, 'load.js')));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test('a process of its own gives what checking in place gives', async () => {
+  const agent = join(folder, 'agent.yaml');
+  writeFileSync(
+    agent,
+    'scope: all\nservices: {frontend: {}, history: {}}\nmetrics: {pullmetrics: {listenAddress: "127.0.0.1:0"}}\n',
+  );
+  const request = {
+    file: agent,
+    serviceConfig: ['base.yaml', 'vendor.yaml'],
+    env: { PATH: '/' },
+    cwd: join(fixtures, 'service'),
+  };
+  const loaded = await loadConfig(request);
+  expect(loaded.faults).toEqual([]);
+  expect(loaded).toEqual(await fromSource(request));
+});
+
+test('faults come back as well', async () => {
+  const request = { file: 'all-faults-at-once.yaml', env: {}, cwd: join(fixtures, 'bad') };
+  expect((await loadConfig(request)).faults).toHaveLength(5);
+});
+
+test('a file that is not there is a fault, not a failure', async () => {
+  await expect(loadConfig({ file: '/nowhere.yaml', env: {}, cwd: '/' })).resolves.toMatchObject({
+    faults: [{ where: '/nowhere.yaml', what: 'cannot be read, ENOENT: no such file or directory' }],
+  });
+});
+
+test('a process that dies without an answer rejects', async () => {
+  const worker = join(folder, 'config.js');
+  const text = readFileSync(worker, 'utf8');
+  writeFileSync(worker, 'process.exitCode = 3;');
+  const answer = loadConfig({ file: 'level-upper-case.yaml', env: {}, cwd: join(fixtures, 'bad') });
+  await expect(answer).rejects.toThrow(/its process (ended with 3 and no answer|took no question)/);
+  writeFileSync(worker, text);
+});

@@ -1,0 +1,139 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { createStage, type Stage } from '../../../src/agent/cli/demo/stage.ts';
+
+/** An agent that listens where its configuration says and is ready at the second time of asking. */
+const standIn = `
+import { createServer } from 'node:http';
+import { readFileSync } from 'node:fs';
+const [command, option, file] = process.argv.slice(2);
+if (command !== 'run' || option !== '-c') throw new Error('not what was agreed: ' + process.argv);
+const [, port] = /pullmetrics: .*:(\\d+)/.exec(readFileSync(file, 'utf8'));
+let asked = 0;
+createServer((request, response) => {
+  response.statusCode = request.url === '/ready' && ++asked > 1 ? 200 : 503;
+  response.end();
+}).listen(Number(port), '127.0.0.1');
+`;
+
+let directory: string;
+let stage: Stage | undefined;
+const heard: string[] = [];
+const open = (program: string, wantedPorts = { metrics: 0, admin: 0 }) => {
+  const main = join(directory, 'main.mjs');
+  writeFileSync(main, program);
+  stage = createStage({ main, wantedPorts, hear: (line) => heard.push(line) });
+  return stage;
+};
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'demo-stage-'));
+  writeFileSync(join(directory, 'package.json'), '{"type":"module"}');
+  await build({
+    entryPoints: [fileURLToPath(new URL('../../../examples/service/main.ts', import.meta.url))],
+    outfile: join(directory, 'example-service.js'),
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+  });
+});
+afterEach(() => stage?.clear());
+afterAll(() => rmSync(directory, { recursive: true }));
+
+const alive = (pid: number | undefined) => {
+  try {
+    return process.kill(pid as number, 0);
+  } catch {
+    return false;
+  }
+};
+
+async function until(fact: () => boolean) {
+  const deadline = performance.now() + 10_000;
+  while (!fact()) {
+    if (performance.now() > deadline) throw new Error(`never true: ${fact}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+describe('the demo’s stage', () => {
+  it('sets up both programs, waits until the agent is ready, and clears everything away', async () => {
+    const { set, clear } = open(standIn);
+    const addresses = await set();
+    expect((await fetch(addresses.metrics.replace('/metrics', '/ready'))).status).toBe(200);
+    expect(alive(addresses.pids.agent) && alive(addresses.pids.service)).toBe(true);
+    await clear();
+    expect(alive(addresses.pids.agent) || alive(addresses.pids.service)).toBe(false);
+    expect(existsSync(addresses.directory)).toBe(false);
+  });
+
+  it('gives the agent a configuration that leads to the service’s logs', async () => {
+    const { directory: place, metrics, admin } = await open(standIn).set();
+    const config = parse(readFileSync(join(place, 'agent.yaml'), 'utf8'));
+    expect(config.roles).toEqual(['frontend', 'history', 'matching', 'worker']);
+    expect(config.metrics.pullmetrics.listenAddress).toBe(new URL(metrics).host);
+    expect(config.admin.listenAddress).toBe(new URL(admin).host);
+    for (const role of config.roles) {
+      const [pattern] = config.services[role].logs.paths;
+      expect(pattern).toBe(join(place, `${role}.log*`));
+      expect(existsSync(pattern.slice(0, -1))).toBe(true);
+    }
+    const server = parse(readFileSync(join(place, 'prometheus.yml'), 'utf8'));
+    expect(server.scrape_configs[0].static_configs[0].targets).toEqual([new URL(metrics).host]);
+  });
+
+  it('hands on what a person types, and what the service says to it', async () => {
+    const { set, tell } = open(standIn);
+    await set();
+    tell('backlog order-mail');
+    await until(() => heard.includes('{"incident":{"kind":"backlog","target":"order-mail"}}'));
+    tell('flood');
+    await until(() => heard.some((line) => line.startsWith('no such incident: flood')));
+  });
+
+  it('says which program ended by itself, and its last lines', async () => {
+    const { set, broken } = open("console.error('first');console.error('no such port');process.exit(3)");
+    await expect(Promise.race([set(), broken])).resolves.toBe(
+      'svc-agent demo: the agent ended by itself (exit status 3); its last lines:\n  first\n  no such port\n',
+    );
+  });
+
+  it('notices the end of the service, too', async () => {
+    const { set, broken } = open(standIn);
+    const { pids } = await set();
+    process.kill(pids.service as number, 'SIGKILL');
+    expect(await broken).toContain('the example service ended by itself (signal SIGKILL)');
+  });
+
+  it('makes an agent end that will not, within 5 s', async () => {
+    const { set, clear } = open(`process.on('SIGTERM', () => {});${standIn}`);
+    const { pids } = await set();
+    const startedMs = performance.now();
+    await clear();
+    expect(performance.now() - startedMs).toBeLessThan(5000);
+    expect(alive(pids.agent)).toBe(false);
+  });
+
+  it('can be cleared before it is set', async () => {
+    const { set, clear } = open(standIn);
+    const setting = set().catch((thrown: Error) => thrown.name);
+    await clear();
+    expect(await Promise.race([setting, stage?.broken])).toBe('AbortError');
+  });
+});
+
+it('takes other ports if the wanted ones are in use', async () => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const { metrics, admin } = await open(standIn, { metrics: port, admin: port }).set();
+  expect(new URL(metrics).port).not.toBe(String(port));
+  expect(new URL(admin).port).not.toBe(String(port));
+  await new Promise((closed) => server.close(closed));
+});

@@ -1,0 +1,221 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Incident } from '../../examples/service/incidents.ts';
+import type { ServiceOptions } from '../../examples/service/options.ts';
+import { createService, type Service, type ServiceAddresses } from '../../examples/service/service.ts';
+import { roles } from '../../src/core/catalog.ts';
+import { type HandClock, handClock } from '../clock.ts';
+
+let directory: string;
+let clock: HandClock;
+let service: Service;
+let addresses: ServiceAddresses;
+let announced: Incident[];
+
+async function start(options: Partial<ServiceOptions> = {}) {
+  announced = [];
+  service = createService(
+    {
+      directory,
+      healthPort: 0,
+      metricsPort: 0,
+      controlPort: 0,
+      ratePerSecond: 10,
+      seed: 1,
+      rotateBytes: 1_000_000,
+      incidentEveryMs: 0,
+      ...options,
+    },
+    { clock, announce: (incident) => announced.push(incident) },
+  );
+  addresses = await service.start();
+}
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'example-service-'));
+  clock = handClock();
+});
+
+afterEach(async () => {
+  await service.stop();
+  rmSync(directory, { recursive: true });
+});
+
+const page = async (url: string) => (await fetch(url)).text();
+const refused = (url: string) =>
+  fetch(url).then(
+    () => false,
+    (thrown) => thrown.cause.code === 'ECONNREFUSED',
+  );
+const entries = (file: string) =>
+  readFileSync(join(directory, file), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+
+/** Asks until the fact holds; the machine's own time bounds it, not the service's. */
+async function until(fact: () => Promise<boolean>) {
+  const deadline = performance.now() + 10_000;
+  while (!(await fact())) {
+    if (performance.now() > deadline) throw new Error(`never true: ${fact}`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+describe('the example service', () => {
+  it('answers health checks and scrapes of every role, and nothing else', async () => {
+    await start();
+    clock.advance(10_000);
+    for (const role of roles) {
+      const { health, metrics } = addresses.roles[role];
+      expect(await (await fetch(health)).json()).toEqual({ ok: true, msg: 'OK' });
+      const scraped = await fetch(metrics);
+      expect(scraped.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+      expect(await scraped.text()).toContain(`svc_restarts{svc_service="${role}"} 1\n`);
+      expect((await fetch(health.replace('/health', '/'))).status).toBe(404);
+      expect((await fetch(metrics, { method: 'POST' })).status).toBe(404);
+    }
+  });
+
+  it('writes a log per role, ten entries a second', async () => {
+    await start();
+    clock.advance(10_000);
+    expect(readdirSync(directory).sort()).toEqual([
+      'frontend.log',
+      'history.log',
+      'matching.log',
+      'worker.log',
+    ]);
+    for (const role of roles) {
+      const written = entries(`${role}.log`);
+      expect(written.length).toBeGreaterThanOrEqual(100);
+      expect(written.every((entry) => entry.service === `svc-${role}`)).toBe(true);
+    }
+  });
+
+  it('rotates its logs by renaming, loses no line and keeps two', async () => {
+    await start({ rotateBytes: 20_000 });
+    clock.advance(21_000);
+    expect(
+      readdirSync(directory)
+        .filter((name) => name.startsWith('history'))
+        .sort(),
+    ).toEqual(['history.log', 'history.log.1', 'history.log.2']);
+    const times = ['history.log.2', 'history.log.1', 'history.log'].flatMap(entries).map(({ ts }) => ts);
+    expect(times).toEqual([...times].sort());
+    clock.advance(60_000);
+    expect(readdirSync(directory)).toHaveLength(12);
+    const kept = ['history.log.2', 'history.log.1', 'history.log'].flatMap(entries).map(({ ts }) => ts);
+    expect(new Set(kept).size).toBeGreaterThan(100);
+    const gaps = kept.slice(1).map((ts, i) => Date.parse(ts) - Date.parse(kept[i]));
+    expect(Math.max(...gaps)).toBe(100);
+  });
+
+  it('goes on with the files it finds', async () => {
+    await start();
+    clock.advance(1000);
+    await service.stop();
+    const before = entries('worker.log').length;
+    await start();
+    clock.advance(1000);
+    expect(entries('worker.log').length).toBeGreaterThan(before);
+  });
+});
+
+describe('a restart', () => {
+  it('refuses connections for some seconds, then begins with new counters at the same ports', async () => {
+    await start();
+    clock.advance(60_000);
+    const { health, metrics } = addresses.roles.matching;
+    const requests = (text: string) =>
+      [...text.matchAll(/^svc_persistence_requests\{.*\} (\d+)$/gm)].reduce(
+        (sum, [, n]) => sum + Number(n),
+        0,
+      );
+    const before = requests(await page(metrics));
+    service.strike({ kind: 'restart', target: 'matching' });
+    await until(() => refused(health));
+    await until(() => refused(metrics));
+    expect(await refused(addresses.roles.history.health)).toBe(false);
+    clock.advance(3900);
+    expect(await refused(health)).toBe(true);
+    clock.advance(100);
+    await until(async () => !(await refused(metrics)));
+    clock.advance(1000);
+    const after = await page(metrics);
+    expect(after).toContain('svc_restarts{svc_service="matching"} 1\n');
+    expect(requests(after)).toBeGreaterThan(0);
+    expect(requests(after)).toBeLessThan(before / 10);
+    const messages = entries('matching.log').map(({ msg }) => msg);
+    expect(messages.filter((msg) => msg === 'service started')).toHaveLength(2);
+    expect(messages).toContain('Service status is: ShuttingDown');
+  });
+
+  it('of a fatal kind leaves a fatal entry', async () => {
+    await start();
+    service.strike({ kind: 'fatal', target: 'worker' });
+    await until(() => refused(addresses.roles.worker.health));
+    expect(entries('worker.log').at(-1)).toMatchObject({ level: 'fatal', service: 'svc-worker' });
+  });
+
+  it('is not in the way of the end', async () => {
+    await start();
+    service.strike({ kind: 'restart', target: 'history' });
+    clock.advance(4000);
+    await service.stop();
+    expect(await refused(addresses.roles.history.health)).toBe(true);
+  });
+});
+
+describe('incidents', () => {
+  it('come by POST', async () => {
+    await start();
+    const post = async (query: string) => {
+      const answer = await fetch(`${addresses.incident}${query}`, { method: 'POST' });
+      return [answer.status, await answer.text()];
+    };
+    expect(await post('?kind=persistence-errors&target=frontend')).toEqual([
+      200,
+      'persistence-errors frontend\n',
+    ]);
+    expect(announced).toEqual([{ kind: 'persistence-errors', target: 'frontend' }]);
+    expect((await post('?kind=flood'))[0]).toBe(400);
+    expect((await fetch(addresses.incident)).status).toBe(404);
+    expect(await page(addresses.incident.replace('/incident', '/'))).toContain('/incident?kind=backlog');
+  });
+
+  it('of the lasting kinds end by themselves', async () => {
+    await start();
+    service.strike({ kind: 'backlog', target: 'order-mail' });
+    const backlog = async () =>
+      Number(
+        /tasklist="order-mail"\} (\d+)/.exec(
+          (await page(addresses.roles.matching.metrics)).split('# TYPE svc_matching_tasklist_backlog')[1] ??
+            '',
+        )?.[1],
+      );
+    clock.advance(40_000);
+    const grown = await backlog();
+    expect(grown).toBeGreaterThan(100);
+    clock.advance(120_000);
+    expect(await backlog()).toBeLessThan(grown / 2);
+  });
+
+  it('come by themselves now and then, if wanted', async () => {
+    await start({ incidentEveryMs: 60_000 });
+    clock.advance(600_000);
+    expect(announced.length).toBeGreaterThanOrEqual(6);
+    expect(announced.length).toBeLessThanOrEqual(20);
+  });
+});
+
+it('a port that is taken ends the start and leaves nothing open', async () => {
+  await start();
+  const first = service;
+  const taken = Number(new URL(addresses.roles.frontend.metrics).port);
+  await expect(start({ metricsPort: taken })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+  expect(clock.waiting).toBe(1);
+  await first.stop();
+});

@@ -1,0 +1,103 @@
+import { describe, expect, test } from 'vitest';
+import { createDurableStore, type DurableStore } from '../../src/core/durable-store.ts';
+import type { LogRule, LogsOptions } from '../../src/sources/logs/options.ts';
+import { createSinks } from '../../src/sources/logs/rules/sinks.ts';
+import { feed } from '../counting.ts';
+import { testRegistry } from '../registry.ts';
+
+const options = (rules: readonly LogRule[]): LogsOptions => ({
+  paths: [],
+  exclude: [],
+  encoding: 'auto',
+  container: 'auto',
+  levelKey: 'level',
+  roleField: 'service',
+  startAt: 'beginning',
+  rules,
+});
+
+/** One life of the agent: the real registry with sinks over it. */
+function live(rules: readonly LogRule[], durable?: DurableStore) {
+  const under = testRegistry(durable ? { durable } : {});
+  const { registry, clock } = under;
+  const intakes = (service: string) =>
+    under.intake({ service, component: 'logs', relayed: false, store: registry.durable, tagService: true });
+  const sinks = createSinks(
+    { services: { history: options(rules) }, selected: new Set(['history']) },
+    { intakes, drops: registry.drops, clock },
+  );
+  const sink = sinks.open({ path: 'a.log', claimants: ['history'] });
+  return {
+    sinks,
+    clock,
+    take: (...entries: unknown[]) => feed(sink, ...entries.map((entry) => `${JSON.stringify(entry)}\n`)),
+    shown() {
+      under.commit();
+      return Object.fromEntries(Object.entries(under.shown()).filter(([, value]) => value !== 0));
+    },
+    restart(nextRules = rules) {
+      const { table, values } = registry.durable.freeze();
+      const next = createDurableStore();
+      next.restore(table, values);
+      return live(nextRules, next);
+    },
+  };
+}
+
+const perDomain: LogRule = { name: 'hits', type: 'counter', labels: { domain: 'domain' }, expireMs: 1000 };
+const entry = {
+  level: 'error',
+  logger: 'shard',
+  msg: 'persistence error',
+  operation: 'GetShard',
+  domain: 'd',
+};
+
+describe('counts of log lines in the registry', () => {
+  test('come back after a restart before any line is read, and go on', () => {
+    const first = live([perDomain]);
+    first.take(entry, entry, { level: 'info', ts: '2026-01-02T03:04:05Z', domain: '' });
+    const shown = first.shown();
+    expect(shown).toMatchObject({
+      'svc_log_entries_total{level="error",logger="shard",svc_service="history"}': 2,
+      'svc_log_persistence_errors_total{operation="PersistenceGetShard",svc_service="history"}': 2,
+      'svc_log_newest_entry_timestamp_seconds{svc_service="history"}': Date.UTC(2026, 0, 2, 3, 4, 5) / 1000,
+      'hits{domain="d",svc_service="history"}': 2,
+      'hits{svc_service="history"}': 1,
+    });
+    const second = first.restart();
+    expect(second.shown()).toEqual(shown);
+    second.take(entry);
+    expect(second.shown()).toMatchObject({
+      'svc_log_entries_total{level="error",logger="shard",svc_service="history"}': 3,
+      'hits{domain="d",svc_service="history"}': 3,
+    });
+  });
+
+  test('of a rule that expires go when no entry asks for them after the restart', () => {
+    const first = live([perDomain]);
+    first.take(entry, { level: 'info', domain: 'e' });
+    first.shown();
+    const second = first.restart();
+    second.clock.advance(999);
+    second.take(entry);
+    second.clock.advance(1);
+    second.sinks.sweep(second.clock.monotonicMs());
+    const hits = () => Object.entries(second.shown()).filter(([name]) => name.startsWith('hits'));
+    expect(hits()).toEqual([['hits{domain="d",svc_service="history"}', 2]]);
+    second.clock.advance(999);
+    second.sinks.sweep(second.clock.monotonicMs());
+    expect(hits()).toEqual([]);
+  });
+
+  test('of a rule whose labels changed begin at 0', () => {
+    const first = live([perDomain]);
+    first.take(entry);
+    first.shown();
+    const second = first.restart([{ ...perDomain, labels: { kind: 'level' } }]);
+    second.take(entry);
+    expect(Object.entries(second.shown()).filter(([name]) => name.startsWith('hits'))).toEqual([
+      ['hits{kind="error",svc_service="history"}', 1],
+    ]);
+  });
+});

@@ -1,0 +1,66 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const openssl = (...args: string[]): void => void execFileSync('openssl', args, { stdio: 'pipe' });
+
+/** Files of a certificate. */
+export interface Certificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** A folder of certificates that `openssl` makes. */
+export interface Certificates {
+  readonly folder: string;
+  authority(name: string): Certificate;
+  /** Signed by `by`; `days` after now, or that many before it, is its end. */
+  signed(name: string, by: Certificate, options?: { sans?: string; days?: number }): Certificate;
+  remove(): void;
+}
+
+export function makeCertificates(): Certificates {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-agent-tls-'));
+  const files = (name: string): Certificate => ({
+    cert: join(folder, `${name}.pem`),
+    key: join(folder, `${name}.key`),
+  });
+  const newKey = ({ key }: Certificate) =>
+    openssl('genpkey', '-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-256', '-out', key);
+  return {
+    folder,
+    authority(name) {
+      const made = files(name);
+      newKey(made);
+      openssl(
+        ...[
+          'req',
+          '-x509',
+          '-new',
+          '-key',
+          made.key,
+          '-out',
+          made.cert,
+          '-days',
+          '2',
+          '-subj',
+          `/CN=${name}`,
+        ],
+      );
+      return made;
+    },
+    signed(name, by, { sans = 'DNS:localhost,IP:127.0.0.1', days = 2 } = {}) {
+      const made = files(name);
+      newKey(made);
+      const request = join(folder, `${name}.csr`);
+      openssl('req', '-new', '-key', made.key, '-subj', `/CN=${name}`, '-out', request);
+      const extensions = join(folder, `${name}.ext`);
+      writeFileSync(extensions, `subjectAltName=${sans}\n`);
+      const ca = ['-CA', by.cert, '-CAkey', by.key, '-CAcreateserial', '-extfile', extensions];
+      openssl('x509', '-req', '-in', request, '-out', made.cert, '-days', String(days), ...ca);
+      return made;
+    },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}

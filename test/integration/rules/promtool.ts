@@ -1,0 +1,24 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+
+export const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
+
+export function promtool(...args: string[]): { status: number | null; output: string } {
+  const { status, stdout, stderr } = spawnSync('promtool', args, { encoding: 'utf8', maxBuffer: 64 << 20 });
+  return { status, output: stdout + stderr };
+}
+
+/** Runs promtool over documents, written to a folder that lives as long as the call. */
+export function promtoolOver(files: Readonly<Record<string, unknown>>, ...args: string[]) {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-agent-rules-'));
+  try {
+    for (const [name, document] of Object.entries(files))
+      writeFileSync(join(folder, name), stringify(document, { aliasDuplicateObjects: false }));
+    return promtool(...args.map((arg) => (arg in files ? join(folder, arg) : arg)));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

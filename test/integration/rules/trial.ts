@@ -1,0 +1,92 @@
+import { promtoolFile } from '../../../src/monitoring/cases/write.ts';
+import type { PackName } from '../../../src/monitoring/rules/alert.ts';
+import { shippedOptions } from '../../../src/monitoring/rules/options.ts';
+import { alertsOf, pack } from '../../../src/monitoring/rules/packs.ts';
+import { type RenderedAlert, renderPack } from '../../../src/monitoring/rules/render.ts';
+import { tests } from '../../../src/monitoring/shipped.ts';
+import { isEquivalent } from './equivalent.ts';
+import { type Mutant, mutantsOf } from './mutants.ts';
+import { promtoolOver } from './promtool.ts';
+
+/** Every alert with its plan. */
+export const rows = tests.flatMap(([, plans, name, everyMinutes]) =>
+  plans.map((plan) => {
+    const window = plan.ruleLabels?.window;
+    return { title: `${name} ${plan.alert}${window ? ` ${window}` : ''}`, plan, name, everyMinutes };
+  }),
+);
+
+interface Named extends Mutant {
+  alert: string;
+}
+
+/** What promtool said of a rule and its mutants. */
+export interface Verdict {
+  /** What the rule itself did otherwise than its plan says; empty if nothing. */
+  faults: string;
+  /** Mutants that no case noticed. */
+  survivors: readonly string[];
+}
+
+function ruleOf({ plan, name }: (typeof rows)[number]): RenderedAlert {
+  const rules = renderPack(pack(name), shippedOptions).groups.flatMap((group) => group.rules);
+  return rules.find(
+    (rule): rule is RenderedAlert =>
+      'alert' in rule &&
+      rule.alert === plan.alert &&
+      (!plan.ruleLabels || rule.labels.window === plan.ruleLabels.window),
+  )!;
+}
+
+/** The recorded series that a pack's alerts read. */
+function recordsOf(name: PackName) {
+  return renderPack(pack(name), shippedOptions)
+    .groups.flatMap((group) => group.rules)
+    .filter((rule) => 'record' in rule);
+}
+
+/** Runs the rule under its own name and each mutant under a name of its own, all in the same cases. */
+function run(
+  { plan, name, everyMinutes }: (typeof rows)[number],
+  rule: RenderedAlert,
+  mutants: readonly Named[],
+) {
+  const file = promtoolFile(pack(name), [plan], 'rules.yml', everyMinutes);
+  const alerts = [rule, ...mutants.map(({ alert, expr }) => ({ ...rule, alert, expr }))];
+  const cases = file.tests.map((of) => ({
+    ...of,
+    alert_rule_test: alerts.map(({ alert }) => ({ ...of.alert_rule_test[0]!, alertname: alert })),
+  }));
+  const groups = [
+    { name: 'records', rules: recordsOf(name) },
+    { name: 'alerts', rules: alerts },
+  ];
+  const documents = { 'rules.yml': { groups }, 'test.yml': { ...file, tests: cases } };
+  const { output } = promtoolOver(documents, 'test', 'rules', 'test.yml');
+  const namesIn = (pattern: RegExp) => new Set([...output.matchAll(pattern)].map(([, found]) => found!));
+  return {
+    output,
+    failed: namesIn(/^\s+alertname: (\w+), time:/gm),
+    /** Rules that could not be evaluated; promtool then skips the rest of the case. */
+    broken: namesIn(/^\s+rule: (\w+), time: \w+, err:/gm),
+  };
+}
+
+/** Tries a rule and its mutants. A mutant that cannot be evaluated is noticed, and the others are tried again. */
+export function tried(row: (typeof rows)[number]): Verdict {
+  const rule = ruleOf(row);
+  const threshold = alertsOf(pack(row.name)).find(({ name }) => name === rule.alert)?.threshold;
+  let mutants = mutantsOf(rule.expr, threshold)
+    .filter(({ what }) => !isEquivalent(rule.alert, what))
+    .map((mutant, index): Named => ({ ...mutant, alert: `${rule.alert}_${index}` }));
+  for (;;) {
+    const { output, failed, broken } = run(row, rule, mutants);
+    const isWell = !failed.has(rule.alert) && !broken.has(rule.alert) && /FAILED:|SUCCESS/.test(output);
+    if (!isWell) return { faults: output, survivors: [] };
+    if (broken.size === 0) {
+      const survivors = mutants.filter(({ alert }) => !failed.has(alert));
+      return { faults: '', survivors: survivors.map(({ what, expr }) => `${what}: ${expr}`) };
+    }
+    mutants = mutants.filter(({ alert }) => !broken.has(alert));
+  }
+}

@@ -1,0 +1,205 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { handClock } from '../../clock.ts';
+import { openScrape, openTarget, pageAnswer, sampleName as s, type Target, until } from '../../scrape.ts';
+
+let target: Target;
+beforeEach(async () => {
+  target = await openTarget();
+  target.page('x 1\n');
+});
+afterEach(() => target.close());
+
+test('a page younger than a second is shared, an older one fetched again', async () => {
+  const clock = handClock();
+  const scraped = await openScrape({ url: target.url }, clock);
+  await Promise.all([scraped.scrape.scrapeNow(), scraped.scrape.scrapeNow()]);
+  clock.advance(999);
+  await scraped.scrape.scrapeNow();
+  expect(target.requests).toHaveLength(1);
+  clock.advance(1);
+  await scraped.scrape.scrapeNow();
+  expect(target.requests).toHaveLength(2);
+  await scraped.stop();
+});
+
+test('the source fetches by itself when nobody has come for an interval', async () => {
+  const clock = handClock();
+  const scraped = await openScrape({ url: target.url, intervalMs: 15_000 }, clock);
+  await until(() => scraped.up() === 1, 'the first page is shown');
+  clock.advance(10_000);
+  await scraped.scrape.scrapeNow();
+  clock.advance(14_999);
+  expect(target.requests).toHaveLength(2);
+  target.page('x 2\n');
+  clock.advance(1);
+  await until(() => scraped.shown()[s('x', {})] === 2, 'the page of the interval is shown');
+  expect(target.requests).toHaveLength(3);
+  await scraped.stop();
+  clock.advance(60_000);
+  expect(target.requests).toHaveLength(3);
+});
+
+test('a request says what it wants, and uses one connection', async () => {
+  const clock = handClock();
+  const ports = new Set<number | undefined>();
+  target.answer((request, response) => {
+    ports.add(request.socket.remotePort);
+    pageAnswer('x 1\n')(request, response);
+  });
+  const url = `${target.url}?format=prometheus`;
+  const scraped = await openScrape({ url, auth: { bearer: 'token-1' } }, clock, { mark: 'agent-1' });
+  await scraped.scrape.scrapeNow();
+  clock.advance(1000);
+  await scraped.scrape.scrapeNow();
+  const [request] = target.requests;
+  expect(request).toMatchObject({ method: 'GET', url: '/metrics?format=prometheus' });
+  expect(request!.headers).toMatchObject({
+    authorization: 'Bearer token-1',
+    'user-agent': 'svc-agent',
+    'x-svc-agent-scrape': 'agent-1',
+    'x-prometheus-scrape-timeout-seconds': '10',
+  });
+  expect(request!.headers.accept).toMatch(/^text\/plain;version=0\.0\.4;q=1,application\/openmetrics-text/);
+  expect(ports.size).toBe(1);
+  await scraped.stop();
+});
+
+test('a kept connection that the target has just closed is no failure', async () => {
+  const clock = handClock();
+  const sockets = new Set<{ destroy(): void }>();
+  let closeFirst = false;
+  target.answer((request, response) => {
+    if (closeFirst && sockets.has(request.socket)) {
+      request.socket.destroy();
+      return;
+    }
+    sockets.add(request.socket);
+    pageAnswer('x 1\n')(request, response);
+  });
+  const scraped = await openScrape({ url: target.url }, clock);
+  expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
+  closeFirst = true;
+  clock.advance(1000);
+  expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
+  await scraped.stop();
+});
+
+test('basic credentials are read at each use, and their loss is a failure by name', async () => {
+  const clock = handClock();
+  let password: string | undefined = 'one';
+  const readSecret = () =>
+    password === undefined ? Promise.reject(new Error('ENOENT')) : Promise.resolve(`${password}\n`);
+  const auth = { basic: { username: 'reader', password: { file: '/run/secrets/reader' } } };
+  const scraped = await openScrape({ url: target.url, auth }, clock, { readSecret });
+  const expected = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
+  await scraped.scrape.scrapeNow();
+  expect(target.requests.at(-1)!.headers.authorization).toBe(expected('reader:one'));
+  password = 'two';
+  clock.advance(1000);
+  await scraped.scrape.scrapeNow();
+  expect(target.requests.at(-1)!.headers.authorization).toBe(expected('reader:two'));
+  password = undefined;
+  clock.advance(1000);
+  expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'credentials' });
+  await scraped.stop();
+});
+
+test('readings are those of the page shown', async () => {
+  const clock = handClock();
+  target.page('# TYPE lag gauge\nlag{shard="1"} 5\nlag{shard="2"} 7\nother 1\n');
+  const scraped = await openScrape({ url: target.url }, clock);
+  await scraped.scrape.scrapeNow();
+  expect([...scraped.scrape.look('lag')]).toEqual([
+    { labels: { shard: '1' }, value: 5 },
+    { labels: { shard: '2' }, value: 7 },
+  ]);
+  expect([...scraped.scrape.look('nothing')]).toEqual([]);
+  target.answer((_, response) => void response.writeHead(503).end());
+  clock.advance(1000);
+  await scraped.scrape.scrapeNow();
+  expect([...scraped.scrape.look('lag')]).toEqual([]);
+  await scraped.stop();
+});
+
+let directory: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'scrape-tls-'));
+  const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: directory, stdio: 'ignore' });
+  const ca = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
+  openssl('req', ...ca, '-keyout', 'ca.key', '-out', 'ca.pem', '-subj', '/CN=test ca');
+  for (const name of ['server', 'client']) {
+    const request = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
+    openssl('req', ...request, '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', `/CN=${name}`);
+    writeFileSync(join(directory, `${name}.ext`), 'subjectAltName=DNS:role.test\n');
+    const signed = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2'];
+    openssl(
+      'x509',
+      '-req',
+      '-in',
+      `${name}.csr`,
+      ...signed,
+      '-extfile',
+      `${name}.ext`,
+      '-out',
+      `${name}.pem`,
+    );
+  }
+});
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+async function openTlsTarget(): Promise<{ url: string; server: Server; clients: string[] }> {
+  const read = (name: string) => readFileSync(join(directory, name));
+  const clients: string[] = [];
+  const options = {
+    key: read('server.key'),
+    cert: read('server.pem'),
+    ca: read('ca.pem'),
+    requestCert: true,
+  };
+  const server = createServer({ ...options, rejectUnauthorized: false }, (request, response) => {
+    const socket = request.socket as TLSSocket;
+    clients.push(socket.authorized ? String(socket.getPeerCertificate().subject.CN) : 'nobody');
+    pageAnswer('x 1\n')(request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`, server, clients };
+}
+
+test('TLS: its own authority, a client certificate, a server name; files are read for each connection', async () => {
+  const { url, server, clients } = await openTlsTarget();
+  const clock = handClock();
+  const file = (name: string) => join(directory, name);
+  const shown = { caFile: file('ca.pem'), serverName: 'role.test' };
+
+  const untrusted = await openScrape({ url }, clock);
+  expect(await untrusted.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'tls' });
+  await untrusted.stop();
+
+  const misnamed = await openScrape({ url, tls: { ...shown, serverName: 'other.test' } }, clock);
+  expect(await misnamed.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'tls' });
+  await misnamed.stop();
+
+  const careless = await openScrape({ url, tls: { insecure: true } }, clock);
+  expect(await careless.scrape.scrapeNow()).toEqual({ ok: true });
+  await careless.stop();
+
+  const tls = { ...shown, certFile: file('client.pem'), keyFile: file('client.key') };
+  const known = await openScrape({ url, tls }, clock);
+  expect(await known.scrape.scrapeNow()).toEqual({ ok: true });
+  await known.stop();
+
+  const missing = await openScrape({ url, tls: { caFile: file('none.pem') } }, clock);
+  expect(await missing.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'credentials' });
+  await missing.stop();
+
+  expect(clients).toEqual(['nobody', 'client']);
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});

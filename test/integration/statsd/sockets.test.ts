@@ -1,0 +1,172 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/core/clock.ts';
+import type { Log } from '../../../src/core/ports.ts';
+import { until } from '../../scrape.ts';
+import { type OpenStatsd, openStatsd, sendDatagrams } from '../../statsd.ts';
+
+let open: OpenStatsd | undefined;
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'statsd-'));
+});
+afterEach(async () => {
+  await open?.stop();
+  open = undefined;
+  await rm(directory, { recursive: true });
+});
+
+const dial = async (to: string) => {
+  const at = to.lastIndexOf(':');
+  const socket = at === -1 ? connect(to) : connect(Number(to.slice(at + 1)), to.slice(0, at));
+  await once(socket, 'connect');
+  return socket;
+};
+
+describe('datagrams', () => {
+  test.each(['127.0.0.1:0', '[::1]:0', 'localhost:0', '0.0.0.0:0'])('on %s', async (listen) => {
+    open = await openStatsd({ listen }, systemClock);
+    const bound = open.statsd.status().addresses.listen!;
+    const target = bound.replace('0.0.0.0', '127.0.0.1');
+    await sendDatagrams(target, ['a:1|c\nb:2|g', 'a:2|c', Buffer.alloc(0), 'bad']);
+    // A datagram that came may still wait for its slice.
+    const isRead = () => open!.statsd.status().lines === 4 && open!.drops['statsd/invalid_line'] === 2;
+    await until(isRead, 'four datagrams were read');
+    expect(open.statsd.status().datagrams).toBe(4);
+    expect(open.shown()).toEqual({ 'counter a': 3, 'gauge b': 2 });
+    expect(open.drops).toEqual({ 'statsd/invalid_line': 2 });
+    expect(open.statsd.status()).toMatchObject({ lines: 4, refused: { invalid_line: 2 }, knownLines: 2 });
+  });
+
+  test('the log says where it listens, and what it was sent that it cannot read, once', async () => {
+    const entries: [string, Record<string, unknown>?][] = [];
+    const log: Log = { write: (_, msg, fields) => void entries.push([msg, fields]), named: () => log };
+    open = await openStatsd({ listen: '127.0.0.1:0', receiveBufferBytes: 2 ** 30 }, systemClock, { log });
+    const address = open.statsd.status().addresses.listen!;
+    await sendDatagrams(address, Array(5).fill('who are you'));
+    await until(() => open!.drops['statsd/invalid_line'] === 5, 'all were refused');
+    const granted = open.statsd.status().receiveBufferBytes;
+    expect(entries).toEqual([
+      ['listening', { listener: 'services.frontend.statsd.listen', address, receiveBufferBytes: granted }],
+      ['receive buffer smaller than asked for', expect.objectContaining({ granted, asked: 2 ** 30 })],
+      ['statsd input refused', { reason: 'invalid_line', first: 'who are you' }],
+    ]);
+    expect(granted).toBeLessThan(2 ** 30);
+  });
+
+  test('an address in use', async () => {
+    open = await openStatsd({ listen: '127.0.0.1:0' }, systemClock);
+    const listen = open.statsd.status().addresses.listen!;
+    await expect(openStatsd({ listen }, systemClock)).rejects.toMatchObject({
+      code: 'address_in_use',
+      fault: { where: 'services.frontend.statsd.listen', got: listen },
+    });
+  });
+
+  test('what was bound before one that cannot be is free again', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const taken = `127.0.0.1:${(server.address() as { port: number }).port}`;
+    const free = await openStatsd({ listen: '127.0.0.1:0' }, systemClock);
+    const listen = free.statsd.status().addresses.listen!;
+    await free.stop();
+    await expect(openStatsd({ listen, tcp: taken }, systemClock)).rejects.toMatchObject({
+      code: 'address_in_use',
+    });
+    open = await openStatsd({ listen }, systemClock);
+    server.close();
+  });
+});
+
+describe('streams', () => {
+  test('100,000 lines over TCP, none lost, whatever pieces they come in', async () => {
+    open = await openStatsd({ tcp: '127.0.0.1:0' }, systemClock);
+    const socket = await dial(open.statsd.status().addresses.tcp!);
+    const text = Buffer.from('a.counter:1|c|#k:v\nb:2|ms\n'.repeat(50_000));
+    for (let at = 0; at < text.length; at += 7919) {
+      if (!socket.write(text.subarray(at, at + 7919))) await once(socket, 'drain');
+    }
+    socket.end();
+    await until(() => open!.statsd.status().lines === 100_000, 'all lines came');
+    expect(open.shown()['counter a.counter{"k":"v"}']).toBe(50_000);
+    expect(open.shown()['histogram b']).toHaveLength(50_000);
+    expect(open.drops).toEqual({});
+  });
+
+  test('two connections do not mix their lines', async () => {
+    open = await openStatsd({ tcp: '127.0.0.1:0' }, systemClock);
+    const [one, two] = [
+      await dial(open.statsd.status().addresses.tcp!),
+      await dial(open.statsd.status().addresses.tcp!),
+    ];
+    one.write('a:1');
+    two.write('b:1');
+    two.write('2|c\n');
+    await until(() => open!.statsd.status().lines === 1, 'the second connection came');
+    one.write('1|c\n');
+    await until(() => open!.statsd.status().lines === 2, 'the first connection came');
+    expect(open.shown()).toEqual({ 'counter a': 11, 'counter b': 12 });
+    one.destroy();
+    two.destroy();
+  });
+
+  test('a connection that ends within a line', async () => {
+    open = await openStatsd({ tcp: '127.0.0.1:0' }, systemClock);
+    const socket = await dial(open.statsd.status().addresses.tcp!);
+    socket.end('a:1|c\na:100|c|@0.');
+    await until(() => open!.drops['statsd/invalid_line'] === 1, 'the rest is refused');
+    expect(open.shown()).toEqual({ 'counter a': 1 });
+  });
+
+  test('connections over the limit are closed and counted, the others go on', async () => {
+    open = await openStatsd({ tcp: '127.0.0.1:0' }, systemClock);
+    const address = open.statsd.status().addresses.tcp!;
+    const sockets = await Promise.all(Array.from({ length: 128 }, () => dial(address)));
+    const late = await dial(address);
+    late.on('error', () => {});
+    await Promise.race([once(late, 'close'), once(late, 'end')]);
+    late.destroy();
+    expect(open.drops).toEqual({ 'statsd/too_many_connections': 1 });
+    sockets[127]!.write('a:1|c\n');
+    await until(() => open!.statsd.status().lines === 1, 'the last one that got in is heard');
+    for (const socket of sockets) socket.destroy();
+  });
+
+  test('over a Unix socket, whose file goes with it', async () => {
+    const unix = join(directory, 'statsd.sock');
+    open = await openStatsd({ unix }, systemClock);
+    const socket = await dial(unix);
+    socket.end('a:1|c\n');
+    await until(() => open!.statsd.status().lines === 1, 'the line came');
+    await open.stop();
+    expect(existsSync(unix)).toBe(false);
+  });
+
+  test('the socket file of a process that was killed is replaced', async () => {
+    const unix = join(directory, 'statsd.sock');
+    const program = `require('net').createServer().listen(process.argv[1], () => console.log('up'))`;
+    const child = spawn(process.execPath, ['-e', program, unix], { stdio: ['ignore', 'pipe', 'inherit'] });
+    await once(child.stdout, 'data');
+    await expect(openStatsd({ unix }, systemClock)).rejects.toMatchObject({ code: 'address_in_use' });
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    expect(existsSync(unix)).toBe(true);
+    open = await openStatsd({ unix }, systemClock);
+    const socket = await dial(unix);
+    socket.end('a:1|c\n');
+    await until(() => open!.statsd.status().lines === 1, 'the line came');
+  });
+
+  test('a file that is no socket is left alone', async () => {
+    const unix = join(directory, 'notes.txt');
+    await writeFile(unix, 'mine');
+    await expect(openStatsd({ unix }, systemClock)).rejects.toMatchObject({ code: 'address_in_use' });
+    expect(existsSync(unix)).toBe(true);
+  });
+});

@@ -1,0 +1,121 @@
+import { once } from 'node:events';
+import { renameSync } from 'node:fs';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { loadConfig } from '../../../src/agent/config/load.ts';
+import { createReadSecret } from '../../../src/agent/read-secret.ts';
+import { createRelays, type Relays } from '../../../src/agent/relays.ts';
+import { systemClock } from '../../../src/core/clock.ts';
+import { createRegistry, type Registry } from '../../../src/core/registry.ts';
+import { wideLimits } from '../../registry.ts';
+import { silentLog } from '../../statsd.ts';
+import { agentFile } from '../../unit/config/agent-file.ts';
+import { type Certificate, type Certificates, makeCertificates } from '../pull/certificates.ts';
+import { rest, say, until } from '../pull/scraper.ts';
+import { connectSecurely } from '../pull/secure.ts';
+
+let made: Certificates;
+let ours: Certificate;
+let theirs: Certificate;
+let server: Certificate;
+beforeAll(() => {
+  made = makeCertificates();
+  ours = made.authority('ours');
+  theirs = made.authority('theirs');
+  server = made.signed('server', ours);
+});
+afterAll(() => made.remove());
+
+let registry: Registry;
+let relays: Relays;
+beforeEach(() => {
+  registry = createRegistry({ limits: wideLimits }, { clock: systemClock });
+  relays = createRelays({
+    registry,
+    vocabularies: [],
+    ownListeners: () => [],
+    mark: 'agent-1',
+    readSecret: createReadSecret({}),
+    onKernelDrops: () => {},
+    clock: systemClock,
+    log: silentLog,
+  });
+});
+afterEach(() => relays.stop());
+
+async function configure(tls: object | undefined, tcp = '127.0.0.1:0'): Promise<void> {
+  const text = JSON.stringify({ services: { frontend: { statsd: { tcp, tls } } } });
+  const { config, faults } = await loadConfig({ file: agentFile(text), env: {}, cwd: made.folder });
+  expect(faults).toEqual([]);
+  await relays.configure(config!);
+}
+const status = () => [...relays.all()][0]!.statsd!.status();
+const address = () => status().addresses.tcp!;
+const files = () => ({ cert_file: server.cert, key_file: server.key });
+
+test('all lines of a stream that ends at once are counted', async () => {
+  await configure(files());
+  const socket = await connectSecurely(address(), { trusts: ours });
+  socket.resume().end('a.counter:1|c\n'.repeat(100_000));
+  await once(socket, 'close');
+  await until(() => status().lines === 100_000, 'all lines came');
+  expect(status()).toMatchObject({ refused: {}, knownLines: 1 });
+});
+
+test('only clients of the authority write', async () => {
+  await configure({ ...files(), client_ca_file: ours.cert });
+  for (const shows of [undefined, made.signed('stranger', theirs)]) {
+    const socket = await connectSecurely(address(), { trusts: ours, ...(shows && { shows }) });
+    socket.resume().write('intruder:1|c\n');
+    await once(socket, 'close');
+  }
+  const friend = await connectSecurely(address(), { trusts: ours, shows: made.signed('client', ours) });
+  friend.end('a:1|c\n');
+  await until(() => status().lines === 1, 'the line came');
+  expect(status()).toMatchObject({ refused: { handshake_failed: 2 }, knownLines: 1 });
+});
+
+test('lines in the clear are refused and counted', async () => {
+  await configure(files());
+  await rest(await say(address(), 'a:1|c\n'.repeat(20)));
+  await until(() => status().refused.handshake_failed === 1, 'it is counted');
+  expect(status()).toMatchObject({ lines: 0, examples: { handshake_failed: expect.any(String) } });
+});
+
+test('a reload whose files are missing changes nothing; one whose files are there turns TLS on', async () => {
+  await configure(undefined);
+  const tcp = address();
+  await relays.stop();
+  await configure(undefined, tcp);
+  const gone = { ...files(), cert_file: `${server.cert}.gone` };
+  await expect(configure(gone, tcp)).rejects.toMatchObject({
+    code: 'listen_failed',
+    fault: { where: 'services.frontend.statsd.tls.certFile', got: `${server.cert}.gone` },
+  });
+  (await say(tcp, 'a:1|c\n')).end();
+  await until(() => status().lines === 1, 'it still listens in the clear');
+  await configure(files(), tcp);
+  (await connectSecurely(tcp, { trusts: ours })).end('a:1|c\n');
+  await until(() => status().lines === 1, 'and then through TLS');
+});
+
+test('stopping closes streams and handshakes under way', async () => {
+  await configure(files());
+  const [silent, open] = [await say(address(), ''), await connectSecurely(address(), { trusts: ours })];
+  const ends = [rest(silent), once(open.resume(), 'close')];
+  open.write('a:1|c\nb:');
+  await until(() => status().lines === 1, 'the line came');
+  await relays.stop();
+  await Promise.all(ends);
+});
+
+test('a certificate that was replaced serves the next client', async () => {
+  const live = made.signed('live', ours);
+  await configure({ cert_file: live.cert, key_file: live.key });
+  const first = await connectSecurely(address(), { trusts: ours });
+  const next = made.signed('next', ours);
+  renameSync(next.key, live.key);
+  renameSync(next.cert, live.cert);
+  const second = await connectSecurely(address(), { trusts: ours });
+  expect([first, second].map((socket) => socket.getPeerCertificate().subject.CN)).toEqual(['live', 'next']);
+  for (const socket of [first, second]) socket.destroy();
+});

@@ -1,0 +1,235 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Gauge, Kind, RawTags, Shape } from '../src/core/model.ts';
+import type { Clock, Drops, Log } from '../src/core/ports.ts';
+import { createWords } from '../src/core/words.ts';
+import { createLineTable } from '../src/sources/scrape/exposition/line-table.ts';
+import { createPageReader, type Exposition } from '../src/sources/scrape/exposition/page-reader.ts';
+import type { PageIntake, PageShow } from '../src/sources/scrape/families/intake.ts';
+import { createRelay } from '../src/sources/scrape/families/relay.ts';
+import { type ScrapeLimits, type ScrapeOptions, scrapeDefaults } from '../src/sources/scrape/options.ts';
+import { createScrape, type Scrape, type ScrapeDeps } from '../src/sources/scrape/source.ts';
+
+interface Held {
+  kind: Kind;
+  name: string;
+  tags: RawTags;
+  shape: Shape;
+  numbers: number[];
+}
+
+/** A registry that merges nothing and refuses nothing: what a scrape hands in, as it stands. */
+export interface OpenIntake extends PageIntake {
+  readonly held: ReadonlySet<Held>;
+  /** Every number as one sample line, `name{label="value",…}`, labels sorted; what Prometheus would store. */
+  samples(): Record<string, number>;
+  kinds(): Record<string, Kind>;
+}
+
+const sampleName = (name: string, tags: RawTags): string =>
+  `${name}${JSON.stringify(Object.entries(tags).sort(([a], [b]) => (a < b ? -1 : 1)))}`;
+
+function samplesOf({ kind, name, tags, shape, numbers }: Held): [string, number][] {
+  if (kind !== 'histogram' && kind !== 'summary') return [[sampleName(name, tags), numbers[0]!]];
+  const texts = kind === 'summary' ? (shape.quantiles ?? []) : [...(shape.boundTexts ?? []), '+Inf'];
+  const label = kind === 'summary' ? 'quantile' : 'le';
+  const ending = kind === 'summary' ? '' : '_bucket';
+  return [
+    ...texts.map((text, i): [string, number] => [
+      sampleName(name + ending, { ...tags, [label]: text }),
+      numbers[i]!,
+    ]),
+    [sampleName(`${name}_sum`, tags), numbers[texts.length]!],
+    [sampleName(`${name}_count`, tags), numbers[texts.length + 1]!],
+  ];
+}
+
+export function openIntake(): OpenIntake {
+  const held = new Set<Held>();
+  return {
+    held,
+    parts(kind, name, tags, shape = {}) {
+      const series: Held = { kind, name, tags, shape, numbers: [] };
+      held.add(series);
+      return {
+        part: (index) => ({
+          set(value) {
+            series.numbers[index] = value;
+          },
+        }),
+        release() {
+          if (!held.delete(series)) throw new Error(`released twice: ${name}`);
+        },
+      };
+    },
+    samples: () => Object.fromEntries([...held].flatMap(samplesOf)),
+    kinds: () => Object.fromEntries([...held].map(({ name, kind }) => [name, kind])),
+  };
+}
+
+export interface Reading {
+  samples: Record<string, number>;
+  kinds: Record<string, Kind>;
+  invalidLines: number;
+  changed: boolean;
+  fallen: number;
+}
+
+/** A target whose pages are handed in as text. */
+export function pageTarget(limits: Partial<ScrapeLimits> = {}) {
+  const table = createLineTable();
+  const intake = openIntake();
+  const reader = createPageReader(table, { ...scrapeDefaults.limits, ...limits });
+  const relay = createRelay(table, { intake, words: createWords([]), breathe: () => undefined });
+  return {
+    intake,
+    relay,
+    table,
+    /** Reads one page, cut into chunks of this size, and takes it. Rejects as the reader throws. */
+    async read(page: string | Buffer, format: Exposition = 'text', chunkBytes = 1 << 20): Promise<Reading> {
+      const bytes = Buffer.from(page);
+      reader.begin(format);
+      try {
+        for (let at = 0; at < bytes.length; at += chunkBytes)
+          reader.write(bytes.subarray(at, at + chunkBytes));
+        const read = reader.end(true);
+        await relay.arrange(read);
+        const { refusedLines, fallen } = relay.fill(read);
+        reader.take(read);
+        const invalidLines = read.invalidLines + refusedLines;
+        return {
+          samples: intake.samples(),
+          kinds: intake.kinds(),
+          invalidLines,
+          changed: read.changed,
+          fallen,
+        };
+      } catch (error) {
+        reader.discard();
+        throw error;
+      }
+    },
+  };
+}
+
+export type Answer = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** A target on loopback whose next answers a test decides. */
+export interface Target {
+  url: string;
+  server: Server;
+  requests: IncomingMessage[];
+  answer(next: Answer): void;
+  /** Answers 200 with this page as text 0.0.4. */
+  page(text: string | Buffer, headers?: Record<string, string>): void;
+  close(): Promise<void>;
+}
+
+export const pageAnswer =
+  (text: string | Buffer, headers: Record<string, string> = {}): Answer =>
+  (_, response) => {
+    response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4', ...headers });
+    response.end(text);
+  };
+
+export async function openTarget(): Promise<Target> {
+  let current: Answer = pageAnswer('');
+  const requests: IncomingMessage[] = [];
+  const server = createServer((request, response) => {
+    requests.push(request);
+    current(request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/metrics`,
+    server,
+    requests,
+    answer(next) {
+      current = next;
+    },
+    page(text, headers) {
+      current = pageAnswer(text, headers);
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** A scrape source over an open intake, with everything it reports kept. */
+export interface Scraped {
+  scrape: Scrape;
+  intake: OpenIntake;
+  /** What readers see: the samples of the page shown last, nothing while the target is hidden. */
+  shown(): Record<string, number>;
+  up(): number | undefined;
+  drops: Record<string, number>;
+  resets: { fallen: number; counters: number }[];
+  stop(): Promise<void>;
+}
+
+export async function openScrape(
+  options: Partial<ScrapeOptions> & { url: string },
+  clock: Clock,
+  deps: Partial<ScrapeDeps> = {},
+): Promise<Scraped> {
+  const intake = openIntake();
+  const drops: Record<string, number> = {};
+  const resets: { fallen: number; counters: number }[] = [];
+  let shown: Record<string, number> = {};
+  let up: number | undefined;
+  const show: PageShow = {
+    swap() {
+      shown = intake.samples();
+    },
+    hide() {
+      shown = {};
+    },
+  };
+  const gauge: Gauge = {
+    add() {},
+    set(value) {
+      up = value;
+    },
+    release() {
+      up = undefined;
+    },
+  };
+  const count: Drops['count'] = (component, reason, n = 1) => {
+    drops[`${component}/${reason}`] = (drops[`${component}/${reason}`] ?? 0) + n;
+  };
+  const log: Log = { write() {}, named: () => log };
+  const { intervalMs, timeoutMs } = scrapeDefaults;
+  const scrape = createScrape(
+    { intervalMs, timeoutMs, ...options },
+    {
+      intake,
+      show,
+      up: gauge,
+      clock,
+      drops: { count },
+      log,
+      readSecret: (secret) => Promise.resolve(String(secret)),
+      ownListeners: () => [],
+      mark: 'test',
+      words: createWords([]),
+      onReset: (evidence) => resets.push(evidence),
+      ...deps,
+    },
+  );
+  const stop = await scrape.start();
+  return { scrape, intake, shown: () => shown, up: () => up, drops, resets, stop };
+}
+
+export { sampleName };
+
+/** Waits until something is so; fails after 10 s. */
+export async function until(isSo: () => boolean, what: string): Promise<void> {
+  const giveUpMs = performance.now() + 10_000;
+  while (!isSo()) {
+    if (performance.now() > giveUpMs) throw new Error(`waited in vain until ${what}`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

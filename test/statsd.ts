@@ -1,0 +1,169 @@
+import { createSocket } from 'node:dgram';
+import { defaultBounds } from '../src/core/histogram.ts';
+import type { Counter, Gauge, Histogram, Intake, RawTags, Summary } from '../src/core/model.ts';
+import type { Clock, Drops, Log, Stop } from '../src/core/ports.ts';
+import { createWords, type Words } from '../src/core/words.ts';
+import { createLineBook } from '../src/sources/statsd/lines/book.ts';
+import type { LineRules } from '../src/sources/statsd/lines/line.ts';
+import { createLineReader } from '../src/sources/statsd/lines/reader.ts';
+import { createSending } from '../src/sources/statsd/lines/sent.ts';
+import { tagKeysWith } from '../src/sources/statsd/lines/suffix.ts';
+import type { StatsdOptions } from '../src/sources/statsd/options.ts';
+import { createStatsd, type Statsd } from '../src/sources/statsd/source.ts';
+
+/** A number, or what was observed as pairs of value and weight. */
+export type Recorded = number | [value: number, weight: number][];
+
+/** Keeps what is handed in under `kind name{"tag":"value"}`, tags in order. Series without an owner are gone. */
+export interface RecordingIntake extends Intake {
+  shown(): Record<string, Recorded>;
+}
+
+/** With `words` names are kept in the words' own, as the registry would have them. */
+export function recordingIntake(words?: Words): RecordingIntake {
+  const series = new Map<string, { value: Recorded; owners: number }>();
+  const hold = (kind: 'counter' | 'gauge' | 'histogram', raw: string, rawTags: RawTags) => {
+    const translated = words?.translate(kind, raw, rawTags);
+    const { name, tags } = typeof translated === 'object' ? translated : { name: raw, tags: rawTags };
+    const pairs = Object.entries(tags).sort(([a], [b]) => (a < b ? -1 : 1));
+    const key = `${kind} ${name}${pairs.length === 0 ? '' : JSON.stringify(Object.fromEntries(pairs))}`;
+    const held = series.get(key) ?? { value: kind === 'histogram' ? [] : 0, owners: 0 };
+    series.set(key, held);
+    held.owners += 1;
+    const release = () => {
+      held.owners -= 1;
+      if (held.owners < 0) throw new Error(`released twice: ${key}`);
+      if (held.owners === 0) series.delete(key);
+    };
+    return { held, release };
+  };
+  const number =
+    (kind: 'counter' | 'gauge') =>
+    (name: string, tags: RawTags): Counter & Gauge => {
+      const { held, release } = hold(kind, name, tags);
+      return {
+        add(delta) {
+          held.value = (held.value as number) + delta;
+        },
+        set(value) {
+          held.value = value;
+        },
+        release,
+      };
+    };
+  return {
+    counter: number('counter'),
+    gauge: number('gauge'),
+    untyped: number('gauge'),
+    histogram(name, tags): Histogram {
+      const { held, release } = hold('histogram', name, tags);
+      return {
+        observe: (value, weight = 1) => void (held.value as [number, number][]).push([value, weight]),
+        set() {},
+        release,
+      };
+    },
+    summary: (): Summary => {
+      throw new Error('no summaries come from statsd');
+    },
+    shown: () => Object.fromEntries([...series].map(([key, { value }]) => [key, value])),
+  };
+}
+
+/** Lines read straight from bytes, without a socket. */
+export function lineBed(rules: Partial<LineRules> = {}) {
+  const intake = recordingIntake();
+  const refused: Record<string, number> = {};
+  const sending = createSending({ intake, words: createWords([]), bounds: defaultBounds });
+  const book = createLineBook({
+    rules: { tagFormat: 'auto', tagKeys: tagKeysWith(), prefix: '', ...rules },
+    sending,
+    lineBytes: 8192,
+    onName() {},
+  });
+  const reader = createLineReader({
+    book,
+    sending,
+    lineBytes: 8192,
+    refuse(reason) {
+      refused[reason] = (refused[reason] ?? 0) + 1;
+    },
+  });
+  return {
+    book,
+    refused,
+    shown: intake.shown,
+    read(datagram: string | Buffer) {
+      const bytes = Buffer.from(datagram);
+      reader.read(bytes, 0, bytes.length, Number.POSITIVE_INFINITY);
+    },
+  };
+}
+
+/** What becomes of one datagram. */
+export function readOnce(datagram: string | Buffer, rules: Partial<LineRules> = {}) {
+  const bed = lineBed(rules);
+  bed.read(datagram);
+  return { shown: bed.shown(), refused: bed.refused };
+}
+
+export const silentLog: Log = { write() {}, named: () => silentLog };
+
+/** A source on real sockets with everything it reports kept. */
+export interface OpenStatsd {
+  statsd: Statsd;
+  shown(): Record<string, Recorded>;
+  drops: Record<string, number>;
+  kernelDrops: { total: number };
+  stop: Stop;
+}
+
+export async function openStatsd(
+  options: Partial<StatsdOptions>,
+  clock: Clock,
+  over: { words?: Words; intake?: Intake; log?: Log } = {},
+): Promise<OpenStatsd> {
+  const words = over.words ?? createWords([]);
+  const recording = recordingIntake(words);
+  const drops: Record<string, number> = {};
+  const kernelDrops = { total: 0 };
+  const count: Drops['count'] = (component, reason, n = 1) => {
+    drops[`${component}/${reason}`] = (drops[`${component}/${reason}`] ?? 0) + n;
+  };
+  const statsd = createStatsd(
+    { senders: [], receiveBufferBytes: 4 * 1024 * 1024, ...options },
+    {
+      name: 'services.frontend.statsd',
+      intake: over.intake ?? recording,
+      words,
+      onKernelDrops(more) {
+        kernelDrops.total += more;
+      },
+      drops: { count },
+      log: over.log ?? silentLog,
+      clock,
+    },
+  );
+  const stop = await statsd.start();
+  return { statsd, shown: recording.shown, drops, kernelDrops, stop };
+}
+
+/** Sends datagrams one after the other, each handed to the kernel before the next. */
+export async function sendDatagrams(
+  address: string,
+  datagrams: readonly (string | Buffer)[],
+  from?: string,
+): Promise<void> {
+  const at = address.lastIndexOf(':');
+  const host = address.slice(0, at).replace(/[[\]]/g, '');
+  const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
+  if (from !== undefined) await new Promise<void>((resolve) => socket.bind(0, from, resolve));
+  for (const datagram of datagrams) {
+    await new Promise<void>((resolve, reject) =>
+      socket.send(datagram, Number(address.slice(at + 1)), host, (error) =>
+        error ? reject(error) : resolve(),
+      ),
+    );
+  }
+  await new Promise<void>((resolve) => socket.close(resolve));
+}

@@ -1,0 +1,19 @@
+import type { Io } from '../../../src/agent/cli/io.ts';
+
+/** An Io that keeps what was written. */
+export function fakeIo(cwd: string, env: Record<string, string> = {}): Io & { out(): string; err(): string } {
+  let [out, err] = ['', ''];
+  return {
+    stdout(text) {
+      out += text;
+    },
+    stderr(text) {
+      err += text;
+    },
+    env,
+    cwd,
+    colour: false,
+    out: () => out,
+    err: () => err,
+  };
+}

@@ -1,0 +1,150 @@
+import { hostname } from 'node:os';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { notAvailable, notYetUsed } from '../../../src/agent/config/available.ts';
+import { loadConfig } from '../../../src/agent/config/load.ts';
+import { agentFile } from './agent-file.ts';
+
+async function load(content: string, env: Record<string, string> = {}, roles: string[] = []) {
+  const file = agentFile(content);
+  return { file, ...(await loadConfig({ file, roles, env, cwd: dirname(file) })) };
+}
+
+describe('defaults', () => {
+  test('of an empty file', async () => {
+    const { config, faults, warnings, file } = await load('');
+    expect(faults).toEqual([]);
+    expect(warnings.map(({ path }) => path)).toEqual(['metrics']);
+    expect(config).toEqual({
+      roles: [],
+      serviceConfig: [],
+      scope: 'host',
+      instance: hostname(),
+      stateDirectory: expect.stringMatching(/^\/var\/lib\/svc-agent$|\/\.svc-agent$/),
+      stateFsync: false,
+      metrics: { tags: {}, prefix: '', reportingIntervalMs: 1000 },
+      services: [],
+      stores: [],
+      backups: [],
+      limits: { seriesPerMetric: 2000, series: 50000, forbiddenTags: [], allowValues: [] },
+      admin: { listenAddress: '127.0.0.1:9465' },
+      log: { level: 'info', encoding: 'json', stdout: false, levelKey: 'level' },
+    });
+    expect((await load('', { STATE_DIRECTORY: '/s/one:/s/two' })).config!.stateDirectory).toBe('/s/one');
+    expect((await load('stateDirectory: here')).config!.stateDirectory).toBe(join(dirname(file), 'here'));
+  });
+
+  test('of reporters', async () => {
+    const pull = await load('metrics: {pushmetrics: ~, pullmetrics: {listenAddress: "0.0.0.0:9464"}}');
+    expect(pull.config!.metrics.reporter).toEqual({
+      kind: 'pullmetrics',
+      options: {
+        listenAddress: '0.0.0.0:9464',
+        timerType: 'histogram',
+        defaultHistogramBuckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10],
+        openMetrics: false,
+      },
+    });
+    const push = await load('metrics: {reportingInterval: 3s, pushmetrics: {hostPort: "127.0.0.1:8125"}}');
+    expect(push.config!.metrics.reporter).toEqual({
+      kind: 'pushmetrics',
+      options: {
+        hostPort: '127.0.0.1:8125',
+        prefix: '',
+        flushIntervalMs: 3000,
+        flushBytes: 1432,
+        tagFormat: 'suffix',
+      },
+    });
+  });
+
+  test('of sources, and a timeout that has room in the interval', async () => {
+    const { config } = await load(
+      'services: {frontend: {scrape: "http://127.0.0.1:8000/metrics", health: {url: "tcp://127.0.0.1:7933", interval: 2s}}}',
+    );
+    expect(config!.services[0]).toMatchObject({
+      vocabulary: 'auto',
+      scrape: { intervalMs: 15_000, timeoutMs: 10_000 },
+      health: { intervalMs: 2000, timeoutMs: 2000, failureThreshold: 3, successThreshold: 1 },
+    });
+  });
+
+  test('admin: ~ turns it off', async () => {
+    expect((await load('admin: ~')).config!.admin).toBeUndefined();
+  });
+
+  test('no file at all', async () => {
+    const { faults, config } = await loadConfig({ env: {}, cwd: dirname(agentFile('')) });
+    expect(config).toBeUndefined();
+    expect(faults.map(({ where, allowed }) => [where, allowed])).toEqual([
+      ['agent.yaml', 'name one with -c, or write one with svc-agent init'],
+    ]);
+  });
+});
+
+describe('roles', () => {
+  const three = 'services: {worker: {}, "1": {}, frontend: {}}\n';
+  test.each<[string, string, Record<string, string>, string[], string[]]>([
+    ['all services, in the order of the file', three, {}, [], ['worker', '1', 'frontend']],
+    ['those of the file', `roles: [frontend, worker]\n${three}`, {}, [], ['worker', 'frontend']],
+    [
+      'the variable before the file',
+      `roles: [frontend]\n${three}`,
+      { SVC_AGENT_ROLES: ' worker, 1,' },
+      [],
+      ['worker', '1'],
+    ],
+    [
+      'the option before the variable',
+      three,
+      { SVC_AGENT_ROLES: 'worker' },
+      ['frontend', 'history'],
+      ['frontend', 'history'],
+    ],
+  ])('%s', async (_, content, env, options, expected) => {
+    const { config } = await load(content, env, options);
+    expect(config!.roles).toEqual(expected);
+    expect(config!.services.filter(({ selected }) => selected).map(({ name }) => name)).toEqual(expected);
+  });
+
+  test('a listener of a service that is not watched is in nobody’s way', async () => {
+    const content =
+      'services:\n  a: {metrics: {pullmetrics: {listenAddress: "0.0.0.0:9090"}}}\n  b: {metrics: {pullmetrics: {listenAddress: "0.0.0.0:9090"}}}\n';
+    expect((await load(`roles: [a]\n${content}`)).faults).toEqual([]);
+    expect((await load(content)).faults).toHaveLength(1);
+  });
+});
+
+describe('secrets', () => {
+  const store = (password: string) =>
+    `stores: [{name: a, kind: mysql, address: "10.0.0.1:3306", password: ${password}}]\n`;
+  test('literal: a warning that does not show it', async () => {
+    const { warnings, config } = await load(store('hunter2'));
+    expect(warnings.map(({ path }) => path)).toContain('stores[0].password');
+    expect(JSON.stringify(warnings)).not.toContain('hunter2');
+    expect(config!.stores[0]!.password).toBe('hunter2');
+  });
+
+  test('named: looked for, not read', async () => {
+    const there = await load(store('{env: PASSWORD}'), { PASSWORD: 'hunter2' });
+    expect(there.findings).toEqual([]);
+    expect(JSON.stringify(there)).not.toContain('hunter2');
+    expect((await load(store('{env: PASSWORD}'))).findings.map(({ path }) => path)).toEqual([
+      'stores[0].password.env',
+    ]);
+    expect((await load(store('{file: /nowhere}'))).findings.map(({ path }) => path)).toEqual([
+      'stores[0].password.file',
+    ]);
+  });
+});
+
+test('what cannot run yet is listed when asked for, and waits when only found', async () => {
+  const service = agentFile(
+    'archival: {history: {status: enabled, enableRead: true, provider: {objectstore: {region: r}}}}',
+  );
+  const { config, discovered } = await load(
+    `serviceConfig: [${service}]\nscope: all\nservices:\n  frontend: {health: "http://127.0.0.1:7933/health"}\n`,
+  );
+  expect(notAvailable(config!, discovered).map(({ where }) => where)).toEqual(['services.frontend.health']);
+  expect(notYetUsed(config!, discovered)).toEqual(['archival']);
+});

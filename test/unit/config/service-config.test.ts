@@ -1,0 +1,197 @@
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { loadConfig } from '../../../src/agent/config/load.ts';
+import type { Scope } from '../../../src/agent/config/types.ts';
+import { faultLine } from '../../../src/core/errors.ts';
+import { agentFile } from './agent-file.ts';
+
+const folder = fileURLToPath(new URL('../../fixtures/config/service', import.meta.url));
+
+async function load(
+  agent: string,
+  env: Record<string, string> = {},
+  serviceConfig = ['base.yaml', 'production.yaml'],
+) {
+  return await loadConfig({ file: agentFile(agent), serviceConfig, env, cwd: folder });
+}
+
+const all = 'roles: [frontend, history, matching, worker]\n';
+
+describe('what is beside the roles', () => {
+  test('files are merged in order, null removes, variables have defaults', async () => {
+    const { config, faults } = await load(all);
+    expect(faults).toEqual([]);
+    const sources = config!.services.map(({ name, scrape, statsd }) => [name, scrape?.url, statsd?.listen]);
+    expect(sources).toEqual([
+      ['frontend', 'http://127.0.0.1:8000/metrics', undefined],
+      ['history', 'http://10.1.2.3:8002/metrics', undefined],
+      ['matching', undefined, '127.0.0.1:8125'],
+      ['worker', undefined, undefined], // its port is not on this host
+    ]);
+  });
+
+  test('a variable changes the scrape target', async () => {
+    const { config } = await load(all, { SVC_LISTEN: '10.9.9.9' });
+    expect(config!.services[0]!.scrape?.url).toBe('http://10.9.9.9:8000/metrics');
+  });
+
+  test('log file, encoding and level key are those of the service', async () => {
+    const { config } = await load('roles: [history]\n');
+    expect(config!.services.map(({ name }) => name)).toEqual(['history']);
+    expect(config!.services[0]!.logs).toMatchObject({
+      paths: ['/var/log/svc/service.log'],
+      encoding: 'json',
+      levelKey: 'severity',
+      roleField: 'service',
+      startAt: 'end',
+    });
+  });
+
+  test('the service’s files add no role', async () => {
+    const { config } = await load('services: {frontend: ~}\n');
+    expect(config!.roles).toEqual(['frontend']);
+    expect(config!.services.map(({ name }) => name)).toEqual(['frontend']);
+  });
+
+  test('what stands in agent.yaml wins, null included', async () => {
+    const { config, discovered } = await load(
+      'services:\n  frontend: {scrape: "http://127.0.0.1:1/m", logs: ~}\n  history: {scrape: ~, logs: {encoding: auto}}\n',
+    );
+    const [frontend, history] = config!.services;
+    expect(frontend).toMatchObject({ scrape: { url: 'http://127.0.0.1:1/m' } });
+    expect(frontend!.logs).toBeUndefined();
+    expect(history!.scrape).toBeUndefined();
+    expect(history!.logs).toMatchObject({ paths: ['/var/log/svc/service.log'], encoding: 'auto' });
+    expect(discovered.map(({ path }) => path)).toEqual([
+      'services.history.logs.paths',
+      'services.history.logs.levelKey',
+    ]);
+  });
+
+  test('every discovery names its place', async () => {
+    const { discovered } = await load('roles: [matching]\n');
+    const port = discovered.find(({ path }) => path === 'services.matching.statsd.listen');
+    expect(port).toEqual({
+      path: 'services.matching.statsd.listen',
+      value: '127.0.0.1:8125',
+      place: { file: 'production.yaml', line: 8, column: 31 },
+    });
+  });
+
+  test('a listener of ours in the place of a role is a fault', async () => {
+    const { faults } = await load(`${all}metrics: {pullmetrics: {listenAddress: "0.0.0.0:8000"}}\n`);
+    expect(faults.map(({ path, what }) => [path, what])).toEqual([
+      [
+        'metrics.pullmetrics.listenAddress',
+        'the address of the watched role frontend (services.frontend.scrape, 127.0.0.1:8000)',
+      ],
+    ]);
+  });
+});
+
+describe('the words of real files', () => {
+  const vendor = (scope: Scope, more = '') => load(`scope: ${scope}\n${all}${more}`, {}, ['vendor.yaml']);
+
+  test('are judged by the spec, each with its place', async () => {
+    const { findings } = await vendor('cluster');
+    expect(findings.map(faultLine)).toEqual([
+      'vendor.yaml:2:15: log.stdout: without outputFile the service logs to standard error, got true; set outputFile, or read standard error',
+      'vendor.yaml:2:28: log.level: unknown level, got "INFO"; use debug, info, warn, error or fatal (lower case)',
+      'vendor.yaml:25:48: archival.visibility.enableRead: reads are on while archival is disabled, got true; enable it, or set enableRead to false',
+      'vendor.yaml:34:7: services.frontend.metrics.pullmetrics.timerType: missing, which real services take for summary; use histogram, or latency alerts see nothing',
+      'vendor.yaml:36:9: services.frontend.metrics.pullmetrics.defaultHistogramBuckets: not ascending; use each bound once, the smallest first',
+      'vendor.yaml:41:7: services.history.metrics: more than one reporter, pullmetrics and pushmetrics, which the service refuses to start with; keep one',
+      'vendor.yaml:41:31: services.history.metrics.pullmetrics.timerType: not histogram, so latency alerts see nothing, got "summary"; use histogram',
+    ]);
+  });
+
+  test('an address without host is every address, dialled on loopback', async () => {
+    const { config } = await vendor('host');
+    expect(config!.services.map(({ scrape }) => scrape?.url)).toEqual([
+      'http://127.0.0.1:8000/metrics',
+      undefined, // two reporters: it does not start
+      undefined,
+      undefined,
+    ]);
+    expect(config!.stores).toEqual([]);
+  });
+
+  test('stores and clusters belong to the cluster; credentials stay where they are', async () => {
+    const { config } = await vendor('all');
+    expect(config!.stores).toMatchObject([
+      {
+        name: 'wide-default',
+        kind: 'widecolumn',
+        address: '10.0.0.7:9042',
+        databases: { persistence: 'svc', visibility: 'svc_visibility' },
+        credentials: 'own',
+      },
+    ]);
+    expect(JSON.stringify(config)).not.toContain('hunter2');
+    expect(config!.metrics.tags).toEqual({ cluster: 'dc2' });
+    expect(config!.clusterGroupMetadata).toEqual({
+      failoverVersionIncrement: 10,
+      primaryClusterName: 'dc1',
+      currentClusterName: 'dc2',
+      clusters: [
+        {
+          name: 'dc1',
+          enabled: true,
+          initialFailoverVersion: 0,
+          rpcName: 'svc-frontend',
+          rpcAddress: 'dc1.example:7833',
+          rpcTransport: 'grpc',
+        },
+        {
+          name: 'dc2',
+          enabled: true,
+          initialFailoverVersion: 2,
+          rpcName: 'svc-frontend',
+          rpcAddress: 'localhost:7833',
+          rpcTransport: 'grpc',
+        },
+      ],
+    });
+  });
+
+  test('credentials: service takes them, and shows them nowhere else', async () => {
+    const { config, ...rest } = await vendor('all', 'stores: [{name: wide-default, credentials: service}]\n');
+    expect(config!.stores[0]).toMatchObject({
+      user: 'watcher',
+      password: 'hunter2',
+      address: '10.0.0.7:9042',
+    });
+    expect(JSON.stringify(rest)).not.toContain('hunter2');
+  });
+
+  test('cluster tag is known in every scope', async () => {
+    expect((await vendor('host')).config!.metrics.tags).toEqual({ cluster: 'dc2' });
+    expect((await vendor('host', 'metrics: {tags: {cluster: mine}}\n')).config!.metrics.tags).toEqual({
+      cluster: 'mine',
+    });
+  });
+});
+
+describe('files that are at fault', () => {
+  test('are findings, and the rest is taken', async () => {
+    const { config, faults, findings } = await load(all, {}, [
+      'nowhere.yaml',
+      '../bad/unclosed-list.yaml',
+      'base.yaml',
+    ]);
+    expect(faults).toEqual([]);
+    const ofFiles = findings.filter(({ path }) => path === '');
+    expect(ofFiles.map(({ where }) => where)).toEqual(['nowhere.yaml', '../bad/unclosed-list.yaml:2:1']);
+    expect(config!.services[1]!.scrape?.url).toBe('http://10.1.2.3:8002/metrics');
+  });
+
+  test('a discovery that is no configuration is left out alone', async () => {
+    const file = agentFile(
+      'log: {outputFile: /var/log/svc/x.log}\nclusterGroupMetadata: {currentClusterName: 7}\n',
+    );
+    const { config, findings } = await load(`scope: all\n${all}`, {}, [file]);
+    expect(config!.services[0]!.logs?.paths).toEqual(['/var/log/svc/x.log']);
+    expect(config!.clusterGroupMetadata).toBeUndefined();
+    expect(findings.some(({ path }) => path === 'clusterGroupMetadata.currentClusterName')).toBe(true);
+  });
+});

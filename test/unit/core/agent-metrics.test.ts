@@ -1,0 +1,42 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { agentMetric, agentMetrics } from '../../../src/core/agent-metrics.ts';
+import { findMetric } from '../../../src/core/catalog.ts';
+
+const table = readFileSync(new URL('../../fixtures/contract-metrics.md', import.meta.url), 'utf8');
+
+const list = (text = '') => text.split(',').filter(Boolean);
+
+/** Rows of the contract's table: a name with labels of its own, beside those in braces behind the group. */
+const inTable = table.split('\n').flatMap((row) => {
+  const [, head = '', cells = ''] = row.split('|');
+  const [, group = '', , groupTags] = /^\s*(\w+)\s*(`\{([\w,]+)\}`)?/.exec(head) ?? [];
+  const unlabelled = cells.indexOf('without label:');
+  return [...cells.matchAll(/`(svc_\w+)(?:\{([\w,]+)\})?`/g)].map((match) => ({
+    name: match[1] as string,
+    group,
+    tags: unlabelled >= 0 && match.index > unlabelled ? [] : [...list(groupTags), ...list(match[2])],
+  }));
+});
+
+describe('the agent’s own metrics', () => {
+  it('are those of the contract, each with its group and labels', () => {
+    expect(inTable.length).toBeGreaterThan(70);
+    expect(agentMetrics.map(({ name, group, tags }) => ({ name, group, tags }))).toEqual(inTable);
+  });
+
+  it.each(inTable)('$name has the kind and unit its name promises', ({ name }) => {
+    const { kind, unit } = agentMetric(name as Parameters<typeof agentMetric>[0]);
+    expect(kind).toBe(name.endsWith('_total') ? 'counter' : 'gauge');
+    const suffix = /_(timestamp_seconds|seconds|bytes)(_total)?$/.exec(name)?.[1];
+    expect(unit).toBe(suffix === 'timestamp_seconds' ? 'timestamp' : (suffix ?? 'none'));
+  });
+
+  it('has one line of help for each', () => {
+    for (const { help } of agentMetrics) expect(help).toMatch(/^[A-Z][^\n]+\.$/);
+  });
+
+  it('shares no name with the service’s catalog', () => {
+    expect(agentMetrics.filter(({ name }) => findMetric(name))).toEqual([]);
+  });
+});

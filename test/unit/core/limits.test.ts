@@ -1,0 +1,174 @@
+import { describe, expect, it } from 'vitest';
+import { createDurableStore } from '../../../src/core/durable-store.ts';
+import { createPageStore } from '../../../src/core/page-store.ts';
+import { testRegistry, wideLimits } from '../../registry.ts';
+
+const limits = (seriesPerMetric: number, series = 1000) => ({ ...wideLimits, seriesPerMetric, series });
+
+describe('over the limit of a family', () => {
+  it('counters add up in one series per service, beside the global tags, on top of the limit', () => {
+    const { registry, intake, shown, refused } = testRegistry({ limits: limits(2) });
+    const source = intake({ tagService: true, globalTags: { cluster: 'dc1' } });
+    for (let i = 0; i < 6; i++) source.counter('x', { i: `${i}` }).set(10 + i);
+    source.counter('x', { i: '5' }).set(20);
+    expect(shown()).toEqual({
+      'x{cluster="dc1",i="0",svc_service="frontend"}': 10,
+      'x{cluster="dc1",i="1",svc_service="frontend"}': 11,
+      'x{cluster="dc1",overflow="true",svc_service="frontend"}': 12 + 13 + 14 + 20,
+    });
+    expect(refused('x', 'limit_metric')).toBe(4);
+    expect(registry.status()).toMatchObject({ series: 2, overflow: 1 });
+  });
+
+  it('there is one in all where no series has a service', () => {
+    const { intake, shown } = testRegistry({ limits: limits(1) });
+    const source = intake();
+    for (let i = 0; i < 3; i++) source.counter('x', { i: `${i}` }).add(1);
+    expect(shown()).toEqual({ 'x{i="0"}': 1, 'x{overflow="true"}': 2 });
+  });
+
+  it('services that a sender makes up count for its own', () => {
+    const { intake, shown } = testRegistry({ limits: limits(1) });
+    const source = intake({ tagService: true });
+    for (let i = 0; i < 50; i++) source.counter('x', { svc_service: `s${i}` }).add(1);
+    expect(shown()).toEqual({ 'x{svc_service="s0"}': 1, 'x{overflow="true",svc_service="frontend"}': 49 });
+  });
+
+  it('the sum never falls, whoever vanishes, restarts or comes back', () => {
+    const { intake, shown } = testRegistry({ limits: limits(1) });
+    const source = intake();
+    const [, b, c] = ['a', 'b', 'c'].map((i) => source.counter('x', { i }));
+    b!.set(5);
+    c!.set(7);
+    b!.set(2);
+    c!.release();
+    expect(shown()['x{overflow="true"}']).toBe(14);
+    source.counter('x', { i: 'c' }).set(8);
+    expect(shown()['x{overflow="true"}']).toBe(15);
+  });
+
+  it('histograms of equal buckets add up, others are refused', () => {
+    const { intake, shown, refused } = testRegistry({ limits: limits(1) });
+    const source = intake();
+    for (const i of ['a', 'b', 'c']) source.histogram('h', { i }, { bounds: [1] }).observe(0.5);
+    source.histogram('h', { i: 'd' }, { bounds: [2] }).observe(0.5);
+    expect(shown()).toEqual({ 'h{i="a"}': [1, 1, 0.5, 1], 'h{overflow="true"}': [2, 2, 1, 2] });
+    expect([refused('h', 'limit_metric'), refused('h', 'unequal_buckets')]).toEqual([2, 1]);
+  });
+
+  it.each(['gauge', 'summary', 'untyped'] as const)('a %s is refused and its updates are counted', (kind) => {
+    const { intake, shown, refused, dropped } = testRegistry({ limits: limits(1) });
+    const source = intake();
+    for (const i of ['a', 'b', 'c']) source.parts(kind, 'g', { i }).part(0).set(1);
+    expect(Object.keys(shown())).toEqual(['g{i="a"}']);
+    expect([refused('g', 'limit_metric'), dropped('refused_series')]).toEqual([2, 2]);
+  });
+
+  it('a freed slot makes room for who asks next', () => {
+    const { intake, shown } = testRegistry({ limits: limits(1) });
+    const source = intake();
+    const first = source.gauge('g', { i: 'a' });
+    const second = source.gauge('g', { i: 'b' });
+    first.release();
+    second.release();
+    source.gauge('g', { i: 'b' }).set(3);
+    expect(shown()).toEqual({ 'g{i="b"}': 3 });
+  });
+
+  it('two sources do not share a sum', () => {
+    const { intake, shown, refused } = testRegistry({ limits: limits(1) });
+    const [low, high] = [intake({ rank: 0 }), intake({ rank: 1 })];
+    low.counter('x', { i: 'a' }).add(1);
+    low.counter('x', { i: 'b' }).add(2);
+    high.counter('x', { i: 'c' }).add(4);
+    expect(shown()).toEqual({ 'x{i="a"}': 1, 'x{overflow="true"}': 2 });
+    expect(refused('x', 'duplicate_source')).toBe(1);
+  });
+
+  it('of the state: what was there before is in first, and the sum goes on', () => {
+    const of = ({ registry, intake }: ReturnType<typeof testRegistry>) =>
+      intake({ store: registry.durable, received: false });
+    const first = testRegistry({ limits: limits(2) });
+    for (const i of ['a', 'b', 'c']) of(first).counter('x', { i }).add(1);
+    const { table, values } = first.registry.durable.freeze();
+    const durable = createDurableStore();
+    durable.restore(table, values);
+    const second = testRegistry({ limits: limits(2), durable });
+    const source = of(second);
+    expect(source.declare('counter', 'x', { tags: ['i'] })).toEqual([{ i: 'a' }, { i: 'b' }]);
+    for (const i of ['d', 'c', 'b']) source.counter('x', { i }).add(1);
+    second.commit();
+    expect(second.shown()).toEqual({ 'x{i="a"}': 1, 'x{i="b"}': 2, 'x{overflow="true"}': 3 });
+    expect(second.registry.status()).toMatchObject({ series: 2, overflow: 1 });
+  });
+});
+
+describe('over the limit of all', () => {
+  it('every family has its sum still', () => {
+    const { intake, shown, refused } = testRegistry({ limits: limits(10, 2) });
+    const source = intake();
+    for (const name of ['a', 'b', 'c', 'd']) source.counter(name, {}).add(1);
+    source.gauge('e', {}).set(1);
+    expect(shown()).toEqual({ a: 1, b: 1, 'c{overflow="true"}': 1, 'd{overflow="true"}': 1 });
+    expect([refused('c', 'limit_total'), refused('e', 'limit_total')]).toEqual([1, 1]);
+  });
+
+  it('names that a sender makes up end as well', () => {
+    const { registry, intake } = testRegistry({ limits: limits(10, 10) });
+    const source = intake();
+    for (let i = 0; i < 3000; i++) source.counter(`x${i}`, {}).add(1);
+    expect(registry.status()).toMatchObject({ series: 10, overflow: 1000 });
+    const view = registry.view();
+    expect(view.families.filter((family) => family.name.startsWith('x'))).toHaveLength(1010);
+    view.release();
+  });
+
+  it('the agent’s own closed sets are not limited', () => {
+    const { dropped, intake } = testRegistry({ limits: limits(1, 1) });
+    intake().counter('x', {}).add(-1);
+    expect(dropped('negative_delta')).toBe(1);
+  });
+});
+
+describe('what is there after a flood', () => {
+  it('a million tag values leave the limit, one sum that is right, and no memory of names once released', () => {
+    const { registry, intake, shown } = testRegistry({ limits: limits(100) });
+    const source = intake();
+    const n = 20_000;
+    const handles = Array.from({ length: n }, (_, i) => source.counter('x', { i: `${i}` }));
+    for (const handle of handles) handle.add(1);
+    expect(Object.values(shown()).reduce((sum: number, value) => sum + (value as number), 0)).toBe(n);
+    expect(Object.keys(shown())).toHaveLength(101);
+    for (const handle of handles) handle.release();
+    expect(shown()).toEqual({});
+    expect(registry.status()).toMatchObject({ series: 0, overflow: 0 });
+  });
+
+  it('a closed intake takes nothing in, and counts what it is told still', () => {
+    const { page, registry, shown, dropped } = testRegistry();
+    const { intake, store } = page();
+    const part = intake.parts('counter', 'x', {}).part(0);
+    intake.close();
+    part.set(1);
+    const late = intake.counter('y', {});
+    late.add(1);
+    late.release();
+    store.swap();
+    expect(shown()).toEqual({});
+    expect([dropped('refused_series'), registry.status().series]).toEqual([2, 0]);
+  });
+
+  it('a closed intake leaves nothing', () => {
+    const { registry, intake, shown } = testRegistry();
+    const before = registry.status();
+    const store = createPageStore();
+    const source = intake({ store });
+    for (let i = 0; i < 300; i++) source.gauge('g', { user_id: `${i}` }).set(i);
+    for (let i = 0; i < 300; i++) source.counter('c', { user_id: `${i}` }).set(i);
+    source.histogram('c', {});
+    source.close();
+    store.swap();
+    expect(shown()).toEqual({});
+    expect(registry.status()).toMatchObject({ series: before.series, overflow: 0, conflicts: [] });
+  });
+});

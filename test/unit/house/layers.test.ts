@@ -1,0 +1,86 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { allImports, type Import, importsOf, root, sourceFiles } from './imports.ts';
+
+/** Which part of the house a file belongs to: core, sources, probes, reporters, monitoring or agent. */
+const roomOf = (file: string) => file.split('/')[1] ?? '';
+const middle = ['sources', 'probes', 'reporters', 'monitoring'];
+
+/** What is wrong with an import, or undefined. */
+function faultOf({ from, to, own }: Import): string | undefined {
+  const [room, target] = [roomOf(from), roomOf(to)];
+  if (!own) return room === 'core' && !to.startsWith('./') ? `core imports ${to}` : undefined;
+  if (!to.startsWith('src/')) return `${from} reaches out of src to ${to}`;
+  if (room === target || room === 'agent' || target === 'core') return undefined;
+  return middle.includes(room) || room === 'core'
+    ? `${from} imports ${to}: ${room} must not know ${target}`
+    : undefined;
+}
+
+/** A file on an import cycle, or undefined; depth-first with colours. */
+function cycleIn(edges: ReadonlyMap<string, readonly string[]>): string[] | undefined {
+  const done = new Set<string>();
+  const path: string[] = [];
+  const visit = (file: string): string[] | undefined => {
+    if (path.includes(file)) return [...path.slice(path.indexOf(file)), file];
+    if (done.has(file)) return undefined;
+    path.push(file);
+    for (const next of edges.get(file) ?? []) {
+      const cycle = visit(next);
+      if (cycle) return cycle;
+    }
+    path.pop();
+    done.add(file);
+    return undefined;
+  };
+  for (const file of edges.keys()) {
+    const cycle = visit(file);
+    if (cycle) return cycle;
+  }
+  return undefined;
+}
+
+function edgesOf(imports: readonly Import[]): Map<string, string[]> {
+  const edges = new Map<string, string[]>();
+  for (const { from, to, own } of imports) if (own) edges.set(from, [...(edges.get(from) ?? []), to]);
+  return edges;
+}
+
+describe('the house', () => {
+  test('imports point down only, and core imports no package', () => {
+    expect(allImports().map(faultOf).filter(Boolean)).toEqual([]);
+  });
+
+  test('no import cycle', () => {
+    expect(cycleIn(edgesOf(allImports()))).toBeUndefined();
+  });
+
+  test('only main ends the process', () => {
+    const enders = sourceFiles('src').filter((file) =>
+      /\bprocess\.(exit|abort|kill)\(/.test(readFileSync(join(root, file), 'utf8')),
+    );
+    expect(enders.filter((file) => file !== 'src/agent/main.ts')).toEqual([]);
+  });
+});
+
+describe('the check itself sees', () => {
+  const one = (from: string, line: string) => importsOf(from, line).map(faultOf).filter(Boolean);
+  test.each([
+    ['an edge up', 'src/core/a.ts', "import type { X } from '../agent/b.ts';"],
+    ['an edge sideways', 'src/sources/logs/a.ts', "import { x } from '../../reporters/pull/b.ts';"],
+    ['a dynamic edge', 'src/probes/a.ts', "const x = await import('../sources/b.ts');"],
+    ['a re-export', 'src/reporters/a.ts', "export * from '../agent/b.ts';"],
+    ['a package in core', 'src/core/a.ts', "import { z } from 'zod';"],
+    ['a built-in in core', 'src/core/a.ts', "import fs from 'node:fs';"],
+  ])('%s', (_, from, line) => expect(one(from, line)).toHaveLength(1));
+
+  test('a cycle', () => {
+    const edges = edgesOf([
+      { from: 'a', to: 'b', own: true },
+      { from: 'b', to: 'c', own: true },
+      { from: 'c', to: 'a', own: true },
+    ]);
+    expect(cycleIn(edges)).toEqual(['a', 'b', 'c', 'a']);
+  });
+});

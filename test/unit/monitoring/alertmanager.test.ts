@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { shippedOptions } from '../../../src/monitoring/rules/options.ts';
+import { packs } from '../../../src/monitoring/rules/packs.ts';
+import { type RenderedAlert, renderPack } from '../../../src/monitoring/rules/render.ts';
+import { root } from '../house/imports.ts';
+
+interface Inhibition {
+  source_matchers: string[];
+  target_matchers: string[];
+  equal: string[];
+}
+
+const { inhibit_rules: inhibitions } = parse(
+  readFileSync(join(root, 'deploy/alertmanager/alertmanager.yml'), 'utf8'),
+) as { inhibit_rules: Inhibition[] };
+const alerts = packs
+  .flatMap((pack) => renderPack(pack, shippedOptions).groups.flatMap(({ rules }) => rules))
+  .filter((rule): rule is RenderedAlert => 'alert' in rule);
+
+/** The alerts that all matchers of a list take. */
+function taken(matchers: readonly string[]): RenderedAlert[] {
+  return alerts.filter((alert) =>
+    matchers.every((matcher) => {
+      const [, label = '', op, value = ''] = /^(\w+)(=~?)"(.*)"$/.exec(matcher) ?? [];
+      const has = label === 'alertname' ? alert.alert : alert.labels[label];
+      return op === '=~' ? new RegExp(`^(?:${value})$`).test(has ?? '') : has === value;
+    }),
+  );
+}
+
+describe('the inhibitions of the Alertmanager example', () => {
+  test.each(inhibitions.map((rule) => [rule.source_matchers.join(), rule] as const))('%s', (_, rule) => {
+    expect(taken(rule.source_matchers)).not.toEqual([]);
+    const targets = taken(rule.target_matchers);
+    expect(targets).not.toEqual([]);
+    const named = [...rule.target_matchers.join().matchAll(/Svc[A-Za-z]+/g)].map(([name]) => name);
+    for (const name of named.filter((word) => word !== 'SvcFrontend'))
+      expect(targets.map(({ alert }) => alert)).toContain(name);
+    expect(rule.equal).toContain('cluster');
+  });
+
+  test('each literal alert has a recommended one to be silenced by', () => {
+    const names = (pack: string) =>
+      alerts.filter(({ labels }) => labels.pack === pack).map(({ alert }) => alert);
+    expect(names('spec').filter((name) => !names('recommended').includes(name))).toEqual([]);
+  });
+});

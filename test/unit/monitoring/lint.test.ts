@@ -1,0 +1,107 @@
+import { describe, expect, test } from 'vitest';
+import { lintNames, lintRules } from '../../../src/monitoring/lint/lint.ts';
+import { shippedOptions } from '../../../src/monitoring/rules/options.ts';
+import { packs } from '../../../src/monitoring/rules/packs.ts';
+import { type RenderedAlert, type RenderedRule, renderPack } from '../../../src/monitoring/rules/render.ts';
+
+const good: RenderedAlert = {
+  alert: 'SvcThing',
+  expr: 'max by (cluster, store) (svc_store_up) == 0',
+  for: '1m',
+  labels: { severity: 'warning', pack: 'recommended' },
+  annotations: {
+    summary: 'A store is down.',
+    description: '{{ $labels.store }} has {{ $value }}.',
+    runbook_url: 'runbooks/SvcThing.md',
+    dashboard_url: '/d/svc-overview',
+  },
+};
+const over = (expr: string): RenderedAlert => ({
+  ...good,
+  expr,
+  annotations: { ...good.annotations, description: '{{ $value }}.' },
+});
+const saying = (annotations: Partial<RenderedAlert['annotations']>): RenderedAlert => ({
+  ...good,
+  annotations: { ...good.annotations, ...annotations },
+});
+const judged = (...rules: RenderedRule[]) =>
+  lintRules('recommended', { groups: [{ name: 'g', rules }] }).map(({ lint }) => lint);
+
+const bad: readonly (readonly [lint: string, rule: RenderedRule])[] = [
+  ['syntax', over('sum by (cluster (up) > 0')],
+  ['counter', over('max by (cluster) (svc_persistence_errors) > 10')],
+  ['counter', over('max by (cluster) (up) == 0 and max by (cluster) (svc_persistence_errors) > 5')],
+  ['gauge', over('max by (cluster) (rate(svc_memory_heap[5m])) > 10')],
+  ['counter', over('max by (cluster) (deriv(svc_persistence_errors[5m])) > 10')],
+  ['known-metric', over('max by (cluster) (svc_no_such_metric) > 1')],
+  ['known-label', over('max by (cluster) (svc_store_up{domain="orders"}) == 0')],
+  ['grouping', over('max by (cluster) (up) == 0 unless on () max(up)')],
+  ['grouping', over('max by (cluster, tasklist) (svc_store_up) == 0')],
+  [
+    'quantile',
+    over('histogram_quantile(0.9, sum by (cluster) (rate(svc_persistence_latency_bucket[5m]))) > 1'),
+  ],
+  ['quantile', over('histogram_quantile(0.9, rate(svc_persistence_latency_count[5m])) > 1')],
+  ['range', over('sum by (cluster) (rate(svc_persistence_errors[1m])) > 1')],
+  ['replicated', over('sum by (cluster) (svc_replication_lag_seconds) > 300')],
+  ['replicated', over('svc_replication_lag_seconds > 300')],
+  [
+    'division',
+    over('sum by (cluster) (rate(svc_persistence_errors[5m]) / rate(svc_persistence_requests[5m])) > 1'),
+  ],
+  ['regexp', over('max by (cluster) (up{job=~"frontend"}) == 0')],
+  ['regexp', over('max by (cluster) (up{job=~"^front.*"}) == 0')],
+  ['bucket-bound', over('sum by (cluster) (rate(svc_persistence_latency_bucket{le="1"}[5m])) > 1')],
+  ['fragile', over('topk(3, svc_memory_heap) > 1')],
+  ['matching', over('max by (cluster, job) (up) == 0 and max by (cluster) (up) == 0')],
+  ['annotation', saying({ summary: '' })],
+  ['summary', saying({ summary: '{{ $labels.store }} is down.' })],
+  ['description', saying({ description: 'It is down.' })],
+  ['template-label', saying({ description: '{{ $labels.database }} {{ $value }}' })],
+  ['value-in-label', { ...good, labels: { ...good.labels, now: '{{ $value }}' } }],
+  ['severity', { ...good, labels: { ...good.labels, severity: 'page' } }],
+  ['pack', { ...good, labels: { ...good.labels, pack: 'spec' } }],
+  ['runbook', saying({ runbook_url: 'runbooks/SvcOther.md' })],
+  ['dashboard', saying({ dashboard_url: '/d/svc-nowhere' })],
+  ['condition', over('max by (cluster) (svc_store_up)')],
+  ['absent', { ...over('absent(up{job="frontend"})'), for: undefined }],
+  [
+    'name',
+    { ...good, alert: 'store_down', annotations: { ...good.annotations, runbook_url: 'a/store_down.md' } },
+  ],
+  ['cluster', over('max by (job) (up) == 0')],
+  ['record-name', { record: 'svc_errors_5m', expr: 'max by (cluster) (up)' }],
+  ['record-name', { record: 'cluster_job:up:max', expr: 'max by (cluster) (up)' }],
+];
+
+describe('a lint', () => {
+  test('has nothing against a good rule', () => expect(judged(good)).toEqual([]));
+  test.each(bad)('%s catches its bad example, alone', (name, rule) => expect(judged(rule)).toEqual([name]));
+  test('duplicate catches the second of two', () => expect(judged(good, good)).toEqual(['duplicate']));
+  test('none is without a bad example', () => {
+    const shown = new Set(['duplicate', ...bad.map(([name]) => name)]);
+    expect(lintNames.filter((name) => !shown.has(name))).toEqual([]);
+  });
+});
+
+describe('the shipped rules', () => {
+  const recorded = packs.flatMap(({ groups }) =>
+    groups.flatMap(({ records = [] }) => records.map((r) => r.record)),
+  );
+  /** What the spec's own words do wrong; each must still be wrong, else it is no exception any more. */
+  const literal = [{ lint: 'gauge', rule: 'SvcTaskListBacklogGrowth' }];
+
+  test.each(packs.map((pack) => [pack.name, pack] as const))('%s', (name, pack) => {
+    const findings = lintRules(name, renderPack(pack, shippedOptions), recorded);
+    const brief = findings.map(({ lint, rule }) => ({ lint, rule }));
+    expect(brief, JSON.stringify(findings, null, 1)).toEqual(name === 'spec' ? literal : []);
+  });
+
+  test('every alert has its own name in a pack, and 13 of them are in both', () => {
+    const names = (index: number) =>
+      new Set(packs[index]!.groups.flatMap(({ alerts = [] }) => alerts.map((a) => a.name)));
+    expect(names(0).size).toBe(13);
+    expect([...names(0)].filter((name) => !names(1).has(name))).toEqual([]);
+  });
+});

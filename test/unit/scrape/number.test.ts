@@ -1,0 +1,57 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { cursor, fastValue, parseValue } from '../../../src/sources/number.ts';
+
+test.each([
+  ['1', 1],
+  ['-0', -0],
+  ['+7', 7],
+  ['.5', 0.5],
+  ['5.', 5],
+  ['1e3', 1000],
+  ['1.5E-07', 1.5e-7],
+  ['123456789012345678', 123456789012345680],
+  ['4.9e-324', 5e-324],
+  ['1e999', Number.POSITIVE_INFINITY],
+  ['NaN', Number.NaN],
+  ['nan', Number.NaN],
+  ['+Inf', Number.POSITIVE_INFINITY],
+  ['-inf', Number.NEGATIVE_INFINITY],
+  ['Infinity', Number.POSITIVE_INFINITY],
+])('%s is a value', (text, value) => {
+  expect(parseValue(text)).toBe(value);
+});
+
+test.each(['', '-', '.', 'e5', '1e', '0x10', '1_000', '0b1', '1,5', 'Inf1', '١', '1 '])(
+  '%j is no value',
+  (text) => {
+    expect(parseValue(text)).toBeUndefined();
+  },
+);
+
+const fast = (text: string): number | undefined => {
+  const value = fastValue(Buffer.from(`${text}\n`), 0);
+  return cursor.at === text.length ? value : undefined;
+};
+
+test('the fast path gives what Number gives, to the last bit, or nothing', () => {
+  const digits = fc.stringMatching(/^\d{0,17}$/);
+  const exponent = fc.stringMatching(/^(?:[eE][+-]?\d{1,3})?$/);
+  const spelled = fc
+    .tuple(fc.constantFrom('', '-'), digits, fc.constantFrom('', '.'), digits, exponent)
+    .map((parts) => parts.join(''));
+  fc.assert(
+    fc.property(spelled, (text) => {
+      const value = fast(text);
+      if (value !== undefined) expect(value).toBe(Number(text));
+    }),
+    { numRuns: 20_000 },
+  );
+});
+
+test.each(['0', '17', '-3.25', '1234567.891', '1.2345e+06', '99999999999999', '0.000001'])(
+  'the fast path takes %s',
+  (text) => {
+    expect(fast(text)).toBe(Number(text));
+  },
+);

@@ -1,0 +1,251 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createVocabulary } from '../../../src/core/vocabulary.ts';
+import { createWords } from '../../../src/core/words.ts';
+import { startExpiry } from '../../../src/sources/statsd/expiry.ts';
+import { createHearing } from '../../../src/sources/statsd/hearing.ts';
+import { createLineBook } from '../../../src/sources/statsd/lines/book.ts';
+import { createLineReader } from '../../../src/sources/statsd/lines/reader.ts';
+import { createSending } from '../../../src/sources/statsd/lines/sent.ts';
+import { createFraming } from '../../../src/sources/statsd/listen/framing.ts';
+import { localText, rowsOf } from '../../../src/sources/statsd/listen/kernel-drops.ts';
+import { createSenders } from '../../../src/sources/statsd/listen/senders.ts';
+import { createTurns } from '../../../src/sources/statsd/turns.ts';
+import { handClock } from '../../clock.ts';
+import { until } from '../../scrape.ts';
+import { recordingIntake } from '../../statsd.ts';
+
+describe('the table of the kernel', () => {
+  // The rows are of a real /proc/net/udp and udp6.
+  const table = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops
+ 1234: 0100007F:1FBD 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 451236 2 0000000000000000 7031
+ 1300: 00000000:0044 00000000:0000 07 00000000:00000000 00:00000000 00000000   100        0 20125 2 0000000000000000 0
+`;
+  test('rows', () => {
+    expect(rowsOf(table)).toEqual([
+      { local: '0100007F:1FBD', inode: '451236', drops: 7031 },
+      { local: '00000000:0044', inode: '20125', drops: 0 },
+    ]);
+  });
+
+  test.each([
+    ['127.0.0.1', 8125, '0100007F:1FBD'],
+    ['0.0.0.0', 68, '00000000:0044'],
+    ['10.1.2.3', 65535, '0302010A:FFFF'],
+    ['::', 8125, '00000000000000000000000000000000:1FBD'],
+    ['::1', 8125, '00000000000000000000000001000000:1FBD'],
+    ['fe80::1:2%eth0', 1, '000080FE000000000000000002000100:0001'],
+    ['::ffff:127.0.0.1', 1, '0000000000000000FFFF00000100007F:0001'],
+  ])('%s on a little-endian machine', (address, port, text) =>
+    expect(localText(address, port, true)).toBe(text),
+  );
+
+  test('on a big-endian machine', () => {
+    expect(localText('127.0.0.1', 8125, false)).toBe('7F000001:1FBD');
+  });
+});
+
+describe('senders', () => {
+  const allowed = (senders: string[], address: string) => createSenders(senders, () => 0).allows(address);
+  test.each<[string[], string, boolean]>([
+    [[], '127.0.0.1', true],
+    [[], '127.8.9.1', true],
+    [[], '::1', true],
+    [[], '::ffff:127.0.0.1', true],
+    [[], '203.0.113.9', false],
+    [[], '2001:db8::9', false],
+    [['10.0.0.0/8'], '10.255.0.1', true],
+    [['10.0.0.0/8'], '::ffff:10.255.0.1', true],
+    [['10.0.0.0/8'], '11.0.0.1', false],
+    [['10.0.0.0/8'], '127.0.0.1', false],
+    [['fd00::/8'], 'fd12::3', true],
+    [['fd00::/8'], 'fe80::3%eth0', false],
+    [['192.0.2.7', '192.0.2.8'], '192.0.2.8', true],
+    [['192.0.2.7'], '192.0.2.9', false],
+    [['0.0.0.0/0', '::/0'], '203.0.113.9', true],
+  ])('%j: %s', (senders, address, answer) => expect(allowed(senders, address)).toBe(answer));
+
+  test('one is judged once, and strangers without end take no memory without end', () => {
+    const senders = createSenders(['10.0.0.0/8'], () => 0);
+    for (let n = 0; n < 5000; n++) expect(senders.allows(`192.168.${n >> 8}.${n & 255}`)).toBe(false);
+    expect(senders.allows('10.0.0.1')).toBe(true);
+  });
+});
+
+describe('framing', () => {
+  const frame = (chunks: Buffer[], lineBytes = 10) => {
+    const got = { lines: '', long: [] as string[], cut: [] as string[] };
+    const framing = createFraming({
+      lineBytes,
+      onLines: (bytes) => {
+        got.lines += bytes.toString('latin1');
+      },
+      onLong: (start) => got.long.push(start.toString('latin1')),
+      onCut: (rest) => got.cut.push(rest.toString('latin1')),
+    });
+    for (const chunk of chunks) framing.write(chunk);
+    framing.end();
+    return got;
+  };
+
+  test('a line that is too long is passed over to its end, however it is cut', () => {
+    const text = `a:1|c\n${'x'.repeat(30)}\nb:1|c\n`;
+    for (const size of [1, 7, 20]) {
+      const chunks = Array.from({ length: Math.ceil(text.length / size) }, (_, i) =>
+        Buffer.from(text.slice(i * size, (i + 1) * size)),
+      );
+      const got = frame(chunks);
+      expect(got.lines).toBe('a:1|c\nb:1|c\n');
+      expect(got.long).toHaveLength(1);
+      expect(got.cut).toEqual([]);
+    }
+  });
+
+  test('what has no newline at the end is no line', () => {
+    expect(frame([Buffer.from('a:1|c\nb:2')])).toEqual({ lines: 'a:1|c\n', long: [], cut: ['b:2'] });
+  });
+
+  test('any cut gives the same lines', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.stringMatching(/^[a-z:|1]{0,9}$/), { maxLength: 10 }),
+        fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 20 }),
+        (lines, sizes) => {
+          const text = lines.map((line) => `${line}\n`).join('');
+          const chunks: Buffer[] = [];
+          for (let at = 0, n = 0; at < text.length; n++) {
+            const size = sizes[n % sizes.length]!;
+            chunks.push(Buffer.from(text.slice(at, at + size)));
+            at += size;
+          }
+          expect(frame(chunks)).toEqual({ lines: text, long: [], cut: [] });
+        },
+      ),
+    );
+  });
+});
+
+describe('turns', () => {
+  test('a piece is worked on for 2 ms of a turn, in order, and goes on in the next', async () => {
+    let nowMs = 0;
+    const turns = createTurns({ monotonicMs: () => nowMs });
+    const steps: { piece: string; turn: number }[] = [];
+    let turn = 0;
+    const countTurns = () => {
+      turn += 1;
+      if (steps.length < 12) setImmediate(countTurns);
+    };
+    const piece = (name: string) => {
+      let left = 6;
+      return () => {
+        steps.push({ piece: name, turn });
+        nowMs += 1;
+        left -= 1;
+        return left === 0;
+      };
+    };
+    expect(turns.mayRun()).toBe(true);
+    turns.later(piece('a'), 1);
+    turns.later(piece('b'), 1);
+    expect(turns.mayRun()).toBe(false);
+    setImmediate(countTurns);
+    await until(() => steps.length === 12, 'both pieces are done');
+    expect(steps.map(({ piece: name }) => name).join('')).toBe('aaaaaabbbbbb');
+    for (let n = 0; n <= turn; n++)
+      expect(steps.filter((step) => step.turn === n).length).toBeLessThanOrEqual(2);
+  });
+
+  test('what waits is bounded: beyond, work goes on regardless', () => {
+    const turns = createTurns({ monotonicMs: () => 0 });
+    let done = 0;
+    for (let n = 0; n < 100; n++) {
+      turns.later(() => {
+        done += 1;
+        return true;
+      }, 65_000);
+    }
+    expect(done).toBeGreaterThanOrEqual(100 - Math.ceil((4 * 1024 * 1024) / 65_000));
+    turns.finish();
+    expect(done).toBe(100);
+  });
+});
+
+/** Everything behind a socket, with a clock that is moved by hand. */
+function path(words = createWords([])) {
+  const clock = handClock();
+  const turns = createTurns(clock);
+  const intake = recordingIntake(words);
+  const sending = createSending({ intake, words, bounds: [1, 5] });
+  const hearing = createHearing({ words, book: () => book, sending, turns, clock });
+  const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
+  const book = createLineBook({ rules, sending, lineBytes: 8192, onName: hearing.name });
+  const reader = createLineReader({ book, sending, lineBytes: 8192, refuse() {} });
+  const read = (text: string) => void reader.read(Buffer.from(text), 0, text.length, 1000);
+  return { clock, turns, book, read, shown: intake.shown };
+}
+
+describe('expiry', () => {
+  test('a series that is not heard of goes, one that is heard of stays', async () => {
+    const { clock, turns, book, read, shown } = path();
+    const stop = startExpiry(book, 1000, { clock, turns });
+    read('a:1|c\nb:1|c\nb:2|g');
+    for (let n = 0; n < 8; n++) {
+      clock.advance(200);
+      read('b:1|c');
+    }
+    await until(() => book.size === 1, 'two lines are forgotten');
+    expect(shown()).toEqual({ 'counter b': 9 });
+    read('a:5|c');
+    expect(shown()).toEqual({ 'counter b': 9, 'counter a': 5 });
+    stop();
+  });
+
+  test('nothing goes before its time', async () => {
+    const { clock, turns, book, read } = path();
+    const stop = startExpiry(book, 1000, { clock, turns });
+    read('a:1|c');
+    clock.advance(1000);
+    let isDone = false;
+    turns.sometime(() => {
+      isDone = true;
+      return true;
+    });
+    await until(() => isDone, 'the sweeps are done');
+    expect(book.size).toBe(1);
+    stop();
+  });
+});
+
+describe('words', () => {
+  const table = createVocabulary({
+    name: 'product',
+    metrics: {
+      starts: 'svc_restarts',
+      lat: 'svc_lat',
+      lat_ns: { to: 'svc_lat', unless: ['lat'] },
+      only: 'svc_only',
+    },
+    tags: { wf: 'workflow' },
+  });
+  const other = createVocabulary({ name: 'other', metrics: { starts: 'x', lat: 'z', alone: 'y' }, tags: {} });
+
+  test('what came before the words were recognised is in the series that is shown after', async () => {
+    const { clock, read, shown } = path(createWords([table, other]));
+    read('starts:1|c|#wf:a\nlat:500|ms|@0.5\nstarts:1|c|#wf:a\nmine:3|g\nmine:+1|g');
+    clock.advance(1000);
+    expect(Object.keys(shown())).toContain('counter starts{"wf":"a"}');
+    read('only:7|g');
+    clock.advance(1000);
+    await until(() => !('counter starts{"wf":"a"}' in shown()), 'the names are translated');
+    read('starts:1|c|#wf:a\nlat:100|ms|@0.5');
+    expect(shown()).toEqual({
+      'counter svc_restarts{"workflow":"a"}': 3,
+      'histogram svc_lat': [
+        [0.5, 2],
+        [0.1, 2],
+      ],
+      'gauge mine': 4,
+      'gauge svc_only': 7,
+    });
+  });
+});

@@ -1,0 +1,52 @@
+import type { FamilyView, Kind, Labels, SeriesView, View } from '../src/core/model.ts';
+
+/** A series as a test writes it down: its numbers in the order of `SeriesView.at`. */
+export interface SeriesSpec {
+  labels?: Readonly<Record<string, string>>;
+  service?: string;
+  relayed?: boolean;
+  bounds?: readonly string[];
+  numbers: readonly number[];
+}
+
+export interface FamilySpec {
+  name: string;
+  kind: Kind;
+  help?: string;
+  series: readonly SeriesSpec[];
+}
+
+/** A view that remembers how often it was released. */
+export interface TestView extends View {
+  readonly released: number;
+}
+
+function sorted(labels: Readonly<Record<string, string>>): Labels {
+  return Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+/** A view of what a test wrote down, all numbers in one array. */
+export function viewOf(specs: readonly FamilySpec[]): TestView {
+  const all: number[] = [];
+  let released = 0;
+  const families = specs.map(({ name, kind, help = '', series }): FamilyView => {
+    const views = series.map((spec): SeriesView => {
+      const at = all.length;
+      all.push(...spec.numbers);
+      const { labels = {}, service = '', relayed = false, bounds = [] } = spec;
+      return { labels: sorted(labels), service, relayed, at, bounds, startMs: 0 };
+    });
+    return { name, kind, help, series: views };
+  });
+  const values = Float64Array.from(all);
+  return {
+    families,
+    numbers: () => values,
+    release() {
+      released += 1;
+    },
+    get released() {
+      return released;
+    },
+  };
+}
