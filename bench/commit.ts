@@ -1,0 +1,80 @@
+/**
+ * One commit of 50,000 durable series without fsync: freeze, encode, write, rename; its parts; and the same
+ * when nothing changed. Arguments: series, directory (default: a new one in the system's temporary directory).
+ *
+ *   npm run bench -- commit [SERIES] [DIRECTORY]
+ */
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createEncoder } from '../src/agent/state/encoder.ts';
+import { decodeSnapshot } from '../src/agent/state/snapshot.ts';
+import { createState } from '../src/agent/state/state.ts';
+import { systemClock } from '../src/core/clock.ts';
+import type { DurableValues } from '../src/core/durable.ts';
+import type { Durable, Log } from '../src/core/ports.ts';
+
+const seriesCount = Number(process.argv[2] ?? 50_000);
+const directory = mkdtempSync(join(process.argv[3] ?? tmpdir(), 'svc-agent-commit-'));
+const rounds = 60;
+
+/** Identities of about a hundred bytes, as a log rule's series have. */
+const identities = Array.from({ length: seriesCount }, (_, i) =>
+  JSON.stringify([
+    'svc_log_entries_total',
+    ['level', 'info'],
+    ['logger', `history.queue-${i}`],
+    ['svc_service', 'history'],
+  ]),
+);
+const live = Float64Array.from({ length: seriesCount }, (_, i) => i);
+let table = Buffer.from(identities.join('\n'));
+let seq = 0;
+const values: DurableValues = {
+  freeze: () => ({ seq: ++seq, values: live.slice(), table }),
+  publish: () => undefined,
+  restore: () => undefined,
+};
+/** Offsets of a hundred files. */
+const offsets = Buffer.alloc(100 * 200);
+const durables: Durable[] = [{ name: 'logs', freeze: () => offsets, restore: () => undefined }];
+const log: Log = { write: (level, msg, fields) => console.error(level, msg, fields), named: () => log };
+
+const spans: Record<string, number[]> = {};
+async function timed<T>(name: string, work: () => T | Promise<T>): Promise<T> {
+  const startMs = performance.now();
+  const result = await work();
+  spans[name] ??= [];
+  spans[name].push(performance.now() - startMs);
+  return result;
+}
+const change = () => live.set(live.map((value) => value + 1));
+
+const state = createState({ directory, fsync: false }, { values, durables, clock: systemClock, log });
+await state.load();
+await state.commit();
+const encoder = createEncoder();
+for (let round = 0; round < rounds; round++) {
+  change();
+  await timed('commit, values changed', () => state.commit());
+  await timed('commit, nothing changed', () => state.commit());
+  table = Buffer.from(table);
+  await timed('commit, series changed', () => state.commit());
+  change();
+  const frozen = await timed('  freeze', () => values.freeze());
+  const content = { table: frozen.table, values: frozen.values, sections: new Map([['logs', offsets]]) };
+  encoder.encode(content, round);
+  const bytes = await timed('  encode, same table', () => encoder.encode(content, round));
+  await timed('  compare', () => encoder.holds(content));
+  await timed('decode', () => decodeSnapshot(bytes));
+}
+console.log(
+  `${seriesCount} series, ${statSync(join(directory, 'snapshot-a')).size} bytes, Node ${process.version}`,
+);
+for (const [name, all] of Object.entries(spans)) {
+  all.sort((a, b) => a - b);
+  const [median, worst] = [all[rounds >> 1]!, all.at(-1)!];
+  console.log(`${name.padEnd(28)} median ${median.toFixed(2)} ms   worst ${worst.toFixed(2)} ms`);
+}
+await state.close();
+rmSync(directory, { recursive: true });

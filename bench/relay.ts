@@ -1,0 +1,154 @@
+/**
+ * A page of 100,000 series relayed by whole processes: the built agent scrapes it and is scraped, vmagent scrapes it
+ * and remote-writes into a sink. CPU seconds a round and peak memory, in one run.
+ * `npm run bench -- relay [ROUNDS]`, default 15.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, get } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { hasCommand, pause, type Usage, usageOf } from './process.ts';
+
+const rounds = Number(process.argv[2] ?? 15);
+const seriesCount = 100_000;
+const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
+const place = mkdtempSync(join(tmpdir(), 'svc-agent-relay-'));
+
+/** Two pages that take turns, so that every number changes every round. */
+function pages(): Buffer[] {
+  return [0, 1].map((turn) => {
+    const lines = [
+      '# HELP svc_persistence_requests Calls to the store.',
+      '# TYPE svc_persistence_requests counter',
+    ];
+    for (let n = 0; n < seriesCount; n++) {
+      const labels = `operation="PersistenceOperation${n % 50}",domain="domain-${n % 997}",tasklist="tasklist-${n % 4999}",shard_group="${n}"`;
+      lines.push(`svc_persistence_requests{${labels}} ${n * 17 + turn * 3}`);
+    }
+    return Buffer.from(`${lines.join('\n')}\n`);
+  });
+}
+
+let served = 0;
+const bodies = pages();
+const target = createServer((_request, response) => {
+  const body = bodies[served++ % 2]!;
+  response
+    .writeHead(200, { 'content-type': 'text/plain; version=0.0.4', 'content-length': body.length })
+    .end(body);
+});
+const sink = createServer((request, response) => {
+  request.resume().on('end', () => response.writeHead(204).end());
+});
+
+const listening = async (server: typeof target): Promise<number> => {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
+};
+
+const fetched = (url: string) =>
+  new Promise<number>((resolve, reject) => {
+    get(url, (response) => {
+      let bytes = 0;
+      response.on('data', (chunk: Buffer) => (bytes += chunk.length)).on('end', () => resolve(bytes));
+    }).on('error', reject);
+  });
+
+interface Rate extends Usage {
+  perRound: number;
+}
+
+const between = (before: Usage, after: Usage, times: number): Rate => ({
+  ...after,
+  perRound: (after.cpuSeconds - before.cpuSeconds) / times,
+});
+
+async function agent(port: number): Promise<Rate> {
+  const config = join(place, 'agent.yaml');
+  writeFileSync(
+    config,
+    `stateDirectory: ${join(place, 'state')}
+limits: {seriesPerMetric: 200000, series: 300000}
+metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
+admin: ~
+services: {history: {scrape: {url: 'http://127.0.0.1:${port}/metrics', interval: 60s, timeout: 30s}}}
+`,
+  );
+  const child = spawn(process.execPath, [agentMain, 'run', '-c', config], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let output = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
+  const url = async (): Promise<string> => {
+    for (;;) {
+      const address = /"listener":"metrics","address":"([^"]+)"/.exec(output)?.[1];
+      if (address && output.includes('"ready"')) return `http://${address}/metrics?service=history`;
+      if (child.exitCode !== null) throw new Error(`the agent ended: ${output}`);
+      await pause(20);
+    }
+  };
+  const page = await url();
+  // The first rounds learn the page; what is measured is the steady state.
+  while ((await fetched(page)) < 5e6) await pause(1_100);
+  await pause(1_100);
+  await fetched(page);
+  const before = usageOf(child.pid!);
+  for (let round = 0; round < rounds; round++) {
+    await pause(1_050);
+    await fetched(page);
+  }
+  const rate = between(before, usageOf(child.pid!), rounds);
+  child.kill('SIGKILL');
+  return rate;
+}
+
+async function vmagent(port: number, sinkPort: number): Promise<Rate> {
+  const config = join(place, 'vmagent.yml');
+  writeFileSync(
+    config,
+    `global: {scrape_interval: 1s}\nscrape_configs: [{job_name: history, static_configs: [{targets: ['127.0.0.1:${port}']}]}]\n`,
+  );
+  const child: ChildProcess = spawn(
+    'vmagent',
+    [
+      `-promscrape.config=${config}`,
+      `-remoteWrite.url=http://127.0.0.1:${sinkPort}/api/v1/write`,
+      `-remoteWrite.tmpDataPath=${join(place, 'vmagent')}`,
+      '-httpListenAddr=127.0.0.1:0',
+      '-promscrape.maxScrapeSize=64MB',
+    ],
+    { stdio: 'ignore' },
+  );
+  await pause(5_000);
+  const [before, servedBefore] = [usageOf(child.pid!), served];
+  await pause(rounds * 1_000);
+  const rate = between(before, usageOf(child.pid!), served - servedBefore);
+  child.kill('SIGKILL');
+  return rate;
+}
+
+const print = (name: string, { perRound, peakMiB }: Rate) =>
+  console.log(
+    `${name.padEnd(8)} ${perRound.toFixed(3)} CPU s a round of ${seriesCount} series, peak ${peakMiB.toFixed(0)} MiB`,
+  );
+
+try {
+  const [port, sinkPort] = [await listening(target), await listening(sink)];
+  const ours = await agent(port);
+  print('agent', ours);
+  if (hasCommand('vmagent')) {
+    const theirs = await vmagent(port, sinkPort);
+    print('vmagent', theirs);
+    console.log(
+      `ratio    vmagent takes ${(theirs.perRound / ours.perRound).toFixed(1)} times the agent's CPU and ${(theirs.peakMiB / ours.peakMiB).toFixed(1)} times its memory`,
+    );
+  } else console.log('vmagent is not installed: no comparison');
+} finally {
+  target.close();
+  sink.close();
+  target.closeAllConnections();
+  sink.closeAllConnections();
+  rmSync(place, { recursive: true, force: true });
+}

@@ -1,0 +1,139 @@
+/**
+ * What following files costs, in one process: a look over idle files, the positions of all of them (all
+ * changed, one changed, none changed), and reading one large file into a sink that only finds the last newline.
+ *
+ *   npm run bench -- tail-files [FILES] [MEGABYTES]
+ */
+import { appendFileSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../src/core/clock.ts';
+import type { Log } from '../src/core/ports.ts';
+import { createTailer } from '../src/sources/logs/files/tailer.ts';
+import type { LogsOptions } from '../src/sources/logs/options.ts';
+import type { LineSink } from '../src/sources/logs/sink.ts';
+
+const files = Number(process.argv[2] ?? 10_000);
+const megabytes = Number(process.argv[3] ?? 1000);
+const root = mkdtempSync(join(tmpdir(), 'svc-agent-tail-'));
+const log: Log = { write: () => {}, named: () => log };
+
+let newlines = 0;
+const countingSink: LineSink = {
+  write(bytes, start, end) {
+    let last = start;
+    for (let at = bytes.indexOf(10, start); at >= 0 && at < end; at = bytes.indexOf(10, last)) {
+      newlines++;
+      last = at + 1;
+    }
+    return last;
+  },
+  finish: () => {},
+  skip: () => {},
+  carry: () => undefined,
+};
+
+function tailerOver(pattern: string) {
+  const options: LogsOptions = {
+    paths: [join(root, pattern)],
+    exclude: [],
+    encoding: 'auto',
+    container: 'auto',
+    levelKey: 'level',
+    roleField: 'service',
+    startAt: 'beginning',
+    rules: [],
+  };
+  return createTailer(
+    { services: { history: options }, selected: new Set(['history']) },
+    { openSink: () => countingSink, clock: systemClock, log, lag: () => {} },
+  );
+}
+
+const megabyteText = (count: number) => `${count.toFixed(0)} MB/s`;
+
+async function timed(call: () => unknown): Promise<{ wallMs: number; cpuMs: number }> {
+  const cpu = process.cpuUsage();
+  const began = performance.now();
+  await call();
+  const { user, system } = process.cpuUsage(cpu);
+  return { wallMs: performance.now() - began, cpuMs: (user + system) / 1000 };
+}
+
+async function best(rounds: number, call: () => unknown) {
+  let least = { wallMs: Number.POSITIVE_INFINITY, cpuMs: Number.POSITIVE_INFINITY };
+  for (let round = 0; round < rounds; round++) {
+    const one = await timed(call);
+    if (one.cpuMs < least.cpuMs) least = one;
+  }
+  return least;
+}
+
+const print = (what: string, figure: string) => process.stdout.write(`${what.padEnd(44)}${figure}\n`);
+const ms = ({ wallMs, cpuMs }: { wallMs: number; cpuMs: number }) =>
+  `${wallMs.toFixed(1)} ms, ${cpuMs.toFixed(1)} ms of CPU`;
+
+/** Bytes in use, garbage aside. */
+function held(): number {
+  globalThis.gc?.();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+async function idleFiles(): Promise<void> {
+  const path = (n: number) => join(root, `container-${n}.log`);
+  for (let n = 0; n < files; n++) writeFileSync(path(n), `{"level":"info","msg":"file ${n}"}\n`);
+  const before = held();
+  const tailer = tailerOver('*.log');
+  print(`first look, ${files} files`, ms(await timed(() => tailer.look())));
+  print(`a look, ${files} idle files`, ms(await best(10, () => tailer.look())));
+  print(`memory of ${files} files`, `${((held() - before) / 2 ** 20).toFixed(1)} MiB`);
+  const freezeAll = async () => {
+    for (let n = 0; n < files; n++) {
+      appendFileSync(path(n), '{"level":"info"}\n');
+      utimesSync(path(n), 0, performance.now());
+    }
+    await tailer.look();
+    return timed(() => void tailer.freeze());
+  };
+  await freezeAll();
+  print(`freeze, all ${files} files changed`, ms(await freezeAll()));
+  appendFileSync(path(0), '{"level":"info"}\n');
+  await tailer.look();
+  print(`freeze, one of ${files} files changed`, ms(await timed(() => void tailer.freeze())));
+  print('freeze, none changed', ms(await best(10, () => void tailer.freeze())));
+  print('positions', `${(tailer.freeze().length / 1024).toFixed(0)} KiB`);
+  const section = Uint8Array.from(tailer.freeze());
+  await tailer.close();
+  const next = tailerOver('*.log');
+  const restoreAndLook = () => {
+    next.restore(section);
+    return next.look();
+  };
+  print(`restore and first look, ${files} files`, ms(await timed(restoreAndLook)));
+  await next.close();
+}
+
+async function largeFile(): Promise<void> {
+  const line = `${JSON.stringify({ level: 'info', ts: '2026-01-01T00:00:00.000Z', msg: 'x'.repeat(150) })}\n`;
+  const chunk = line.repeat(Math.floor(2 ** 20 / line.length));
+  const path = join(root, 'large.txt');
+  for (let n = 0; n < megabytes; n++) appendFileSync(path, chunk);
+  const bytes = megabytes * chunk.length;
+  let least = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < 3; round++) {
+    const tailer = tailerOver('large.txt');
+    newlines = 0;
+    least = Math.min(least, (await timed(() => tailer.look())).cpuMs);
+    if (newlines !== bytes / line.length) throw new Error(`counted ${newlines} lines`);
+    await tailer.close();
+  }
+  print(`reading, newlines counted, ${(bytes / 1e6).toFixed(0)} MB`, megabyteText(bytes / 1000 / least));
+}
+
+try {
+  await idleFiles();
+  await largeFile();
+} finally {
+  rmSync(root, { recursive: true, force: true });
+}

@@ -1,0 +1,127 @@
+/**
+ * Bytes of a log file to counts, in one process: what the tailer does per read (256 KiB into one buffer) and
+ * the sinks per line, default families. Beside it `JSON.parse` per line over the same file in the same run.
+ * Usage: npm run bench -- tail-lines [LINES]
+ */
+import { closeSync, mkdtempSync, openSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../src/core/clock.ts';
+import type { Counter, Gauge, Intake } from '../src/core/model.ts';
+import type { LogsOptions } from '../src/sources/logs/options.ts';
+import { createSinks } from '../src/sources/logs/rules/sinks.ts';
+import { logLines, type Shape, shapes } from './lines.ts';
+
+const chunkBytes = 256 * 1024;
+const rounds = 8;
+
+/** Updates of one array cell, as cheap as any registry's handle can be. */
+function createArrayIntake(): Intake & { total(): number } {
+  const live = new Float64Array(1024);
+  let cells = 0;
+  const number = (): Counter & Gauge => {
+    const cell = cells++;
+    return {
+      add(delta) {
+        if (delta >= 0 && delta < Number.POSITIVE_INFINITY) live[cell]! += delta;
+      },
+      set(value) {
+        live[cell] = value;
+      },
+      release() {},
+    };
+  };
+  return {
+    counter: number,
+    gauge: number,
+    untyped: number,
+    histogram: () => ({ observe() {}, set() {}, release() {} }),
+    summary: () => ({ set() {}, release() {} }),
+    total: () => live.reduce((sum, value) => sum + value, 0),
+  };
+}
+
+const options: LogsOptions = {
+  paths: [],
+  exclude: [],
+  encoding: 'auto',
+  container: 'auto',
+  levelKey: 'level',
+  roleField: 'service',
+  startAt: 'beginning',
+  rules: [],
+};
+
+/** Hands the file out in chunks; `take` returns the index of the first byte that it wants again. */
+function readChunks(path: string, take: (bytes: Buffer, end: number) => number): void {
+  const buffer = Buffer.allocUnsafe(2 * chunkBytes);
+  const file = openSync(path, 'r');
+  let held = 0;
+  for (;;) {
+    const read = readSync(file, buffer, held, chunkBytes, null);
+    if (read === 0) break;
+    const end = held + read;
+    const used = take(buffer, end);
+    held = buffer.copy(buffer, 0, used, end);
+  }
+  closeSync(file);
+}
+
+/** Counts a file over and over with sinks that are opened once, as the agent opens them per configuration. */
+function createCount(): (path: string) => void {
+  const intake = createArrayIntake();
+  const sinks = createSinks(
+    { services: { history: options }, selected: new Set(['history']) },
+    { intakes: () => intake, drops: { count() {} }, clock: systemClock },
+  );
+  return (path) => {
+    const before = intake.total();
+    const sink = sinks.open({ path, claimants: ['history'] });
+    readChunks(path, (bytes, end) => sink.write(bytes, 0, end));
+    if (intake.total() === before) throw new Error('nothing was counted');
+  };
+}
+
+function parse(path: string): void {
+  const levels = new Map<string, number>();
+  readChunks(path, (bytes, end) => {
+    let at = 0;
+    for (let next = bytes.indexOf(10, at); next >= 0 && next < end; next = bytes.indexOf(10, at)) {
+      const { level } = JSON.parse(bytes.toString('utf8', at, next)) as { level: string };
+      levels.set(level, (levels.get(level) ?? 0) + 1);
+      at = next + 1;
+    }
+    return at;
+  });
+  if (levels.size === 0) throw new Error('nothing was counted');
+}
+
+/** MB per CPU-second, the best of a few rounds. */
+function speedOf(work: (path: string) => void, path: string): number {
+  let best = 0;
+  for (let round = 0; round < rounds; round++) {
+    const before = process.cpuUsage();
+    work(path);
+    const { user, system } = process.cpuUsage(before);
+    best = Math.max(best, statSync(path).size / (user + system));
+  }
+  return best;
+}
+
+const lineCount = Number(process.argv[2] ?? 300_000);
+const place = mkdtempSync(join(tmpdir(), 'svc-agent-lines-'));
+try {
+  for (const shape of shapes as readonly Shape[]) {
+    const path = join(place, `${shape}.log`);
+    writeFileSync(path, logLines(shape, lineCount));
+    const counted = speedOf(createCount(), path);
+    const parsed = speedOf(parse, path);
+    const lineBytes = Math.round(statSync(path).size / lineCount);
+    process.stdout.write(
+      `${shape}: ${lineBytes} B a line, counted ${counted.toFixed(0)} MB/CPU-s, ` +
+        `JSON.parse ${parsed.toFixed(0)} MB/CPU-s, ratio ${(counted / parsed).toFixed(1)}\n`,
+    );
+  }
+} finally {
+  rmSync(place, { recursive: true, force: true });
+}

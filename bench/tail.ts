@@ -1,0 +1,160 @@
+/**
+ * The same log file through the built agent and through mtail with an equivalent program: CPU seconds and peak
+ * memory of whole processes, counts compared. `npm run bench -- tail [MB]`, default 512.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { logLines, type Shape, shapes } from './lines.ts';
+import { hasCommand, pause, type Usage, usageOf } from './process.ts';
+
+const megabytes = Number(process.argv[2] ?? 512);
+const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
+const place = mkdtempSync(join(tmpdir(), 'svc-agent-tail-'));
+
+/** A file of at least `bytes`, made of one block over and over; returns its number of lines. */
+function writeLines(path: string, shape: Shape, bytes: number): number {
+  const linesPerBlock = 50_000;
+  const block = logLines(shape, linesPerBlock);
+  const blocks = Math.ceil(bytes / block.length);
+  const fd = openSync(path, 'w');
+  for (let i = 0; i < blocks; i++) writeSync(fd, block);
+  closeSync(fd);
+  return blocks * linesPerBlock;
+}
+
+interface Counted extends Usage {
+  entries: number;
+}
+
+/** Reads the sum of a counter from a page of text until it has reached what is wanted. */
+async function whenCounted(url: () => string, family: string, wanted: number): Promise<number> {
+  const deadlineMs = performance.now() + 120_000;
+  for (;;) {
+    if (performance.now() > deadlineMs) throw new Error('not counted within two minutes');
+    const page = await fetch(url()).then(
+      (response) => response.text(),
+      () => '',
+    );
+    const sum = [...page.matchAll(new RegExp(`^${family}\\{.*\\} (\\S+)`, 'gm'))].reduce(
+      (n, [, v]) => n + Number(v),
+      0,
+    );
+    if (sum >= wanted) return sum;
+    await pause(100);
+  }
+}
+
+async function measured(child: ChildProcess, counted: Promise<number>): Promise<Counted> {
+  const ended = new Promise<never>((_, reject) =>
+    child.on('exit', (code) => reject(new Error(`ended early with ${code}`))),
+  );
+  ended.catch(() => {});
+  const entries = await Promise.race([counted, ended]);
+  const usage = usageOf(child.pid!);
+  child.kill('SIGKILL');
+  return { ...usage, entries };
+}
+
+async function agent(log: string, lines: number): Promise<Counted> {
+  const directory = mkdtempSync(join(place, 'agent-'));
+  const config = join(directory, 'agent.yaml');
+  writeFileSync(
+    config,
+    `roles: [history]
+stateDirectory: ${join(directory, 'state')}
+metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
+admin: ~
+services: {history: {logs: {paths: [${log}], startAt: beginning}}}
+`,
+  );
+  const child = spawn(process.execPath, [agentMain, 'run', '-c', config], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let output = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
+  const url = () =>
+    `http://${/"listener":"metrics","address":"([^"]+)"/.exec(output)?.[1] ?? '127.0.0.1:1'}/metrics`;
+  return measured(child, whenCounted(url, 'svc_log_entries_total', lines));
+}
+
+/** Levels, loggers and persistence errors, as the agent's default rules count them; no bytes, drops or times. */
+const program = `counter svc_log_entries_total by level, logger
+counter svc_log_persistence_errors_total by level
+
+/"level": ?"(?P<level>[a-z]+)".*"logger": ?"(?P<logger>[^"]*)"/ {
+  svc_log_entries_total[$level][$logger]++
+}
+/"level": ?"(?P<level>error|fatal)".*"msg": ?"(Operation failed with internal error\\.|DBUnavailable Error:|Persistent store operation failure|Persistent fetch operation failure)"/ {
+  svc_log_persistence_errors_total[$level]++
+}
+`;
+
+/** mtail in one-shot mode: reads to the end, prints, ends. */
+async function mtail(log: string, lines: number): Promise<Counted> {
+  const directory = mkdtempSync(join(place, 'mtail-'));
+  const programFile = join(directory, 'svc.mtail');
+  writeFileSync(programFile, program);
+  const child = spawn(
+    'sh',
+    [
+      '-c',
+      `exec mtail --one_shot --one_shot_format=prometheus --progs ${programFile} --logs ${log} --logtostderr`,
+    ],
+    {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    },
+  );
+  let page = '';
+  let usage: Usage = { cpuSeconds: 0, residentMiB: 0, peakMiB: 0 };
+  const look = setInterval(() => {
+    try {
+      const seen = usageOf(child.pid!);
+      // A process that has just ended has a state, but no memory.
+      if (!Number.isNaN(seen.peakMiB)) usage = seen;
+    } catch {
+      clearInterval(look);
+    }
+  }, 10);
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (page += text));
+  const status = await new Promise((resolve) => child.on('close', resolve));
+  clearInterval(look);
+  if (status !== 0) throw new Error(`mtail ended with ${status}`);
+  const entries = [...page.matchAll(/^svc_log_entries_total\{.*\} (\d+)/gm)].reduce(
+    (n, [, v]) => n + Number(v),
+    0,
+  );
+  if (entries === 0 && lines > 0) throw new Error('mtail counted nothing');
+  return { ...usage, entries };
+}
+
+const hasMtail = hasCommand('mtail');
+
+async function compare(shape: Shape, megabytesOfShape: number): Promise<void> {
+  const log = join(place, `${shape}.log`);
+  const lines = writeLines(log, shape, megabytesOfShape * 1e6);
+  const size = statSync(log).size / 1e6;
+  const ours = await agent(log, lines);
+  const perSecond = (usage: Counted) => size / usage.cpuSeconds;
+  const row = (name: string, usage: Counted) =>
+    console.log(
+      `${shape.padEnd(8)} ${name.padEnd(6)} ${size.toFixed(0).padStart(5)} MB  ${usage.cpuSeconds.toFixed(2).padStart(6)} CPU s  ${perSecond(usage).toFixed(0).padStart(5)} MB/CPU s  peak ${usage.peakMiB.toFixed(0)} MiB  ${usage.entries} entries of ${lines}`,
+    );
+  row('agent', ours);
+  if (hasMtail) {
+    const theirs = await mtail(log, lines);
+    row('mtail', theirs);
+    console.log(
+      `${shape.padEnd(8)} ratio  ${(perSecond(ours) / perSecond(theirs)).toFixed(1)} times mtail's rate per CPU second`,
+    );
+  }
+  rmSync(log);
+}
+
+try {
+  if (!hasMtail) console.log('mtail is not installed: no comparison');
+  for (const shape of shapes) await compare(shape, shape === 'flat' ? megabytes : Math.min(megabytes, 128));
+} finally {
+  rmSync(place, { recursive: true, force: true });
+}
