@@ -81,6 +81,132 @@ export const hostedFailureReasons = [
 ] as const;
 export type HostedFailureReason = (typeof hostedFailureReasons)[number];
 
+/** What is looked at; the first part of a probe's name. */
+export const probeKinds = ['health', 'store', 'cluster', 'domain', 'replication', 'archive'] as const;
+export type ProbeKind = (typeof probeKinds)[number];
+
+/** What befalls a connection that a probe opens, whatever it speaks. */
+const connectionFailures = [
+  'resolve',
+  'refused',
+  'unreachable',
+  'reset',
+  'connect_timeout',
+  'tls',
+  'tls_expired',
+  'tls_untrusted',
+  'tls_hostname',
+  'too_slow',
+  'credentials',
+  'failed',
+] as const;
+
+/** Why a role's health check failed; labels `svc_role_health_failures_total`. */
+export const healthFailureReasons = [
+  ...connectionFailures,
+  'first_byte_timeout',
+  'body_timeout',
+  'too_large',
+  'http_status',
+  'invalid_answer',
+  'unimplemented',
+  'not_ok',
+  'not_in_ring',
+  'persistence',
+  'warming_up',
+  'shutting_down',
+] as const;
+export type HealthFailureReason = (typeof healthFailureReasons)[number];
+
+/** Why a look at a store failed; labels `svc_store_failures_total`. */
+export const storeFailureReasons = [
+  ...connectionFailures,
+  'protocol',
+  'too_many_connections',
+  'denied',
+  'database_missing',
+  'query_failed',
+  'shutting_down',
+] as const;
+export type StoreFailureReason = (typeof storeFailureReasons)[number];
+
+/** Why a command that a probe runs gave nothing. */
+export const commandFailureReasons = [
+  'command_missing',
+  'command_failed',
+  'too_slow',
+  'too_large',
+  'invalid_answer',
+] as const;
+export type CommandFailureReason = (typeof commandFailureReasons)[number];
+
+/** Why an archive cannot be used. */
+export const archiveFailureReasons = [
+  ...connectionFailures,
+  'not_found',
+  'denied',
+  'not_writable',
+  'no_space',
+  'http_status',
+  'invalid_answer',
+  'too_large',
+] as const;
+export type ArchiveFailureReason = (typeof archiveFailureReasons)[number];
+
+/** Why lag and views of clusters are not known, or are not as they should be. */
+export const replicationFailureReasons = ['no_readings', 'clusters_disagree', 'version_mismatch'] as const;
+export type ReplicationFailureReason = (typeof replicationFailureReasons)[number];
+
+export type ProbeFailureReason =
+  | HealthFailureReason
+  | StoreFailureReason
+  | CommandFailureReason
+  | ArchiveFailureReason
+  | ReplicationFailureReason;
+
+/** Why a run of a probe was left out; labels `svc_probe_skipped_total`. */
+export const probeSkipReasons = ['overlap', 'backlog'] as const;
+export type ProbeSkipReason = (typeof probeSkipReasons)[number];
+
+/** The damped state of what is looked at; labels `svc_role_health_transitions_total`. */
+export const probeStates = ['up', 'down'] as const;
+export type ProbeState = (typeof probeStates)[number];
+
+/** What of a store's set-up recovery depends on; labels `svc_store_check_ok`. */
+export const storeChecks = [
+  // every kind
+  'schema',
+  'connections',
+  'identity',
+  'uptime',
+  // PostgreSQL
+  'archive_mode',
+  'archive_timeout',
+  'archiver',
+  'wal_backlog',
+  'wal_level',
+  'slots',
+  'timeline',
+  'data_checksums',
+  'checksum_failures',
+  'durable_settings',
+  'replica',
+  'wraparound',
+  // MySQL-compatible
+  'log_bin',
+  'sync_binlog',
+  'binlog_retention',
+  'flush_log_at_commit',
+  'storage_engine',
+  // wide-column
+  'incremental_backups',
+  'replication_factor',
+  'durable_writes',
+  'schema_agreement',
+  'auto_snapshot',
+] as const;
+export type StoreCheck = (typeof storeChecks)[number];
+
 /** Drops by the component that dropped; each component has its own list. */
 export const dropReasons = {
   logs: lineDropReasons,
@@ -149,6 +275,15 @@ export const closedLists = {
       list,
     ]),
   ),
+  'svc_role_health_failures_total.reason': healthFailureReasons,
+  'svc_role_health_transitions_total.to': probeStates,
+  'svc_store_failures_total.reason': storeFailureReasons,
+  'svc_store_check_ok.check': storeChecks,
+  'svc_probe_skipped_total.reason': probeSkipReasons,
+  'probe.kind': probeKinds,
+  'command.failure': commandFailureReasons,
+  'archive.failure': archiveFailureReasons,
+  'replication.failure': replicationFailureReasons,
   'state.degraded': degradedReasons,
   'health.state': healthStates,
 } as const satisfies Record<string, readonly string[]>;
