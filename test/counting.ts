@@ -1,5 +1,6 @@
 import type { LogsOptions } from '../src/sources/logs/options.ts';
 import { createSinks, type Sinks } from '../src/sources/logs/rules/sinks.ts';
+import type { LifeEvents } from '../src/sources/logs/rules/starts.ts';
 import type { LineSink } from '../src/sources/logs/sink.ts';
 import { type HandClock, handClock } from './clock.ts';
 import { createFakeDrops, createFakeIntake, type FakeIntake } from './fake-intake.ts';
@@ -29,6 +30,7 @@ export interface Counting {
 export function createCounting(
   services: Record<string, Partial<LogsOptions>> = { history: {} },
   selected = Object.keys(services),
+  life?: LifeEvents,
 ): Counting {
   const intakes = new Map<string, FakeIntake>();
   const drops = createFakeDrops();
@@ -41,7 +43,7 @@ export function createCounting(
   const filled = Object.entries(services).map(([name, some]) => [name, { ...defaults, ...some }]);
   const sinks = createSinks(
     { services: Object.fromEntries(filled), selected: new Set(selected) },
-    { intakes: intake, drops, clock },
+    { intakes: intake, drops, clock, life },
   );
   return {
     sinks,

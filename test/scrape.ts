@@ -215,7 +215,9 @@ export async function openScrape(
       ownListeners: () => [],
       mark: 'test',
       words: createWords([]),
-      onReset: (evidence) => resets.push(evidence),
+      onPage: (evidence) => {
+        if (evidence.fallen > 0) resets.push(evidence);
+      },
       ...deps,
     },
   );

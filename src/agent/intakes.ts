@@ -8,32 +8,39 @@ import { ranksPerService } from './relay.ts';
 export interface Intakes {
   /** What is derived from a service's log bytes; `unknown` is the service of lines that name none. */
   logs(service: string): OpenIntake;
-  /** What the agent finds out about a service now, such as how far behind its logs are. */
+  /** What the agent finds out about a service now, such as how far behind its logs are; `''`: about no service. */
   about(service: string): OpenIntake;
+  /** What happens to a service, or to none, and is counted once across restarts. */
+  events(service: string): OpenIntake;
   /** The agent's own instruments. */
   self: OpenIntake;
   close(): void;
 }
 
+const purposes = {
+  logs: { component: 'logs', store: 'durable', received: true },
+  about: { component: 'probes', store: 'immediate', received: false },
+  events: { component: 'probes', store: 'durable', received: false },
+} as const;
+
 /** Opens an intake per service and purpose when it is first asked for. */
 export function openIntakes(registry: Registry, config: AgentConfig): Intakes {
   const blocks = blocksOf(config);
   const open = new Map<string, OpenIntake>();
-  const intake = (purpose: 'logs' | 'about', service: string): OpenIntake => {
+  const intake = (purpose: keyof typeof purposes, service: string): OpenIntake => {
     const key = `${purpose} ${service}`;
     const known = open.get(key);
     if (known) return known;
     const place = config.services.findIndex((candidate) => candidate.name === service);
     const opened = registry.intake({
       service,
-      component: 'logs',
       relayed: false,
       // Lines without a role come last: what a role sends under its own name wins.
       rank: (place < 0 ? config.services.length : place) * ranksPerService,
-      store: purpose === 'logs' ? registry.durable : registry.immediate,
       globalTags: blockOf(blocks, service).metrics.tags,
-      received: purpose === 'logs',
       tagService: true,
+      ...purposes[purpose],
+      store: registry[purposes[purpose].store],
     });
     open.set(key, opened);
     return opened;
@@ -52,6 +59,7 @@ export function openIntakes(registry: Registry, config: AgentConfig): Intakes {
   return {
     logs: (service) => intake('logs', service),
     about: (service) => intake('about', service),
+    events: (service) => intake('events', service),
     self,
     close() {
       for (const each of open.values()) each.close();

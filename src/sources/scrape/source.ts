@@ -22,8 +22,8 @@ export interface ScrapeDeps extends FetchDeps {
   log: Log;
   /** The words of the target, by which `intake` translates. */
   words: Words;
-  /** Evidence of a restart: of so many counters that were on the page before, so many fell. */
-  onReset?(evidence: { fallen: number; counters: number }): void;
+  /** A page was taken: of so many counters that were on the page before, so many fell. */
+  onPage?(evidence: { fallen: number; counters: number }): void;
 }
 
 export type ScrapeResult = { ok: true } | { ok: false; reason: ScrapeFailureReason; what: string };
@@ -49,7 +49,7 @@ const sliceMs = 2;
 const forgottenMs = 10 * 60_000;
 
 export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
-  const { clock, show, up, drops, log, onReset } = deps;
+  const { clock, show, up, drops, log, onPage } = deps;
   const table = createLineTable();
   const reader = createPageReader(table, options.limits ?? scrapeDefaults.limits);
   const fetch = createFetch(options, deps);
@@ -89,7 +89,7 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
     up.set(1);
     goneSinceMs = undefined;
     takenMs = clock.monotonicMs();
-    if (relayed.fallen > 0) onReset?.({ fallen: relayed.fallen, counters: relayed.counters });
+    onPage?.({ fallen: relayed.fallen, counters: relayed.counters });
     return relayed;
   };
 

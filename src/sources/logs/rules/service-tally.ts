@@ -1,6 +1,7 @@
 import { agentMetric } from '../../../core/agent-metrics.ts';
 import type { Counter, Intake } from '../../../core/model.ts';
 import { lineDropReasons, skipReasons } from '../../../core/reasons.ts';
+import type { Fields } from '../lines/fields.ts';
 import type { LineTally } from '../lines/tally.ts';
 import type { LogsOptions } from '../options.ts';
 import { createEntries, entriesFamily } from './entries.ts';
@@ -8,6 +9,7 @@ import { createNewest, newestFamily, showNewest, takeTime } from './newest.ts';
 import { createPersistenceErrors, persistenceFamily, persistenceFields } from './persistence.ts';
 import { reporterErrors } from './reporter-errors.ts';
 import { createRuleCount, type RuleDeps, ruleFields } from './rule.ts';
+import { createStartLines, type LifeEvents } from './starts.ts';
 
 /** Counts the lines of one service, from however many files. */
 export interface ServiceTally extends LineTally {
@@ -38,8 +40,12 @@ function byReason<R extends string>(
   return Object.fromEntries(counters);
 }
 
-export function createServiceTally(service: string, options: TallyOptions, deps: RuleDeps): ServiceTally {
-  const { intake, slots, drops } = deps;
+export interface TallyDeps extends RuleDeps {
+  life?: LifeEvents;
+}
+
+export function createServiceTally(service: string, options: TallyOptions, deps: TallyDeps): ServiceTally {
+  const { intake, slots, drops, life } = deps;
   for (const { kind, name, help, tags } of families) intake.declare?.(kind, name, { help, tags });
   const entries = createEntries(intake, slots, options.levelKey);
   const persistenceErrors = createPersistenceErrors(intake, slots);
@@ -48,15 +54,26 @@ export function createServiceTally(service: string, options: TallyOptions, deps:
   const bytes = intake.counter(bytesFamily.name, {}, { help: bytesFamily.help });
   const dropped = byReason(intake, droppedFamily, lineDropReasons);
   const skipped = byReason(intake, skippedFamily, skipReasons);
+  const startLine = createStartLines(slots);
+  let isHeard = life === undefined;
   let gatheredBytes = 0;
   const gather = (lineBytes: number) => {
     gatheredBytes += lineBytes;
+  };
+  /** A start is no error, so entries of these levels are not asked. */
+  const noteLife = (fields: Fields) => {
+    const line = startLine(fields);
+    if (line !== undefined) life?.started(service, line);
+    if (isHeard) return;
+    isHeard = true;
+    life?.logged(service);
   };
   return {
     service,
     entry(fields, lineBytes) {
       gatheredBytes += lineBytes;
       if (entries.count(fields)) persistenceErrors.count(fields);
+      else noteLife(fields);
       takeTime(newest, fields);
       for (let i = 0; i < rules.length; i++) rules[i]!.count(fields);
     },

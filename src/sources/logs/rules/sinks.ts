@@ -9,6 +9,7 @@ import type { LogIntake } from './log-intake.ts';
 import { createReaders, type Readers } from './readers.ts';
 import { createServiceTally, type ServiceTally } from './service-tally.ts';
 import { createSharedTally } from './shared-tally.ts';
+import type { LifeEvents } from './starts.ts';
 
 export interface SinksOptions {
   /** In the configuration's order, watched or not. */
@@ -22,6 +23,8 @@ export interface SinksDeps {
   intakes: (service: string) => LogIntake;
   drops: Drops;
   clock: Clock;
+  /** Hears of starts, in the step in which their lines are counted. */
+  life?: LifeEvents;
 }
 
 /** Counts the lines of all files. */

@@ -1,0 +1,125 @@
+import { agentMetric } from '../../core/agent-metrics.ts';
+import { AgentError } from '../../core/errors.ts';
+import type { OpenIntake } from '../../core/intake.ts';
+import type { Counter } from '../../core/model.ts';
+import type { Clock, Durable, Log, Readings } from '../../core/ports.ts';
+import type { ProbeFailureReason } from '../../core/reasons.ts';
+import {
+  isBirth,
+  isOtherLife,
+  isReset,
+  type Life,
+  lifeOf,
+  type Witness,
+  witnessFamilies,
+} from './evidence.ts';
+import { type Episode, type EvidenceKind, foldEvidence } from './fold.ts';
+
+/** What is known of a role; it survives the agent's restarts. */
+interface Memory {
+  isKnown: boolean;
+  life?: Life;
+  witness?: Witness;
+  episode?: Episode;
+}
+
+/** Folds what health checks, pages and logs tell of restarts into one count per role (DESIGN §2). */
+export interface Roles {
+  /** Counts for these services from now on; `events` opens the durable intake of one. */
+  configure(services: readonly string[], events: (service: string) => OpenIntake): void;
+  /** A health check came out. */
+  looked(service: string, reason: ProbeFailureReason | undefined): void;
+  /** A page was taken whole. */
+  scraped(service: string, page: { fallen: number; counters: number }, readings: Readings): void;
+  /** The log has an entry of the service; once is enough. */
+  logged(service: string): void;
+  /** The log has a line that a start writes. */
+  started(service: string, line: string): void;
+  readonly durable: Durable;
+}
+
+const restarts = agentMetric('svc_role_restarts_total');
+
+const sectionName = 'roles';
+
+function readMemories(section: Uint8Array): Map<string, Memory> {
+  try {
+    return new Map(Object.entries(JSON.parse(Buffer.from(section).toString()) as Record<string, Memory>));
+  } catch (cause) {
+    const fault = { where: `state: section ${sectionName}`, what: 'not what this version writes' };
+    throw new AgentError('snapshot_corrupt', fault, cause);
+  }
+}
+
+function witnessIn(readings: Readings): Witness | undefined {
+  for (const family of witnessFamilies) {
+    for (const { value } of readings.look(family)) return { family, value };
+  }
+  return undefined;
+}
+
+export function createRoles({ clock, log }: { clock: Clock; log: Log }): Roles {
+  let memories = new Map<string, Memory>();
+  let counters = new Map<string, Counter>();
+  /** Roles whose page was seen by this process: what falls later is told by the page itself. */
+  const seenPages = new Set<string>();
+
+  const memoryOf = (service: string): Memory => {
+    const known = memories.get(service) ?? { isKnown: false };
+    memories.set(service, known);
+    return known;
+  };
+  const hear = (service: string, kind: EvidenceKind) => {
+    const memory = memoryOf(service);
+    const { episode, more } = foldEvidence(memory.episode, kind, {
+      nowMs: clock.nowMs(),
+      isKnown: memory.isKnown,
+    });
+    memory.episode = episode;
+    memory.isKnown = true;
+    if (more === 0) return;
+    counters.get(service)?.add(more);
+    log.write('warn', 'role restarted', { service, evidence: kind });
+  };
+
+  return {
+    configure(services, events) {
+      counters = new Map(
+        services.map((service) => {
+          const intake = events(service);
+          const { kind, name, help } = restarts;
+          intake.declare(kind, name, { help, tags: ['svc_service'] });
+          return [service, intake.counter(name, {}, { help })];
+        }),
+      );
+    },
+    looked(service, reason) {
+      const life = lifeOf(reason);
+      if (!life) return;
+      const memory = memoryOf(service);
+      if (isBirth(memory.life, life)) hear(service, 'health');
+      memory.life = life;
+      if (life !== 'away') memory.isKnown = true;
+    },
+    scraped(service, page, readings) {
+      const memory = memoryOf(service);
+      const witness = witnessIn(readings);
+      const isFirst = !seenPages.has(service);
+      seenPages.add(service);
+      if (isReset(page) || (isFirst && isOtherLife(memory.witness, witness))) hear(service, 'scrape');
+      memory.witness = witness;
+      memory.isKnown = true;
+    },
+    logged(service) {
+      memoryOf(service).isKnown = true;
+    },
+    started: (service, line) => hear(service, `log ${line}`),
+    durable: {
+      name: sectionName,
+      freeze: () => Buffer.from(JSON.stringify(Object.fromEntries(memories))),
+      restore(section) {
+        memories = readMemories(section);
+      },
+    },
+  };
+}
