@@ -54,7 +54,10 @@ async function openParts(first: ReadyConfig, clock: Clock, reloadError: () => st
   const self = createSelf();
   const durable = createDurableStore();
   const sections = new Map(
-    ['logs', ...reporterSections(first.config)].map((name) => [name, createLaterDurable(name)]),
+    ['logs', 'roles', 'probes', ...reporterSections(first.config)].map((name) => [
+      name,
+      createLaterDurable(name),
+    ]),
   );
   const durables = [...sections.values()];
   /** A reload may bring blocks that no section was made for. */

@@ -1,6 +1,7 @@
 import type { Clock, Drops, Log, Stop } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
 import { createSinks } from '../sources/logs/rules/sinks.ts';
+import type { LifeEvents } from '../sources/logs/rules/starts.ts';
 import { createLogs, type LogsSource } from '../sources/logs/source.ts';
 import type { AgentConfig } from './config/types.ts';
 import { type Intakes, openIntakes } from './intakes.ts';
@@ -13,6 +14,10 @@ import { createSelfRelay } from './self-relay.ts';
 const sweepIntervalMs = 10_000;
 
 export interface CountingDeps {
+  /** Hears of the services' lives from their logs. */
+  life: LifeEvents;
+  /** New intakes are open, those before them ended in this very step. */
+  opened(intakes: Intakes, config: AgentConfig): void;
   registry: Registry;
   self: Self;
   logsSection: LaterDurable;
@@ -32,7 +37,8 @@ export interface Counting {
   files: LogsSource['files'];
 }
 
-export function createCounting({ registry, self, logsSection, clock, drops, log }: CountingDeps): Counting {
+export function createCounting(deps: CountingDeps): Counting {
+  const { registry, self, logsSection, life, clock, drops, log } = deps;
   const lag = createLag();
   let intakes: Intakes | undefined;
   let relaySelf = async () => {};
@@ -56,8 +62,9 @@ export function createCounting({ registry, self, logsSection, clock, drops, log 
       config.services.flatMap(({ name, logs: options }) => (options ? [[name, options]] : [])),
     );
     const selected = new Set(config.roles.filter((role) => Object.hasOwn(services, role)));
-    const sinks = createSinks({ services, selected }, { intakes: opened.logs, drops, clock });
+    const sinks = createSinks({ services, selected }, { intakes: opened.logs, drops, clock, life });
     sweep = sinks.sweep;
+    deps.opened(opened, config);
     lag.renew(opened, new Set([...selected, 'unknown']));
     return { services, selected, openSink: sinks.open };
   };

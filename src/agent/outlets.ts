@@ -1,10 +1,11 @@
 import type { Protection } from '../core/access.ts';
 import type { Clock, Drops, Gather, Log } from '../core/ports.ts';
+import type { ProbeReport } from '../probes/runner/report.ts';
 import type { Listener } from '../reporters/pull/listener.ts';
 import type { Listeners } from '../reporters/pull/listeners.ts';
 import { createPull, metricsRoutes, type PullDeps } from '../reporters/pull/pull.ts';
 import type { StatusReport } from './admin/report.ts';
-import { healthRoutes, statusRoutes } from './admin/routes.ts';
+import { healthRoutes, probeRoutes, statusRoutes } from './admin/routes.ts';
 import { blocksOf } from './blocks.ts';
 import type { AgentConfig } from './config/types.ts';
 import type { Health } from './health.ts';
@@ -13,9 +14,12 @@ export interface OutletsDeps {
   listeners: Listeners;
   health: Health;
   report(): StatusReport;
+  probes(): readonly ProbeReport[];
+  /** Looks at a probe's target at once; undefined for a name that is not configured. */
+  look(name: string): Promise<ProbeReport | undefined>;
   /** What this agent's own scrapes bear. */
   mark: string;
-  /** Whether a role's last page failed. */
+  /** Whether a role's last page failed, or of one without pages its last health check. */
   roleDown(role: string): boolean;
   clock: Clock;
   drops: Drops;
@@ -54,14 +58,18 @@ function pullOutlets(config: AgentConfig, deps: PullDepsOf): Outlet[] {
 type PullDepsOf = Omit<PullDeps, 'bind' | 'shows'>;
 
 /** Status page, API and the agent's own series, which are here even where nothing is re-exported. */
-function adminOutlets(config: AgentConfig, deps: PullDepsOf, status: OutletsDeps['report']): Outlet[] {
+function adminOutlets(
+  config: AgentConfig,
+  deps: PullDepsOf,
+  { report, probes, look }: OutletsDeps,
+): Outlet[] {
   const { admin } = config;
   if (!admin) return [];
   const own = { ...deps, watches: () => false, shows: (service: string) => service === '' };
   const serve: Outlet['serve'] = async (listener, gather) => {
     const options = { listenAddress: admin.listenAddress, openMetrics: false };
     const metrics = metricsRoutes(options, { ...own, bind: async () => listener }, gather);
-    listener.routes = { ...deps.routes, ...statusRoutes(status), ...metrics };
+    listener.routes = { ...deps.routes, ...statusRoutes(report), ...probeRoutes(probes, look), ...metrics };
   };
   /** Open and in the clear: for probes that have no certificate. */
   const health: Outlet = {
@@ -90,7 +98,7 @@ export async function bindOutlets(config: AgentConfig, deps: OutletsDeps): Promi
     routes,
     watches: (role) => watched.has(role),
   };
-  const outlets = [...adminOutlets(config, pullDeps, deps.report), ...pullOutlets(config, pullDeps)];
+  const outlets = [...adminOutlets(config, pullDeps, deps), ...pullOutlets(config, pullDeps)];
   const bound: { outlet: Outlet; listener: Listener; protect: () => void }[] = [];
   const close = async () => {
     await Promise.all(bound.map(({ listener }) => listener.close()));

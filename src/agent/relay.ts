@@ -2,7 +2,7 @@ import type { ReadSecret } from '../core/access.ts';
 import type { Address } from '../core/address.ts';
 import { agentMetric } from '../core/agent-metrics.ts';
 import { createPageStore } from '../core/page-store.ts';
-import type { Clock, Log, Stop } from '../core/ports.ts';
+import type { Clock, Log, Readings, Stop } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
 import type { Vocabulary } from '../core/vocabulary.ts';
 import type { Scrape } from '../sources/scrape/source.ts';
@@ -21,6 +21,8 @@ export interface RelayDeps {
   mark: string;
   readSecret: ReadSecret;
   onKernelDrops(more: number): void;
+  /** A page of the service was taken; of so many counters on the page before, so many fell. */
+  onPage(service: string, page: { fallen: number; counters: number }, readings: Readings): void;
   clock: Clock;
   log: Log;
 }
@@ -70,7 +72,7 @@ async function startScrape(
   const { help } = agentMetric('svc_role_scrape_up');
   const up = about.gauge('svc_role_scrape_up', {}, { help });
   const log = deps.log.named('scrape');
-  const scrape = createScrape(service.scrape!, {
+  const scrape: Scrape = createScrape(service.scrape!, {
     ...deps,
     intake,
     show,
@@ -78,6 +80,7 @@ async function startScrape(
     words,
     log,
     drops: registry.drops,
+    onPage: (page) => deps.onPage(name, page, scrape),
   });
   const stop = await scrape.start();
   return [

@@ -13,8 +13,8 @@ export interface Relays {
   configure(config: AgentConfig): Promise<void>;
   /** Sees to it that the pages of the services a gather takes are fresh, or missed its deadline. */
   refresh(request: GatherRequest): Promise<void>;
-  /** Whether the role's last page failed; false for one that is not scraped. */
-  isDown(role: string): boolean;
+  /** Whether the role's last page failed; undefined for one that is not scraped. */
+  isDown(role: string): boolean | undefined;
   all(): Iterable<Relay>;
   stop(): Promise<void>;
 }
@@ -98,7 +98,10 @@ export function createRelays(deps: RelayDeps): Relays {
       );
       await Promise.all(asked.map(({ relay }) => relay.scrape?.scrapeNow(deadline)));
     },
-    isDown: (role) => running.get(role)?.relay.scrape?.status().up === false,
+    isDown(role) {
+      const scrape = running.get(role)?.relay.scrape;
+      return scrape && scrape.status().up === false;
+    },
     *all() {
       for (const { relay } of running.values()) yield relay;
     },

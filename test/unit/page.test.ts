@@ -18,6 +18,29 @@ const report: StatusReport = {
   logs: [{ path: nasty, services: [nasty], offset: 10, lagBytes: 2, state: 'following' }],
   scrapes: [],
   statsd: [],
+  probes: [
+    {
+      name: 'health/frontend',
+      kind: 'health',
+      target: nasty,
+      state: 'down',
+      since: '2026-01-01T00:00:00.000Z',
+      flapping: true,
+      intervalMs: 15_000,
+      timeoutMs: 5000,
+      nextRun: '2026-01-01T00:01:00.000Z',
+      isRunning: false,
+      consecutiveFailures: 4,
+      skipped: { overlap: 0, backlog: 0 },
+      last: {
+        at: '2026-01-01T00:00:45.000Z',
+        ok: false,
+        reason: 'not_ok',
+        msg: nasty,
+        durationMs: 12,
+      },
+    },
+  ],
   series: { total: 1, families: [{ family: nasty, series: 1 }] },
   refused: [{ family: nasty, reason: 'limit_metric', count: 3 }],
   conflicts: [nasty],
@@ -27,7 +50,7 @@ const report: StatusReport = {
 test('nothing that comes from outside becomes markup', () => {
   const page = statusPage(report);
   expect(page).not.toContain('<script');
-  expect(page.split('&lt;script&gt;alert(&quot;x&amp;y&#39;&quot;)').length - 1).toBeGreaterThanOrEqual(9);
+  expect(page.split('&lt;script&gt;alert(&quot;x&amp;y&#39;&quot;)').length - 1).toBeGreaterThanOrEqual(11);
 });
 
 test('what is wrong stands out', () => {

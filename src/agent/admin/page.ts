@@ -68,6 +68,19 @@ function facts(report: StatusReport): string {
   return `<table>${rows.map(([name, value]) => `<tr><th>${name}</th><td class="path">${value}</td></tr>`).join('\n')}</table>`;
 }
 
+function probesTable({ probes }: StatusReport): string {
+  const head = ['probe', 'state', 'since', 'took', 'what', 'target'];
+  const rows = probes.map(({ name, state, since, flapping, last, target }) => [
+    name,
+    `${state ?? 'not known yet'}${flapping ? ', flapping' : ''}`,
+    since ?? '',
+    last ? `${Math.round(last.durationMs)} ms` : '',
+    last ? [last.reason, last.msg].filter(Boolean).join(': ') : 'no look yet',
+    target,
+  ]);
+  return `${rowsOf('Probes', head, rows, 'nothing is probed')}<p><a href="probes">all that they found</a></p>`;
+}
+
 /** The status page: `/api/status` for people. It reloads itself every 10 s and needs no script. */
 export function statusPage(report: StatusReport): string {
   return `<!doctype html>
@@ -106,6 +119,7 @@ ${rowsOf(
   ]),
   'none received',
 )}
+${probesTable(report)}
 ${rowsOf(
   'Dropped',
   ['component', 'reason', 'count'],

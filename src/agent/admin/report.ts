@@ -1,5 +1,6 @@
 import type { ScrapeStatus } from '../../sources/scrape/tally.ts';
 import type { StatsdStatus } from '../../sources/statsd/source.ts';
+import type { ProbeStatus } from './probes.ts';
 
 /** What `/api/status`, the status page and `svc-agent status` show; all of it derived, none of it secret. */
 export interface StatusReport {
@@ -22,6 +23,7 @@ export interface StatusReport {
   logs: readonly LogFileReport[];
   scrapes: readonly (ScrapeStatus & { service: string })[];
   statsd: readonly (StatsdStatus & { service: string })[];
+  probes: readonly ProbeStatus[];
   series: { total: number; families: readonly { family: string; series: number }[] };
   refused: readonly { family: string; reason: string; count: number }[];
   conflicts: readonly string[];

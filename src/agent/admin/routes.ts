@@ -1,6 +1,8 @@
+import type { ProbeReport } from '../../probes/runner/report.ts';
 import type { Routes } from '../../reporters/pull/routes.ts';
 import type { Health } from '../health.ts';
 import { statusPage } from './page.ts';
+import { probeDebug, probeStatus } from './probes.ts';
 import type { StatusReport } from './report.ts';
 
 const json = { 'content-type': 'application/json; charset=utf-8' };
@@ -16,6 +18,40 @@ export function healthRoutes(health: Health): Routes {
   });
   return { '/health': answering(health.health), '/ready': answering(health.ready) };
 }
+
+/** What probes found, and a look on demand at one that is configured: nobody can name another target. */
+export function probeRoutes(
+  reports: () => readonly ProbeReport[],
+  look: (name: string) => Promise<ProbeReport | undefined>,
+): Routes {
+  return {
+    '/probes': {
+      handle: (_request, reply) =>
+        reply.send(200, `${JSON.stringify(reports().map(probeStatus), null, 2)}\n`, json),
+    },
+    '/probe': {
+      async handle({ url: { searchParams } }, reply) {
+        const name = searchParams.get('name');
+        const report = name ? await look(name) : undefined;
+        const isDebug = searchParams.get('debug') === '1';
+        if (report)
+          reply.send(
+            200,
+            `${JSON.stringify(isDebug ? probeDebug(report) : probeStatus(report), null, 2)}\n`,
+            json,
+          );
+        else reply.send(name ? 404 : 400, unknownProbe(reports().map((known) => known.name)));
+      },
+    },
+  };
+}
+
+const unknownProbe = (names: readonly string[]): string =>
+  [
+    'No such probe. Use /probe?name=…, and &debug=1 for all that is known, with one of these:',
+    ...names,
+    '',
+  ].join('\n');
 
 /** The status page and its JSON. */
 export function statusRoutes(report: () => StatusReport): Routes {

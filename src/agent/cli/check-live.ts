@@ -1,14 +1,7 @@
 import { catalog, type Role, roles } from '../../core/catalog.ts';
-import { systemClock } from '../../core/clock.ts';
-import type { Log } from '../../core/ports.ts';
-import { createRegistry } from '../../core/registry.ts';
-import { readVocabularies } from '../../sources/vocabularies.ts';
-import { blockOf, blocksOf } from '../blocks.ts';
 import type { AgentConfig } from '../config/types.ts';
-import { createReadSecret } from '../read-secret.ts';
-import { startRelay } from '../relay.ts';
-import { shippedFolder } from '../shipped.ts';
 import type { Io } from './io.ts';
+import { openLivePages } from './live-pages.ts';
 
 /** What one look at a role's page says. */
 export interface LiveReport {
@@ -23,40 +16,17 @@ export interface LiveReport {
   unmapped: readonly string[];
 }
 
-/** The command prints what it finds; a log beside that would say it twice. */
-const silent: Log = { write() {}, named: () => silent };
-
 const isRole = (name: string): name is Role => (roles as readonly string[]).includes(name);
 const catalogNames = new Set(catalog.map(({ name }) => name));
 
-/** Looks once at every page that the configuration names, shows nothing to anybody, and holds it against the catalog. */
+/** Looks once at every page that the configuration names, and holds it against the catalog. */
 export async function lookLive(config: AgentConfig, io: Io): Promise<LiveReport[]> {
-  const vocabularies = await readVocabularies(shippedFolder('vocabularies'));
-  const blocks = blocksOf(config);
-  const scraped = config.services.flatMap((service, place) =>
-    service.selected && service.scrape ? [{ service, place }] : [],
-  );
+  const pages = await openLivePages(config, io);
   return Promise.all(
-    scraped.map(async ({ service, place }): Promise<LiveReport> => {
-      const registry = createRegistry({ limits: config.limits }, { clock: systemClock });
-      const relay = await startRelay(
-        { service: { ...service, statsd: undefined }, block: blockOf(blocks, service.name), place },
-        {
-          registry,
-          vocabularies,
-          ownListeners: () => [],
-          mark: 'check',
-          readSecret: createReadSecret(io.env),
-          onKernelDrops: () => {},
-          clock: systemClock,
-          log: silent,
-        },
-      );
-      const scrape = relay.scrape!;
-      const result = await scrape.scrapeNow();
+    pages.map(async ({ service, scrape, result, close }): Promise<LiveReport> => {
       const names = scrape.names();
       const { vocabulary } = scrape.status();
-      await relay.stop();
+      await close();
       const about = { service: service.name, url: service.scrape!.url };
       if (!result.ok) return { ...about, failure: result.what, missing: [], unmapped: [] };
       return { ...about, vocabulary, ...compared(service.name, names) };

@@ -9,8 +9,10 @@ import type { Command, Io } from './io.ts';
 const loaders: Readonly<Record<CommandName, () => Promise<Command>>> = {
   run: async () => (await import('./run.ts')).run,
   check: async () => (await import('./check.ts')).check,
+  probe: async () => (await import('./probe.ts')).probe,
   status: async () => (await import('./status.ts')).status,
   rules: async () => (await import('./rules.ts')).rules,
+  dashboards: async () => (await import('./dashboards.ts')).dashboards,
   init: async () => (await import('./init.ts')).init,
   demo: async () => (await import('./demo.ts')).demo,
   schema: async () => (await import('./schema.ts')).schema,

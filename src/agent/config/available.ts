@@ -1,17 +1,10 @@
 import type { Fault } from '../../core/errors.ts';
 import type { Discovered } from './loaded.ts';
-import { isWithin, pathText } from './tree.ts';
-import type { AgentConfig, ServiceConfig } from './types.ts';
+import { isWithin } from './tree.ts';
+import type { AgentConfig } from './types.ts';
 
 /** One row per part that is checked but cannot run yet; finds where a configuration asks for it. */
 type Row = (config: AgentConfig) => readonly string[];
-
-const ofServices =
-  (key: string, asks: (service: ServiceConfig) => boolean): Row =>
-  ({ services }) =>
-    services
-      .filter((service) => service.selected && asks(service))
-      .map(({ name }) => `services.${name}.${key}`);
 
 /** Quantiles of what the agent itself times, such as statsd timers. */
 const summaries: Row = ({ metrics, services }) => {
@@ -29,11 +22,6 @@ const summaries: Row = ({ metrics, services }) => {
 
 const rows: readonly Row[] = [
   summaries,
-  ofServices('health', ({ health }) => health !== undefined),
-  ({ stores }) => stores.map(({ name }) => pathText(['stores', name])),
-  ({ domains }) => (domains ? ['domains'] : []),
-  ({ clusterGroupMetadata }) => (clusterGroupMetadata ? ['clusterGroupMetadata'] : []),
-  ({ archival }) => (archival ? ['archival'] : []),
   ({ backups }) => (backups.length > 0 ? ['backups'] : []),
 ];
 

@@ -6,7 +6,13 @@ import type { AgentConfig } from './types.ts';
 
 /** What is allowed and still most likely not meant. */
 export function warningsOf(config: AgentConfig, tree: MapNode, file: string): PlacedFault[] {
-  return [...literalSecrets(tree, file), ...nothingReported(config, tree), ...nothingWatched(config, tree)];
+  return [
+    ...literalSecrets(tree, file),
+    ...nothingReported(config, tree),
+    ...nothingWatched(config, tree),
+    ...peersUnreachable(config, tree),
+    ...domainsUndescribed(config, tree),
+  ];
 }
 
 function nothingReported({ metrics, services }: AgentConfig, tree: MapNode): PlacedFault[] {
@@ -25,4 +31,25 @@ function nothingWatched({ services }: AgentConfig, tree: MapNode): PlacedFault[]
       const path = ['services', name];
       return placedFault(placeOf(tree, path), path, 'nothing to watch; set logs, health, scrape or statsd');
     });
+}
+
+function peersUnreachable({ clusterGroupMetadata: group }: AgentConfig, tree: MapNode): PlacedFault[] {
+  const peers = group?.clusters.filter(({ enabled, name }) => enabled && name !== group.currentClusterName);
+  return (peers ?? [])
+    .filter(({ rpcAddress }) => rpcAddress === undefined)
+    .map(({ name }) => {
+      const path = ['clusterGroupMetadata', 'clusterGroup', name, 'rpcAddress'];
+      return placedFault(
+        placeOf(tree, path),
+        path,
+        'missing, so nobody looks whether it answers; set host:port',
+      );
+    });
+}
+
+function domainsUndescribed({ domains }: AgentConfig, tree: MapNode): PlacedFault[] {
+  if (!domains || domains.watch.length === 0 || domains.describe) return [];
+  const path = ['domains', 'describe'];
+  const message = 'missing, so nothing is known of the watched domains; set command';
+  return [placedFault(placeOf(tree, path), path, message)];
 }

@@ -47,7 +47,7 @@ function readMemories(section: Uint8Array): Map<string, Memory> {
     return new Map(Object.entries(JSON.parse(Buffer.from(section).toString()) as Record<string, Memory>));
   } catch (cause) {
     const fault = { where: `state: section ${sectionName}`, what: 'not what this version writes' };
-    throw new AgentError('snapshot_corrupt', fault, cause);
+    throw new AgentError('state_unreadable', fault, cause);
   }
 }
 

@@ -1,5 +1,5 @@
 import { archivalFaults } from '../config/cross/archival.ts';
-import { clusterFaults } from '../config/cross/clusters.ts';
+import { clusterFaults, clusterNumberFaults } from '../config/cross/clusters.ts';
 import type { MapNode } from '../config/tree.ts';
 import { entriesAt, itemsAt, nodeAt, placeOf, type TreeNode, textAt } from '../config/tree.ts';
 import type { Graft } from './graft.ts';
@@ -8,8 +8,8 @@ import { serviceStores } from './stores.ts';
 /** What belongs to the cluster: stores, peer clusters, archives. What is at fault is judged, not taken. */
 export function discoverCluster(service: TreeNode, agent: MapNode, graft: Graft): void {
   discoverStores(service, agent, graft);
-  if (nodeAt(service, 'clusterGroupMetadata') && clusterFaults(service).length === 0)
-    discoverGroup(service, graft);
+  const groupFaults = [...clusterFaults(service), ...clusterNumberFaults(service)];
+  if (nodeAt(service, 'clusterGroupMetadata') && groupFaults.length === 0) discoverGroup(service, graft);
   if (archivalFaults(service).length === 0) discoverArchives(service, graft);
 }
 

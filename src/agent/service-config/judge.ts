@@ -1,7 +1,7 @@
 import { logLevels } from '../../core/reasons.ts';
 import { ascending, dialAddress, interval, listenAddress } from '../../core/written.ts';
 import { archivalFaults } from '../config/cross/archival.ts';
-import { clusterFaults } from '../config/cross/clusters.ts';
+import { clusterFaults, clusterNumberFaults } from '../config/cross/clusters.ts';
 import { reporterKeys, tooManyReporters } from '../config/cross/reporters.ts';
 import type { PlacedFault } from '../config/loaded.ts';
 import { faultAt, placedFault } from '../config/placed.ts';
@@ -16,6 +16,7 @@ export function judge(tree: TreeNode, { local, cwd }: { local: boolean; cwd: str
     ...services.flatMap((name) => metricsFindings(tree, ['services', name, 'metrics'])),
     ...sharedListeners(tree, services),
     ...clusterFaults(tree),
+    ...clusterNumberFaults(tree),
     ...archivalFaults(tree),
   ];
 }

@@ -50,6 +50,7 @@ function outletsDeps(): OutletsDeps {
       logs: [],
       scrapes: [],
       statsd: [],
+      probes: [],
       series: { total: 0, families: [] },
       refused: [],
       conflicts: [],
@@ -59,7 +60,16 @@ function outletsDeps(): OutletsDeps {
   const health = createHealth(() => undefined);
   health.enter('ready');
   const listeners = createListeners((options) => createListener(options, deps));
-  return { ...deps, listeners, health, report, mark: 'agent-1', roleDown: () => false };
+  return {
+    ...deps,
+    listeners,
+    health,
+    report,
+    mark: 'agent-1',
+    roleDown: () => false,
+    probes: () => [],
+    look: async () => undefined,
+  };
 }
 
 const file = join(folder, 'agent.yaml');

@@ -36,6 +36,7 @@ beforeEach(() => {
     mark: 'agent-1',
     readSecret: createReadSecret({}),
     onKernelDrops: () => {},
+    onPage: () => {},
     clock: systemClock,
     log: silentLog,
   });

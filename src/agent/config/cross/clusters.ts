@@ -10,6 +10,21 @@ export function clusterFaults(tree: TreeNode): PlacedFault[] {
   return [...versionFaults(tree), ...nameFaults(tree)];
 }
 
+/** Numbers that the block of `agent.yaml` refuses by itself, for files that it does not check. */
+export function clusterNumberFaults(tree: TreeNode): PlacedFault[] {
+  const atLeast = (path: TreePath, least: number): PlacedFault[] => {
+    const value = scalarAt(tree, ...path);
+    if (typeof value !== 'number' || value >= least) return [];
+    return [faultAt(tree, path, `too small; use ${least} or more`)];
+  };
+  return [
+    ...atLeast([...group, 'failoverVersionIncrement'], 1),
+    ...entriesAt(tree, ...group, 'clusterGroup').flatMap(([name]) =>
+      atLeast([...group, 'clusterGroup', name, 'initialFailoverVersion'], 0),
+    ),
+  ];
+}
+
 function versionFaults(tree: TreeNode): PlacedFault[] {
   const increment = scalarAt(tree, ...group, 'failoverVersionIncrement');
   const seen = new Map<number, string>();
@@ -24,7 +39,7 @@ function versionFaults(tree: TreeNode): PlacedFault[] {
         faultAt(tree, path, `the version of ${other} too; give each cluster its own, disabled ones included`),
       ];
     }
-    if (typeof increment !== 'number' || version < increment) return [];
+    if (typeof increment !== 'number' || increment < 1 || version < increment) return [];
     return [
       faultAt(
         tree,
@@ -41,7 +56,9 @@ function nameFaults(tree: TreeNode): PlacedFault[] {
   return (['primaryClusterName', 'currentClusterName'] as const).flatMap((key) => {
     const path = [...group, key];
     const name = textAt(tree, ...path);
-    if (name === undefined || names.includes(name)) return [];
-    return [faultAt(tree, path, `not in clusterGroup; use ${names.join(' or ')}`)];
+    if (name === undefined) return [];
+    if (!names.includes(name)) return [faultAt(tree, path, `not in clusterGroup; use ${names.join(' or ')}`)];
+    if (scalarAt(tree, ...group, 'clusterGroup', name, 'enabled') !== false) return [];
+    return [faultAt(tree, path, 'not enabled in clusterGroup; enable it, or name another')];
   });
 }

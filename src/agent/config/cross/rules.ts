@@ -1,6 +1,7 @@
 import type { PlacedFault } from '../loaded.ts';
 import { archivalFaults } from './archival.ts';
 import { clusterFaults } from './clusters.ts';
+import { describedThroughClusters } from './domains.ts';
 import { distinctListeners, listenersApart } from './listeners.ts';
 import { ruleNamesApart, rulesWithinForbiddenTags } from './log-rules.ts';
 import { backupsOfStores, distinctNames, limitsFit } from './references.ts';
@@ -18,6 +19,7 @@ const rules: readonly Rule[] = [
   backupsOfStores,
   limitsFit,
   ({ tree }) => clusterFaults(tree),
+  describedThroughClusters,
   ({ tree }) => archivalFaults(tree),
 ];
 

@@ -1,0 +1,181 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { AgentError, errorText } from '../../core/errors.ts';
+import { nearest } from '../../core/suggest.ts';
+import { adapted, type DashboardOptions } from '../../monitoring/dashboards/adapt.ts';
+import type { DashboardJson } from '../../monitoring/dashboards/json.ts';
+import { dashboards as names } from '../../monitoring/rules/alert.ts';
+import { chosen } from '../../monitoring/rules/choose.ts';
+import { pack } from '../../monitoring/rules/packs.ts';
+import { shippedFolder } from '../shipped.ts';
+import { parseCommand } from './arguments.ts';
+import type { Io } from './io.ts';
+import { table } from './table.ts';
+
+const usage = `Usage: svc-agent dashboards [NAME…] [OPTIONS]
+
+Prints a dashboard for Grafana (classic schema), or writes a file for each. Without a NAME it lists them.
+
+  --list                 list names, uids and titles
+  --out DIR              write DIR/NAME.json instead of printing; without a NAME all of them
+  --kubernetes           as ConfigMaps with the label grafana_dashboard: "1"; without a NAME all of them
+  --job ROLE=NAME        your name of a scrape job; ROLE is frontend, history, matching, worker or svc-agent
+  --prefix P             the prefix of the metrics: P_name
+  --match LABEL=VALUE    show only series with that label; alerts and recorded series are not narrowed
+  --threshold ALERT=N    another threshold, as given to svc-agent rules
+  --runbook-url URL      where the folder runbooks is served. Default: runbooks
+  --json                 the list, or the ConfigMaps, as JSON
+
+Repeat --job, --match and --threshold as you need them.
+`;
+
+const options = {
+  list: { type: 'boolean' },
+  out: { type: 'string' },
+  kubernetes: { type: 'boolean' },
+  job: { type: 'string', multiple: true },
+  prefix: { type: 'string' },
+  match: { type: 'string', multiple: true },
+  threshold: { type: 'string', multiple: true },
+  'runbook-url': { type: 'string' },
+} as const;
+type Values = ReturnType<typeof parseCommand<typeof options>>['values'];
+
+interface Shown {
+  name: string;
+  dashboard: DashboardJson;
+}
+
+/** `svc-agent dashboards`: what Grafana shows, in the names and limits of this installation. */
+export async function dashboards(args: readonly string[], io: Io): Promise<number> {
+  const { values, positionals } = parseCommand('dashboards', args, options);
+  if (values.help) {
+    io.stdout(usage);
+    return 0;
+  }
+  const { out, kubernetes } = values;
+  const asked = positionals.map(nameOf);
+  const isList = values.list || (asked.length === 0 && out === undefined && !kubernetes);
+  const adaptation = optionsOf(values);
+  const shown = (asked.length > 0 ? asked : names).map((name) => ({
+    name,
+    dashboard: adapted(shipped(name), adaptation),
+  }));
+  if (isList) io.stdout(listText(shown, values.json, io.colour));
+  else if (out !== undefined) await writeAll(shown, resolve(io.cwd, out), values, io);
+  else if (kubernetes) io.stdout(await kubernetesText(shown, values.json));
+  else io.stdout(theOnly(shown));
+  return 0;
+}
+
+function nameOf(word: string): string {
+  const name = word.replace(/^svc-/, '');
+  if ((names as readonly string[]).includes(name)) return name;
+  const near = nearest(name, names);
+  const allowed = near ? `did you mean ${near}?` : `use ${names.join(', ')}`;
+  throw new AgentError('usage', {
+    where: 'svc-agent dashboards',
+    what: 'unknown dashboard',
+    got: word,
+    allowed,
+  });
+}
+
+function optionsOf(values: Values): DashboardOptions {
+  const { jobs, prefix, thresholds, runbookUrl } = chosen(
+    {
+      job: values.job ?? [],
+      threshold: values.threshold ?? [],
+      prefix: values.prefix ?? '',
+      runbookUrl: values['runbook-url'] ?? 'runbooks',
+      ...{ label: [], for: [], dashboardUrl: '' },
+    },
+    [pack('recommended'), pack('slo')],
+  );
+  return {
+    jobs,
+    prefix,
+    thresholds,
+    runbookUrl,
+    matchers: Object.fromEntries((values.match ?? []).map(matcherOf)),
+  };
+}
+
+function matcherOf(text: string): readonly [label: string, value: string] {
+  const [, label, value] = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/s.exec(text) ?? [];
+  if (label && value !== undefined) return [label, value];
+  const fault = { where: '--match', what: 'no LABEL=VALUE', got: text, allowed: 'write --match LABEL=VALUE' };
+  throw new AgentError('usage', fault);
+}
+
+const shipped = (name: string): DashboardJson =>
+  JSON.parse(readFileSync(join(shippedFolder('dashboards'), `${name}.json`), 'utf8'));
+
+const jsonText = (document: unknown): string => `${JSON.stringify(document, null, 2)}\n`;
+
+function listText(shown: readonly Shown[], isJson: boolean | undefined, colour: boolean): string {
+  const rows = shown.map(({ name, dashboard: { uid = '', title = '' } }) => ({ name, uid, title }));
+  const head = ['NAME', 'UID', 'TITLE'];
+  return isJson
+    ? jsonText(rows)
+    : table(
+        head,
+        rows.map(({ name, uid, title }) => [name, uid, title]),
+        colour,
+      );
+}
+
+function theOnly(shown: readonly Shown[]): string {
+  if (shown.length === 1) return jsonText(shown[0]!.dashboard);
+  const got = shown.map(({ name }) => name).join(' ');
+  const allowed = 'name one, or use --out DIR or --kubernetes';
+  throw new AgentError('usage', {
+    where: 'svc-agent dashboards',
+    what: 'prints one dashboard',
+    got,
+    allowed,
+  });
+}
+
+/** What Grafana's sidecar loads; one object each, since an object has a limit of 1 MiB. */
+const configMap = ({ name, dashboard }: Shown): object => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: {
+    name: `svc-agent-dashboard-${name}`,
+    labels: { 'app.kubernetes.io/name': 'svc-agent', grafana_dashboard: '1' },
+  },
+  data: { [`svc-${name}.json`]: jsonText(dashboard) },
+});
+
+async function kubernetesText(shown: readonly Shown[], isJson: boolean | undefined): Promise<string> {
+  const items = shown.map(configMap);
+  const document = items.length === 1 ? items[0] : { apiVersion: 'v1', kind: 'List', items };
+  if (isJson) return jsonText(document);
+  const { toYaml } = await import('../../monitoring/rules/yaml.ts');
+  return toYaml(document);
+}
+
+async function writeAll(shown: readonly Shown[], folder: string, values: Values, io: Io): Promise<void> {
+  for (const of of shown) {
+    const extension = values.kubernetes && !values.json ? 'yml' : 'json';
+    const text = values.kubernetes ? await kubernetesText([of], values.json) : jsonText(of.dashboard);
+    io.stderr(`${written(folder, `${of.name}.${extension}`, text)} written\n`);
+  }
+}
+
+function written(folder: string, name: string, text: string): string {
+  const path = join(folder, name);
+  try {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(path, text);
+  } catch (cause) {
+    const fault = {
+      where: path,
+      what: `cannot be written, ${errorText(cause)}`,
+      allowed: 'name a writable folder',
+    };
+    throw new AgentError('internal', fault, cause);
+  }
+  return path;
+}

@@ -1,0 +1,92 @@
+import { systemClock } from '../../core/clock.ts';
+import { AgentError } from '../../core/errors.ts';
+import type { Readings } from '../../core/ports.ts';
+import { nearest } from '../../core/suggest.ts';
+import { planProbes } from '../../probes/plan.ts';
+import type { ProbeRow } from '../../probes/probe.ts';
+import { type Looked, lookOnce } from '../../probes/runner/once.ts';
+import { printGrants } from '../../probes/stores/grants.ts';
+import type { AgentConfig } from '../config/types.ts';
+import { createReadSecret } from '../read-secret.ts';
+import { onSignals } from '../signals.ts';
+import { configurationOptions, parseCommand } from './arguments.ts';
+import { configured } from './configured.ts';
+import type { Io } from './io.ts';
+import { openLivePages, silent } from './live-pages.ts';
+import { adviceText, probeTable } from './probe-text.ts';
+
+const usage = `Usage: svc-agent probe [NAME]... [-c FILE] [--service-config FILE]... [--role ROLE]... [--json]
+       svc-agent probe --print-grants [-c FILE] [--service-config FILE]...
+
+Looks once at everything the configuration names, or at these: health/ROLE, store/STORE/DATABASE, cluster/CLUSTER,
+domain/DOMAIN, archive/ARCHIVE, replication; a name's beginning stands for all that begin so (store, store/main).
+--print-grants prints the statements that give the agent's user the rights it needs in each store, and no more.
+Exit status: 0 well; 1 something was found at fault; 2 wrong usage or an invalid configuration.
+`;
+
+/** `svc-agent probe`: one look, without an agent that runs. */
+export async function probe(args: readonly string[], io: Io): Promise<number> {
+  const { values, positionals } = parseCommand('probe', args, {
+    ...configurationOptions,
+    'print-grants': { type: 'boolean' },
+  });
+  if (values.help) {
+    io.stdout(usage);
+    return 0;
+  }
+  const { config } = await configured(values, io);
+  if (values['print-grants']) {
+    io.stdout(await printGrants(config.stores));
+    return 0;
+  }
+  const rows = named(planProbes(config), positionals);
+  const looked = await lookAll(rows, config, io);
+  io.stdout(values.json ? `${JSON.stringify(asJson(looked))}\n` : asText(looked, io));
+  return looked.length < rows.length || looked.some(({ result }) => !result.ok) ? 1 : 0;
+}
+
+/** The rows of these names, or that begin with them; all of them for none. Throws `usage` for a name of no row. */
+function named(rows: readonly ProbeRow[], names: readonly string[]): readonly ProbeRow[] {
+  const isOf = (name: string) => (row: ProbeRow) => row.name === name || row.name.startsWith(`${name}/`);
+  for (const name of names) {
+    if (rows.some(isOf(name))) continue;
+    const near = nearest(
+      name,
+      rows.map((row) => row.name),
+    );
+    const known = rows.map((row) => row.name).join(', ') || 'nothing: the configuration has nothing to probe';
+    const allowed = `${near ? `did you mean ${near}? ` : ''}there is ${known}`;
+    throw new AgentError('usage', { where: 'svc-agent probe', what: 'unknown probe', got: name, allowed });
+  }
+  return names.length === 0 ? rows : rows.filter((row) => names.some((name) => isOf(name)(row)));
+}
+
+/** Looks until all is seen, or a signal ends it; what the roles send is fetched only where a probe reads it. */
+async function lookAll(rows: readonly ProbeRow[], config: AgentConfig, io: Io): Promise<Looked[]> {
+  const end = new AbortController();
+  const undo = onSignals({ stop: () => end.abort(), reload: () => {} });
+  const pages = rows.some(({ kind }) => kind === 'replication') ? await openLivePages(config, io) : [];
+  const readings: Readings = { look: (family) => pages.flatMap(({ scrape }) => [...scrape.look(family)]) };
+  try {
+    const deps = { readSecret: createReadSecret(io.env), readings, clock: systemClock, log: silent };
+    return await lookOnce(rows, deps, { signal: end.signal });
+  } finally {
+    await Promise.all(pages.map(({ close }) => close()));
+    undo();
+  }
+}
+
+const asJson = (looked: readonly Looked[]) =>
+  looked.map(({ row: { name, kind, target }, result: { atMs, ...result } }) => ({
+    name,
+    kind,
+    target,
+    at: new Date(atMs).toISOString(),
+    ...result,
+  }));
+
+function asText(looked: readonly Looked[], { colour }: Io): string {
+  if (looked.length === 0)
+    return 'Nothing to probe: set health, stores, clusterGroupMetadata, domains or archival.\n';
+  return probeTable(looked, colour) + adviceText(looked);
+}
