@@ -1,9 +1,18 @@
 import * as z from 'zod';
 import type { ClientAuth, ClientTls } from '../../core/access.ts';
-import { interval, reading, webAddress, withinInterval } from '../../core/written.ts';
+import { interval, reading, type Written, webAddress, withinInterval } from '../../core/written.ts';
 import type { HealthOptions } from './options.ts';
 
 const target = webAddress(['http', 'https', 'grpc', 'grpcs', 'tcp'], 'http://127.0.0.1:7933/health');
+
+/** Only the web has usual ports. */
+const targetWithPort: Written<string> = {
+  fault: 'names no port; use the form grpc://127.0.0.1:7833',
+  read(text) {
+    const { protocol, port } = new URL(text);
+    return port !== '' || protocol === 'http:' || protocol === 'https:' ? text : undefined;
+  },
+};
 
 const usualTimeoutMs = 5000;
 
@@ -11,7 +20,7 @@ const usualTimeoutMs = 5000;
 export const healthBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType<ClientAuth> }) => {
   const full = z
     .strictObject({
-      url: z.string(target.fault).transform(reading(target)),
+      url: z.string(target.fault).transform(reading(target)).transform(reading(targetWithPort)),
       interval: z.string(interval.fault).transform(reading(interval)).prefault('15s'),
       timeout: z
         .string(interval.fault)
@@ -48,6 +57,7 @@ export const healthBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType
   const short = z
     .string()
     .transform(reading(target))
+    .transform(reading(targetWithPort))
     .transform((url) => ({ url }))
     .pipe(full);
   return z.union([short, full]).describe('The role’s health endpoint: a URL, or a map with one.');

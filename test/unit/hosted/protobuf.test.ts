@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import protobuf from 'protobufjs';
 import { expect, test } from 'vitest';
+import { fieldsOf } from '../../../src/core/protobuf-fields.ts';
 import { createWriter } from '../../../src/reporters/hosted/wire/protobuf.ts';
-import { fieldsOf } from '../../../src/reporters/hosted/wire/read.ts';
 
 const { root } = protobuf.parse(`
   syntax = "proto3";

@@ -1,4 +1,5 @@
 import type { ClientAuth, ReadSecret, Secret } from '../../../core/access.ts';
+import { authorizationOf } from '../../../core/authorization.ts';
 import { HostedFailure } from './failure.ts';
 
 /** What the protocols decide; the configuration cannot. */
@@ -12,16 +13,6 @@ const reserved: ReadonlySet<string> = new Set([
   'user-agent',
   'x-prometheus-remote-write-version',
 ]);
-
-async function authorization(
-  { bearer, basic }: ClientAuth,
-  readSecret: ReadSecret,
-): Promise<string | undefined> {
-  if (bearer !== undefined) return `Bearer ${(await readSecret(bearer)).trim()}`;
-  if (basic === undefined) return undefined;
-  const pair = `${basic.username}:${(await readSecret(basic.password)).trim()}`;
-  return `Basic ${Buffer.from(pair).toString('base64')}`;
-}
 
 /**
  * What the configuration adds to each request; secrets are read anew each time. Rejects with `HostedFailure`
@@ -37,7 +28,7 @@ export async function configuredHeaders(
       const lower = name.toLowerCase();
       if (!reserved.has(lower)) read[lower] = (await readSecret(secret)).trim();
     }
-    const credentials = auth === undefined ? undefined : await authorization(auth, readSecret);
+    const credentials = await authorizationOf(auth, readSecret);
     if (credentials !== undefined) read.authorization = credentials;
   } catch (error) {
     throw new HostedFailure('credentials', 'the credentials of the hosted platform cannot be read', error);

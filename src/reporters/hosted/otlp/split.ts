@@ -1,4 +1,4 @@
-import { fieldsOf } from '../wire/read.ts';
+import { fieldsOf } from '../../../core/protobuf-fields.ts';
 import { createRequest, dataFields, type Place } from './request.ts';
 
 /** A point of a request, with what stands around it. */

@@ -1,5 +1,5 @@
+import { fieldsOf, packedOf } from '../../../core/protobuf-fields.ts';
 import type { Form } from '../batch.ts';
-import { fieldsOf, packedOf } from '../wire/read.ts';
 import { type Row, type Word, wordOf } from './row.ts';
 
 const noWord = wordOf(Buffer.alloc(0));

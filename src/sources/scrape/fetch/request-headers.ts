@@ -1,19 +1,17 @@
 import type { ClientAuth, ReadSecret } from '../../../core/access.ts';
 import { isLoopback } from '../../../core/address.ts';
+import { authorizationOf } from '../../../core/authorization.ts';
 import { scrapeMarkHeader } from '../../../core/loop.ts';
 import { ScrapeFailure } from '../failure.ts';
 import type { ScrapeOptions } from '../options.ts';
 import { accept } from './content.ts';
 
 async function authorization(
-  { bearer, basic }: ClientAuth,
+  auth: ClientAuth | undefined,
   readSecret: ReadSecret,
 ): Promise<string | undefined> {
   try {
-    if (bearer !== undefined) return `Bearer ${(await readSecret(bearer)).trim()}`;
-    if (basic === undefined) return undefined;
-    const pair = `${basic.username}:${(await readSecret(basic.password)).trim()}`;
-    return `Basic ${Buffer.from(pair).toString('base64')}`;
+    return await authorizationOf(auth, readSecret);
   } catch (error) {
     throw new ScrapeFailure('credentials', 'the credentials of the scrape cannot be read', error);
   }
@@ -33,7 +31,7 @@ export async function requestHeaders(
   // On the same machine packing costs both ends more than the bytes it saves.
   const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
   if (!isLoopback(host)) headers['accept-encoding'] = 'gzip';
-  const credentials = auth === undefined ? undefined : await authorization(auth, readSecret);
+  const credentials = await authorization(auth, readSecret);
   if (credentials !== undefined) headers.authorization = credentials;
   return headers;
 }

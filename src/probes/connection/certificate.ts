@@ -1,0 +1,63 @@
+import { readFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
+import {
+  type ConnectionOptions,
+  checkServerIdentity,
+  createSecureContext,
+  type DetailedPeerCertificate,
+  type TLSSocket,
+} from 'node:tls';
+import type { ClientTls } from '../../core/access.ts';
+import { errorText } from '../../core/errors.ts';
+import { ConnectionFailure, type ConnectionReason } from './failure.ts';
+
+/**
+ * How TLS is begun with a host. Files are read anew. The certificate is judged by `certificateFault` and not by the
+ * handshake, so that its end is known also when it is refused. Throws `ConnectionFailure` (`credentials`).
+ */
+export async function tlsOptions(host: string, tls: ClientTls): Promise<ConnectionOptions> {
+  const { caFile, certFile, keyFile, serverName } = tls;
+  const named = (serverName ?? host).replace(/\.$/, '');
+  const read = (path: string | undefined) => (path === undefined ? undefined : readFile(path));
+  try {
+    const [ca, cert, key] = await Promise.all([read(caFile), read(certFile), read(keyFile)]);
+    return {
+      secureContext: createSecureContext({ ca, cert, key }),
+      rejectUnauthorized: false,
+      checkServerIdentity: (_, certificate) => checkServerIdentity(named, certificate),
+      ...(isIP(named) === 0 && { servername: named }),
+    };
+  } catch (error) {
+    throw new ConnectionFailure('credentials', `the TLS files cannot be used: ${errorText(error)}`, error);
+  }
+}
+
+/** The earliest end in the chain of a connection's certificates, ms since the epoch; undefined if there is none. */
+export function earliestEndMs(socket: TLSSocket): number | undefined {
+  const prints = new Set<string>();
+  let earliestMs: number | undefined;
+  let certificate: DetailedPeerCertificate | undefined = socket.getPeerCertificate(true);
+  // A root is its own issuer.
+  while (certificate?.valid_to && !prints.has(certificate.fingerprint256)) {
+    prints.add(certificate.fingerprint256);
+    const endMs = Date.parse(certificate.valid_to);
+    if (!(endMs >= (earliestMs ?? Number.POSITIVE_INFINITY))) earliestMs = endMs;
+    certificate = certificate.issuerCertificate;
+  }
+  return earliestMs;
+}
+
+const reasons: Readonly<Record<string, ConnectionReason>> = {
+  CERT_HAS_EXPIRED: 'tls_expired',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'tls_hostname',
+};
+
+/** What is wrong with the certificate of a connection whose handshake is done; undefined when it is trusted. */
+export function certificateFault(socket: TLSSocket): ConnectionFailure | undefined {
+  if (socket.authorized) return undefined;
+  // Typed as an error, but a code.
+  const code = String(socket.authorizationError);
+  const { subject, subjectaltname } = socket.getPeerCertificate();
+  const whose = subjectaltname ?? subject?.CN ?? 'nobody';
+  return new ConnectionFailure(reasons[code] ?? 'tls_untrusted', `${code}: the certificate is of ${whose}`);
+}

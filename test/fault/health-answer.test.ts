@@ -1,0 +1,125 @@
+import { afterEach, expect, test } from 'vitest';
+import { bareServer, look, type TestServer } from '../health.ts';
+
+let server: TestServer;
+afterEach(() => server.close());
+
+/** A look at a server that answers with these very bytes. */
+async function lookAt(answer: string, end = true) {
+  server = await bareServer((socket) => {
+    socket.once('data', () => (end ? socket.end(answer) : socket.write(answer)));
+  });
+  return look({ url: `http://127.0.0.1:${server.port}/health` });
+}
+const http = (status: string, body: string, headers = 'content-type: application/json\r\n') =>
+  `HTTP/1.1 ${status}\r\n${headers}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+
+test.each([
+  ['200 with ok: false', http('200 OK', '{"ok":false,"msg":"no"}'), 'not_ok', 'no', 200],
+  [
+    '200 with ok: false while it warms up',
+    http('200 OK', '{"ok":false,"msg":"WarmingUp"}'),
+    'warming_up',
+    'WarmingUp',
+    200,
+  ],
+  [
+    '503 with valid JSON',
+    http('503 Unavailable', '{"ok":false,"msg":"not in ring"}'),
+    'not_in_ring',
+    'not in ring',
+    503,
+  ],
+  [
+    'proto3 JSON without ok',
+    http('200 OK', '{"message":"ShuttingDown"}'),
+    'shutting_down',
+    'ShuttingDown',
+    200,
+  ],
+  [
+    '503 that says ok: true',
+    http('503 Unavailable', '{"ok":true,"msg":"OK"}'),
+    'http_status',
+    'status 503, though it says ok: OK',
+    503,
+  ],
+  [
+    'HTML with a good status',
+    http('200 OK', '<!doctype html>\n<title>Sign in</title>', 'content-type: text/html\r\n'),
+    'invalid_answer',
+    'not a JSON object with ok and msg: text/html, "<!doctype html> <title>Sign in</title>"',
+    200,
+  ],
+  [
+    'HTML with a bad status',
+    http('502 Bad Gateway', '<h1>502</h1>', 'content-type: text/html\r\n'),
+    'http_status',
+    'status 502: text/html, "<h1>502</h1>"',
+    502,
+  ],
+  [
+    'a redirect, which is not followed',
+    http('302 Found', '', 'location: http://127.0.0.1:1/?token=secret\r\n'),
+    'http_status',
+    'status 302: redirects are not followed',
+    302,
+  ],
+  [
+    'an empty answer',
+    http('200 OK', ''),
+    'invalid_answer',
+    'not a JSON object with ok and msg: application/json, ""',
+    200,
+  ],
+])('%s', async (_, answer, reason, msg, httpStatus) => {
+  expect(await lookAt(answer)).toMatchObject({ reason, msg, details: { httpStatus } });
+});
+
+test('a message with colours, line breaks and no end is one short line', async () => {
+  const msg = `\u001b[31mdown\u0000\r\n${'x'.repeat(1000)}`;
+  const found = await lookAt(http('200 OK', JSON.stringify({ ok: false, msg })));
+  expect(found.msg).toBe(`${`[31mdown ${'x'.repeat(1000)}`.slice(0, 200)}…`);
+});
+
+test.each([
+  ['with its length said', `content-length: ${65_537}\r\n\r\n`],
+  ['without', '\r\n'],
+])('a body over 64 KiB, %s', async (_, head) => {
+  const found = await lookAt(`HTTP/1.1 200 OK\r\n${head}${' '.repeat(65_537)}`);
+  expect(found).toMatchObject({ reason: 'too_large' });
+});
+
+test('a body that never ends is given up at 64 KiB', async () => {
+  server = await bareServer((socket) => {
+    socket.once('data', () => {
+      socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
+      const more = (): void => {
+        while (socket.writable && socket.write(`1000\r\n${' '.repeat(4096)}\r\n`));
+        socket.once('drain', more);
+      };
+      more();
+    });
+  });
+  const found = await look({ url: `http://127.0.0.1:${server.port}/health` });
+  expect(found).toMatchObject({ reason: 'too_large' });
+});
+
+test.each([
+  ['words', 'hello, this is no HTTP\r\n\r\n'],
+  ['bytes', '\u0000\u0001\u0002\u0003\u0004'],
+  ['the greeting of a database', 'J\u0000\u0000\u0000\n8.0.36\u0000'],
+])('garbage instead of HTTP: %s', async (_, garbage) => {
+  expect(await lookAt(garbage, false)).toMatchObject({ reason: 'invalid_answer' });
+});
+
+test('a head without an end', async () => {
+  const found = await lookAt(`HTTP/1.1 200 OK\r\nx: ${'y'.repeat(100_000)}`, false);
+  expect(found).toMatchObject({ reason: 'invalid_answer' });
+});
+
+test('a server that greets before it is asked', async () => {
+  server = await bareServer((socket) => socket.write('SSH-2.0-OpenSSH_9.2\r\n'));
+  const found = await look({ url: `http://127.0.0.1:${server.port}/health` });
+  expect(found).toMatchObject({ reason: 'invalid_answer' });
+});

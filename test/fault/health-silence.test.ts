@@ -1,0 +1,90 @@
+import { createServer, type ServerHttp2Stream } from 'node:http2';
+import type { Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { bareServer, listening, look } from '../health.ts';
+import { until } from '../integration/pull/scraper.ts';
+
+/** A look at a server that has got a request and then does what `serve` does, until the test stops the look. */
+async function stoppedLook(scheme: string, serve: (socket: Socket, noticed: () => Promise<void>) => unknown) {
+  const stop = new AbortController();
+  let steps = 0;
+  const server = await bareServer((socket) => {
+    socket.once('data', async () => {
+      const before = steps;
+      await serve(socket, () => until(() => steps > before, 'the look notices', 30_000));
+      stop.abort();
+    });
+  });
+  const url = `${scheme}://127.0.0.1:${server.port}/`;
+  const found = await look({ url, signal: stop.signal, onStep: () => steps++ });
+  await server.close();
+  return found;
+}
+
+test.each([
+  ['http', 'first_byte_timeout', 'first_byte'],
+  ['https', 'tls', 'tls'],
+  ['grpc', 'first_byte_timeout', 'first_byte'],
+  ['grpcs', 'tls', 'tls'],
+])('%s: accepted and silent', async (scheme, reason, phase) => {
+  const found = await stoppedLook(scheme, () => {});
+  expect(found.reason).toBe(reason);
+  expect(Object.keys(found.phasesMs!)).toEqual(['resolve', 'connect', phase]);
+});
+
+test('the answer drips, byte by byte, and is not done with its head in time', async () => {
+  const found = await stoppedLook('http', async (socket, noticed) => {
+    socket.setNoDelay();
+    for (const byte of 'HTTP/1.1 200 O') await new Promise((sent) => socket.write(byte, sent));
+    await noticed();
+  });
+  expect(found).toMatchObject({
+    reason: 'body_timeout',
+    msg: 'the answer began, but was not whole in time',
+  });
+  expect(Object.keys(found.phasesMs!)).toEqual(['resolve', 'connect', 'first_byte', 'body']);
+});
+
+test('the head comes, the body does not', async () => {
+  const found = await stoppedLook('http', async (socket, noticed) => {
+    socket.write('HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\n{"ok":true');
+    await noticed();
+  });
+  expect(found.reason).toBe('body_timeout');
+});
+
+test.each([
+  ['nothing of the message', Buffer.alloc(0)],
+  ['half of the message', Buffer.from([0, 0, 0])],
+])('a gRPC answer begins: %s comes, and no status', async (_, bytes) => {
+  const stop = new AbortController();
+  let steps = 0;
+  const server = await listening(
+    createServer().on('stream', async (stream: ServerHttp2Stream) => {
+      stream.on('error', () => {});
+      const before = steps;
+      stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
+      stream.write(bytes);
+      await until(() => steps > before, 'the look notices', 30_000);
+      stop.abort();
+    }),
+  );
+  const url = `grpc://127.0.0.1:${server.port}`;
+  const found = await look({ url, signal: stop.signal, onStep: () => steps++ });
+  await server.close();
+  expect(found).toMatchObject({
+    reason: 'body_timeout',
+    msg: 'the answer began, but was not whole in time',
+  });
+});
+
+test('a look whose time is over before it begins opens nothing', async () => {
+  let connections = 0;
+  const server = await bareServer(() => connections++);
+  for (const scheme of ['http', 'https', 'grpc', 'tcp']) {
+    const found = await look({ url: `${scheme}://localhost:${server.port}/`, signal: AbortSignal.abort() });
+    expect(found.reason).toBe('resolve');
+  }
+  await server.close();
+  expect(connections).toBe(0);
+});

@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest';
+import type { Lookup } from '../../src/probes/connection/lookup.ts';
+import { bareServer, look } from '../health.ts';
+
+const schemes = ['http', 'https', 'grpc', 'grpcs', 'tcp'];
+
+test.each(schemes)('%s: nobody listens', async (scheme) => {
+  const { port, close } = await bareServer(() => {});
+  await close();
+  const found = await look({ url: `${scheme}://127.0.0.1:${port}` });
+  expect(found).toMatchObject({ reason: 'refused', details: { address: `127.0.0.1:${port}` } });
+  expect(found.msg).toContain(`127.0.0.1:${port}`);
+  expect(Object.keys(found.phasesMs!)).toEqual(['resolve', 'connect']);
+});
+
+const failing =
+  (code: string): Lookup =>
+  () =>
+    Promise.reject(Object.assign(new Error(`getaddrinfo ${code} role.test`), { code }));
+
+describe('the name', () => {
+  test.each(['ENOTFOUND', 'EAI_AGAIN'])('cannot be resolved: %s', async (code) => {
+    const found = await look({ url: 'http://role.test:1', lookup: failing(code) });
+    expect(found).toMatchObject({ reason: 'resolve', msg: `getaddrinfo ${code} role.test` });
+    expect(Object.keys(found.phasesMs!)).toEqual(['resolve']);
+  });
+
+  test('has no address', async () => {
+    const found = await look({ url: 'tcp://role.test:1', lookup: async () => [] });
+    expect(found).toMatchObject({ reason: 'resolve', msg: 'role.test: the name has no address' });
+  });
+
+  test('is not resolved in time', async () => {
+    const stop = new AbortController();
+    const lookup: Lookup = () => {
+      queueMicrotask(() => stop.abort());
+      return new Promise(() => {});
+    };
+    const found = await look({ url: 'grpc://role.test:1', lookup, signal: stop.signal });
+    expect(found).toMatchObject({ reason: 'resolve', msg: 'role.test:1: the name was not resolved in time' });
+  });
+
+  test('has a second address, which is not tried', async () => {
+    const server = await bareServer(() => {});
+    const found = await look({
+      url: `tcp://role.test:${server.port}`,
+      lookup: async () => ['127.0.0.2', '127.0.0.1'],
+    });
+    await server.close();
+    expect(found).toMatchObject({ reason: 'refused', details: { address: `127.0.0.2:${server.port}` } });
+  });
+});
+
+test.each(schemes)('%s: the time is over before the connection is there', async (scheme) => {
+  const server = await bareServer(() => {});
+  const stop = new AbortController();
+  const url = `${scheme}://role.test:${server.port}`;
+  const lookup: Lookup = async () => {
+    // Behind every promise that is settled by now, and before anything comes from a network.
+    process.nextTick(() => stop.abort());
+    return ['127.0.0.1'];
+  };
+  const found = await look({ url, lookup, signal: stop.signal });
+  await server.close();
+  expect(found).toMatchObject({
+    reason: 'connect_timeout',
+    msg: `role.test:${server.port}: the connection was not accepted in time`,
+  });
+});

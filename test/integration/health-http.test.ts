@@ -1,0 +1,194 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpsServer } from 'node:https';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { bareServer, httpServer, listening, look, type TestServer } from '../health.ts';
+import { type Certificate, type Certificates, makeCertificates } from './pull/certificates.ts';
+
+const servers: TestServer[] = [];
+const opened = async (server: Promise<TestServer>): Promise<number> => {
+  servers.push(await server);
+  return servers.at(-1)!.port;
+};
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close();
+});
+
+const healthy = JSON.stringify({ ok: true, msg: 'OK' });
+
+describe('a role that answers', () => {
+  test('is up, and each step is timed', async () => {
+    const asked: unknown[] = [];
+    const port = await opened(
+      httpServer(({ method, url, headers }, response) => {
+        asked.push([method, url, headers.host, headers.accept]);
+        response.setHeader('content-type', 'application/json').end(healthy);
+      }),
+    );
+    const found = await look({ url: `http://127.0.0.1:${port}/health?deep=1` });
+    expect(asked).toEqual([['GET', '/health?deep=1', `127.0.0.1:${port}`, 'application/json']]);
+    expect(found).toMatchObject({
+      msg: 'OK',
+      details: { address: `127.0.0.1:${port}`, protocol: 'http', httpStatus: 200 },
+    });
+    expect(found.reason).toBeUndefined();
+    expect(found.tlsNotAfterMs).toBeUndefined();
+    expect(Object.keys(found.phasesMs!)).toEqual(['resolve', 'connect', 'first_byte', 'body']);
+  });
+
+  test('is asked over a new connection each time, which is closed', async () => {
+    let connections = 0;
+    const closed: Promise<void>[] = [];
+    const port = await opened(
+      bareServer((socket) => {
+        connections++;
+        closed.push(new Promise((resolve) => socket.on('close', () => resolve())));
+        socket.once('data', () =>
+          socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${healthy.length}\r\n\r\n${healthy}`),
+        );
+      }),
+    );
+    for (let n = 1; n <= 3; n++) {
+      expect((await look({ url: `http://127.0.0.1:${port}/health` })).reason).toBeUndefined();
+      expect(connections).toBe(n);
+    }
+    await Promise.all(closed);
+  });
+
+  test('may take all of 64 KiB for it', async () => {
+    const port = await opened(httpServer((_, response) => response.end(healthy.padEnd(65_536))));
+    expect((await look({ url: `http://127.0.0.1:${port}/health` })).reason).toBeUndefined();
+  });
+
+  test('is found by its name, at the address that stands first', async () => {
+    const port = await opened(httpServer((_, response) => response.end(healthy)));
+    const lookup = async (host: string) => (host === 'role.test' ? ['127.0.0.1', '192.0.2.1'] : []);
+    const found = await look({ url: `http://role.test:${port}/health`, lookup });
+    expect(found).toMatchObject({ msg: 'OK', details: { address: `127.0.0.1:${port}` } });
+  });
+
+  test('as localhost is looked for at IPv4 first', async () => {
+    const port = await opened(httpServer((_, response) => response.end(healthy)));
+    const found = await look({ url: `http://localhost:${port}`, lookup: async () => ['::1', '127.0.0.1'] });
+    expect(found).toMatchObject({ msg: 'OK', details: { address: `127.0.0.1:${port}` } });
+  });
+});
+
+describe('credentials', () => {
+  const guarded = (expected: string) =>
+    httpServer((request, response) => {
+      response.statusCode = request.headers.authorization === expected ? 200 : 401;
+      response.end(response.statusCode === 200 ? healthy : 'no');
+    });
+
+  test('of a bearer are read at each look', async () => {
+    const url = `http://127.0.0.1:${await opened(guarded('Bearer new'))}/health`;
+    const auth = { bearer: { env: 'TOKEN' } };
+    expect(await look({ url, auth, env: { TOKEN: 'old' } })).toMatchObject({ reason: 'credentials' });
+    expect((await look({ url, auth, env: { TOKEN: 'new' } })).reason).toBeUndefined();
+    const missing = await look({ url, auth });
+    expect(missing).toMatchObject({
+      reason: 'credentials',
+      msg: 'the credentials of the health check cannot be read',
+    });
+  });
+
+  test('that no header may hold are not sent, and not shown', async () => {
+    for (const scheme of ['http', 'grpc']) {
+      const url = `${scheme}://127.0.0.1:${await opened(guarded('Bearer x'))}/health`;
+      const found = await look({ url, auth: { bearer: 'hidden\nvalue' } });
+      expect(found.reason).toBe('credentials');
+      expect(JSON.stringify(found)).not.toContain('hidden');
+    }
+  });
+
+  test('of a user are sent as Basic', async () => {
+    const url = `http://127.0.0.1:${await opened(guarded('Basic dXNlcjpwYXNz'))}/health`;
+    const auth = { basic: { username: 'user', password: 'pass' } };
+    expect((await look({ url, auth })).reason).toBeUndefined();
+    expect(await look({ url })).toMatchObject({ reason: 'credentials', details: { httpStatus: 401 } });
+  });
+});
+
+describe('over TLS', () => {
+  let made: Certificates;
+  let ours: Certificate;
+  beforeAll(() => {
+    made = makeCertificates();
+    ours = made.authority('ours');
+  });
+  afterAll(() => made.remove());
+
+  const endOf = ({ cert }: Certificate): number =>
+    Date.parse(
+      execFileSync('openssl', ['x509', '-in', cert, '-noout', '-enddate'], { encoding: 'utf8' })
+        .trim()
+        .replace('notAfter=', ''),
+    );
+  const serving = (certificate: Certificate, more: object = {}) =>
+    opened(
+      listening(
+        createHttpsServer(
+          { cert: readFileSync(certificate.cert), key: readFileSync(certificate.key), ...more },
+          (_, response) => response.end(healthy),
+        ),
+      ),
+    );
+
+  test('the certificate’s end is found, and the handshake is timed', async () => {
+    const server = made.signed('server', ours, { days: 1 });
+    const url = `https://127.0.0.1:${await serving(server)}/health`;
+    const found = await look({ url, tls: { caFile: ours.cert } });
+    expect(found).toMatchObject({
+      msg: 'OK',
+      tlsNotAfterMs: endOf(server),
+      details: { tlsVersion: 'TLSv1.3' },
+    });
+    expect(Object.keys(found.phasesMs!)).toEqual(['resolve', 'connect', 'tls', 'first_byte', 'body']);
+  });
+
+  test('the earliest end in the chain counts, wherever it stands', async () => {
+    const sans = 'DNS:middle\nbasicConstraints=critical,CA:TRUE';
+    const middle = made.signed('middle', ours, { sans, days: 1 });
+    const leaf = made.signed('leaf', middle, { days: 30 });
+    const chain = join(made.folder, 'chain.pem');
+    writeFileSync(chain, readFileSync(leaf.cert, 'utf8') + readFileSync(middle.cert, 'utf8'));
+    const url = `https://127.0.0.1:${await serving({ cert: chain, key: leaf.key })}/health`;
+    const found = await look({ url, tls: { caFile: ours.cert } });
+    expect(found).toMatchObject({ msg: 'OK', tlsNotAfterMs: endOf(middle) });
+    expect(endOf(middle)).toBeLessThan(endOf(leaf));
+  });
+
+  test('another name may be asked for', async () => {
+    const server = made.signed('other', ours, { sans: 'DNS:role.internal' });
+    const url = `https://127.0.0.1:${await serving(server)}/health`;
+    const found = await look({ url, tls: { caFile: ours.cert, serverName: 'role.internal' } });
+    expect(found.reason).toBeUndefined();
+  });
+
+  test('any certificate will do where that is allowed', async () => {
+    const url = `https://127.0.0.1:${await serving(made.signed('any', ours))}/health`;
+    expect((await look({ url, tls: { insecure: true } })).reason).toBeUndefined();
+  });
+
+  test('a certificate of ours is shown, as its file is now', async () => {
+    const server = made.signed('strict', ours);
+    const client = made.signed('client', ours);
+    const ca = readFileSync(ours.cert);
+    const port = await serving(server, { ca, requestCert: true, rejectUnauthorized: true });
+    const url = `https://127.0.0.1:${port}/health`;
+    const files = { certFile: join(made.folder, 'live.pem'), keyFile: join(made.folder, 'live.key') };
+    const tls = { caFile: ours.cert, ...files };
+    expect(await look({ url, tls })).toMatchObject({
+      reason: 'credentials',
+      msg: expect.stringContaining('live.pem'),
+    });
+    writeFileSync(files.certFile, readFileSync(client.cert));
+    writeFileSync(files.keyFile, readFileSync(client.key));
+    expect((await look({ url, tls })).reason).toBeUndefined();
+    writeFileSync(files.certFile, 'half a certificate');
+    expect(await look({ url, tls })).toMatchObject({ reason: 'credentials' });
+    expect((await look({ url, tls: { caFile: ours.cert } })).reason).toMatch(/^(?:tls|reset)$/);
+  });
+});

@@ -1,0 +1,61 @@
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { createServer as createTlsServer } from 'node:tls';
+import { expect, test } from 'vitest';
+import { lookupOfSystem } from '../../src/probes/connection/lookup.ts';
+import { bareServer, listening, look } from '../health.ts';
+import { makeCertificates } from './pull/certificates.ts';
+
+test('whoever accepts is up, and hears nothing', async () => {
+  const heard: Buffer[] = [];
+  let ended: () => void = () => {};
+  const gone = new Promise<void>((resolve) => {
+    ended = resolve;
+  });
+  const server = await bareServer((socket) => {
+    socket.on('data', (bytes) => heard.push(bytes));
+    socket.on('close', () => ended());
+    socket.write('hello');
+  });
+  const found = await look({ url: `tcp://127.0.0.1:${server.port}` });
+  await gone;
+  await server.close();
+  expect(found).toMatchObject({ msg: 'accepts connections', details: { protocol: 'tcp' } });
+  expect(found.reason).toBeUndefined();
+  expect(Object.keys(found.phasesMs!)).toEqual(['resolve', 'connect']);
+  expect(heard).toEqual([]);
+});
+
+const hasIPv6 = Object.values(networkInterfaces()).some((all) =>
+  all?.some(({ address }) => address === '::1'),
+);
+test.skipIf(!hasIPv6)('over IPv6', async () => {
+  const server = await listening(createServer(), '::1');
+  const found = await look({ url: `tcp://[::1]:${server.port}` });
+  await server.close();
+  expect(found).toMatchObject({ details: { address: `[::1]:${server.port}` } });
+  expect(found.reason).toBeUndefined();
+});
+
+test('whoever asks for a name while it is looked up waits for the same answer', async () => {
+  const [first, second] = [lookupOfSystem('localhost'), lookupOfSystem('localhost')];
+  expect(second).toBe(first);
+  expect((await first).every((address) => ['127.0.0.1', '::1'].includes(address))).toBe(true);
+  expect(lookupOfSystem('localhost')).not.toBe(first);
+});
+
+test('with TLS asked for, hands are shaken too', async () => {
+  const made = makeCertificates();
+  const ours = made.authority('ours');
+  const { cert, key } = made.signed('server', ours, { days: 1 });
+  const server = await listening(createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }));
+  const url = `tcp://127.0.0.1:${server.port}`;
+  const trusted = await look({ url, tls: { caFile: ours.cert } });
+  const untrusted = await look({ url, tls: {} });
+  await server.close();
+  made.remove();
+  expect(trusted.reason).toBeUndefined();
+  expect(trusted.tlsNotAfterMs).toBeGreaterThan(Date.now());
+  expect(untrusted).toMatchObject({ reason: 'tls_untrusted', tlsNotAfterMs: trusted.tlsNotAfterMs });
+});
