@@ -1,5 +1,5 @@
 import { type Fault, faultLine } from '../../core/errors.ts';
-import { notAvailable, notYetUsed } from '../config/available.ts';
+import { notAvailable } from '../config/available.ts';
 import type { Discovered, Loaded } from '../config/loaded.ts';
 import { placeText } from '../config/placed.ts';
 import type { AgentConfig, MetricsConfig, ServiceConfig } from '../config/types.ts';
@@ -13,8 +13,7 @@ export function checkReport(loaded: Loaded, colour: boolean): string {
     config && config.services.length > 0 ? servicesTable(config, colour) : '',
     discovered.length > 0 ? discoveredTable(discovered, colour) : '',
     section('warnings', warnings),
-    config ? waiting(notYetUsed(config, discovered)) : '',
-    section('not available yet', config ? notAvailable(config, discovered) : []),
+    section('not available yet', config ? notAvailable(config) : []),
     section('faults in the service’s own files, and secrets that are not there', findings),
     `${verdict(faults.length, findings.length)}\n`,
   ];
@@ -31,10 +30,6 @@ const counted = (n: number, word: string): string => `${n} ${word}${n === 1 ? ''
 
 function section(title: string, faults: readonly Fault[]): string {
   return faults.length === 0 ? '' : `${title}:\n${faults.map((fault) => `  ${faultLine(fault)}\n`).join('')}`;
-}
-
-function waiting(parts: readonly string[]): string {
-  return parts.length === 0 ? '' : `found there, but not used yet: ${parts.join(', ')}\n`;
 }
 
 function overview(config: AgentConfig): string {

@@ -53,7 +53,7 @@ function asJson({ config, faults, warnings, findings, discovered }: Loaded) {
     warnings,
     findings,
     discovered,
-    notAvailable: config ? notAvailable(config, discovered) : [],
+    notAvailable: config ? notAvailable(config) : [],
     roles: config?.roles ?? [],
     scope: config?.scope,
     instance: config?.instance,

@@ -16,7 +16,7 @@ changes nothing. The log goes to stderr unless log.stdout or log.outputFile says
 
 /** A configuration that asks for what is not there yet must not look as if it worked. Throws `not_available`. */
 function refuseLater(loaded: Loaded): void {
-  const missing = loaded.config ? notAvailable(loaded.config, loaded.discovered) : [];
+  const missing = loaded.config ? notAvailable(loaded.config) : [];
   if (missing.length === 0) return;
   throw new AgentError('not_available', { where: 'configuration', what: missing.map(faultLine).join('\n') });
 }

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { notAvailable, notYetUsed } from '../../../src/agent/config/available.ts';
+import { notAvailable } from '../../../src/agent/config/available.ts';
 import { loadConfig } from '../../../src/agent/config/load.ts';
 import { agentFile } from './agent-file.ts';
 
@@ -138,13 +138,9 @@ describe('secrets', () => {
   });
 });
 
-test('what cannot run yet is listed when asked for, and waits when only found', async () => {
-  const service = agentFile(
-    'archival: {history: {status: enabled, enableRead: true, provider: {objectstore: {region: r}}}}',
+test('what cannot run yet is listed', async () => {
+  const { config } = await load(
+    "backups: [{name: b, type: config, source: {heartbeat: {token: {env: T}}}}]\nservices:\n  frontend: {health: 'http://127.0.0.1:7933/health'}\n",
   );
-  const { config, discovered } = await load(
-    `serviceConfig: [${service}]\nscope: all\nservices:\n  frontend: {health: "http://127.0.0.1:7933/health"}\n`,
-  );
-  expect(notAvailable(config!, discovered).map(({ where }) => where)).toEqual(['services.frontend.health']);
-  expect(notYetUsed(config!, discovered)).toEqual(['archival']);
+  expect(notAvailable(config!).map(({ where }) => where)).toEqual(['backups']);
 });
