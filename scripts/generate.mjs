@@ -1,4 +1,5 @@
-// Writes what src/monitoring generates: rules/ and its promtool tests. With --check: says what differs, writes nothing.
+// Writes what src/monitoring generates: rules/ with its promtool tests, and dashboards/*.json. With --check: says what
+// differs, writes nothing.
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -6,16 +7,20 @@ import { build } from 'esbuild';
 import { root } from './setup.mjs';
 
 const check = process.argv.includes('--check');
-const folders = ['rules'];
+/** Folders of generated files, and which files in them are generated. */
+const folders = [
+  ['rules', /./],
+  ['dashboards', /^dashboards\/[^/]+\.json$/],
+];
 
 const bundles = mkdtempSync(join(root, 'node_modules', '.generate-'));
-let files;
+let wanted;
 try {
-  const outfile = join(bundles, 'shipped.mjs');
   await build({
     absWorkingDir: root,
-    entryPoints: ['src/monitoring/shipped.ts'],
-    outfile,
+    entryPoints: { rules: 'src/monitoring/shipped.ts', dashboards: 'src/monitoring/dashboards/shipped.ts' },
+    outdir: bundles,
+    outExtension: { '.js': '.mjs' },
     bundle: true,
     format: 'esm',
     platform: 'node',
@@ -23,17 +28,19 @@ try {
     packages: 'external',
     logLevel: 'warning',
   });
-  ({ files } = await import(pathToFileURL(outfile).href));
+  const { files } = await import(pathToFileURL(join(bundles, 'rules.mjs')).href);
+  const { dashboardFiles } = await import(pathToFileURL(join(bundles, 'dashboards.mjs')).href);
+  wanted = new Map([...files(), ...dashboardFiles()]);
 } finally {
   rmSync(bundles, { recursive: true, force: true });
 }
 
-const wanted = new Map(files());
-const present = folders.flatMap((folder) => {
+const present = folders.flatMap(([folder, generated]) => {
   mkdirSync(join(root, folder), { recursive: true });
   return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1));
+    .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
+    .filter((path) => generated.test(path));
 });
 const textOf = (path) => (present.includes(path) ? readFileSync(join(root, path), 'utf8') : undefined);
 const changed = [...wanted].filter(([path, text]) => textOf(path) !== text).map(([path]) => path);

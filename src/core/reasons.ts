@@ -150,6 +150,7 @@ export const archiveFailureReasons = [
   'http_status',
   'invalid_answer',
   'too_large',
+  'clock_skew',
 ] as const;
 export type ArchiveFailureReason = (typeof archiveFailureReasons)[number];
 

@@ -32,15 +32,20 @@ export interface Finding {
   phasesMs?: Readonly<Record<string, number>>;
   /** What else a person wants to see, as JSON. */
   details?: Readonly<Record<string, unknown>>;
-  /** JSON that the next look is given, across restarts too; kept in the step in which the counters rise. */
+  /**
+   * JSON that the next look is given, across restarts too; kept in the step in which the counters rise. Without
+   * it, what an earlier look left stays.
+   */
   remember?: unknown;
 }
 
 /** Looks at one thing. */
 export interface Probe {
   /**
-   * One look. What is found wrong is a finding, not an error; whatever it throws counts as `failed`. Ends
-   * everything it opened before it settles, at the latest soon after `signal` aborts (timeout, reload, stop).
+   * One look. What is found wrong is a finding, not an error; whatever it throws counts as `failed`, and its
+   * message is shown. Ends everything it opened before it settles, at the latest soon after `signal` aborts
+   * (timeout, reload, stop). At the timeout a finding with a reason is still taken if it comes within one turn
+   * of the event loop, such as the phase in which time ran out; else the look was `too_slow`.
    */
   check(signal: AbortSignal, recalled: unknown): Promise<Finding>;
   /** Gives back what is kept between looks. */

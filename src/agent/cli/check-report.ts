@@ -47,8 +47,19 @@ function overview(config: AgentConfig): string {
     ['backups', config.backups.map(({ name }) => name).join(', ')],
     ['clusters', config.clusterGroupMetadata?.clusters.map(({ name }) => name).join(', ') ?? ''],
     ['domains', config.domains?.watch.join(', ') ?? ''],
+    ['archives', archivesText(config)],
   ];
   return lines.flatMap(([name, text]) => (text ? `${name!.padEnd(9)} ${text}\n` : [])).join('');
+}
+
+function archivesText({ archival = {}, domainDefaults }: AgentConfig): string {
+  return (['history', 'visibility'] as const)
+    .flatMap((archive) => {
+      const section = archival[archive];
+      const uri = domainDefaults?.archival[archive]?.uri ?? 'no URI';
+      return section ? [`${archive} (${section.status}, ${uri})`] : [];
+    })
+    .join(', ');
 }
 
 function reporterText({ reporter }: MetricsConfig): string {

@@ -20,7 +20,7 @@ const precedence: Readonly<Record<string, number>> = {
 const unaryPrecedence = 6;
 
 /**
- * Parses one PromQL expression (Prometheus 2.42; without `@` and native histograms). Types are not checked:
+ * Parses one PromQL expression (Prometheus 2.42; of `@` only `start()` and `end()`, and no native histograms). Types are not checked:
  * `promtool check rules` does that. Throws with the place of the first fault.
  */
 export function parse(text: string): Expr {
@@ -68,7 +68,7 @@ export function parse(text: string): Expr {
     return { type: 'negation', expr, start, end: expr.end };
   }
 
-  /** Range, subquery and offset behind an expression. */
+  /** Range, subquery, offset and `@` behind an expression. */
   function postfix(expr: Expr): Expr {
     let result = expr;
     for (;;) {
@@ -77,6 +77,10 @@ export function parse(text: string): Expr {
         skip('-');
         durationMs();
         result = { ...result, end: lastEnd() };
+      } else if (skip('@')) {
+        if (!skip('start') && !skip('end')) fail('expected start or end');
+        expect('(');
+        result = { ...result, end: expect(')').end };
       } else return result;
     }
   }

@@ -1,9 +1,20 @@
 import * as z from 'zod';
+import { endpoint } from '../object-store/endpoint.ts';
 import { type ArchivalOptions, archivalStatuses, type DomainDefaults } from './options.ts';
+import { archivalUri } from './uri.ts';
 
 const provider = z.strictObject({
   objectstore: z
-    .strictObject({ region: z.string().min(1).optional(), endpoint: z.string().min(1).optional() })
+    .strictObject({
+      region: z
+        .string()
+        .regex(/^[\w.-]+$/, 'not a region; use letters, digits, -, _ and .')
+        .optional(),
+      endpoint: z
+        .string()
+        .refine((text) => endpoint.read(text) !== undefined, endpoint.fault)
+        .optional(),
+    })
     .optional(),
   filestore: z.strictObject({ fileMode: z.string().optional(), dirMode: z.string().optional() }).optional(),
 });
@@ -30,12 +41,7 @@ export const archivalBlock = () =>
     visibility: section.optional(),
   }) satisfies z.ZodType<ArchivalOptions>;
 
-const uri = z
-  .string()
-  .regex(
-    /^(?:file:\/\/\/\S+|(?!file:)[a-z][a-z0-9+.-]*:\/\/[^\s/]+(?:\/\S*)?)$/,
-    'not an archival URI; use <scheme>://<bucket>/<path>/ or file:///<directory>/',
-  );
+const uri = z.string().refine((text) => archivalUri.read(text) !== undefined, archivalUri.fault);
 
 const defaults = z
   .strictObject({ status: z.enum(archivalStatuses), URI: uri.optional() })

@@ -1,10 +1,42 @@
 import * as z from 'zod';
 import type { ClientTls, Secret } from '../../core/access.ts';
 import { dialAddress, interval, reading, withinInterval } from '../../core/written.ts';
-import { type StoreOptions, storeKinds } from './options.ts';
+import { type StoreOptions, schemaPlaceholders, storeKinds } from './options.ts';
 
 const version = z.string().regex(/^\d+(?:\.\d+)*$/, 'not a version; use numbers in quotes, such as "0.8"');
 const database = z.string().min(1);
+
+const unknownPlaceholder = (known: readonly string[]) => (text: string) =>
+  [...text.matchAll(/\{([a-z]+)\}/g)].every(([, name]) => known.includes(name!));
+const placeholderFault = (known: readonly string[]) =>
+  `an unknown placeholder; known are ${known.map((name) => `{${name}}`).join(', ')}`;
+const filledIn = (known: readonly string[]) => [unknownPlaceholder(known), placeholderFault(known)] as const;
+
+const schemaBlock = z
+  .strictObject({
+    persistence: version.optional(),
+    visibility: version.optional(),
+    query: z
+      .string()
+      .min(1)
+      .refine(...filledIn(['database']))
+      .optional()
+      .describe(
+        'Statement that gives the version in its first column; {database} stands for the quoted name of the database or keyspace.',
+      ),
+    command: z
+      .array(z.string().refine(...filledIn(schemaPlaceholders)))
+      .min(1)
+      .optional()
+      .describe(
+        'Program and arguments that print the version, without a shell; {endpoint}, {database} and {keyspace} are filled in.',
+      ),
+  })
+  .refine(({ query, command }) => query === undefined || command === undefined, {
+    error: 'both query and command; keep one of them',
+  })
+  .default({})
+  .describe('Versions that the schemas must have at least, and how they are found.');
 
 const usualTimeoutMs = 10_000;
 
@@ -25,10 +57,7 @@ export const storeBlock = (access: { secret: z.ZodType<Secret>; tls: z.ZodType<C
       databases: z
         .strictObject({ persistence: database.optional(), visibility: database.optional() })
         .default({}),
-      schema: z
-        .strictObject({ persistence: version.optional(), visibility: version.optional() })
-        .default({})
-        .describe('Versions that the schemas must have at least.'),
+      schema: schemaBlock,
       interval: z.string(interval.fault).transform(reading(interval)).prefault('30s'),
       timeout: z
         .string(interval.fault)

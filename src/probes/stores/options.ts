@@ -3,6 +3,13 @@ import type { ClientTls, Secret } from '../../core/access.ts';
 export const storeKinds = ['widecolumn', 'mysql', 'postgres'] as const;
 export type StoreKind = (typeof storeKinds)[number];
 
+/** What a store's databases are for; label `database`. */
+export const storeRoles = ['persistence', 'visibility'] as const;
+export type StoreRole = (typeof storeRoles)[number];
+
+/** What a schema command may name: where the store is, and the database or keyspace, by either word. */
+export const schemaPlaceholders = ['endpoint', 'keyspace', 'database'] as const;
+
 /** One entry of `stores`, defaults filled in. */
 export interface StoreOptions {
   name: string;
@@ -16,8 +23,15 @@ export interface StoreOptions {
   credentials: 'own' | 'service';
   /** Names of the databases or keyspaces. */
   databases: { persistence?: string; visibility?: string };
-  /** Versions the schemas must have at least; compared number by number. */
-  schema: { persistence?: string; visibility?: string };
+  schema: {
+    /** Versions the schemas must have at least; compared number by number. */
+    persistence?: string;
+    visibility?: string;
+    /** Statement that gives the version in its first column; `{database}` stands for the quoted name. */
+    query?: string;
+    /** Program that prints the version; `{endpoint}` and `{keyspace}` or `{database}` stand for where and what. */
+    command?: readonly string[];
+  };
   intervalMs: number;
   timeoutMs: number;
 }

@@ -14,6 +14,8 @@ export interface StoreTarget {
   database?: string;
   /** Statement that gives the schema's version in its first column; each `{database}` in it is the quoted name. */
   schemaQuery: string;
+  /** How long the look may take, ms; the server is told too, so that it does not work on for nobody. Default 10 s. */
+  timeoutMs?: number;
 }
 
 /** One check of the posture: holds, does not hold, or cannot be known with the rights at hand. */
@@ -41,6 +43,8 @@ export interface StoreLook {
   connectionsMax?: number;
   /** ms since the epoch; a later one than at the last look is a restart. */
   startedAtMs?: number;
+  /** The store keeps that time: it is not worked out from a time since, and is the same at each look. */
+  startKept?: boolean;
   /** What stays the same as long as it is the same data: system identifier, server uuid, host and cluster name. */
   identity?: string;
   /** A branch of the same data: PostgreSQL's timeline. */
@@ -52,6 +56,8 @@ export interface StoreLook {
   /** Earliest end of a certificate met, ms since the epoch. */
   tlsNotAfterMs?: number;
   verdicts: readonly StoreVerdict[];
+  /** How long each step took. */
+  phasesMs?: Readonly<Record<string, number>>;
   /** What else a person wants to see. */
   details?: Readonly<Record<string, unknown>>;
 }
