@@ -1,0 +1,66 @@
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openArchive } from '../object-store.ts';
+
+const nobody = 65_534;
+const isRoot = process.getuid?.() === 0;
+const directories = ['closed', 'locked', 'locked/inside', 'hidden', 'mixed', 'mixed/hidden', 'open'];
+let root: string;
+
+const look = async (directory: string, status?: 'enabled' | 'paused') =>
+  (await openArchive({ uri: `file://${join(root, directory)}/`, status })).check();
+
+/** Root may write everywhere, so that this process becomes somebody else for the rest of its life. */
+beforeAll(async () => {
+  root = mkdtempSync(join(tmpdir(), 'svc-archive-'));
+  for (const directory of directories) mkdirSync(join(root, directory));
+  writeFileSync(join(root, 'mixed', 'a.history'), '');
+  if (isRoot) for (const directory of ['', ...directories]) chownSync(join(root, directory), nobody, nobody);
+  // What is loaded only when it is used is loaded as long as everything may be read.
+  await look('open');
+  chmodSync(join(root, 'closed'), 0o555);
+  chmodSync(join(root, 'locked'), 0o000);
+  chmodSync(join(root, 'hidden'), 0o300);
+  chmodSync(join(root, 'mixed', 'hidden'), 0o000);
+  if (!isRoot) return;
+  process.setgroups?.([]);
+  process.setgid?.(nobody);
+  process.setuid?.(nobody);
+});
+afterAll(() => {
+  for (const directory of directories) chmodSync(join(root, directory), 0o700);
+  rmSync(root, { recursive: true, force: true });
+});
+
+test('a directory that may be read and not written', async () => {
+  expect(await look('closed')).toMatchObject({
+    reason: 'not_writable',
+    msg: `${root}/closed/: the agent’s user (uid ${process.geteuid?.()}) may not write to it`,
+  });
+  expect((await look('closed', 'paused')).reason).toBeUndefined();
+});
+
+test('a directory that cannot be reached', async () => {
+  const finding = await look('locked/inside');
+  expect(finding).toMatchObject({ reason: 'denied', msg: expect.stringContaining('EACCES') });
+});
+
+test('a directory that may be written and not read', async () => {
+  expect(await look('hidden')).toMatchObject({
+    reason: 'denied',
+    msg: expect.stringContaining('cannot be read'),
+  });
+});
+
+test('a part that may not be read: the newest file is not known', async () => {
+  const finding = await look('mixed');
+  expect(finding.reason).toBeUndefined();
+  expect(finding.gauges).toEqual([]);
+  expect(finding.msg).toContain('not all was looked at, as parts of it cannot be read');
+});
+
+test('a directory that may be both', async () => {
+  expect(await look('open')).toMatchObject({ msg: expect.stringMatching(/^writable, /) });
+});

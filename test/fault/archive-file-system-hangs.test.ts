@@ -1,0 +1,87 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import * as files from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createDirectoryProbe } from '../../src/probes/archival/directory.ts';
+import type { Disk } from '../../src/probes/archival/disk.ts';
+import { handClock } from '../clock.ts';
+
+let root: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'svc-archive-'));
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+/** A file system one call of which waits until it is let go. */
+function hangingAt(call: 'stat' | 'access' | 'statfs' | 'opendir' | 'lstat') {
+  let calls = 0;
+  let letGo!: () => void;
+  const gate = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  const disk: Record<string, unknown> = { ...files };
+  const own = disk[call] as (...args: unknown[]) => unknown;
+  disk[call] = async (...args: unknown[]): Promise<unknown> => {
+    calls++;
+    await gate;
+    return own(...args);
+  };
+  return { disk: disk as unknown as Disk, letGo, calls: () => calls };
+}
+
+const open = (disk: Disk, clock = handClock()) => {
+  const target = { archive: 'history', scheme: 'file', uri: `file://${root}/`, isWritten: true } as const;
+  return createDirectoryProbe(root, target, { clock, disk });
+};
+
+test.each(['stat', 'access', 'statfs', 'opendir', 'lstat'] as const)(
+  '%s hangs: the look ends with its signal, and no further call is made until it has come back',
+  async (call) => {
+    writeFileSync(join(root, 'a.history'), '');
+    const { disk, letGo, calls } = hangingAt(call);
+    const probe = open(disk);
+    const stop = new AbortController();
+    const looking = probe.check(stop.signal, undefined);
+    stop.abort();
+    expect(await looking).toEqual({
+      reason: 'too_slow',
+      msg: `${root}: the file system has not answered in time`,
+    });
+    const never = new AbortController().signal;
+    expect(await probe.check(never, undefined)).toMatchObject({
+      reason: 'too_slow',
+      msg: expect.stringContaining('an earlier look still waits'),
+    });
+    expect(calls()).toBeLessThanOrEqual(1);
+    letGo();
+    await expect
+      .poll(async () => (await probe.check(never, undefined)).reason, { timeout: 30_000 })
+      .toBeUndefined();
+  },
+);
+
+test('a slow one: the walk ends in time, and the newest file is not known', async () => {
+  writeFileSync(join(root, 'a.history'), '');
+  writeFileSync(join(root, 'b.history'), '');
+  const clock = handClock();
+  const lstat: Disk['lstat'] = async (path) => {
+    clock.advance(10_000);
+    return files.lstat(path);
+  };
+  const finding = await open({ ...files, lstat }, clock).check(new AbortController().signal, undefined);
+  expect(finding.reason).toBeUndefined();
+  expect(finding.gauges).toEqual([]);
+  expect(finding.msg).toContain('not all was looked at, as time ran out');
+});
+
+test('a file that goes away between being listed and looked at is passed over', async () => {
+  writeFileSync(join(root, 'a.history'), '');
+  writeFileSync(join(root, 'b.history'), '');
+  const lstat: Disk['lstat'] = async (path) => {
+    if (path.endsWith('b.history')) rmSync(path);
+    return files.lstat(path);
+  };
+  const finding = await open({ ...files, lstat }).check(new AbortController().signal, undefined);
+  expect(finding).toMatchObject({ details: { files: 1, complete: true } });
+});

@@ -1,0 +1,62 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
+import { environmentOf, keys, openArchive, openObjectStore } from '../object-store.ts';
+
+const look = async (endpoint: string, env = environmentOf(keys) as Record<string, string>) =>
+  (await openArchive({ uri: 's3://archive/', endpoint, env })).check();
+
+test('refused', async () => {
+  const finding = await look('http://127.0.0.1:1');
+  expect(finding.reason).toBe('refused');
+  expect(finding.gauges).toBeUndefined();
+});
+
+test('a name that nobody has', async () => {
+  expect((await look('http://no-such-host.invalid')).reason).toBe('resolve');
+});
+
+test('plain HTTP where TLS is expected', async () => {
+  const store = await openObjectStore();
+  onTestFinished(() => store.close());
+  expect((await look(`127.0.0.1:${store.port}`)).reason).toBe('tls');
+});
+
+const hasOpenssl = (() => {
+  try {
+    return Boolean(execFileSync('openssl', ['version'], { stdio: 'pipe' }));
+  } catch {
+    return false;
+  }
+})();
+
+describe.skipIf(!hasOpenssl)('a certificate', () => {
+  let certificates: Certificates;
+  beforeAll(() => {
+    certificates = makeCertificates();
+  });
+  afterAll(() => certificates.remove());
+
+  test.each([
+    ['that has ended', { days: -1 }, 'tls_expired'],
+    ['of another host', { sans: 'DNS:elsewhere.example' }, 'tls_hostname'],
+  ] as const)('%s', async (_, options, reason) => {
+    const authority = certificates.authority(`authority-${reason}`);
+    const { cert, key } = certificates.signed(reason, authority, options);
+    const tls = { cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') };
+    const store = await openObjectStore({ tls });
+    onTestFinished(() => store.close());
+    const finding = await look(store.url, { ...environmentOf(keys), AWS_CA_BUNDLE: authority.cert });
+    expect(finding.reason).toBe(reason);
+    expect(finding.tlsNotAfterMs).toEqual(expect.any(Number));
+    expect(store.asked).toEqual([]);
+  });
+
+  test('of a file that is not there', async () => {
+    const store = await openObjectStore();
+    onTestFinished(() => store.close());
+    const env = { ...environmentOf(keys), AWS_CA_BUNDLE: '/nowhere/ca.pem' };
+    expect((await look(store.url.replace('http:', 'https:'), env)).reason).toBe('credentials');
+  });
+});

@@ -1,0 +1,194 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { ReadSecret } from '../src/core/access.ts';
+import { AgentError } from '../src/core/errors.ts';
+import type { Clock, Log } from '../src/core/ports.ts';
+import { planArchives } from '../src/probes/archival/plan.ts';
+import type { Finding, ProbeRow } from '../src/probes/probe.ts';
+import { handClock } from './clock.ts';
+import { type Keys, refusalCode } from './sigv4.ts';
+
+export const keys: Keys = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'a+secret/of=test' };
+
+export interface ObjectStoreServer {
+  readonly url: string;
+  readonly port: number;
+  /** Key and time of the objects of the bucket `archive`. */
+  readonly objects: Map<string, string>;
+  /** Paths with queries, in the order in which they came. */
+  readonly asked: string[];
+  /** Answers by itself from now on. */
+  answer(handler: (request: IncomingMessage, response: ServerResponse) => void): void;
+  close(): Promise<void>;
+}
+
+export interface ObjectStoreServerOptions {
+  keys?: Keys;
+  region?: string;
+  clock?: Pick<Clock, 'nowMs'>;
+  pageSize?: number;
+  /** Served over TLS. */
+  tls?: { cert: string; key: string };
+  /** Encodes keys as asked; old stores do not. */
+  encodes?: boolean;
+}
+
+const escaped = (text: string): string =>
+  text.replace(/[<>&"']/g, (sign) => `&#${sign.charCodeAt(0)};`).replace('&#38;', '&amp;');
+/** As HTML forms have it. */
+const formEncoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1);
+
+/** A document of a store's refusal. */
+export const errorDocument = (code: string, message = 'no'): string =>
+  `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>${message}</Message><RequestId>1</RequestId></Error>`;
+
+const statuses: Readonly<Record<string, number>> = {
+  AuthorizationHeaderMalformed: 400,
+  XAmzContentSHA256Mismatch: 400,
+  InvalidToken: 400,
+};
+
+/** The page of a list that a query asks for, as ListObjectsV2 has it. */
+function listDocument(
+  objects: ReadonlyMap<string, string>,
+  query: URLSearchParams,
+  { pageSize = 1000, encodes = true }: ObjectStoreServerOptions,
+): string {
+  const after = query.get('continuation-token')?.slice('after '.length) ?? query.get('start-after') ?? '';
+  const bytes = (key: string) => Buffer.from(key);
+  const wanted = [...objects.keys()]
+    .filter((key) => key.startsWith(query.get('prefix') ?? ''))
+    .filter((key) => bytes(key).compare(bytes(after)) > 0)
+    .sort((one, other) => bytes(one).compare(bytes(other)));
+  const page = wanted.slice(0, pageSize);
+  const isEncoded = encodes && query.get('encoding-type') === 'url';
+  const shown = (key: string) => escaped(isEncoded ? formEncoded(key) : key);
+  const contents = page.map(
+    (key) =>
+      `<Contents><Key>${shown(key)}</Key><LastModified>${objects.get(key)}</LastModified>` +
+      `<ETag>&quot;d41d8cd98f00b204e9800998ecf8427e&quot;</ETag><Size>${key.endsWith('/') ? 0 : 7}</Size></Contents>`,
+  );
+  const more = wanted.length > page.length;
+  const next = more
+    ? `<NextContinuationToken>${escaped(`after ${page.at(-1)}`)}</NextContinuationToken>`
+    : '';
+  return [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">',
+    `<Name>archive</Name><KeyCount>${page.length}</KeyCount><IsTruncated>${more}</IsTruncated>${next}`,
+    isEncoded ? '<EncodingType>url</EncodingType>' : '',
+    ...contents,
+    '</ListBucketResult>',
+  ].join('\n');
+}
+
+/** An object store on loopback with one bucket, `archive`, that refuses what is not signed as it should be. */
+export async function openObjectStore(options: ObjectStoreServerOptions = {}): Promise<ObjectStoreServer> {
+  const { region = 'eu-west-1', clock = handClock(), tls } = options;
+  const objects = new Map<string, string>();
+  const asked: string[] = [];
+  const refuse = (response: ServerResponse, code: string, status = statuses[code] ?? 403): void => {
+    response.writeHead(status, { 'content-type': 'application/xml' }).end(errorDocument(code));
+  };
+  const list = (request: IncomingMessage, response: ServerResponse): void => {
+    const { pathname, searchParams } = new URL(request.url ?? '', 'http://store');
+    if (pathname !== '/archive') refuse(response, 'NoSuchBucket', 404);
+    else if (searchParams.get('list-type') !== '2') refuse(response, 'NotImplemented', 501);
+    else {
+      response.writeHead(200, { 'content-type': 'application/xml' });
+      response.end(listDocument(objects, searchParams, options));
+    }
+  };
+  let answer = (request: IncomingMessage, response: ServerResponse): void => {
+    const headers = Object.fromEntries(
+      Object.entries(request.headers).map(([name, value]) => [name, [value].flat().join(',')]),
+    );
+    const signed = { method: request.method ?? '', target: request.url ?? '', headers };
+    const code = refusalCode(signed, { keys: options.keys ?? keys, region, nowMs: clock.nowMs() });
+    if (code === undefined) list(request, response);
+    else refuse(response, code);
+  };
+  const listener = (request: IncomingMessage, response: ServerResponse): void => {
+    asked.push(request.url ?? '');
+    answer(request, response);
+  };
+  const server: Server = tls ? createSecureServer(tls, listener) : createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
+    port,
+    objects,
+    asked,
+    answer(handler) {
+      answer = handler;
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** Secrets of an environment and of files that are only here. */
+export function secretsOf(
+  env: Readonly<Record<string, string>>,
+  files: Readonly<Record<string, string>> = {},
+): ReadSecret {
+  return async (secret) => {
+    if (typeof secret === 'string') return secret;
+    const text = 'env' in secret ? env[secret.env] : files[secret.file];
+    if (text !== undefined) return text;
+    const cause = Object.assign(new Error('ENOENT: no such file'), { code: 'ENOENT' });
+    throw new AgentError('config_invalid', { where: 'secret', what: 'not there' }, cause);
+  };
+}
+
+/** The variables of a pair of keys, in a home without files. */
+export const environmentOf = ({ accessKeyId, secretAccessKey, sessionToken }: Keys) => ({
+  HOME: '/nowhere',
+  AWS_ACCESS_KEY_ID: accessKeyId,
+  AWS_SECRET_ACCESS_KEY: secretAccessKey,
+  ...(sessionToken === undefined ? {} : { AWS_SESSION_TOKEN: sessionToken }),
+});
+
+const silent: Log = { write() {}, named: () => silent };
+
+export interface Look {
+  row: ProbeRow;
+  /** One look; given nothing unless told. */
+  check(signal?: AbortSignal, recalled?: unknown): Promise<Finding>;
+}
+
+export interface ArchiveSetting {
+  uri: string;
+  endpoint?: string;
+  region?: string;
+  status?: 'enabled' | 'paused' | 'disabled';
+  env?: Readonly<Record<string, string>>;
+  files?: Readonly<Record<string, string>>;
+  clock?: Clock;
+}
+
+/** The probe of a history archive as the configuration makes it. */
+export async function openArchive(setting: ArchiveSetting): Promise<Look> {
+  const { uri, endpoint, region = 'eu-west-1', status = 'enabled', env = environmentOf(keys) } = setting;
+  const providers = [{ kind: 'objectstore', region, endpoint }];
+  const [row] = planArchives({
+    services: [],
+    stores: [],
+    archival: { history: { status, enableRead: true, providers } },
+    domainDefaults: { archival: { history: { status, uri } } },
+  });
+  const probe = await row!.open({
+    readSecret: secretsOf(env, setting.files),
+    readings: { look: () => [] },
+    clock: setting.clock ?? handClock(),
+    log: silent,
+  });
+  return {
+    row: row!,
+    check: (signal = new AbortController().signal, recalled) => probe.check(signal, recalled),
+  };
+}
