@@ -1,0 +1,131 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Client } from 'cassandra-driver';
+import { freePort, type Running, start, until } from './e2e/process.ts';
+
+const fixture = (name: string) => fileURLToPath(new URL(`fixtures/cassandra/${name}`, import.meta.url));
+const jars = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'svc-agent', 'cassandra');
+
+/** Java 17, the newest that Apache Cassandra 5 runs on: Debian's, else that of the path. */
+function findJava(): string | undefined {
+  const vms = '/usr/lib/jvm';
+  const debian = existsSync(vms) ? readdirSync(vms).filter((name) => /^java-17-openjdk-/.test(name)) : [];
+  return [...debian.map((name) => join(vms, name, 'bin', 'java')), 'java'].find((java) =>
+    spawnSync(java, ['-version'], { encoding: 'utf8' }).stderr?.includes('version "17.'),
+  );
+}
+
+/** Whether the very jars that the project's pom names are there; `.ci/cassandra` fetches them. */
+function jarsAreThere(): boolean {
+  const pom = join(jars, 'pom.xml');
+  return existsSync(pom) && readFileSync(pom).equals(readFileSync(fixture('pom.xml')));
+}
+
+const java = jarsAreThere() ? findJava() : undefined;
+export const hasCassandra = java !== undefined;
+
+/** The first user of a server that asks for passwords. */
+export const superuser = { username: 'cassandra', password: 'cassandra' };
+
+export interface Cassandra extends Running {
+  readonly port: number;
+  /** Runs statements in their order, as the superuser where there are users. */
+  run(...statements: string[]): Promise<void>;
+  /** Ends the server and removes its folder. */
+  remove(): Promise<void>;
+}
+
+export interface CassandraOptions {
+  /** Asks for users, passwords and grants. */
+  authenticates?: boolean;
+  /** Further lines of cassandra.yaml. */
+  settings?: string;
+}
+
+const authentication = `
+authenticator: PasswordAuthenticator
+authorizer: CassandraAuthorizer
+role_manager: CassandraRoleManager
+permissions_validity: 0ms
+roles_validity: 0ms
+credentials_validity: 0ms
+`;
+
+const attempts = 3;
+
+/** A real Apache Cassandra 5 of one node on loopback, which takes statements when this resolves. */
+export async function startCassandra(options: CassandraOptions = {}): Promise<Cassandra> {
+  for (let attempt = 1; ; attempt++) {
+    const server = await launch(options);
+    try {
+      const ready = until('Cassandra takes statements', () => server.run().then(() => true), 150_000);
+      await Promise.race([ready, server.failed]);
+      return server;
+    } catch (error) {
+      await server.remove();
+      // A free port may be taken before the server binds it.
+      if (attempt === attempts || !/address already in use|BindException/i.test(server.output())) throw error;
+    }
+  }
+}
+
+async function launch(options: CassandraOptions): Promise<Cassandra & { failed: Promise<never> }> {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-agent-cassandra-'));
+  const port = await freePort();
+  const running = start(java!, argumentsOf(directory, port, await freePort(), options), {}, directory);
+  const failed = running.ended.then((status): never => {
+    throw new Error(`Cassandra ended with ${status}: ${running.output()}`);
+  });
+  failed.catch(() => {});
+  return {
+    ...running,
+    port,
+    failed,
+    async run(...statements) {
+      const client = new Client({
+        contactPoints: [`127.0.0.1:${port}`],
+        localDataCenter: 'datacenter1',
+        ...(options.authenticates && { credentials: superuser }),
+      });
+      try {
+        await client.connect();
+        for (const statement of statements) await client.execute(statement);
+      } finally {
+        await client.shutdown();
+      }
+    },
+    async remove() {
+      await running.end('SIGKILL');
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Writes the server's configuration into its folder. */
+function argumentsOf(
+  directory: string,
+  port: number,
+  storagePort: number,
+  options: CassandraOptions,
+): string[] {
+  const values: Record<string, unknown> = { directory, port, storagePort };
+  const template = readFileSync(fixture('cassandra.yaml'), 'utf8');
+  const yaml = template.replace(/\{(directory|port|storagePort)\}/g, (_, name: string) =>
+    String(values[name]),
+  );
+  const config = join(directory, 'cassandra.yaml');
+  writeFileSync(config, yaml + (options.authenticates ? authentication : '') + (options.settings ?? ''));
+  return [
+    `@${fixture('jvm.options')}`,
+    `-Dcassandra.config=file:${config}`,
+    `-Dcassandra.storagedir=${directory}`,
+    `-Dlogback.configurationFile=${fixture('logback.xml')}`,
+    `-Djava.io.tmpdir=${directory}`,
+    '-cp',
+    join(jars, '*'),
+    'org.apache.cassandra.service.CassandraDaemon',
+  ];
+}

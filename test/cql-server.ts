@@ -1,0 +1,92 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** Opcodes of the native protocol, version 4. */
+export const opcodes = {
+  error: 0x00,
+  startup: 0x01,
+  ready: 0x02,
+  authenticate: 0x03,
+  query: 0x07,
+  result: 0x08,
+};
+
+/** An answer's frame (native_protocol_v4.spec, section 2). */
+export function frame(
+  opcode: number,
+  stream: number,
+  body: Buffer = Buffer.alloc(0),
+  version = 0x84,
+): Buffer {
+  const header = Buffer.alloc(9);
+  header.writeUInt8(version, 0);
+  header.writeInt16BE(stream, 2);
+  header.writeUInt8(opcode, 4);
+  header.writeUInt32BE(body.length, 5);
+  return Buffer.concat([header, body]);
+}
+
+/** [string]: its length, then its bytes. */
+export function shortText(text: string): Buffer {
+  const bytes = Buffer.from(text);
+  const length = Buffer.alloc(2);
+  length.writeUInt16BE(bytes.length);
+  return Buffer.concat([length, bytes]);
+}
+
+/** The body of an ERROR. */
+export function errorBody(code: number, text: string): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeInt32BE(code);
+  return Buffer.concat([bytes, shortText(text)]);
+}
+
+/** What a client sent: its opcode and its stream; requests here are small and come in one piece. */
+export const requestOf = (chunk: Buffer) => ({ opcode: chunk.readUInt8(4), stream: chunk.readInt16BE(2) });
+
+export interface FakeServer {
+  readonly port: number;
+  /** Connections that were accepted and are not closed yet. */
+  readonly open: ReadonlySet<Socket>;
+  close(): Promise<void>;
+}
+
+/** A server of loopback that does with each connection what it is told to. */
+export async function startServer(serve: (socket: Socket) => void): Promise<FakeServer> {
+  const open = new Set<Socket>();
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    open.add(socket);
+    socket.on('error', () => {});
+    socket.on('end', () => socket.end());
+    socket.on('close', () => open.delete(socket));
+    serve(socket);
+    socket.resume();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    open,
+    async close() {
+      for (const socket of open) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** Stands between a client and a server of loopback; hands on those requests of which `meet` does not say `drop`. */
+export function between(
+  port: number,
+  meet: (request: string) => 'drop' | undefined,
+): (socket: Socket) => void {
+  return (socket) => {
+    const server = connect(port, '127.0.0.1');
+    server.on('error', () => {});
+    server.on('close', () => socket.destroy());
+    server.on('data', (chunk) => socket.write(chunk));
+    socket.on('close', () => server.destroy());
+    socket.on('data', (chunk) => {
+      if (meet(chunk.toString('latin1')) !== 'drop') server.write(chunk);
+    });
+  };
+}

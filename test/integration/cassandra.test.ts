@@ -1,0 +1,199 @@
+import { Client } from 'cassandra-driver';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { grants } from '../../src/probes/stores/widecolumn/grants.ts';
+import { type Cassandra, hasCassandra, startCassandra, superuser } from '../cassandra.ts';
+import { between, startServer } from '../cql-server.ts';
+import { until } from '../e2e/process.ts';
+import { look, type Seen, verdict } from '../widecolumn.ts';
+
+const keyspace = (name: string, replication: string, more = '') =>
+  `CREATE KEYSPACE "${name}" WITH replication = {'class': ${replication}} ${more}`;
+const schemaTable = (name: string) =>
+  `CREATE TABLE "${name}".schema_version (keyspace_name text PRIMARY KEY, curr_version text)`;
+const version = (name: string, value: string) =>
+  `INSERT INTO "${name}".schema_version (keyspace_name, curr_version) VALUES ('${name}', '${value}')`;
+
+describe.skipIf(!hasCassandra)('Apache Cassandra that asks for users and grants', () => {
+  let server: Cassandra;
+  let beforeStartMs: number;
+  beforeAll(async () => {
+    beforeStartMs = Date.now();
+    server = await startCassandra({ authenticates: true });
+    await server.run(
+      keyspace('svc', `'SimpleStrategy', 'replication_factor': 1`),
+      schemaTable('svc'),
+      version('svc', '0.10'),
+      keyspace('Safe', `'NetworkTopologyStrategy', 'datacenter1': 3`),
+      schemaTable('Safe'),
+      keyspace('risky', `'NetworkTopologyStrategy', 'datacenter1': 2`, 'AND durable_writes = false'),
+      keyspace('three', `'SimpleStrategy', 'replication_factor': 3`),
+      "CREATE ROLE bare WITH LOGIN = true AND PASSWORD = 'pw'",
+      ...grants('Agent', ['svc', 'Safe']).map((statement) => statement.replace('<password>', 'pw')),
+    );
+  }, 180_000);
+  afterAll(() => server?.remove());
+
+  const as = (user: string, password: string, database?: string): Promise<Seen> =>
+    look({ port: server.port, user, password, database });
+  const asAgent = (database?: string) => as('Agent', 'pw', database);
+  /** A busy machine may be late with its clients, which a look does without. */
+  const withClients = (user: string, password: string) =>
+    until('the clients are told', async () => {
+      const { found } = await as(user, password, 'svc');
+      return found?.connections && found;
+    });
+
+  test('a look sees the node as the driver’s own client does', async () => {
+    const client = new Client({
+      contactPoints: [`127.0.0.1:${server.port}`],
+      localDataCenter: 'datacenter1',
+      credentials: superuser,
+    });
+    const { rows } = await client.execute('SELECT * FROM system.local');
+    await client.shutdown();
+    const found = await withClients(superuser.username, superuser.password);
+    expect(found).toMatchObject({
+      serverVersion: rows[0]!.release_version,
+      identity: `svc-agent-test/${rows[0]!.host_id}`,
+      schemaVersion: '0.10',
+      details: { cluster: 'svc-agent-test', datacenter: 'datacenter1', rack: 'rack1', peers: 0 },
+    });
+    expect(found.roundTripMs).toBeGreaterThan(0);
+    expect(found.startedAtMs).toBeGreaterThanOrEqual(beforeStartMs - 1000);
+    expect(found.startedAtMs).toBeLessThanOrEqual(Date.now());
+    expect(found.connections!.ready).toBeGreaterThanOrEqual(1);
+    expect(found.connectionsMax).toBeUndefined();
+  });
+
+  test('the printed grants show all that a superuser sees', async () => {
+    const every = await withClients(superuser.username, superuser.password);
+    const found = await withClients('Agent', 'pw');
+    expect({ ...found, roundTripMs: 0, connections: {} }).toEqual({
+      ...every,
+      roundTripMs: 0,
+      connections: {},
+    });
+    expect(found.connections!.ready).toBeGreaterThanOrEqual(1);
+    expect(found.verdicts.map(({ holds }) => holds)).not.toContain('unknown');
+  });
+
+  test('the printed grants give no right beside', async () => {
+    const client = new Client({
+      contactPoints: [`127.0.0.1:${server.port}`],
+      localDataCenter: 'datacenter1',
+      credentials: { username: 'Agent', password: 'pw' },
+    });
+    await expect(client.execute(version('svc', '9'))).rejects.toThrow(/no MODIFY permission/);
+    await expect(client.execute('SELECT role FROM system_auth.roles')).rejects.toThrow(
+      /no SELECT permission/,
+    );
+    await client.shutdown();
+  });
+
+  test('with nothing but a login it is up, and what cannot be read is unknown', async () => {
+    const { found } = await as('bare', 'pw', 'svc');
+    expect(found!.schemaVersion).toBeUndefined();
+    expect(found!.schemaUnknown).toMatch(/^too few rights: .*svc\.schema_version/);
+    expect(found!.connections).toBeUndefined();
+    for (const check of ['incremental_backups', 'auto_snapshot'] as const)
+      expect(verdict(found, check)).toMatchObject({
+        holds: 'unknown',
+        found: expect.stringMatching(/^too few rights: .*system_views\.settings/),
+      });
+    expect(verdict(found, 'replication_factor')).toMatchObject({ holds: false });
+    expect(verdict(found, 'durable_writes')).toMatchObject({ holds: true });
+    expect(verdict(found, 'schema_agreement')).toMatchObject({ holds: true });
+  });
+
+  test.each([
+    ['svc', false, 'replication_factor = 1 (SimpleStrategy)', true],
+    ['three', true, 'replication_factor = 3 (SimpleStrategy)', true],
+    ['Safe', true, 'replication_factor = 3 in datacenter1 (NetworkTopologyStrategy)', true],
+    ['risky', false, 'replication_factor = 2 in datacenter1 (NetworkTopologyStrategy)', false],
+  ])('keyspace %s: copies %s, %s, durable writes %s', async (name, replicated, found, durable) => {
+    const seen = await asAgent(name);
+    expect(verdict(seen.found, 'replication_factor')).toMatchObject({ holds: replicated, found });
+    expect(verdict(seen.found, 'durable_writes')).toMatchObject({ holds: durable });
+  });
+
+  test('a table, a row or a column that is missing is no version, and the store is up', async () => {
+    const unknown = async (database: string, schemaQuery?: string) =>
+      (await look({ port: server.port, user: 'Agent', password: 'pw', database, schemaQuery })).found!
+        .schemaUnknown;
+    expect(await unknown('three')).toMatch(/schema_version does not exist/);
+    expect(await unknown('Safe')).toBe("the schema's table has no version of Safe");
+    expect(await unknown('svc', 'SELECT version FROM schema_version')).toMatch(
+      /Undefined column name version/,
+    );
+  });
+
+  test('a keyspace or a user that is missing, a wrong password, no password', async () => {
+    expect(await asAgent('nope')).toEqual({
+      fault: { reason: 'database_missing', msg: "Keyspace 'nope' does not exist" },
+    });
+    expect(await asAgent('safe')).toMatchObject({ fault: { reason: 'database_missing' } });
+    for (const [user, password] of [
+      ['Agent', 'hunter2'],
+      ['nobody', 'hunter2'],
+      ['Agent', ''],
+    ] as const) {
+      const { fault } = await as(user, password, 'svc');
+      expect(fault).toMatchObject({ reason: 'credentials' });
+      expect(fault!.msg).not.toContain('hunter2');
+    }
+    expect(await look({ port: server.port, database: 'svc' })).toEqual({
+      fault: {
+        reason: 'credentials',
+        msg: 'the server asks for a user and a password; none are configured',
+      },
+    });
+  });
+
+  test('without a keyspace only the node is judged', async () => {
+    const { found } = await asAgent();
+    expect(found!.verdicts.map(({ check }) => check)).toEqual([
+      'incremental_backups',
+      'auto_snapshot',
+      'schema_agreement',
+    ]);
+    expect(found!.schemaVersion ?? found!.schemaUnknown).toBeUndefined();
+  });
+
+  test('a node that does not tell its clients in time is well all the same', async () => {
+    const asked: string[] = [];
+    const front = await startServer(
+      between(server.port, (request) => {
+        if (!request.includes('system_views.clients')) return undefined;
+        asked.push(request);
+        return 'drop';
+      }),
+    );
+    const { found } = await look({ port: front.port, user: 'Agent', password: 'pw', database: 'svc' });
+    await front.close();
+    expect(asked).toHaveLength(1);
+    expect(found).toMatchObject({ schemaVersion: '0.10' });
+    expect(found!.connections).toBeUndefined();
+  });
+
+  test('a node with another schema, up or not, is seen', async () => {
+    await server.run(
+      `INSERT INTO system.peers_v2 (peer, peer_port, schema_version) VALUES ('127.0.0.99', 7000, uuid())`,
+    );
+    const { found } = await asAgent('svc');
+    expect(verdict(found, 'schema_agreement')).toEqual({
+      check: 'schema_agreement',
+      holds: false,
+      found: 'schema versions: 2, on nodes: 2; nodes that are down count too',
+    });
+    expect(found!.details).toMatchObject({ peers: 1 });
+  });
+
+  test('no look leaves a connection behind', async () => {
+    await asAgent('svc');
+    // The node forgets a closed connection in its own time.
+    await until('the look’s own connection is the only one', async () => {
+      const { found } = await asAgent('svc');
+      return found?.connections?.ready === 1;
+    });
+  });
+});
