@@ -1,0 +1,20 @@
+import type { Probe } from '../probe.ts';
+import type { ClusterGroupOptions } from './options.ts';
+
+/** The group as the own cluster's configuration has it; needs no network. */
+export function createGroupProbe({
+  clusters,
+  currentClusterName,
+  primaryClusterName,
+}: ClusterGroupOptions): Probe {
+  const enabled = clusters.filter((cluster) => cluster.enabled).map(({ name }) => name);
+  return {
+    async check() {
+      return {
+        msg: `the own cluster; enabled in its group: ${enabled.join(', ') || 'none'}`,
+        gauges: [{ name: 'svc_clusters', labels: {}, value: enabled.length }],
+        details: { current: currentClusterName, primary: primaryClusterName, enabled },
+      };
+    },
+  };
+}

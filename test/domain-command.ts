@@ -1,0 +1,12 @@
+import { planDomains } from '../src/probes/domains/plan.ts';
+import type { Finding } from '../src/probes/probe.ts';
+import { lookOnce, probesOptions } from './cluster-group.ts';
+
+export const kept = { active: 'dc1', owed: 0 };
+
+/** One look at a domain by this command, after one that saw it active in dc1. */
+export function lookBy(command: string[], signal?: AbortSignal): Promise<Finding> {
+  const domains = { watch: ['orders'], describe: { command, intervalMs: 60_000, timeoutMs: 10_000 } };
+  const [row] = planDomains(probesOptions({ domains }));
+  return lookOnce(row!, { signal, recalled: kept });
+}

@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest';
+import { bareServer } from '../health.ts';
+import { lookAtPeer } from '../peer.ts';
+
+test.each([
+  ['bytes that mean nothing', Buffer.alloc(4096, 0xa5)],
+  ['HTTP/1.1', Buffer.from('HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n')],
+  ['a MySQL greeting', Buffer.from('J\0\0\0\n8.0.36\0')],
+])('a peer that answers gRPC with %s is down', async (_, garbage) => {
+  const server = await bareServer((socket) => {
+    socket.once('data', () => socket.end(garbage));
+  });
+  const found = await lookAtPeer({ port: server.port, rpcTransport: 'grpc' });
+  await server.close();
+  expect(found.reason).toMatch(/^(?:invalid_answer|reset)$/);
+});

@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest';
+import { bareServer } from '../health.ts';
+import { lookAtPeer } from '../peer.ts';
+
+test('a peer that accepts and says nothing is down when the time is over, and its connection is closed', async () => {
+  const stop = new AbortController();
+  let gone: Promise<void> | undefined;
+  const server = await bareServer((socket) => {
+    gone = new Promise((resolve) => socket.once('close', () => resolve()));
+    socket.once('data', () => stop.abort());
+  });
+  const found = await lookAtPeer({ port: server.port, rpcTransport: 'grpc', signal: stop.signal });
+  await gone;
+  await server.close();
+  expect(found.reason).toBe('first_byte_timeout');
+});

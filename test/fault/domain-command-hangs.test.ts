@@ -1,0 +1,32 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { kept, lookBy } from '../domain-command.ts';
+import { until } from '../integration/pull/scraper.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'svc-agent-hangs-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** One that has ended and that nobody has asked about yet is a zombie. */
+function isAlive(pid: number): boolean {
+  try {
+    return !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+test('a command that hangs is ended with all it started when the time is over', async () => {
+  const file = join(folder, 'pids');
+  const script = 'trap "" TERM; sleep 600 & echo "$$ $!" > "$0.new"; mv "$0.new" "$0"; wait; wait';
+  const stop = new AbortController();
+  const looking = lookBy(['sh', '-c', script, file], stop.signal);
+  await until(() => existsSync(file), 'the command runs', 30_000);
+  stop.abort();
+  const found = await looking;
+  expect(found).toEqual({ reason: 'too_slow', msg: 'sh: did not end in time', remember: kept });
+  const pids = readFileSync(file, 'utf8').trim().split(' ').map(Number);
+  expect(pids).toHaveLength(2);
+  await until(() => !pids.some(isAlive), 'nobody is left', 30_000);
+});

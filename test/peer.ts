@@ -1,0 +1,20 @@
+import { planClusters } from '../src/probes/clusters/plan.ts';
+import type { Finding } from '../src/probes/probe.ts';
+import { clusterGroup, lookOnce, probesOptions } from './cluster-group.ts';
+
+export interface PeerLook {
+  port: number;
+  rpcTransport?: string;
+  rpcName?: string;
+  signal?: AbortSignal;
+  recalled?: unknown;
+  /** Takes what is logged. */
+  logged?: unknown[];
+}
+
+/** One look at a peer cluster that listens on loopback. */
+export function lookAtPeer({ port, rpcTransport, rpcName, ...deps }: PeerLook): Promise<Finding> {
+  const peer = { rpcAddress: `127.0.0.1:${port}`, rpcTransport, rpcName };
+  const rows = planClusters(probesOptions({ clusterGroupMetadata: clusterGroup({}, peer) }));
+  return lookOnce(rows[1]!, deps);
+}

@@ -1,0 +1,232 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { FailoverEntry } from '../../../../src/probes/domains/description.ts';
+import {
+  countFailovers,
+  type FailoverMemory,
+  failoverMemory,
+} from '../../../../src/probes/domains/failovers.ts';
+
+const nowMs = Date.UTC(2026, 2, 2);
+interface Seen {
+  activeCluster?: string;
+  failoverVersion?: number;
+  failoverHistory?: readonly FailoverEntry[];
+}
+const entry = (atMs: number, to: string): FailoverEntry => ({ key: `${atMs} ${to}`, atMs, to });
+const [e1, e2, e3] = [entry(1000, 'b'), entry(2000, 'a'), entry(3000, 'b')];
+
+/** Looks one after the other, each in a new life of the agent: what is kept passes through JSON. */
+function counts(looks: readonly Seen[]): number[] {
+  let kept: unknown;
+  return looks.map((seen) => {
+    const { count, memory } = countFailovers(failoverMemory(kept), seen, nowMs);
+    kept = JSON.parse(JSON.stringify(memory));
+    return count;
+  });
+}
+
+describe('failovers between looks', () => {
+  test.each<[string, Seen[], number[]]>([
+    ['the first look counts none', [{ activeCluster: 'a', failoverHistory: [e2, e1] }], [0]],
+    [
+      'new entries of the history, once',
+      [
+        { activeCluster: 'b', failoverHistory: [e1] },
+        { activeCluster: 'b', failoverHistory: [e3, e2, e1] },
+        { activeCluster: 'b', failoverHistory: [e3, e2, e1] },
+      ],
+      [0, 2, 0],
+    ],
+    [
+      'the first entry ever',
+      [
+        { activeCluster: 'a', failoverHistory: [] },
+        { activeCluster: 'b', failoverHistory: [e1] },
+      ],
+      [0, 1],
+    ],
+    [
+      'another active cluster, where there is no history',
+      [{ activeCluster: 'a' }, { activeCluster: 'b' }, { activeCluster: 'b' }, { activeCluster: 'a' }],
+      [0, 1, 0, 1],
+    ],
+    [
+      'there and back between two looks shows in the version',
+      [
+        { activeCluster: 'a', failoverVersion: 0 },
+        { activeCluster: 'a', failoverVersion: 10 },
+      ],
+      [0, 1],
+    ],
+    [
+      'an old view counts none, and neither does the end of it',
+      [
+        { activeCluster: 'a', failoverVersion: 0 },
+        { activeCluster: 'b', failoverVersion: 2 },
+        { activeCluster: 'a', failoverVersion: 0 },
+        { activeCluster: 'b', failoverVersion: 2 },
+      ],
+      [0, 1, 0, 0],
+    ],
+    [
+      'an old history counts none, its oldest entry included',
+      [
+        { activeCluster: 'a', failoverHistory: [e3, e2] },
+        { activeCluster: 'a', failoverHistory: [e2, e1] },
+        { activeCluster: 'a', failoverHistory: [e3, e2] },
+      ],
+      [0, 0, 0],
+    ],
+    [
+      'a failover that was counted before its entry came',
+      [
+        { activeCluster: 'a', failoverHistory: [] },
+        { activeCluster: 'b' },
+        { activeCluster: 'b', failoverHistory: [e1] },
+        { activeCluster: 'a', failoverHistory: [e2, e1] },
+      ],
+      [0, 1, 0, 1],
+    ],
+    [
+      'more than the history keeps, counted before it came: it owes none after that',
+      [
+        { activeCluster: 'a', failoverHistory: [entry(1, 'a')] },
+        { activeCluster: 'b' },
+        { activeCluster: 'a' },
+        { activeCluster: 'b' },
+        { activeCluster: 'b', failoverHistory: [e3, e2] },
+        { activeCluster: 'a', failoverHistory: [entry(4000, 'a'), e3] },
+      ],
+      [0, 1, 1, 1, 0, 1],
+    ],
+    [
+      'a history that shows for the first time is not news',
+      [
+        { activeCluster: 'a' },
+        { activeCluster: 'a', failoverHistory: [e2, e1] },
+        { activeCluster: 'b', failoverHistory: [e3, e2, e1] },
+      ],
+      [0, 0, 1],
+    ],
+    [
+      'entries without a time count by what they say',
+      [
+        { activeCluster: 'a', failoverHistory: [{ key: 'x' }] },
+        { activeCluster: 'b', failoverHistory: [{ key: 'y' }, { key: 'x' }] },
+      ],
+      [0, 1],
+    ],
+    ['nothing known is nothing new', [{ activeCluster: 'a' }, {}, { activeCluster: 'a' }], [0, 0, 0]],
+  ])('%s', (_, looks, expected) => expect(counts(looks)).toEqual(expected));
+
+  test('when the last one was: by the history, else the look that noticed', () => {
+    const looks = (...all: Seen[]) => {
+      let memory: FailoverMemory | undefined;
+      for (const seen of all) memory = countFailovers(memory, seen, nowMs).memory;
+      return memory?.lastMs;
+    };
+    expect(looks({ activeCluster: 'a' })).toBeUndefined();
+    expect(looks({ activeCluster: 'a', failoverHistory: [e2, e1] })).toBe(2000);
+    expect(looks({ activeCluster: 'a' }, { activeCluster: 'b' })).toBe(nowMs);
+    expect(looks({ activeCluster: 'a' }, { activeCluster: 'b' }, { activeCluster: 'b' })).toBe(nowMs);
+    expect(
+      looks({ activeCluster: 'a', failoverHistory: [e1] }, { activeCluster: 'b', failoverHistory: [e3, e1] }),
+    ).toBe(3000);
+  });
+
+  test.each([undefined, null, 7, 'text', [], { keys: 7, owed: 'x', version: null, active: 1 }])(
+    'what was kept by somebody else (%j) counts none',
+    (recalled) => {
+      expect(
+        countFailovers(failoverMemory(recalled), { activeCluster: 'a', failoverVersion: 2 }, nowMs).count,
+      ).toBe(0);
+    },
+  );
+});
+
+/** A domain that fails over, and what looks at it may show. */
+const steps = fc.array(
+  fc.record({
+    failovers: fc.nat(7),
+    showsHistory: fc.boolean(),
+    showsVersion: fc.boolean(),
+    showsActive: fc.boolean(),
+    restart: fc.boolean(),
+  }),
+  { minLength: 1, maxLength: 20 },
+);
+type Step = Parameters<Parameters<typeof steps.map>[0]>[0][number];
+
+const historyLength = 5;
+const names = ['a', 'b', 'c'];
+
+function run(all: readonly Step[], shows: (step: Step) => Omit<Step, 'failovers' | 'restart'>) {
+  let version = 0;
+  let active = 0;
+  let happened = 0;
+  let counted = 0;
+  let looksWithNews = 0;
+  let history: FailoverEntry[] = [];
+  let kept: unknown;
+  all.forEach((step, look) => {
+    for (let n = 0; n < step.failovers; n++) {
+      const to = (active + 1 + (n % 2)) % names.length;
+      const next = Math.floor(version / 10) * 10 + to;
+      version = next < version ? next + 10 : next;
+      active = to;
+      history = [entry(look * 1000 + n, names[to]!), ...history].slice(0, historyLength);
+      if (look > 0) happened++;
+    }
+    if (look > 0 && step.failovers > 0) looksWithNews++;
+    const { showsHistory, showsVersion, showsActive } = shows(step);
+    const seen: Seen = {
+      activeCluster: showsActive ? names[active] : undefined,
+      failoverVersion: showsVersion ? version : undefined,
+      failoverHistory: showsHistory ? history : undefined,
+    };
+    const { count, memory } = countFailovers(failoverMemory(kept), seen, nowMs);
+    counted += count;
+    kept = step.restart ? JSON.parse(JSON.stringify(memory)) : memory;
+  });
+  return { happened, counted, looksWithNews };
+}
+
+describe('whatever happens', () => {
+  test('no failover counts twice, however little or much a look shows', () => {
+    fc.assert(
+      fc.property(steps, (all) => {
+        const { happened, counted } = run(all, (step) => step);
+        expect(counted).toBeLessThanOrEqual(happened);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('with the history always there, each counts once, up to its length between two looks', () => {
+    fc.assert(
+      fc.property(steps, (all) => {
+        const few = all.map((step) => ({ ...step, failovers: step.failovers % (historyLength + 1) }));
+        const { happened, counted } = run(few, () => ({
+          showsHistory: true,
+          showsVersion: false,
+          showsActive: true,
+        }));
+        expect(counted).toBe(happened);
+      }),
+    );
+  });
+
+  test('with the version alone, each look that comes after one counts one', () => {
+    fc.assert(
+      fc.property(steps, (all) => {
+        const { looksWithNews, counted } = run(all, () => ({
+          showsHistory: false,
+          showsVersion: true,
+          showsActive: true,
+        }));
+        expect(counted).toBe(looksWithNews);
+      }),
+    );
+  });
+});

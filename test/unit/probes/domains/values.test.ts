@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest';
+import {
+  booleanOf,
+  enabledOf,
+  integerOf,
+  momentOf,
+  namesOf,
+  retentionOf,
+} from '../../../../src/probes/domains/values.ts';
+
+const atMs = Date.UTC(2026, 2, 2, 10, 15, 30);
+const dayMs = 86_400_000;
+
+test.each([
+  ['2026-03-02T10:15:30Z', atMs],
+  ['2026-03-02T12:15:30+02:00', atMs],
+  ['2026-03-02T10:15:30.123456789Z', atMs + 123],
+  [atMs / 1000, atMs],
+  [atMs, atMs],
+  [atMs * 1000, atMs],
+  [`${atMs}000000`, atMs],
+  ['2026-03-02', undefined],
+  ['1999-03-02T10:15:30Z', undefined],
+  [7, undefined],
+  ['soon', undefined],
+  [null, undefined],
+])('moment %s', (value, moment) => expect(momentOf(value)).toBe(moment));
+
+test.each([
+  [7, 7 * dayMs],
+  ['7', 7 * dayMs],
+  ['7 days', 7 * dayMs],
+  ['1 day', dayMs],
+  ['72h0m0s', 3 * dayMs],
+  ['604800s', 7 * dayMs],
+  [0, 0],
+  [-1, undefined],
+  ['', undefined],
+  ['for ever', undefined],
+  [{ days: 7 }, undefined],
+])('retention %s', (value, ms) => expect(retentionOf(value)).toBe(ms));
+
+test.each([
+  ['ENABLED', true],
+  ['enabled', true],
+  ['ARCHIVAL_STATUS_ENABLED', true],
+  ['DISABLED', false],
+  ['ARCHIVAL_STATUS_DISABLED', false],
+  ['paused', false],
+  [1, true],
+  [0, false],
+  [2, undefined],
+  ['', undefined],
+  [undefined, undefined],
+])('archival status %s', (value, on) => expect(enabledOf(value)).toBe(on));
+
+test.each([
+  ['[dc1 dc2]', ['dc1', 'dc2']],
+  ['dc1, dc2', ['dc1', 'dc2']],
+  [
+    ['dc1', 'dc2'],
+    ['dc1', 'dc2'],
+  ],
+  [
+    [{ clusterName: 'dc1' }, { cluster_name: 'dc2' }, { name: 'dc3' }],
+    ['dc1', 'dc2', 'dc3'],
+  ],
+  ['N/A, Not a global domain', undefined],
+  ['[]', undefined],
+  [[], undefined],
+  [[null, 7], undefined],
+  [7, undefined],
+])('names %j', (value, names) => expect(namesOf(value)).toEqual(names));
+
+test('numbers and states that are written as text', () => {
+  expect(['12', 12, ' 12 ', -24, '-24'].map(integerOf)).toEqual([12, 12, 12, -24, -24]);
+  expect(['1.5', 1.5, '', '9'.repeat(30), null, true].map(integerOf)).toEqual(Array(6).fill(undefined));
+  expect([true, 'TRUE', 'false', 'yes', 1].map(booleanOf)).toEqual([true, true, false, undefined, undefined]);
+});
