@@ -154,16 +154,16 @@ export const archiveFailureReasons = [
 ] as const;
 export type ArchiveFailureReason = (typeof archiveFailureReasons)[number];
 
-/** Why lag and views of clusters are not known, or are not as they should be. */
-export const replicationFailureReasons = ['no_readings', 'clusters_disagree', 'version_mismatch'] as const;
-export type ReplicationFailureReason = (typeof replicationFailureReasons)[number];
+/** Why a domain is not as it should be. */
+export const domainFailureReasons = ['clusters_disagree', 'version_mismatch'] as const;
+export type DomainFailureReason = (typeof domainFailureReasons)[number];
 
 export type ProbeFailureReason =
   | HealthFailureReason
   | StoreFailureReason
   | CommandFailureReason
   | ArchiveFailureReason
-  | ReplicationFailureReason;
+  | DomainFailureReason;
 
 /** Why a run of a probe was left out; labels `svc_probe_skipped_total`. */
 export const probeSkipReasons = ['overlap', 'backlog'] as const;
@@ -284,7 +284,7 @@ export const closedLists = {
   'probe.kind': probeKinds,
   'command.failure': commandFailureReasons,
   'archive.failure': archiveFailureReasons,
-  'replication.failure': replicationFailureReasons,
+  'domain.failure': domainFailureReasons,
   'state.degraded': degradedReasons,
   'health.state': healthStates,
 } as const satisfies Record<string, readonly string[]>;

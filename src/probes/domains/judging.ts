@@ -1,4 +1,4 @@
-import type { ReplicationFailureReason } from '../../core/reasons.ts';
+import type { DomainFailureReason } from '../../core/reasons.ts';
 import type { ClusterGroupOptions } from '../clusters/options.ts';
 import type { DomainDescription } from './description.ts';
 import { clusterOfVersion } from './failover-version.ts';
@@ -8,7 +8,7 @@ const suggestedClusters = 3;
 
 /** What is said of a domain beside its numbers: why it is not well, and what is worth a note. */
 export interface Judgement {
-  reason?: ReplicationFailureReason;
+  reason?: DomainFailureReason;
   msg?: string;
   /** The cluster that the failover version belongs to. */
   versionOf?: string;

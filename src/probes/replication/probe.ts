@@ -14,7 +14,8 @@ export interface ReplicationProbeOptions {
 }
 
 /**
- * How far clusters are behind each other, by the service's own metrics. Failures count from the look after the one
+ * How far clusters are behind each other, by the service's own metrics. What is not known is no failure: nothing is
+ * shown of it. Failures count from the look after the one
  * that first saw their counter: those of before, and of a gap in the readings, are not among them.
  */
 export function createReplicationProbe(
@@ -57,7 +58,6 @@ function findingOf(
 ): Finding {
   const inSeconds = lastApplied.map(({ pair, value }) => ({ pair, value: value / 1000 }));
   return {
-    ...(lags.length === 0 && { reason: 'no_readings' }),
     msg: lags.length === 0 ? whyUnknown(found.lag) : lags.map(sentence).join(', '),
     gauges: [
       ...samplesOf('svc_replication_lag_seconds', lags),
