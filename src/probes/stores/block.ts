@@ -9,7 +9,7 @@ const database = z.string().min(1);
 const unknownPlaceholder = (known: readonly string[]) => (text: string) =>
   [...text.matchAll(/\{([a-z]+)\}/g)].every(([, name]) => known.includes(name!));
 const placeholderFault = (known: readonly string[]) =>
-  `an unknown placeholder; known are ${known.map((name) => `{${name}}`).join(', ')}`;
+  `an unknown placeholder; use ${known.map((name) => `{${name}}`).join(' or ')}`;
 const filledIn = (known: readonly string[]) => [unknownPlaceholder(known), placeholderFault(known)] as const;
 
 const schemaBlock = z
