@@ -1,0 +1,105 @@
+import { AgentError } from '../../core/errors.ts';
+import type { Durable } from '../../core/ports.ts';
+import type { ProbeDeps, ProbeRow } from '../probe.ts';
+import { type DurableIntake, declareDurable, isDurable, type ProbeIntakes } from './intakes.ts';
+import { createMemories } from './memories.ts';
+import type { HearResult, ProbeReport } from './report.ts';
+import { createTurns } from './turns.ts';
+import { startWatch, type Watch, type WatchOptions } from './watch.ts';
+
+export interface RunnerOptions extends WatchOptions {
+  /** How many probes run at once. Default 8. */
+  concurrency?: number;
+}
+
+export interface RunnerDeps extends ProbeDeps {
+  hear?: HearResult;
+}
+
+/**
+ * Runs probes, each at its own interval, never two runs of one at a time, few at once, one of each lane. Owns
+ * time, counters and what is kept; probes only look.
+ */
+export interface Runner {
+  /**
+   * Goes over to these rows and intakes, in one step. A probe whose key is the same goes on as it was; its
+   * series come from the new intakes at once. One whose key changed begins anew with what it remembered.
+   */
+  configure(rows: readonly ProbeRow[], intakes: ProbeIntakes): void;
+  /** In the rows' order. */
+  reports(): ProbeReport[];
+  /** Looks at once, or joins the look under way; undefined for a name that is not configured. */
+  look(name: string): Promise<ProbeReport | undefined>;
+  /** What probes remember. Restored before the first `configure`, frozen in the step in which counters are. */
+  readonly durable: Durable;
+  /** Aborts every look, waits up to 2 s for those under way, closes all. Durable totals stay in the state. */
+  stop(): Promise<void>;
+}
+
+function checkNames(rows: readonly ProbeRow[]): void {
+  const seen = new Set<string>();
+  for (const { name } of rows) {
+    if (seen.has(name))
+      throw new AgentError('internal', { where: 'probes', what: 'two of one name', got: name });
+    seen.add(name);
+  }
+}
+
+export function createRunner(options: RunnerOptions, deps: RunnerDeps): Runner {
+  const turns = createTurns({ concurrency: options.concurrency ?? 8 });
+  const memories = createMemories();
+  const declared = new WeakSet<DurableIntake>();
+  const ending = new Set<Promise<void>>();
+  let watches = new Map<string, Watch>();
+
+  const end = (watch: Watch, stay?: 'durable') => {
+    const ended = watch.end(stay);
+    ending.add(ended);
+    void ended.then(() => ending.delete(ended));
+  };
+  /** Brings back what the state has of intakes that are new; returns how to give up what no row asked for. */
+  const declare = (rows: readonly ProbeRow[], intakes: ProbeIntakes) => {
+    const counting = rows.filter(({ shows }) => shows.counters?.some(isDurable));
+    const wanted = new Set(counting.map(({ service }) => intakes.durable(service)));
+    return [...wanted].flatMap((intake) => {
+      if (declared.has(intake)) return [];
+      declared.add(intake);
+      return [declareDurable(intake)];
+    });
+  };
+
+  return {
+    configure(rows, intakes) {
+      checkNames(rows);
+      const giveUps = declare(rows, intakes);
+      const before = watches;
+      watches = new Map();
+      memories.use(new Set(rows.map(({ name }) => name)));
+      for (const row of rows) {
+        const known = before.get(row.name);
+        if (known?.row.key === row.key) {
+          known.move(row, intakes);
+          before.delete(row.name);
+          watches.set(row.name, known);
+        } else {
+          watches.set(row.name, startWatch(row, intakes, options, { ...deps, turns, memories }));
+        }
+      }
+      // After the new ones have opened theirs: a series that both have goes on.
+      for (const watch of before.values()) end(watch);
+      for (const giveUp of giveUps) giveUp();
+    },
+    reports: () => [...watches.values()].map((watch) => watch.report()),
+    async look(name) {
+      const watch = watches.get(name);
+      await watch?.look();
+      return watch?.report();
+    },
+    durable: memories,
+    async stop() {
+      for (const watch of watches.values()) end(watch, 'durable');
+      watches = new Map();
+      await Promise.all(ending);
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import { describe, expect, test } from 'vitest';
+import { runnerBed, scripted } from '../unit/probes/runner/bed.ts';
+
+const dayMs = 864e5;
+
+describe.each([
+  ['a day ahead', dayMs],
+  ['a day back', -dayMs],
+  ['half an interval ahead', 30_000],
+  ['back before 1970', -2e12],
+])('the wall clock jumps %s', (_, jumpMs) => {
+  const scene = async () => {
+    const bed = runnerBed();
+    const probe = scripted('health/a', { intervalMs: 60_000 });
+    bed.configure(probe);
+    await bed.due(probe);
+    await probe.look.finds({ gauges: [{ name: 'svc_clusters', labels: {}, value: 1 }] });
+    const dueInMs = bed.report(probe).nextRunMs - bed.clock.nowMs();
+    bed.clock.jumpTo(bed.clock.nowMs() + jumpMs);
+    return { bed, probe, dueInMs };
+  };
+
+  test('runs come an interval apart as before; none is left out or made up for', async () => {
+    const { bed, probe, dueInMs } = await scene();
+    expect(bed.report(probe).nextRunMs - bed.clock.nowMs()).toBe(dueInMs);
+    await bed.pass(dueInMs - 1);
+    expect(probe.looks).toHaveLength(1);
+    await bed.pass(1);
+    expect(probe.looks).toHaveLength(2);
+    await probe.look.finds();
+    await bed.pass(59_999);
+    expect(probe.looks).toHaveLength(2);
+    await bed.pass(1);
+    expect(probe.looks).toHaveLength(3);
+    expect(bed.report(probe).skipped).toEqual({ overlap: 0, backlog: 0 });
+  });
+
+  test('during a look: how long it took is right, its moment is what the clock says', async () => {
+    const { bed, probe } = await scene();
+    await bed.due(probe);
+    await bed.pass(70);
+    bed.clock.jumpTo(bed.clock.nowMs() - jumpMs);
+    await bed.pass(30);
+    await probe.look.finds();
+    expect(bed.report(probe).last).toMatchObject({ durationMs: 100, atMs: bed.clock.nowMs() });
+    expect(bed.series('svc_probe_last_run')).toEqual({
+      'svc_probe_last_run_timestamp_seconds{probe="health/a"}': bed.clock.nowMs() / 1e3,
+    });
+  });
+
+  test('gauges vanish by the time that went by, and a young result stays young', async () => {
+    const { bed, probe, dueInMs } = await scene();
+    await bed.runner.look('health/a');
+    expect(probe.looks).toHaveLength(1);
+    expect(bed.series('svc_clusters')).toEqual({ svc_clusters: 1 });
+    // The next look hangs, so that after its own result nothing comes.
+    await bed.pass(dueInMs);
+    await bed.pass(5000);
+    expect(bed.series('svc_probe_last_run')).not.toEqual({});
+    await bed.pass(179_999, 60_000);
+    expect(bed.series('svc_probe_last_run')).not.toEqual({});
+    await bed.pass(1);
+    expect(bed.series('svc_probe_last_run')).toEqual({});
+  });
+});

@@ -1,0 +1,222 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { createLaterDurable } from '../../src/agent/later-durable.ts';
+import { createState } from '../../src/agent/state/state.ts';
+import { createDurableStore } from '../../src/core/durable-store.ts';
+import type { RawTags } from '../../src/core/model.ts';
+import type { Finding } from '../../src/probes/probe.ts';
+import {
+  probeDeps,
+  type RunnerBed,
+  renewIntakes,
+  runnerBed,
+  type Scripted,
+  scripted,
+} from '../unit/probes/runner/bed.ts';
+
+/** Failovers as each domain's own history has them, oldest first. */
+let histories: Record<string, string[]>;
+beforeEach(() => {
+  histories = { orders: ['v1'], payments: ['w1'] };
+});
+
+/** Counts entries of the history that it has not seen; those of the first look ever are not news. */
+function domain(name: string): Scripted {
+  const counter = { name: 'svc_domain_failovers_total', labels: { domain: name } } as const;
+  const answers = async (_: AbortSignal, recalled: unknown): Promise<Finding> => {
+    const history = [...histories[name]!];
+    const seen = recalled as string[] | undefined;
+    const value = seen ? history.filter((entry) => !seen.includes(entry)).length : 0;
+    return { msg: 'ok', increases: [{ ...counter, value }], remember: history };
+  };
+  return scripted(`domain/${name}`, { answers, row: { kind: 'domain', shows: { counters: [counter] } } });
+}
+
+interface Life {
+  bed: RunnerBed;
+  /** Looks at each probe once. */
+  look(...probes: Scripted[]): Promise<void>;
+  commit(): Promise<void>;
+  /** Failovers as a reader sees them. */
+  shown(): Record<string, unknown>;
+  /** What is not committed is lost. */
+  kill(): Promise<void>;
+}
+
+/** One life of the agent over real state files, its parts put together as the agent does. */
+async function live(directory: string): Promise<Life> {
+  const { clock, log } = probeDeps();
+  const durable = createDurableStore();
+  const section = createLaterDurable('probes');
+  const state = createState(
+    { directory, fsync: false },
+    { values: durable, durables: [section], clock, log },
+  );
+  await state.load();
+  const bed = runnerBed({ durable });
+  section.hand(bed.runner.durable);
+  return {
+    bed,
+    async look(...probes) {
+      await bed.pass(1000);
+      for (const { row } of probes) await bed.runner.look(row.name);
+    },
+    commit: async () => void (await state.commit()),
+    shown: () =>
+      Object.fromEntries(Object.entries(bed.shown()).filter(([key]) => key.startsWith('svc_domain'))),
+    async kill() {
+      await bed.runner.stop();
+      await state.close();
+    },
+  };
+}
+
+function stateDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-agent-probes-'));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+const total = (name: string, value: number, tag = '') => ({
+  [`svc_domain_failovers_total{${tag}domain="${name}"}`]: value,
+});
+
+describe('failovers across restarts', () => {
+  test('are counted once, wherever the agent was killed', async () => {
+    const directory = stateDirectory();
+    const orders = domain('orders');
+    const first = await live(directory);
+    first.bed.configure(orders);
+    await first.look(orders);
+    histories.orders!.push('v2');
+    await first.look(orders);
+    await first.commit();
+    expect(first.shown()).toEqual(total('orders', 1));
+    histories.orders!.push('v3');
+    await first.look(orders);
+    expect(first.shown()).toEqual(total('orders', 1));
+    await first.kill();
+
+    histories.orders!.push('v4');
+    const second = await live(directory);
+    second.bed.configure(orders);
+    await second.commit();
+    expect(second.shown()).toEqual(total('orders', 1));
+    await second.look(orders);
+    await second.look(orders);
+    await second.commit();
+    expect(second.shown()).toEqual(total('orders', 3));
+    await second.commit();
+    await second.kill();
+
+    const third = await live(directory);
+    third.bed.configure(orders);
+    await third.look(orders);
+    await third.commit();
+    expect(third.shown()).toEqual(total('orders', 3));
+    await third.kill();
+  });
+
+  test('totals outlive a stop that commits after it', async () => {
+    const directory = stateDirectory();
+    const orders = domain('orders');
+    const first = await live(directory);
+    first.bed.configure(orders);
+    await first.look(orders);
+    histories.orders!.push('v2');
+    await first.look(orders);
+    await first.bed.runner.stop();
+    await first.commit();
+    await first.kill();
+    const second = await live(directory);
+    second.bed.configure(orders);
+    await second.commit();
+    expect(second.shown()).toEqual(total('orders', 1));
+    await second.kill();
+  });
+
+  test('a life without domains shows none of them and keeps all', async () => {
+    const directory = stateDirectory();
+    const orders = domain('orders');
+    const first = await live(directory);
+    first.bed.configure(orders);
+    await first.look(orders);
+    histories.orders!.push('v2');
+    await first.look(orders);
+    await first.commit();
+    await first.kill();
+    const second = await live(directory);
+    second.bed.configure(scripted('health/a'));
+    await second.commit();
+    expect(second.shown()).toEqual({});
+    await second.kill();
+    histories.orders!.push('v3');
+    const third = await live(directory);
+    third.bed.configure(orders);
+    await third.look(orders);
+    await third.commit();
+    expect(third.shown()).toEqual(total('orders', 2));
+    await third.kill();
+  });
+
+  test('a domain that is watched no more is not shown; what it remembered is kept', async () => {
+    const directory = stateDirectory();
+    const [orders, payments] = [domain('orders'), domain('payments')];
+    const first = await live(directory);
+    first.bed.configure(orders, payments);
+    await first.look(orders, payments);
+    histories.orders!.push('v2');
+    histories.payments!.push('w2');
+    await first.look(orders, payments);
+    await first.commit();
+    expect(first.shown()).toEqual({ ...total('orders', 1), ...total('payments', 1) });
+    await first.kill();
+    const second = await live(directory);
+    second.bed.configure(payments);
+    await second.commit();
+    expect(second.shown()).toEqual(total('payments', 1));
+    // It is back: its total begins anew, what was counted before is not counted again.
+    second.bed.configure(orders, payments);
+    await second.look(orders);
+    await second.commit();
+    expect(second.shown()).toEqual({ ...total('orders', 0), ...total('payments', 1) });
+    await second.kill();
+  });
+});
+
+describe('failovers across reloads', () => {
+  test.each<[string, RawTags, string, number]>([
+    ['the same intakes’ successors', {}, '', 2],
+    ['other global tags: a new series, which counts from there', { cluster: 'dc1' }, 'cluster="dc1",', 1],
+  ])('%s', async (_, globalTags, tag, expected) => {
+    const life = await live(stateDirectory());
+    const orders = domain('orders');
+    life.bed.configure(orders);
+    await life.look(orders);
+    histories.orders!.push('v2');
+    await life.look(orders);
+    await life.commit();
+    renewIntakes(life.bed, globalTags);
+    life.bed.configure(orders);
+    histories.orders!.push('v3');
+    await life.look(orders);
+    await life.commit();
+    expect(life.shown()).toEqual(total('orders', expected, tag));
+    expect(life.bed.dropped('refused_series')).toBe(0);
+    await life.kill();
+  });
+
+  test('a domain that is watched no more is shown no more', async () => {
+    const life = await live(stateDirectory());
+    const [orders, payments] = [domain('orders'), domain('payments')];
+    life.bed.configure(orders, payments);
+    await life.commit();
+    expect(life.shown()).toEqual({ ...total('orders', 0), ...total('payments', 0) });
+    life.bed.configure(payments);
+    await life.commit();
+    expect(life.shown()).toEqual(total('payments', 0));
+    await life.kill();
+  });
+});

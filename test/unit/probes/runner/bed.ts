@@ -1,0 +1,213 @@
+import { createDurableStore, type DurableStore } from '../../../../src/core/durable-store.ts';
+import type { OpenIntake } from '../../../../src/core/intake.ts';
+import type { RawTags } from '../../../../src/core/model.ts';
+import type { Log, LogFields, LogLevel } from '../../../../src/core/ports.ts';
+import type { Finding, ProbeDeps, ProbeRow } from '../../../../src/probes/probe.ts';
+import type { ProbeIntakes } from '../../../../src/probes/runner/intakes.ts';
+import type { HearResult, ProbeReport } from '../../../../src/probes/runner/report.ts';
+import { createRunner, type Runner, type RunnerOptions } from '../../../../src/probes/runner/runner.ts';
+import { type HandClock, handClock } from '../../../clock.ts';
+import { type TestRegistry, testRegistry } from '../../../registry.ts';
+
+/** Lets everything run that waits for nothing but its turn in the event loop. */
+export async function rest(): Promise<void> {
+  for (let i = 0; i < 5; i++) await new Promise((resolve) => void setImmediate(resolve));
+}
+
+/** One look that a scripted probe was asked for; it lasts until the test ends it. */
+export interface ScriptedLook {
+  readonly signal: AbortSignal;
+  readonly recalled: unknown;
+  /** Settles it, and lets the runner deal with that. */
+  finds(finding?: Partial<Finding>): Promise<void>;
+  throws(error: unknown): Promise<void>;
+}
+
+/** A probe that does what the test says. */
+export interface Scripted {
+  row: ProbeRow;
+  readonly looks: ScriptedLook[];
+  /** The last of them. */
+  readonly look: ScriptedLook;
+  opened: number;
+  closed: number;
+}
+
+export interface Script {
+  row?: Partial<ProbeRow>;
+  intervalMs?: number;
+  timeoutMs?: number;
+  failureThreshold?: number;
+  successThreshold?: number;
+  /** Answers by itself, at once. */
+  answers?: (signal: AbortSignal, recalled: unknown) => Promise<Finding>;
+}
+
+export function scripted(name: string, script: Script = {}): Scripted {
+  const { intervalMs = 60_000, timeoutMs = 5_000, failureThreshold, successThreshold } = script;
+  const looks: ScriptedLook[] = [];
+  const probe: Scripted = {
+    looks,
+    get look() {
+      return looks.at(-1)!;
+    },
+    opened: 0,
+    closed: 0,
+    row: {
+      name,
+      kind: 'health',
+      target: `http://127.0.0.1/${name}`,
+      service: '',
+      schedule: { intervalMs, timeoutMs, failureThreshold, successThreshold },
+      shows: {},
+      key: name,
+      async open() {
+        probe.opened += 1;
+        return {
+          check: (signal, recalled) =>
+            new Promise<Finding>((resolve, reject) => {
+              looks.push({
+                signal,
+                recalled,
+                async finds(finding = {}) {
+                  resolve({ msg: 'ok', ...finding });
+                  await rest();
+                },
+                async throws(error) {
+                  reject(error);
+                  await rest();
+                },
+              });
+              if (script.answers) resolve(script.answers(signal, recalled));
+            }),
+          async close() {
+            probe.closed += 1;
+          },
+        };
+      },
+      ...script.row,
+    },
+  };
+  return probe;
+}
+
+export interface Entry {
+  level: LogLevel;
+  msg: string;
+  fields: LogFields;
+}
+
+export interface RunnerBed extends TestRegistry {
+  runner: Runner;
+  entries: Entry[];
+  heard: [name: string, ok: boolean][];
+  intakes: BedIntakes;
+  /** Hands the rows to the runner, with the intakes as they are. */
+  configure(...probes: Scripted[]): void;
+  /** Moves the clock on in steps, and lets what falls due in each come to rest. */
+  pass(ms: number, stepMs?: number): Promise<void>;
+  /** Moves the clock to the moment at which the probe is next due; returns its last look then. */
+  due(probe: Scripted): Promise<ScriptedLook>;
+  report(probe: Scripted): ProbeReport;
+  /** What views show of a probe's series, durable ones as committed. */
+  series(start?: string): Record<string, number | number[]>;
+}
+
+export interface BedIntakes extends ProbeIntakes {
+  close(): void;
+}
+
+function openIntakes({ registry }: TestRegistry, globalTags: RawTags): BedIntakes {
+  const open = new Map<string, OpenIntake>();
+  const of = (place: 'immediate' | 'durable') => (service: string) => {
+    const key = `${place} ${service}`;
+    const intake =
+      open.get(key) ??
+      registry.intake({
+        service,
+        component: 'probes',
+        relayed: false,
+        rank: 0,
+        store: registry[place],
+        globalTags,
+        received: false,
+        tagService: service !== '',
+      });
+    open.set(key, intake);
+    return intake;
+  };
+  return {
+    immediate: of('immediate'),
+    durable: of('durable'),
+    close: () => [...open.values()].forEach((intake) => void intake.close()),
+  };
+}
+
+export interface BedOptions extends Partial<RunnerOptions> {
+  hear?: HearResult;
+  /** What a life before this one left. */
+  durable?: DurableStore;
+}
+
+export function runnerBed({ hear, durable = createDurableStore(), ...options }: BedOptions = {}): RunnerBed {
+  const under = testRegistry({ durable });
+  const { clock } = under;
+  const entries: Entry[] = [];
+  const heard: RunnerBed['heard'] = [];
+  const deps = { ...probeDeps(clock, entries), hear };
+  const runner = createRunner(
+    { instance: 'host-1', ...options },
+    {
+      ...deps,
+      hear(row, result) {
+        heard.push([row.name, result.ok]);
+        hear?.(row, result);
+      },
+    },
+  );
+  const bed: RunnerBed = {
+    ...under,
+    runner,
+    entries,
+    heard,
+    intakes: openIntakes(under, {}),
+    configure: (...probes) =>
+      runner.configure(
+        probes.map(({ row }) => row),
+        bed.intakes,
+      ),
+    async pass(ms, stepMs = ms) {
+      for (let restMs = ms; restMs > 0; restMs -= stepMs) {
+        clock.advance(Math.min(stepMs, restMs));
+        await rest();
+      }
+    },
+    async due(probe) {
+      await bed.pass(bed.report(probe).nextRunMs - clock.nowMs());
+      return probe.look;
+    },
+    report: ({ row }) => runner.reports().find(({ name }) => name === row.name)!,
+    series(start = '') {
+      under.commit();
+      return Object.fromEntries(Object.entries(under.shown()).filter(([key]) => key.startsWith(start)));
+    },
+  };
+  return bed;
+}
+
+/** Other intakes in the place of those a bed has, as a reload brings them. */
+export function renewIntakes(bed: RunnerBed, globalTags: RawTags = {}): void {
+  bed.intakes.close();
+  bed.intakes = openIntakes(bed, globalTags);
+}
+
+export function probeDeps(
+  clock: HandClock = handClock(),
+  entries: Entry[] = [],
+): ProbeDeps & { clock: HandClock } {
+  const log: Log = {
+    write: (level, msg, fields = {}) => void entries.push({ level, msg, fields }),
+    named: () => log,
+  };
+  return { clock, log, readings: { look: () => [] }, readSecret: async () => '' };
+}

@@ -1,0 +1,135 @@
+import { describe, expect, test } from 'vitest';
+import type { ProbeReport } from '../../../../src/probes/runner/report.ts';
+import { rest, runnerBed, scripted } from './bed.ts';
+
+/** What a look came to; undefined as long as it has not come. */
+function followed(look: Promise<ProbeReport | undefined>) {
+  const seen: { report?: ProbeReport; isOver: boolean } = { isOver: false };
+  void look.then((report) => {
+    seen.report = report;
+    seen.isOver = true;
+  });
+  return seen;
+}
+
+describe('a look on demand', () => {
+  test('a name that is not configured is undefined', async () => {
+    const bed = runnerBed();
+    bed.configure(scripted('health/a'));
+    expect(await bed.runner.look('health/b')).toBeUndefined();
+    expect(await bed.runner.look('__proto__')).toBeUndefined();
+  });
+
+  test('looks at once, and counts as a result', async () => {
+    const bed = runnerBed();
+    const probe = scripted('health/a');
+    bed.configure(probe);
+    const seen = followed(bed.runner.look('health/a'));
+    await rest();
+    expect(probe.looks).toHaveLength(1);
+    await bed.pass(40);
+    await probe.look.finds({ reason: 'not_ok', msg: 'no', details: { status: 503 } });
+    const result = { atMs: bed.clock.nowMs(), ok: false, reason: 'not_ok', msg: 'no', durationMs: 40 };
+    expect(seen.report?.last).toEqual({ ...result, phasesMs: undefined, details: { status: 503 } });
+    expect(seen.report).toMatchObject({ consecutiveFailures: 1, history: [result], failures: [result] });
+    expect(bed.heard).toEqual([['health/a', false]]);
+  });
+
+  test('joins the look under way', async () => {
+    const bed = runnerBed();
+    const probe = scripted('health/a');
+    bed.configure(probe);
+    await bed.due(probe);
+    const both = [followed(bed.runner.look('health/a')), followed(bed.runner.look('health/a'))];
+    await rest();
+    expect(probe.looks).toHaveLength(1);
+    expect(both.some(({ isOver }) => isOver)).toBe(false);
+    await probe.look.finds();
+    expect(both.map(({ report }) => report?.last?.ok)).toEqual([true, true]);
+    expect(bed.heard).toHaveLength(1);
+  });
+
+  test('hands back a result that is younger than a second', async () => {
+    const bed = runnerBed();
+    const probe = scripted('health/a', { answers: async () => ({ msg: 'ok' }) });
+    bed.configure(probe);
+    await bed.due(probe);
+    await bed.pass(999);
+    expect((await bed.runner.look('health/a'))?.last?.ok).toBe(true);
+    expect(probe.looks).toHaveLength(1);
+    await bed.pass(1);
+    await bed.runner.look('health/a');
+    expect(probe.looks).toHaveLength(2);
+  });
+
+  test('goes before those that wait, though all places are taken', async () => {
+    const bed = runnerBed({ concurrency: 1 });
+    const probes = ['a', 'b', 'c'].map((name) => scripted(name, { timeoutMs: 60_000 }));
+    bed.configure(...probes);
+    await bed.pass(10_000);
+    const waiting = probes.filter(({ looks }) => looks.length === 0);
+    expect(waiting).toHaveLength(2);
+    const seen = followed(bed.runner.look(waiting[1]!.row.name));
+    await rest();
+    expect(waiting.map(({ looks }) => looks.length)).toEqual([0, 1]);
+    await waiting[1]!.look.finds();
+    expect(seen.report?.last?.ok).toBe(true);
+  });
+
+  test('keeps to its lane, and waits for its turn no longer than its timeout', async () => {
+    const bed = runnerBed();
+    const hog = scripted('store/hog', { row: { lane: 'main' }, timeoutMs: 60_000 });
+    const probe = scripted('store/a', { row: { lane: 'main' }, timeoutMs: 5000, intervalMs: 600_000 });
+    bed.configure(hog);
+    await bed.due(hog);
+    bed.configure(hog, probe);
+    const seen = followed(bed.runner.look('store/a'));
+    await bed.pass(4999);
+    expect(seen.isOver).toBe(false);
+    await bed.pass(1);
+    expect(seen.report).toMatchObject({ name: 'store/a', last: undefined });
+    await hog.look.finds();
+    expect(probe.looks).toHaveLength(1);
+  });
+
+  test('once its turn has come it has its whole timeout', async () => {
+    const bed = runnerBed();
+    const hog = scripted('store/hog', { row: { lane: 'main' }, timeoutMs: 60_000 });
+    const probe = scripted('store/a', { row: { lane: 'main' }, timeoutMs: 5000, intervalMs: 600_000 });
+    bed.configure(hog);
+    await bed.due(hog);
+    bed.configure(hog, probe);
+    const seen = followed(bed.runner.look('store/a'));
+    await bed.pass(4000);
+    await hog.look.finds();
+    await bed.pass(4000);
+    expect([probe.looks.length, seen.isOver]).toEqual([1, false]);
+    await probe.look.finds();
+    expect(seen.report?.last).toMatchObject({ ok: true, durationMs: 4000 });
+  });
+
+  test('a probe that still hangs after its timeout is not asked again', async () => {
+    const bed = runnerBed();
+    const probe = scripted('health/a', { timeoutMs: 5000 });
+    bed.configure(probe);
+    await bed.due(probe);
+    await bed.pass(5000);
+    await bed.pass(2000);
+    expect((await bed.runner.look('health/a'))?.last?.reason).toBe('too_slow');
+    expect(probe.looks).toHaveLength(1);
+  });
+
+  test('a reload or stop ends the wait', async () => {
+    const bed = runnerBed();
+    const [a, b] = [scripted('health/a'), scripted('health/b')];
+    bed.configure(a, b);
+    const seen = ['health/a', 'health/b'].map((name) => followed(bed.runner.look(name)));
+    await rest();
+    bed.configure(b);
+    await rest();
+    expect(seen.map(({ isOver }) => isOver)).toEqual([true, false]);
+    void bed.runner.stop();
+    await rest();
+    expect(seen.map(({ isOver }) => isOver)).toEqual([true, true]);
+  });
+});

@@ -1,0 +1,119 @@
+import { expect, test } from 'vitest';
+import { lookOnce, type OnceOptions } from '../../../../src/probes/runner/once.ts';
+import { handClock } from '../../../clock.ts';
+import { probeDeps, rest, type Scripted, scripted } from './bed.ts';
+
+function once(probes: readonly Scripted[], options?: OnceOptions) {
+  const clock = handClock();
+  const heard: string[] = [];
+  const seen: { results?: [name: string, ok: boolean, reason?: string][] } = {};
+  const hear = ({ name }: { name: string }) => void heard.push(name);
+  const looks = lookOnce(
+    probes.map(({ row }) => row),
+    { ...probeDeps(clock), hear },
+    options,
+  );
+  void looks.then((looked) => {
+    seen.results = looked.map(({ row, result }) => [row.name, result.ok, result.reason]);
+  });
+  const pass = async (ms: number) => {
+    clock.advance(ms);
+    await rest();
+  };
+  return { clock, heard, seen, pass };
+}
+
+test('results are told as they come, and stand in the rows’ order at the end; all is closed', async () => {
+  const [a, b] = [scripted('a'), scripted('b')];
+  const { heard, seen } = once([a, b]);
+  await rest();
+  await b.look.finds({ reason: 'not_ok', msg: 'no' });
+  expect(heard).toEqual(['b']);
+  await a.look.finds();
+  expect(heard).toEqual(['b', 'a']);
+  expect(seen.results).toEqual([
+    ['a', true, undefined],
+    ['b', false, 'not_ok'],
+  ]);
+  expect([a.closed, b.closed]).toEqual([1, 1]);
+});
+
+test('no rows, no results', async () => {
+  const { seen } = once([]);
+  await rest();
+  expect(seen.results).toEqual([]);
+});
+
+test('few at once, one of a lane', async () => {
+  const probes = ['a', 'b', 'c', 'd'].map((name) =>
+    scripted(name, { row: { lane: name < 'c' ? 'one' : undefined } }),
+  );
+  const [a, b, c, d] = probes as [Scripted, Scripted, Scripted, Scripted];
+  const { seen } = once(probes, { concurrency: 2 });
+  await rest();
+  const begun = () => probes.map(({ looks }) => looks.length);
+  expect(begun()).toEqual([1, 0, 1, 0]);
+  await c.look.finds();
+  expect(begun()).toEqual([1, 0, 1, 1]);
+  await a.look.finds();
+  expect(begun()).toEqual([1, 1, 1, 1]);
+  await d.look.finds();
+  await b.look.finds();
+  expect(seen.results?.map(([name]) => name)).toEqual(['a', 'b', 'c', 'd']);
+});
+
+test('a probe that hangs is too slow, and holds the others of its lane up for two seconds more', async () => {
+  const [a, b] = [scripted('a', { row: { lane: 'one' } }), scripted('b', { row: { lane: 'one' } })];
+  const { heard, seen, pass } = once([a, b]);
+  await rest();
+  await pass(5000);
+  expect([heard, b.looks.length]).toEqual([['a'], 0]);
+  await pass(1999);
+  expect(b.looks).toHaveLength(0);
+  await pass(1);
+  await b.look.finds();
+  expect(seen.results).toEqual([
+    ['a', false, 'too_slow'],
+    ['b', true, undefined],
+  ]);
+});
+
+test('the signal ends looks under way, and others do not begin', async () => {
+  const probes = ['a', 'b', 'c'].map((name) => scripted(name));
+  const [a, b, c] = probes as [Scripted, Scripted, Scripted];
+  const end = new AbortController();
+  const { heard, seen } = once(probes, { concurrency: 2, signal: end.signal });
+  await rest();
+  await a.look.finds();
+  end.abort();
+  await rest();
+  expect([b.look.signal.aborted, c.look.signal.aborted, seen.results]).toEqual([true, true, undefined]);
+  await b.look.throws(new Error('aborted'));
+  await c.look.throws(new Error('aborted'));
+  expect(seen.results).toEqual([['a', true, undefined]]);
+  expect(heard).toEqual(['a']);
+});
+
+test('a signal that has aborted before', async () => {
+  const probe = scripted('a');
+  const { seen } = once([probe], { signal: AbortSignal.abort() });
+  await rest();
+  expect([seen.results, probe.opened]).toEqual([[], 0]);
+});
+
+test('rows that wait when the signal aborts have no result', async () => {
+  const [a, b] = [scripted('a'), scripted('b')];
+  const end = new AbortController();
+  const { seen } = once([a, b], { concurrency: 1, signal: end.signal });
+  await rest();
+  end.abort();
+  await a.look.throws(new Error('aborted'));
+  expect([seen.results, b.opened]).toEqual([[], 0]);
+});
+
+test('what cannot be made is a failed look', async () => {
+  const open = () => Promise.reject(new Error('no such driver'));
+  const { seen } = once([scripted('a', { row: { open } })]);
+  await rest();
+  expect(seen.results).toEqual([['a', false, 'failed']]);
+});
