@@ -1,0 +1,143 @@
+import { chmodSync } from 'node:fs';
+import { type Connection, createConnection } from 'mysql2/promise';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { mysql } from '../../src/probes/stores/mysql/mysql.ts';
+import type { StoreTarget } from '../../src/probes/stores/store.ts';
+import { type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
+import {
+  hasMariadb,
+  type Mariadb,
+  schemaStatements,
+  startMariadb,
+  targetOf,
+  until,
+  usersStatements,
+} from '../mariadb.ts';
+
+const never = new AbortController().signal;
+
+describe.skipIf(!hasMariadb)('a store of kind mysql that refuses', () => {
+  let server: Mariadb;
+  let certificates: Certificates;
+  let caFile: string;
+
+  const look = (target: Partial<StoreTarget> = {}) => mysql.look(targetOf(server, target), never);
+  const faultOf = async (target: Partial<StoreTarget> = {}) => {
+    const thrown = await look(target).then(
+      () => expect.fail('the look succeeded'),
+      (error: unknown) => error,
+    );
+    const fault = mysql.faultOf(thrown);
+    expect(JSON.stringify(fault)).not.toMatch(/swordfish|sardine/);
+    return fault;
+  };
+
+  beforeAll(async () => {
+    certificates = makeCertificates();
+    const ca = certificates.authority('ca');
+    const { cert, key } = certificates.signed('expired', ca, { days: -1 });
+    caFile = ca.cert;
+    chmodSync(certificates.folder, 0o755);
+    chmodSync(key, 0o644);
+    server = await startMariadb(`--ssl-cert=${cert}`, `--ssl-key=${key}`, `--ssl-ca=${caFile}`);
+    await server.sql(schemaStatements('svc_main'));
+    await server.sql(usersStatements);
+  }, 120_000);
+
+  afterAll(async () => {
+    await server?.stop();
+    certificates?.remove();
+  });
+
+  test('a wrong password', async () => {
+    expect(await faultOf({ password: 'sardine' })).toEqual({
+      reason: 'credentials',
+      msg: "Access denied for user 'full'@'127.0.0.1' (using password: YES) (1045)",
+    });
+    expect((await faultOf({ password: undefined })).reason).toBe('credentials');
+    expect((await faultOf({ user: 'stranger' })).reason).toBe('credentials');
+  });
+
+  test('an account that is locked, and a password that has expired', async () => {
+    await server.sql("CREATE USER locked@'%' IDENTIFIED BY 'swordfish' ACCOUNT LOCK");
+    await server.sql("CREATE USER expired@'%' IDENTIFIED BY 'swordfish' PASSWORD EXPIRE");
+    expect((await faultOf({ user: 'locked' })).reason).toBe('credentials');
+    expect((await faultOf({ user: 'expired' })).reason).toBe('credentials');
+  });
+
+  test('an account that must come by TLS', async () => {
+    await server.sql("CREATE USER secured@'%' IDENTIFIED BY 'swordfish' REQUIRE SSL");
+    expect((await faultOf({ user: 'secured' })).reason).toBe('credentials');
+    const found = await look({ user: 'secured', tls: { insecure: true } });
+    expect(found.serverVersion).toContain('MariaDB');
+  });
+
+  test('a database that is missing', async () => {
+    await server.sql("CREATE USER sighted@'%' IDENTIFIED BY 'swordfish'; GRANT SELECT ON *.* TO sighted@'%'");
+    expect(await faultOf({ user: 'sighted', database: 'svc_none' })).toEqual({
+      reason: 'database_missing',
+      msg: "Unknown database 'svc_none' (1049)",
+    });
+  });
+
+  test('a database that is somebody else’s: the store is up, its schema unknown', async () => {
+    expect((await look({ database: 'mysql' })).schemaUnknown).toContain('Access denied');
+  });
+
+  test('a table, a column or a row that is missing: the store is up, its schema unknown', async () => {
+    await server.sql('RENAME TABLE svc_main.schema_version TO svc_main.elsewhere');
+    expect((await look()).schemaUnknown).toContain("doesn't exist");
+    await server.sql('RENAME TABLE svc_main.elsewhere TO svc_main.schema_version');
+    expect((await look({ schemaQuery: 'SELECT nothing FROM schema_version' })).schemaUnknown).toContain(
+      'nothing',
+    );
+    const other = await look({ schemaQuery: "SELECT curr_version FROM schema_version WHERE db_name = 'x'" });
+    expect(other.schemaUnknown).toContain('no version');
+    expect(other.schemaVersion).toBeUndefined();
+    expect((await look({ schemaQuery: 'SELECT NULL' })).schemaUnknown).toContain('no version');
+    expect((await look()).schemaVersion).toBe('0.8');
+  });
+
+  test('a name with quotes is a name', async () => {
+    await server.sql("CREATE DATABASE `it's ``here``\\`");
+    await server.sql("CREATE USER wide@'%' IDENTIFIED BY 'swordfish'; GRANT SELECT ON *.* TO wide@'%'");
+    const found = await look({ user: 'wide', database: "it's `here`\\", schemaQuery: 'SELECT {database}' });
+    expect(found.schemaVersion).toBe("it's `here`\\");
+  });
+
+  test('the limit of connections, of the account and of the server', async () => {
+    const { port } = server;
+    const one = { host: '127.0.0.1', port, password: 'swordfish' };
+    await server.sql("CREATE USER few@'%' IDENTIFIED BY 'swordfish' WITH MAX_USER_CONNECTIONS 1");
+    const first = await createConnection({ ...one, user: 'few' });
+    expect((await faultOf({ user: 'few' })).reason).toBe('too_many_connections');
+    first.destroy();
+
+    await server.sql('SET GLOBAL max_connections = 10');
+    const held: Connection[] = [];
+    const fill = async () => {
+      try {
+        held.push(await createConnection({ ...one, user: 'full' }));
+        return 0;
+      } catch (error) {
+        return (error as { errno: number }).errno;
+      }
+    };
+    await until(fill, (errno) => errno === 1040);
+    expect(await faultOf()).toEqual({ reason: 'too_many_connections', msg: 'Too many connections (1040)' });
+    for (const connection of held) connection.destroy();
+    await server.sql('SET GLOBAL max_connections = 151');
+    expect((await look()).connectionsMax).toBe(151);
+  });
+
+  test('a certificate that has expired', async () => {
+    expect((await faultOf({ tls: { caFile } })).reason).toBe('tls_expired');
+    const found = await look({ tls: { caFile, insecure: true } });
+    expect(found.tlsNotAfterMs).toBeLessThan(Date.now());
+  });
+
+  test('a host name that does not exist', async () => {
+    const address = { host: 'store.invalid', port: server.port };
+    expect((await faultOf({ address })).reason).toBe('resolve');
+  });
+});

@@ -1,0 +1,344 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { grants } from '../../src/probes/stores/mysql/grants.ts';
+import { mysql } from '../../src/probes/stores/mysql/mysql.ts';
+import type { StoreLook, StoreTarget } from '../../src/probes/stores/store.ts';
+import {
+  hasMariadb,
+  type Mariadb,
+  schemaStatements,
+  startMariadb,
+  targetOf,
+  until,
+  usersStatements,
+} from '../mariadb.ts';
+import { type Certificates, makeCertificates } from './pull/certificates.ts';
+
+const never = new AbortController().signal;
+
+const look = (server: Mariadb, target: Partial<StoreTarget> = {}): Promise<StoreLook> =>
+  mysql.look(targetOf(server, target), never);
+
+const reasonOf = (looking: Promise<StoreLook>) =>
+  looking.then(
+    () => 'none',
+    (thrown: unknown) => mysql.faultOf(thrown).reason,
+  );
+
+const holds = ({ verdicts }: StoreLook) =>
+  Object.fromEntries(verdicts.map((verdict) => [verdict.check, verdict.holds]));
+
+const foundOf = ({ verdicts }: StoreLook, check: string) =>
+  verdicts.find((verdict) => verdict.check === check)?.found;
+
+/** Runs what was printed, as on a MariaDB: with the lines that are for it alone. */
+async function grant(server: Mariadb, user: string): Promise<void> {
+  const printed = grants(user, ['svc_main']).map((line) => line.replace('-- MariaDB also: ', ''));
+  for (const line of printed) if (line !== '') await server.sql(line.replace('<password>', 'swordfish'));
+}
+
+describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
+  let primary: Mariadb;
+  let replica: Mariadb;
+  let certificates: Certificates;
+  let tls: { certFile: string; caFile: string };
+
+  beforeAll(async () => {
+    certificates = makeCertificates();
+    const ca = certificates.authority('ca');
+    const { cert, key } = certificates.signed('store', ca, { sans: 'DNS:db.test,IP:127.0.0.1', days: 1 });
+    tls = { certFile: cert, caFile: ca.cert };
+    chmodSync(certificates.folder, 0o755);
+    chmodSync(key, 0o644);
+    primary = await startMariadb(
+      ...['--server-id=1', '--log-bin=bin', '--sync-binlog=1', '--binlog-expire-logs-seconds=604800'],
+      ...[`--ssl-ca=${ca.cert}`, `--ssl-cert=${cert}`, `--ssl-key=${key}`, '--performance-schema=ON'],
+    );
+    replica = await startMariadb('--server-id=2');
+    await primary.sql(schemaStatements('svc_main'));
+    await primary.sql(usersStatements);
+    await primary.sql(
+      "CREATE USER copier@'%' IDENTIFIED BY 'x'; GRANT REPLICATION SLAVE ON *.* TO copier@'%'",
+    );
+    await primary.sql("CREATE USER nobody@'%' IDENTIFIED BY 'swordfish'");
+    await grant(primary, 'svc_agent');
+    await replica.sql(
+      `CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = ${primary.port}, MASTER_USER = 'copier',
+        MASTER_PASSWORD = 'x', MASTER_CONNECT_RETRY = 1; START SLAVE`,
+    );
+    await caughtUp();
+  }, 120_000);
+
+  /** Waits until the replica has done what the primary has. */
+  async function caughtUp(): Promise<void> {
+    const [row] = await primary.sql('SHOW MASTER STATUS');
+    await replica.sql(`SELECT MASTER_POS_WAIT('${row!.File}', ${row!.Position}, 30)`);
+  }
+
+  afterAll(async () => {
+    await Promise.all([primary?.stop(), replica?.stop()]);
+    certificates?.remove();
+  });
+
+  test('tells what it is and how it is', async () => {
+    const [{ version, datadir, max }] = (await primary.sql(
+      'SELECT VERSION() AS version, @@datadir AS datadir, @@max_connections AS max',
+    )) as [{ version: string; datadir: string; max: number }];
+    const found = await look(primary);
+    expect(found).toMatchObject({
+      serverVersion: version,
+      readOnly: false,
+      replica: false,
+      schemaVersion: '0.8',
+      connectionsMax: max,
+      identity: `1:${datadir}`,
+      details: { flavour: 'MariaDB', binaryLog: { file: 'bin.000001' } },
+    });
+    expect(found.roundTripMs).toBeGreaterThan(0);
+    expect(Object.keys(found.phasesMs!)).toEqual(['resolve', 'connect', 'first_byte']);
+    expect(found.schemaUnknown).toBeUndefined();
+    expect(found.walOldestUnarchivedMs).toBeUndefined();
+  });
+
+  test('a primary that is well set up passes every check that it has', async () => {
+    expect(holds(await look(primary))).toEqual({
+      log_bin: true,
+      sync_binlog: true,
+      binlog_retention: true,
+      flush_log_at_commit: true,
+      storage_engine: true,
+    });
+  });
+
+  test.each([
+    ['sync_binlog', 'sync_binlog', '0', '1', false],
+    ['sync_binlog', 'sync_binlog', '100', '1', false],
+    ['binlog_retention', 'binlog_expire_logs_seconds', '604799', '604800', false],
+    ['binlog_retention', 'binlog_expire_logs_seconds', '0', '604800', true],
+    ['binlog_retention', 'expire_logs_days', '3', '7', false],
+    ['flush_log_at_commit', 'innodb_flush_log_at_trx_commit', '2', '1', false],
+    ['flush_log_at_commit', 'innodb_flush_log_at_trx_commit', '0', '1', false],
+    ['flush_log_at_commit', 'innodb_flush_log_at_trx_commit', '3', '1', true],
+  ])('%s with %s = %s, which was %s', async (check, setting, value, usual, expected) => {
+    await primary.sql(`SET GLOBAL ${setting} = ${value}`);
+    const changed = await look(primary);
+    await primary.sql(`SET GLOBAL ${setting} = ${usual}`);
+    expect(holds(changed)[check]).toBe(expected);
+    expect(foundOf(changed, check)).toContain(`${setting} = ${value}`);
+    expect(holds(await look(primary))[check]).toBe(true);
+  });
+
+  test('a table without transactions fails the check of engines', async () => {
+    await primary.sql('CREATE TABLE svc_main.old (id INT) ENGINE = MyISAM');
+    const changed = await look(primary);
+    await primary.sql('DROP TABLE svc_main.old');
+    expect(holds(changed).storage_engine).toBe(false);
+    expect(foundOf(changed, 'storage_engine')).toContain('1 of MyISAM');
+  });
+
+  test('connections are those that the server counts', async () => {
+    const counted = async () => {
+      const rows = await primary.sql("SHOW GLOBAL STATUS LIKE 'Threads_connected'");
+      return Number(rows[0]!.Value);
+    };
+    // Connections of earlier looks may still be on their way out.
+    const [seen, own] = await until(
+      async () => [(await look(primary)).connections!, await counted()] as const,
+      ([{ running, idle }, count]) => running! + idle! === count + 1,
+    );
+    expect(seen.running).toBeGreaterThanOrEqual(1);
+    expect(own).toBeGreaterThan(0);
+  });
+
+  test('a server with nothing set has no binary log, so that there is nothing to say of how it is kept', async () => {
+    await caughtUp();
+    expect(holds(await look(replica))).toEqual({
+      log_bin: false,
+      flush_log_at_commit: true,
+      replica: true,
+      storage_engine: true,
+    });
+  });
+
+  test('read_only shows', async () => {
+    await replica.sql('SET GLOBAL read_only = 1');
+    expect((await look(replica)).readOnly).toBe(true);
+    await replica.sql('SET GLOBAL read_only = 0');
+    expect((await look(replica)).readOnly).toBe(false);
+  });
+
+  test('a replica works, then its SQL thread stops, then its IO thread is broken', async () => {
+    const works = async () => {
+      const rows = await replica.sql('SHOW SLAVE STATUS');
+      const { Slave_IO_Running, Slave_SQL_Running } = rows[0]!;
+      return `${Slave_IO_Running} ${Slave_SQL_Running}`;
+    };
+    await caughtUp();
+    const copying = await look(replica);
+    expect(copying).toMatchObject({ replica: true, details: { sources: [{ secondsBehind: 0 }] } });
+    expect(holds(copying).replica).toBe(true);
+
+    await replica.sql('STOP SLAVE SQL_THREAD');
+    const stopped = await look(replica);
+    expect(holds(stopped).replica).toBe(false);
+    expect(foundOf(stopped, 'replica')).toBe('IO thread Yes, SQL thread No, unknown s behind');
+
+    await replica.sql("STOP SLAVE; CHANGE MASTER TO MASTER_PASSWORD = 'wrong'; START SLAVE");
+    const broken = await until(
+      () => look(replica),
+      (found) => foundOf(found, 'replica')?.includes('error 1045') === true,
+    );
+    expect(holds(broken).replica).toBe(false);
+    expect(foundOf(broken, 'replica')).toContain('IO thread Connecting, SQL thread Yes');
+    expect(broken.details).toMatchObject({ sources: [{ secondsBehind: null }] });
+
+    await replica.sql("STOP SLAVE; CHANGE MASTER TO MASTER_PASSWORD = 'x'; START SLAVE");
+    await until(works, (state) => state === 'Yes Yes');
+    await until(
+      () => look(replica),
+      (found) => holds(found).replica === true,
+    );
+  });
+
+  test('the statement that stopped a replica is not shown, for it may hold data', async () => {
+    await replica.sql("INSERT INTO svc_main.executions VALUES (77, 'here first')");
+    await primary.sql("INSERT INTO svc_main.executions VALUES (77, 'private words')");
+    const stopped = await until(
+      () => look(replica),
+      (found) => holds(found).replica === false,
+    );
+    expect(foundOf(stopped, 'replica')).toContain('error 1062');
+    expect(JSON.stringify(stopped)).not.toContain('private words');
+    await replica.sql('DELETE FROM svc_main.executions WHERE shard_id = 77; START SLAVE');
+    await until(
+      () => look(replica),
+      (found) => holds(found).replica === true,
+    );
+  });
+
+  test('a user with the printed grants sees all of it, and none of the data', async () => {
+    const found = await look(primary, { user: 'svc_agent' });
+    expect(holds(found)).toEqual(holds(await look(primary)));
+    expect(found).toMatchObject({ schemaVersion: '0.8', replica: false, readOnly: false });
+    await caughtUp();
+    const copy = await look(replica, { user: 'svc_agent' });
+    expect(holds(copy)).toMatchObject({ replica: true, storage_engine: true });
+
+    const read = await look(primary, { user: 'svc_agent', schemaQuery: 'SELECT data FROM executions' });
+    expect(read.schemaUnknown).toContain('SELECT command denied');
+    const others = await look(primary, { user: 'svc_agent', database: 'mysql' });
+    expect(others.schemaUnknown).toContain('Access denied');
+  });
+
+  test('the printed right on a database is on that one alone, not on those with a similar name', async () => {
+    await primary.sql('CREATE DATABASE svcxmain');
+    expect((await look(primary, { user: 'svc_agent', database: 'svcxmain' })).schemaUnknown).toContain(
+      'denied',
+    );
+  });
+
+  test('for a user without rights the store is up, and what they would show is unknown', async () => {
+    const found = await look(primary, { user: 'nobody' });
+    expect(holds(found)).toEqual({
+      log_bin: true,
+      sync_binlog: true,
+      binlog_retention: true,
+      flush_log_at_commit: true,
+      replica: 'unknown',
+      storage_engine: 'unknown',
+    });
+    expect(found.schemaUnknown).toContain('Access denied');
+    expect(found.replica).toBeUndefined();
+    expect(found.startedAtMs).toBeDefined();
+    expect(found.details!.binaryLog).toBeUndefined();
+  });
+
+  test('with a right on single tables only, engines are unknown', async () => {
+    await primary.sql("GRANT SELECT ON svc_main.schema_version TO nobody@'%'");
+    const found = await look(primary, { user: 'nobody' });
+    await primary.sql("REVOKE SELECT ON svc_main.schema_version FROM nobody@'%'");
+    expect(found.schemaVersion).toBe('0.8');
+    expect(foundOf(found, 'storage_engine')).toBe('the user does not see every table');
+  });
+
+  test('nothing of a look stays behind, and the server counts none as aborted', async () => {
+    const aborted = async () => {
+      const rows = await primary.sql(
+        "SHOW GLOBAL STATUS WHERE Variable_name IN ('Aborted_clients', 'Aborted_connects')",
+      );
+      return rows.map(({ Value }) => Value);
+    };
+    const sessions = () => primary.sql("SELECT id FROM information_schema.PROCESSLIST WHERE user = 'full'");
+    const before = await aborted();
+    for (let count = 0; count < 5; count++) await look(primary);
+    await until(sessions, (rows) => rows.length === 0);
+    expect(await aborted()).toEqual(before);
+  });
+
+  test('names itself to the server', async () => {
+    await primary.sql("GRANT SELECT ON performance_schema.* TO full@'%'");
+    const found = await look(primary, {
+      schemaQuery: `SELECT attr_value FROM performance_schema.session_connect_attrs
+        WHERE attr_name = 'program_name' AND processlist_id = CONNECTION_ID()`,
+    });
+    expect(found.schemaVersion).toBe('svc-agent');
+  });
+
+  test('writes nothing, whatever the configuration asks for', async () => {
+    const found = await look(primary, { schemaQuery: "UPDATE schema_version SET curr_version = '9'" });
+    expect(found.schemaUnknown).toContain('READ ONLY');
+    const two = await look(primary, { schemaQuery: "SELECT '1'; DROP TABLE schema_version" });
+    expect(two.schemaUnknown).toContain('syntax');
+    expect((await look(primary)).schemaVersion).toBe('0.8');
+  });
+
+  test('waits for nobody: a locked table leaves the version unknown', async () => {
+    await primary.sql('LOCK TABLES svc_main.schema_version WRITE');
+    const found = await look(primary);
+    await primary.sql('UNLOCK TABLES');
+    expect(found.schemaUnknown).toContain('Lock wait timeout');
+    expect(found.serverVersion).toContain('MariaDB');
+  });
+
+  test('has the server end a statement that takes longer than the look may', async () => {
+    const found = await look(primary, { schemaQuery: 'SELECT SLEEP(600)', timeoutMs: 50 });
+    expect(found.schemaUnknown).toContain('max_statement_time');
+  });
+
+  test('speaks TLS, judges the certificate, and tells its end', async () => {
+    const { caFile, certFile } = tls;
+    const end = execFileSync('openssl', ['x509', '-in', certFile, '-noout', '-enddate'], {
+      encoding: 'utf8',
+    });
+    const byAddress = await look(primary, { tls: { caFile } });
+    expect(byAddress.tlsNotAfterMs).toBe(Date.parse(end.replace('notAfter=', '').trim()));
+    expect(Object.keys(byAddress.phasesMs!)).toEqual(['resolve', 'connect', 'first_byte', 'tls']);
+    const ciphered = await look(primary, {
+      tls: { caFile, serverName: 'db.test' },
+      schemaQuery:
+        "SELECT VARIABLE_VALUE FROM information_schema.SESSION_STATUS WHERE VARIABLE_NAME = 'SSL_VERSION'",
+    });
+    expect(ciphered.schemaVersion).toMatch(/^TLSv1\.[23]$/);
+    expect((await look(primary, { tls: { insecure: true } })).schemaVersion).toBe('0.8');
+    expect(await reasonOf(look(primary, { tls: {} }))).toBe('tls_untrusted');
+    expect(await reasonOf(look(primary, { tls: { caFile, serverName: 'other.test' } }))).toBe('tls_hostname');
+    expect(await reasonOf(look(primary, { tls: { caFile: `${caFile}.gone` } }))).toBe('credentials');
+    expect(await reasonOf(look(replica, { tls: { caFile } }))).toBe('tls');
+  });
+
+  test('a restart shows as a later start of the same data', async () => {
+    const before = await look(replica);
+    expect((await look(replica)).startedAtMs).toBe(before.startedAtMs);
+    // The server knows its start by the second.
+    await until(
+      () => replica.sql('SELECT UNIX_TIMESTAMP() AS now'),
+      ([row]) => row!.now * 1000 > before.startedAtMs!,
+    );
+    await replica.restart();
+    const after = await look(replica);
+    expect(after.startedAtMs).toBeGreaterThan(before.startedAtMs!);
+    expect(after.identity).toBe(before.identity);
+    expect(after.identity).not.toBe((await look(primary)).identity);
+  });
+});

@@ -1,0 +1,200 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Connection, createConnection, type RowDataPacket } from 'mysql2/promise';
+import type { StoreTarget } from '../src/probes/stores/store.ts';
+
+const server = ['/usr/sbin/mariadbd', '/usr/local/bin/mariadbd'].find(existsSync);
+const installer = ['/usr/bin/mariadb-install-db', '/usr/local/bin/mariadb-install-db'].find(existsSync);
+
+export const hasMariadb = server !== undefined && installer !== undefined;
+
+/** It refuses to run as root. */
+const owner = process.getuid?.() === 0 ? ['--user=mysql'] : [];
+const small = ['--innodb-log-file-size=4M', '--innodb-buffer-pool-size=8M', '--innodb-flush-method=nosync'];
+const common = ['--skip-name-resolve', ...small];
+
+export type Rows = RowDataPacket[];
+
+export interface Mariadb {
+  folder: string;
+  port: number;
+  /** A statement by root, over the server's own socket; a query gives its rows. */
+  sql(statement: string): Promise<Rows>;
+  /** Goes on with the same data, on the same port, after `settings` are added. */
+  restart(settings?: readonly string[]): Promise<void>;
+  signal(name: NodeJS.Signals): void;
+  stop(): Promise<void>;
+}
+
+async function freePort(): Promise<number> {
+  const listener = createServer();
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+  const { port } = listener.address() as { port: number };
+  await new Promise((resolve) => listener.close(resolve));
+  return port;
+}
+
+const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null;
+
+function ended(child: ChildProcess): Promise<void> {
+  return hasEnded(child) ? Promise.resolve() : new Promise((resolve) => child.once('exit', () => resolve()));
+}
+
+/** A fresh folder that the server may write. */
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-agent-mariadb-'));
+  if (owner.length > 0) execFileSync('chown', ['mysql', folder]);
+  return folder;
+}
+
+/** An empty data directory of which servers start as copies, for to make one takes seconds; gone with the last of them. */
+let template: string | undefined;
+let servers = 0;
+
+function newData(folder: string): string {
+  const data = join(folder, 'data');
+  if (template === undefined) {
+    template = newFolder();
+    const made = join(template, 'data');
+    const kind = ['--auth-root-authentication-method=normal', '--skip-test-db'];
+    execFileSync(installer!, ['--no-defaults', ...owner, `--datadir=${made}`, ...kind, ...common], {
+      stdio: 'pipe',
+    });
+  }
+  cpSync(join(template, 'data'), data, { recursive: true });
+  if (owner.length > 0) execFileSync('chown', ['-R', 'mysql', data]);
+  return data;
+}
+
+function remove(folder: string): void {
+  rmSync(folder, { recursive: true, force: true });
+  servers -= 1;
+  if (servers > 0 || template === undefined) return;
+  rmSync(template, { recursive: true, force: true });
+  template = undefined;
+}
+
+/** As soon as it answers; undefined when it ended before. */
+async function connected(child: ChildProcess, socketPath: string): Promise<Connection | undefined> {
+  const giveUpMs = performance.now() + 60_000;
+  while (!hasEnded(child)) {
+    try {
+      const connection = await createConnection({ socketPath, user: 'root', multipleStatements: true });
+      connection.on('error', () => {});
+      return connection;
+    } catch (error) {
+      if (performance.now() > giveUpMs) {
+        child.kill('SIGKILL');
+        throw new Error('MariaDB does not answer', { cause: error });
+      }
+      await pause(20);
+    }
+  }
+  return undefined;
+}
+
+/** A real server on loopback with a data directory of its own, fast rather than safe. */
+export async function startMariadb(...settings: readonly string[]): Promise<Mariadb> {
+  servers += 1;
+  const folder = newFolder();
+  const data = newData(folder);
+  const socketPath = join(folder, 's');
+  const all = [...settings];
+  let port = await freePort();
+  let child: ChildProcess;
+  let root: Connection;
+
+  const start = async (): Promise<void> => {
+    // The port was free a moment ago; somebody else may have taken it.
+    for (let attempt = 0; attempt < 5; attempt++) {
+      let said = '';
+      const where = [
+        `--datadir=${data}`,
+        `--socket=${socketPath}`,
+        '--bind-address=127.0.0.1',
+        `--port=${port}`,
+      ];
+      const file = `--pid-file=${join(folder, 'pid')}`;
+      child = spawn(server!, ['--no-defaults', ...owner, ...where, file, ...common, ...all], {
+        stdio: ['ignore', 'ignore', 'pipe'],
+      });
+      child.stderr!.on('data', (chunk: Buffer) => {
+        said = (said + chunk.toString()).slice(-4000);
+      });
+      const connection = await connected(child, socketPath);
+      if (connection !== undefined) {
+        root = connection;
+        return;
+      }
+      if (!/bind on tcp/i.test(said)) throw new Error(`MariaDB did not start: ${said}`);
+      port = await freePort();
+    }
+  };
+  const end = async (name: NodeJS.Signals): Promise<void> => {
+    root.destroy();
+    child.kill('SIGCONT');
+    child.kill(name);
+    await ended(child);
+  };
+
+  await start();
+  return {
+    folder,
+    get port() {
+      return port;
+    },
+    sql: async (statement) => (await root.query<Rows>(statement))[0],
+    async restart(more = []) {
+      await end('SIGTERM');
+      all.push(...more);
+      await start();
+    },
+    signal: (name) => void child.kill(name),
+    async stop() {
+      await end('SIGKILL');
+      remove(folder);
+    },
+  };
+}
+
+/** The schema of a store at version 0.8, as the service's own tool makes it. */
+export const schemaStatements = (database: string): string => `
+  CREATE DATABASE ${database};
+  CREATE TABLE ${database}.schema_version (db_name VARCHAR(255) NOT NULL PRIMARY KEY, creation_time DATETIME(6),
+    curr_version VARCHAR(64), min_compatible_version VARCHAR(64)) ENGINE = InnoDB;
+  INSERT INTO ${database}.schema_version VALUES ('${database}', NOW(), '0.8', '0.8');
+  CREATE TABLE ${database}.executions (shard_id INT NOT NULL PRIMARY KEY, data BLOB) ENGINE = InnoDB;`;
+
+/** How the tests reach a server: the user `full` of `usersStatements`. */
+export function targetOf({ port }: Pick<Mariadb, 'port'>, target: Partial<StoreTarget> = {}): StoreTarget {
+  return {
+    store: 'main',
+    address: { host: '127.0.0.1', port },
+    user: 'full',
+    password: 'swordfish',
+    database: 'svc_main',
+    schemaQuery: 'SELECT curr_version FROM schema_version WHERE db_name = {database}',
+    ...target,
+  };
+}
+
+/** A user with rights on one database and to look at the server. */
+export const usersStatements = `
+  CREATE USER full@'%' IDENTIFIED BY 'swordfish';
+  GRANT ALL ON svc_main.* TO full@'%';
+  GRANT BINLOG MONITOR, REPLICA MONITOR ON *.* TO full@'%';`;
+
+/** Polls until what was asked for is so. */
+export async function until<T>(look: () => Promise<T>, isSo: (value: T) => boolean): Promise<T> {
+  const giveUpMs = performance.now() + 30_000;
+  for (;;) {
+    const value = await look();
+    if (isSo(value)) return value;
+    if (performance.now() > giveUpMs) throw new Error(`still ${JSON.stringify(value)?.slice(0, 500)}`);
+    await pause(20);
+  }
+}
