@@ -10,6 +10,8 @@ export interface Intakes {
   logs(service: string): OpenIntake;
   /** What the agent finds out about a service now, such as how far behind its logs are; `''`: about no service. */
   about(service: string): OpenIntake;
+  /** Totals about a service, or none, that somebody else keeps, such as a store. */
+  kept(service: string): OpenIntake;
   /** What happens to a service, or to none, and is counted once across restarts. */
   events(service: string): OpenIntake;
   /** The agent's own instruments. */
@@ -20,6 +22,7 @@ export interface Intakes {
 const purposes = {
   logs: { component: 'logs', store: 'durable', received: true },
   about: { component: 'probes', store: 'immediate', received: false },
+  kept: { component: 'probes', store: 'immediate', received: false, carried: true },
   events: { component: 'probes', store: 'durable', received: false },
 } as const;
 
@@ -55,10 +58,13 @@ export function openIntakes(registry: Registry, config: AgentConfig): Intakes {
     received: false,
     tagService: false,
     exempt: true,
+    // prom-client keeps them; after a reload they go on in another intake.
+    carried: true,
   });
   return {
     logs: (service) => intake('logs', service),
     about: (service) => intake('about', service),
+    kept: (service) => intake('kept', service),
     events: (service) => intake('events', service),
     self,
     close() {

@@ -66,6 +66,7 @@ async function startScrape(
     relayed: true,
     store: show,
     received: true,
+    carried: true,
     translate: words.translate,
   });
   const about = registry.intake({ ...common, relayed: false, store: registry.immediate, received: false });

@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import type { ReadSecret } from '../core/access.ts';
 import type { Clock, Drops, Gather, Log, Stop } from '../core/ports.ts';
 import type { HostedFailureReason, PushFailureReason } from '../core/reasons.ts';
-import { isScraped } from '../core/series.ts';
+import { isCarried } from '../core/series.ts';
 import type { HostedOptions } from '../reporters/hosted/options.ts';
 import type { PushOptions } from '../reporters/push/options.ts';
 import { type Block, blocksOf } from './blocks.ts';
@@ -80,7 +80,7 @@ export function createReporters(deps: ReportersDeps): Reporters {
       {
         ...deps,
         takes: ({ service }) => shows(service),
-        carriesTotals: isScraped,
+        carriesTotals: isCarried,
         commit: () => state.commit(),
         sinceMs,
         reported,

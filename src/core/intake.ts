@@ -29,6 +29,8 @@ export interface IntakeOptions {
   translate?: Translate;
   /** The agent's own closed label sets: neither limited nor subject to forbidden tags. */
   exempt?: boolean;
+  /** Its totals began, and go on, without the agent, or without this intake: somebody else keeps them. */
+  carried?: boolean;
 }
 
 /** A series whose numbers come one by one, as the lines of a page do. */
@@ -76,12 +78,13 @@ function labellerOf(options: IntakeOptions, { limits, serviceKeys }: IntakeDeps)
 }
 
 function sourceOf(options: IntakeOptions, scopeOf: Room['scopeOf'], labeller: Labeller): Source {
-  const { rank, component, relayed, store, tagService } = options;
+  const { rank, component, relayed, store, tagService, carried = false } = options;
   return {
     rank,
     component,
     relayed,
     store,
+    carried,
     service: tagService ? options.service : '',
     overflow(service) {
       const labels = labeller.overflow(service);

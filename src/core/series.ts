@@ -24,6 +24,8 @@ export interface Source {
   readonly component: Component;
   readonly relayed: boolean;
   readonly store: Store;
+  /** Its totals began, and go on, without the agent: somebody else keeps them. */
+  readonly carried: boolean;
   /** Where a family's series over the limit are added up; `''`: they have no `svc_service`. */
   overflow(service: string): Place;
 }
@@ -107,7 +109,7 @@ export class Series implements SeriesView, Stored {
   }
 }
 
-/** Whether a series is of a page that its sender keeps: its totals began, and go on, without the agent. */
-export function isScraped(series: SeriesView): boolean {
-  return series instanceof Series && series.want.source.component === 'scrape';
+/** Whether the totals of a series began, and go on, without the agent: a page's, a store's. */
+export function isCarried(series: SeriesView): boolean {
+  return series instanceof Series && series.want.source.carried;
 }

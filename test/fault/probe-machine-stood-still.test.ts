@@ -47,7 +47,7 @@ test('what was due in the meantime is run once, the rest counts as backlog, and 
   });
   const runner = createRunner({ instance: 'host-1' }, { ...probeDeps(), clock });
   const probe = scripted('health/a', { intervalMs: 60_000, answers: async () => ({ msg: 'ok' }) });
-  runner.configure([probe.row], { immediate: () => intake, durable: () => intake });
+  runner.configure([probe.row], { immediate: () => intake, kept: () => intake, durable: () => intake });
   await wake(10_000);
   const beat = runner.reports()[0]!.nextRunMs;
   expect(probe.looks).toHaveLength(1);

@@ -65,6 +65,8 @@ function named(rows: readonly ProbeRow[], names: readonly string[]): readonly Pr
 async function lookAll(rows: readonly ProbeRow[], config: AgentConfig, io: Io): Promise<Looked[]> {
   const end = new AbortController();
   const undo = onSignals({ stop: () => end.abort(), reload: () => {} });
+  // The clock's timers let a process end; this one does not until all is looked at.
+  const awake = setInterval(() => {}, 60_000);
   const pages = rows.some(({ kind }) => kind === 'replication') ? await openLivePages(config, io) : [];
   const readings: Readings = { look: (family) => pages.flatMap(({ scrape }) => [...scrape.look(family)]) };
   try {
@@ -72,6 +74,7 @@ async function lookAll(rows: readonly ProbeRow[], config: AgentConfig, io: Io): 
     return await lookOnce(rows, deps, { signal: end.signal });
   } finally {
     await Promise.all(pages.map(({ close }) => close()));
+    clearInterval(awake);
     undo();
   }
 }

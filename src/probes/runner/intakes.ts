@@ -11,6 +11,8 @@ import type { SeriesName } from '../probe.ts';
 export interface ProbeIntakes {
   /** What does not survive a restart. */
   immediate(service: string): SeriesIntake;
+  /** Totals that somebody else keeps. */
+  kept(service: string): SeriesIntake;
   /** What does. */
   durable(service: string): DurableIntake;
 }

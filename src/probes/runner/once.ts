@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { ProbeDeps, ProbeRow } from '../probe.ts';
 import { createOpened } from './opened.ts';
 import { type HearResult, type ProbeResult, resultOf } from './report.ts';
@@ -30,6 +31,8 @@ export async function lookOnce(
   { concurrency = 8, signal }: OnceOptions = {},
 ): Promise<Looked[]> {
   if (signal?.aborted) return [];
+  // Every row listens to it.
+  if (signal) setMaxListeners(0, signal);
   const turns = createTurns({ concurrency });
   const looks = rows.map((row) => {
     return new Promise<Looked | undefined>((resolve) => {

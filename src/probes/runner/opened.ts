@@ -1,5 +1,5 @@
+import { atMost } from '../../core/at-most.ts';
 import type { Probe, ProbeDeps, ProbeRow } from '../probe.ts';
-import { atMost } from './at-most.ts';
 import { type Attempt, startAttempt } from './attempt.ts';
 
 /** The probe of a row, made at its first look. */

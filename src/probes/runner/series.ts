@@ -50,6 +50,7 @@ export function createProbeSeries(row: ProbeRow, intakes: ProbeIntakes, before?:
   const counters = {
     own: createCounters(() => own),
     told: createCounters(() => told),
+    kept: createCounters(() => intakes.kept(row.service)),
     durable: createCounters(() => intakes.durable(row.service)),
   };
   const counterOf = (series: SeriesName) => (isDurable(series) ? counters.durable : counters.told).of(series);
@@ -72,7 +73,7 @@ export function createProbeSeries(row: ProbeRow, intakes: ProbeIntakes, before?:
     ]);
   };
   const showTotals = ({ finding }: ShownLook) => {
-    for (const total of finding.totals ?? []) counterOf(total).set(total.value);
+    for (const total of finding.totals ?? []) counters.kept.of(total).set(total.value);
   };
   const vanish = () => {
     current = undefined;
@@ -83,6 +84,7 @@ export function createProbeSeries(row: ProbeRow, intakes: ProbeIntakes, before?:
     vanish();
     counters.own.release();
     counters.told.release();
+    counters.kept.release();
   };
   const giveUp = () => {
     withdraw();

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import type { ReadSecret } from '../../core/access.ts';
+import { atMost } from '../../core/at-most.ts';
 import { sanitizeName } from '../../core/names.ts';
 import type { Clock, Drops, Gather, GatherRequest, Log, Reporter, Stop } from '../../core/ports.ts';
-import { atMost } from '../at-most.ts';
 import { startRhythm } from '../push/rhythm.ts';
 import type { Protocol } from './batch.ts';
 import { startDelivery } from './delivery/delivery.ts';

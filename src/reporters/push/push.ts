@@ -1,6 +1,6 @@
+import { atMost } from '../../core/at-most.ts';
 import type { SeriesView } from '../../core/model.ts';
 import type { Clock, Drops, Durable, Gather, GatherRequest, Log, Reporter } from '../../core/ports.ts';
-import { atMost } from '../at-most.ts';
 import { createBaseline } from './baseline.ts';
 import { createDelivery } from './delivery.ts';
 import { type Lookup, systemLookup } from './destination.ts';

@@ -119,7 +119,7 @@ export interface BedIntakes extends ProbeIntakes {
 
 function openIntakes({ registry }: TestRegistry, globalTags: RawTags): BedIntakes {
   const open = new Map<string, OpenIntake>();
-  const of = (place: 'immediate' | 'durable') => (service: string) => {
+  const of = (place: 'immediate' | 'kept' | 'durable') => (service: string) => {
     const key = `${place} ${service}`;
     const intake =
       open.get(key) ??
@@ -128,7 +128,8 @@ function openIntakes({ registry }: TestRegistry, globalTags: RawTags): BedIntake
         component: 'probes',
         relayed: false,
         rank: 0,
-        store: registry[place],
+        store: place === 'durable' ? registry.durable : registry.immediate,
+        carried: place === 'kept',
         globalTags,
         received: false,
         tagService: service !== '',
@@ -138,6 +139,7 @@ function openIntakes({ registry }: TestRegistry, globalTags: RawTags): BedIntake
   };
   return {
     immediate: of('immediate'),
+    kept: of('kept'),
     durable: of('durable'),
     close: () => [...open.values()].forEach((intake) => void intake.close()),
   };
