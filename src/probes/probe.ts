@@ -24,7 +24,7 @@ export interface Finding {
   gauges?: readonly Sample[];
   /** What counters rise by. */
   increases?: readonly Sample[];
-  /** Absolute totals of counters that somebody else keeps, such as the store. */
+  /** Absolute totals of counters that somebody else keeps, such as the store; there from the first look that has them. */
   totals?: readonly Sample[];
   /** Earliest end of a certificate met, ms since the epoch. */
   tlsNotAfterMs?: number;

@@ -7,6 +7,9 @@ export type StoreKind = (typeof storeKinds)[number];
 export const storeRoles = ['persistence', 'visibility'] as const;
 export type StoreRole = (typeof storeRoles)[number];
 
+/** Who asks where the configuration names nobody. */
+export const usualStoreUser = 'svc_agent';
+
 /** What a schema command may name: where the store is, and the database or keyspace, by either word. */
 export const schemaPlaceholders = ['endpoint', 'keyspace', 'database'] as const;
 
