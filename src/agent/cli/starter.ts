@@ -30,6 +30,13 @@ metrics:
 # What is watched of each role. A value may come from the environment: "\${NAME:default}".
 services:
 ${facts.roles.map((role, index) => service(role, index, facts.logKnown)).join('')}
+# What the service depends on; svc-agent probe looks at it once, svc-agent probe --print-grants prints the rights.
+# stores:
+#   - {name: main, kind: postgres, address: "db.local:5432", user: svc_agent, password: {env: SVC_AGENT_DB_PASSWORD},
+#      databases: {persistence: svc, visibility: svc_visibility}, schema: {persistence: "0.8", visibility: "0.9"}}
+# domains:                                 # {domain} stands for each name
+#   {watch: [orders], describe: {command: [cli, --domain, "{domain}", domain, describe]}}
+
 # A series is one label set; past the limits series are counted together, never dropped in silence.
 # limits: {seriesPerMetric: 2000, series: 50000}
 
