@@ -88,7 +88,9 @@ function optionsOf(values: Values): DashboardOptions {
       threshold: values.threshold ?? [],
       prefix: values.prefix ?? '',
       runbookUrl: values['runbook-url'] ?? 'runbooks',
-      ...{ label: [], for: [], dashboardUrl: '' },
+      label: [],
+      for: [],
+      dashboardUrl: '',
     },
     [pack('recommended'), pack('slo')],
   );

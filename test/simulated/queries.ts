@@ -1,0 +1,60 @@
+import { type Filling, fill } from '../../src/monitoring/dashboards/fill.ts';
+import type { TargetJson } from '../../src/monitoring/dashboards/json.ts';
+import { endSeconds } from './time.ts';
+
+/** One series of an answer: its samples, or the one of an instant query. */
+export interface Answered {
+  metric: Record<string, string>;
+  values: readonly (readonly [seconds: number, value: number])[];
+}
+
+/** What a viewer has chosen, and the step that Grafana would take. */
+export interface View extends Filling {
+  rangeSeconds: number;
+  stepSeconds: number;
+}
+
+interface Answer {
+  status: string;
+  error?: string;
+  data?: {
+    result: { metric: Record<string, string>; value?: [number, string]; values?: [number, string][] }[];
+  };
+}
+
+/** Asks a Prometheus what a panel's query asks, at the end of the simulated hour. Throws what the server says. */
+export async function ask(address: string, target: TargetJson, view: View): Promise<Answered[]> {
+  const parameters = new URLSearchParams({ query: fill(target.expr!, view) });
+  if (target.instant) parameters.set('time', String(endSeconds));
+  else {
+    parameters.set('start', String(endSeconds - view.rangeSeconds));
+    parameters.set('end', String(endSeconds));
+    parameters.set('step', String(view.stepSeconds));
+  }
+  const path = target.instant ? 'query' : 'query_range';
+  const response = await fetch(`http://${address}/api/v1/${path}`, { method: 'POST', body: parameters });
+  const { status, error, data } = (await response.json()) as Answer;
+  if (status !== 'success') throw new Error(error);
+  return data!.result.map(({ metric, value, values = [value!] }) => ({
+    metric,
+    values: values.map(([seconds, text]) => [seconds, Number(text)] as const),
+  }));
+}
+
+/** The values of a variable's `label_values(selector, label)`. */
+export async function valuesOf(address: string, query: string, view: View): Promise<string[]> {
+  const [, selector, label] = /^label_values\((.+), (\w+)\)$/.exec(fill(query, view))!;
+  const parameters = new URLSearchParams({
+    'match[]': selector!,
+    start: String(endSeconds - view.rangeSeconds),
+    end: String(endSeconds),
+  });
+  const response = await fetch(`http://${address}/api/v1/label/${label}/values?${parameters}`);
+  const { status, error, data } = (await response.json()) as {
+    status: string;
+    error?: string;
+    data: string[];
+  };
+  if (status !== 'success') throw new Error(error);
+  return data;
+}

@@ -1,0 +1,70 @@
+import type {
+  DashboardJson,
+  PanelJson,
+  TargetJson,
+  VariableJson,
+} from '../../../../src/monitoring/dashboards/json.ts';
+
+// biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's notation of a variable
+export const datasource = { type: 'prometheus', uid: '${datasource}' };
+
+export const target: TargetJson = {
+  refId: 'A',
+  datasource,
+  expr: 'sum by (cluster, svc_service) (rate(svc_persistence_errors{cluster=~"$cluster", svc_service=~"$role", instance=~"$instance"}[$__rate_interval]))',
+  legendFormat: '{{cluster}} {{svc_service}}',
+};
+
+export const panel: PanelJson = {
+  id: 1,
+  type: 'timeseries',
+  title: 'Errors',
+  description: 'Calls that failed.',
+  datasource,
+  gridPos: { x: 0, y: 0, w: 8, h: 8 },
+  targets: [target],
+  fieldConfig: { defaults: { unit: 'cps' }, overrides: [] },
+};
+
+const chosen = (name: string, query: string): VariableJson => ({
+  name,
+  type: 'query',
+  datasource,
+  query,
+  refresh: 2,
+  multi: true,
+  includeAll: true,
+  allValue: '.*',
+});
+
+export const variables: readonly VariableJson[] = [
+  { name: 'datasource', type: 'datasource', label: 'Data source', query: 'prometheus' },
+  chosen('cluster', 'label_values(svc_agent_build_info, cluster)'),
+  chosen('role', 'label_values(svc_num_goroutines{cluster=~"$cluster"}, svc_service)'),
+  chosen('instance', 'label_values(svc_agent_build_info{cluster=~"$cluster"}, instance)'),
+];
+
+/** A dashboard that no lint has anything against. */
+export const good: DashboardJson = {
+  uid: 'svc-example',
+  title: 'Svc / Example',
+  tags: ['svc-agent'],
+  editable: false,
+  templating: { list: variables },
+  annotations: { list: [{ name: 'Alerts', datasource, expr: 'ALERTS' }] },
+  panels: [panel],
+};
+
+export const withPanel = (change: Partial<PanelJson>): DashboardJson => ({
+  ...good,
+  panels: [{ ...panel, ...change }],
+});
+export const withTarget = (change: Partial<TargetJson>, unit = 'cps'): DashboardJson =>
+  withPanel({
+    targets: [{ ...target, ...change }],
+    fieldConfig: { defaults: { unit }, overrides: [] },
+  });
+export const withVariable = (name: string, change: Partial<VariableJson>): DashboardJson => ({
+  ...good,
+  templating: { list: variables.map((of) => (of.name === name ? { ...of, ...change } : of)) },
+});

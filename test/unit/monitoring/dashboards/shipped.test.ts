@@ -1,0 +1,120 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { agentMetrics } from '../../../../src/core/agent-metrics.ts';
+import { catalog } from '../../../../src/core/catalog.ts';
+import {
+  type DashboardJson,
+  fieldProperty,
+  type StepJson,
+} from '../../../../src/monitoring/dashboards/json.ts';
+import { dashboardFiles } from '../../../../src/monitoring/dashboards/shipped.ts';
+import { lintDashboards } from '../../../../src/monitoring/lint/dashboard.ts';
+import { dashboards as names } from '../../../../src/monitoring/rules/alert.ts';
+import { alertsOf, pack, packs } from '../../../../src/monitoring/rules/packs.ts';
+import { root } from '../../house/imports.ts';
+
+const read = (name: string): DashboardJson =>
+  JSON.parse(readFileSync(join(root, `dashboards/${name}.json`), 'utf8'));
+const shipped = new Map(names.map((name) => [name as string, read(name)]));
+const recorded = packs.flatMap(({ groups }) =>
+  groups.flatMap(({ records = [] }) => records.map((of) => of.record)),
+);
+const panels = [...shipped].flatMap(([name, { panels: list = [] }]) =>
+  list.filter(({ type }) => type !== 'row').map((panel) => ({ name, panel })),
+);
+
+describe('the shipped dashboards', () => {
+  test.each(dashboardFiles())(
+    '%s is what src/monitoring generates; run scripts/generate.mjs',
+    (path, text) => {
+      expect(readFileSync(join(root, path), 'utf8')).toBe(text);
+    },
+  );
+
+  test('there is one for each name, and no other', () => {
+    const present = readdirSync(join(root, 'dashboards')).filter((file) => file.endsWith('.json'));
+    expect(present.sort()).toEqual(names.map((name) => `${name}.json`).sort());
+    expect([...shipped].map(([name, { uid }]) => [name, uid])).toEqual(
+      names.map((name) => [name, `svc-${name}`]),
+    );
+  });
+
+  test('each has its preview, below 200 kB and shown in the README', () => {
+    const readme = readFileSync(join(root, 'dashboards/README.md'), 'utf8');
+    for (const name of names) {
+      expect(statSync(join(root, `dashboards/preview/${name}.png`)).size).toBeLessThan(200_000);
+      expect(readme).toContain(`(preview/${name}.png)`);
+    }
+  });
+
+  test('the linter finds nothing', () => {
+    expect(lintDashboards([...shipped.values()], recorded)).toEqual([]);
+  });
+
+  test('every metric of the catalogs is shown somewhere', () => {
+    const text = panels.flatMap(({ panel }) => (panel.targets ?? []).map(({ expr }) => expr)).join('\n');
+    const isShown = ({ name }: { name: string }) =>
+      new RegExp(`\\b${name}(?:_bucket|_sum|_count)?\\b`).test(text);
+    expect(
+      [...catalog, ...agentMetrics].filter((metric) => !isShown(metric)).map(({ name }) => name),
+    ).toEqual([]);
+  });
+
+  test('every alert’s runbook is linked from the dashboard that the alert names', () => {
+    const missing = [pack('recommended'), pack('slo')].flatMap(alertsOf).filter(({ name, dashboard }) => {
+      const links = panels.filter((of) => of.name === dashboard).flatMap(({ panel }) => panel.links ?? []);
+      return !links.some(({ url }) => url === `runbooks/${name}.md`);
+    });
+    expect(missing.map(({ name, dashboard }) => `${dashboard}: ${name}`)).toEqual([]);
+  });
+
+  test('the overview’s panels lead to the dashboards of their alerts, with time and choices', () => {
+    const backlog = panels.find(({ name, panel }) => name === 'overview' && panel.title === 'Backlog')!.panel;
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's notation of the time and of all choices
+    const chosen = '${__url_time_range}&${__all_variables}';
+    expect(backlog.links!.map(({ title, url }) => [title, url]).at(-1)).toEqual([
+      'Dashboard Matching',
+      `/d/svc-matching?${chosen}`,
+    ]);
+    const targets = panels.flatMap(({ panel }) =>
+      (panel.links ?? []).flatMap(({ url = '' }) => /^\/d\/([\w-]+)/.exec(url)?.[1] ?? []),
+    );
+    const uids = [...shipped.values()].map(({ uid }) => uid);
+    expect(targets.filter((uid) => !uids.includes(uid))).toEqual([]);
+  });
+
+  /** The limits as the spec's table and the objectives have them, read off and not computed. */
+  test.each([
+    ['persistence', 'Failed calls by role', [10]],
+    ['persistence', '99th percentile by operation', [1]],
+    ['matching', 'Growth by task list', [100]],
+    ['history', 'Timed out by domain', [5]],
+    ['process', 'Restarts by role', [0.1]],
+    ['process', 'Heap', [8_000_000_000]],
+    ['process', 'Pauses', [100]],
+    ['frontend', '95th percentile', [0.5]],
+    ['backups', 'Since the last success', [90_000]],
+    ['dr', 'Lag', [300]],
+    ['dr', 'Failed tasks', [10]],
+    ['frontend', 'Failed calls over 1h and 6h', [0.006, 0.0144]],
+    ['frontend', 'Slow calls over 1d and 3d', [0.05, 0.15]],
+    ['overview', 'Certificates', [1_209_600]],
+    ['overview', 'Agents drop', [0.000001]],
+  ])('%s: %s begins to colour at %j', (name, title, values) => {
+    const { panel } = panels.find((of) => of.name === name && of.panel.title === title)!;
+    const { steps } = fieldProperty(panel, panel.targets![0]!, 'thresholds') as { steps: StepJson[] };
+    expect(steps.slice(1).map(({ value }) => value)).toEqual(values);
+    expect(steps[0]!.value).toBeNull();
+  });
+
+  test('below the limit is good, but for what is to last', () => {
+    const colours = (name: string, title: string) =>
+      panels
+        .find((of) => of.name === name && of.panel.title === title)!
+        .panel.fieldConfig!.defaults.thresholds!.steps.map(({ color }) => color);
+    expect(colours('process', 'Heap')).toEqual(['green', 'orange']);
+    expect(colours('persistence', 'Failed calls by role')).toEqual(['green', 'red']);
+    expect(colours('overview', 'Certificates')).toEqual(['orange', 'green']);
+  });
+});
