@@ -1,0 +1,186 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Readable } from 'node:stream';
+import { errorText, systemCode } from '../core/errors.ts';
+import type { CommandFailureReason } from '../core/reasons.ts';
+
+export interface CommandLimits {
+  /** Ends the command and all it has started: asked to (SIGTERM) at once, forced (SIGKILL) soon after. */
+  signal: AbortSignal;
+  /** Bytes of standard output, and of standard error, that are taken at most. */
+  maxBytes: number;
+  /** Variables beside those that every command gets; the agent's own, which may hold secrets, are not handed on. */
+  env?: Readonly<Record<string, string>>;
+}
+
+export interface CommandOutput {
+  stdout: string;
+  stderr: string;
+}
+
+/** Why a command gave nothing; the message names the program, never its arguments. */
+export class CommandError extends Error {
+  readonly reason: CommandFailureReason;
+
+  constructor(reason: CommandFailureReason, msg: string, cause?: unknown) {
+    super(msg, cause === undefined ? undefined : { cause });
+    this.name = 'CommandError';
+    this.reason = reason;
+  }
+}
+
+/** What a program needs to be found, to find its files and to write its times and texts. */
+const handedOn = ['PATH', 'HOME', 'USER', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR'];
+
+/** From being asked to end to being forced to. */
+const graceMs = 500;
+/** How long output is awaited once there is nobody left who should write any. */
+const lingerMs = 500;
+const shownOfStderr = 300;
+
+/**
+ * Runs a program by its argument list, without a shell, with nothing on its standard input. It has a process
+ * group of its own, which is ended with it: what it started is gone too, unless that left the group.
+ *
+ * Throws CommandError: `command_missing` for a program that cannot be started, `command_failed` for another
+ * exit status than 0, `too_slow` once the signal aborts, `too_large` for more output than allowed.
+ */
+export async function runCommand(
+  command: readonly string[],
+  { signal, maxBytes, env }: CommandLimits,
+): Promise<CommandOutput> {
+  const program = command[0] ?? '';
+  if (signal.aborted) throw new CommandError('too_slow', `${program}: there was no time left to start it`);
+  const child = start(command, env);
+  let failure: CommandError | undefined;
+  const stop = stopper(child);
+  const fail = (reason: CommandFailureReason, what: string) => {
+    failure ??= new CommandError(reason, `${program}: ${what}`);
+    stop.ask();
+  };
+  const tooLarge = (stream: string) => () => fail('too_large', `more than ${maxBytes} bytes on ${stream}`);
+  const stdout = collector(child.stdout!, maxBytes, tooLarge('standard output'));
+  const stderr = collector(child.stderr!, maxBytes, tooLarge('standard error'));
+  const onAbort = () => fail('too_slow', 'did not end in time');
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    const fault = faultOf(await ended(child, stop), program, stderr);
+    if (failure !== undefined || fault !== undefined) throw failure ?? fault;
+    return { stdout: stdout(), stderr: stderr() };
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+function start([program = '', ...args]: readonly string[], env: CommandLimits['env']): ChildProcess {
+  const own = Object.fromEntries(
+    handedOn.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+  );
+  try {
+    return spawn(program, args, {
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...own, ...env },
+    });
+  } catch (thrown) {
+    throw new CommandError('command_failed', `${program}: cannot be started: ${errorText(thrown)}`, thrown);
+  }
+}
+
+/** Gives the text so far; over the limit, what comes is read and thrown away. */
+function collector(stream: Readable, maxBytes: number, onTooLarge: () => void): () => string {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  stream.on('error', () => {});
+  stream.on('data', (chunk: Buffer) => {
+    const fitted = size <= maxBytes;
+    size += chunk.length;
+    if (size <= maxBytes) chunks.push(chunk);
+    else if (fitted) onTooLarge();
+  });
+  return () => Buffer.concat(chunks).toString('utf8');
+}
+
+interface Stopper {
+  /** Asks the group to end, forces it after the grace. */
+  ask(): void;
+  /** Forces it now. */
+  force(): void;
+  /** Called when it is not worth to wait any longer. */
+  onGivenUp(call: () => void): void;
+  /** No timer waits any more. */
+  done(): void;
+}
+
+function stopper(child: ChildProcess): Stopper {
+  let timer: NodeJS.Timeout | undefined;
+  let giveUp = () => {};
+  const later = (delayMs: number, call: () => void) => {
+    clearTimeout(timer);
+    timer = setTimeout(call, delayMs);
+  };
+  const force = () => {
+    signalGroup(child, 'SIGKILL');
+    // Once round the loop, and once more: what is in the pipes is read before they are given up.
+    later(lingerMs, () => setImmediate(() => setImmediate(() => giveUp())));
+  };
+  return {
+    force,
+    ask() {
+      signalGroup(child, 'SIGTERM');
+      later(graceMs, force);
+    },
+    onGivenUp(call) {
+      giveUp = call;
+    },
+    done: () => clearTimeout(timer),
+  };
+}
+
+function signalGroup({ pid }: ChildProcess, name: NodeJS.Signals): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, name);
+  } catch {
+    // Nobody of the group is left, or it runs as another user: then it is given up after a while.
+  }
+}
+
+interface End {
+  status: number | null;
+  killedBy: NodeJS.Signals | null;
+  thrown?: unknown;
+}
+
+/** Waits for the program's end and for all that it wrote; whoever it left behind is ended with it. */
+function ended(child: ChildProcess, stop: Stopper): Promise<End> {
+  return new Promise((resolve) => {
+    const settle = (end: End) => {
+      stop.done();
+      child.stdout?.destroy();
+      child.stderr?.destroy();
+      child.unref();
+      resolve(end);
+    };
+    stop.onGivenUp(() => settle({ status: child.exitCode, killedBy: child.signalCode }));
+    child.once('error', (thrown) => settle({ status: null, killedBy: null, thrown }));
+    child.once('exit', () => stop.force());
+    child.once('close', (status, killedBy) => settle({ status, killedBy }));
+  });
+}
+
+function faultOf({ status, killedBy, thrown }: End, program: string, stderr: () => string) {
+  if (thrown !== undefined) {
+    const missing = ['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC'].includes(systemCode(thrown) ?? '');
+    const msg = `${program}: cannot be started: ${systemCode(thrown) ?? errorText(thrown)}`;
+    return new CommandError(missing ? 'command_missing' : 'command_failed', msg, thrown);
+  }
+  if (status === 0) return undefined;
+  const how = killedBy === null ? `exit status ${status}` : `ended by ${killedBy}`;
+  return new CommandError('command_failed', `${program}: ${how}${shown(stderr())}`);
+}
+
+function shown(stderr: string): string {
+  const line = stderr.replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, ' ').trim();
+  if (line === '') return '';
+  return `: ${line.length > shownOfStderr ? `${line.slice(0, shownOfStderr)}…` : line}`;
+}

@@ -1,0 +1,97 @@
+import type { RawTags } from '../../core/model.ts';
+import type { Finding, Sample } from '../probe.ts';
+import { adviceOn } from './advice.ts';
+import { timeText } from './changes.ts';
+import type { StoreKind } from './options.ts';
+import type { StoreLook, StoreVerdict } from './store.ts';
+
+const longestVersion = 40;
+
+/** What a look at a store and the verdicts on it are as a finding; `about` goes into its details. */
+export function findingOf(
+  look: StoreLook,
+  verdicts: readonly StoreVerdict[],
+  labels: RawTags & { kind: StoreKind },
+  about: Readonly<Record<string, unknown>>,
+): Finding {
+  const { tlsNotAfterMs, walArchiveFailures, roundTripMs, phasesMs } = look;
+  return {
+    msg: sentence(look, verdicts),
+    gauges: [...gaugesOf(look, labels), ...checkGauges(verdicts, labels)],
+    ...(walArchiveFailures !== undefined && {
+      totals: [{ name: 'svc_store_wal_archive_failures_total', labels, value: walArchiveFailures }],
+    }),
+    ...(tlsNotAfterMs !== undefined && { tlsNotAfterMs }),
+    phasesMs: { ...phasesMs, round_trip: roundTripMs },
+    details: {
+      ...about,
+      ...detailsOf(look),
+      checks: verdicts.map((verdict) => explained(verdict, labels.kind)),
+    },
+  };
+}
+
+function sentence(
+  { serverVersion, replica, schemaVersion }: StoreLook,
+  verdicts: readonly StoreVerdict[],
+): string {
+  const failing = verdicts.filter(({ holds }) => holds === false).map(({ check }) => check);
+  return [
+    serverVersion,
+    ...(replica ? ['replica'] : []),
+    ...(schemaVersion === undefined ? [] : [`schema ${schemaVersion}`]),
+    ...(failing.length === 0 ? [] : [`does not hold: ${failing.join(' ')}`]),
+  ].join(', ');
+}
+
+function gaugesOf(look: StoreLook, labels: RawTags): Sample[] {
+  const { connections = {}, connectionsMax, readOnly, schemaVersion, walOldestUnarchivedMs } = look;
+  const samples: Sample[] = [];
+  const add = (name: Sample['name'], value: number | undefined, own: RawTags = {}) => {
+    if (value !== undefined) samples.push({ name, labels: { ...labels, ...own }, value });
+  };
+  if (schemaVersion !== undefined)
+    add('svc_store_schema_version_info', 1, { version: schemaVersion.slice(0, longestVersion) });
+  for (const [state, count] of Object.entries(connections)) add('svc_store_connections', count, { state });
+  add('svc_store_connections_max', connectionsMax);
+  add('svc_store_read_only', readOnly === undefined ? undefined : Number(readOnly));
+  add(
+    'svc_store_wal_oldest_unarchived_timestamp_seconds',
+    walOldestUnarchivedMs === undefined ? undefined : walOldestUnarchivedMs / 1000,
+  );
+  return samples;
+}
+
+/** What is unknown has no gauge: it is neither well nor not. */
+function checkGauges(verdicts: readonly StoreVerdict[], labels: RawTags): Sample[] {
+  return verdicts.flatMap(({ check, holds }): Sample[] => {
+    if (holds === 'unknown') return [];
+    const gauge: Sample = { name: 'svc_store_check_ok', labels: { ...labels, check }, value: Number(holds) };
+    return check === 'schema'
+      ? [{ name: 'svc_store_schema_compatible', labels, value: Number(holds) }, gauge]
+      : [gauge];
+  });
+}
+
+function detailsOf(look: StoreLook): Readonly<Record<string, unknown>> {
+  const { serverVersion, replica, readOnly, schemaVersion, schemaUnknown, identity, timeline, startedAtMs } =
+    look;
+  return {
+    server: serverVersion,
+    replica,
+    readOnly,
+    schema: schemaVersion ?? null,
+    schemaUnknown,
+    startedAt: startedAtMs === undefined ? undefined : timeText(startedAtMs),
+    identity,
+    timeline,
+    connections: look.connections,
+    connectionsMax: look.connectionsMax,
+    ...look.details,
+  };
+}
+
+function explained(verdict: StoreVerdict, kind: StoreKind): object {
+  const { why, set, restart } = adviceOn(verdict.check, kind);
+  return { ...verdict, why, set, restart };
+}

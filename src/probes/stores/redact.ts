@@ -1,0 +1,42 @@
+const hidden = '***';
+
+/** Credentials in a URL, whoever's they are. */
+const userInfo = /(\w:\/\/)[^\s/@]+@/g;
+
+/** A text by the spellings in which a driver may repeat it. */
+function spellings(secret: string): string[] {
+  const wellFormed = secret.replace(/\p{Surrogate}/gu, '\ufffd');
+  const percent = encodeURIComponent(wellFormed);
+  const json = JSON.stringify(secret).slice(1, -1);
+  return [secret, json, percent, percent.replaceAll('%20', '+'), encodeURI(wellFormed)];
+}
+
+function patternOf(secret: string): string {
+  return spellings(secret)
+    .sort((one, other) => other.length - one.length)
+    .map((text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&'))
+    .map((text) => text.replace(/%[0-9A-F]{2}/g, (code) => `(?:${code}|${code.toLowerCase()})`))
+    .join('|');
+}
+
+export interface Redact {
+  (text: string): string;
+  /** The same for every string in a JSON value, keys included. */
+  deep<T>(value: T): T;
+}
+
+/** Takes a secret, also percent-encoded or quoted as JSON, and the credentials of any URL out of what is shown. */
+export function createRedact(secret: string | undefined): Redact {
+  const pattern = secret ? new RegExp(patternOf(secret), 'g') : undefined;
+  const plain = (text: string) => {
+    const withoutSecret = pattern === undefined ? text : text.replace(pattern, hidden);
+    return withoutSecret.replace(userInfo, `$1${hidden}@`);
+  };
+  const deep = (value: unknown): unknown => {
+    if (typeof value === 'string') return plain(value);
+    if (Array.isArray(value)) return value.map(deep);
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, below]) => [plain(key), deep(below)]));
+  };
+  return Object.assign(plain, { deep: <T>(value: T) => deep(value) as T });
+}

@@ -1,0 +1,66 @@
+import { X509Certificate } from 'node:crypto';
+import { chmodSync, copyFileSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ClientTls } from '../../src/core/access.ts';
+import { type Certificate, type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
+import { hasPostgres, ownedByPostgres, type Postgres, startPostgres, until } from '../postgres.ts';
+import { lookAt, storeOn } from '../store-probe.ts';
+
+describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
+  let certificates: Certificates;
+  let authority: Certificate;
+  let server: Postgres;
+  const look = (tls?: ClientTls, host = '127.0.0.1') =>
+    lookAt(storeOn(server.port, { user: 'postgres', tls, address: `${host}:${server.port}` }));
+  /** Has the server show another certificate; what is read anew is seen by new connections, a moment later. */
+  const show = async ({ cert, key }: Certificate) => {
+    copyFileSync(cert, join(server.data, 'server.crt'));
+    copyFileSync(key, join(server.data, 'server.key'));
+    for (const name of ['server.crt', 'server.key']) {
+      chmodSync(join(server.data, name), 0o600);
+      ownedByPostgres(join(server.data, name));
+    }
+    server.configure(['ssl=on']);
+    const endMs = Date.parse(new X509Certificate(readFileSync(cert)).validTo);
+    await until(
+      async () => (await look({ caFile: authority.cert, insecure: true })).tlsNotAfterMs,
+      (seenMs) => seenMs === endMs,
+    );
+  };
+  beforeAll(async () => {
+    certificates = makeCertificates();
+    authority = certificates.authority('authority');
+    server = await startPostgres();
+  });
+  afterAll(async () => {
+    await server?.stop();
+    certificates?.remove();
+  });
+
+  test('TLS is asked for, and the server has none', async () => {
+    expect((await look({})).reason).toBe('tls');
+  });
+
+  test('trusted by its authority; its end is shown', async () => {
+    await show(certificates.signed('good', authority, { days: 1 }));
+    const finding = await look({ caFile: authority.cert }, 'localhost');
+    expect(finding.reason).toBeUndefined();
+    expect(Object.keys(finding.phasesMs!)).toEqual(expect.arrayContaining(['connect', 'tls', 'round_trip']));
+    expect((await look({})).reason).toBe('tls_untrusted');
+    expect((await look({ insecure: true })).reason).toBeUndefined();
+    expect((await look({ caFile: authority.cert, serverName: 'elsewhere' })).reason).toBe('tls_hostname');
+    expect((await look({ caFile: '/nowhere/ca.pem' })).reason).toBe('credentials');
+  });
+
+  test('it has expired', async () => {
+    await show(certificates.signed('old', authority, { days: -1 }));
+    expect((await look({ caFile: authority.cert })).reason).toBe('tls_expired');
+  });
+
+  test('it is of another name, which may be told', async () => {
+    await show(certificates.signed('other', authority, { sans: 'DNS:store.example', days: 1 }));
+    expect((await look({ caFile: authority.cert })).reason).toBe('tls_hostname');
+    expect((await look({ caFile: authority.cert, serverName: 'store.example' })).reason).toBeUndefined();
+  });
+});

@@ -1,0 +1,20 @@
+import { createServer } from 'node:net';
+import { expect, test } from 'vitest';
+import { lookAt, storeOn } from '../store-probe.ts';
+
+test.each([
+  ['without a word', undefined, ''],
+  ['without a word on TLS', {}, ''],
+  ['after it agreed to TLS', {}, 'S'],
+  ['in the middle of its first message', undefined, 'R\0\0'],
+])('the server closes the connection %s: reset, and long before the time is over', async (_, tls, said) => {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => socket.end(said));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  const finding = await lookAt(storeOn(port, { tls }), { signal: new AbortController().signal });
+  expect(finding.reason).toBe('reset');
+  await new Promise((resolve) => server.close(resolve));
+});

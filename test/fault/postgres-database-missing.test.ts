@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { hasPostgres, startPostgres } from '../postgres.ts';
+import { gauge, lookAt, storeOn } from '../store-probe.ts';
+
+test.skipIf(!hasPostgres)('a database that is not there, then one without the table', async () => {
+  const server = await startPostgres();
+  try {
+    const store = storeOn(server.port, {
+      user: 'postgres',
+      databases: { persistence: 'orders' },
+      schema: { persistence: '0.8' },
+    });
+    expect(await lookAt(store)).toMatchObject({
+      reason: 'database_missing',
+      msg: 'database "orders" does not exist (3D000)',
+    });
+    await server.query('CREATE DATABASE orders');
+    const finding = await lookAt(store);
+    expect(finding.reason).toBeUndefined();
+    expect(finding.details!.schemaUnknown).toBe('relation "schema_version" does not exist (42P01)');
+    expect(gauge(finding, 'svc_store_schema_compatible')).toBeUndefined();
+    expect(gauge(finding, 'svc_store_schema_version_info')).toBeUndefined();
+    expect(gauge(finding, 'svc_store_connections_max')).toBeGreaterThan(0);
+  } finally {
+    await server.stop();
+  }
+});

@@ -1,0 +1,30 @@
+import { createServer, type Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { until } from '../postgres.ts';
+import { lookAt, storeOn } from '../store-probe.ts';
+
+test.each([
+  ['after it accepted', undefined, 'too_slow'],
+  ['after the request for TLS', {}, 'tls'],
+])('silent %s: the connection is gone', async (_, tls, reason) => {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => {
+    sockets.push(socket);
+    socket.on('error', () => {}).resume();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  const stop = new AbortController();
+  const looking = lookAt(storeOn(port, { tls }), { signal: stop.signal });
+  await until(
+    async () => sockets.some(({ bytesRead }) => bytesRead > 0),
+    (spoke) => spoke,
+  );
+  stop.abort();
+  expect((await looking).reason).toBe(reason);
+  await until(
+    async () => sockets.every(({ destroyed }) => destroyed),
+    (gone) => gone,
+  );
+  await new Promise((resolve) => server.close(resolve));
+});

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import type { StoreKindRow } from '../../src/probes/stores/store.ts';
+import { createStoreProbe } from '../../src/probes/stores/store-probe.ts';
+import { bench, gauge, storeOn } from '../store-probe.ts';
+
+const row: StoreKindRow = {
+  look: async () => ({ serverVersion: 'any 1', roundTripMs: 1, schemaVersion: '9.9', verdicts: [] }),
+  faultOf: () => ({ reason: 'failed', msg: 'any' }),
+};
+const look = (script: string, b = bench()) => {
+  const schema = { persistence: '0.8', command: [process.execPath, '-e', script] };
+  const probe = createStoreProbe(storeOn(1, { schema, timeoutMs: 20_000 }), 'persistence', row, b.deps);
+  return probe.check(new AbortController().signal, undefined);
+};
+
+test.each([
+  [
+    'fails',
+    'console.log("0.8"); console.error("no such keyspace"); process.exit(3)',
+    'exit status 3: no such keyspace',
+  ],
+  ['prints no version', 'console.log("none")', 'printed no version'],
+  ['prints without end', 'process.stdout.write("0.8\\n".repeat(1e6))', 'more than 65536 bytes'],
+])('a schema tool that %s: the version is unknown, the store is up', async (_, script, why) => {
+  const finding = await look(script);
+  expect(finding.reason).toBeUndefined();
+  expect(finding.details).toMatchObject({ schema: null, schemaUnknown: expect.stringContaining(why) });
+  expect(gauge(finding, 'svc_store_schema_compatible')).toBeUndefined();
+});
+
+test('one that hangs is ended in half the time there is', async () => {
+  const b = bench();
+  const looking = look('setInterval(() => {}, 1000)', b);
+  // The look has got as far as the command once its timer waits.
+  while (b.clock.waiting === 0) await new Promise((resolve) => setImmediate(resolve));
+  b.clock.advance(10_000);
+  const finding = await looking;
+  expect(finding.reason).toBeUndefined();
+  expect(finding.details!.schemaUnknown).toContain('did not end in time');
+});

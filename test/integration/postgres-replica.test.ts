@@ -1,0 +1,105 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  hasPostgres,
+  type Postgres,
+  postgresFolder,
+  postgresProgram,
+  startPostgres,
+  until,
+} from '../postgres.ts';
+import { bench, checkGauges, checksOf, gauge, lookAt, storeOn } from '../store-probe.ts';
+
+describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
+  let primary: Postgres;
+  let standby: Postgres;
+  let copy: string | undefined;
+  const looked = (server: Postgres, recalled?: unknown, deps = bench().deps) =>
+    lookAt(storeOn(server.port, { user: 'postgres' }), { recalled, deps });
+
+  beforeAll(async () => {
+    primary = await startPostgres({ settings: ['wal_keep_size=64MB'] });
+    copy = postgresFolder();
+    const data = join(copy, 'data');
+    const from = `host=127.0.0.1 port=${primary.port} user=postgres`;
+    postgresProgram('pg_basebackup', [
+      ...['-D', data, '-d', from, '--checkpoint=fast', '--no-sync'],
+      ...['-R', '--create-slot', '--slot=standby'],
+    ]);
+    standby = await startPostgres({ data });
+  });
+  afterAll(async () => {
+    await standby?.stop();
+    await primary?.stop();
+    if (copy !== undefined) rmSync(copy, { recursive: true });
+  });
+
+  test('a replica that follows is read-only, and well', async () => {
+    const finding = await until(
+      () => looked(standby),
+      (look) => checkGauges(look).replica === 1,
+    );
+    expect(gauge(finding, 'svc_store_read_only')).toBe(1);
+    expect(finding.details).toMatchObject({ replica: true });
+    expect(finding.reason).toBeUndefined();
+    expect(checkGauges(finding)).not.toHaveProperty('archiver');
+  });
+
+  test('on the primary there is nothing to follow; the slot in use stands in for an archive', async () => {
+    const finding = await until(
+      () => looked(primary),
+      (look) => checkGauges(look).slots === 1,
+    );
+    expect(checksOf(finding)).not.toHaveProperty('replica');
+    expect(checkGauges(finding)).toMatchObject({ archive_mode: 1, archive_timeout: 1 });
+    expect(JSON.stringify(finding.details)).toContain('slot standby streams the log');
+    const { remember } = await looked(standby);
+    expect(remember).toMatchObject({ identity: finding.details!.identity });
+  });
+
+  test('replay that is paused', async () => {
+    await standby.query('SELECT pg_wal_replay_pause()');
+    const finding = await until(
+      () => looked(standby),
+      (look) => checkGauges(look).replica === 0,
+    );
+    expect(JSON.stringify(finding.details)).toContain('replay is paused');
+    await standby.query('SELECT pg_wal_replay_resume()');
+  });
+
+  test('the primary dies: nothing streams in', async () => {
+    await primary.kill();
+    await until(
+      () => looked(standby),
+      (look) => checkGauges(look).replica === 0,
+    );
+  });
+
+  test('promotion changes the timeline, not the data; it is told once', async () => {
+    const { deps, logged } = bench();
+    const before = await looked(standby, undefined, deps);
+    await standby.query('SELECT pg_promote()');
+    const after = await until(
+      () => looked(standby, before.remember, bench().deps),
+      (look) => checkGauges(look).timeline === 0,
+    );
+    expect(checkGauges(after)).toMatchObject({ identity: 1, uptime: 1 });
+    const first = await looked(standby, before.remember, deps);
+    const second = await looked(standby, first.remember, deps);
+    expect(checkGauges(second).timeline).toBe(0);
+    expect(gauge(second, 'svc_store_read_only')).toBe(0);
+    expect(logged).toMatchObject([{ fields: { check: 'timeline', found: 'timeline 2, it was 1' } }]);
+  });
+
+  test('another server at the same address', async () => {
+    const { remember } = await looked(standby);
+    const other = await startPostgres();
+    try {
+      const finding = await looked(other, remember);
+      expect(checkGauges(finding)).toMatchObject({ identity: 0, timeline: 1, uptime: 1 });
+    } finally {
+      await other.stop();
+    }
+  });
+});

@@ -1,0 +1,271 @@
+import { closeSync, openSync, readdirSync, utimesSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasPostgres, type Postgres, postgresProgram, startPostgres, until } from '../postgres.ts';
+import { bench, checkGauges, checksOf, gauge, lookAt, storeOn } from '../store-probe.ts';
+
+const minuteMs = 60_000;
+
+/** Both databases with the table that the service's schema tool makes. */
+async function addSchema(server: Postgres): Promise<void> {
+  for (const [database, version] of [
+    ['orders', '0.10'],
+    ['orders_visibility', '0.9'],
+  ] as const) {
+    await server.query(`CREATE DATABASE ${database}`);
+    await server.query(
+      `CREATE TABLE schema_version (db_name text PRIMARY KEY, creation_time timestamp, curr_version text,
+        min_compatible_version text);
+       INSERT INTO schema_version VALUES ('${database}', now(), '${version}', '0.1')`,
+      database,
+    );
+  }
+}
+
+describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
+  let server: Postgres;
+  const store = (over = {}) =>
+    storeOn(server.port, {
+      user: 'postgres',
+      databases: { persistence: 'orders', visibility: 'orders_visibility' },
+      schema: { persistence: '0.9', visibility: '0.10' },
+      ...over,
+    });
+
+  beforeAll(async () => {
+    server = await startPostgres({
+      initdb: ['--data-checksums'],
+      settings: ['fsync=on', 'archive_mode=on', 'archive_command=true', 'archive_timeout=60'],
+    });
+    await addSchema(server);
+  });
+  afterAll(() => server?.stop());
+
+  test('every check holds, and every gauge is there', async () => {
+    const finding = await lookAt(store());
+    expect(finding.reason).toBeUndefined();
+    const holds = [
+      ...[
+        'schema',
+        'connections',
+        'identity',
+        'timeline',
+        'uptime',
+        'archive_mode',
+        'archive_timeout',
+        'archiver',
+      ],
+      ...['wal_backlog', 'wal_level', 'slots', 'data_checksums', 'checksum_failures', 'durable_settings'],
+      'wraparound',
+    ];
+    expect(checkGauges(finding)).toEqual(Object.fromEntries(holds.map((check) => [check, 1])));
+    expect(gauge(finding, 'svc_store_schema_version_info', { version: '0.10' })).toBe(1);
+    expect(gauge(finding, 'svc_store_schema_compatible')).toBe(1);
+    expect(gauge(finding, 'svc_store_read_only')).toBe(0);
+    const { rows } = await server.query("SELECT current_setting('max_connections')::int AS most");
+    expect(gauge(finding, 'svc_store_connections_max')).toBe(rows[0].most - 3);
+    expect(gauge(finding, 'svc_store_connections', { state: 'active' })).toBe(1);
+    expect(gauge(finding, 'svc_store_wal_oldest_unarchived_timestamp_seconds')).toBeUndefined();
+    expect(finding.totals).toMatchObject([{ name: 'svc_store_wal_archive_failures_total', value: 0 }]);
+    expect(finding.gauges!.every(({ labels }) => labels.database === 'persistence')).toBe(true);
+  });
+
+  test('what it says of itself is what the server’s own programs say', async () => {
+    const { details, remember } = await lookAt(store());
+    const control = postgresProgram('pg_controldata', ['-D', server.data]);
+    const field = (name: string) => new RegExp(`^${name}: +(.*)$`, 'm').exec(control)?.[1];
+    expect(details).toMatchObject({
+      identity: field('Database system identifier'),
+      timeline: Number(field("Latest checkpoint's TimeLineID")),
+      replica: false,
+    });
+    const { rows } = await server.query('SELECT version() AS version, pg_postmaster_start_time() AS started');
+    expect(rows[0].version).toContain(String(details!.server).split(' (')[0]);
+    const { startedAtMs } = remember as { startedAtMs: number };
+    expect(Math.abs(startedAtMs - rows[0].started.getTime())).toBeLessThan(2);
+  });
+
+  test('no connection stays behind', async () => {
+    await lookAt(store());
+    await until(
+      async () =>
+        (await server.query("SELECT 1 FROM pg_stat_activity WHERE application_name = 'svc-agent'")).rows,
+      (rows) => rows.length === 0,
+    );
+  });
+
+  test('a schema that is older than expected: 0.9 is older than 0.10', async () => {
+    const finding = await lookAt(store({ databases: { visibility: 'orders_visibility' } }));
+    expect(gauge(finding, 'svc_store_schema_compatible')).toBe(0);
+    expect(checkGauges(finding).schema).toBe(0);
+    expect(finding.reason).toBeUndefined();
+  });
+
+  test.each([
+    ['another query', { query: "SELECT '7.1' WHERE {database} = 'orders'" }, '7.1', undefined],
+    ['nothing is quoted twice', { query: 'SELECT length({database})' }, '6', undefined],
+    ['no row', { query: 'SELECT 1 WHERE false' }, null, 'the schema query gives no row'],
+    ['no such column', { query: 'SELECT version FROM schema_version' }, null, '42703'],
+    ['two statements', { query: 'COMMIT; DROP TABLE schema_version' }, null, '42601'],
+    ['a write', { query: "UPDATE schema_version SET curr_version = '9' RETURNING '9'" }, null, '25006'],
+  ])('schema query: %s', async (_, schema, version, why) => {
+    const finding = await lookAt(store({ schema: { ...schema, persistence: '0.1' } }));
+    expect(finding.reason).toBeUndefined();
+    expect(finding.details!.schema).toBe(version);
+    if (why !== undefined) expect(finding.details!.schemaUnknown).toContain(why);
+    expect(gauge(finding, 'svc_store_schema_compatible')).toBe(version === null ? undefined : 1);
+    expect((await lookAt(store())).details!.schema).toBe('0.10');
+  });
+
+  test('the command of a schema tool is asked in place of the table', async () => {
+    const print = "console.log('Version of', process.argv[1], 'at', process.argv[2], 'is 0.8')";
+    const command = [process.execPath, '-e', print, '{keyspace}', '{endpoint}'];
+    const finding = await lookAt(store({ schema: { command, persistence: '0.8' } }));
+    expect(finding.details!.schema).toBe('0.8');
+    expect(gauge(finding, 'svc_store_schema_compatible')).toBe(1);
+  });
+
+  test('a restart is noticed once, also by an agent that was away; the data stay the same', async () => {
+    const first = await lookAt(store());
+    await server.restart();
+    const { deps, logged, clock } = bench();
+    const second = await lookAt(store(), { deps, recalled: JSON.parse(JSON.stringify(first.remember)) });
+    expect(checkGauges(second)).toMatchObject({ uptime: 0, identity: 1, timeline: 1 });
+    clock.advance(30 * minuteMs);
+    const third = await lookAt(store(), { deps, recalled: second.remember });
+    expect(checkGauges(third).uptime).toBe(0);
+    expect(logged).toHaveLength(1);
+    clock.advance(31 * minuteMs);
+    expect(checkGauges(await lookAt(store(), { deps, recalled: third.remember })).uptime).toBe(1);
+    expect(logged).toHaveLength(1);
+  });
+
+  test('connections near the limit', async () => {
+    await server.restart(['max_connections=6', 'superuser_reserved_connections=1', 'max_wal_senders=0']);
+    expect(checkGauges(await lookAt(store())).connections).toBe(1);
+    for (const database of ['postgres', 'orders', 'orders_visibility', 'template1'])
+      await server.query('SELECT 1', database);
+    // The server sees a connection of before for a moment longer than we do.
+    const finding = await until(
+      () => lookAt(store()),
+      (look) => gauge(look, 'svc_store_connections', { state: 'idle' }) === 4,
+    );
+    expect(checkGauges(finding).connections).toBe(0);
+    expect(gauge(finding, 'svc_store_connections', { state: 'active' })).toBe(1);
+    expect(gauge(finding, 'svc_store_connections_max')).toBe(5);
+  });
+
+  test('archiving that fails, then a segment that waits', async () => {
+    await server.restart(['max_connections=20', 'max_wal_senders=3']);
+    server.configure(['archive_command=false', 'archive_timeout=0']);
+    await until(
+      () => lookAt(store()),
+      (look) => checkGauges(look).archive_timeout === 0,
+    );
+    await server.query('CREATE TABLE written (n int); SELECT pg_switch_wal()');
+    const finding = await until(
+      () => lookAt(store()),
+      (look) => checkGauges(look).archiver === 0 && look.totals![0]!.value > 0,
+    );
+    const { rows } = await server.query(
+      "SELECT extract(epoch FROM min(modification))::float8 AS oldest FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'",
+    );
+    expect(gauge(finding, 'svc_store_wal_oldest_unarchived_timestamp_seconds')).toBeCloseTo(
+      rows[0].oldest,
+      3,
+    );
+    expect(finding.reason).toBeUndefined();
+  });
+
+  test('a segment that has waited for longer than the objective allows', async () => {
+    const waiting = join(server.data, 'pg_wal/archive_status');
+    for (const name of readdirSync(waiting).filter((file) => file.endsWith('.ready')))
+      utimesSync(join(waiting, name), new Date(), new Date(Date.now() - 10 * minuteMs));
+    expect(checkGauges(await lookAt(store())).wal_backlog).toBe(0);
+  });
+
+  test('an archiver that is repaired is well again, and nothing waits', async () => {
+    server.configure(['archive_command=true']);
+    await server.query('SELECT pg_switch_wal()');
+    const finding = await until(
+      () => lookAt(store()),
+      (look) => gauge(look, 'svc_store_wal_oldest_unarchived_timestamp_seconds') === undefined,
+    );
+    expect(checkGauges(finding)).toMatchObject({ archiver: 1, wal_backlog: 1 });
+    expect(finding.totals![0]!.value).toBeGreaterThan(0);
+  });
+
+  test('no command to archive with', async () => {
+    server.configure(['archive_command=']);
+    await until(
+      () => lookAt(store()),
+      (look) => checkGauges(look).archive_mode === 0,
+    );
+  });
+
+  test('a slot that nobody reads', async () => {
+    await server.query("SELECT pg_create_physical_replication_slot('forgotten', true)");
+    const finding = await lookAt(store());
+    expect(checkGauges(finding).slots).toBe(0);
+    expect(JSON.stringify(finding.details)).toContain('forgotten inactive');
+    await server.query("SELECT pg_drop_replication_slot('forgotten')");
+    expect(checkGauges(await lookAt(store())).slots).toBe(1);
+  });
+
+  test('a page that is damaged on the disk', async () => {
+    await server.query('CREATE TABLE damaged AS SELECT 1 AS n; CHECKPOINT', 'orders');
+    const { rows } = await server.query("SELECT pg_relation_filepath('damaged') AS path", 'orders');
+    await server.restart([], () => {
+      const file = openSync(join(server.data, rows[0].path), 'r+');
+      writeSync(file, Buffer.from('damaged'), 0, 7, 8000);
+      closeSync(file);
+    });
+    await expect(server.query('SELECT * FROM damaged', 'orders')).rejects.toThrow('invalid page');
+    const finding = await until(
+      () => lookAt(store()),
+      (look) => checkGauges(look).checksum_failures === 0,
+    );
+    expect(finding.reason).toBeUndefined();
+  });
+});
+
+describe.skipIf(!hasPostgres)('PostgreSQL as it should not be', () => {
+  let server: Postgres;
+  beforeAll(async () => {
+    server = await startPostgres({
+      settings: [
+        'wal_level=minimal',
+        'max_wal_senders=0',
+        'default_transaction_read_only=on',
+        'full_page_writes=off',
+      ],
+    });
+  });
+  afterAll(() => server?.stop());
+
+  test('no archive, no checksums, nothing durable, refusing writes', async () => {
+    const finding = await lookAt(storeOn(server.port, { user: 'postgres' }));
+    expect(finding.reason).toBeUndefined();
+    expect(checkGauges(finding)).toMatchObject({
+      ...{ archive_mode: 0, archive_timeout: 0, wal_level: 0, data_checksums: 0, durable_settings: 0 },
+      ...{ slots: 1, connections: 1, wraparound: 1 },
+    });
+    expect(checksOf(finding)).toMatchObject({ checksum_failures: 'unknown' });
+    expect(checkGauges(finding)).not.toHaveProperty('archiver');
+    expect(checkGauges(finding)).not.toHaveProperty('checksum_failures');
+    expect(gauge(finding, 'svc_store_read_only')).toBe(1);
+    expect(finding.details!.schemaUnknown).toContain('42P01');
+    const [first] = finding.details!.checks as { why: string; set: string; restart: string }[];
+    expect([first!.why, first!.set, first!.restart].every((text) => text.length > 5)).toBe(true);
+  });
+
+  test('a role that is itself told to read only does not make the server read-only', async () => {
+    await server.query('SET transaction_read_only = off; CREATE ROLE reader LOGIN');
+    await server.query('BEGIN READ WRITE; ALTER ROLE reader SET default_transaction_read_only = on; COMMIT');
+    const look = () => lookAt(storeOn(server.port, { user: 'reader' }));
+    expect(gauge(await look(), 'svc_store_read_only')).toBe(0);
+    await server.restart(['default_transaction_read_only=off']);
+    expect(gauge(await look(), 'svc_store_read_only')).toBe(0);
+    expect(gauge(await lookAt(storeOn(server.port, { user: 'postgres' })), 'svc_store_read_only')).toBe(0);
+  });
+});

@@ -1,0 +1,224 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { appendFileSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+
+const debian = '/usr/lib/postgresql';
+
+/** Where the newest installed server's programs are; undefined without one. */
+const programs = (existsSync(debian) ? readdirSync(debian) : [])
+  .sort((one, other) => Number(other) - Number(one))
+  .map((version) => join(debian, version, 'bin'))
+  .find((folder) => existsSync(join(folder, 'initdb')));
+
+/** Whom the server runs as: it refuses root. */
+function owner(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return {} as { uid: number; gid: number };
+  try {
+    const id = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
+    return { uid: id('-u'), gid: id('-g') };
+  } catch {
+    return undefined;
+  }
+}
+
+export const hasPostgres = programs !== undefined && owner() !== undefined;
+
+/** Runs one of PostgreSQL's programs as the server's owner; gives what it prints. */
+export function postgresProgram(name: string, args: readonly string[], input?: string): string {
+  return execFileSync(join(programs!, name), args, {
+    ...owner(),
+    input,
+    cwd: tmpdir(),
+    encoding: 'utf8',
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+}
+
+/** Gives a file to whom the server runs as. */
+export function ownedByPostgres(path: string): void {
+  const { uid, gid } = owner()!;
+  if (uid !== undefined) chownSync(path, uid, gid);
+}
+
+/** A fresh folder that the server's owner may write. */
+export function postgresFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-agent-postgres-'));
+  ownedByPostgres(folder);
+  return folder;
+}
+
+export interface Postgres {
+  folder: string;
+  data: string;
+  /** Another one after a restart. */
+  readonly port: number;
+  /** One connection as the superuser `postgres`; ended by `stop`. */
+  query(sql: string, database?: string): Promise<pg.QueryResult>;
+  /** Adds settings that need no restart, and has them read. */
+  configure(settings: readonly string[]): void;
+  /** Goes on serving with the same data after `settings` are added. */
+  restart(settings?: readonly string[], whileDown?: () => void): Promise<void>;
+  /** Ends the process without a word. */
+  kill(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+const exited = (child: ChildProcess) =>
+  child.exitCode !== null || child.signalCode !== null
+    ? Promise.resolve()
+    : new Promise<void>((resolve) => child.once('exit', () => resolve()));
+
+/** Whether it answers there, and not another server that took the port meanwhile. */
+async function answers(port: number, data: string): Promise<boolean> {
+  const client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', ssl: false });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return (await client.query('SHOW data_directory')).rows[0].data_directory === data;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+/** Waits until it answers; false when it ended instead. */
+async function ready(child: ChildProcess, port: number, data: string): Promise<boolean> {
+  const deadlineMs = Date.now() + 45_000;
+  while (!(await answers(port, data))) {
+    if (child.exitCode !== null || child.signalCode !== null) return false;
+    if (Date.now() > deadlineMs) {
+      child.kill('SIGQUIT');
+      return false;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return true;
+}
+
+export interface PostgresOptions {
+  /** `name=value` of each setting that is not the usual one. */
+  settings?: readonly string[];
+  /** Takes over this data directory, of which `stop` does not rid us, in place of a new one. */
+  data?: string;
+  initdb?: readonly string[];
+}
+
+/** A real server on loopback with a data directory of its own, fast rather than safe. */
+export async function startPostgres({
+  settings = [],
+  data,
+  initdb = [],
+}: PostgresOptions = {}): Promise<Postgres> {
+  const folder = postgresFolder();
+  const dataFolder = data ?? join(folder, 'data');
+  if (data === undefined) {
+    postgresProgram('initdb', [
+      ...['-D', dataFolder, '-U', 'postgres', '-A', 'trust', '--no-sync', '--locale=C', '-E', 'UTF8'],
+      ...initdb,
+    ]);
+  }
+  let port = 0;
+  const clients = new Map<string, pg.Client>();
+  let said = '';
+  let child: ChildProcess;
+
+  const write = (more: readonly string[]) => {
+    // The last one of a name counts.
+    const lines = more.map((setting) =>
+      setting.replace(/^(\w+)=(.*)$/s, (_, name, value) => `${name} = '${value}'\n`),
+    );
+    appendFileSync(join(dataFolder, 'postgresql.conf'), lines.join(''));
+  };
+  const start = async () => {
+    for (let attempt = 0; attempt < 5; attempt++) {
+      port = await freePort();
+      write([`port=${port}`]);
+      child = spawn(join(programs!, 'postgres'), ['-D', dataFolder], {
+        ...owner(),
+        cwd: folder,
+        stdio: ['ignore', 'ignore', 'pipe'],
+      });
+      child.stderr!.on('data', (chunk: Buffer) => {
+        said = (said + chunk.toString()).slice(-4000);
+      });
+      if (await ready(child, port, dataFolder)) return;
+      await exited(child);
+    }
+    throw new Error(`PostgreSQL does not start: ${said}`);
+  };
+  const disconnect = async () => {
+    for (const client of clients.values()) await client.end().catch(() => {});
+    clients.clear();
+  };
+  const end = async (signal: NodeJS.Signals) => {
+    await disconnect();
+    child.kill(signal);
+    await exited(child);
+  };
+
+  write([
+    ...['fsync=off', 'listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`],
+    ...['shared_buffers=16MB', 'dynamic_shared_memory_type=mmap', 'autovacuum=off', 'log_timezone=UTC'],
+    ...settings,
+  ]);
+  await start();
+  return {
+    folder,
+    data: dataFolder,
+    get port() {
+      return port;
+    },
+    async query(sql, database = 'postgres') {
+      let client = clients.get(database);
+      if (client === undefined) {
+        client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', database, ssl: false });
+        client.on('error', () => {});
+        await client.connect();
+        clients.set(database, client);
+      }
+      return client.query(sql);
+    },
+    configure(more) {
+      write(more);
+      child.kill('SIGHUP');
+    },
+    async restart(more = [], whileDown = () => {}) {
+      await end('SIGINT');
+      whileDown();
+      write(more);
+      await start();
+    },
+    kill: () => end('SIGQUIT'),
+    async stop() {
+      await end('SIGQUIT');
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Polls until what was asked for is so. */
+export async function until<T>(
+  look: () => Promise<T>,
+  isSo: (value: T) => boolean,
+  forMs = 30_000,
+): Promise<T> {
+  const deadlineMs = Date.now() + forMs;
+  for (;;) {
+    const value = await look();
+    if (isSo(value)) return value;
+    if (Date.now() > deadlineMs) throw new Error(`still ${JSON.stringify(value)?.slice(0, 500)}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}

@@ -1,0 +1,70 @@
+import type { Finding, ProbeDeps, ProbeRow } from '../src/probes/probe.ts';
+import type { StoreOptions } from '../src/probes/stores/options.ts';
+import { planStores } from '../src/probes/stores/plan.ts';
+import { type HandClock, handClock } from './clock.ts';
+
+/** One store of a configuration, on loopback. */
+export function storeOn(port: number, over: Partial<StoreOptions> = {}): StoreOptions {
+  return {
+    name: 'main',
+    kind: 'postgres',
+    address: `127.0.0.1:${port}`,
+    credentials: 'own',
+    databases: { persistence: 'postgres' },
+    schema: {},
+    intervalMs: 30_000,
+    timeoutMs: 20_000,
+    ...over,
+  };
+}
+
+export interface Bench {
+  clock: HandClock;
+  logged: { level: string; msg: string; fields: unknown }[];
+  deps: ProbeDeps;
+}
+
+/** What a probe is given, with a clock that stands still and a log that is kept. */
+export function bench(secret: ProbeDeps['readSecret'] = async (text) => String(text)): Bench {
+  const clock = handClock();
+  const logged: Bench['logged'] = [];
+  const log: ProbeDeps['log'] = {
+    write: (level, msg, fields) => void logged.push({ level, msg, fields }),
+    named: () => log,
+  };
+  return { clock, logged, deps: { clock, log, readSecret: secret, readings: { look: () => [] } } };
+}
+
+/** One look at the first database of a store, as its row of the plan has it. */
+export async function lookAt(
+  options: StoreOptions,
+  {
+    recalled,
+    deps = bench().deps,
+    signal,
+  }: { recalled?: unknown; deps?: ProbeDeps; signal?: AbortSignal } = {},
+): Promise<Finding> {
+  const [row] = planStores({ stores: [options] }) as [ProbeRow];
+  const probe = await row.open(deps);
+  return probe.check(signal ?? AbortSignal.timeout(options.timeoutMs), recalled);
+}
+
+/** The value of a finding's gauge by the label it has beside the store's own; undefined when it is not there. */
+export function gauge({ gauges = [] }: Finding, name: string, own: Readonly<Record<string, string>> = {}) {
+  return gauges.find(
+    (sample) =>
+      sample.name === name && Object.entries(own).every(([label, value]) => sample.labels[label] === value),
+  )?.value;
+}
+
+/** Every check of a finding by whether it holds, as `/probes` shows it. */
+export function checksOf({ details }: Finding): Record<string, boolean | 'unknown'> {
+  const checks = (details?.checks ?? []) as { check: string; holds: boolean | 'unknown' }[];
+  return Object.fromEntries(checks.map(({ check, holds }) => [check, holds]));
+}
+
+/** Every check that is shown as a gauge. */
+export function checkGauges({ gauges = [] }: Finding): Record<string, number> {
+  const samples = gauges.filter(({ name }) => name === 'svc_store_check_ok');
+  return Object.fromEntries(samples.map(({ labels, value }) => [labels.check, value]));
+}

@@ -1,0 +1,176 @@
+import { describe, expect, test } from 'vitest';
+import type { StoreOptions } from '../../../../src/probes/stores/options.ts';
+import type { StoreKindRow, StoreLook, StoreTarget } from '../../../../src/probes/stores/store.ts';
+import { createStoreProbe } from '../../../../src/probes/stores/store-probe.ts';
+import { bench, checkGauges, checksOf, gauge, storeOn } from '../../../store-probe.ts';
+
+const empty: StoreLook = { serverVersion: 'any 1', roundTripMs: 1, verdicts: [] };
+const kindOf = (look: StoreKindRow['look']): StoreKindRow => ({
+  look,
+  faultOf: (thrown) => ({ reason: 'query_failed', msg: String(thrown) }),
+});
+const seen = (look: Partial<StoreLook>, options: Partial<StoreOptions> = {}, recalled?: unknown) => {
+  const row = kindOf(async () => ({ ...empty, ...look }));
+  const probe = createStoreProbe(storeOn(1, options), 'persistence', row, bench().deps);
+  return probe.check(new AbortController().signal, recalled);
+};
+
+describe('what a look shows', () => {
+  test('little: nothing is made up', async () => {
+    const finding = await seen({});
+    expect(finding).toMatchObject({ msg: 'any 1', gauges: [], phasesMs: { round_trip: 1 } });
+    expect(finding).not.toHaveProperty('totals');
+    expect(finding).not.toHaveProperty('tlsNotAfterMs');
+    expect(finding.reason).toBeUndefined();
+  });
+
+  test('much', async () => {
+    const finding = await seen(
+      {
+        readOnly: true,
+        replica: true,
+        schemaVersion: '0.10',
+        connections: { active: 80, idle: 10 },
+        connectionsMax: 100,
+        walOldestUnarchivedMs: 1_500,
+        walArchiveFailures: 7,
+        tlsNotAfterMs: 9,
+        verdicts: [
+          { check: 'slots', holds: false, found: 'x inactive' },
+          { check: 'archiver', holds: 'unknown', found: 'not shown' },
+          { check: 'wal_level', holds: true, found: 'wal_level = replica' },
+        ],
+        details: { more: 1 },
+      },
+      { schema: { persistence: '0.9' } },
+    );
+    const labels = { store: 'main', kind: 'postgres', database: 'persistence' };
+    expect(finding.gauges).toEqual(
+      expect.arrayContaining([
+        { name: 'svc_store_schema_version_info', labels: { ...labels, version: '0.10' }, value: 1 },
+        { name: 'svc_store_schema_compatible', labels, value: 1 },
+        { name: 'svc_store_connections', labels: { ...labels, state: 'active' }, value: 80 },
+        { name: 'svc_store_connections_max', labels, value: 100 },
+        { name: 'svc_store_read_only', labels, value: 1 },
+        { name: 'svc_store_wal_oldest_unarchived_timestamp_seconds', labels, value: 1.5 },
+      ]),
+    );
+    expect(checkGauges(finding)).toEqual({ schema: 1, connections: 0, slots: 0, wal_level: 1 });
+    expect(checksOf(finding).archiver).toBe('unknown');
+    expect(finding.totals).toEqual([{ name: 'svc_store_wal_archive_failures_total', labels, value: 7 }]);
+    expect(finding.tlsNotAfterMs).toBe(9);
+    expect(finding.msg).toBe('any 1, replica, schema 0.10, does not hold: connections slots');
+    expect(finding.details).toMatchObject({ more: 1, expectedSchema: '0.9' });
+  });
+
+  test.each([
+    ['as expected', { schemaVersion: '0.9' }, { persistence: '0.9' }, 1],
+    ['older', { schemaVersion: '0.9' }, { persistence: '0.10' }, 0],
+    ['no version', { schemaVersion: 'main' }, { persistence: '0.9' }, undefined],
+    ['unknown', { schemaUnknown: 'no table' }, { persistence: '0.9' }, undefined],
+    ['nothing expected', { schemaVersion: '0.9' }, {}, undefined],
+  ])('the schema: %s', async (_, look, schema, compatible) => {
+    expect(gauge(await seen(look, { schema }), 'svc_store_schema_compatible')).toBe(compatible);
+  });
+
+  test.each([
+    ['89 of 100', { active: 89 }, 100, 1],
+    ['90 of 100', { active: 80, idle: 10 }, 100, 0],
+    ['no limit', { active: 90 }, 0, undefined],
+    ['a limit that is not shown', { active: 90 }, undefined, undefined],
+  ])('connections: %s', async (_, connections, connectionsMax, holds) => {
+    expect(checkGauges(await seen({ connections, connectionsMax })).connections).toBe(holds);
+  });
+});
+
+describe('a secret', () => {
+  const failing = kindOf(async ({ password }: StoreTarget) => {
+    throw new Error(`cannot open any://me:${encodeURIComponent(password!)}@host: ${password} refused`);
+  });
+
+  test('is read at each look, and taken out of what is thrown', async () => {
+    const read: unknown[] = [];
+    const { deps, logged } = bench(async (secret) => `p@ss ${read.push(secret)}`);
+    const probe = createStoreProbe(storeOn(1, { password: { env: 'P' } }), 'persistence', failing, deps);
+    for (const _ of [1, 2]) {
+      const finding = await probe.check(new AbortController().signal, undefined);
+      expect(finding).toMatchObject({
+        reason: 'query_failed',
+        msg: 'Error: cannot open any://***@host: *** refused',
+      });
+      expect(JSON.stringify([finding, logged])).not.toMatch(/p(?:@|%40)ss/);
+    }
+    expect(read).toEqual([{ env: 'P' }, { env: 'P' }]);
+  });
+
+  test('is taken out of what is found, too', async () => {
+    const finding = await seen(
+      {
+        details: { note: 'hunter2' },
+        schemaUnknown: 'because of hunter2',
+        verdicts: [{ check: 'slots', holds: false, found: 'hunter2 inactive' }],
+      },
+      { password: 'hunter2' },
+    );
+    expect(JSON.stringify(finding)).not.toContain('hunter2');
+  });
+
+  test('that is also a word of ours changes no name', async () => {
+    const options = { password: 'slots', schema: { persistence: '0.8' } };
+    const verdicts = [{ check: 'slots', holds: true, found: 'no slots' }] as const;
+    const finding = await seen({ verdicts, identity: 'slots', schemaVersion: '0.8' }, options);
+    expect(checkGauges(finding)).toEqual({ schema: 1, identity: 1, slots: 1 });
+    expect(finding.remember).toMatchObject({ identity: 'slots' });
+  });
+
+  test('that is not there: credentials, and nothing is dialled', async () => {
+    const { deps } = bench(async () => {
+      throw new Error('secret: variable is not set, got "P"; set it');
+    });
+    const probe = createStoreProbe(storeOn(1, { password: { env: 'P' } }), 'persistence', failing, deps);
+    const finding = await probe.check(new AbortController().signal, { changes: {} });
+    expect(finding).toMatchObject({
+      reason: 'credentials',
+      msg: 'secret: variable is not set, got "P"; set it',
+    });
+    expect(finding.remember).toEqual({ changes: {} });
+  });
+});
+
+test.each([
+  ['query_failed', 'too_slow'],
+  ['reset', 'too_slow'],
+  ['connect_timeout', 'connect_timeout'],
+  ['resolve', 'resolve'],
+  ['tls', 'tls'],
+] as const)('what is thrown as %s once the time is over counts as %s', async (reason, expected) => {
+  const stop = new AbortController();
+  const row: StoreKindRow = {
+    async look() {
+      stop.abort();
+      throw new Error('any');
+    },
+    faultOf: () => ({ reason, msg: 'any' }),
+  };
+  const probe = createStoreProbe(storeOn(1), 'persistence', row, bench().deps);
+  expect((await probe.check(stop.signal, undefined)).reason).toBe(expected);
+});
+
+test('a change is logged once, with where it was seen', async () => {
+  const { deps, logged } = bench();
+  let identity = 'a';
+  const row = kindOf(async () => ({ ...empty, identity }));
+  const probe = createStoreProbe(storeOn(1), 'visibility', row, deps);
+  let recalled: unknown;
+  for (const next of ['a', 'b', 'b', 'b']) {
+    identity = next;
+    recalled = (await probe.check(new AbortController().signal, recalled)).remember;
+  }
+  expect(logged).toEqual([
+    {
+      level: 'warn',
+      msg: 'a store is not what it was',
+      fields: { store: 'main', database: 'visibility', check: 'identity', found: 'b, it was a' },
+    },
+  ]);
+});
