@@ -52,10 +52,9 @@ export function createCounting(deps: CountingDeps): Counting {
     cancelSweep = clock.after(sweepIntervalMs, sweepOn);
   };
 
-  /** New intakes and sinks; the old ones end in this very step, so that what they held comes back in the new. */
+  /** New intakes and sinks; the old ones end in this very step, so that what they held comes back, or goes on. */
   const open = (config: AgentConfig) => {
-    intakes?.close();
-    const opened = openIntakes(registry, config);
+    const opened = openIntakes(registry, config, intakes?.close(config));
     intakes = opened;
     relaySelf = createSelfRelay(self.registry, opened.self);
     const services = Object.fromEntries(
@@ -65,6 +64,7 @@ export function createCounting(deps: CountingDeps): Counting {
     const sinks = createSinks({ services, selected }, { intakes: opened.logs, drops, clock, life });
     sweep = sinks.sweep;
     deps.opened(opened, config);
+    opened.settle();
     lag.renew(opened, new Set([...selected, 'unknown']));
     return { services, selected, openSink: sinks.open };
   };

@@ -4,49 +4,79 @@ import { blockOf, blocksOf } from './blocks.ts';
 import type { AgentConfig } from './config/types.ts';
 import { ranksPerService } from './relay.ts';
 
-/** The intakes of one configuration. They end together; durable series stay in the state. */
+/** The intakes of one configuration; durable series stay in the state when they end. */
 export interface Intakes {
   /** What is derived from a service's log bytes; `unknown` is the service of lines that name none. */
   logs(service: string): OpenIntake;
-  /** What the agent finds out about a service now, such as how far behind its logs are; `''`: about no service. */
-  about(service: string): OpenIntake;
+  /** How far behind a service's logs are. */
+  lag(service: string): OpenIntake;
+  /** What probes find out about a service now; `''`: about no service. */
+  found(service: string): OpenIntake;
   /** Totals about a service, or none, that somebody else keeps, such as a store. */
   kept(service: string): OpenIntake;
   /** What happens to a service, or to none, and is counted once across restarts. */
   events(service: string): OpenIntake;
   /** The agent's own instruments. */
   self: OpenIntake;
-  close(): void;
+  /**
+   * Ends them, but for those that another configuration would open alike and that go on counting: whoever comes
+   * next may take those over.
+   */
+  close(next?: AgentConfig): Inherited;
 }
+
+/** Intakes without an owner, by purpose, service and all that they depend on. */
+export type Inherited = Map<string, OpenIntake>;
 
 const purposes = {
   logs: { component: 'logs', store: 'durable', received: true },
-  about: { component: 'probes', store: 'immediate', received: false },
+  lag: { component: 'logs', store: 'immediate', received: false },
+  found: { component: 'probes', store: 'immediate', received: false },
   kept: { component: 'probes', store: 'immediate', received: false, carried: true },
   events: { component: 'probes', store: 'durable', received: false },
 } as const;
+type Purpose = keyof typeof purposes;
+/** Those whose owners carry on with what they hold. */
+const lasting: ReadonlySet<Purpose> = new Set<Purpose>(['found', 'kept', 'events']);
 
-/** Opens an intake per service and purpose when it is first asked for. */
-export function openIntakes(registry: Registry, config: AgentConfig): Intakes {
+/** What the intakes of one configuration are opened with, and the text that says when two are alike. */
+function settingsOf(config: AgentConfig) {
   const blocks = blocksOf(config);
-  const open = new Map<string, OpenIntake>();
-  const intake = (purpose: keyof typeof purposes, service: string): OpenIntake => {
-    const key = `${purpose} ${service}`;
-    const known = open.get(key);
-    if (known) return known;
-    const place = config.services.findIndex((candidate) => candidate.name === service);
-    const opened = registry.intake({
+  const names = config.services.map(({ name }) => name);
+  return (purpose: Purpose, service: string) => {
+    const place = names.indexOf(service);
+    const options = {
       service,
       relayed: false,
       // Lines without a role come last: what a role sends under its own name wins.
-      rank: (place < 0 ? config.services.length : place) * ranksPerService,
+      rank: (place < 0 ? names.length : place) * ranksPerService,
       globalTags: blockOf(blocks, service).metrics.tags,
       tagService: true,
-      ...purposes[purpose],
-      store: registry[purposes[purpose].store],
-    });
-    open.set(key, opened);
-    return opened;
+    };
+    return { options, key: JSON.stringify([purpose, options, config.limits, names]) };
+  };
+}
+
+/** Opens an intake per service and purpose when it is first asked for, or takes it over. */
+export function openIntakes(
+  registry: Registry,
+  config: AgentConfig,
+  inherited: Inherited = new Map(),
+): Intakes & { /** Ends what nobody took over. */ settle(): void } {
+  const settings = settingsOf(config);
+  const open = new Map<string, { purpose: Purpose; service: string; intake: OpenIntake }>();
+  const intake = (purpose: Purpose, service: string): OpenIntake => {
+    const { options, key } = settings(purpose, service);
+    const known = open.get(key) ?? {
+      purpose,
+      service,
+      intake:
+        inherited.get(key) ??
+        registry.intake({ ...options, ...purposes[purpose], store: registry[purposes[purpose].store] }),
+    };
+    inherited.delete(key);
+    open.set(key, known);
+    return known.intake;
   };
   const self = registry.intake({
     service: '',
@@ -63,13 +93,25 @@ export function openIntakes(registry: Registry, config: AgentConfig): Intakes {
   });
   return {
     logs: (service) => intake('logs', service),
-    about: (service) => intake('about', service),
+    lag: (service) => intake('lag', service),
+    found: (service) => intake('found', service),
     kept: (service) => intake('kept', service),
     events: (service) => intake('events', service),
     self,
-    close() {
-      for (const each of open.values()) each.close();
+    close(next) {
       self.close();
+      const nextSettings = next && settingsOf(next);
+      const left: Inherited = new Map();
+      for (const [key, { purpose, service, intake: opened }] of open) {
+        const isLike = lasting.has(purpose) && nextSettings?.(purpose, service).key === key;
+        if (isLike) left.set(key, opened);
+        else opened.close();
+      }
+      return left;
+    },
+    settle() {
+      for (const left of inherited.values()) left.close();
+      inherited.clear();
     },
   };
 }

@@ -11,8 +11,7 @@ export function createLag() {
   let intakes: Intakes | undefined;
 
   const set = (service: string, bytes: number) => {
-    const gauge =
-      gauges.get(service) ?? intakes?.about(service).gauge(family.name, {}, { help: family.help });
+    const gauge = gauges.get(service) ?? intakes?.lag(service).gauge(family.name, {}, { help: family.help });
     if (!gauge) return;
     gauge.set(bytes);
     gauges.set(service, gauge);

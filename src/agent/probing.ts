@@ -59,7 +59,7 @@ export function createProbing(deps: ProbingDeps): Probing {
       runner ??= open(config);
       const checked = new Set(rows.filter(({ kind }) => kind === 'health').map(({ service }) => service));
       for (const service of down) if (!checked.has(service)) down.delete(service);
-      runner.configure(rows, { immediate: intakes.about, kept: intakes.kept, durable: intakes.events });
+      runner.configure(rows, { immediate: intakes.found, kept: intakes.kept, durable: intakes.events });
     },
     isDown: (role) => down.has(role),
     reports: () => runner?.reports() ?? [],

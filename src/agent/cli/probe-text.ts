@@ -43,7 +43,7 @@ export function adviceText(looked: readonly Looked[]): string {
       ...(unknown.length > 0
         ? [
             `  not known: ${unknown.map(({ check, found }) => `${check} (${found})`).join(', ')}`,
-            '    svc-agent probe --print-grants prints the rights that tell',
+            '    where rights are lacking, svc-agent probe --print-grants prints them',
           ]
         : []),
     ];

@@ -61,6 +61,7 @@ function witnessIn(readings: Readings): Witness | undefined {
 export function createRoles({ clock, log }: { clock: Clock; log: Log }): Roles {
   let memories = new Map<string, Memory>();
   let counters = new Map<string, Counter>();
+  const declared = new WeakSet<OpenIntake>();
   /** Roles whose page was seen by this process: what falls later is told by the page itself. */
   const seenPages = new Set<string>();
 
@@ -84,14 +85,18 @@ export function createRoles({ clock, log }: { clock: Clock; log: Log }): Roles {
 
   return {
     configure(services, events) {
+      const before = counters;
       counters = new Map(
         services.map((service) => {
           const intake = events(service);
           const { kind, name, help } = restarts;
-          intake.declare(kind, name, { help, tags: ['svc_service'] });
+          if (!declared.has(intake)) intake.declare(kind, name, { help, tags: ['svc_service'] });
+          declared.add(intake);
           return [service, intake.counter(name, {}, { help })];
         }),
       );
+      // After the new ones are open: what both have goes on. One that left stays in the state.
+      for (const [service, counter] of before) if (counters.has(service)) counter.release();
     },
     looked(service, reason) {
       const life = lifeOf(reason);
