@@ -1,4 +1,5 @@
 import { catalog, type Role, roles } from '../../core/catalog.ts';
+import { placesRead } from '../../probes/replication/places.ts';
 import type { AgentConfig } from '../config/types.ts';
 import type { Io } from './io.ts';
 import { openLivePages } from './live-pages.ts';
@@ -12,7 +13,7 @@ export interface LiveReport {
   vocabulary?: string;
   /** Metrics of the catalog that the role should send and does not. */
   missing: readonly string[];
-  /** Metrics that it sends and that no table takes into the catalog. */
+  /** Metrics that it sends, that no table takes into the catalog, and that no probe reads. */
   unmapped: readonly string[];
 }
 
@@ -29,7 +30,11 @@ export async function lookLive(config: AgentConfig, io: Io): Promise<LiveReport[
       await close();
       const about = { service: service.name, url: service.scrape!.url };
       if (!result.ok) return { ...about, failure: result.what, missing: [], unmapped: [] };
-      return { ...about, vocabulary, ...compared(service.name, names) };
+      return {
+        ...about,
+        vocabulary,
+        ...compared(service.name, names, placesRead(config.domains?.replication)),
+      };
     }),
   );
 }
@@ -37,13 +42,15 @@ export async function lookLive(config: AgentConfig, io: Io): Promise<LiveReport[
 function compared(
   service: string,
   names: ReadonlyMap<string, ReadonlySet<string>>,
+  probed: readonly string[],
 ): Pick<LiveReport, 'missing' | 'unmapped'> {
+  const known = new Set([...catalogNames, ...probed]);
   const sent = new Set([...names.values()].flatMap((set) => [...set]));
   const wanted = isRole(service) ? catalog.filter((metric) => metric.roles.includes(service)) : [];
   return {
     missing: wanted.map(({ name }) => name).filter((name) => !sent.has(name)),
     unmapped: [...names]
-      .filter(([, to]) => ![...to].some((name) => catalogNames.has(name)))
+      .filter(([, to]) => ![...to].some((name) => known.has(name)))
       .map(([name]) => name)
       .sort(),
   };

@@ -4,10 +4,11 @@ import { version } from '../version.ts';
 import { type CommandName, commands, laterCommands } from './commands.ts';
 import { helpText } from './help.ts';
 import type { Command, Io } from './io.ts';
+import { run } from './run.ts';
 
-/** A command's code loads only when it is asked for. */
+/** A command's code loads only when it is asked for, but for the one that is to be ready soon. */
 const loaders: Readonly<Record<CommandName, () => Promise<Command>>> = {
-  run: async () => (await import('./run.ts')).run,
+  run: async () => run,
   check: async () => (await import('./check.ts')).check,
   probe: async () => (await import('./probe.ts')).probe,
   status: async () => (await import('./status.ts')).status,

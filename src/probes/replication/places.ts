@@ -23,6 +23,12 @@ const usual = {
 };
 export type Quantity = keyof typeof usual;
 
+/** Families of scraped pages that the probe looks at. */
+export function placesRead(options: Partial<ReplicationOptions> = {}): string[] {
+  const quantities = Object.keys(usual) as Quantity[];
+  return quantities.flatMap((quantity) => placesOf(quantity, options[quantity]).map(({ metric }) => metric));
+}
+
 /** Labels that name the clusters of a series, the first that is there. */
 const usualLabels = { source: ['source_cluster', 'active_cluster'], target: ['target_cluster'] };
 

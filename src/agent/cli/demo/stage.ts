@@ -24,7 +24,7 @@ export interface Stage {
 }
 
 export interface StageOptions {
-  /** The agent's bundle; the example service's stands beside it. */
+  /** The agent's bundle; those of the example service and of its client stand beside it. */
   main: string;
   /** Where the agent shall listen; other ports are taken if these are in use. */
   wantedPorts: AgentPorts;
@@ -55,7 +55,7 @@ export function createStage(options: StageOptions): Stage {
 /** Resolves when the service says it is ready; rejects if the end comes first. If it dies, `broken` says so. */
 function startService(children: Children, directory: string, { main, hear }: StageOptions) {
   const program = join(dirname(main), 'example-service.js');
-  const ports = ['--health-port', '0', '--metrics-port', '0', '--control-port', '0'];
+  const ports = ['health', 'metrics', 'control', 'rpc', 'store'].flatMap((what) => [`--${what}-port`, '0']);
   return new Promise<RunningService>((resolve, reject) => {
     children.ending.addEventListener('abort', () => reject(children.ending.reason));
     const child = children.start(
@@ -78,7 +78,7 @@ async function startAgent(children: Children, service: RunningService, options: 
   };
   const config = join(directory, 'agent.yaml');
   children.ending.throwIfAborted();
-  writeFileSync(config, demoConfig(service, ports));
+  writeFileSync(config, demoConfig(service, describeCommand(options.main), ports));
   writeFileSync(join(directory, 'prometheus.yml'), prometheusConfig(ports, Object.keys(service.roles)));
   const agent = children.start('the agent', [options.main, 'run', '-c', config]);
   const listener = `http://127.0.0.1:${ports.metrics}`;
@@ -86,9 +86,19 @@ async function startAgent(children: Children, service: RunningService, options: 
   return {
     metrics: `${listener}/metrics`,
     admin: `http://127.0.0.1:${ports.admin}/`,
+    probes: `http://127.0.0.1:${ports.admin}/probes`,
+    program: options.main,
+    config,
     incident,
     kinds,
     directory,
     pids: { agent: agent.pid, service: service.child.pid },
   };
 }
+
+/** The example service's client, which each cluster is asked by. */
+const describeCommand = (main: string): string[] => [
+  process.execPath,
+  join(dirname(main), 'example-cli.js'),
+  ...['domain', 'describe', '--address', '{address}', '--domain', '{domain}', '--print_json'],
+];

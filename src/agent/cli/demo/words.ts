@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { delimiter, join, relative } from 'node:path';
 import type { Child } from './child.ts';
 
 /** Where things are, for people and (as JSON) for scripts. */
@@ -8,6 +8,11 @@ export interface DemoAddresses {
   metrics: string;
   /** The agent's status page. */
   admin: string;
+  /** What the agent's probes found, as JSON. */
+  probes: string;
+  /** The agent's program, and its configuration. */
+  program: string;
+  config: string;
   /** `POST` here, with `?kind=`, makes something go wrong in the example service. */
   incident: string;
   kinds: readonly string[];
@@ -25,7 +30,7 @@ Runs an example service and the agent beside it, and says what to look at. Ctrl-
 
 /** What to open and what to type; tools that are not on the path (`PATH` of a process) are not spoken of. */
 export function welcome(addresses: DemoAddresses, path: string | undefined, interactive: boolean): string {
-  const { metrics, admin, incident, kinds, directory } = addresses;
+  const { metrics, admin, probes, program, config, incident, kinds, directory } = addresses;
   const installed = (tool: string) =>
     (path ?? '').split(delimiter).some((one) => one !== '' && existsSync(join(one, tool)));
   const server = `prometheus --config.file=${join(directory, 'prometheus.yml')} --storage.tsdb.path=${join(directory, 'tsdb')}`;
@@ -33,15 +38,23 @@ export function welcome(addresses: DemoAddresses, path: string | undefined, inte
 
   metrics      ${metrics}
   status page  ${admin}
+  probes       ${probes}
   logs         ${directory}
 
 Try:
   curl -s ${metrics} | grep svc_log_entries_total
+  node ${nearby(program)} probe -c ${config}
 ${installed('promtool') ? `  curl -s ${metrics} | promtool check metrics\n` : ''}${installed('prometheus') ? `  ${server}\n` : ''}  curl -X POST '${incident}?kind=${kinds[0]}'
       kinds: ${kinds.join(', ')}
 
 ${interactive ? 'A kind and Enter do the same. ' : ''}Ctrl-C ends it.
 `;
+}
+
+/** A path as one would type it here. */
+function nearby(path: string): string {
+  const fromHere = relative('', path);
+  return fromHere.startsWith('..') ? path : fromHere;
 }
 
 /** What is said of a child that ended by itself. */

@@ -1,0 +1,169 @@
+import { createServer } from 'node:net';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { agentMetric } from '../../src/core/agent-metrics.ts';
+import { systemClock } from '../../src/core/clock.ts';
+import type { Log } from '../../src/core/ports.ts';
+import {
+  archiveFailureReasons,
+  commandFailureReasons,
+  domainFailureReasons,
+  healthFailureReasons,
+  probeKinds,
+  storeFailureReasons,
+} from '../../src/core/reasons.ts';
+import type { ProbesOptions } from '../../src/probes/options.ts';
+import { planProbes } from '../../src/probes/plan.ts';
+import type { Finding, ProbeDeps, ProbeRow, SeriesName } from '../../src/probes/probe.ts';
+
+// What every row of the table of probes promises, whatever it looks at.
+
+const secret = 'not-to-be-seen-3';
+const silent: Log = { write() {}, named: () => silent };
+const deps: ProbeDeps = {
+  async readSecret(of) {
+    if (typeof of === 'string') return of;
+    throw new Error('not set');
+  },
+  readings: { look: () => [] },
+  clock: systemClock,
+  log: silent,
+};
+
+/** Every kind of probe in every form, at an address where nobody listens. */
+function everything(address: string): ProbesOptions {
+  const times = { intervalMs: 15_000, timeoutMs: 5000, failureThreshold: 3, successThreshold: 1 };
+  const health = ['http', 'https', 'grpc', 'grpcs', 'tcp'].map((scheme) => ({
+    name: scheme,
+    selected: true,
+    health: { url: `${scheme}://${address}/`, ...times, auth: { bearer: secret } },
+  }));
+  const stores = (['postgres', 'mysql', 'widecolumn'] as const).map((kind) => ({
+    name: kind,
+    kind,
+    address,
+    user: 'mon',
+    password: secret,
+    credentials: 'own' as const,
+    databases: { persistence: 'svc', visibility: 'svc_visibility' },
+    schema: { persistence: '0.8' },
+    ...times,
+  }));
+  const cluster = (name: string, rpcTransport: string, initialFailoverVersion: number) => ({
+    ...{ name, enabled: true, initialFailoverVersion, rpcName: 'svc-frontend' },
+    ...{ rpcAddress: address, rpcTransport },
+  });
+  const archive = (kind: string) => ({ status: 'enabled' as const, enableRead: true, providers: [{ kind }] });
+  return {
+    services: [...health, { ...health[0]!, name: 'not-watched', selected: false }],
+    stores: [...stores, { ...stores[0]!, name: 'bare', databases: {} }],
+    clusterGroupMetadata: {
+      failoverVersionIncrement: 10,
+      primaryClusterName: 'dc1',
+      currentClusterName: 'dc1',
+      clusters: [cluster('dc1', 'grpc', 1), cluster('dc2', 'grpc', 2), cluster('dc3', 'tchannel', 3)],
+    },
+    domains: {
+      watch: ['orders'],
+      describe: { command: ['no-such-program-at-all', '{domain}'], intervalMs: 60_000, timeoutMs: 10_000 },
+    },
+    archival: { history: archive('filestore'), visibility: archive('objectstore') },
+    domainDefaults: {
+      archival: {
+        history: { status: 'enabled', uri: 'file:///no/such/directory/at/all/' },
+        visibility: { status: 'enabled', uri: 's3://bucket/path/' },
+      },
+    },
+  };
+}
+
+const placeholder = '127.0.0.1:1';
+const rows = planProbes(everything(placeholder));
+const reasons: Readonly<Record<string, readonly string[]>> = {
+  health: healthFailureReasons,
+  store: storeFailureReasons,
+  cluster: healthFailureReasons,
+  domain: [...commandFailureReasons, ...domainFailureReasons],
+  replication: [],
+  archive: archiveFailureReasons,
+};
+
+/** Whether labels are those that the contract's table gives the metric; global ones and `svc_service` come later. */
+function expectFits({ name, labels }: SeriesName, own: readonly string[] = []): void {
+  const tags = agentMetric(name).tags.filter((tag) => tag !== 'svc_service');
+  expect([...Object.keys(labels), ...own].sort(), name).toEqual([...tags].sort());
+}
+
+async function lookAt(row: ProbeRow, signal: AbortSignal): Promise<Finding> {
+  const probe = await row.open(deps);
+  try {
+    return await probe.check(signal, undefined);
+  } finally {
+    await probe.close?.();
+  }
+}
+
+describe.each(rows.map((row) => [row.name, row] as const))('%s', (_, row) => {
+  let finding: Finding;
+  beforeAll(async () => {
+    // A port that was free a moment ago: nobody answers there.
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as { port: number };
+    await new Promise((resolve) => server.close(resolve));
+    const there = planProbes(everything(`127.0.0.1:${port}`)).find(({ name }) => name === row.name)!;
+    finding = await lookAt(there, AbortSignal.timeout(30_000));
+  });
+
+  test('its name says its kind, and neither key nor target holds a secret', () => {
+    expect(row.name.split('/')[0]).toBe(row.kind);
+    expect(probeKinds).toContain(row.kind);
+    expect(row.target).not.toContain(secret);
+    expect(row.schedule.timeoutMs).toBeLessThanOrEqual(row.schedule.intervalMs);
+  });
+
+  test('what it shows is in the contract, with its labels', () => {
+    const { up, duration, failures, transitions, counters = [] } = row.shows;
+    for (const series of [up, duration, ...counters]) if (series) expectFits(series);
+    if (failures) expectFits(failures, ['reason']);
+    if (transitions) expectFits(transitions, ['to']);
+  });
+
+  test('where nobody is, its finding says so from its closed list, for people, without a secret', () => {
+    expect(finding.msg).not.toBe('');
+    if (finding.reason) expect(reasons[row.kind]).toContain(finding.reason);
+    const { gauges = [], increases = [], totals = [] } = finding;
+    for (const sample of [...gauges, ...increases, ...totals]) {
+      expectFits(sample);
+      expect(Number.isFinite(sample.value)).toBe(true);
+    }
+    expect(JSON.stringify(finding)).not.toContain(secret);
+  });
+
+  test('what it remembers survives as JSON', () => {
+    const { remember } = finding;
+    if (remember !== undefined) expect(JSON.parse(JSON.stringify(remember))).toEqual(remember);
+  });
+
+  test('an aborted signal ends a look at once, with a finding or an error', async () => {
+    await Promise.allSettled([lookAt(row, AbortSignal.abort(new Error('over')))]);
+  });
+});
+
+test('names are unique, and every kind is there', () => {
+  expect(new Set(rows.map(({ name }) => name)).size).toBe(rows.length);
+  expect([...new Set(rows.map(({ kind }) => kind))].sort()).toEqual([...probeKinds].sort());
+});
+
+test('a service that is not selected is not looked at', () => {
+  expect(rows.map(({ name }) => name)).not.toContain('health/not-watched');
+});
+
+test('whatever changes what a row depends on changes its key, and nothing else does', () => {
+  const keys = (options: ProbesOptions) => new Map(planProbes(options).map(({ name, key }) => [name, key]));
+  const before = keys(everything(placeholder));
+  expect(keys(structuredClone(everything(placeholder)))).toEqual(before);
+  const moved = keys(everything('127.0.0.1:2'));
+  const same = [...before].filter(([name, key]) => moved.get(name) === key).map(([name]) => name);
+  // These do not depend on the address that moved; a domain is judged by the whole group.
+  expect(same.sort()).toEqual(['archive/history', 'archive/visibility']);
+});
