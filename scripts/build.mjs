@@ -9,32 +9,52 @@ import { root } from './setup.mjs';
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const outdir = join(root, 'dist');
 rmSync(outdir, { recursive: true, force: true });
-await build({
+const common = {
   absWorkingDir: root,
-  entryPoints: {
-    main: 'src/agent/main.ts',
-    config: 'src/agent/config/worker.ts',
-    password: 'src/reporters/pull/guard/password-thread.ts',
-    'example-service': 'examples/service/main.ts',
-    'example-store': 'examples/service/store/thread.mjs',
-    'example-cli': 'examples/cli/main.ts',
-  },
   outdir,
   bundle: true,
-  // Not bundled, for it reads files that lie beside it; only the example service asks for it.
-  external: ['@electric-sql/*'],
-  splitting: true,
-  chunkNames: 'chunks/[name]-[hash]',
-  format: 'esm',
   platform: 'node',
   target: 'node20',
   minifySyntax: true,
   legalComments: 'none',
   logLevel: 'warning',
   define: { 'process.env.SVC_AGENT_VERSION': JSON.stringify(version) },
+};
+const inChunks = {
+  ...common,
+  splitting: true,
+  chunkNames: 'chunks/[name]-[hash]',
+  format: 'esm',
   // CommonJS dependencies ask for `require` of Node's own modules.
   banner: {
     js: "import { createRequire as createRequireOfBundle } from 'node:module'; const require = createRequireOfBundle(import.meta.url);",
   },
+};
+await build({
+  ...inChunks,
+  entryPoints: { main: 'src/agent/main.ts', password: 'src/reporters/pull/guard/password-thread.ts' },
+});
+// Apart: what they share with the agent would cut its code into many more chunks, and each costs time at a start.
+await build({
+  ...inChunks,
+  entryPoints: {
+    'example-service': 'examples/service/main.ts',
+    'example-store': 'examples/service/store/thread.mjs',
+    'example-cli': 'examples/cli/main.ts',
+  },
+  // Not bundled, for it reads files that lie beside it; only the example service asks for it.
+  external: ['@electric-sql/*'],
+});
+// One small file: the process that checks the configuration is what a start waits for.
+await build({
+  ...common,
+  entryPoints: { config: 'src/agent/config/worker.ts' },
+  outExtension: { '.js': '.cjs' },
+  format: 'cjs',
+  minify: true,
+  define: { ...common.define, 'import.meta.url': 'urlOfBundle' },
+  banner: { js: "const urlOfBundle = require('node:url').pathToFileURL(__filename).href;" },
+  // What probes load when they look; nothing is looked at there.
+  external: ['undici', 'undici/*', 'aws4fetch'],
 });
 if (!existsSync(preparedFile())) await prepare();

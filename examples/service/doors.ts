@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { contentType, exposition } from './exposition.ts';
+import type { Health } from './health.ts';
 import { type Listener, listen } from './listen.ts';
 import type { Family } from './metrics.ts';
 
@@ -9,10 +10,16 @@ export interface Ports {
   metrics: number;
 }
 
+/** What is shown there, as of each moment. */
+export interface Showing {
+  health(): Health;
+  families(): readonly Family[];
+}
+
 /** The two listeners of a role. */
 export interface Doors {
   /** Rejects if a port cannot be had, and then holds neither. */
-  open(families: () => readonly Family[]): Promise<{ health: string; metrics: string }>;
+  open(showing: Showing): Promise<{ health: string; metrics: string }>;
   close(): Promise<void>;
 }
 
@@ -44,15 +51,17 @@ export function createDoors({ ...ports }: Ports): Doors {
   }
 
   return {
-    open: async (families) => {
+    open: async (showing) => {
       try {
         const health = await open('/health', (response) => {
+          const answer = showing.health();
+          response.statusCode = answer.ok ? 200 : 503;
           response.setHeader('content-type', 'application/json');
-          response.end('{"ok":true,"msg":"OK"}');
+          response.end(JSON.stringify(answer));
         });
         const metrics = await open('/metrics', (response) => {
           response.setHeader('content-type', contentType);
-          response.end(exposition(families()));
+          response.end(exposition(showing.families()));
         });
         return { health, metrics };
       } catch (thrown) {

@@ -1,44 +1,71 @@
-import { type Role, roles } from '../../src/core/catalog.ts';
+import { roles } from '../../src/core/catalog.ts';
 import type { Random } from './random.ts';
-import { taskLists } from './world.ts';
+import { databaseRoles, domainNames, taskLists } from './world.ts';
 
-export const incidentKinds = ['persistence-errors', 'restart', 'backlog', 'fatal'] as const;
-export type IncidentKind = (typeof incidentKinds)[number];
+interface IncidentRow {
+  /** What its targets are. */
+  what: string;
+  targets: readonly string[];
+  /** The target if none is named. */
+  usual: string;
+  /** There is none of it in a service without a store. */
+  needsStore?: true;
+}
 
-/** Something goes wrong; the target is a task list of a backlog, of every other kind a role. */
-export type Incident =
-  | { kind: Exclude<IncidentKind, 'backlog'>; target: Role }
-  | { kind: 'backlog'; target: string };
+const taskListNames = taskLists.map((list) => list.name);
 
-/** What is wrong at the moment, as far as the roles' own work is concerned. */
+const incidents = {
+  'persistence-errors': { what: 'role', targets: roles, usual: 'history' },
+  restart: { what: 'role', targets: roles, usual: 'matching' },
+  backlog: { what: 'task list', targets: taskListNames, usual: 'order-processing' },
+  fatal: { what: 'role', targets: roles, usual: 'worker' },
+  'store-down': { what: 'store', targets: ['main'], usual: 'main', needsStore: true },
+  'schema-behind': { what: 'database', targets: databaseRoles, usual: 'persistence', needsStore: true },
+  failover: { what: 'domain', targets: domainNames, usual: 'orders' },
+} as const satisfies Readonly<Record<string, IncidentRow>>;
+
+export type IncidentKind = keyof typeof incidents;
+
+/** Something goes wrong, or is done on purpose; the target is one of the kind's own. */
+export interface Incident {
+  kind: IncidentKind;
+  target: string;
+}
+
+const rows: Readonly<Record<IncidentKind, IncidentRow>> = incidents;
+
+/** What can happen, in the order in which people read it. */
+export function incidentKinds({ hasStore }: { hasStore: boolean }): IncidentKind[] {
+  return (Object.keys(rows) as IncidentKind[]).filter((kind) => hasStore || !rows[kind].needsStore);
+}
+
+/** What is wrong at the moment. */
 export interface Conditions {
   /** The role whose persistence calls fail now and then. */
   failingRole?: string;
   /** The task list that has too few pollers. */
   starvedTaskList?: string;
+  /** The store that refuses connections, so that every persistence call fails. */
+  refusingStore?: string;
+  /** The database whose schema is older than the service expects. */
+  outdatedDatabase?: string;
 }
-
-const usual = { 'persistence-errors': 'history', restart: 'matching', fatal: 'worker' } as const;
-const listNames = taskLists.map((list) => list.name);
 
 /** Reads `restart history`, `backlog`, …: a kind and, if the usual one will not do, a target. Throws what to say. */
-export function parseIncident(text: string): Incident {
+export function parseIncident(text: string, kinds: readonly IncidentKind[]): Incident {
   const [word, target] = text.trim().split(/\s+/);
-  const kind = incidentKinds.find((one) => one === word);
-  if (!kind) throw new Error(`no such incident: ${word || '(nothing)'}; use ${incidentKinds.join(', ')}`);
-  if (kind === 'backlog') return { kind, target: oneOf(listNames, target ?? listNames[0], 'task list') };
-  return { kind, target: oneOf(roles, target ?? usual[kind], 'role') };
-}
-
-function oneOf<T extends string>(allowed: readonly T[], word: string | undefined, what: string): T {
-  const found = allowed.find((one) => one === word);
-  if (!found) throw new Error(`no such ${what}: ${word}; use ${allowed.join(', ')}`);
-  return found;
+  const kind = kinds.find((one) => one === word);
+  if (!kind) throw new Error(`no such incident: ${word || '(nothing)'}; use ${kinds.join(', ')}`);
+  const { what, targets, usual } = rows[kind];
+  if (target !== undefined && !targets.includes(target)) {
+    throw new Error(`no such ${what}: ${target}; use ${targets.join(', ')}`);
+  }
+  return { kind, target: target ?? usual };
 }
 
 /** What goes wrong next, if nobody says so. */
-export function randomIncident(random: Random): Incident {
-  const kind = incidentKinds[random.integer(0, incidentKinds.length - 1)] ?? 'restart';
-  const targets = kind === 'backlog' ? listNames : roles;
-  return parseIncident(`${kind} ${targets[random.integer(0, targets.length - 1)]}`);
+export function randomIncident(random: Random, kinds: readonly IncidentKind[]): Incident {
+  const kind = kinds[random.integer(0, kinds.length - 1)] ?? 'restart';
+  const { targets, usual } = rows[kind];
+  return { kind, target: targets[random.integer(0, targets.length - 1)] ?? usual };
 }

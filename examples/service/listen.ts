@@ -8,6 +8,13 @@ export interface Listener {
   close(): Promise<void>;
 }
 
+/** The port of loopback for somebody who listens there later, any free one for 0. Rejects as `listen` does. */
+export async function freePort(wanted: number): Promise<number> {
+  const { port, close } = await listen(wanted, () => {});
+  await close();
+  return port;
+}
+
 /** Serves on loopback. Rejects with the system's error (`EADDRINUSE`) if the port cannot be had. */
 export function listen(port: number, answer: RequestListener): Promise<Listener> {
   const server = createServer(answer);

@@ -4,18 +4,31 @@ import { systemClock } from '../../src/core/clock.ts';
 import { parseIncident } from './incidents.ts';
 import { parseOptions, type ServiceOptions, usage } from './options.ts';
 import { createService } from './service.ts';
+import { hasStore } from './store/store.ts';
 
 const say = (what: object) => void process.stdout.write(`${JSON.stringify(what)}\n`);
-const complain = (thrown: unknown) => void process.stderr.write(`${(thrown as Error).message}\n`);
+const complainOf = (why: string) => void process.stderr.write(`${why}\n`);
+const complain = (thrown: unknown) => complainOf((thrown as Error).message);
+
+/** PGlite is a development dependency: where it is not, all the rest still works. */
+function asFarAsPossible(options: ServiceOptions): ServiceOptions {
+  if (options.storePort === undefined || hasStore()) return options;
+  complainOf('without a store: @electric-sql/pglite is not installed');
+  return { ...options, storePort: undefined };
+}
 
 async function run(options: ServiceOptions) {
-  const service = createService(options, { clock: systemClock, announce: (incident) => say({ incident }) });
+  const service = createService(asFarAsPossible(options), {
+    clock: systemClock,
+    announce: (incident) => say({ incident }),
+    complain: complainOf,
+  });
   const addresses = await service.start();
   const lines = createInterface({ input: process.stdin });
   lines.on('line', (line) => {
     if (line.trim() === '') return;
     try {
-      service.strike(parseIncident(line));
+      service.strike(parseIncident(line, service.kinds));
     } catch (thrown) {
       complain(thrown);
     }

@@ -16,7 +16,18 @@ export interface Family {
   series: Iterable<Series>;
 }
 
-/** The metrics of one process; only those that the catalog gives its role exist. */
+/** What real services send beside the catalog: how far a cluster is behind another, here in seconds. */
+const replicationLatency: CatalogMetric = {
+  name: 'svc_replication_latency',
+  kind: 'gauge',
+  unit: 'seconds',
+  group: 'Replication',
+  help: 'Age of the oldest change that the target cluster has not taken yet.',
+  tags: ['source_cluster', 'target_cluster'],
+  roles: ['history'],
+};
+
+/** The metrics of one process; only those of its role exist. */
 export interface Metrics {
   add(name: string, tags: Tags, increase?: number): void;
   set(name: string, tags: Tags, value: number): void;
@@ -26,7 +37,7 @@ export interface Metrics {
 
 export function createMetrics(role: Role): Metrics {
   const families = new Map(
-    catalog
+    [...catalog, replicationLatency]
       .filter((metric) => metric.roles.includes(role))
       .map((metric) => [metric.name, { metric, series: new Map<string, Series>() }]),
   );

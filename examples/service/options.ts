@@ -9,6 +9,10 @@ export interface ServiceOptions {
   healthPort: number;
   metricsPort: number;
   controlPort: number;
+  /** The first of the ports of the clusters' frontends. */
+  rpcPort: number;
+  /** Undefined: the service is without a store. */
+  storePort: number | undefined;
   /** Everyday log entries a second of each role, and workflows a second in all. */
   ratePerSecond: number;
   seed: number;
@@ -23,6 +27,9 @@ export const usage = `Usage: node dist/example-service.js [options]
   --health-port N       first of four ports of /health (7933; 0: free ones)
   --metrics-port N      first of four ports of /metrics (8000; 0: free ones)
   --control-port N      port for POST /incident?kind=… (7930; 0: a free one)
+  --rpc-port N          first of two ports of the clusters' frontends, dc1 and dc2 (7833; 0: free ones)
+  --store-port N        port of the store, which speaks PostgreSQL (7940; 0: a free one)
+  --no-store            without a store
   --rate N              log entries a second and role, workflows a second (10)
   --seed N              of the pseudo-random numbers (1)
   --rotate-bytes N      size at which a log file is rotated (1000000)
@@ -34,6 +41,9 @@ const defaults = {
   'health-port': { type: 'string', default: '7933' },
   'metrics-port': { type: 'string', default: '8000' },
   'control-port': { type: 'string', default: '7930' },
+  'rpc-port': { type: 'string', default: '7833' },
+  'store-port': { type: 'string', default: '7940' },
+  'no-store': { type: 'boolean' },
   rate: { type: 'string', default: '10' },
   seed: { type: 'string', default: '1' },
   'rotate-bytes': { type: 'string', default: '1000000' },
@@ -52,6 +62,8 @@ export function parseOptions(args: readonly string[]): ServiceOptions | undefine
     healthPort: integer('--health-port', values['health-port'], port),
     metricsPort: integer('--metrics-port', values['metrics-port'], port),
     controlPort: integer('--control-port', values['control-port'], port),
+    rpcPort: integer('--rpc-port', values['rpc-port'], port),
+    storePort: values['no-store'] ? undefined : integer('--store-port', values['store-port'], port),
     ratePerSecond: integer('--rate', values.rate, { from: 1, to: 10_000 }),
     seed: integer('--seed', values.seed, { from: 0, to: 2 ** 31 }),
     rotateBytes: integer('--rotate-bytes', values['rotate-bytes'], { from: 1000, to: 2 ** 40 }),

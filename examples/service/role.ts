@@ -1,10 +1,12 @@
 import type { Role } from '../../src/core/catalog.ts';
 import type { Clock } from '../../src/core/ports.ts';
 import { createDoors, type Ports } from './doors.ts';
+import { healthOf } from './health.ts';
 import type { Conditions } from './incidents.ts';
 import { type LogFile, openLogFile } from './log-file.ts';
 import { createRoleProcess, type RoleProcess } from './process.ts';
 import type { Random } from './random.ts';
+import type { StoreState } from './store/store.ts';
 
 export interface RoleOptions {
   role: Role;
@@ -24,6 +26,8 @@ export interface RoleAddresses {
 /** A role from outside: it writes its log, answers on two ports, and can go down and come back. */
 export interface RunningRole {
   readonly role: Role;
+  /** Whether a process of it is at work. */
+  readonly isUp: boolean;
   /** Rejects if a port or the log file cannot be had. */
   start(): Promise<RoleAddresses>;
   tick(conditions: Conditions): void;
@@ -36,10 +40,13 @@ export interface RunningRole {
 const downMs = 4000;
 const retryMs = 1000;
 
-export function createRole(
-  options: RoleOptions,
-  { clock, random }: { clock: Clock; random: Random },
-): RunningRole {
+export interface RoleDeps {
+  clock: Clock;
+  random: Random;
+  storeState(): StoreState;
+}
+
+export function createRole(options: RoleOptions, { clock, random, storeState }: RoleDeps): RunningRole {
   const { role, ratePerSecond } = options;
   const doors = createDoors(options.ports);
   let log: LogFile | undefined;
@@ -49,7 +56,9 @@ export function createRole(
 
   async function begin() {
     const next = createRoleProcess({ role, ratePerSecond, startMs: clock.nowMs() }, random);
-    const addresses = await doors.open(next.families);
+    const bornMs = clock.monotonicMs();
+    const health = () => healthOf({ ageMs: clock.monotonicMs() - bornMs, store: storeState() });
+    const addresses = await doors.open({ health, families: next.families });
     process = next;
     return addresses;
   }
@@ -68,6 +77,9 @@ export function createRole(
 
   return {
     role,
+    get isUp() {
+      return process !== undefined;
+    },
     start: async () => {
       log = openLogFile(options.logPath, options.rotateBytes);
       return { ...(await begin()), log: options.logPath };

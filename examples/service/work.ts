@@ -37,10 +37,11 @@ function clientCalls(
   };
 }
 
-/** Persistence calls; of a role whose store is in trouble a fifth fail, and all are slow. */
+/** Persistence calls; of a role in trouble a fifth fail, and all are slow; of a store that refuses none comes through. */
 export function persistenceCalls(metrics: Metrics, random: Random, role: Role): Work {
   return ({ workflows, conditions }) => {
     const trouble = conditions.failingRole === role;
+    const failingShare = conditions.refusingStore !== undefined ? 1 : trouble ? 0.2 : 0.0002;
     const failed: world.PersistenceOperation[] = [];
     for (const operation of world.persistenceOperations) {
       const tags = { operation: operation.name };
@@ -50,7 +51,7 @@ export function persistenceCalls(metrics: Metrics, random: Random, role: Role): 
       for (let i = 0; i < calls; i += 1) {
         const median = operation.medianSeconds * (trouble ? 100 : 1);
         metrics.observe('svc_persistence_latency', tags, random.longTail(median));
-        if (random.next() >= (trouble ? 0.2 : 0.0002)) continue;
+        if (random.next() >= failingShare) continue;
         metrics.add('svc_persistence_errors', tags);
         failed.push(operation);
       }
@@ -76,9 +77,21 @@ function historyWork(metrics: Metrics, random: Random): Work {
     }
     cacheLookUps(metrics, random, workflows);
     metrics.add('svc_history_shard_context_closed', {}, random.count(seconds / 300));
-    metrics.add('svc_history_replication_tasks_applied', {}, random.count(workflows * 2));
+    replication(metrics, random, workflows);
     return nothingFailed;
   };
+}
+
+/** Changes go both ways, as each cluster is the active one of some domain; a cluster is about half a second behind. */
+function replication(metrics: Metrics, random: Random, workflows: number) {
+  metrics.add('svc_history_replication_tasks_applied', {}, random.count(workflows * 2));
+  for (const { name: source } of world.clusterGroup.clusters) {
+    for (const { name: target } of world.clusterGroup.clusters) {
+      if (source === target) continue;
+      const tags = { source_cluster: source, target_cluster: target };
+      metrics.set('svc_replication_latency', tags, random.longTail(0.5));
+    }
+  }
 }
 
 function taskLatencies(

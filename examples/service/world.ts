@@ -38,6 +38,27 @@ export const taskLists: readonly TaskList[] = [
   },
 ];
 
+export const domainNames = ['orders', 'payments'] as const;
+export type DomainName = (typeof domainNames)[number];
+
+/** The clusters that replicate to each other; the example service is the first of them. */
+export const clusterGroup = {
+  failoverVersionIncrement: 10,
+  clusters: [
+    { name: 'dc1', initialFailoverVersion: 1 },
+    { name: 'dc2', initialFailoverVersion: 2 },
+  ],
+} as const;
+export type ClusterName = (typeof clusterGroup.clusters)[number]['name'];
+
+/** What the databases of the store are for, and what they are called and how new their schemas are. */
+export const databaseRoles = ['persistence', 'visibility'] as const;
+export type DatabaseRole = (typeof databaseRoles)[number];
+export const databases: Readonly<Record<DatabaseRole, { name: string; version: string; before: string }>> = {
+  persistence: { name: 'svc', version: '0.8', before: '0.7' },
+  visibility: { name: 'svc_visibility', version: '0.9', before: '0.8' },
+};
+
 /** A kind of call: how many of them a workflow causes, and how long half of them take at most. */
 export interface Operation {
   name: string;

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -11,10 +11,31 @@ const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 interface Addresses {
   metrics: string;
   admin: string;
+  probes: string;
+  config: string;
   incident: string;
   directory: string;
   pids: { agent: number; service: number };
 }
+
+interface Look {
+  name: string;
+  kind: string;
+  last?: { ok: boolean; reason?: string };
+}
+
+const everyProbe = [
+  ...[
+    'archive/history',
+    'archive/visibility',
+    'cluster/dc1',
+    'cluster/dc2',
+    'domain/orders',
+    'domain/payments',
+  ],
+  ...['health/frontend', 'health/history', 'health/matching', 'health/worker', 'replication/dc1'],
+  ...['store/main/persistence', 'store/main/visibility'],
+];
 
 let running: ChildProcess | undefined;
 let started: Addresses | undefined;
@@ -70,7 +91,7 @@ function expectNothingLeft({ directory, pids }: Addresses) {
 }
 
 async function until<T>(ask: () => Promise<T>, holds: (answer: T) => boolean): Promise<T> {
-  const deadline = performance.now() + 20_000;
+  const deadline = performance.now() + 60_000;
   for (;;) {
     const answer = await ask();
     if (holds(answer)) return answer;
@@ -138,6 +159,38 @@ describe('svc-agent demo', () => {
     expect((await ended).status).toBe(0);
   });
 
+  it('finds everything well, then what goes wrong, with nothing installed', async () => {
+    const { child, ended, addresses } = startDemo('--json');
+    const { metrics, probes, config, incident } = await addresses();
+    const looks = async () => (await (await fetch(probes)).json()) as Look[];
+    const all = await until(looks, (found) => found.every(({ last }) => last?.ok === true));
+    expect(all.map(({ name }) => name).sort()).toEqual(everyProbe);
+    const once = spawnSync(process.execPath, [main, 'probe', '-c', config], { encoding: 'utf8' });
+    expect([once.status, once.stderr]).toEqual([0, '']);
+
+    const strike = async (kind: string) =>
+      expect((await fetch(`${incident}?kind=${kind}`, { method: 'POST' })).status).toBe(200);
+    await strike('failover');
+    const scrape = async () => (await fetch(metrics)).text();
+    // Struck again and again, so that it lasts until every probe has seen it.
+    const seenDown = async () => {
+      await strike('store-down');
+      return { page: await scrape(), found: await looks() };
+    };
+    await until(seenDown, ({ page, found }) => {
+      const roles = found.filter(({ kind }) => kind === 'health');
+      const blamesStore = roles.every(({ last }) => last?.reason === 'persistence');
+      return blamesStore && sum(page, 'svc_store_up') === 0 && sum(page, 'svc_role_up') === 0;
+    });
+    const failovers = (page: string) => sum(page, 'svc_domain_failovers_total', 'domain="orders"');
+    const isBack = (page: string) => sum(page, 'svc_store_up') === 2 && sum(page, 'svc_role_up') === 4;
+    const back = await until(scrape, (page) => isBack(page) && failovers(page) > 0);
+    expect(failovers(back)).toBe(1);
+    expect(back).toMatch(/^svc_domain_active_cluster\{(?=.*domain="orders").*active_cluster="dc2".*\} 1$/m);
+    child.kill('SIGTERM');
+    expect((await ended).status).toBe(0);
+  });
+
   it('says what to open and ends by itself after --for', async () => {
     const { ended } = startDemo('--for', '4s');
     const { status, stdout } = await ended;
@@ -145,6 +198,8 @@ describe('svc-agent demo', () => {
     const metrics = /^ {2}metrics +(http:\S+)$/m.exec(stdout)?.[1];
     expect(metrics).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/metrics$/);
     expect(stdout).toContain(`curl -s ${metrics}`);
+    expect(stdout).toMatch(/^ {2}probes +http:\/\/127\.0\.0\.1:\d+\/probes$/m);
+    expect(stdout).toMatch(/^ {2}node \S*main\.js probe -c \S+\/agent\.yaml$/m);
     expect(stdout).toContain('/incident?kind=persistence-errors');
   });
 

@@ -1,11 +1,20 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { askForDomain } from '../../examples/cli/ask.ts';
+import { openArchive } from '../../examples/service/archive.ts';
 import type { Incident } from '../../examples/service/incidents.ts';
 import type { ServiceOptions } from '../../examples/service/options.ts';
+import { createRandom } from '../../examples/service/random.ts';
 import { createService, type Service, type ServiceAddresses } from '../../examples/service/service.ts';
+import { parseAddress } from '../../src/core/address.ts';
 import { roles } from '../../src/core/catalog.ts';
+import { systemClock } from '../../src/core/clock.ts';
+import { grpcHealth } from '../../src/probes/health/grpc/grpc.ts';
 import { type HandClock, handClock } from '../clock.ts';
 
 let directory: string;
@@ -13,22 +22,30 @@ let clock: HandClock;
 let service: Service;
 let addresses: ServiceAddresses;
 let announced: Incident[];
+let complaints: string[];
 
 async function start(options: Partial<ServiceOptions> = {}) {
   announced = [];
+  complaints = [];
   service = createService(
     {
       directory,
       healthPort: 0,
       metricsPort: 0,
       controlPort: 0,
+      rpcPort: 0,
+      storePort: undefined,
       ratePerSecond: 10,
       seed: 1,
       rotateBytes: 1_000_000,
       incidentEveryMs: 0,
       ...options,
     },
-    { clock, announce: (incident) => announced.push(incident) },
+    {
+      clock,
+      announce: (incident) => announced.push(incident),
+      complain: (why) => complaints.push(why),
+    },
   );
   addresses = await service.start();
 }
@@ -57,7 +74,7 @@ const entries = (file: string) =>
 
 /** Asks until the fact holds; the machine's own time bounds it, not the service's. */
 async function until(fact: () => Promise<boolean>) {
-  const deadline = performance.now() + 10_000;
+  const deadline = performance.now() + 45_000;
   while (!(await fact())) {
     if (performance.now() > deadline) throw new Error(`never true: ${fact}`);
     await new Promise((resolve) => setImmediate(resolve));
@@ -83,6 +100,7 @@ describe('the example service', () => {
     await start();
     clock.advance(10_000);
     expect(readdirSync(directory).sort()).toEqual([
+      'archive',
       'frontend.log',
       'history.log',
       'matching.log',
@@ -106,7 +124,7 @@ describe('the example service', () => {
     const times = ['history.log.2', 'history.log.1', 'history.log'].flatMap(entries).map(({ ts }) => ts);
     expect(times).toEqual([...times].sort());
     clock.advance(60_000);
-    expect(readdirSync(directory)).toHaveLength(12);
+    expect(readdirSync(directory).filter((name) => name.includes('.log'))).toHaveLength(12);
     const kept = ['history.log.2', 'history.log.1', 'history.log'].flatMap(entries).map(({ ts }) => ts);
     expect(new Set(kept).size).toBeGreaterThan(100);
     const gaps = kept.slice(1).map((ts, i) => Date.parse(ts) - Date.parse(kept[i]));
@@ -144,6 +162,8 @@ describe('a restart', () => {
     clock.advance(100);
     await until(async () => !(await refused(metrics)));
     clock.advance(1000);
+    const warmingUp = await fetch(health);
+    expect([warmingUp.status, await warmingUp.json()]).toEqual([503, { ok: false, msg: 'warming up' }]);
     const after = await page(metrics);
     expect(after).toContain('svc_restarts{svc_service="matching"} 1\n');
     expect(requests(after)).toBeGreaterThan(0);
@@ -208,6 +228,147 @@ describe('incidents', () => {
     clock.advance(600_000);
     expect(announced.length).toBeGreaterThanOrEqual(6);
     expect(announced.length).toBeLessThanOrEqual(20);
+  });
+});
+
+describe('the clusters', () => {
+  it('answer the standard health check and no other call of gRPC', async () => {
+    await start();
+    for (const address of Object.values(addresses.clusters)) {
+      const dial = { address: parseAddress(address)! };
+      const deps = { clock: systemClock, readSecret: async () => '' };
+      const signal = AbortSignal.timeout(30_000);
+      const asked = { dial, role: 'frontend', timeoutMs: 30_000 };
+      expect(await grpcHealth(asked, deps, signal, undefined)).toMatchObject({ msg: 'SERVING' });
+      const own = { ...asked, service: 'svc.api.v1.MetaAPI' };
+      expect((await grpcHealth(own, deps, signal, undefined)).reason).toBe('unimplemented');
+    }
+  });
+
+  it('describe the domains, and agree on where they are active', async () => {
+    await start();
+    service.strike({ kind: 'failover', target: 'payments' });
+    for (const address of Object.values(addresses.clusters)) {
+      const active = async (name: string) =>
+        (await askForDomain(address, name)).replicationConfiguration.activeClusterName;
+      expect([await active('orders'), await active('payments')]).toEqual(['dc1', 'dc2']);
+      await expect(askForDomain(address, 'mail')).rejects.toThrow('Domain mail does not exist.');
+    }
+  });
+
+  it('are gone with the service', async () => {
+    await start();
+    await service.stop();
+    await expect(askForDomain(addresses.clusters.dc1, 'orders')).rejects.toMatchObject({
+      code: 'ECONNREFUSED',
+    });
+  });
+});
+
+describe('the archives', () => {
+  const files = () => Object.values(addresses.archives).map((uri) => readdirSync(fileURLToPath(uri)).sort());
+
+  it('get a file each while the worker works', async () => {
+    await start();
+    clock.advance(60_000);
+    const [history, visibility] = files();
+    expect(history).toEqual(visibility);
+    expect(history!.length).toBeGreaterThanOrEqual(6);
+    const [first] = history!;
+    expect(JSON.parse(readFileSync(join(directory, 'archive', 'history', first!), 'utf8'))).toMatchObject({
+      domain: expect.stringMatching(/^(orders|payments)$/),
+    });
+  });
+
+  it('keep the newest hundred', async () => {
+    await start();
+    const places = { history: join(directory, 'one'), visibility: join(directory, 'other') };
+    const archive = openArchive(places, createRandom(1));
+    for (let n = 1; n <= 120; n += 1) archive.advance(clock.nowMs() + n * 10_000);
+    for (const place of Object.values(places)) {
+      const names = readdirSync(place).sort();
+      expect([names.length, names[0]]).toEqual([100, `${clock.nowMs() + 21 * 10_000}.json`]);
+    }
+  });
+
+  it('get none while it is down', async () => {
+    await start();
+    clock.advance(9000);
+    const before = files();
+    service.strike({ kind: 'restart', target: 'worker' });
+    // The next would be due at the tenth second.
+    clock.advance(3900);
+    expect(files()).toEqual(before);
+  });
+});
+
+describe('the store', () => {
+  const port = () => Number(addresses.store!.address.split(':')[1]);
+  const query = async (text: string, database: string) => {
+    const client = new pg.Client({ host: '127.0.0.1', port: port(), user: 'somebody', database, ssl: false });
+    await client.connect();
+    const { rows } = await client.query(text);
+    await client.end();
+    return rows;
+  };
+  const versionOf = async (database: string) => {
+    const text = `SELECT curr_version FROM schema_version WHERE db_name = '${database}'`;
+    return (await query(text, database))[0]?.curr_version;
+  };
+  const isRefused = () =>
+    new Promise<boolean>((resolve) => {
+      const socket = createConnection(port(), '127.0.0.1', () => resolve(false));
+      socket.once('error', () => resolve(true)).once('connect', () => socket.destroy());
+    });
+  const healthOf = async (role: 'frontend' | 'worker') =>
+    (await (await fetch(addresses.roles[role].health)).json()) as { ok: boolean; msg: string };
+  /** The service's time goes on in small steps while the store, which has its own, catches up. */
+  const untilLater = (fact: () => Promise<boolean>) =>
+    until(async () => {
+      clock.advance(250);
+      return fact();
+    });
+
+  /** Strikes again and again, so that the incident is not over before the store has caught up. */
+  const untilStruck = (incident: Incident, fact: () => Promise<boolean>) =>
+    untilLater(async () => {
+      service.strike(incident);
+      return fact();
+    });
+
+  it('is PostgreSQL to its clients, and goes down, behind and up again as it is told', async () => {
+    await start({ storePort: 0 });
+    clock.advance(10_000);
+    expect(await healthOf('frontend')).toEqual({ ok: false, msg: 'warming up' });
+    await untilLater(async () => (await healthOf('frontend')).ok);
+    expect([await versionOf('svc'), await versionOf('svc_visibility')]).toEqual(['0.8', '0.9']);
+
+    await untilStruck({ kind: 'schema-behind', target: 'persistence' }, async () => {
+      return (await versionOf('svc')) === '0.7';
+    });
+    expect(await versionOf('svc_visibility')).toBe('0.9');
+    clock.advance(40_000);
+    await untilLater(async () => (await versionOf('svc')) === '0.8');
+
+    await untilStruck({ kind: 'store-down', target: 'main' }, isRefused);
+    expect(await healthOf('worker')).toEqual({
+      ok: false,
+      msg: 'persistence: the store refuses connections',
+    });
+    clock.advance(20_000);
+    await untilLater(async () => (await healthOf('worker')).ok);
+    expect(await versionOf('svc')).toBe('0.8');
+    await service.stop();
+    expect(await isRefused()).toBe(true);
+    expect(complaints).toEqual([]);
+  });
+
+  it('that is not wanted is not there, nor what could happen to it', async () => {
+    await start();
+    expect(addresses.store).toBeUndefined();
+    expect(addresses.kinds).not.toContain('store-down');
+    const answer = await fetch(`${addresses.incident}?kind=store-down`, { method: 'POST' });
+    expect(answer.status).toBe(400);
   });
 });
 

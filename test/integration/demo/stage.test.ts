@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { createServer } from 'node:http';
 import { readFileSync } from 'node:fs';
 const [command, option, file] = process.argv.slice(2);
 if (command !== 'run' || option !== '-c') throw new Error('not what was agreed: ' + process.argv);
-const [, port] = /pullmetrics: .*:(\\d+)/.exec(readFileSync(file, 'utf8'));
+const [, port] = /pullmetrics:\\s+listenAddress: .*:(\\d+)/.exec(readFileSync(file, 'utf8'));
 let asked = 0;
 createServer((request, response) => {
   response.statusCode = request.url === '/ready' && ++asked > 1 ? 200 : 503;
@@ -24,10 +24,11 @@ createServer((request, response) => {
 
 let directory: string;
 let stage: Stage | undefined;
-const heard: string[] = [];
+let heard: string[] = [];
 const open = (program: string, wantedPorts = { metrics: 0, admin: 0 }) => {
   const main = join(directory, 'main.mjs');
   writeFileSync(main, program);
+  heard = [];
   stage = createStage({ main, wantedPorts, hear: (line) => heard.push(line) });
   return stage;
 };
@@ -41,6 +42,7 @@ beforeAll(async () => {
     bundle: true,
     format: 'esm',
     platform: 'node',
+    external: ['@electric-sql/*'],
   });
 });
 afterEach(() => stage?.clear());
@@ -55,7 +57,7 @@ const alive = (pid: number | undefined) => {
 };
 
 async function until(fact: () => boolean) {
-  const deadline = performance.now() + 10_000;
+  const deadline = performance.now() + 30_000;
   while (!fact()) {
     if (performance.now() > deadline) throw new Error(`never true: ${fact}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
@@ -86,6 +88,32 @@ describe('the demo’s stage', () => {
     }
     const server = parse(readFileSync(join(place, 'prometheus.yml'), 'utf8'));
     expect(server.scrape_configs[0].static_configs[0].targets).toEqual([new URL(metrics).host]);
+  });
+
+  it('gives the agent everything else to look at, with the client beside it as the command', async () => {
+    const { config: file, directory: place } = await open(standIn).set();
+    const config = parse(readFileSync(file, 'utf8'));
+    for (const role of config.roles) {
+      const { url } = config.services[role].health;
+      expect(await (await fetch(url)).json()).toMatchObject({ ok: expect.any(Boolean) });
+    }
+    expect(config.domains).toMatchObject({ watch: ['orders', 'payments'] });
+    const [node, client, ...words] = config.domains.describe.command;
+    expect([node, client]).toEqual([process.execPath, join(directory, 'example-cli.js')]);
+    expect(words.join(' ')).toBe('domain describe --address {address} --domain {domain} --print_json');
+    const { dc1, dc2 } = config.clusterGroupMetadata.clusterGroup;
+    expect(dc1.rpcAddress).not.toBe(dc2.rpcAddress);
+    const uri = config.domainDefaults.archival.history.URI;
+    expect(fileURLToPath(uri)).toBe(`${realpathSync(place)}/archive/history/`);
+    expect(existsSync(fileURLToPath(uri))).toBe(true);
+  });
+
+  it('goes on without a store where PGlite is not installed', async () => {
+    const { config, kinds } = await open(standIn).set();
+    await until(() => heard.includes('without a store: @electric-sql/pglite is not installed'));
+    expect(parse(readFileSync(config, 'utf8')).stores).toEqual([]);
+    expect(kinds).not.toContain('store-down');
+    expect(kinds).toContain('failover');
   });
 
   it('hands on what a person types, and what the service says to it', async () => {

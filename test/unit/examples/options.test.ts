@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { type Incident, parseIncident, randomIncident } from '../../../examples/service/incidents.ts';
+import {
+  type Incident,
+  incidentKinds,
+  parseIncident,
+  randomIncident,
+} from '../../../examples/service/incidents.ts';
 import { parseOptions } from '../../../examples/service/options.ts';
 import { createRandom } from '../../../examples/service/random.ts';
 
@@ -10,6 +15,8 @@ describe('the arguments of the example service', () => {
       healthPort: 7933,
       metricsPort: 8000,
       controlPort: 7930,
+      rpcPort: 7833,
+      storePort: 7940,
       ratePerSecond: 10,
       seed: 1,
       rotateBytes: 1_000_000,
@@ -27,12 +34,19 @@ describe('the arguments of the example service', () => {
     expect(() => parseOptions(args)).toThrow(message);
   });
 
+  it('may do without a store', () => {
+    expect(parseOptions(['--no-store', '--store-port', '7000'])?.storePort).toBeUndefined();
+  });
+
   it('may ask for the usage', () => {
     expect(parseOptions(['-h'])).toBeUndefined();
   });
 });
 
 describe('an incident', () => {
+  const kinds = incidentKinds({ hasStore: true });
+  const storeless = incidentKinds({ hasStore: false });
+
   it.each<[string, Incident]>([
     ['restart history', { kind: 'restart', target: 'history' }],
     [' restart ', { kind: 'restart', target: 'matching' }],
@@ -40,22 +54,40 @@ describe('an incident', () => {
     ['persistence-errors', { kind: 'persistence-errors', target: 'history' }],
     ['backlog', { kind: 'backlog', target: 'order-processing' }],
     ['backlog payment-capture', { kind: 'backlog', target: 'payment-capture' }],
+    ['store-down', { kind: 'store-down', target: 'main' }],
+    ['schema-behind visibility', { kind: 'schema-behind', target: 'visibility' }],
+    ['failover', { kind: 'failover', target: 'orders' }],
+    ['failover payments', { kind: 'failover', target: 'payments' }],
   ])('%j is understood', (text, incident) => {
-    expect(parseIncident(text)).toEqual(incident);
+    expect(parseIncident(text, kinds)).toEqual(incident);
+  });
+
+  const allKinds = 'persistence-errors, restart, backlog, fatal, store-down, schema-behind, failover';
+  it.each([
+    ['', `no such incident: (nothing); use ${allKinds}`],
+    ['flood', `no such incident: flood; use ${allKinds}`],
+    ['restart backend', 'no such role: backend; use frontend, history, matching, worker'],
+    ['backlog history', 'no such task list: history; use order-processing, order-mail, payment-capture'],
+    ['failover mail', 'no such domain: mail; use orders, payments'],
+  ])('%j is refused', (text, message) => {
+    expect(() => parseIncident(text, kinds)).toThrow(message);
+  });
+
+  it('of a store is refused without one', () => {
+    expect(() => parseIncident('store-down', storeless)).toThrow(
+      'no such incident: store-down; use persistence-errors, restart, backlog, fatal, failover',
+    );
   });
 
   it.each([
-    ['', 'no such incident: (nothing); use persistence-errors, restart, backlog, fatal'],
-    ['flood', 'no such incident: flood; use persistence-errors, restart, backlog, fatal'],
-    ['restart backend', 'no such role: backend; use frontend, history, matching, worker'],
-    ['backlog history', 'no such task list: history; use order-processing, order-mail, payment-capture'],
-  ])('%j is refused', (text, message) => {
-    expect(() => parseIncident(text)).toThrow(message);
-  });
-
-  it('of every kind comes by itself', () => {
+    { of: 'a service with a store', allowed: kinds },
+    { of: 'a service without', allowed: storeless },
+  ])('of every kind comes by itself in $of', ({ allowed }) => {
     const random = createRandom(5);
-    const kinds = new Set(Array.from({ length: 50 }, () => randomIncident(random).kind));
-    expect([...kinds].sort()).toEqual(['backlog', 'fatal', 'persistence-errors', 'restart']);
+    const seen = Array.from({ length: 100 }, () => randomIncident(random, allowed));
+    expect(new Set(seen.map(({ kind }) => kind))).toEqual(new Set(allowed));
+    // Each is one that could have been asked for.
+    for (const { kind, target } of seen)
+      expect(parseIncident(`${kind} ${target}`, allowed).target).toBe(target);
   });
 });

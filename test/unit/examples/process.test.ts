@@ -38,10 +38,12 @@ const snapshot = (process: RoleProcess) =>
   );
 
 describe.each(roles)('the metrics of %s', (role) => {
-  it('are those of the catalog for the role, all of them, with the catalog’s tags', () => {
+  it('are those of the catalog for the role, all of them, with the catalog’s tags, and history’s lag', () => {
     const process = begin(role);
     live(process, 0, 60);
-    const wanted = catalog.filter((metric) => metric.roles.includes(role));
+    const lag = { name: 'svc_replication_latency', tags: ['source_cluster', 'target_cluster'] };
+    const ofCatalog = catalog.filter((metric) => metric.roles.includes(role));
+    const wanted = role === 'history' ? [...ofCatalog, lag] : ofCatalog;
     const sent = process.families().filter(({ series }) => [...series].length > 0);
     expect(sent.map(({ metric }) => metric.name)).toEqual(wanted.map((metric) => metric.name));
     for (const { metric, series } of sent) {
@@ -140,6 +142,13 @@ describe('incidents', () => {
       total(process, 'svc_persistence_errors') / total(process, 'svc_persistence_requests');
     expect(share(history)).toBeGreaterThan(0.1);
     expect(share(worker)).toBeLessThan(0.005);
+  });
+
+  it('make every persistence call of every role fail while the store refuses', () => {
+    const process = begin('worker');
+    live(process, 0, 30, { refusingStore: 'main' });
+    expect(total(process, 'svc_persistence_requests')).toBeGreaterThan(100);
+    expect(total(process, 'svc_persistence_errors')).toBe(total(process, 'svc_persistence_requests'));
   });
 
   it('let one task list’s backlog grow, and drain afterwards', () => {

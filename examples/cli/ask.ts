@@ -1,0 +1,32 @@
+import { connect } from 'node:http2';
+import { text } from 'node:stream/consumers';
+import type { DescribedDomain } from '../service/clusters/domains.ts';
+import { describePath } from '../service/clusters/frontend.ts';
+
+const withinMs = 5000;
+
+/** Asks a cluster's frontend, at host:port, for a domain. Throws what the frontend says, or why it cannot be asked. */
+export async function askForDomain(address: string, name: string): Promise<DescribedDomain> {
+  const session = connect(`http://${address}`);
+  try {
+    return await new Promise((resolve, reject) => {
+      session.once('error', reject);
+      const stream = session.request({ ':method': 'POST', ':path': describePath });
+      // What is wrong with the session is wrong with the stream, too, but the session says it better.
+      stream.once('error', (error) => reject(error.cause ?? error));
+      stream.setTimeout(withinMs, () => reject(new Error(`${address} has not answered in time`)));
+      stream.once('response', (headers) => {
+        text(stream)
+          .then((body) => {
+            const answer = JSON.parse(body) as DescribedDomain & { message?: string };
+            if (headers[':status'] === 200) resolve(answer);
+            else reject(new Error(answer.message));
+          })
+          .catch(reject);
+      });
+      stream.end(JSON.stringify({ name }));
+    });
+  } finally {
+    session.destroy();
+  }
+}

@@ -1,0 +1,51 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, it } from 'vitest';
+import { liveText, showLive } from '../../../src/agent/cli/demo/live.ts';
+import { handClock } from '../../clock.ts';
+
+const page = `# TYPE svc_log_entries_total counter
+svc_log_entries_total{level="info",svc_service="history"} 40
+svc_log_entries_total{level="warn",svc_service="history"} 2
+svc_log_bytes_total{svc_service="history"} 12600
+svc_log_persistence_errors_total{svc_service="history"} 3
+svc_log_lines_dropped_total{reason="too_long",svc_service="history"} 1
+svc_role_up{svc_service="frontend"} 1
+svc_role_up{svc_service="history"} 0
+svc_store_up{database="persistence",store="main"} 1
+svc_store_up{database="visibility",store="main"} 1
+`;
+const line = '42 log entries (13 kB), 3 persistence errors, 1 dropped, up: 1/2 roles 2/2 stores';
+
+it.each([
+  { of: 'a page', text: page, shown: line },
+  {
+    of: 'an empty page',
+    text: '',
+    shown: '0 log entries (0 kB), 0 persistence errors, 0 dropped, up: nothing yet',
+  },
+])('$of becomes a line for people', ({ text, shown }) => {
+  expect(liveText(text)).toBe(shown);
+});
+
+it('the line is rewritten as the agent’s page changes, until it is ended', async () => {
+  const server = createServer((_, response) => response.end(page));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const clock = handClock();
+  const written: string[] = [];
+  const end = await new Promise<() => void>((resolve) => {
+    const stop = showLive(
+      `http://127.0.0.1:${port}/metrics`,
+      (text) => {
+        written.push(text);
+        resolve(stop);
+      },
+      clock,
+    );
+    clock.advance(2000);
+  });
+  expect(written).toEqual([`\r\u001b[K${line}`]);
+  end();
+  await new Promise((closed) => server.close(closed).closeAllConnections());
+});
