@@ -1,4 +1,4 @@
-// Writes what src/monitoring generates: rules/ with its promtool tests, and dashboards/*.json. With --check: says what
+// Writes what src/monitoring generates: rules/ with its promtool tests, the same for Kubernetes, and dashboards/*.json. With --check: says what
 // differs, writes nothing.
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -11,6 +11,7 @@ const check = process.argv.includes('--check');
 const folders = [
   ['rules', /./],
   ['dashboards', /^dashboards\/[^/]+\.json$/],
+  ['deploy/kubernetes/monitoring', /\/rules\.yaml$/],
 ];
 
 const bundles = mkdtempSync(join(root, 'node_modules', '.generate-'));
@@ -28,9 +29,9 @@ try {
     packages: 'external',
     logLevel: 'warning',
   });
-  const { files } = await import(pathToFileURL(join(bundles, 'rules.mjs')).href);
+  const { files, deployedRules } = await import(pathToFileURL(join(bundles, 'rules.mjs')).href);
   const { dashboardFiles } = await import(pathToFileURL(join(bundles, 'dashboards.mjs')).href);
-  wanted = new Map([...files(), ...dashboardFiles()]);
+  wanted = new Map([...files(), deployedRules(), ...dashboardFiles()]);
 } finally {
   rmSync(bundles, { recursive: true, force: true });
 }

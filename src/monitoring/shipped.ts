@@ -15,7 +15,7 @@ import { promtoolFile } from './cases/write.ts';
 import { shippedOptions } from './rules/options.ts';
 import { pack, packs } from './rules/packs.ts';
 import { renderPack } from './rules/render.ts';
-import { toYaml } from './rules/yaml.ts';
+import { listOf, prometheusRule, toYaml } from './rules/yaml.ts';
 
 /** What is tested by which file, with the look's interval in minutes. */
 export const tests = [
@@ -47,4 +47,12 @@ export function files(): readonly (readonly [path: string, text: string])[] {
     ),
     ['rules/tests/recording.test.yml', toYaml(recordingTests('../recording.rules.yml'))],
   ];
+}
+
+/** The rules that the Kubernetes manifests bring along, as `svc-agent rules --kubernetes` prints these packs. */
+export function deployedRules(): readonly [path: string, text: string] {
+  const objects = (['recommended', 'recording', 'slo'] as const).map((name) =>
+    prometheusRule(name, renderPack(pack(name), shippedOptions)),
+  );
+  return ['deploy/kubernetes/monitoring/rules.yaml', toYaml(listOf(objects))];
 }

@@ -68,7 +68,7 @@ export async function rules(args: readonly string[], io: Io): Promise<number> {
     },
     packs,
   );
-  const { prometheusRule, toYaml } = await import('../../monitoring/rules/yaml.ts');
+  const { listOf, prometheusRule, toYaml } = await import('../../monitoring/rules/yaml.ts');
   const documents = packs.map((of) => {
     const file = renderPack(of, asked);
     return { name: of.name, document: values.kubernetes ? prometheusRule(of.name, file) : file };
@@ -77,7 +77,7 @@ export async function rules(args: readonly string[], io: Io): Promise<number> {
     values.json ? `${JSON.stringify(document, null, 2)}\n` : toYaml(document);
   if (out === undefined) {
     const bare = documents.map(({ document }) => document);
-    io.stdout(text(merged(bare, values.kubernetes)));
+    io.stdout(text(values.kubernetes && bare.length > 1 ? listOf(bare) : merged(bare)));
   } else {
     const extension = values.json ? 'json' : 'yml';
     for (const { name, document } of documents)
@@ -86,10 +86,9 @@ export async function rules(args: readonly string[], io: Io): Promise<number> {
   return 0;
 }
 
-/** What is printed is one document: the groups of all packs, or a list of objects if there are several. */
-function merged(documents: readonly object[], kubernetes: boolean | undefined): object {
+/** What is printed is one document: the groups of all packs. */
+function merged(documents: readonly object[]): object {
   if (documents.length === 1) return documents[0]!;
-  if (kubernetes) return { apiVersion: 'v1', kind: 'List', items: documents };
   return { groups: documents.flatMap((document) => (document as RuleFile).groups) };
 }
 

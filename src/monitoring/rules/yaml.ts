@@ -18,3 +18,6 @@ export function prometheusRule(pack: PackName, file: RuleFile): object {
     spec: file,
   };
 }
+
+/** Several Kubernetes objects as one document. */
+export const listOf = (items: readonly object[]): object => ({ apiVersion: 'v1', kind: 'List', items });
