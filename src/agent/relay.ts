@@ -1,6 +1,7 @@
 import type { ReadSecret } from '../core/access.ts';
 import type { Address } from '../core/address.ts';
 import { agentMetric } from '../core/agent-metrics.ts';
+import { createLazyStore } from '../core/lazy-store.ts';
 import { createPageStore } from '../core/page-store.ts';
 import type { Clock, Log, Readings, Stop } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
@@ -103,20 +104,22 @@ async function startStatsd(
   const { name, vocabulary } = service;
   const words = wordsFor(vocabulary, deps.vocabularies, `services.${name}.vocabulary`);
   const { reporter } = block.metrics;
-  const bounds = reporter?.kind === 'pullmetrics' ? reporter.options.defaultHistogramBuckets : undefined;
+  const { timerType, defaultHistogramBuckets: bounds } =
+    reporter?.kind === 'pullmetrics' ? reporter.options : {};
+  const summaries = timerType === 'summary' ? createLazyStore() : undefined;
   const intake = registry.intake({
     service: name,
     component: 'statsd',
     relayed: true,
     rank: place * ranksPerService + 2,
-    store: registry.immediate,
+    store: summaries ?? registry.immediate,
     globalTags: block.metrics.tags,
     received: true,
     tagService: true,
     translate: words.translate,
   });
   const log = deps.log.named('statsd');
-  const where = { name: `services.${name}.statsd`, bounds };
+  const where = { name: `services.${name}.statsd`, bounds, summaries };
   const openHandshakes = await streamTls(service, { clock: deps.clock, log });
   const statsd = createStatsd(service.statsd!, {
     ...deps,

@@ -1,6 +1,6 @@
 import { Cells } from './cells.ts';
 import type { DurableValues, Frozen } from './durable.ts';
-import { createTable, lineOf, moveLine, readTable, widthOf } from './durable-table.ts';
+import { createTable, lineOf, readTable, widthOf } from './durable-table.ts';
 import { AgentError } from './errors.ts';
 import { type Entry, type Ledger, nextStoreId, type Store } from './store.ts';
 
@@ -21,8 +21,11 @@ export function serviceOf(labels: Entry['labels']): string {
 
 /** The park: series by family, then by identity. */
 function createPark() {
-  const families = new Map<string, Map<string, Entry>>();
+  let families = new Map<string, Map<string, Entry>>();
   return {
+    fill(all: typeof families) {
+      families = all;
+    },
     add(parked: Entry) {
       const family = families.get(parked.family) ?? new Map<string, Entry>();
       families.set(parked.family, family.set(parked.identity, parked));
@@ -101,13 +104,14 @@ export function createDurableStore(): DurableStore {
         const fault = { where: 'state: series table', what: 'restored after a series had been opened' };
         throw new AgentError('internal', fault);
       }
-      for (const { line, parked } of readTable(bytes, values.length)) {
-        const width = widthOf(parked.kind, parked.texts);
-        const at = cells.take(width);
-        cells.live.set(values.subarray(parked.at, parked.at + width), at);
-        table.add(at, moveLine(line, at));
-        park.add({ ...parked, at });
+      const rows = readTable(bytes, values.length);
+      cells.take(rows.width);
+      for (const [i, { at, kind, texts }] of rows.entries.entries()) {
+        const from = rows.from[i]!;
+        for (let n = widthOf(kind, texts) - 1; n >= 0; n--) cells.live[at + n] = values[from + n]!;
       }
+      table.take(bytes, rows);
+      park.fill(rows.families);
     },
     get parkedCount() {
       return park.all().length;

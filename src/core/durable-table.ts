@@ -12,22 +12,57 @@ import type { Entry } from './store.ts';
 export interface Table {
   /** The line goes with the cell `at`; an older one of that cell is struck out first. */
   add(at: number, line: string): void;
+  /** Adds the lines of another table with their series' new cells. */
+  take(table: Uint8Array, rows: Rows): void;
   strike(at: number): void;
   /** The same array object until something changes. */
   bytes(): Uint8Array;
 }
 
-interface Place {
-  start: number;
-  end: number;
+const encoder = new TextEncoder();
+const [blank, newline, comma, bracket, zero] = [0x20, 0x0a, 0x2c, 0x5b, 0x30];
+const smallestTidy = 4096;
+/** Of a whole number below 2 ** 32. */
+const maxDigits = 10;
+
+/** Writes a whole number in decimal; returns where it ends. */
+function writeNumber(bytes: Uint8Array, at: number, value: number): number {
+  let end = at + 1;
+  for (let rest = value; rest >= 10; rest = Math.floor(rest / 10)) end += 1;
+  for (let [i, rest] = [end - 1, value]; i >= at; i--, rest = Math.floor(rest / 10))
+    bytes[i] = zero + (rest % 10);
+  return end;
 }
 
-const encoder = new TextEncoder();
-const blank = 0x20;
-const smallestTidy = 4096;
+/** Where the line of a cell stands, by cell; one object for each would be a third of the table's memory. */
+function createPlaces() {
+  let starts = new Int32Array(256);
+  /** 0: no line. */
+  let ends = new Int32Array(256);
+  const grown = (places: Int32Array<ArrayBuffer>, least: number) => {
+    const more = new Int32Array(Math.max(least, places.length * 2));
+    more.set(places);
+    return more;
+  };
+  return {
+    start: (at: number) => starts[at] ?? 0,
+    end: (at: number) => ends[at] ?? 0,
+    set(at: number, start: number, end: number) {
+      if (at >= ends.length) [starts, ends] = [grown(starts, at + 1), grown(ends, at + 1)];
+      starts[at] = start;
+      ends[at] = end;
+    },
+    /** Cells that have a line, in the order of the lines. */
+    inOrder(): number[] {
+      const cells: number[] = [];
+      for (let at = 0; at < ends.length; at++) if (ends[at]! > 0) cells.push(at);
+      return cells.sort((a, b) => starts[a]! - starts[b]!);
+    },
+  };
+}
 
 export function createTable(): Table {
-  const places = new Map<number, Place>();
+  const places = createPlaces();
   let buffer = new Uint8Array(1024);
   let length = 0;
   let struck = 0;
@@ -45,25 +80,24 @@ export function createTable(): Table {
   const tidy = () => {
     const tidied = new Uint8Array(buffer.length);
     length = 0;
-    for (const place of places.values()) {
-      tidied.set(buffer.subarray(place.start, place.end), length);
-      const end = length + place.end - place.start;
-      place.start = length;
-      place.end = end;
-      length = end;
+    for (const at of places.inOrder()) {
+      const line = buffer.subarray(places.start(at), places.end(at));
+      tidied.set(line, length);
+      places.set(at, length, length + line.length);
+      length += line.length;
     }
     buffer = tidied;
     struck = 0;
   };
 
   const strike = (at: number) => {
-    const place = places.get(at);
-    if (!place) return;
-    places.delete(at);
+    const [start, end] = [places.start(at), places.end(at)];
+    if (end === 0) return;
+    places.set(at, 0, 0);
     if (shared) buffer = buffer.slice();
     shared = undefined;
-    buffer.fill(blank, place.start, place.end - 1);
-    struck += place.end - place.start;
+    buffer.fill(blank, start, end - 1);
+    struck += end - start;
     if (struck > smallestTidy && struck * 2 > length) tidy();
   };
 
@@ -73,8 +107,22 @@ export function createTable(): Table {
       strike(at);
       reserve(line.length * 3 + 1);
       const { written } = encoder.encodeInto(`${line}\n`, buffer.subarray(length));
-      places.set(at, { start: length, end: length + written });
+      places.set(at, length, length + written);
       length += written;
+    },
+    take(table, { entries, tails, ends }) {
+      const bytes = ends.reduce((sum, end, i) => sum + end - tails[i]! + maxDigits + 2, 0);
+      reserve(bytes);
+      for (const [i, { at }] of entries.entries()) {
+        const start = length;
+        buffer[start] = bracket;
+        const tailAt = writeNumber(buffer, start + 1, at);
+        const tail = table.subarray(tails[i], ends[i]);
+        buffer.set(tail, tailAt);
+        length = tailAt + tail.length + 1;
+        buffer[length - 1] = newline;
+        places.set(at, start, length);
+      }
     },
     bytes() {
       if (shared?.length !== length) shared = buffer.subarray(0, length);
@@ -103,31 +151,47 @@ function corrupt(line: number, what: string, got: unknown, cause?: unknown): Age
   return new AgentError('snapshot_corrupt', { where: `state: series table, line ${line}`, what, got }, cause);
 }
 
-function readLine(text: string, line: number, valueCount: number): Entry {
+/** A series of a line, its cells from `at` on instead of where the line says, which is `from`. */
+function readLine(
+  text: string,
+  line: number,
+  valueCount: number,
+  at: number,
+): { entry: Entry; from: number } {
   const row: unknown = parse(text, line);
   if (!Array.isArray(row)) throw corrupt(line, 'not an array', row);
-  const [at, kind, family, startMs, overflow, texts, ...flat] = row as unknown[];
+  const [from, kind, family, startMs, overflow, texts] = [
+    row[0],
+    row[1],
+    row[2],
+    row[3],
+    row[4],
+    row[5],
+  ] as unknown[];
   if (!isKind(kind)) throw corrupt(line, 'unknown kind', kind);
   if (!isTexts(texts)) throw corrupt(line, 'bounds are not texts', texts);
   if (typeof family !== 'string') throw corrupt(line, 'no family name', family);
   if (typeof startMs !== 'number') throw corrupt(line, 'no start time', startMs);
-  if (!Number.isInteger(at) || Number(at) < 0 || Number(at) + widthOf(kind, texts) > valueCount) {
-    throw corrupt(line, 'points outside the values', at);
+  if (!Number.isInteger(from) || Number(from) < 0 || Number(from) + widthOf(kind, texts) > valueCount) {
+    throw corrupt(line, 'points outside the values', from);
   }
-  if (!isTexts(flat) || flat.length % 2 === 1) throw corrupt(line, 'labels are not pairs of texts', flat);
+  const labels = readLabels(row, line);
+  const identity = JSON.stringify(labels);
+  const entry = { at, kind, family, startMs, overflow: overflow === 1, texts, labels, identity, born: 0 };
+  return { entry, from: Number(from) };
+}
+
+const firstLabel = 6;
+
+function readLabels(row: readonly unknown[], line: number): [string, string][] {
   const labels: [string, string][] = [];
-  for (let i = 0; i < flat.length; i += 2) labels.push([flat[i]!, flat[i + 1]!]);
-  return {
-    at: Number(at),
-    kind,
-    family,
-    startMs,
-    overflow: overflow === 1,
-    texts,
-    labels,
-    identity: JSON.stringify(labels),
-    born: 0,
-  };
+  for (let i = firstLabel; i < row.length; i += 2) {
+    const [name, value] = [row[i], row[i + 1]];
+    if (typeof name !== 'string' || typeof value !== 'string')
+      throw corrupt(line, 'labels are not pairs of texts', row.slice(firstLabel));
+    labels.push([name, value]);
+  }
+  return labels;
 }
 
 function parse(text: string, line: number): unknown {
@@ -138,34 +202,59 @@ function parse(text: string, line: number): unknown {
   }
 }
 
-/** A series of a table with its line. */
-export interface Row {
-  readonly line: string;
-  readonly parked: Entry;
-}
-
-/** The same line for a series whose cells were moved; much cheaper than making it again. */
-export function moveLine(line: string, at: number): string {
-  return `[${at}${line.slice(line.indexOf(','))}`;
-}
-
-/** Every series of a table. Throws `snapshot_corrupt`. */
-export function readTable(table: Uint8Array, valueCount: number): Row[] {
-  let text: string;
+function decode(table: Uint8Array): string {
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(table);
+    return new TextDecoder('utf-8', { fatal: true }).decode(table);
   } catch (thrown) {
     throw corrupt(0, 'not UTF-8', undefined, thrown);
   }
-  const rows: Row[] = [];
-  for (const [i, line] of text.split('\n').entries()) {
-    if (line.trim() !== '') rows.push({ line, parked: readLine(line, i + 1, valueCount) });
-  }
-  const families = new Map<string, Set<string>>();
-  for (const { family, identity } of rows.map((row) => row.parked)) {
-    const seen = families.get(family) ?? new Set();
-    if (seen.has(identity)) throw corrupt(0, 'a series twice', [family, identity]);
-    families.set(family, seen.add(identity));
+}
+
+/** The series of a table with cells that lie side by side in the order of the lines, and where each one was. */
+export interface Rows {
+  readonly entries: Entry[];
+  /** First of its cells as the table has it. */
+  readonly from: number[];
+  /** Where its line goes on after the cell, and ends, in bytes. */
+  readonly tails: number[];
+  readonly ends: number[];
+  /** The entries by family, then by identity. */
+  readonly families: Map<string, Map<string, Entry>>;
+  /** Cells of all together. */
+  width: number;
+}
+
+function enter({ families }: Rows, entry: Entry): void {
+  let members = families.get(entry.family);
+  if (!members) families.set(entry.family, (members = new Map()));
+  const count = members.size;
+  if (members.set(entry.identity, entry).size === count)
+    throw corrupt(0, 'a series twice', [entry.family, entry.identity]);
+}
+
+/** Every series of a table. Throws `snapshot_corrupt`. */
+export function readTable(table: Uint8Array, valueCount: number): Rows {
+  const text = decode(table);
+  const rows: Rows = { entries: [], from: [], tails: [], ends: [], families: new Map(), width: 0 };
+  // Lines end at the same bytes as texts: no other character has that byte in it.
+  let [textAt, byteAt] = [0, 0];
+  for (let line = 1; textAt < text.length; line++) {
+    const textEnd = endOf(text.indexOf('\n', textAt), text.length);
+    const byteEnd = endOf(table.indexOf(newline, byteAt), table.length);
+    const own = text.slice(textAt, textEnd);
+    if (own.trim() !== '') {
+      const { entry, from } = readLine(own, line, valueCount, rows.width);
+      enter(rows, entry);
+      rows.entries.push(entry);
+      rows.from.push(from);
+      rows.tails.push(table.indexOf(comma, byteAt));
+      rows.ends.push(byteEnd);
+      rows.width += widthOf(entry.kind, entry.texts);
+    }
+    textAt = textEnd + 1;
+    byteAt = byteEnd + 1;
   }
   return rows;
 }
+
+const endOf = (found: number, length: number) => (found < 0 ? length : found);

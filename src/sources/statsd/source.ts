@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { OpenHandshakes } from '../../core/access.ts';
 import { defaultBounds } from '../../core/histogram.ts';
+import type { LazyStore } from '../../core/lazy-store.ts';
 import type { Intake } from '../../core/model.ts';
 import type { Clock, Drops, Log, Source, Stop } from '../../core/ports.ts';
 import type { Words } from '../../core/words.ts';
@@ -15,6 +16,7 @@ import { createSenders } from './listen/senders.ts';
 import { bindTcp, bindUnix, type StreamDeps } from './listen/stream.ts';
 import { type BoundUdp, bindUdp } from './listen/udp.ts';
 import { type StatsdOptions, statsdDefaults } from './options.ts';
+import { createSummaries } from './summaries.ts';
 import { createTally, type Tally } from './tally.ts';
 import { createTurns, type Turns } from './turns.ts';
 
@@ -26,6 +28,8 @@ export interface StatsdDeps {
   words: Words;
   /** Upper bounds of timers, histograms and distributions. Default: the spec's. */
   bounds?: readonly number[];
+  /** The store of `intake`, if those are to be summaries. Default: histograms. */
+  summaries?: LazyStore;
   /** TLS of `tcp`; there if the options have `tls`. */
   openHandshakes?: OpenHandshakes<Socket>;
   /** The kernel dropped so many more datagrams: the increase of `svc_agent_statsd_kernel_drops_total`. */
@@ -85,7 +89,9 @@ function createPath(options: StatsdOptions, deps: StatsdDeps, tally: Tally, turn
   const { intake, words, bounds = defaultBounds, clock } = deps;
   const { tagFormat = 'auto', tagKeys, prefix } = options;
   const { lineBytes } = statsdDefaults;
-  const sending = createSending({ intake, words, bounds });
+  const store = deps.summaries;
+  const summaries = store && createSummaries({ intake, store, clock, turns });
+  const sending = createSending({ intake, words, bounds, summaries });
   const hearing = createHearing({ words, book: () => book, sending, turns, clock });
   const rules = {
     tagFormat,
@@ -100,14 +106,14 @@ function createPath(options: StatsdOptions, deps: StatsdDeps, tally: Tally, turn
     refuse: (reason, bytes, from, to) =>
       tally.refused(reason, () => bytes.toString('utf8', from, Math.min(to, from + shownBytes))),
   });
-  return { book, reader, hearing };
+  return { book, reader, hearing, summaries };
 }
 
 export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
   const { name, log, clock, onKernelDrops } = deps;
   const tally = createTally({ drops: deps.drops, log, clock });
   const turns = createTurns(clock);
-  const { book, reader, hearing } = createPath(options, deps, tally, turns);
+  const { book, reader, hearing, summaries } = createPath(options, deps, tally, turns);
   const take = createTaking(reader, turns);
   const bound: Partial<{ listen: BoundUdp; tcp: Bound; unix: Bound }> = {};
 
@@ -156,8 +162,10 @@ export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
         throw thrown;
       });
       const stopExpiry = startExpiry(book, options.expireMs ?? statsdDefaults.expireMs, { clock, turns });
+      const stopSliding = summaries?.start();
       return async () => {
         stopExpiry();
+        stopSliding?.();
         await unbind();
         turns.finish();
         hearing.stop();

@@ -1,6 +1,7 @@
 import { Handle } from '../../../core/handle.ts';
 import type { Counter, Gauge, Histogram, Intake, Kind } from '../../../core/model.ts';
 import type { Words } from '../../../core/words.ts';
+import type { OwnSummary, Summaries } from '../summaries.ts';
 import type { Line, StatsdType } from './line.ts';
 
 /** The series of one known line, with what it takes to open it anew when its name is found to mean another. */
@@ -11,6 +12,7 @@ export interface Sent {
   counter: Counter | undefined;
   gauge: Gauge | undefined;
   histogram: Histogram | undefined;
+  summary: OwnSummary | undefined;
   /** What was added to the counter, or where the gauge stands. */
   total: number;
   /** What was observed while the sender's words are not settled; undefined if that is no longer known in full. */
@@ -28,6 +30,8 @@ export interface SendingDeps {
   words: Words;
   /** Upper bounds of timers, histograms and distributions. */
   bounds: readonly number[];
+  /** There if those are to be summaries. */
+  summaries?: Summaries;
 }
 
 export interface Sending {
@@ -41,15 +45,15 @@ export interface Sending {
 
 /** Observations kept in all until the vocabulary is settled, 160 kB. Beyond, histograms start at 0 then. */
 const maxEarly = 10_000;
-const kindOf = (type: StatsdType): Kind => (type === 'timer' ? 'histogram' : type);
-const handleOf = ({ counter, gauge, histogram }: Sent) => counter ?? gauge ?? histogram;
+const isDistribution = (type: StatsdType) => type === 'timer' || type === 'histogram';
+const heldBy = ({ counter, gauge, histogram, summary }: Sent) => counter ?? gauge ?? histogram ?? summary;
 
 /**
  * Whether nothing goes out of sight when this series is given back: others hold it too, or it has no place. Of
  * such series any number may come and go without being remembered.
  */
 export function isShared(sent: Sent): boolean {
-  const handle = handleOf(sent);
+  const handle = sent.summary?.handle ?? heldBy(sent);
   if (!(handle instanceof Handle)) return false;
   return handle.owners > 1 || handle.at < 0 || handle.next !== undefined || handle.previous !== undefined;
 }
@@ -60,9 +64,13 @@ export function isAllowed(type: StatsdType, value: number): boolean {
 }
 
 /** Hands series of known lines in at the intake. Timers come in milliseconds and go in as seconds. */
-export function createSending({ intake, words, bounds }: SendingDeps): Sending {
+export function createSending({ intake, words, bounds, summaries }: SendingDeps): Sending {
   let earlyLeft = maxEarly;
 
+  const kindOf = (type: StatsdType): Kind => {
+    if (type === 'counter' || type === 'gauge') return type;
+    return summaries === undefined ? 'histogram' : 'summary';
+  };
   const meaningOf = ({ name, tags, type }: Line): string =>
     JSON.stringify(words.translate(kindOf(type), name, tags) ?? '');
 
@@ -70,7 +78,8 @@ export function createSending({ intake, words, bounds }: SendingDeps): Sending {
     const { name, tags } = sent.line;
     if (sent.type === 'counter') sent.counter = intake.counter(name, tags);
     else if (sent.type === 'gauge') sent.gauge = intake.gauge(name, tags);
-    else sent.histogram = intake.histogram(name, tags, { bounds });
+    else if (summaries === undefined) sent.histogram = intake.histogram(name, tags, { bounds });
+    else sent.summary = summaries.open(name, tags);
   };
 
   const keepEarly = (sent: Sent, value: number): void => {
@@ -80,11 +89,12 @@ export function createSending({ intake, words, bounds }: SendingDeps): Sending {
   };
 
   /** A series that only repeats others is refused: what it counted is theirs. */
-  const carryOver = ({ counter, gauge, histogram, total, early, weight, meaning }: Sent): void => {
+  const carryOver = (sent: Sent): void => {
+    const { counter, gauge, histogram, summary, total, early, weight, meaning } = sent;
     if (meaning === '"double"') return;
     if (total > 0) counter?.add(total);
     gauge?.set(total);
-    for (const value of early ?? []) histogram?.observe(value, weight);
+    for (const value of early ?? []) (histogram ?? summary)?.observe(value, weight);
   };
 
   return {
@@ -97,8 +107,9 @@ export function createSending({ intake, words, bounds }: SendingDeps): Sending {
         counter: undefined,
         gauge: undefined,
         histogram: undefined,
+        summary: undefined,
         total: 0,
-        early: isEarly && kindOf(line.type) === 'histogram' ? [] : undefined,
+        early: isEarly && isDistribution(line.type) ? [] : undefined,
         meaning: meaningOf(line),
         round,
         isKnown: true,
@@ -119,7 +130,7 @@ export function createSending({ intake, words, bounds }: SendingDeps): Sending {
       } else {
         const observed = type === 'timer' ? value / 1000 : value;
         if (sent.early !== undefined) keepEarly(sent, observed);
-        sent.histogram!.observe(observed, weight);
+        (sent.histogram ?? sent.summary)!.observe(observed, weight);
       }
       return true;
     },
@@ -127,12 +138,12 @@ export function createSending({ intake, words, bounds }: SendingDeps): Sending {
       const meaning = meaningOf(sent.line);
       if (meaning !== sent.meaning) {
         sent.meaning = meaning;
-        handleOf(sent)?.release();
+        heldBy(sent)?.release();
         acquire(sent);
         carryOver(sent);
       }
       sent.early = undefined;
     },
-    close: (sent) => handleOf(sent)?.release(),
+    close: (sent) => heldBy(sent)?.release(),
   };
 }

@@ -1,0 +1,175 @@
+import { Handle } from '../../core/handle.ts';
+import type { LazyStore } from '../../core/lazy-store.ts';
+import type { Intake, RawTags, Summary } from '../../core/model.ts';
+import type { Clock } from '../../core/ports.ts';
+import type { RegistryDrop } from '../../core/reasons.ts';
+import { addTo, clearPart, createSketch, quantilesOf, type Sketch } from '../../core/sketch.ts';
+import type { Turns } from './turns.ts';
+
+/** A summary whose quantiles are worked out here, shared by all lines of one raw series. */
+export interface OwnSummary {
+  readonly handle: Summary;
+  /** `weight`: how many observations this one stands for. */
+  observe(value: number, weight?: number): void;
+  release(): void;
+}
+
+/**
+ * Quantiles of what came in the last 10 minutes, taken forward in 5 steps as Prometheus' clients do; sum and count
+ * of all time. A quantile is NaN while nothing came.
+ */
+export interface Summaries {
+  open(name: string, tags: RawTags): OwnSummary;
+  /** Lets the window slide. Returns the stop. */
+  start(): () => void;
+}
+
+export interface SummariesDeps {
+  intake: Intake;
+  /** Where its summaries are. */
+  store: LazyStore;
+  clock: Clock;
+  turns: Turns;
+}
+
+/** The defaults of the service's own reporter. */
+const quantiles: readonly number[] = [0.5, 0.75, 0.95, 0.99, 0.999];
+const shape = { quantiles: quantiles.map(String) };
+const steps = 5;
+const stepMs = 120_000;
+
+/** What all windows have in common: the step that time has come to. */
+interface Now {
+  step: number;
+}
+
+interface Kept extends OwnSummary {
+  readonly sketch: Sketch;
+  sum: number;
+  count: number;
+  /** The step that its sketch has come to. */
+  step: number;
+  owners: number;
+  isChanged: boolean;
+}
+
+interface KeptDeps {
+  now: Now;
+  onChange(kept: Kept): void;
+  onGone(kept: Kept): void;
+}
+
+const hasPlace = (handle: Summary) => !(handle instanceof Handle) || handle.at >= 0;
+
+/** Counts what cannot be kept, as the registry does for histograms. */
+function drop(handle: Summary, reason: RegistryDrop): void {
+  if (handle instanceof Handle) handle.desk.drop(reason);
+}
+
+function catchUp(kept: Kept, { step }: Now): void {
+  const passed = Math.min(step - kept.step, steps);
+  for (let n = 1; n <= passed; n++) clearPart(kept.sketch, (kept.step + n) % steps);
+  kept.step = step;
+}
+
+function createKept(handle: Summary, { now, onChange, onGone }: KeptDeps): Kept {
+  const kept: Kept = {
+    handle,
+    sketch: createSketch(steps),
+    sum: 0,
+    count: 0,
+    step: now.step,
+    owners: 0,
+    isChanged: false,
+    observe(value, weight = 1) {
+      const share = value * weight;
+      if (!hasPlace(handle)) drop(handle, 'refused_series');
+      else if (!Number.isFinite(share)) drop(handle, 'not_finite');
+      else {
+        if (kept.step !== now.step) catchUp(kept, now);
+        addTo(kept.sketch, now.step % steps, value, weight);
+        kept.sum += share;
+        kept.count += weight;
+      }
+      if (!kept.isChanged) onChange(kept);
+    },
+    release() {
+      kept.owners -= 1;
+      if (kept.owners === 0) onGone(kept);
+      handle.release();
+    },
+  };
+  return kept;
+}
+
+/** Tells of each step that begins. Returns the stop. */
+function startSteps(clock: Clock, onStep: (step: number) => void): () => void {
+  const startMs = clock.monotonicMs();
+  let cancel = (): void => {};
+  const waitFor = (step: number) => {
+    cancel = clock.after(startMs + step * stepMs - clock.monotonicMs(), () => {
+      // Timers may fire a moment early, and late on a machine that stood still.
+      const reached = Math.max(step, Math.floor((clock.monotonicMs() - startMs) / stepMs));
+      onStep(reached);
+      waitFor(reached + 1);
+    });
+  };
+  waitFor(1);
+  return () => cancel();
+}
+
+export function createSummaries({ intake, store, clock, turns }: SummariesDeps): Summaries {
+  const now: Now = { step: 0 };
+  const all = new Map<Summary, Kept>();
+  const changed = new Set<Kept>();
+  const parts = new Float64Array(quantiles.length + 2);
+
+  const onChange = (kept: Kept): void => {
+    kept.isChanged = true;
+    changed.add(kept);
+  };
+  const onGone = (kept: Kept): void => {
+    all.delete(kept.handle);
+    changed.delete(kept);
+  };
+  /** One without a place is written when it has one. */
+  const write = (kept: Kept): void => {
+    if (!hasPlace(kept.handle)) return;
+    changed.delete(kept);
+    kept.isChanged = false;
+    catchUp(kept, now);
+    quantilesOf(kept.sketch, quantiles, parts);
+    parts[quantiles.length] = kept.sum;
+    parts[quantiles.length + 1] = kept.count;
+    kept.handle.set(parts);
+  };
+  /** Summaries of which nothing comes change too: their oldest step goes. */
+  const sweep = (): void => {
+    const left = all.values();
+    turns.sometime(() => {
+      for (let n = 0; n < 64; n++) {
+        const { value: kept, done } = left.next();
+        if (done) return true;
+        write(kept);
+      }
+      return false;
+    });
+  };
+
+  store.onLook(() => changed.forEach(write));
+  return {
+    open(name, tags) {
+      const handle = intake.summary(name, tags, shape);
+      const kept = all.get(handle) ?? createKept(handle, { now, onChange, onGone });
+      all.set(handle, kept);
+      kept.owners += 1;
+      onChange(kept);
+      return kept;
+    },
+    start: () =>
+      startSteps(clock, (step) => {
+        now.step = step;
+        sweep();
+      }),
+  };
+}

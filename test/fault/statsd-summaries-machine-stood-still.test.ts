@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest';
+import { createLazyStore } from '../../src/core/lazy-store.ts';
+import type { Clock } from '../../src/core/ports.ts';
+import { createSummaries } from '../../src/sources/statsd/summaries.ts';
+import { createTurns } from '../../src/sources/statsd/turns.ts';
+import { handClock } from '../clock.ts';
+import { until } from '../integration/pull/scraper.ts';
+import { testRegistry } from '../registry.ts';
+
+const minute = 60_000;
+
+/** A clock whose timers come too late: time may pass without them. */
+function lateClock() {
+  const hand = handClock();
+  let lostMs = 0;
+  const clock: Clock = {
+    nowMs: hand.nowMs,
+    monotonicMs: () => hand.monotonicMs() + lostMs,
+    after: hand.after,
+  };
+  return {
+    clock,
+    advance: hand.advance,
+    standStill(ms: number) {
+      lostMs += ms;
+    },
+  };
+}
+
+test.each([
+  { stoodStillMs: 0, left: 1 },
+  { stoodStillMs: 6 * minute, left: 1 },
+  { stoodStillMs: 8 * minute, left: Number.NaN },
+  { stoodStillMs: 24 * 60 * minute, left: Number.NaN },
+])('for $stoodStillMs ms: the window is of the time that passed', async ({ stoodStillMs, left }) => {
+  const { intake, shown } = testRegistry();
+  const { clock, advance, standStill } = lateClock();
+  const store = createLazyStore();
+  const turns = createTurns(clock);
+  const summaries = createSummaries({ intake: intake({ store }), store, clock, turns });
+  const stop = summaries.start();
+  summaries.open('took', {}).observe(1);
+  standStill(stoodStillMs);
+  // The step that was waited for, at last.
+  advance(2 * minute);
+  let isSwept = false;
+  turns.sometime(() => {
+    isSwept = true;
+    return true;
+  });
+  await until(() => isSwept, 'the sweep is done', 30_000);
+  const [half, , , , , sum, count] = shown().took as number[];
+  expect([half, sum, count]).toEqual([Number.isNaN(left) ? left : expect.closeTo(left, 1), 1, 1]);
+
+  summaries.open('took', {}).observe(3);
+  advance(8 * minute - 1);
+  expect((shown().took as number[]).slice(1, 5)).toEqual(Array(4).fill(expect.closeTo(3, 1)));
+  stop();
+});
