@@ -210,9 +210,9 @@ export function removeFolders(): void {
   for (const path of folders.splice(0)) rmSync(path, { recursive: true, force: true });
 }
 
-/** Waits until something is so; fails after 10 s. */
+/** Waits until something is so; fails after 30 s. */
 export async function until(isSo: () => boolean, what: string): Promise<void> {
-  const giveUpMs = performance.now() + 10_000;
+  const giveUpMs = performance.now() + 30_000;
   while (!isSo()) {
     if (performance.now() > giveUpMs) throw new Error(`waited in vain until ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 1));
@@ -221,7 +221,7 @@ export async function until(isSo: () => boolean, what: string): Promise<void> {
 
 /** Moves the clock on in steps until something is so: whatever waits for a backoff gets its turn. */
 export async function untilMoving(clock: HandClock, stepMs: number, isSo: () => boolean, what: string) {
-  const giveUpMs = performance.now() + 10_000;
+  const giveUpMs = performance.now() + 30_000;
   while (!isSo()) {
     if (performance.now() > giveUpMs) throw new Error(`waited in vain until ${what}`);
     clock.advance(stepMs);

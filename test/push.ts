@@ -7,9 +7,9 @@ import type { OpenDatagrams } from '../src/reporters/push/socket.ts';
 import { handClock } from './clock.ts';
 import { type FamilySpec, type SeriesSpec, viewOf } from './view.ts';
 
-/** Waits for a fact, at most 10 s. */
+/** Waits for a fact, at most 30 s. */
 export async function until(fact: () => boolean, what: string): Promise<void> {
-  const endMs = performance.now() + 10_000;
+  const endMs = performance.now() + 30_000;
   while (!fact()) {
     if (performance.now() > endMs) throw new Error(`waited in vain until ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 2));

@@ -45,7 +45,7 @@ export interface Histogram {
   release(): void;
 }
 
-/** Ready-made quantiles; only ever taken from elsewhere, never computed. */
+/** Ready-made quantiles, with sum and count; whoever sends or times them works them out. */
 export interface Summary {
   /** The quantiles' values in order, then sum, then count. */
   set(parts: ArrayLike<number>): void;

@@ -33,7 +33,7 @@ services:
 
 /** Waits for a fact, at most 10 s. */
 async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  const endMs = performance.now() + 10_000;
+  const endMs = performance.now() + 30_000;
   while (!(await isSo())) {
     if (performance.now() > endMs) throw new Error(`waited in vain until ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));

@@ -18,7 +18,7 @@ export function totalsOf(kind: Kind, { bounds }: Pick<SeriesView, 'bounds'>): To
  * The forms of all of a series' numbers, in their order: `name_bucket` with the bound as `le`, `name_sum` and
  * `name_count` of a histogram; `name` with `quantile`, `name_sum` and `name_count` of a summary. Buckets stay
  * cumulative, so that a receiver that adds up deltas has a histogram as a scrape shows it. There is no `|ms`:
- * timers of a role arrive as histograms in seconds, and single observations are not kept.
+ * timers of a role arrive as histograms or summaries in seconds, and single observations are not kept.
  */
 export function formsOf(former: Former, { name, kind }: FamilyView, series: SeriesView): readonly Form[] {
   const { labels, bounds } = series;

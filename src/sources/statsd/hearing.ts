@@ -26,14 +26,32 @@ export function createHearing({ words, book, sending, turns, clock }: HearingDep
   const names = new Set<string>();
   let cancel: (() => void) | undefined;
 
+  /** Ids of known lines of these names, those of one series together. */
+  const bySeries = (reworded: ReadonlySet<string>): number[][] => {
+    const groups = new Map<string, number[]>();
+    for (let id = 0; id < book().end; id++) {
+      const sent = book().sentOf(id);
+      if (sent === undefined || !reworded.has(sent.line.name)) continue;
+      const { type, name, tags } = sent.line;
+      const key = JSON.stringify([type, name, Object.entries(tags).sort(([a], [b]) => (a < b ? -1 : 1))]);
+      const group = groups.get(key);
+      if (group) group.push(id);
+      else groups.set(key, [id]);
+    }
+    return [...groups.values()];
+  };
+  const reopenAll = (ids: readonly number[]) =>
+    sending.reopen(ids.map((id) => book().sentOf(id)).filter((sent) => sent !== undefined));
+
   const reopen = (reworded: ReadonlySet<string>) => {
-    let id = 0;
+    const groups = bySeries(reworded);
+    // At once: a line that came meanwhile would join the old series. Few series have several lines.
+    for (const group of groups) if (group.length > 1) reopenAll(group);
+    const alone = groups.filter((group) => group.length === 1);
+    let next = 0;
     turns.sometime(() => {
-      for (const stop = id + 16; id < stop && id < book().end; id++) {
-        const sent = book().sentOf(id);
-        if (sent !== undefined && reworded.has(sent.line.name)) sending.reopen(sent);
-      }
-      return id >= book().end;
+      for (const stop = next + 16; next < stop && next < alone.length; next++) reopenAll(alone[next]!);
+      return next >= alone.length;
     });
   };
 

@@ -18,7 +18,7 @@ function logsOver(tail: Tail, paths: readonly string[], deps = {}) {
 
 /** Waits for a fact, at most ten seconds. */
 async function until(fact: () => boolean): Promise<void> {
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + 30_000;
   while (!fact()) {
     if (Date.now() > deadline) throw new Error('it did not come true');
     await new Promise((resolve) => setImmediate(resolve));

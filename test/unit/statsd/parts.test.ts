@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createVocabulary } from '../../../src/core/vocabulary.ts';
@@ -12,6 +13,7 @@ import { localText, rowsOf } from '../../../src/sources/statsd/listen/kernel-dro
 import { createSenders } from '../../../src/sources/statsd/listen/senders.ts';
 import { createTurns } from '../../../src/sources/statsd/turns.ts';
 import { handClock } from '../../clock.ts';
+import { testRegistry } from '../../registry.ts';
 import { until } from '../../scrape.ts';
 import { recordingIntake } from '../../statsd.ts';
 
@@ -247,5 +249,36 @@ describe('words', () => {
       'gauge mine': 4,
       'gauge svc_only': 7,
     });
+  });
+});
+
+describe('words of series that several lines share, at a real registry', () => {
+  test.each([
+    ['a counter', 'starts:1|c\nstarts:1|c|@0.5', { 'svc_restarts{svc_service="frontend"}': 3 }],
+    ['a histogram', 'lat:500|ms\nlat:500|ms|@0.5', { 'svc_lat{svc_service="frontend"}': [3, 3, 3, 1.5, 3] }],
+  ])('%s is translated whole', async (_, lines, expected) => {
+    const bed = testRegistry();
+    const table = createVocabulary({
+      name: 'product',
+      metrics: { starts: 'svc_restarts', lat: 'svc_lat', one: 'svc_one', two: 'svc_two' },
+      tags: {},
+    });
+    const words = createWords([
+      table,
+      createVocabulary({ name: 'other', metrics: { alone: 'y' }, tags: {} }),
+    ]);
+    const turns = createTurns(bed.clock);
+    const intake = bed.intake({ component: 'statsd', tagService: true, translate: words.translate });
+    const sending = createSending({ intake, words, bounds: [1, 5] });
+    const hearing = createHearing({ words, book: () => book, sending, turns, clock: bed.clock });
+    const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
+    const book = createLineBook({ rules, sending, lineBytes: 8192, onName: hearing.name });
+    const reader = createLineReader({ book, sending, lineBytes: 8192, refuse() {} });
+    const text = `${lines}\none:1|g\ntwo:2|g`;
+    reader.read(Buffer.from(text), 0, text.length, 1000);
+    bed.clock.advance(1000);
+    const shown = { ...expected, 'svc_one{svc_service="frontend"}': 1, 'svc_two{svc_service="frontend"}': 2 };
+    await until(() => isDeepStrictEqual(bed.shown(), shown), 'all names are translated');
+    expect(bed.shown()).toEqual(shown);
   });
 });

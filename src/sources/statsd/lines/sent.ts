@@ -38,8 +38,11 @@ export interface Sending {
   open(line: Line, round: number): Sent;
   /** Counts one number; false if the line's type does not allow it. A signed gauge is `relative`. */
   take(sent: Sent, value: number, relative: boolean): boolean;
-  /** Opens it anew if its meaning changed, with what it counted so far. */
-  reopen(sent: Sent): void;
+  /**
+   * Opens lines of one series anew if their meaning changed, with what each counted so far. All that hold the
+   * series must be among them: as long as one does, the intake knows it by its old meaning.
+   */
+  reopen(sents: readonly Sent[]): void;
   close(sent: Sent): void;
 }
 
@@ -134,15 +137,15 @@ export function createSending({ intake, words, bounds, summaries }: SendingDeps)
       }
       return true;
     },
-    reopen(sent) {
-      const meaning = meaningOf(sent.line);
-      if (meaning !== sent.meaning) {
-        sent.meaning = meaning;
-        heldBy(sent)?.release();
+    reopen(sents) {
+      const changed = sents.filter((sent) => meaningOf(sent.line) !== sent.meaning);
+      for (const sent of changed) heldBy(sent)?.release();
+      for (const sent of changed) {
+        sent.meaning = meaningOf(sent.line);
         acquire(sent);
         carryOver(sent);
       }
-      sent.early = undefined;
+      for (const sent of sents) sent.early = undefined;
     },
     close: (sent) => heldBy(sent)?.release(),
   };
