@@ -1,0 +1,105 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { parse, stringify } from 'yaml';
+import { listening } from '../health.ts';
+import { folder, freePort, type Running, start, until } from './process.ts';
+
+const program = 'prometheus-alertmanager';
+export const hasAlertmanager = spawnSync(program, ['--version']).status === 0;
+
+const shipped = fileURLToPath(new URL('../../deploy/alertmanager/alertmanager.yml', import.meta.url));
+
+type Labels = Readonly<Record<string, string>>;
+
+/** An alert as a receiver was told of it. */
+export interface Notice {
+  /** Path of the receiver's webhook, which is the receiver's name. */
+  receiver: string;
+  status: 'firing' | 'resolved';
+  labels: Labels;
+  annotations: Labels;
+}
+
+/** An alert that Alertmanager has. */
+export interface Held {
+  labels: Labels;
+  fingerprint: string;
+  status: { state: 'active' | 'suppressed' | 'unprocessed'; inhibitedBy: string[] };
+}
+
+export interface Alertmanager extends Running {
+  /** host:port */
+  address: string;
+  /** All that the receivers were told, in order. */
+  readonly notices: readonly Notice[];
+  held(): Promise<Held[]>;
+  stop(): Promise<void>;
+}
+
+interface Payload {
+  alerts: Omit<Notice, 'receiver'>[];
+}
+
+/** Takes what is sent to any receiver. */
+async function startReceivers(notices: Notice[]) {
+  return listening(
+    createServer(async (request, response) => {
+      const { alerts } = JSON.parse(await text(request)) as Payload;
+      const receiver = request.url!.slice(1);
+      for (const { status, labels, annotations } of alerts)
+        notices.push({ receiver, status, labels, annotations });
+      response.end();
+    }),
+  );
+}
+
+/** The shipped configuration with its receivers at this port, and with waits that a test has the time for. */
+function configured(port: number): string {
+  const config = parse(readFileSync(shipped, 'utf8'));
+  for (const route of [config.route, ...config.route.routes]) {
+    if (route.group_wait) route.group_wait = '500ms';
+    if (route.group_interval) route.group_interval = '1s';
+  }
+  for (const receiver of config.receivers)
+    for (const webhook of receiver.webhook_configs) {
+      const url = new URL(webhook.url);
+      url.port = String(port);
+      webhook.url = url.href;
+    }
+  return stringify(config);
+}
+
+/** A real Alertmanager with the shipped routes and inhibitions; its receivers are the test. */
+export async function startAlertmanager(): Promise<Alertmanager> {
+  const place = folder();
+  const notices: Notice[] = [];
+  const receivers = await startReceivers(notices);
+  const configFile = join(place.path, 'alertmanager.yml');
+  writeFileSync(configFile, configured(receivers.port));
+  const address = `127.0.0.1:${await freePort()}`;
+  const running = start(program, [
+    `--config.file=${configFile}`,
+    `--storage.path=${join(place.path, 'data')}`,
+    `--web.listen-address=${address}`,
+    '--cluster.listen-address=',
+  ]);
+  await until(
+    'Alertmanager is ready',
+    async () => (await fetch(`http://${address}/-/ready`)).ok || undefined,
+  );
+  return {
+    ...running,
+    address,
+    notices,
+    held: async () => (await fetch(`http://${address}/api/v2/alerts`)).json() as Promise<Held[]>,
+    async stop() {
+      await running.end();
+      await receivers.close();
+      place.remove();
+    },
+  };
+}

@@ -1,0 +1,190 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasPostgres } from '../postgres.ts';
+import { hasAlertmanager } from './alertmanager.ts';
+import { agentFaults } from './live/agent-faults.ts';
+import { clusterFaults } from './live/cluster-faults.ts';
+import { explainingFaults } from './live/explaining-faults.ts';
+import type { Fault } from './live/fault.ts';
+import { roleFaults } from './live/role-faults.ts';
+import { expectWhole, keyOf, shippedAlerts } from './live/shipped.ts';
+import { packsRun, type Stage, startStage } from './live/stage.ts';
+import { storeFaults } from './live/store-faults.ts';
+import { nameOf, type Watch, watchOn } from './live/watch.ts';
+import { hasPrometheus } from './prometheus.ts';
+
+/**
+ * Every alert that the agent can provoke, live: a fault, the built agent, a real Prometheus with the shipped jobs and
+ * rules, a real Alertmanager with the shipped routes and inhibitions, and receivers that are told. Cut down for the
+ * test's time, by one transformation of what `svc-agent rules` prints: each `for` is 0 s, and every range, subquery and
+ * offset becomes 10 s, but for what `last_over_time` remembers. Two thresholds are lower (live/rules.ts). All faults
+ * are there at once, in two clusters so that none explains another away. With SVC_AGENT_E2E=short only the tables are
+ * checked.
+ */
+
+const faults: readonly Fault[] = [...roleFaults, ...storeFaults, ...clusterFaults, ...agentFaults];
+const cases = faults.flatMap(({ what, alerts }) => alerts.map((expected) => ({ what, expected })));
+const told = cases.filter(({ expected }) => !expected.isHeldBack);
+const heldBack = cases.filter(({ expected }) => expected.isHeldBack);
+
+const noBackups = 'the agent does not look at backups: a configuration that has some is refused';
+/** Alerts that no agent of this version can provoke, and why. */
+const notProvoked: Readonly<Record<string, string>> = {
+  SvcBackupAge: noBackups,
+  SvcBackupNeverSucceeded: noBackups,
+  SvcBackupFailures: noBackups,
+  SvcBackupIntegrity: noBackups,
+  SvcBackupOffsiteAge: noBackups,
+  SvcBackupRetention: noBackups,
+  SvcBackupClockSkew: noBackups,
+  SvcRecoveryObjectiveMissed: 'whether a store could be recovered follows from its backups',
+};
+
+test('every shipped alert is provoked here, or it is said why not', () => {
+  const shipped = ['recommended', 'slo'].flatMap(shippedAlerts);
+  const provoked = [...faults, ...explainingFaults].flatMap(({ alerts }) =>
+    alerts.map(({ alert, labels }) => keyOf(alert, labels.window)),
+  );
+  expect([...new Set(provoked), ...Object.keys(notProvoked)].sort()).toEqual(shipped.sort());
+});
+
+const withinMs = 180_000;
+const isShort = process.env.SVC_AGENT_E2E === 'short';
+
+describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres || isShort)('alerts, live', () => {
+  const stops: (() => unknown)[] = [];
+  let stage: Stage;
+  let watch: Watch;
+  let active: readonly Fault[] = [];
+
+  beforeAll(async () => {
+    stage = await startStage((stop) => stops.push(stop));
+    watch = watchOn(stage);
+    stage.pulse(async () => {
+      for (const { again } of active) await again?.(stage);
+    });
+  });
+  afterAll(async () => {
+    for (const stop of stops.reverse()) await stop();
+  });
+
+  const nothingFires = (deadlineMs: number) =>
+    watch.wait(
+      'no alert fires',
+      async () => {
+        const firing = await stage.prometheus.firing();
+        if (firing.length > 0) throw new Error(JSON.stringify(firing));
+        return true;
+      },
+      deadlineMs,
+    );
+
+  test('nothing fires while all is well', async () => {
+    const deadlineMs = performance.now() + withinMs;
+    // Every window is full of what every probe and every role says.
+    await watch.wait('all is seen', () => stage.isSeen(), deadlineMs);
+    await nothingFires(deadlineMs);
+  });
+
+  describe('with all faults at once', () => {
+    let deadlineMs: number;
+    let since: number;
+    beforeAll(async () => {
+      since = stage.alertmanager.notices.length;
+      for (const { provoke } of faults) await provoke(stage);
+      active = faults;
+      deadlineMs = performance.now() + withinMs;
+    });
+
+    for (const { what, expected } of told) {
+      test(`${nameOf(expected)} fires and is told: ${what}`, async () => {
+        const isTold = () => watch.lastNotice(expected, since);
+        expectWhole(await watch.wait('a notice', isTold, deadlineMs), expected);
+      });
+    }
+
+    for (const { what, expected } of heldBack) {
+      test(`${nameOf(expected)} fires and is held back by a graver one: ${what}`, async () => {
+        const look = async () => {
+          const by = await watch.inhibitors(expected);
+          return by.length > 0 ? by : undefined;
+        };
+        const by = await watch.wait('an inhibition', look, deadlineMs);
+        expect(new Set(by)).toEqual(new Set([`${expected.alert} slo critical`]));
+      });
+    }
+
+    test('they fire as long as the faults are there', async () => {
+      const lasting = cases.map(({ expected }) => expected).filter(({ comesAndGoes }) => !comesAndGoes);
+      const look = async () => {
+        const silent = await watch.silent(lasting);
+        if (silent.length > 0) throw new Error(silent.map(nameOf).join(' '));
+        return true;
+      };
+      await watch.wait('all fire', look, performance.now() + withinMs);
+    });
+
+    test('the literal pack is held back by the recommended one, but where it speaks alone', async () => {
+      const deadline = performance.now() + withinMs;
+      const literal = shippedAlerts('spec').filter((alert) => !(alert in notProvoked));
+      const isAlone = ({ alertname, cluster }: Readonly<Record<string, string>>) =>
+        alertname === 'SvcHighRestartRate' && cluster === 'dc2';
+      const noticesOf = (alone: boolean) =>
+        stage.alertmanager.notices.filter(
+          ({ labels }) => labels.pack === 'spec' && isAlone(labels) === alone,
+        );
+      stage.service.startsInDc2.rise(1);
+      await stage.prometheusBy({ withoutJob: 'worker', packs: [...packsRun, 'spec'] });
+      const look = async () => {
+        const held = (await stage.alertmanager.held()).filter(
+          ({ labels }) => labels.pack === 'spec' && !isAlone(labels),
+        );
+        const missing = literal.filter((name) => !held.some(({ labels }) => labels.alertname === name));
+        const free = held.filter(({ status }) => status.inhibitedBy.length === 0);
+        if (missing.length + free.length > 0) throw new Error(JSON.stringify([missing, free]));
+        return true;
+      };
+      await watch.wait('every literal alert that can fire is held back', look, deadline);
+      await watch.wait('the lone one is told', () => noticesOf(true).length > 0 || undefined, deadline);
+      expect(noticesOf(false)).toEqual([]);
+      stage.service.startsInDc2.rise(0);
+    });
+
+    for (const { what, provoke, undo, alerts, hides } of explainingFaults) {
+      const expected = alerts[0]!;
+      const hidden = cases.find(({ expected: { alert } }) => alert === hides)!.expected;
+      test(`${nameOf(expected)} is told, holds back ${hides}, and is told to be over: ${what}`, async () => {
+        const deadline = performance.now() + withinMs;
+        const before = stage.alertmanager.notices.length;
+        const lastNotice = () => watch.lastNotice(expected, before);
+        await provoke(stage);
+        expectWhole(await watch.wait('a notice', lastNotice, deadline), expected);
+        const isHeldBack = async () =>
+          (await watch.inhibitors(hidden)).includes(`${expected.alert} recommended ${expected.severity}`) ||
+          undefined;
+        await watch.wait('an inhibition', isHeldBack, deadline);
+        await undo(stage);
+        await watch.wait('its end', () => lastNotice()?.status === 'resolved' || undefined, deadline);
+      });
+    }
+  });
+
+  describe('after all faults', () => {
+    let deadlineMs: number;
+    beforeAll(async () => {
+      active = [];
+      for (const { undo } of faults) await undo(stage);
+      deadlineMs = performance.now() + withinMs;
+    });
+
+    for (const { expected } of told) {
+      test(`${nameOf(expected)} is over`, async () => {
+        const isOver = () => watch.lastNotice(expected)?.status === 'resolved' || undefined;
+        // The receiver of what is only worth noting wants no word of an end.
+        const isGone = async () => !(await watch.isHeld(expected)) || undefined;
+        await watch.wait('its end', expected.severity === 'info' ? isGone : isOver, deadlineMs);
+      });
+    }
+
+    test('nothing fires any more', () => nothingFires(deadlineMs));
+  });
+});

@@ -1,0 +1,75 @@
+import { renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { type RunningAgent, startAgent, until } from '../process.ts';
+
+type Config = Readonly<Record<string, unknown>> & { metrics?: object };
+
+/** A built agent that the test configures, kills and starts again; its address stays. */
+export interface LiveAgent {
+  /** host:port of its metrics. */
+  readonly address: string;
+  readonly stateDirectory: string;
+  /** Has it take a changed configuration and waits until it says whether it did. */
+  configure(config: Config): Promise<'taken' | 'refused'>;
+  kill(): Promise<unknown>;
+  restart(): Promise<void>;
+  /** Has it look at everything that it has to look at, whatever the intervals. */
+  look(): Promise<void>;
+  /** How many things it looks at. */
+  probes(): Promise<number>;
+  stop(): Promise<unknown>;
+}
+
+const said = { taken: 'configuration read again', refused: 'configuration not taken, the old one stays' };
+
+export async function startLiveAgent(directory: string, name: string, config: Config): Promise<LiveAgent> {
+  const file = join(directory, `${name}.yaml`);
+  const stateDirectory = join(directory, `${name}-state`);
+  const write = (wanted: Config, listenAddress = '127.0.0.1:0') => {
+    const own = { instance: name, stateDirectory, admin: { listenAddress: '127.0.0.1:0' } };
+    const metrics = { pullmetrics: { listenAddress }, ...wanted.metrics };
+    writeFileSync(`${file}.new`, stringify({ ...own, ...wanted, metrics }, { aliasDuplicateObjects: false }));
+    renameSync(`${file}.new`, file);
+  };
+  write(config);
+  let running: RunningAgent = await startAgent(file);
+  const address = running.address('metrics');
+  let isUp = true;
+  const get = async (path: string) => (await fetch(`http://${running.address('admin')}/${path}`)).text();
+  const probes = async () =>
+    (JSON.parse(await get('probes')) as { name: string }[]).map((probe) => probe.name);
+  const count = (text: string) => running.output().split(text).length - 1;
+  return {
+    address,
+    stateDirectory,
+    async configure(wanted) {
+      const before = { taken: count(said.taken), refused: count(said.refused) };
+      write(wanted);
+      return until(`agent ${name} reads its configuration again`, () =>
+        (['taken', 'refused'] as const).find((outcome) => count(said[outcome]) > before[outcome]),
+      );
+    },
+    kill() {
+      isUp = false;
+      return running.end('SIGKILL');
+    },
+    async restart() {
+      if (isUp) return;
+      write(config, address);
+      running = await startAgent(file);
+      isUp = true;
+    },
+    async look() {
+      if (!isUp) return;
+      try {
+        await Promise.all((await probes()).map((probe) => get(`probe?name=${encodeURIComponent(probe)}`)));
+      } catch (thrown) {
+        // It may have been killed meanwhile.
+        if (isUp) throw thrown;
+      }
+    },
+    probes: async () => (await probes()).length,
+    stop: () => running.end(),
+  };
+}

@@ -1,0 +1,105 @@
+import { join } from 'node:path';
+import type { Gate } from './gate.ts';
+import type { FakeRole } from './role.ts';
+import type { LiveService } from './service.ts';
+import { storeDatabase } from './store.ts';
+
+/** What the agents of the two clusters look at beside the service's roles. */
+export interface Surroundings {
+  directory: string;
+  service: LiveService;
+  /** Ways to the frontends of the clusters, as the other one knows them. */
+  frontends: Readonly<Record<'dc1' | 'dc2', Gate>>;
+  storePort: number;
+  /** dc2's own way to the store. */
+  storeGate: Gate;
+  /** Where dc2's worker reports to. */
+  platformUrl: string;
+}
+
+/** Files that the test writes as the service would. */
+export const placesIn = (directory: string) => ({
+  /** What the client prints of a domain in a cluster. */
+  domain: (cluster: string, domain: string) => join(directory, `${cluster}-${domain}.json`),
+  historyArchive: join(directory, 'archive', 'history'),
+  visibilityArchive: join(directory, 'archive', 'visibility'),
+});
+
+const scraped = ({ metricsUrl }: FakeRole) => ({
+  vocabulary: 'svc',
+  scrape: { url: metricsUrl, interval: '1s', timeout: '900ms' },
+});
+const logged = ({ log }: FakeRole) => ({ logs: { paths: [log], startAt: 'beginning' } });
+
+const store = (port: number) => ({
+  name: 'main',
+  kind: 'postgres',
+  address: `127.0.0.1:${port}`,
+  user: 'postgres',
+  databases: { persistence: storeDatabase },
+  schema: { persistence: '0.8' },
+});
+
+const group = (own: string, { frontends }: Surroundings) => ({
+  failoverVersionIncrement: 10,
+  primaryClusterName: 'dc1',
+  currentClusterName: own,
+  clusterGroup: Object.fromEntries(
+    Object.entries(frontends).map(([name, { port }], at) => [
+      name,
+      { initialFailoverVersion: at, rpcAddress: `127.0.0.1:${port}` },
+    ]),
+  ),
+});
+
+const domains = (own: string, watch: readonly string[], { directory }: Surroundings) => ({
+  watch,
+  describe: { command: ['cat', placesIn(directory).domain(own, '{domain}')] },
+});
+
+/** The agent of dc1, which sees to nearly everything. */
+export function firstConfig(around: Surroundings) {
+  const { service, directory, storePort } = around;
+  const { frontend, history, matching, worker } = service.roles;
+  const { historyArchive, visibilityArchive } = placesIn(directory);
+  const tls = { caFile: service.authorities };
+  const archive = { status: 'enabled', provider: { filestore: {} } };
+  const at = (path: string) => ({ status: 'enabled', URI: `file://${path}` });
+  return {
+    services: {
+      frontend: { ...scraped(frontend), ...logged(frontend), health: { url: frontend.healthUrl, tls } },
+      history: { ...scraped(history), ...logged(history) },
+      matching: { ...scraped(matching), ...logged(matching), health: matching.healthUrl },
+      worker: { ...scraped(worker), ...logged(worker) },
+    },
+    stores: [store(storePort)],
+    clusterGroupMetadata: group('dc1', around),
+    domains: domains('dc1', ['orders'], around),
+    archival: { history: archive, visibility: archive },
+    domainDefaults: { archival: { history: at(historyArchive), visibility: at(visibilityArchive) } },
+  };
+}
+
+/** Another host of dc1 that has a history role only. */
+export const secondConfig = ({ service }: Surroundings) => ({
+  metrics: { tags: { cluster: 'dc1' } },
+  services: { history: scraped(service.roles['second history']) },
+});
+
+/** The agent of dc2, without the domains that it is not to watch. */
+export function otherConfig(around: Surroundings, watch: readonly string[] = ['orders', 'payments']) {
+  const { service, storeGate, platformUrl } = around;
+  return {
+    services: {
+      frontend: scraped(service.roles['dc2 frontend']),
+      history: scraped(service.roles['dc2 history']),
+      worker: {
+        ...logged(service.roles['dc2 history']),
+        metrics: { hostedmetrics: { protocol: 'remotewrite', endpoint: platformUrl } },
+      },
+    },
+    stores: [store(storeGate.port)],
+    clusterGroupMetadata: group('dc2', around),
+    domains: domains('dc2', watch, around),
+  };
+}

@@ -1,0 +1,88 @@
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parse, stringify } from 'yaml';
+import { freePort, type Running, start, until } from '../process.ts';
+
+const shipped = fileURLToPath(new URL('../../../deploy/prometheus/prometheus.yml', import.meta.url));
+
+/** An agent's listener, and the cluster that it stands in. */
+export interface Target {
+  address: string;
+  cluster: string;
+}
+
+/** What of the shipped configuration is the test's own. */
+export interface Wanted {
+  /** Targets by job; a job without any has none. */
+  targets: Readonly<Record<string, readonly Target[]>>;
+  ruleFiles: readonly string[];
+  /** host:port */
+  alertmanager: string;
+}
+
+/** A series that an alert made. */
+export interface Firing {
+  alertname: string;
+  pack: string;
+  [label: string]: string;
+}
+
+export interface LivePrometheus extends Running {
+  firing(): Promise<Firing[]>;
+  /** The value of an expression of one series; 0 if it has none. */
+  value(expression: string): Promise<number>;
+  configure(wanted: Wanted): Promise<void>;
+}
+
+function configured({ targets, ruleFiles, alertmanager }: Wanted): string {
+  const config = parse(readFileSync(shipped, 'utf8'));
+  config.global = { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '500ms' };
+  config.rule_files = ruleFiles;
+  config.alerting.alertmanagers = [{ static_configs: [{ targets: [alertmanager] }] }];
+  for (const job of config.scrape_configs)
+    job.static_configs = (targets[job.job_name] ?? []).map(({ address, cluster }) => ({
+      targets: [address],
+      labels: { cluster },
+    }));
+  return stringify(config, { aliasDuplicateObjects: false });
+}
+
+/** A real Prometheus with the shipped jobs, at intervals of a second. */
+export async function startLivePrometheus(directory: string, wanted: Wanted): Promise<LivePrometheus> {
+  const configFile = join(directory, 'prometheus.yml');
+  const write = (text: string) => {
+    writeFileSync(`${configFile}.new`, text);
+    renameSync(`${configFile}.new`, configFile);
+  };
+  write(configured(wanted));
+  const address = `127.0.0.1:${await freePort()}`;
+  const running = start('prometheus', [
+    `--config.file=${configFile}`,
+    `--storage.tsdb.path=${join(directory, 'tsdb')}`,
+    `--web.listen-address=${address}`,
+    '--web.enable-lifecycle',
+    // After a reload it has no Alertmanager for a moment; what was lost then comes again.
+    '--rules.alert.resend-delay=5s',
+  ]);
+  await until('Prometheus is ready', async () => (await fetch(`http://${address}/-/ready`)).ok || undefined);
+  const ask = async <T>(path: string): Promise<T> =>
+    ((await (await fetch(`http://${address}/api/v1/${path}`)).json()) as { data: T }).data;
+  return {
+    ...running,
+    async firing() {
+      const { alerts } = await ask<{ alerts: { labels: Firing; state: string }[] }>('alerts');
+      return alerts.filter(({ state }) => state === 'firing').map(({ labels }) => labels);
+    },
+    async value(expression) {
+      const query = `query?query=${encodeURIComponent(expression)}`;
+      const { result } = await ask<{ result: { value: [number, string] }[] }>(query);
+      return Number(result[0]?.value[1] ?? 0);
+    },
+    async configure(next) {
+      write(configured(next));
+      const response = await fetch(`http://${address}/-/reload`, { method: 'POST' });
+      if (!response.ok) throw new Error(`Prometheus: ${await response.text()}`);
+    },
+  };
+}

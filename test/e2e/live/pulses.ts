@@ -1,0 +1,36 @@
+/** Work that goes on beside what a test waits for. */
+export interface Pulses {
+  /** Once a second from now on, never twice at a time. */
+  pulse(work: () => unknown): void;
+  /** Throws what the work has thrown first. */
+  check(): void;
+  end(): void;
+}
+
+export function createPulses(): Pulses {
+  const timers: NodeJS.Timeout[] = [];
+  const faults: unknown[] = [];
+  return {
+    pulse(work: () => unknown) {
+      let isBusy = false;
+      const beat = async () => {
+        if (isBusy) return;
+        isBusy = true;
+        try {
+          await work();
+        } catch (thrown) {
+          faults.push(thrown);
+        } finally {
+          isBusy = false;
+        }
+      };
+      timers.push(setInterval(() => void beat(), 1000));
+    },
+    check() {
+      if (faults.length > 0) throw faults[0];
+    },
+    end() {
+      for (const timer of timers) clearInterval(timer);
+    },
+  };
+}

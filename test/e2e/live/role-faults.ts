@@ -1,0 +1,160 @@
+import { critical, type Expected, type Fault, type Severity, warning } from './fault.ts';
+import { frontendCallsPerSecond, tasksPerSecond } from './service.ts';
+
+const dc1 = { cluster: 'dc1' };
+const history = { ...dc1, svc_service: 'history' };
+const onFirst = { instance: 'first' };
+
+/** The four windows of an objective; the faster a budget burns, the graver. */
+const burns = (alert: string, says: RegExp): Expected[] =>
+  (['critical', 'critical', 'warning', 'warning'] satisfies Severity[]).map((severity, at) => ({
+    alert,
+    severity,
+    pack: 'slo',
+    labels: { ...dc1, window: ['1h', '6h', '1d', '3d'][at]! },
+    says,
+    ...(severity === 'warning' && { isHeldBack: true }),
+  }));
+
+/** What befalls the service's roles, and shows in what they answer. */
+export const roleFaults: readonly Fault[] = [
+  {
+    what: 'the only frontend of dc2 does not answer its page',
+    provoke: ({ service }) => service.roles['dc2 frontend'].serve(false),
+    undo: ({ service }) => service.roles['dc2 frontend'].serve(true),
+    alerts: [critical('SvcServiceDown', { cluster: 'dc2', job: 'frontend' }, /job frontend .* up is 0\./)],
+  },
+  {
+    what: 'one of two history hosts of dc1 does not answer its page',
+    provoke: ({ service }) => service.roles['second history'].serve(false),
+    undo: ({ service }) => service.roles['second history'].serve(true),
+    alerts: [
+      warning(
+        'SvcInstanceDown',
+        { ...dc1, job: 'history', instance: 'second' },
+        /^127\.0\.0\.1:\d+ of job history .* up is 0\.$/,
+      ),
+    ],
+  },
+  {
+    what: 'the targets of job worker are taken away',
+    provoke: (stage) => stage.prometheusBy({ withoutJob: 'worker' }),
+    undo: (stage) => stage.prometheusBy({}),
+    alerts: [
+      critical('SvcTargetsVanished', { ...dc1, job: 'worker' }, /^Job worker had 1 targets /),
+      critical('SvcRoleAbsent', { job: 'worker' }, /job worker at all: its absence has the value 1\.$/),
+    ],
+  },
+  {
+    what: 'matching answers its health check with ok: false',
+    provoke: ({ service }) => service.roles.matching.feel(false),
+    undo: ({ service }) => service.roles.matching.feel(true),
+    alerts: [
+      critical('SvcHealthFailing', { ...dc1, svc_service: 'matching', ...onFirst }, /svc_role_up is 0\.$/),
+    ],
+  },
+  {
+    what: 'history starts again and again',
+    provoke: ({ service }) => service.starts.rise(1),
+    again: ({ service }) => service.roles.history.say('info', 'Starting service history'),
+    undo: ({ service }) => service.starts.rise(0),
+    alerts: [
+      critical('SvcHighRestartRate', history, /restart [\d.]+ times\/s, above 0\.1\/s\.$/),
+      critical('SvcCrashLooping', { ...history, ...onFirst }, /restarted \d+ times in 15m, above 2\.$/),
+    ],
+  },
+  {
+    what: 'history’s heap is of 9 GB',
+    provoke: ({ service }) => service.heap.set(9e9),
+    undo: ({ service }) => service.heap.set(1e9),
+    alerts: [warning('SvcHeapMemory', { ...history, ...onFirst }, /at least 9GB for 10m/)],
+  },
+  {
+    what: 'history stands still for half of the time',
+    provoke: ({ service }) => service.gcPause.rise(500),
+    undo: ({ service }) => service.gcPause.rise(1),
+    alerts: [warning('SvcGCPause', { ...history, ...onFirst }, /stands still for [\d.]+ ms\/s/)],
+  },
+  {
+    what: 'half of history’s calls to the store fail',
+    provoke: ({ service }) => service.storeErrors.rise(1000),
+    undo: ({ service }) => service.storeErrors.rise(0),
+    alerts: [
+      critical('SvcPersistenceErrorRate', history, /together have [\d.]+ persistence errors\/s/),
+      warning('SvcPersistenceErrorRatio', history, /^[\d.]+% of the persistence calls of history fail/),
+    ],
+  },
+  {
+    what: 'history’s calls to the store take 4 s',
+    provoke: ({ service }) => service.storeCalls.flow(2000, 4),
+    undo: ({ service }) => service.storeCalls.flow(2000, 0.01),
+    alerts: [
+      warning(
+        'SvcPersistenceLatency',
+        { ...history, operation: 'UpdateWorkflowExecution' },
+        /the 99th percentile is [\d.]+s, above 1 s\.$/,
+      ),
+    ],
+  },
+  {
+    what: 'a backlog grows by 500 tasks a second',
+    provoke: ({ service }) => service.growingBacklog.rise(500),
+    undo: ({ service }) => service.growingBacklog.set(100),
+    alerts: [
+      warning(
+        'SvcTaskListBacklogGrowth',
+        { ...dc1, domain: 'orders', tasklist: 'growing' },
+        /^Task list growing of orders grows by [\d.]+k? tasks\/s/,
+      ),
+    ],
+  },
+  {
+    what: 'tasks wait that no poller takes',
+    provoke({ service }) {
+      service.stalledBacklog.set(50);
+      service.stalledDispatch.rise(0);
+    },
+    undo({ service }) {
+      service.stalledBacklog.set(0);
+      service.stalledDispatch.rise(tasksPerSecond);
+    },
+    alerts: [
+      critical(
+        'SvcTaskListStalled',
+        { ...dc1, domain: 'orders', tasklist: 'stalled' },
+        /^Task list stalled of orders has 50 tasks waiting/,
+      ),
+    ],
+  },
+  {
+    what: 'workflows time out',
+    provoke: ({ service }) => service.workflowTimeouts.rise(1000),
+    undo: ({ service }) => service.workflowTimeouts.rise(0),
+    alerts: [
+      warning('SvcWorkflowTimeouts', { ...dc1, domain: 'orders' }, /orders has [\d.]+ timeouts\/s/),
+      warning('SvcWorkflowTimeoutShare', { ...dc1, domain: 'orders' }, /^[\d.]+% of the workflows/),
+    ],
+  },
+  {
+    what: 'all calls to the frontend take 2 s',
+    provoke: ({ service }) => service.frontendCalls.flow(frontendCallsPerSecond, 2),
+    undo: ({ service }) => service.frontendCalls.flow(frontendCallsPerSecond, 0.01),
+    alerts: [
+      warning('SvcFrontendLatency', dc1, /left out, is [\d.]+m?s, above 0\.5 s\.$/),
+      ...burns('SvcFrontendLatencyBurn', /^Over \d[hd] [\d.]+% of the requests .* longer than 0\.5 s/),
+    ],
+  },
+  {
+    what: 'half of the calls to the frontend fail',
+    provoke: ({ service }) => service.frontendErrors.rise(frontendCallsPerSecond / 2),
+    undo: ({ service }) => service.frontendErrors.rise(0),
+    alerts: [
+      warning(
+        'SvcRequestErrors',
+        { ...dc1, svc_service: 'frontend', callee: 'frontend' },
+        /^[\d.]+% of the requests from frontend to frontend fail/,
+      ),
+      ...burns('SvcFrontendAvailabilityBurn', /^Over \d[hd] [\d.]+% of the requests .* fail, above/),
+    ],
+  },
+];

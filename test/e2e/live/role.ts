@@ -1,0 +1,72 @@
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import { join } from 'node:path';
+import { listening } from '../../health.ts';
+import { createPage, type Page } from './page.ts';
+
+/** A certificate and its key, as PEM. */
+export interface Pair {
+  cert: string;
+  key: string;
+}
+
+/** One role of the watched service: its page, its health and its log, all as the test wants them. */
+export interface FakeRole {
+  readonly page: Page;
+  /** Whether it answers its page. */
+  serve(does: boolean): void;
+  /** What its health says. */
+  feel(isWell: boolean): void;
+  readonly metricsUrl: string;
+  readonly healthUrl: string;
+  readonly log: string;
+  /** Appends to its log as it is, newlines included. */
+  write(text: string): void;
+  /** Appends an entry. */
+  say(level: string, msg: string): void;
+  /** Shows another certificate from the next connection on. */
+  certify(pair: Pair): void;
+  stop(): Promise<void>;
+}
+
+/** Its health speaks HTTPS if it has a certificate. */
+export async function startRole(directory: string, name: string, pair?: Pair): Promise<FakeRole> {
+  const log = join(directory, `${name}.log`);
+  writeFileSync(log, '');
+  const write = (text: string) => appendFileSync(log, text);
+  const page = createPage();
+  let serves = true;
+  let well = true;
+  const metrics = await listening(
+    createServer((_, response) => {
+      response.writeHead(serves ? 200 : 503, { 'content-type': 'text/plain; version=0.0.4' });
+      response.end(serves ? page.text() : '');
+    }),
+  );
+  const answer: RequestListener = (_, response) => {
+    response.writeHead(well ? 200 : 503, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ ok: well, msg: well ? 'healthy' : 'shards are lost' }));
+  };
+  const secure = pair && createSecureServer(pair, answer);
+  const health = await listening(secure ?? createServer(answer));
+  return {
+    page,
+    log,
+    metricsUrl: `http://127.0.0.1:${metrics.port}/metrics`,
+    healthUrl: `${secure ? 'https' : 'http'}://127.0.0.1:${health.port}/health`,
+    serve(does) {
+      serves = does;
+    },
+    feel(isWell) {
+      well = isWell;
+    },
+    write,
+    say: (level: string, msg: string) =>
+      write(`${JSON.stringify({ ts: new Date().toISOString(), level, msg, logger: name })}\n`),
+    certify: (next: Pair) => secure?.setSecureContext(next),
+    async stop() {
+      await Promise.all([metrics.close(), health.close()]);
+    },
+  };
+}

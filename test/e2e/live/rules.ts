@@ -1,0 +1,60 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse, stringify } from 'yaml';
+import { command } from '../process.ts';
+
+export interface Rule {
+  alert?: string;
+  expr: string;
+  for?: string;
+  labels: Record<string, string>;
+  annotations: Record<string, string>;
+}
+
+interface RuleFile {
+  groups: { name: string; interval?: string; rules: Rule[] }[];
+}
+
+/** Limits for which a test would have to wait an hour, or to write 64 MiB. */
+const thresholds = ['SvcProbeStale=10', 'SvcLogLag=4096'];
+
+/** What every window of the rules becomes, but for the long memory of `last_over_time`. */
+const windowText = '10s';
+
+function cut(expr: string): string {
+  return expr
+    .replace(/(?<!last_over_time\([^()]*)\[\d+[mhd]\]/g, `[${windowText}]`)
+    .replace(/\[\d+[mhd]:\d+[mhd]\]/g, `[${windowText}:1s]`)
+    .replace(/\boffset \d+[mhd]\b/g, `offset ${windowText}`);
+}
+
+const packFile = (directory: string, pack: string) => join(directory, `${pack}.rules.yml`);
+
+const written = (args: readonly string[]) => {
+  const { status, stderr } = command(['rules', ...args]);
+  if (status !== 0) throw new Error(stderr);
+};
+
+/** Every alert of a file that `svc-agent rules` wrote. */
+export const alertsIn = (directory: string, pack: string): Rule[] =>
+  (parse(readFileSync(packFile(directory, pack), 'utf8')) as RuleFile).groups.flatMap(({ rules }) =>
+    rules.filter(({ alert }) => alert !== undefined),
+  );
+
+/** Writes the four packs as the agent prints them, and cuts what would take its time: `for` and the windows. */
+export function writeRules(directory: string): void {
+  written(['--out', directory]);
+  const names = readdirSync(directory).flatMap((file) =>
+    alertsIn(directory, file.slice(0, -'.rules.yml'.length)).map(({ alert }) => alert!),
+  );
+  const fors = [...new Set(names)].flatMap((alert) => ['--for', `${alert}=0s`]);
+  written(['--out', directory, ...fors, ...thresholds.flatMap((each) => ['--threshold', each])]);
+  for (const name of readdirSync(directory)) {
+    const file = parse(readFileSync(join(directory, name), 'utf8')) as RuleFile;
+    for (const group of file.groups) {
+      group.interval = '500ms';
+      for (const rule of group.rules) rule.expr = cut(rule.expr);
+    }
+    writeFileSync(join(directory, name), stringify(file));
+  }
+}

@@ -1,0 +1,114 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Meter, Timings } from './page.ts';
+import { type FakeRole, type Pair, startRole } from './role.ts';
+
+/** A service in two clusters, dc1 and dc2, and every number of its pages that a fault changes. */
+export interface LiveService {
+  /** dc1's four, the second host of its history, and two of dc2. */
+  readonly roles: Readonly<Record<RoleName, FakeRole>>;
+  readonly heap: Meter;
+  readonly gcPause: Meter;
+  /** Starts by the process's own count; dc2's are counted by nothing else. */
+  readonly starts: Meter;
+  readonly startsInDc2: Meter;
+  readonly storeErrors: Meter;
+  readonly storeCalls: Timings;
+  readonly workflowTimeouts: Meter;
+  readonly replicationLag: Meter;
+  readonly replicationFailures: Meter;
+  readonly growingBacklog: Meter;
+  readonly stalledBacklog: Meter;
+  readonly stalledDispatch: Meter;
+  readonly frontendErrors: Meter;
+  readonly frontendCalls: Timings;
+  /** Certificates of the frontend: one for a year, one for five days. */
+  readonly certificates: Readonly<Record<'long' | 'short', Pair>>;
+  readonly authorities: string;
+  stop(): Promise<void>;
+}
+
+const roleNames = [
+  ...(['frontend', 'history', 'matching', 'worker'] as const),
+  ...(['second history', 'dc2 frontend', 'dc2 history'] as const),
+];
+export type RoleName = (typeof roleNames)[number];
+
+/** How many calls a second the service makes of each kind while it is well. */
+const usual = { storeCalls: 2000, frontendCalls: 20, workflows: 5, tasks: 10 };
+export const { frontendCalls: frontendCallsPerSecond, tasks: tasksPerSecond } = usual;
+
+function selfSigned(directory: string, days: number): Pair {
+  const [key, cert] = [join(directory, `${days}.key`), join(directory, `${days}.pem`)];
+  execFileSync(
+    'openssl',
+    [
+      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', key],
+      ...['-out', cert, '-days', String(days), '-subj', `/CN=frontend-${days}`],
+      ...['-addext', 'subjectAltName=IP:127.0.0.1'],
+    ],
+    { stdio: 'pipe' },
+  );
+  return { cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') };
+}
+
+export async function startService(directory: string): Promise<LiveService> {
+  const certificates = { long: selfSigned(directory, 365), short: selfSigned(directory, 5) };
+  const authorities = join(directory, 'authorities.pem');
+  writeFileSync(authorities, certificates.long.cert + certificates.short.cert);
+  const started = await Promise.all(
+    roleNames.map(async (name) => {
+      const pair = name === 'frontend' ? certificates.long : undefined;
+      return [name, await startRole(directory, name.replace(' ', '-'), pair)] as const;
+    }),
+  );
+  const roles = Object.fromEntries(started) as Record<RoleName, FakeRole>;
+  for (const { page } of Object.values(roles)) page.gauge('svc_num_goroutines', {}, 50);
+  return {
+    roles,
+    certificates,
+    authorities,
+    ...historyMeters(roles),
+    ...otherMeters(roles),
+    async stop() {
+      await Promise.all(Object.values(roles).map((role) => role.stop()));
+    },
+  };
+}
+
+const call = { operation: 'UpdateWorkflowExecution' };
+const workflows = { domain: 'orders', workflow_type: 'order' };
+
+function historyMeters({ history: { page }, 'dc2 history': other }: Record<RoleName, FakeRole>) {
+  page.counter('svc_persistence_requests', call, usual.storeCalls);
+  page.counter('svc_workflow_started', workflows, usual.workflows);
+  page.counter('svc_workflow_completed', workflows, usual.workflows);
+  const peers = { source_cluster: 'dc2', target_cluster: 'dc1' };
+  other.page.gauge('svc_replication_latency', { source_cluster: 'dc1', target_cluster: 'dc2' }, 1);
+  return {
+    heap: page.gauge('svc_memory_heap', {}, 1e9),
+    gcPause: page.counter('svc_memory_gc_pause_ms', {}, 1),
+    starts: page.counter('svc_restarts'),
+    startsInDc2: other.page.counter('svc_restarts'),
+    storeErrors: page.counter('svc_persistence_errors', call),
+    storeCalls: page.histogram('svc_persistence_latency', call, usual.storeCalls, 0.01),
+    workflowTimeouts: page.counter('svc_workflow_timeout', workflows),
+    replicationLag: page.gauge('svc_replication_latency', peers, 1),
+    replicationFailures: page.counter('svc_history_replication_tasks_failed', peers),
+  };
+}
+
+function otherMeters({ matching, frontend }: Record<RoleName, FakeRole>) {
+  const list = (tasklist: string) => ({ domain: 'orders', tasklist });
+  matching.page.counter('svc_matching_tasks_dispatched', list('growing'), usual.tasks);
+  const start = { operation: 'StartWorkflowExecution' };
+  frontend.page.counter('svc_frontend_client_requests', start, usual.frontendCalls);
+  return {
+    growingBacklog: matching.page.gauge('svc_matching_tasklist_backlog', list('growing'), 100),
+    stalledBacklog: matching.page.gauge('svc_matching_tasklist_backlog', list('stalled')),
+    stalledDispatch: matching.page.counter('svc_matching_tasks_dispatched', list('stalled'), usual.tasks),
+    frontendErrors: frontend.page.counter('svc_frontend_client_errors', start),
+    frontendCalls: frontend.page.histogram('svc_frontend_client_latency', start, usual.frontendCalls, 0.01),
+  };
+}

@@ -1,0 +1,53 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'vitest';
+import { parse } from 'yaml';
+import type { Notice } from '../alertmanager.ts';
+import type { Expected } from './fault.ts';
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+
+interface ShippedAlert {
+  alert?: string;
+  labels?: Readonly<Record<string, string>>;
+}
+
+/** Every alert of a file in `rules`; an objective's are told apart by their window. */
+export function shippedAlerts(pack: string): string[] {
+  const text = readFileSync(join(root, 'rules', `${pack}.rules.yml`), 'utf8');
+  const { groups } = parse(text) as { groups: { rules: ShippedAlert[] }[] };
+  return groups
+    .flatMap(({ rules }) => rules)
+    .flatMap(({ alert, labels }) => (alert === undefined ? [] : [keyOf(alert, labels?.window)]));
+}
+
+/** How `shippedAlerts` names an alert. */
+export const keyOf = (alert: string, window: string | undefined): string =>
+  window === undefined ? alert : `${alert} ${window}`;
+
+const dashboards = new Set(
+  readdirSync(join(root, 'dashboards'))
+    .filter((name) => name.endsWith('.json'))
+    .map((name) => (JSON.parse(readFileSync(join(root, 'dashboards', name), 'utf8')) as { uid: string }).uid),
+);
+
+/** Who hears what, by the shipped routes. */
+const receivers = { critical: 'on-call', warning: 'tickets', info: 'log-book' };
+
+/** Whether a notice has all that whoever hears it needs. */
+export function expectWhole({ receiver, annotations }: Notice, expected: Expected): void {
+  const { alert, severity, labels, says } = expected;
+  expect(receiver).toBe(receivers[severity]);
+  expect(Object.keys(annotations).sort()).toEqual([
+    ...['dashboard_url', 'description'],
+    ...['runbook_url', 'summary'],
+  ]);
+  expect(annotations.summary).toMatch(/^[A-Z].*\.$/);
+  expect(annotations.description).toMatch(says);
+  expect(annotations.runbook_url).toBe(`runbooks/${alert}.md`);
+  expect(existsSync(join(root, annotations.runbook_url!))).toBe(true);
+  const link = /^\/d\/(?<uid>[a-z-]+)(?:\?var-cluster=(?<cluster>.+))?$/.exec(annotations.dashboard_url!);
+  expect([...dashboards]).toContain(link?.groups?.uid);
+  expect(link?.groups?.cluster).toBe(labels.cluster);
+}

@@ -1,0 +1,176 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Alertmanager, startAlertmanager } from '../alertmanager.ts';
+import { folder } from '../process.ts';
+import { type LiveAgent, startLiveAgent } from './agents.ts';
+import { firstConfig, otherConfig, placesIn, type Surroundings, secondConfig } from './configs.ts';
+import { startGate } from './gate.ts';
+import { type Platform, startPlatform } from './platform.ts';
+import { type LivePrometheus, startLivePrometheus, type Wanted } from './prometheus.ts';
+import { createPulses, type Pulses } from './pulses.ts';
+import { writeRules } from './rules.ts';
+import { startService } from './service.ts';
+import { type Store, startStore } from './store.ts';
+
+const agentNames = ['first', 'second', 'other'] as const;
+export type AgentName = (typeof agentNames)[number];
+type Agents = Readonly<Record<AgentName, LiveAgent>>;
+
+/** What Prometheus is to do. */
+interface Scraped {
+  withoutJob?: string;
+  packs?: readonly string[];
+}
+
+/** Everything that runs: two clusters of a service, three agents, Prometheus and Alertmanager. */
+export interface Stage extends Surroundings, Pick<Pulses, 'pulse' | 'check'> {
+  store: Store;
+  agents: Agents;
+  prometheus: LivePrometheus;
+  alertmanager: Alertmanager;
+  platform: Platform;
+  /** What a client prints of a domain. */
+  describeDomain(cluster: string, domain: string, over?: object): void;
+  /** Has Prometheus scrape all jobs but one, and load these packs. */
+  prometheusBy(over: Scraped): Promise<void>;
+  /** Whether every target has answered, and every probe has told, for most of a window. */
+  isSeen(): Promise<true | undefined>;
+}
+
+const rulesIn = (directory: string) => join(directory, 'rules');
+export const packsRun = ['recommended', 'recording', 'slo'] as const;
+
+/** Which agents answer for a job. */
+const jobs: Readonly<Record<string, readonly AgentName[]>> = {
+  frontend: ['first', 'other'],
+  history: ['first', 'second', 'other'],
+  matching: ['first'],
+  worker: ['first'],
+  'svc-agent': agentNames,
+};
+const clusterOf: Readonly<Record<AgentName, string>> = { first: 'dc1', second: 'dc1', other: 'dc2' };
+
+function targetsOf(agents: Agents, withoutJob?: string): Wanted['targets'] {
+  const targetOf = (name: AgentName) => ({ address: agents[name].address, cluster: clusterOf[name] });
+  const wanted = Object.entries(jobs).filter(([job]) => job !== withoutJob);
+  return Object.fromEntries(wanted.map(([job, names]) => [job, names.map(targetOf)]));
+}
+
+function describer(directory: string): Stage['describeDomain'] {
+  return (cluster, domain, over = {}) =>
+    writeFileSync(
+      placesIn(directory).domain(cluster, domain),
+      JSON.stringify({
+        name: domain,
+        global_domain: true,
+        retention: 7,
+        archival: { history: { status: 'enabled' }, visibility: { status: 'enabled' } },
+        replicationConfig: { activeClusterName: 'dc1', clusters: ['dc1', 'dc2', 'dc3'] },
+        ...over,
+      }),
+    );
+}
+
+function makePlaces(directory: string, describeDomain: Stage['describeDomain']): void {
+  const { historyArchive, visibilityArchive } = placesIn(directory);
+  for (const archive of [historyArchive, visibilityArchive]) {
+    mkdirSync(archive, { recursive: true });
+    writeFileSync(join(archive, 'object'), '');
+  }
+  describeDomain('dc1', 'orders');
+  describeDomain('dc2', 'orders');
+  describeDomain('dc2', 'payments');
+  mkdirSync(rulesIn(directory));
+  writeRules(rulesIn(directory));
+}
+
+/** Keeps the end of each part as soon as it is there, so that what has begun ends also when the rest fails. */
+type Keep = <T extends { stop(): unknown }>(part: T) => T;
+
+/** All of them, or the first failure once none is on its way any more. */
+async function all<T extends readonly unknown[]>(
+  parts: T,
+): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+  await Promise.allSettled(parts);
+  return Promise.all(parts);
+}
+
+const startKeptGate = (keep: Keep, behind?: number) =>
+  startGate(behind).then((gate) => keep({ ...gate, stop: gate.shut }));
+
+async function startSurroundings(directory: string, keep: Keep) {
+  const [service, store, platform, dc1, dc2, alertmanager] = await all([
+    startService(directory).then(keep),
+    startStore().then(keep),
+    startPlatform().then(keep),
+    startKeptGate(keep),
+    startKeptGate(keep),
+    startAlertmanager().then(keep),
+  ] as const);
+  const storeGate = await startKeptGate(keep, store.port);
+  const platformUrl = `http://127.0.0.1:${platform.port}/write`;
+  const around = {
+    directory,
+    service,
+    storeGate,
+    storePort: store.port,
+    frontends: { dc1, dc2 },
+    platformUrl,
+  };
+  return { around, store, platform, alertmanager };
+}
+
+async function startAgents(around: Surroundings, keep: Keep): Promise<Agents> {
+  const { directory } = around;
+  const [first, second, other] = await all([
+    startLiveAgent(directory, 'first', firstConfig(around)).then(keep),
+    startLiveAgent(directory, 'second', secondConfig(around)).then(keep),
+    startLiveAgent(directory, 'other', otherConfig(around)).then(keep),
+  ] as const);
+  return { first, second, other };
+}
+
+function createSeen(agents: Agents, { value }: LivePrometheus): Stage['isSeen'] {
+  const targets = Object.values(jobs).flat().length;
+  return async () => {
+    const probes = (await Promise.all(Object.values(agents).map((agent) => agent.probes()))).reduce(
+      (sum, count) => sum + count,
+    );
+    const seen = [
+      await value('count(sum_over_time(up[10s]) >= 6)'),
+      await value('count(count_over_time(svc_probe_last_run_timestamp_seconds[10s]) >= 6)'),
+    ];
+    if (seen[0] === targets && seen[1] === probes) return true;
+    throw new Error(`${seen[0]} of ${targets} targets, ${seen[1]} of ${probes} probes`);
+  };
+}
+
+/** `onStop` takes what is to be called in the end, the last first. */
+export async function startStage(onStop: (stop: () => unknown) => void): Promise<Stage> {
+  const keep: Keep = (part) => {
+    onStop(() => part.stop());
+    return part;
+  };
+  const { path: directory, remove } = folder();
+  onStop(remove);
+  const describeDomain = describer(directory);
+  makePlaces(directory, describeDomain);
+  const { around, store, platform, alertmanager } = await startSurroundings(directory, keep);
+  const agents = await startAgents(around, keep);
+  const wanted = ({ withoutJob, packs = packsRun }: Scraped): Wanted => ({
+    alertmanager: alertmanager.address,
+    ruleFiles: packs.map((pack) => join(rulesIn(directory), `${pack}.rules.yml`)),
+    targets: targetsOf(agents, withoutJob),
+  });
+  const prometheus = await startLivePrometheus(directory, wanted({}));
+  onStop(() => prometheus.end());
+  const { pulse, check, end } = createPulses();
+  onStop(end);
+  for (const agent of Object.values(agents)) pulse(() => agent.look());
+  return {
+    ...around,
+    ...{ store, agents, prometheus, alertmanager, platform, describeDomain, pulse, check },
+    prometheusBy: (over) => prometheus.configure(wanted(over)),
+    isSeen: createSeen(agents, prometheus),
+  };
+}

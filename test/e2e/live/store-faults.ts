@@ -1,0 +1,53 @@
+import { critical, type Fault, warning } from './fault.ts';
+
+const main = { store: 'main', kind: 'postgres', database: 'persistence' };
+const here = { cluster: 'dc1', ...main };
+
+/** What befalls the store. */
+export const storeFaults: readonly Fault[] = [
+  {
+    what: 'nothing listens where dc2 has its store',
+    provoke: ({ storeGate }) => storeGate.shut(),
+    undo: ({ storeGate }) => storeGate.open(),
+    alerts: [
+      critical('SvcStoreDown', { cluster: 'dc2', ...main }, /postgres store main\/persistence .* is 0\.$/),
+    ],
+  },
+  {
+    what: 'the schema is of version 0.7',
+    provoke: ({ store }) => store.setSchema('0.7'),
+    undo: ({ store }) => store.setSchema('0.8'),
+    alerts: [critical('SvcSchemaMismatch', here, /svc_store_schema_compatible is 0\.$/)],
+  },
+  {
+    what: 'the store begins read-only transactions',
+    provoke: ({ store }) => store.setReadOnly(true),
+    undo: ({ store }) => store.setReadOnly(false),
+    alerts: [critical('SvcStoreReadOnly', here, /svc_store_read_only is 1\.$/)],
+  },
+  {
+    what: 'all but two of the store’s connections are taken',
+    provoke: ({ store }) => store.crowd(),
+    undo: ({ store }) => store.disperse(),
+    alerts: [warning('SvcStoreConnections', here, /^[\d.]+% of the connections of the postgres store/)],
+  },
+  {
+    what: 'a replication slot is left behind',
+    provoke: ({ store }) => store.addSlot(),
+    undo: ({ store }) => store.dropSlot(),
+    alerts: [
+      warning(
+        'SvcStoreCheckFailing',
+        { ...here, check: 'slots' },
+        /^Check slots .* svc_store_check_ok is 0\.$/,
+      ),
+    ],
+  },
+  {
+    what: 'the store’s log cannot be archived',
+    provoke: ({ store }) => store.clogArchive(),
+    again: ({ store }) => store.clogArchive(),
+    undo: ({ store }) => store.clearArchive(),
+    alerts: [critical('SvcWalArchivingStalled', here, /has waited 1\dm \d+s for its oldest log segment/)],
+  },
+];

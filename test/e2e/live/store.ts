@@ -1,0 +1,94 @@
+import { existsSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { ownedByPostgres, postgresFolder, startPostgres } from '../../postgres.ts';
+
+/** A PostgreSQL that is all that the checks ask for, until the test makes it otherwise. */
+export interface Store {
+  readonly port: number;
+  /** Version that the schema says it has. */
+  setSchema(version: string): Promise<unknown>;
+  setReadOnly(isReadOnly: boolean): void;
+  /** Takes all but two of the connections that plain users may have. */
+  crowd(): Promise<void>;
+  disperse(): Promise<void>;
+  /** A replication slot that nobody uses. */
+  addSlot(): Promise<unknown>;
+  dropSlot(): Promise<unknown>;
+  /** Archiving fails, and what waits has waited for ten minutes. */
+  clogArchive(): Promise<void>;
+  clearArchive(): Promise<unknown>;
+  stop(): Promise<void>;
+}
+
+export const storeDatabase = 'svc_main';
+
+const usable = 40;
+const reserved = 3;
+
+export async function startStore(): Promise<Store> {
+  const archive = postgresFolder();
+  const stuck = join(archive, 'stuck');
+  mkdirSync(join(archive, 'log'));
+  ownedByPostgres(join(archive, 'log'));
+  const server = await startPostgres({
+    settings: [
+      ...['fsync=on', 'archive_mode=on', 'archive_timeout=60'],
+      `archive_command=test ! -e ${stuck} && cp %p ${join(archive, 'log')}/%f`,
+      ...[`max_connections=${usable + reserved}`, `superuser_reserved_connections=${reserved}`],
+    ],
+    initdb: ['--data-checksums'],
+  });
+  const waiting = join(server.data, 'pg_wal', 'archive_status');
+  const crowd: pg.Client[] = [];
+  /** Also while the server's usual transaction is a read-only one. */
+  const write = (sql: string) => server.query(`BEGIN READ WRITE; ${sql}; COMMIT`, storeDatabase);
+  const closeSegment = () =>
+    server.query("SELECT pg_logical_emit_message(false, 'test', 'x'); SELECT pg_switch_wal()");
+
+  await server.query(`CREATE DATABASE ${storeDatabase}`);
+  await server.query('CREATE USER plain');
+  await write(`CREATE TABLE schema_version (db_name text, curr_version text);
+    INSERT INTO schema_version VALUES ('${storeDatabase}', '0.8')`);
+  return {
+    port: server.port,
+    setSchema: (version) => write(`UPDATE schema_version SET curr_version = '${version}'`),
+    setReadOnly: (isReadOnly) =>
+      server.configure([`default_transaction_read_only=${isReadOnly ? 'on' : 'off'}`]),
+    async crowd() {
+      for (let taken = crowd.length; taken < usable - 2; taken++) {
+        const client = new pg.Client({
+          host: '127.0.0.1',
+          port: server.port,
+          user: 'plain',
+          database: 'postgres',
+        });
+        client.on('error', () => {});
+        await client.connect();
+        crowd.push(client);
+      }
+    },
+    async disperse() {
+      await Promise.all(crowd.splice(0).map((client) => client.end()));
+    },
+    addSlot: () => server.query("SELECT pg_create_physical_replication_slot('forgotten', true)"),
+    dropSlot: () => server.query("SELECT pg_drop_replication_slot('forgotten')"),
+    async clogArchive() {
+      if (!existsSync(stuck)) {
+        writeFileSync(stuck, '');
+        await closeSegment();
+      }
+      const then = Date.now() / 1000 - 600;
+      for (const name of readdirSync(waiting))
+        if (name.endsWith('.ready')) utimesSync(join(waiting, name), then, then);
+    },
+    clearArchive() {
+      rmSync(stuck, { force: true });
+      return closeSegment();
+    },
+    async stop() {
+      await server.stop();
+      rmSync(archive, { recursive: true, force: true });
+    },
+  };
+}

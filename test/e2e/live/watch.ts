@@ -1,0 +1,66 @@
+import type { Notice } from '../alertmanager.ts';
+import { until } from '../process.ts';
+import type { Expected } from './fault.ts';
+import type { AgentName, Stage } from './stage.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+/** What became of the alerts of a stage. */
+export interface Watch {
+  /** All labels of an alert. */
+  labelsOf(expected: Expected): Labels;
+  /** Waits for a fact; gives up at the deadline, or as soon as work done meanwhile has failed. */
+  wait<T>(what: string, look: () => Promise<T | undefined> | T | undefined, deadlineMs: number): Promise<T>;
+  /** What receivers were told last of an alert; `since` so many notices. */
+  lastNotice(expected: Expected, since?: number): Notice | undefined;
+  /** Whether Alertmanager has it. */
+  isHeld(expected: Expected): Promise<boolean>;
+  /** What inhibits it in Alertmanager, as `ALERT PACK SEVERITY`. */
+  inhibitors(expected: Expected): Promise<string[]>;
+  /** Those of the alerts that do not fire in Prometheus. */
+  silent(alerts: readonly Expected[]): Promise<Expected[]>;
+}
+
+const isSame = (one: Labels, other: Labels): boolean =>
+  JSON.stringify(Object.entries(one).sort()) === JSON.stringify(Object.entries(other).sort());
+
+/** An alert as PromQL has it, for people. */
+export const nameOf = ({ alert, labels }: Expected): string =>
+  `${alert}{${Object.entries(labels).map(([name, value]) => `${name}="${value}"`)}}`;
+
+export function watchOn(stage: Stage): Watch {
+  const { alertmanager, prometheus, agents } = stage;
+  const labelsOf = ({ alert, severity, pack = 'recommended', labels }: Expected): Labels => {
+    const { instance, ...rest } = labels;
+    const where: Labels = instance === undefined ? {} : { instance: agents[instance as AgentName].address };
+    return { alertname: alert, severity, pack, ...rest, ...where };
+  };
+  return {
+    labelsOf,
+    wait: (what, look, deadlineMs) =>
+      until(
+        what,
+        () => {
+          stage.check();
+          return look();
+        },
+        Math.max(1, deadlineMs - performance.now()),
+      ),
+    lastNotice: (expected, since = 0) =>
+      alertmanager.notices.slice(since).findLast(({ labels }) => isSame(labels, labelsOf(expected))),
+    isHeld: async (expected) =>
+      (await alertmanager.held()).some(({ labels }) => isSame(labels, labelsOf(expected))),
+    async inhibitors(expected) {
+      const held = await alertmanager.held();
+      const found = held.find(({ labels }) => isSame(labels, labelsOf(expected)));
+      return (found?.status.inhibitedBy ?? []).map((by) => {
+        const { alertname, pack, severity } = held.find(({ fingerprint }) => fingerprint === by)!.labels;
+        return `${alertname} ${pack} ${severity}`;
+      });
+    },
+    async silent(alerts) {
+      const firing = await prometheus.firing();
+      return alerts.filter((expected) => !firing.some((labels) => isSame(labels, labelsOf(expected))));
+    },
+  };
+}
