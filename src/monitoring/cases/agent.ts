@@ -8,7 +8,8 @@ const fatal = (values: string): Series => ({
 });
 const probe = (values: string): Series => ({
   'svc_probe_last_run_timestamp_seconds{probe="store/main"}': values,
-  'svc_agent_build_info{version="0.1.0", node="24"}': '1x200',
+  'svc_probe_skipped_total{probe="store/main", reason="overlap"}': '0+1x40',
+  'svc_probe_skipped_total{probe="store/main", reason="backlog"}': '10x40',
 });
 const drops = (values: string): Series => ({
   'svc_agent_dropped_total{component="scrape", reason="invalid_line"}': values,
@@ -99,32 +100,34 @@ export const agentPlans: readonly Plan[] = [
   },
   {
     alert: 'SvcProbeStale',
-    at: 80,
-    bad: probe('0+0x200'),
-    good: probe('0+60x200'),
-    edge: probe('-3600+60x200'),
-    reset: probe('0x70 4500x100'),
+    at: 20,
+    bad: probe('0x2 stale'),
+    good: probe('0+60x40'),
+    edge: probe('0+60x11 stale'),
+    reset: probe('0x2 stale _x10 780+60x40'),
     labels: { probe: 'store/main' },
     instance: true,
-    value: '1h 20m 0s',
+    value: '5',
     more: [
       {
-        shows: 'gauges that vanished because the probe had no result',
+        shows: 'a probe that was taken out of the configuration',
         series: {
           [`svc_probe_last_run_timestamp_seconds{${at}, probe="store/main"}`]: '0x2 stale',
-          [`svc_agent_build_info{${at}, version="0.1.0", node="24"}`]: '1x200',
+          [`svc_probe_skipped_total{${at}, probe="store/main", reason="overlap"}`]: '0x2 stale',
         },
-        at: 80,
-        fires: [{ labels: { cluster: 'dc1', instance: 'a', probe: 'store/main' }, value: '1h 20m 0s' }],
+        at: 20,
+        fires: [],
       },
       {
-        shows: 'an agent that is gone, as after a rollout',
+        shows: 'a probe with results beside one without, on another agent',
         series: {
-          [`svc_probe_last_run_timestamp_seconds{${at}, probe="store/main"}`]: '0x2 stale',
-          [`svc_agent_build_info{${at}, version="0.1.0", node="24"}`]: '1x2 stale',
+          'svc_probe_last_run_timestamp_seconds{cluster="dc1", instance="b", probe="store/main"}': '0+60x40',
+          'svc_probe_skipped_total{cluster="dc1", instance="b", probe="store/main", reason="overlap"}':
+            '0x40',
+          [`svc_probe_skipped_total{${at}, probe="store/main", reason="overlap"}`]: '7x40',
         },
-        at: 80,
-        fires: [],
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', instance: 'a', probe: 'store/main' }, value: '0' }],
       },
     ],
   },

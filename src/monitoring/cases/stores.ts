@@ -35,10 +35,20 @@ export const storePlans: readonly Plan[] = [
     labels: main,
     value: '95%',
   },
-  state('SvcStoreCheckFailing', series('svc_store_check_ok', `${store}, check="archive_mode"`), 15, {
-    ...main,
-    check: 'archive_mode',
-  }),
+  {
+    ...state('SvcStoreCheckFailing', series('svc_store_check_ok', `${store}, check="archive_mode"`), 15, {
+      ...main,
+      check: 'archive_mode',
+    }),
+    more: [
+      {
+        shows: 'a store that was started again',
+        series: { [`svc_store_check_ok{cluster="dc1", instance="a", ${store}, check="uptime"}`]: '0x60' },
+        at: 25,
+        fires: [],
+      },
+    ],
+  },
   {
     alert: 'SvcWalArchivingStalled',
     at: 20,

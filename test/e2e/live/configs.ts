@@ -87,7 +87,7 @@ export const secondConfig = ({ service }: Surroundings) => ({
 });
 
 /** The agent of dc2, without the domains that it is not to watch. */
-export function otherConfig(around: Surroundings, watch: readonly string[] = ['orders', 'payments']) {
+export function otherConfig(around: Surroundings) {
   const { service, storeGate, platformUrl } = around;
   return {
     services: {
@@ -100,6 +100,6 @@ export function otherConfig(around: Surroundings, watch: readonly string[] = ['o
     },
     stores: [store(storeGate.port)],
     clusterGroupMetadata: group('dc2', around),
-    domains: domains('dc2', watch, around),
+    domains: domains('dc2', ['orders', 'payments'], around),
   };
 }

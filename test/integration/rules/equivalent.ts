@@ -6,7 +6,7 @@ const equivalent: readonly (readonly [alert: RegExp, what: RegExp, reason: strin
     'one side of `and on (cluster)` is only asked whether it is there',
   ],
   [
-    /SvcArchivalOff|SvcProbeStale/,
+    /SvcArchivalOff/,
     /^(no max|min for max) at \d{2,}$/,
     'one side of `and on (…)` is only asked whether it is there',
   ],

@@ -108,7 +108,7 @@ const probes: Row = {
       'How long ago each probe last had a result.',
       'duration',
       age('svc_probe_last_run_timestamp_seconds', 'instance, probe'),
-      { limits: at('SvcProbeStale') },
+      { runbooks: ['SvcProbeStale'] },
     ),
     timeseries(
       'Runs left out',

@@ -50,14 +50,14 @@ export const agent: RuleGroup = {
     {
       name: 'SvcProbeStale',
       severity: 'warning',
+      // Gauges of a probe go when it has had no result for three of its intervals, its counters only with the probe.
       expr:
-        `time() - max by (${own}, probe) (last_over_time(svc_probe_last_run_timestamp_seconds[6h])) > $threshold` +
-        ` and on (${own}) max by (${own}) (svc_agent_build_info)`,
-      threshold: 3600,
-      for: '5m',
+        `sum by (${own}, probe) (increase(svc_probe_skipped_total[5m]))` +
+        ` unless on (${own}, probe) svc_probe_last_run_timestamp_seconds`,
+      for: '10m',
       summary: 'A probe of a running agent has no results.',
       description:
-        'Probe {{ $labels.probe }} of {{ $labels.instance }} had its last result {{ $value | humanizeDuration }} ago, above $threshold s.',
+        'Probe {{ $labels.probe }} of {{ $labels.instance }} has had no result for three of its intervals; {{ $value | printf "%.0f" }} runs were left out in 5m.',
       dashboard: 'agent',
     },
     {

@@ -49,7 +49,8 @@ export const stores: RuleGroup = {
     {
       name: 'SvcStoreCheckFailing',
       severity: 'warning',
-      expr: `max by (${identity}, check) (svc_store_check_ok) == 0`,
+      // That a store was started again is told by its check for an hour, and is no set-up.
+      expr: `max by (${identity}, check) (svc_store_check_ok{check!="uptime"}) == 0`,
       for: '15m',
       summary: 'A store is not set up as recovery needs it.',
       description: `Check {{ $labels.check }} of the ${named} does not hold: svc_store_check_ok is {{ $value }}.`,
