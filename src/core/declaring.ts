@@ -37,15 +37,31 @@ export function createDeclaring({ room, admission, source, labeller, exempt }: D
   const { globals } = labeller;
   const declared: Declared[] = [];
 
-  /** Whether what a series of the state carries is what its rule gives today. */
-  const fits = ({ labels, overflow }: Entry, shape: Shape): boolean => {
+  /** Judges whether what series of the state carry is what their rule gives today. */
+  const createFits = (shape: Shape) => {
     const tags = shape.tags && new Set(shape.tags.map(sanitizeName));
-    const carried = new Map(labels);
-    for (const [name, value] of globals.values()) if (carried.get(name) !== value) return false;
-    return [...carried.keys()].every((name) => {
-      if (globals.has(name) || name === 'svc_service' || (overflow && name === 'overflow')) return true;
-      return !labeller.isForbidden(name) && (!tags || tags.has(name) || tags.has(ownLabel(name)));
-    });
+    const isGiven = (name: string): boolean =>
+      name === 'svc_service' ||
+      (!labeller.isForbidden(name) && (!tags || tags.has(name) || tags.has(ownLabel(name))));
+    /** Few names stand on many series. */
+    const given = new Map<string, boolean>();
+    const mayCarry = (name: string): boolean => {
+      let may = given.get(name);
+      if (may === undefined) {
+        may = isGiven(name);
+        given.set(name, may);
+      }
+      return may;
+    };
+    return ({ labels, overflow }: Entry): boolean => {
+      let found = 0;
+      for (const [name, value] of labels) {
+        const global = globals.get(name);
+        if (global?.[1] === value) found += 1;
+        else if (global || !((overflow && name === 'overflow') || mayCarry(name))) return false;
+      }
+      return found === globals.size;
+    };
   };
 
   const wantOf = (parked: Entry, rawName: string, shape: Shape): Want => {
@@ -70,10 +86,11 @@ export function createDeclaring({ room, admission, source, labeller, exempt }: D
   const bringBack = (ledger: Ledger, { family, kind, rawName }: Declared, shape: Shape): RawTags[] => {
     const back: RawTags[] = [];
     const layout = layoutOf(kind, shape);
+    const fits = createFits(shape);
     for (const parked of ledger.parked(family.name)) {
       if (serviceOf(parked.labels) !== source.service) continue;
       const want = wantOf(parked, rawName, shape);
-      const wanted = isSameShape(parked, { kind, layout }) && fits(parked, shape);
+      const wanted = isSameShape(parked, { kind, layout }) && fits(parked);
       if (!wanted || (!parked.overflow && overLimit(room, family, want))) ledger.giveUp(parked);
       else {
         openSeries(room, family, want, parked.overflow);

@@ -1,6 +1,7 @@
 import { Cells } from './cells.ts';
 import type { DurableValues, Frozen } from './durable.ts';
-import { createTable, lineOf, readTable, widthOf } from './durable-table.ts';
+import { lineOf, readTable, widthOf } from './durable-rows.ts';
+import { createTable } from './durable-table.ts';
 import { AgentError } from './errors.ts';
 import { type Entry, type Ledger, nextStoreId, type Store } from './store.ts';
 

@@ -160,7 +160,7 @@ function globalPairs(tags: RawTags): ReadonlyMap<string, Pair> {
 }
 
 /** One pair for equal pairs: the same few values stand on very many series. */
-function createPairs(): (name: string, value: string) => Pair {
+export function createPairs(): (name: string, value: string) => Pair {
   const known = new Map<string, Map<string, Pair>>();
   let count = 0;
   return (name, value) => {

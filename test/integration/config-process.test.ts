@@ -13,17 +13,24 @@ const source = (path: string) => fileURLToPath(new URL(`../../src/agent/config/$
 let loadConfig: typeof LoadConfig;
 
 beforeAll(async () => {
+  const common = { outdir: folder, bundle: true, platform: 'node', logLevel: 'error' } as const;
   await build({
-    entryPoints: { load: source('load.ts'), config: source('worker.ts') },
-    outdir: folder,
-    bundle: true,
+    ...common,
+    entryPoints: { load: source('load.ts') },
     splitting: true,
     format: 'esm',
-    platform: 'node',
-    logLevel: 'error',
     banner: {
       js: "import { createRequire as createRequireOfBundle } from 'node:module'; const require = createRequireOfBundle(import.meta.url);",
     },
+  });
+  await build({
+    ...common,
+    entryPoints: { config: source('worker.ts') },
+    outExtension: { '.js': '.cjs' },
+    format: 'cjs',
+    external: ['undici', 'undici/*', 'aws4fetch'],
+    define: { 'import.meta.url': 'urlOfBundle' },
+    banner: { js: "const urlOfBundle = require('node:url').pathToFileURL(__filename).href;" },
   });
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
   ({ loadConfig } = await import(join(folder, 'load.js')));
@@ -59,7 +66,7 @@ test('a file that is not there is a fault, not a failure', async () => {
 });
 
 test('a process that dies without an answer rejects', async () => {
-  const worker = join(folder, 'config.js');
+  const worker = join(folder, 'config.cjs');
   const text = readFileSync(worker, 'utf8');
   writeFileSync(worker, 'process.exitCode = 3;');
   const answer = loadConfig({ file: 'level-upper-case.yaml', env: {}, cwd: join(fixtures, 'bad') });

@@ -9,7 +9,9 @@ const timeoutMs = 30_000;
 /** The built worker, beside the bundle's entry or one level above its chunks; none when run from source. */
 function builtWorker(): string | undefined {
   if (import.meta.url.endsWith('.ts')) return undefined;
-  const places = ['./config.js', '../config.js'].map((path) => fileURLToPath(new URL(path, import.meta.url)));
+  const places = ['./config.cjs', '../config.cjs'].map((path) =>
+    fileURLToPath(new URL(path, import.meta.url)),
+  );
   return places.find((path) => existsSync(path));
 }
 
@@ -20,7 +22,8 @@ function builtWorker(): string | undefined {
 export async function loadConfig(request: LoadRequest): Promise<Loaded> {
   const worker = builtWorker();
   if (!worker) return (await import('./validate.ts')).validate(request);
-  const { fork } = await import('node:child_process');
+  // Got at once, so that the process is under way before anything else is loaded; other commands need none.
+  const { fork } = process.getBuiltinModule('node:child_process');
   const child = fork(worker, {
     execArgv: [],
     env: { ...request.env, NODE_OPTIONS: '' },

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { readTable } from '../../../src/core/durable-rows.ts';
 import { createDurableStore } from '../../../src/core/durable-store.ts';
-import { createTable, readTable } from '../../../src/core/durable-table.ts';
+import { createTable } from '../../../src/core/durable-table.ts';
 import { AgentError } from '../../../src/core/errors.ts';
 import { testRegistry } from '../../registry.ts';
 
@@ -348,6 +349,30 @@ describe('the table', () => {
     expect(new Set(cells).size).toBe(cells.length);
     expect(cells.length).toBeGreaterThan(40);
     expect(table.bytes().length).toBeLessThan(16_384);
+  });
+
+  it('takes the lines of another with new cells, side by side, whatever was struck out between them', () => {
+    const lines = [
+      '[7,"histogram","é",1,0,["1"],"a","ü"]',
+      '   ',
+      '[123456789,"counter","x",2,1,[],"b","\\n"]',
+    ];
+    const old = bytes(lines.join('\n'));
+    const rows = readTable(old, 123_456_790);
+    expect(rows.from).toEqual([7, 123_456_789]);
+    const table = createTable();
+    table.take(old, rows);
+    table.add(15, '[15]');
+    const taken = new TextDecoder().decode(table.bytes());
+    expect(taken.split('\n')).toEqual([
+      '[0,"histogram","é",1,0,["1"],"a","ü"]',
+      '[4,"counter","x",2,1,[],"b","\\n"]',
+      '[15]',
+      '',
+    ]);
+    table.strike(4);
+    const left = new TextDecoder().decode(table.bytes()).split('\n');
+    expect(left.map((line) => line.trim())).toEqual([taken.split('\n')[0], '', '[15]', '']);
   });
 
   it.each<[string, string | Uint8Array]>([

@@ -1,0 +1,113 @@
+/** What the benches put around the agent when it shall do all that it can. */
+import { spawn } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { parse } from 'yaml';
+import { demoConfig, type ServiceAddresses } from '../src/agent/cli/demo/config.ts';
+import { hasPostgres, startPostgres } from '../test/postgres.ts';
+
+export interface Surroundings {
+  /** Path of the agent's configuration. */
+  config: string;
+  /** What stands in for the store. */
+  store: string;
+  close(): Promise<void>;
+}
+
+/** A role's page: as many families as no limit minds. */
+function page(role: string, seriesCount: number): Buffer {
+  const lines: string[] = [];
+  for (let n = 0; n < seriesCount; n++) {
+    const family = `svc_persistence_requests_${n % 10}`;
+    if (n < 10) lines.push(`# TYPE ${family} counter`);
+    lines.push(
+      `${family}{svc_service="${role}",operation="Operation${n % 40}",domain="domain-${n}"} ${n * 7}`,
+    );
+  }
+  return Buffer.from(`${lines.join('\n')}\n`);
+}
+
+async function servePages(roles: readonly string[], seriesCount: number) {
+  const pages = new Map(roles.map((role) => [`/${role}`, page(role, Math.ceil(seriesCount / roles.length))]));
+  const server = createServer(({ url }, response) => {
+    const body = pages.get(url ?? '');
+    response.writeHead(body ? 200 : 404, { 'content-type': 'text/plain; version=0.0.4' }).end(body);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: (role: string) => `http://127.0.0.1:${port}/${role}`,
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+/** The example service without its own life: nothing is logged, nothing goes wrong. */
+async function startService(dist: string, directory: string, hasStore: boolean) {
+  const ports = ['health', 'metrics', 'control', 'rpc', 'store'].flatMap((what) => [`--${what}-port`, '0']);
+  const quiet = ['--rate', '1', '--incident-every', '0s', ...(hasStore ? [] : ['--no-store'])];
+  const program = join(dist, 'example-service.js');
+  const child = spawn(process.execPath, [program, '--directory', directory, ...ports, ...quiet], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const addresses = await new Promise<ServiceAddresses>((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`the example service ended with ${code}`)));
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      if (line.startsWith('{"ready":true')) resolve(JSON.parse(line));
+    });
+  });
+  return { addresses, close: () => child.kill('SIGKILL') };
+}
+
+/**
+ * Four roles with logs, health and scrape, statsd on one, a SQL store (PostgreSQL if it is installed, else the
+ * example's), a peer cluster, a domain command and a file archive. `logOf` names each role's log.
+ */
+export async function surround(
+  place: string,
+  { dist, logOf, seriesCount }: { dist: string; logOf(role: string): string; seriesCount: number },
+): Promise<Surroundings> {
+  const directory = join(place, 'service');
+  mkdirSync(directory);
+  const service = await startService(dist, directory, !hasPostgres);
+  const { addresses } = service;
+  const roles = Object.keys(addresses.roles);
+  const pages = await servePages(roles, seriesCount);
+  const postgres = hasPostgres ? await startPostgres() : undefined;
+  const describe = [process.execPath, join(dist, 'example-cli.js'), 'domain', 'describe'];
+  const asked = ['--address', '{address}', '--domain', '{domain}', '--print_json'];
+  const demo = parse(demoConfig(addresses, [...describe, ...asked], { metrics: 0, admin: 0 }));
+  for (const role of roles) {
+    const { health } = addresses.roles[role]!;
+    demo.services[role] = {
+      logs: { paths: [logOf(role)], startAt: 'beginning' },
+      health: { url: health },
+      scrape: { url: pages.url(role) },
+    };
+  }
+  demo.services[roles[0]!].statsd = '127.0.0.1:0';
+  demo.stateDirectory = join(place, 'state-all');
+  demo.domains.describe.interval = '60s';
+  if (postgres) {
+    const address = `127.0.0.1:${postgres.port}`;
+    const databases = { persistence: 'postgres', visibility: 'postgres' };
+    demo.stores = [{ name: 'main', kind: 'postgres', address, user: 'postgres', databases }];
+  }
+  const config = join(place, 'all.yaml');
+  // JSON is YAML.
+  writeFileSync(config, JSON.stringify(demo));
+  return {
+    config,
+    store: postgres ? 'PostgreSQL' : 'the example’s store',
+    async close() {
+      pages.close();
+      service.close();
+      await postgres?.stop();
+    },
+  };
+}
