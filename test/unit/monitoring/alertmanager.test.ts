@@ -20,11 +20,15 @@ const alerts = packs
   .flatMap((pack) => renderPack(pack, shippedOptions).groups.flatMap(({ rules }) => rules))
   .filter((rule): rule is RenderedAlert => 'alert' in rule);
 
-/** The alerts that all matchers of a list take. */
+/** Labels that come with the series, so that no rule says what they are. */
+const ofSeries = ['job'];
+
+/** The alerts that all matchers of a list may take. */
 function taken(matchers: readonly string[]): RenderedAlert[] {
   return alerts.filter((alert) =>
     matchers.every((matcher) => {
       const [, label = '', op, value = ''] = /^(\w+)(=~?)"(.*)"$/.exec(matcher) ?? [];
+      if (ofSeries.includes(label)) return true;
       const has = label === 'alertname' ? alert.alert : alert.labels[label];
       return op === '=~' ? new RegExp(`^(?:${value})$`).test(has ?? '') : has === value;
     }),
