@@ -43,6 +43,13 @@ export interface Relay {
   names(): Map<string, Set<string>>;
 }
 
+/** One number of a metric that is looked at. */
+interface Place {
+  line: number;
+  labels: RawTags;
+  divisor: number;
+}
+
 export function createRelay(table: LineTable, { intake, words, breathe }: RelayDeps): Relay {
   const partOf: (Part | undefined)[] = [];
   /** 1 for a line whose number only falls when its sender restarts. */
@@ -53,6 +60,8 @@ export function createRelay(table: LineTable, { intake, words, breathe }: RelayD
     grows[id] = 0;
   };
   const membership = createMembership(table, { forget, breathe });
+  /** By family that somebody asked for; holds as long as the page has the same series. */
+  const found = new Map<string, Place[]>();
   let withdrawn = true;
 
   const close = (series: Sent): void => {
@@ -106,9 +115,25 @@ export function createRelay(table: LineTable, { intake, words, breathe }: RelayD
     return { parts, tags, translated: translated ?? { name: family, tags, divisor: 1 } };
   };
 
+  /** Where the numbers of a metric stand; worked out once for a set of series, as it goes through them all. */
+  const placesOf = (family: string): Place[] => {
+    const places: Place[] = [];
+    for (const series of membership.series.values()) {
+      if (series.family !== family && !words.vocabulary?.names.has(series.family)) continue;
+      const { parts, tags, translated } = read(series);
+      if (parts !== 1 || translated === 'double') continue;
+      const line = series.lines[0]!;
+      if (series.family === family) places.push({ line, labels: tags, divisor: 1 });
+      else if (translated.name === family)
+        places.push({ line, labels: translated.tags, divisor: translated.divisor ?? 1 });
+    }
+    return places;
+  };
+
   return {
     async arrange(page) {
       if (!page.changed && !withdrawn) return;
+      found.clear();
       const dirty = page.changed ? await membership.update(page) : new Set<Sent>();
       if (page.changed) addReworded(dirty);
       if (withdrawn) for (const series of membership.series.values()) dirty.add(series);
@@ -120,6 +145,8 @@ export function createRelay(table: LineTable, { intake, words, breathe }: RelayD
         const pause = breathe();
         if (pause !== undefined) await pause;
       }
+      // Somebody may have looked in a pause.
+      found.clear();
     },
     fill({ order, count }) {
       const { incoming, taken } = table;
@@ -142,18 +169,10 @@ export function createRelay(table: LineTable, { intake, words, breathe }: RelayD
       withdrawn = true;
     },
     look(family) {
-      const found: { labels: RawTags; value: number }[] = [];
-      for (const series of withdrawn ? [] : membership.series.values()) {
-        if (series.family !== family && !words.vocabulary?.names.has(series.family)) continue;
-        const { parts, tags, translated } = read(series);
-        if (parts !== 1 || translated === 'double') continue;
-        const value = table.taken[series.lines[0]!]!;
-        if (series.family === family) found.push({ labels: tags, value });
-        else if (translated.name === family) {
-          found.push({ labels: translated.tags, value: value / (translated.divisor ?? 1) });
-        }
-      }
-      return found;
+      if (withdrawn) return [];
+      const places = found.get(family) ?? placesOf(family);
+      found.set(family, places);
+      return places.map(({ line, labels, divisor }) => ({ labels, value: table.taken[line]! / divisor }));
     },
     names() {
       const names = new Map<string, Set<string>>();
