@@ -58,7 +58,8 @@ export type LogIn = (greeted: Greeted) => Promise<Connection>;
  * not yet listening would leave it waiting. Throws `ConnectionFailure` (`credentials`) for TLS files.
  */
 export async function preparedLogin({ address, user, password, tls }: StoreTarget): Promise<LogIn> {
-  const { createConnection } = await import('mysql2');
+  // The driver is CommonJS: bundled, it has only the default export.
+  const { createConnection } = (await import('mysql2')).default;
   const options = tls && (await tlsOptions(address.host, tls));
   return ({ socket, trace, broken }) =>
     new Promise((resolve, reject) => {
