@@ -8,7 +8,7 @@
 import { createGzip } from 'node:zlib';
 import { Counter, Registry } from 'prom-client';
 import type { SeriesView, View } from '../src/core/model.ts';
-import { createRenderer } from '../src/reporters/pull/text.ts';
+import { createRenderer } from '../src/reporters/pull/exposition.ts';
 
 const seriesCount = 100_000;
 const rounds = 9;

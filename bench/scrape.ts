@@ -7,7 +7,7 @@ import { systemClock } from '../src/core/clock.ts';
 import { createPageStore } from '../src/core/page-store.ts';
 import { createRegistry } from '../src/core/registry.ts';
 import { createWords } from '../src/core/words.ts';
-import { createRenderer } from '../src/reporters/pull/text.ts';
+import { createRenderer } from '../src/reporters/pull/exposition.ts';
 import { createLineTable } from '../src/sources/scrape/exposition/line-table.ts';
 import { createPageReader } from '../src/sources/scrape/exposition/page-reader.ts';
 import { createRelay } from '../src/sources/scrape/families/relay.ts';

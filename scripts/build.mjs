@@ -32,7 +32,7 @@ const inChunks = {
 };
 await build({
   ...inChunks,
-  entryPoints: { main: 'src/agent/main.ts', password: 'src/reporters/pull/guard/password-thread.ts' },
+  entryPoints: { main: 'src/agent/main.ts', password: 'src/reporters/listen/password-thread.ts' },
   // A PostgreSQL client asks whether it is there, and Node 20 would load all that belongs to `fetch`.
   define: { ...common.define, Response: 'undefined' },
 });

@@ -2,8 +2,8 @@ import { createSocket, type Socket } from 'node:dgram';
 import { EventEmitter, once } from 'node:events';
 import type { View } from '../src/core/model.ts';
 import type { Drops, Gather, Log, Stop } from '../src/core/ports.ts';
+import type { OpenDatagrams } from '../src/reporters/push/destination.ts';
 import { createPush, type PushDeps, type PushReporterOptions } from '../src/reporters/push/push.ts';
-import type { OpenDatagrams } from '../src/reporters/push/socket.ts';
 import { handClock } from './clock.ts';
 import { type FamilySpec, type SeriesSpec, viewOf } from './view.ts';
 

@@ -1,8 +1,8 @@
 import type { Protection } from '../core/access.ts';
 import type { Clock, Drops, Gather, Log } from '../core/ports.ts';
 import type { ProbeReport } from '../probes/runner/report.ts';
-import type { Listener } from '../reporters/pull/listener.ts';
-import type { Listeners } from '../reporters/pull/listeners.ts';
+import type { Listener } from '../reporters/listen/listener.ts';
+import type { Listeners } from '../reporters/listen/shared-listeners.ts';
 import { createPull, metricsRoutes, type PullDeps } from '../reporters/pull/pull.ts';
 import type { StatusReport } from './admin/report.ts';
 import { healthRoutes, probeRoutes, statusRoutes } from './admin/routes.ts';

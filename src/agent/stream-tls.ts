@@ -17,7 +17,7 @@ export async function streamTls(
 ): Promise<OpenHandshakes<Socket> | undefined> {
   const tls = statsd?.tls;
   if (!tls) return undefined;
-  const { createHandshakes } = await import('../reporters/pull/guard/handshakes.ts');
+  const { createHandshakes } = await import('../reporters/listen/handshakes.ts');
   const place = `services.${name}.statsd.tls`;
   return (outcome) =>
     createHandshakes({ tls, handshakeMs }, { place, nowMs: clock.nowMs, log, ...outcome }).begin;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createListener } from '../../src/reporters/pull/listener.ts';
-import { createListeners } from '../../src/reporters/pull/listeners.ts';
+import { createListener } from '../../src/reporters/listen/listener.ts';
+import { createListeners } from '../../src/reporters/listen/shared-listeners.ts';
 import { listenerDeps } from '../integration/pull/scraper.ts';
 
 test('an address in use is an error that names it and keeps its cause', async () => {

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { createListener, type Listener, type ListenerLimits } from '../../src/reporters/pull/listener.ts';
+import { createListener, type Listener, type ListenerLimits } from '../../src/reporters/listen/listener.ts';
 import { get, listenerDeps, rest, say, until } from '../integration/pull/scraper.ts';
 
 let listener: Listener;

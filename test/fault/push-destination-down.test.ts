@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { openDatagrams } from '../../src/reporters/push/socket.ts';
+import { openDatagrams } from '../../src/reporters/push/destination.ts';
 import {
   type Aggregator,
   aggregator,

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createPageStore } from '../../src/core/page-store.ts';
 import { createRegistry } from '../../src/core/registry.ts';
 import { createWords } from '../../src/core/words.ts';
-import { createRenderer } from '../../src/reporters/pull/text.ts';
+import { createRenderer } from '../../src/reporters/pull/exposition.ts';
 import { handClock } from '../clock.ts';
 import { openScrape, openTarget, type Target } from '../scrape.ts';
 

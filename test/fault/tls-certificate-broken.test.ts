@@ -1,7 +1,7 @@
 import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createListener } from '../../src/reporters/pull/listener.ts';
+import { createListener } from '../../src/reporters/listen/listener.ts';
 import { type Certificate, type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
 import { listenerDeps } from '../integration/pull/scraper.ts';
 import { connectSecurely } from '../integration/pull/secure.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createListener } from '../../src/reporters/pull/listener.ts';
+import { createListener } from '../../src/reporters/listen/listener.ts';
 import { type Certificate, type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
 import { listenerDeps, rest, say, until } from '../integration/pull/scraper.ts';
 import { connectSecurely, getSecurely } from '../integration/pull/secure.ts';

@@ -1,5 +1,5 @@
 import type { ProbeReport } from '../../probes/runner/report.ts';
-import type { Routes } from '../../reporters/pull/routes.ts';
+import type { Routes } from '../../reporters/listen/http.ts';
 import type { Health } from '../health.ts';
 import { statusPage } from './page.ts';
 import { probeDebug, probeStatus } from './probes.ts';

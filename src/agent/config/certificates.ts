@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { certificateFault, expiredSince } from '../../reporters/pull/guard/certificate-fault.ts';
+import { certificateFault, expiredSince } from '../../reporters/listen/certificates.ts';
 import type { LoadRequest, PlacedFault } from './loaded.ts';
 import { faultAt } from './placed.ts';
 import { snake } from './spelling.ts';

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { clientAuthTypes, type ListenerAuth, type ListenerTls, tlsVersions } from '../../core/access.ts';
-import { bcryptForm } from '../../reporters/pull/guard/bcrypt.ts';
-import { cipherSuites, curves } from '../../reporters/pull/guard/tls-words.ts';
+import { bcryptForm } from '../../reporters/listen/auth.ts';
+import { cipherSuites, curves } from '../../reporters/listen/certificates.ts';
 import { basicBlock, secretBlock } from './access-blocks.ts';
 import { type Refuse, spelledEitherWay } from './spelling.ts';
 

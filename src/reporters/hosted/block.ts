@@ -1,7 +1,18 @@
 import * as z from 'zod';
 import type { ClientAuth, ClientTls, Secret } from '../../core/access.ts';
 import { interval, reading, span, webAddress } from '../../core/written.ts';
-import type { HostedOptions } from './options.ts';
+
+/** `hostedmetrics`, defaults filled in. */
+export interface HostedOptions {
+  protocol: 'otlp' | 'remotewrite';
+  endpoint: string;
+  headers: Readonly<Record<string, Secret>>;
+  auth?: ClientAuth;
+  tls?: ClientTls;
+  timeoutMs: number;
+  /** What an outage may cost on disk; oldest dropped first. */
+  queue: { maxBytes: number; maxAgeMs: number };
+}
 
 const endpoint = webAddress(['http', 'https'], 'https://metrics.example.com/v1/metrics');
 const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;

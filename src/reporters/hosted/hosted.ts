@@ -3,21 +3,16 @@ import type { ReadSecret } from '../../core/access.ts';
 import { atMost } from '../../core/at-most.ts';
 import { sanitizeName } from '../../core/names.ts';
 import type { Clock, Drops, Gather, GatherRequest, Log, Reporter, Stop } from '../../core/ports.ts';
-import { startRhythm } from '../push/rhythm.ts';
-import type { Protocol } from './batch.ts';
-import { startDelivery } from './delivery/delivery.ts';
-import { createOutcomes, type Reported } from './delivery/outcomes.ts';
-import { createPost } from './delivery/post.ts';
-import { createBackoff } from './delivery/retry.ts';
-import { createSender } from './delivery/sender.ts';
-import { createDiskTrouble } from './delivery/trouble.ts';
-import type { Origin } from './job.ts';
-import { createRequestLimits, type RequestLimits } from './limits.ts';
-import type { HostedOptions } from './options.ts';
+import { startRhythm } from '../pacing.ts';
+import type { HostedOptions } from './block.ts';
+import { createBackoff, startDelivery } from './delivery.ts';
+import { createSender } from './http-client.ts';
 import { createOtlp } from './otlp/otlp.ts';
-import { createPresence } from './presence.ts';
+import { createOutcomes, createPost, type Reported } from './post.ts';
+import { createRequestLimits, type Origin, type Protocol, type RequestLimits } from './protocol.ts';
 import { createQueue } from './queue/queue.ts';
 import { createRemoteWrite } from './remote-write/remote-write.ts';
+import { createPresence } from './vanished.ts';
 
 export interface HostedReporterOptions extends HostedOptions {
   /** The block's place in the configuration; its queue is the folder `hosted-<block>` of the state directory. */
@@ -138,6 +133,40 @@ export function createHosted(options: HostedReporterOptions, deps: HostedDeps): 
         const lost = await queue.close();
         if (lost > 0) log.write('warn', 'points that waited in memory are lost', { points: lost });
       };
+    },
+  };
+}
+
+/** Disk trouble of the queue: told once per period while it lasts, not with each batch. */
+export interface DiskTrouble {
+  failed(error: unknown): void;
+  works(): void;
+}
+
+const periodMs = 60_000;
+
+export function createDiskTrouble({
+  clock,
+  log,
+  count,
+}: {
+  clock: Clock;
+  log: Log;
+  count(): void;
+}): DiskTrouble {
+  let toldMs: number | undefined;
+  return {
+    failed(error) {
+      const nowMs = clock.monotonicMs();
+      if (toldMs !== undefined && nowMs - toldMs < periodMs) return;
+      if (toldMs === undefined)
+        log.write('error', 'the queue cannot be kept on disk, memory is used', { error });
+      toldMs = nowMs;
+      count();
+    },
+    works() {
+      if (toldMs !== undefined) log.write('info', 'the queue is kept on disk again');
+      toldMs = undefined;
     },
   };
 }

@@ -2,7 +2,17 @@ import * as z from 'zod';
 import type { ListenerAuth, ListenerTls } from '../../core/access.ts';
 import { defaultBounds } from '../../core/histogram.ts';
 import { ascending, listenAddress, reading } from '../../core/written.ts';
-import type { PullOptions } from './options.ts';
+
+/** `pullmetrics` (spec, Metrics configuration), defaults filled in. */
+export interface PullOptions {
+  /** host:port; port 0 asks for any free one. */
+  listenAddress: string;
+  timerType: 'histogram' | 'summary';
+  /** Upper bounds in seconds for distributions the agent builds itself. */
+  defaultHistogramBuckets: readonly number[];
+  /** Whether OpenMetrics 1.0 is negotiated; text 0.0.4 otherwise. */
+  openMetrics: boolean;
+}
 
 /** Upper bounds of a histogram without +Inf. */
 const buckets = z

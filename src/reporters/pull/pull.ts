@@ -1,14 +1,12 @@
 import { scrapeMarkHeader } from '../../core/loop.ts';
 import { sanitizeName } from '../../core/names.ts';
 import type { Clock, Drops, Gather, Log, Reporter } from '../../core/ports.ts';
-import { contentTypes } from './format.ts';
-import type { Listener } from './listener.ts';
-import { chooseFormat, wantsGzip } from './negotiate.ts';
-import type { PullOptions } from './options.ts';
-import { createRounds, roleDownText } from './rounds.ts';
-import type { Routes } from './routes.ts';
-import { type Shown, selectionOf } from './selection.ts';
-import { createRenderer } from './text.ts';
+import type { Routes } from '../listen/http.ts';
+import type { Listener } from '../listen/listener.ts';
+import type { PullOptions } from './block.ts';
+import { contentTypes, createRenderer } from './exposition.ts';
+import { chooseFormat, wantsGzip } from './negotiation.ts';
+import { createRounds, roleDownText, type Shown, selectionOf } from './scrapes.ts';
 
 export interface PullDeps extends Shown {
   /** Binds the block's address, or shares what an earlier configuration has bound there. */

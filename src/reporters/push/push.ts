@@ -1,15 +1,13 @@
 import { atMost } from '../../core/at-most.ts';
 import type { SeriesView } from '../../core/model.ts';
 import type { Clock, Drops, Durable, Gather, GatherRequest, Log, Reporter } from '../../core/ports.ts';
+import { startRhythm } from '../pacing.ts';
 import { createBaseline } from './baseline.ts';
-import { createDelivery } from './delivery.ts';
-import { type Lookup, systemLookup } from './destination.ts';
-import { createDrafting, type Line } from './drafts.ts';
-import type { PushOptions } from './options.ts';
-import { createOutcomes, type Reported } from './outcomes.ts';
-import { startRhythm } from './rhythm.ts';
-import { type OpenDatagrams, openDatagrams } from './socket.ts';
-import { createFormer } from './tags.ts';
+import type { PushOptions } from './block.ts';
+import { type Lookup, type OpenDatagrams, openDatagrams, systemLookup } from './destination.ts';
+import { createDrafting, type Line } from './flush.ts';
+import { createDelivery, createOutcomes, type Reported } from './send.ts';
+import { createFormer } from './statsd-lines.ts';
 
 export interface PushReporterOptions extends PushOptions {
   /** The block's place in the configuration; its baseline is the section `push-<block>`. */

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, test } from 'vitest';
 import type { ListenerAuth } from '../../../src/core/access.ts';
-import { createListener, type Listener } from '../../../src/reporters/pull/listener.ts';
-import type { Routes } from '../../../src/reporters/pull/routes.ts';
+import type { Routes } from '../../../src/reporters/listen/http.ts';
+import { createListener, type Listener } from '../../../src/reporters/listen/listener.ts';
 import { get, listenerDeps, rest, say } from './scraper.ts';
 import { basic } from './secure.ts';
 

@@ -1,8 +1,12 @@
 import { Agent, request } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
-import { createListener, type Listener, type ListenerOptions } from '../../../src/reporters/pull/listener.ts';
-import { createListeners } from '../../../src/reporters/pull/listeners.ts';
-import type { Routes } from '../../../src/reporters/pull/routes.ts';
+import type { Routes } from '../../../src/reporters/listen/http.ts';
+import {
+  createListener,
+  type Listener,
+  type ListenerOptions,
+} from '../../../src/reporters/listen/listener.ts';
+import { createListeners } from '../../../src/reporters/listen/shared-listeners.ts';
 import { get, listenerDeps, rest, say, until } from './scraper.ts';
 
 const open: Listener[] = [];

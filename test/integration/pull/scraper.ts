@@ -3,7 +3,11 @@ import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { createReadSecret } from '../../../src/agent/read-secret.ts';
 import type { Clock, Drops, Gather, GatherRequest, Log, LogFields } from '../../../src/core/ports.ts';
-import { createListener, type Listener, type ListenerLimits } from '../../../src/reporters/pull/listener.ts';
+import {
+  createListener,
+  type Listener,
+  type ListenerLimits,
+} from '../../../src/reporters/listen/listener.ts';
 import { createPull, type PullDeps, type PullReporterOptions } from '../../../src/reporters/pull/pull.ts';
 import { handClock } from '../../clock.ts';
 import type { TestView } from '../../view.ts';

@@ -2,8 +2,12 @@ import { renameSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { ListenerTls } from '../../../src/core/access.ts';
-import { createListener, type Listener, type ListenerLimits } from '../../../src/reporters/pull/listener.ts';
-import { createListeners } from '../../../src/reporters/pull/listeners.ts';
+import {
+  createListener,
+  type Listener,
+  type ListenerLimits,
+} from '../../../src/reporters/listen/listener.ts';
+import { createListeners } from '../../../src/reporters/listen/shared-listeners.ts';
 import { type Certificate, type Certificates, makeCertificates } from './certificates.ts';
 import { get, listenerDeps, rest, say, until } from './scraper.ts';
 import { type Client, connectSecurely, getSecurely } from './secure.ts';

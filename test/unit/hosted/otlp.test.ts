@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { Answer, Batch, Picture } from '../../../src/reporters/hosted/batch.ts';
-import { createRequestLimits } from '../../../src/reporters/hosted/limits.ts';
 import { createOtlp } from '../../../src/reporters/hosted/otlp/otlp.ts';
+import type { Answer, Batch, Picture } from '../../../src/reporters/hosted/protocol.ts';
+import { createRequestLimits } from '../../../src/reporters/hosted/protocol.ts';
 import { metricsOf, partialSuccess, pointsOf, readOtlp, type WirePoint } from '../../hosted-wire.ts';
 import { type FamilySpec, viewOf } from '../../view.ts';
 

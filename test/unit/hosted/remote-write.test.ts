@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Answer, Batch, Picture } from '../../../src/reporters/hosted/batch.ts';
-import { createRequestLimits } from '../../../src/reporters/hosted/limits.ts';
+import type { Answer, Batch, Picture } from '../../../src/reporters/hosted/protocol.ts';
+import { createRequestLimits } from '../../../src/reporters/hosted/protocol.ts';
 import { createRemoteWrite } from '../../../src/reporters/hosted/remote-write/remote-write.ts';
 import { nameOf, readRw1, readRw2, type WireSample } from '../../hosted-wire.ts';
 import { type FamilySpec, viewOf } from '../../view.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { createBackoff, retryAfterMs } from '../../../src/reporters/hosted/delivery/retry.ts';
+import { createBackoff } from '../../../src/reporters/hosted/delivery.ts';
+import { retryAfterMs } from '../../../src/reporters/hosted/http-client.ts';
 
 const nowMs = Date.UTC(2026, 0, 1, 12, 0, 0);
 

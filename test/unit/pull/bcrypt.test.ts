@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bcryptForm, bcryptMatches } from '../../../src/reporters/pull/guard/bcrypt.ts';
+import { bcryptForm, bcryptMatches } from '../../../src/reporters/listen/auth.ts';
 
 /** What libxcrypt makes of these passwords, but for the last row, which is Openwall's own test vector. */
 const hashes = [

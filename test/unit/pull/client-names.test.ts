@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { namesOf } from '../../../src/reporters/pull/guard/client-certificate.ts';
+import { namesOf } from '../../../src/reporters/listen/handshakes.ts';
 
 test.each([
   [undefined, []],

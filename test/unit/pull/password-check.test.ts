@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createPasswordCheck } from '../../../src/reporters/pull/guard/password-check.ts';
+import { createPasswordCheck } from '../../../src/reporters/listen/auth.ts';
 
 const hash = (cost: string, letter: string) => `$2b$${cost}$${letter.repeat(53)}`;
 const users = { alice: hash('05', 'a'), bob: hash('07', 'b') };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Shown, selectionOf } from '../../../src/reporters/pull/selection.ts';
+import { type Shown, selectionOf } from '../../../src/reporters/pull/scrapes.ts';
 
 const roles = ['frontend', 'history'];
 const origins = ['', 'frontend', 'history', 'worker', 'unknown'].flatMap((service) =>

@@ -3,8 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { View } from '../../../src/core/model.ts';
-import type { Format } from '../../../src/reporters/pull/format.ts';
-import { createRenderer } from '../../../src/reporters/pull/text.ts';
+import type { Format } from '../../../src/reporters/pull/exposition.ts';
+import { createRenderer } from '../../../src/reporters/pull/exposition.ts';
 import { readOpenMetrics } from '../../openmetrics.ts';
 import { type FamilySpec, viewOf } from '../../view.ts';
 

@@ -1,10 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { FamilyView } from '../../../src/core/model.ts';
-import { counterLine, formsOf, gaugeLine, totalsOf } from '../../../src/reporters/push/lines.ts';
-import { plainNumber } from '../../../src/reporters/push/number.ts';
-import { type TagFormat, tagFormats } from '../../../src/reporters/push/options.ts';
-import { createFormer } from '../../../src/reporters/push/tags.ts';
+import { type TagFormat, tagFormats } from '../../../src/reporters/push/block.ts';
+import {
+  counterLine,
+  createFormer,
+  formsOf,
+  gaugeLine,
+  plainNumber,
+  totalsOf,
+} from '../../../src/reporters/push/statsd-lines.ts';
 import { decodeLine } from '../../push-lines.ts';
 import { type FamilySpec, viewOf } from '../../view.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { datagramOf, packLines } from '../../../src/reporters/push/packets.ts';
+import { datagramOf, packLines } from '../../../src/reporters/push/flush.ts';
 
 const packed = (texts: readonly string[], flushBytes: number) => {
   const { packets, tooLong } = packLines(

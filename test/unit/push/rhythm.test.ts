@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startRhythm } from '../../../src/reporters/push/rhythm.ts';
+import { startRhythm } from '../../../src/reporters/pacing.ts';
 import { handClock } from '../../clock.ts';
 
 /** A task that ends when told. */

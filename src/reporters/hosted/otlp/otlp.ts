@@ -2,15 +2,21 @@ import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { FamilyView, SeriesView } from '../../../core/model.ts';
 import { fieldsOf } from '../../../core/protobuf-fields.ts';
-import type { Answer, Batch, Picture, Protocol, Verdict } from '../batch.ts';
-import { verdictOfFailure } from '../delivery/verdicts.ts';
-import { jobOf, type Origin } from '../job.ts';
-import type { RequestLimits } from '../limits.ts';
-import { createPause } from '../pause.ts';
+import { createPause } from '../../pacing.ts';
+import {
+  type Answer,
+  type Batch,
+  jobOf,
+  type Origin,
+  type Picture,
+  type Protocol,
+  type RequestLimits,
+  type Verdict,
+  verdictOfFailure,
+} from '../protocol.ts';
 import { createWriter } from '../wire/protobuf.ts';
 import { attributesOf, headOf, resourceOf, shapes, writePoint } from './points.ts';
-import { createRequest, type Place } from './request.ts';
-import { halvesOf } from './split.ts';
+import { createRequest, halvesOf, type Place } from './request.ts';
 
 const pack = promisify<Buffer, object, Buffer>(gzip);
 const unpack = promisify<Buffer, Buffer>(gunzip);

@@ -1,5 +1,5 @@
 import type { Kind, SeriesView } from '../../../core/model.ts';
-import { jobOf, type Origin } from '../job.ts';
+import { jobOf, type Origin } from '../protocol.ts';
 import { createWriter, type Writer } from '../wire/protobuf.ts';
 import { dataFields } from './request.ts';
 

@@ -1,7 +1,7 @@
 import { type FileHandle, open, unlink } from 'node:fs/promises';
+import { crc32 } from 'node:zlib';
 import { systemCode } from '../../../core/errors.ts';
-import type { Batch } from '../batch.ts';
-import { encodeRecord, headBytes, isWhole, type RecordHead, readHead } from './record.ts';
+import { type Batch, type Form, forms } from '../protocol.ts';
 
 /** A record's place in its file. */
 export interface Placed {
@@ -35,13 +35,13 @@ export interface Segment {
   close(): Promise<void>;
 }
 
-const magic = 0x5351_5653;
+const segmentMagic = 0x5351_5653;
 const version = 1;
 export const segmentHeadBytes = 16;
 
 function fileHead(): Buffer {
   const head = Buffer.alloc(segmentHeadBytes);
-  head.writeUInt32LE(magic, 0);
+  head.writeUInt32LE(segmentMagic, 0);
   head.writeUInt32LE(version, 4);
   head.writeDoubleLE(segmentHeadBytes, 8);
   return head;
@@ -144,7 +144,7 @@ export interface OpenedSegment {
 async function wantedFrom(file: FileHandle): Promise<number | undefined> {
   const head = Buffer.alloc(segmentHeadBytes);
   const { bytesRead } = await file.read(head, 0, segmentHeadBytes, 0);
-  const isOurs = head.readUInt32LE(0) === magic && head.readUInt32LE(4) === version;
+  const isOurs = head.readUInt32LE(0) === segmentMagic && head.readUInt32LE(4) === version;
   return bytesRead === segmentHeadBytes && isOurs ? head.readDoubleLE(8) : undefined;
 }
 
@@ -176,3 +176,55 @@ export async function openSegment(path: string): Promise<OpenedSegment> {
   const tornBytes = from === undefined ? size : Math.max(0, size - at);
   return { segment, records, tornBytes };
 }
+
+/**
+ * A batch in a queue's file (little-endian):
+ *
+ *     u32 'SVQ1' · u32 body bytes · u32 points · u32 form · f64 time, ms · u32 crc32 of the body ·
+ *     u32 crc32 of the 28 bytes before · body
+ */
+export interface RecordHead {
+  readonly bodyBytes: number;
+  readonly points: number;
+  readonly form: Form;
+  readonly timeMs: number;
+  readonly bodyCrc: number;
+}
+
+export const headBytes = 32;
+const recordMagic = 0x3151_5653;
+const crcAt = 28;
+
+/** Bytes of a batch in a file. */
+export const recordBytes = ({ body }: Batch): number => headBytes + body.length;
+
+export function encodeRecord({ form, points, timeMs, body }: Batch): Buffer {
+  const record = Buffer.allocUnsafe(headBytes + body.length);
+  record.writeUInt32LE(recordMagic, 0);
+  record.writeUInt32LE(body.length, 4);
+  record.writeUInt32LE(points, 8);
+  record.writeUInt32LE(forms.indexOf(form), 12);
+  record.writeDoubleLE(timeMs, 16);
+  record.writeUInt32LE(crc32(body), 24);
+  record.writeUInt32LE(crc32(record.subarray(0, crcAt)), crcAt);
+  body.copy(record, headBytes);
+  return record;
+}
+
+/** The head that stands here, or undefined if none does. */
+export function readHead(bytes: Buffer): RecordHead | undefined {
+  if (bytes.length < headBytes || bytes.readUInt32LE(0) !== recordMagic) return undefined;
+  if (crc32(bytes.subarray(0, crcAt)) !== bytes.readUInt32LE(crcAt)) return undefined;
+  const form = forms[bytes.readUInt32LE(12)];
+  if (!form) return undefined;
+  return {
+    bodyBytes: bytes.readUInt32LE(4),
+    points: bytes.readUInt32LE(8),
+    form,
+    timeMs: bytes.readDoubleLE(16),
+    bodyCrc: bytes.readUInt32LE(24),
+  };
+}
+
+export const isWhole = (head: RecordHead, body: Buffer): boolean =>
+  body.length === head.bodyBytes && crc32(body) === head.bodyCrc;

@@ -1,13 +1,18 @@
-import type { Answer, Batch, Form, Picture, Protocol, Verdict } from '../batch.ts';
-import { verdictOfFailure } from '../delivery/verdicts.ts';
-import type { Origin } from '../job.ts';
-import type { RequestLimits } from '../limits.ts';
-import { createPause } from '../pause.ts';
+import { createPause } from '../../pacing.ts';
+import {
+  type Answer,
+  type Batch,
+  type Form,
+  type Origin,
+  type Picture,
+  type Protocol,
+  type RequestLimits,
+  type Verdict,
+  verdictOfFailure,
+} from '../protocol.ts';
 import { packSnappy, unpackSnappy } from '../wire/snappy.ts';
-import { type Body, createBody } from './body.ts';
-import { createLines } from './lines.ts';
-import type { Row } from './row.ts';
-import { rowsOf } from './rows-of-body.ts';
+import { type Body, createBody, type Row, rowsOf } from './message.ts';
+import { createLines } from './samples.ts';
 
 const writtenHeader = 'x-prometheus-remote-write-samples-written';
 

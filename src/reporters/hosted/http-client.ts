@@ -1,0 +1,190 @@
+import { readFile } from 'node:fs/promises';
+import type { buildConnector, Dispatcher } from 'undici';
+import build from 'undici/lib/core/connect.js';
+import Client from 'undici/lib/dispatcher/client.js';
+import type { ClientAuth, ClientTls, ReadSecret, Secret } from '../../core/access.ts';
+import { authorizationOf } from '../../core/authorization.ts';
+import { errorText, systemCode } from '../../core/errors.ts';
+import { networkFault } from '../../core/network-fault.ts';
+import type { Clock } from '../../core/ports.ts';
+import type { HostedFailureReason } from '../../core/reasons.ts';
+import type { HostedOptions } from './block.ts';
+import type { Answer } from './protocol.ts';
+
+export interface SenderDeps {
+  clock: Clock;
+  readSecret: ReadSecret;
+  version: string;
+}
+
+/** One connection to the hosted platform; one request at a time. */
+export interface Sender {
+  /** Posts a body. Rejects with `HostedFailure` when there is no whole answer within the configured time. */
+  post(body: Buffer, headers: Readonly<Record<string, string>>): Promise<Answer>;
+  /** Ends the connection, and a request under way with it. */
+  close(): Promise<void>;
+}
+
+/** Of an answer's body only this much is kept; the rest is read and passed over. */
+const mostAnswerBytes = 65_536;
+
+type Headers = Readonly<Record<string, string | string[] | undefined>>;
+
+/** Gathers an answer as undici hands it in. */
+function handlerOf(
+  succeed: (answer: Answer) => void,
+  fail: (error: unknown) => void,
+): Dispatcher.DispatchHandler {
+  const chunks: Buffer[] = [];
+  let keptBytes = 0;
+  let status = 0;
+  let headers: Headers = {};
+  const header = (name: string): string | undefined => {
+    const value = headers[name];
+    return Array.isArray(value) ? value[0] : value;
+  };
+  return {
+    onRequestStart() {},
+    onResponseStart(_, answeredStatus, answeredHeaders) {
+      status = answeredStatus;
+      headers = answeredHeaders as Headers;
+    },
+    onResponseData(_, chunk) {
+      const kept = chunk.subarray(0, mostAnswerBytes - keptBytes);
+      keptBytes += kept.length;
+      if (kept.length > 0) chunks.push(kept);
+    },
+    onResponseEnd: () => succeed({ status, header, body: Buffer.concat(chunks) }),
+    onResponseError: (_, error) => fail(error),
+  };
+}
+
+export function createSender(options: HostedOptions, { clock, readSecret, version }: SenderDeps): Sender {
+  const { timeoutMs, tls } = options;
+  const { origin, pathname, search } = new URL(options.endpoint);
+  const path = pathname + search;
+  const connect = createConnect(timeoutMs, tls);
+  let client: Client | undefined;
+  let isClosed = false;
+
+  const disconnect = async (): Promise<void> => {
+    const closing = client;
+    client = undefined;
+    await closing?.destroy(null);
+  };
+  const request = (body: Buffer, headers: Record<string, string>): Promise<Answer> =>
+    new Promise((resolve, reject) => {
+      const slow = () => new HostedFailure('too_slow', `no whole answer within ${timeoutMs} ms`);
+      const cancel = clock.after(timeoutMs, () => reject(slow()));
+      const succeed = (answer: Answer): void => {
+        cancel();
+        resolve(answer);
+      };
+      const fail = (error: unknown): void => {
+        cancel();
+        reject(failureOf(error));
+      };
+      client ??= new Client(origin, { pipelining: 1, headersTimeout: 0, bodyTimeout: 0, connect });
+      client.dispatch({ path, method: 'POST', headers, body }, handlerOf(succeed, fail));
+    });
+
+  return {
+    async post(body, headers) {
+      if (isClosed) throw new HostedFailure('failed', 'the reporter has ended');
+      const configured = await configuredHeaders(options, readSecret);
+      try {
+        return await request(body, { ...configured, ...headers, 'user-agent': `svc-agent/${version}` });
+      } catch (error) {
+        // Whatever state the connection is in; the next one also looks the name up again.
+        void disconnect();
+        throw error;
+      }
+    },
+    async close() {
+      isClosed = true;
+      await disconnect();
+    },
+  };
+}
+
+async function tlsOptions({ caFile, certFile, keyFile, serverName, insecure }: ClientTls): Promise<object> {
+  const read = (path: string | undefined) => (path === undefined ? undefined : readFile(path));
+  try {
+    const [ca, cert, key] = await Promise.all([read(caFile), read(certFile), read(keyFile)]);
+    return { ca, cert, key, servername: serverName, rejectUnauthorized: insecure !== true };
+  } catch (error) {
+    throw new HostedFailure('credentials', `a TLS file cannot be read: ${String(error)}`, error);
+  }
+}
+
+/** Opens connections; TLS files are read for each, so that a renewed certificate is taken up. */
+export function createConnect(timeoutMs: number, tls: ClientTls | undefined): buildConnector.connector {
+  return (target, callback) => {
+    const open = (options: object): void =>
+      build({ timeout: timeoutMs, ...options } as buildConnector.BuildOptions)(target, callback);
+    if (tls === undefined) open({});
+    else tlsOptions(tls).then(open, (error: Error) => callback(error, null));
+  };
+}
+
+/** What the protocols decide; the configuration cannot. */
+const reserved: ReadonlySet<string> = new Set([
+  'content-type',
+  'content-encoding',
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'host',
+  'user-agent',
+  'x-prometheus-remote-write-version',
+]);
+
+/**
+ * What the configuration adds to each request; secrets are read anew each time. Rejects with `HostedFailure`
+ * (`credentials`) when one is not there.
+ */
+export async function configuredHeaders(
+  { headers, auth }: { headers: Readonly<Record<string, Secret>>; auth?: ClientAuth },
+  readSecret: ReadSecret,
+): Promise<Record<string, string>> {
+  const read: Record<string, string> = {};
+  try {
+    for (const [name, secret] of Object.entries(headers)) {
+      const lower = name.toLowerCase();
+      if (!reserved.has(lower)) read[lower] = (await readSecret(secret)).trim();
+    }
+    const credentials = await authorizationOf(auth, readSecret);
+    if (credentials !== undefined) read.authorization = credentials;
+  } catch (error) {
+    throw new HostedFailure('credentials', 'the credentials of the hosted platform cannot be read', error);
+  }
+  return read;
+}
+
+/** Why there was no answer. */
+export class HostedFailure extends Error {
+  readonly reason: HostedFailureReason;
+
+  constructor(reason: HostedFailureReason, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'HostedFailure';
+    this.reason = reason;
+  }
+}
+
+/** What was thrown on the way to an answer, as a failure. */
+export function failureOf(thrown: unknown): HostedFailure {
+  if (thrown instanceof HostedFailure) return thrown;
+  const text = errorText(thrown) || (systemCode(thrown) ?? '');
+  return new HostedFailure(networkFault(thrown) ?? 'failed', text, thrown);
+}
+
+/** A `Retry-After` (RFC 9110, 10.2.3), seconds or date, in ms from now; undefined for anything else. A past date is 0. */
+export function retryAfterMs(header: string | undefined, nowMs: number): number | undefined {
+  const text = header?.trim() ?? '';
+  if (/^\d+$/.test(text)) return Number(text) * 1000;
+  // Only the form that RFC 9110 wants: Date.parse takes almost anything.
+  if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text)) return undefined;
+  const atMs = Date.parse(text);
+  return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - nowMs);
+}

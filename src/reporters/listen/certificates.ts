@@ -1,0 +1,208 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import type { ListenerTls } from '../../core/access.ts';
+import { AgentError, errorText } from '../../core/errors.ts';
+import type { Log } from '../../core/ports.ts';
+
+export interface CertificatesDeps {
+  /** Place of the `tls` block in the configuration, for the log and errors. */
+  place: string;
+  nowMs(): number;
+  log: Log;
+}
+
+/** The certificate, key and authorities of a listener, as they are on disk now. */
+export interface Certificates {
+  /** What a TLS context is made of. */
+  readonly context: SecureContextOptions;
+  /** Reads the files again if they changed; true if `context` is new. Files that do not fit are logged once, and what served before stays. */
+  refresh(): boolean;
+}
+
+const fileKeys = ['certFile', 'keyFile', 'clientCaFile'] as const;
+
+/** Changes with every replacement of a file, links swung round included. */
+function stampOf(tls: ListenerTls): string {
+  return fileKeys
+    .map((key) => {
+      const file = tls[key];
+      const stat = file === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
+      return stat ? `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeMs}:${stat.ctimeMs}` : '-';
+    })
+    .join(' ');
+}
+
+function readFiles(tls: ListenerTls, place: string): PemFiles {
+  const read = (key: (typeof fileKeys)[number], file: string): Buffer => {
+    try {
+      return readFileSync(file);
+    } catch (cause) {
+      const what = `cannot be read (${errorText(cause)})`;
+      const fault = { where: `${place}.${key}`, what, got: file, allowed: 'put it there' };
+      throw new AgentError('listen_failed', fault, cause);
+    }
+  };
+  return {
+    certFile: read('certFile', tls.certFile),
+    keyFile: read('keyFile', tls.keyFile),
+    clientCaFile: tls.clientCaFile === undefined ? undefined : read('clientCaFile', tls.clientCaFile),
+  };
+}
+
+function settingsOf(tls: ListenerTls): SecureContextOptions {
+  const suites = tls.cipherSuites?.map((suite) => cipherSuites[suite]);
+  return {
+    minVersion: versions[tls.minVersion ?? 'TLS12'],
+    maxVersion: versions[tls.maxVersion ?? 'TLS13'],
+    honorCipherOrder: tls.preferServerCipherSuites ?? true,
+    ...(suites && { ciphers: [...suitesOfTls13, ...suites].join(':') }),
+    ...(tls.curvePreferences && { ecdhCurve: tls.curvePreferences.map((curve) => curves[curve]).join(':') }),
+  };
+}
+
+/** Throws for what OpenSSL does not take, further certificates of a chain above all. */
+function checkContext(options: SecureContextOptions, { certFile }: ListenerTls, place: string): void {
+  try {
+    createSecureContext(options);
+  } catch (cause) {
+    const what = `these files cannot be used together (${errorText(cause)})`;
+    throw new AgentError('listen_failed', { where: place, what, got: certFile }, cause);
+  }
+}
+
+function loadContext(tls: ListenerTls, { place, nowMs, log }: CertificatesDeps): SecureContextOptions {
+  const files = readFiles(tls, place);
+  const fault = certificateFault(files);
+  if (fault) {
+    const { key, ...rest } = fault;
+    throw new AgentError('listen_failed', { where: `${place}.${key}`, got: tls[key], ...rest });
+  }
+  const { certFile: cert, keyFile: key, clientCaFile: ca } = files;
+  const context = { ...settingsOf(tls), cert, key, ca };
+  checkContext(context, tls, place);
+  const endMs = expiredSince(cert, nowMs());
+  if (endMs !== undefined) {
+    const since = new Date(endMs).toISOString();
+    log.write('warn', 'certificate expired', { where: `${place}.certFile`, file: tls.certFile, since });
+  }
+  return context;
+}
+
+/** Reads the files of a listener's TLS. Throws `listen_failed` for what is not there or does not fit. */
+export function openCertificates(tls: ListenerTls, deps: CertificatesDeps): Certificates {
+  const { place, log } = deps;
+  let stamp = stampOf(tls);
+  let context = loadContext(tls, deps);
+  return {
+    get context() {
+      return context;
+    },
+    refresh() {
+      const next = stampOf(tls);
+      if (next === stamp) return false;
+      stamp = next;
+      try {
+        context = loadContext(tls, deps);
+      } catch (error) {
+        log.write('error', 'certificate not taken, the old one stays', { error });
+        return false;
+      }
+      log.write('info', 'certificate read again', { where: place, file: tls.certFile });
+      return true;
+    },
+  };
+}
+
+type FileKey = 'certFile' | 'keyFile' | 'clientCaFile';
+
+/** What the files of a `ListenerTls` hold. */
+export type PemFiles = {
+  readonly [K in FileKey]: ListenerTls[K] extends string ? Buffer : Buffer | undefined;
+};
+
+/** What is wrong with one of the files, and what would be right. */
+export interface CertificateFault {
+  readonly key: FileKey;
+  readonly what: string;
+  readonly allowed: string;
+}
+
+function certificateIn(pem: Buffer): X509Certificate | undefined {
+  try {
+    return new X509Certificate(pem);
+  } catch {
+    return undefined;
+  }
+}
+
+function keyIn(pem: Buffer): KeyObject | string {
+  try {
+    return createPrivateKey(pem);
+  } catch (error) {
+    return errorText(error);
+  }
+}
+
+/** Why these files cannot serve TLS together; undefined if they can. */
+export function certificateFault({
+  certFile,
+  keyFile,
+  clientCaFile,
+}: PemFiles): CertificateFault | undefined {
+  const certificate = certificateIn(certFile);
+  if (!certificate) {
+    return { key: 'certFile', what: 'holds no certificate', allowed: 'use a PEM file, leaf first' };
+  }
+  const key = keyIn(keyFile);
+  if (typeof key === 'string') {
+    const allowed = 'use a PEM file without a passphrase';
+    return { key: 'keyFile', what: `holds no usable private key (${key})`, allowed };
+  }
+  if (!certificate.checkPrivateKey(key)) {
+    const allowed = 'use the key that the certificate was made for';
+    return { key: 'keyFile', what: 'is not the key of the certificate', allowed };
+  }
+  if (clientCaFile && !certificateIn(clientCaFile)) {
+    const allowed = 'use a PEM file of the authorities that sign client certificates';
+    return { key: 'clientCaFile', what: 'holds no certificate', allowed };
+  }
+  return undefined;
+}
+
+/** Since when the certificate is of no use any more, ms since the epoch; undefined while it is. */
+export function expiredSince(certFile: Buffer, nowMs: number): number | undefined {
+  const endMs = Date.parse(new X509Certificate(certFile).validTo);
+  return endMs < nowMs ? endMs : undefined;
+}
+
+/** Go's names of cipher suites of TLS 1.2 (crypto/tls, CipherSuites) by OpenSSL's. TLS 1.3 has a fixed set of its own. */
+export const cipherSuites: Readonly<Record<string, string>> = {
+  TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: 'ECDHE-ECDSA-AES128-GCM-SHA256',
+  TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256: 'ECDHE-RSA-AES128-GCM-SHA256',
+  TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384: 'ECDHE-ECDSA-AES256-GCM-SHA384',
+  TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384: 'ECDHE-RSA-AES256-GCM-SHA384',
+  TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256: 'ECDHE-ECDSA-CHACHA20-POLY1305',
+  TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256: 'ECDHE-RSA-CHACHA20-POLY1305',
+  TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA: 'ECDHE-ECDSA-AES128-SHA',
+  TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA: 'ECDHE-RSA-AES128-SHA',
+  TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA: 'ECDHE-ECDSA-AES256-SHA',
+  TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA: 'ECDHE-RSA-AES256-SHA',
+};
+
+/** OpenSSL's names of the suites of TLS 1.3, which it takes from the same list. */
+export const suitesOfTls13 = [
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'TLS_AES_128_GCM_SHA256',
+] as const;
+
+/** Go's names of curves (crypto/tls, CurveID) by OpenSSL's. */
+export const curves: Readonly<Record<string, string>> = {
+  X25519: 'X25519',
+  CurveP256: 'prime256v1',
+  CurveP384: 'secp384r1',
+  CurveP521: 'secp521r1',
+};
+
+export const versions = { TLS12: 'TLSv1.2', TLS13: 'TLSv1.3' } as const;

@@ -1,0 +1,192 @@
+import type { FamilyView, Kind, Labels, SeriesView, View } from '../../core/model.ts';
+
+/** Turns views into pages. */
+export interface Renderer {
+  /**
+   * The page of a view in pieces of 64 KiB and a little more. Gives the event loop a turn between two pieces
+   * once it has been busy for 2 ms: what it shares the loop with (datagrams) cannot wait longer.
+   */
+  render(view: View, format: Format): AsyncGenerator<Buffer, void, undefined>;
+}
+
+const pieceChars = 65_536;
+const sliceMs = 2;
+
+/**
+ * A renderer of text exposition 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats) and OpenMetrics
+ * 1.0. It keeps each series' lines up to their numbers for as long as the series lives, so that a known series
+ * costs only its numbers. `prefix` comes before every name as it stands. An empty view is an empty text page.
+ */
+export function createRenderer(prefix = ''): Renderer {
+  const known = new WeakMap<SeriesView, readonly string[]>();
+
+  const lines = (family: FamilyView, series: SeriesView): readonly string[] => {
+    const found = known.get(series);
+    if (found) return found;
+    const made = linesOf(prefix + family.name, family.kind, series);
+    known.set(series, made);
+    return made;
+  };
+
+  function* pieces(view: View, families: readonly FamilyView[], blocks: Blocks): Generator<string> {
+    let text = '';
+    for (const family of families) {
+      for (const { head, from, to } of blocks(family)) {
+        text += head;
+        for (const series of family.series) {
+          const prefixes = lines(family, series);
+          const numbers = view.numbers(series);
+          const start = from < 0 ? prefixes.length + from : from;
+          const end = to <= 0 ? prefixes.length + to : to;
+          for (let part = start; part < end; part++) {
+            text += prefixes[part]!;
+            text += numberText(numbers[series.at + part]!);
+            text += '\n';
+          }
+          if (text.length >= pieceChars) {
+            yield text;
+            text = '';
+          }
+        }
+      }
+    }
+    yield text;
+  }
+
+  return {
+    async *render(view, format) {
+      const families = view.families.filter(({ series }) => series.length > 0);
+      const blocks = format === 'text' ? textBlocks(prefix) : openMetricsBlocks(prefix, families);
+      let busySinceMs = performance.now();
+      for (const piece of pieces(view, families, blocks)) {
+        if (piece !== '') yield Buffer.from(piece);
+        if (performance.now() - busySinceMs < sliceMs) continue;
+        await new Promise((resolve) => setImmediate(resolve));
+        busySinceMs = performance.now();
+      }
+      if (format === 'openmetrics') yield Buffer.from('# EOF\n');
+    },
+  };
+}
+
+/** Text exposition 0.0.4, or OpenMetrics 1.0. */
+export type Format = 'text' | 'openmetrics';
+
+/** What `Content-Type` says about each. */
+export const contentTypes: Readonly<Record<Format, string>> = {
+  text: 'text/plain; version=0.0.4; charset=utf-8',
+  openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
+};
+
+/** A run of lines under one metadata head: a family, or the part of it that is typed by itself. */
+export interface Block {
+  /** HELP and TYPE, newlines included. */
+  readonly head: string;
+  /** First and past-the-last number of each series; 0 or less counts from the end, as a `to` of 0 is the end. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** The blocks of one family among those it is shown with. */
+export type Blocks = (family: FamilyView) => readonly Block[];
+
+const whole = { from: 0, to: 0 };
+const histogramParts = [
+  { suffix: '_bucket', from: 0, to: -2 },
+  { suffix: '_sum', from: -2, to: -1 },
+  { suffix: '_count', from: -1, to: 0 },
+];
+const summaryParts = [{ ...histogramParts[0]!, suffix: '' }, ...histogramParts.slice(1)];
+
+/** Text exposition 0.0.4: one block, named as its family. */
+export function textBlocks(prefix: string): Blocks {
+  return ({ name, kind, help }) => {
+    const shown = prefix + name;
+    const helpLine = help && `# HELP ${shown} ${escapeHelp(help, 'text')}\n`;
+    return [{ head: `${helpLine}# TYPE ${shown} ${kind}\n`, ...whole }];
+  };
+}
+
+const suffixes: Readonly<Partial<Record<Kind, RegExp>>> = {
+  histogram: /_(?:bucket|sum|count|created)$/,
+  summary: /_(?:sum|count|created)$/,
+};
+
+/** Whether a name is a family's, or one that a family's type lets its samples have. */
+function claims(kinds: ReadonlyMap<string, Kind>): (name: string) => boolean {
+  return (name) => {
+    if (kinds.has(name)) return true;
+    const base = name.slice(0, Math.max(0, name.lastIndexOf('_')));
+    if (suffixes[kinds.get(base) ?? 'gauge']?.test(name)) return true;
+    return name.endsWith('_created') && kinds.get(`${base}_total`) === 'counter';
+  };
+}
+
+/**
+ * OpenMetrics 1.0 ("MetricFamily", "Suffixes"; ABNF): a counter is headed by its name less `_total`, and no
+ * name may be one that another family's samples could have (`_created` included, though none is sent). Every
+ * sample keeps the name it has in text 0.0.4, so what would break those rules is typed `unknown`: a counter
+ * as a whole, a histogram or summary part by part.
+ */
+export function openMetricsBlocks(prefix: string, families: readonly FamilyView[]): Blocks {
+  const kinds = new Map(families.map(({ name, kind }) => [name, kind]));
+  const claimed = claims(kinds);
+  const head = (name: string, type: string, help: string): string => {
+    const typeLine = `# TYPE ${prefix}${name} ${type}\n`;
+    return help ? `${typeLine}# HELP ${prefix}${name} ${escapeHelp(help, 'openmetrics')}\n` : typeLine;
+  };
+
+  return ({ name, kind, help }) => {
+    if (kind === 'counter') {
+      const stem = name.endsWith('_total') ? name.slice(0, -'_total'.length) : '';
+      const counts = stem !== '' && !claimed(stem) && !kinds.has(`${stem}_created`);
+      return [{ head: counts ? head(stem, 'counter', help) : head(name, 'unknown', help), ...whole }];
+    }
+    if ((kind === 'histogram' || kind === 'summary') && kinds.has(`${name}_created`)) {
+      const parts = kind === 'histogram' ? histogramParts : summaryParts;
+      return parts.map(({ suffix, from, to }) => ({ head: head(name + suffix, 'unknown', help), from, to }));
+    }
+    return [{ head: head(name, kind === 'untyped' ? 'unknown' : kind, help), ...whole }];
+  };
+}
+
+const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '"': '\\"' };
+const escaped = (found: string): string => escapes[found]!;
+
+/** Text 0.0.4 leaves a quote in HELP as it is; OpenMetrics' `escaped-string` does not. */
+export function escapeHelp(help: string, format: Format): string {
+  return help.replace(format === 'text' ? /[\\\n]/g : /[\\\n"]/g, escaped);
+}
+
+function escapeLabelValue(value: string): string {
+  return value.replace(/[\\\n"]/g, escaped);
+}
+
+/** The shortest decimal that reads back as the same double; `NaN`, `+Inf`, `-Inf`. */
+export function numberText(value: number): string {
+  if (value - value === 0) return `${value}`;
+  if (value > 0) return '+Inf';
+  return value < 0 ? '-Inf' : 'NaN';
+}
+
+/** Joined and not concatenated: a rope would be walked again each time it is rendered. */
+function line(name: string, labels: Labels, extraName?: string, extraValue = ''): string {
+  const pairs = labels.map(([label, value]) => `${label}="${escapeLabelValue(value)}"`);
+  if (extraName !== undefined) pairs.push(`${extraName}="${escapeLabelValue(extraValue)}"`);
+  return pairs.length === 0 ? `${name} ` : [name, '{', pairs.join(','), '} '].join('');
+}
+
+/**
+ * All of a series' lines up to their numbers, in the order of its numbers. The same text serves both formats:
+ * names, label escapes and `le` do not differ.
+ */
+export function linesOf(name: string, kind: Kind, { labels, bounds }: SeriesView): readonly string[] {
+  const sums = () => [line(`${name}_sum`, labels), line(`${name}_count`, labels)];
+  if (kind === 'histogram') {
+    return [...bounds, '+Inf'].map((bound) => line(`${name}_bucket`, labels, 'le', bound)).concat(sums());
+  }
+  if (kind === 'summary') {
+    return bounds.map((quantile) => line(name, labels, 'quantile', quantile)).concat(sums());
+  }
+  return [line(name, labels)];
+}

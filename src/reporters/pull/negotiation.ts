@@ -1,0 +1,57 @@
+import type { Format } from './exposition.ts';
+
+interface Range {
+  /** `type/subtype` or an encoding, lower case. */
+  readonly name: string;
+  readonly version: string | undefined;
+  readonly q: number;
+}
+
+/** Reads `Accept` and `Accept-Encoding` (RFC 9110, 12.5); what it cannot read counts as q=0. */
+function ranges(header: string | undefined): Range[] {
+  return (header ?? '')
+    .split(',')
+    .map((item) => item.split(';').map((word) => word.trim().toLowerCase()))
+    .filter(([name]) => name)
+    .map(([name = '', ...words]) => {
+      const parameters = new Map(
+        words.map((word): [string, string] => {
+          const [key = '', value = ''] = word.split(/\s*=\s*/, 2);
+          return [key, value];
+        }),
+      );
+      const q = Number(parameters.get('q') ?? '1');
+      const version = parameters.get('version')?.replaceAll('"', '');
+      return { name, version, q: q >= 0 && q <= 1 ? q : 0 };
+    });
+}
+
+/** The q of the most specific of `names` that the client lists; undefined when it lists none. */
+function quality(wanted: readonly Range[], names: readonly string[], version?: string): number | undefined {
+  for (const name of names) {
+    const found = wanted.filter(
+      (range) => range.name === name && (!range.version || !version || range.version === version),
+    );
+    if (found.length > 0) return Math.max(...found.map(({ q }) => q));
+  }
+  return undefined;
+}
+
+/**
+ * The format for a scraper's `Accept`. OpenMetrics only where `openMetrics` allows it and the client asks for
+ * version 1.0.0 (or none) at least as much as for text; a client that accepts neither gets text.
+ */
+export function chooseFormat(accept: string | undefined, openMetrics: boolean): Format {
+  if (!openMetrics) return 'text';
+  const wanted = ranges(accept);
+  const structured = quality(wanted, ['application/openmetrics-text', 'application/*'], '1.0.0') ?? 0;
+  const plain = quality(wanted, ['text/plain', 'text/*', '*/*'], '0.0.4') ?? 0;
+  return structured > 0 && structured >= plain ? 'openmetrics' : 'text';
+}
+
+/** Whether the client's `Accept-Encoding` likes gzip at least as much as plain bytes. */
+export function wantsGzip(acceptEncoding: string | undefined): boolean {
+  const wanted = ranges(acceptEncoding);
+  const gzip = quality(wanted, ['gzip', 'x-gzip', '*']) ?? 0;
+  return gzip > 0 && gzip >= (quality(wanted, ['identity']) ?? 0);
+}

@@ -1,0 +1,177 @@
+import { systemCode } from '../../core/errors.ts';
+import type { Drops, Log } from '../../core/ports.ts';
+import type { DropReason, PushFailureReason } from '../../core/reasons.ts';
+import type { Baseline } from './baseline.ts';
+import type { PushOptions } from './block.ts';
+import { createDestination, type DestinationDeps, type Link, ResolveFailure } from './destination.ts';
+import { datagramOf, type Line, type Packet, packLines } from './flush.ts';
+
+export interface DeliveryDeps extends Pick<DestinationDeps, 'lookup' | 'open' | 'clock'> {
+  baseline: Pick<Baseline, 'settle' | 'giveBack'>;
+  commit(): Promise<unknown>;
+  outcomes: Outcomes;
+  drops: Drops;
+}
+
+export interface Delivery {
+  /** Settles, commits, then sends. Never rejects: what the kernel does not take is owed again. */
+  deliver(lines: readonly Line[]): Promise<void>;
+  close(): void;
+}
+
+export function createDelivery(
+  { hostPort, flushBytes }: Pick<PushOptions, 'hostPort' | 'flushBytes'>,
+  deps: DeliveryDeps,
+): Delivery {
+  const { baseline, outcomes, drops } = deps;
+  /** Lines of the newest datagram that the kernel took and has not complained about. */
+  let handedLines = 0;
+
+  /** At least the newest datagram is gone; of those before it the kernel says nothing. */
+  const noteRefused = () => {
+    if (handedLines > 0) drops.count('push', 'send_failed', handedLines);
+    handedLines = 0;
+  };
+  const destination = createDestination(hostPort, {
+    ...deps,
+    onStale: (error) => outcomes.failed('resolve', error),
+    onError(error) {
+      const reason = sendFailure(error);
+      if (reason === 'refused') noteRefused();
+      destination.doubt();
+      outcomes.failed(reason, error);
+    },
+  });
+
+  const settle = (lines: readonly Line[]) => {
+    for (const { shares } of lines) for (const { entry, total } of shares) baseline.settle(entry, total);
+  };
+
+  /** A gauge has nowhere to wait: its next value is newer. */
+  const dropGauges = (lines: readonly Line[], reason: DropReason) => {
+    const gauges = lines.filter(({ shares }) => shares.length === 0).length;
+    if (gauges > 0) drops.count('push', reason, gauges);
+  };
+
+  const giveBack = (lines: readonly Line[]) => {
+    for (const { shares, amounts } of lines) {
+      for (const [i, { entry, total }] of shares.entries()) baseline.giveBack(entry, total, amounts[i]!);
+    }
+    dropGauges(lines, 'send_failed');
+  };
+
+  const linkOr = async (lines: readonly Line[]): Promise<Link | undefined> => {
+    try {
+      return await destination.link();
+    } catch (error) {
+      const isUnresolved = error instanceof ResolveFailure;
+      dropGauges(lines, isUnresolved ? 'resolve_failed' : 'send_failed');
+      outcomes.failed(isUnresolved ? 'resolve' : sendFailure(error), error);
+      return undefined;
+    }
+  };
+
+  const noteFailedSend = (reason: PushFailureReason) => {
+    if (reason === 'too_large') return;
+    if (reason === 'refused') noteRefused();
+    destination.doubt();
+    if (reason !== 'refused' && reason !== 'no_buffers') destination.close();
+  };
+
+  /** One after the other, up to the first that fails for a reason that holds for all. */
+  const send = async (link: Link, packets: readonly Packet<Line>[]): Promise<void> => {
+    let failure: { reason: PushFailureReason; error: unknown } | undefined;
+    let isDown = false;
+    const sendLines = async (lines: readonly Line[]): Promise<void> => {
+      if (isDown) return giveBack(lines);
+      try {
+        await link.send(datagramOf({ lines }));
+        handedLines = lines.length;
+      } catch (error) {
+        const reason = sendFailure(error);
+        failure ??= { reason, error };
+        if (reason === 'too_large' && lines.length > 1) {
+          const half = lines.length >> 1;
+          await sendLines(lines.slice(0, half));
+          return sendLines(lines.slice(half));
+        }
+        isDown = reason !== 'too_large';
+        noteFailedSend(reason);
+        giveBack(lines);
+      }
+    };
+    for (const { lines } of packets) await sendLines(lines);
+    if (failure) outcomes.failed(failure.reason, failure.error);
+    else outcomes.delivered();
+  };
+
+  return {
+    async deliver(lines) {
+      const { packets, tooLong } = packLines(lines, flushBytes);
+      const link = await linkOr(lines);
+      if (!link) return;
+      settle(lines);
+      if (tooLong.length > 0) drops.count('push', 'line_too_long', tooLong.length);
+      try {
+        if (lines.some(({ shares }) => shares.length > 0)) await deps.commit();
+      } catch (error) {
+        for (const packet of packets) giveBack(packet.lines);
+        return outcomes.failed('no_view', error);
+      }
+      await send(link, packets);
+    },
+    close: () => destination.close(),
+  };
+}
+
+const reasons: Readonly<Record<string, PushFailureReason>> = {
+  ECONNREFUSED: 'refused',
+  EMSGSIZE: 'too_large',
+  ENOBUFS: 'no_buffers',
+  ENOMEM: 'no_buffers',
+  EAGAIN: 'no_buffers',
+  ENETUNREACH: 'unreachable',
+  EHOSTUNREACH: 'unreachable',
+  ENETDOWN: 'unreachable',
+  EADDRNOTAVAIL: 'unreachable',
+};
+
+/** Why a send failed, by its system code. */
+export function sendFailure(thrown: unknown): PushFailureReason {
+  return reasons[systemCode(thrown) ?? ''] ?? 'failed';
+}
+
+/** Where the numbers about reports go: `svc_agent_report_…`. */
+export interface Reported {
+  /** A flush was handed to the kernel, all of it. */
+  delivered(): void;
+  failed(reason: PushFailureReason): void;
+}
+
+/** Tells each outcome, and logs the first failure of a series of them and its end. */
+export interface Outcomes {
+  delivered(): void;
+  failed(reason: PushFailureReason, error: unknown): void;
+}
+
+/** A refusal comes after the flush that it is about: one that went well proves nothing yet. */
+const soundAfter = 2;
+
+export function createOutcomes(
+  hostPort: string,
+  { reported, log }: { reported: Reported; log: Log },
+): Outcomes {
+  let deliveries = soundAfter;
+  return {
+    delivered() {
+      reported.delivered();
+      deliveries += 1;
+      if (deliveries === soundAfter) log.write('info', 'push goes through again', { hostPort });
+    },
+    failed(reason, error) {
+      reported.failed(reason);
+      if (deliveries >= soundAfter) log.write('warn', 'push failed', { hostPort, reason, error });
+      deliveries = 0;
+    },
+  };
+}
