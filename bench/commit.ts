@@ -7,8 +7,7 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createEncoder } from '../src/agent/state/encoder.ts';
-import { decodeSnapshot } from '../src/agent/state/snapshot.ts';
+import { createEncoder, decodeSnapshot } from '../src/agent/state/snapshot.ts';
 import { createState } from '../src/agent/state/state.ts';
 import { systemClock } from '../src/core/clock.ts';
 import type { DurableValues } from '../src/core/durable.ts';

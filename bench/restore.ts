@@ -4,8 +4,7 @@
  *
  *   npm run bench -- restore [SERIES]
  */
-import { createEncoder } from '../src/agent/state/encoder.ts';
-import { decodeSnapshot } from '../src/agent/state/snapshot.ts';
+import { createEncoder, decodeSnapshot } from '../src/agent/state/snapshot.ts';
 import { systemClock } from '../src/core/clock.ts';
 import { createDurableStore, type DurableStore } from '../src/core/durable-store.ts';
 import { createRegistry } from '../src/core/registry.ts';

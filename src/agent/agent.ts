@@ -4,18 +4,16 @@ import type { Clock, Drops } from '../core/ports.ts';
 import { createRegistry } from '../core/registry.ts';
 import { createListener } from '../reporters/listen/listener.ts';
 import { createListeners } from '../reporters/listen/shared-listeners.ts';
-import type { Loaded, ReadyConfig } from './config/loaded.ts';
+import { createHealth } from './admin/status.ts';
+import type { Loaded, ReadyConfig } from './config/types.ts';
 import { watchConfiguration } from './config-watch.ts';
-import { createHealth } from './health.ts';
-import { createLaterDurable, type LaterDurable } from './later-durable.ts';
-import { createLog } from './log.ts';
-import { createLogSwitch } from './log-switch.ts';
+import { createLog, createLogSwitch } from './own-log.ts';
+import { createPipeline, registrySettings } from './pipeline.ts';
 import { createReadSecret } from './read-secret.ts';
-import { createReloads, type Reloads } from './reloads.ts';
+import { createReloads, type Reloads } from './reload.ts';
 import { reporterSections } from './reporters.ts';
-import { createSelf } from './self.ts';
-import { createState } from './state/state.ts';
-import { createWork, registrySettings } from './work.ts';
+import { createSelfMetrics } from './self-metrics.ts';
+import { createState, createStateSection, type StateSection } from './state/state.ts';
 
 export interface AgentDeps {
   clock: Clock;
@@ -51,20 +49,20 @@ async function openParts(first: ReadyConfig, clock: Clock, reloadError: () => st
   let drops: Drops | undefined;
   const ownLog = openLog(first, () => drops);
   const { log } = ownLog;
-  const self = createSelf();
+  const self = createSelfMetrics();
   const durable = createDurableStore();
   const sections = new Map(
     ['logs', 'roles', 'probes', ...reporterSections(first.config)].map((name) => [
       name,
-      createLaterDurable(name),
+      createStateSection(name),
     ]),
   );
   const durables = [...sections.values()];
   /** A reload may bring blocks that no section was made for. */
-  const section = (name: string): LaterDurable => {
+  const section = (name: string): StateSection => {
     const known = sections.get(name);
     if (known) return known;
-    const opened = createLaterDurable(name);
+    const opened = createStateSection(name);
     sections.set(name, opened);
     durables.push(opened);
     return opened;
@@ -79,7 +77,7 @@ async function openParts(first: ReadyConfig, clock: Clock, reloadError: () => st
   const readSecret = createReadSecret(process.env);
   const shared = { registry, state, self, health, section, readSecret, clock, log, drops, reloadError };
   const listeners = createListeners((options) => createListener(options, shared));
-  return { ...shared, ownLog, work: createWork({ ...shared, listeners }) };
+  return { ...shared, ownLog, work: createPipeline({ ...shared, listeners }) };
 }
 
 function checkUnchanged({ config: before }: ReadyConfig, { config }: ReadyConfig): void {

@@ -1,13 +1,30 @@
+import { type Attributes, SpanStatusCode, trace } from '@opentelemetry/api';
+import { errorText } from '../core/errors.ts';
 import type { Gather, GatherRequest } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
-import type { Self } from './self.ts';
+import { version } from './installation.ts';
+import type { SelfMetrics } from './self-metrics.ts';
 import type { State } from './state/state.ts';
-import { spanned } from './tracing.ts';
 
-export interface GatherDeps {
+/** Runs `work` inside a span; free while no SDK is registered (CONTRIBUTING, Tracing). Rethrows what `work` throws. */
+export function spanned<T>(name: string, work: () => Promise<T>, attributes: Attributes = {}): Promise<T> {
+  return trace.getTracer('svc-agent', version).startActiveSpan(name, { attributes }, async (span) => {
+    try {
+      return await work();
+    } catch (thrown) {
+      span.recordException(thrown instanceof Error ? thrown : errorText(thrown));
+      span.setStatus({ code: SpanStatusCode.ERROR, message: errorText(thrown) });
+      throw thrown;
+    } finally {
+      span.end();
+    }
+  });
+}
+
+interface GatherDeps {
   registry: Registry;
   state: State;
-  self: Self;
+  self: SelfMetrics;
   /** Copies the agent's own instruments into the registry. */
   relaySelf(): Promise<void>;
   /** Awaits the pages that the gather is to show. */

@@ -1,8 +1,7 @@
 import type { OpenIntake } from '../core/intake.ts';
 import type { Registry } from '../core/registry.ts';
-import { blockOf, blocksOf } from './blocks.ts';
-import type { AgentConfig } from './config/types.ts';
-import { ranksPerService } from './relay.ts';
+import { type AgentConfig, blockOf, blocksOf } from './config/types.ts';
+import { ranksPerService } from './role-pipeline.ts';
 
 /** The intakes of one configuration; durable series stay in the state when they end. */
 export interface Intakes {

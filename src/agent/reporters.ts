@@ -5,25 +5,23 @@ import type { HostedFailureReason, PushFailureReason } from '../core/reasons.ts'
 import { isCarried } from '../core/series.ts';
 import type { HostedOptions } from '../reporters/hosted/block.ts';
 import type { PushOptions } from '../reporters/push/block.ts';
-import { type Block, blocksOf } from './blocks.ts';
-import type { AgentConfig } from './config/types.ts';
-import type { LaterDurable } from './later-durable.ts';
-import type { Self } from './self.ts';
-import type { State } from './state/state.ts';
-import { version } from './version.ts';
+import { type AgentConfig, type Block, blocksOf } from './config/types.ts';
+import { version } from './installation.ts';
+import type { SelfMetrics } from './self-metrics.ts';
+import type { State, StateSection } from './state/state.ts';
 
 export interface ReportersDeps {
   state: State;
-  self: Self;
+  self: SelfMetrics;
   /** The section of the state that keeps a block's baseline. */
-  section(name: string): LaterDurable;
+  section(name: string): StateSection;
   readSecret: ReadSecret;
   clock: Clock;
   drops: Drops;
   log: Log;
 }
 
-/** The reporters that send by themselves; pull reporters are outlets. */
+/** The reporters that send by themselves; pull reporters are endpoints. */
 export interface Reporters {
   /** Goes over to another configuration; a block that did not change goes on as it was. */
   configure(config: AgentConfig, gather: Gather): Promise<void>;
@@ -47,7 +45,7 @@ interface Start {
 }
 
 /** What waits in the queues of all blocks, as two numbers. */
-function createQueueGauges(self: Self) {
+function createQueueGauges(self: SelfMetrics) {
   const queues = new Map<string, { bytes: number; oldestMs: number | undefined }>();
   return (block: string, bytes: number, oldestMs: number | undefined) => {
     queues.set(block, { bytes, oldestMs });

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Agent, startAgent } from '../../src/agent/agent.ts';
 import { loadConfig } from '../../src/agent/config/load.ts';
-import type { ReadyConfig } from '../../src/agent/config/loaded.ts';
+import type { ReadyConfig } from '../../src/agent/config/types.ts';
 import { systemClock } from '../../src/core/clock.ts';
 
 let directory: string;

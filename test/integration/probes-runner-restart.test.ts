@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { createLaterDurable } from '../../src/agent/later-durable.ts';
-import { createState } from '../../src/agent/state/state.ts';
+import { createState, createStateSection } from '../../src/agent/state/state.ts';
 import { createDurableStore } from '../../src/core/durable-store.ts';
 import type { RawTags } from '../../src/core/model.ts';
 import type { Finding } from '../../src/probes/probe.ts';
@@ -49,7 +48,7 @@ interface Life {
 async function live(directory: string): Promise<Life> {
   const { clock, log } = probeDeps();
   const durable = createDurableStore();
-  const section = createLaterDurable('probes');
+  const section = createStateSection('probes');
   const state = createState(
     { directory, fsync: false },
     { values: durable, durables: [section], clock, log },

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { statusPage } from '../../src/agent/admin/page.ts';
-import type { StatusReport } from '../../src/agent/admin/report.ts';
+import type { StatusReport } from '../../src/agent/admin/status.ts';
 
 const nasty = `<script>alert("x&y'")</script>`;
 

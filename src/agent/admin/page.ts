@@ -1,4 +1,4 @@
-import type { StatusReport } from './report.ts';
+import type { StatusReport } from './status.ts';
 
 const escapes: Readonly<Record<string, string>> = {
   '&': '&amp;',

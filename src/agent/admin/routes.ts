@@ -1,9 +1,7 @@
 import type { ProbeReport } from '../../probes/runner/report.ts';
 import type { Routes } from '../../reporters/listen/http.ts';
-import type { Health } from '../health.ts';
 import { statusPage } from './page.ts';
-import { probeDebug, probeStatus } from './probes.ts';
-import type { StatusReport } from './report.ts';
+import { type Health, probeDebug, probeStatus, type StatusReport } from './status.ts';
 
 const json = { 'content-type': 'application/json; charset=utf-8' };
 

@@ -1,13 +1,11 @@
-import { faultLine } from '../../core/errors.ts';
-import { notAvailable } from '../config/available.ts';
+import { type Fault, faultLine } from '../../core/errors.ts';
 import { loadConfig } from '../config/load.ts';
-import type { Loaded } from '../config/loaded.ts';
-import type { AgentConfig } from '../config/types.ts';
-import { configurationOptions, parseCommand } from './arguments.ts';
-import type { LiveReport } from './check-live.ts';
-import { checkReport } from './check-report.ts';
-import { loadRequest } from './configured.ts';
-import type { Io } from './io.ts';
+import { placeText } from '../config/tree.ts';
+import type { AgentConfig, Discovered, Loaded, MetricsConfig, ServiceConfig } from '../config/types.ts';
+import { notAvailable } from '../config/warnings.ts';
+import { configurationOptions, loadRequest, parseCommand } from './arguments.ts';
+import { type Io, table } from './io.ts';
+import type { LiveReport } from './live-pages.ts';
 
 const usage = `Usage: svc-agent check [-c FILE] [--service-config FILE]... [--role ROLE]... [--live] [--json]
 
@@ -34,7 +32,7 @@ export async function check(args: readonly string[], io: Io): Promise<number> {
   else {
     for (const fault of loaded.faults) io.stderr(`${faultLine(fault)}\n`);
     io.stdout(checkReport(loaded, io.colour));
-    if (live) io.stdout((await import('./check-live.ts')).liveText(live));
+    if (live) io.stdout((await import('./live-pages.ts')).liveText(live));
   }
   if (loaded.faults.length > 0) return 2;
   return loaded.findings.length > 0 || live?.some(({ failure }) => failure !== undefined) ? 1 : 0;
@@ -42,7 +40,7 @@ export async function check(args: readonly string[], io: Io): Promise<number> {
 
 /** What a look at pages needs is loaded only for it. */
 async function lookAt(config: AgentConfig, io: Io): Promise<LiveReport[]> {
-  return (await import('./check-live.ts')).lookLive(config, io);
+  return (await import('./live-pages.ts')).lookLive(config, io);
 }
 
 /** The outcome without the configuration itself, which holds secrets. */
@@ -59,4 +57,92 @@ function asJson({ config, faults, warnings, findings, discovered }: Loaded) {
     instance: config?.instance,
     stateDirectory: config?.stateDirectory,
   };
+}
+
+/** What would run and what is wrong, for people. Shows no secret. */
+function checkReport(loaded: Loaded, colour: boolean): string {
+  const { config, faults, warnings, findings, discovered } = loaded;
+  const parts = [
+    config ? overview(config) : '',
+    config && config.services.length > 0 ? servicesTable(config, colour) : '',
+    discovered.length > 0 ? discoveredTable(discovered, colour) : '',
+    section('warnings', warnings),
+    section('not available yet', config ? notAvailable(config) : []),
+    section('faults in the service’s own files, and secrets that are not there', findings),
+    `${verdict(faults.length, findings.length)}\n`,
+  ];
+  return parts.filter((part) => part !== '').join('\n');
+}
+
+function verdict(faults: number, findings: number): string {
+  if (faults > 0)
+    return `invalid: ${counted(faults, 'fault')}${findings > 0 ? `, ${counted(findings, 'finding')}` : ''}`;
+  return findings > 0 ? `valid, with ${counted(findings, 'finding')}` : 'valid';
+}
+
+const counted = (n: number, word: string): string => `${n} ${word}${n === 1 ? '' : 's'}`;
+
+function section(title: string, faults: readonly Fault[]): string {
+  return faults.length === 0 ? '' : `${title}:\n${faults.map((fault) => `  ${faultLine(fault)}\n`).join('')}`;
+}
+
+function overview(config: AgentConfig): string {
+  const { metrics, admin, limits } = config;
+  const tags = Object.entries(metrics.tags).map(([name, value]) => `${name}=${value}`);
+  const lines = [
+    ['roles', `${config.roles.join(', ') || 'none'} (scope ${config.scope})`],
+    ['instance', config.instance],
+    ['state', config.stateDirectory],
+    ['reporter', reporterText(metrics)],
+    ['tags', tags.join(', ') || 'none'],
+    ['limits', `${limits.seriesPerMetric} series per metric, ${limits.series} in all`],
+    ['admin', admin ? [admin.listenAddress, admin.health].filter(Boolean).join(', ') : 'off'],
+    ['stores', config.stores.map(({ name, kind, address }) => `${name} (${kind}, ${address})`).join(', ')],
+    ['backups', config.backups.map(({ name }) => name).join(', ')],
+    ['clusters', config.clusterGroupMetadata?.clusters.map(({ name }) => name).join(', ') ?? ''],
+    ['domains', config.domains?.watch.join(', ') ?? ''],
+    ['archives', archivesText(config)],
+  ];
+  return lines.flatMap(([name, text]) => (text ? `${name!.padEnd(9)} ${text}\n` : [])).join('');
+}
+
+function archivesText({ archival = {}, domainDefaults }: AgentConfig): string {
+  return (['history', 'visibility'] as const)
+    .flatMap((archive) => {
+      const section = archival[archive];
+      const uri = domainDefaults?.archival[archive]?.uri ?? 'no URI';
+      return section ? [`${archive} (${section.status}, ${uri})`] : [];
+    })
+    .join(', ');
+}
+
+function reporterText({ reporter }: MetricsConfig): string {
+  if (!reporter) return 'none';
+  if (reporter.kind === 'pullmetrics') return `pullmetrics on ${reporter.options.listenAddress}`;
+  if (reporter.kind === 'pushmetrics') return `pushmetrics to ${reporter.options.hostPort}`;
+  return `hostedmetrics to ${reporter.options.endpoint}`;
+}
+
+function servicesTable({ services }: AgentConfig, colour: boolean): string {
+  const row = ({ name, selected, logs, health, scrape, statsd, metrics }: ServiceConfig) => [
+    name,
+    selected ? 'yes' : 'no',
+    logs
+      ? `${logs.paths.join(' ')}${logs.rules.length > 0 ? ` (${counted(logs.rules.length, 'rule')})` : ''}`
+      : '-',
+    health?.url ?? '-',
+    scrape?.url ?? '-',
+    statsd ? [statsd.listen, statsd.tcp, statsd.unix].filter(Boolean).join(' ') : '-',
+    metrics ? reporterText(metrics) : 'shared',
+  ];
+  return table(
+    ['service', 'watched', 'logs', 'health', 'scrape', 'statsd', 'reporter'],
+    services.map(row),
+    colour,
+  );
+}
+
+function discoveredTable(discovered: readonly Discovered[], colour: boolean): string {
+  const rows = discovered.map(({ path, value, place }) => [path, value, placeText(place)]);
+  return table(['from the service’s own files', 'value', 'place'], rows, colour);
 }

@@ -1,6 +1,5 @@
 import { AgentError } from '../../core/errors.ts';
-import { parseCommand } from './arguments.ts';
-import { commands } from './commands.ts';
+import { commands, parseCommand } from './arguments.ts';
 import type { Io } from './io.ts';
 
 const names = commands.map((command) => command.name);

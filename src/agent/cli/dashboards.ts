@@ -7,10 +7,9 @@ import type { DashboardJson } from '../../monitoring/dashboards/json.ts';
 import { dashboards as names } from '../../monitoring/rules/alert.ts';
 import { chosen } from '../../monitoring/rules/choose.ts';
 import { pack } from '../../monitoring/rules/packs.ts';
-import { shippedFolder } from '../shipped.ts';
+import { shippedFolder } from '../installation.ts';
 import { parseCommand } from './arguments.ts';
-import type { Io } from './io.ts';
-import { table } from './table.ts';
+import { type Io, table } from './io.ts';
 
 const usage = `Usage: svc-agent dashboards [NAME…] [OPTIONS]
 

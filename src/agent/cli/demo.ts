@@ -3,12 +3,10 @@ import { createInterface } from 'node:readline';
 import { systemClock } from '../../core/clock.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { AgentError } from '../../core/errors.ts';
-import { onSignals } from '../signals.ts';
 import { parseCommand } from './arguments.ts';
-import { showLive } from './demo/live.ts';
 import { createStage, type Stage } from './demo/stage.ts';
-import { type DemoAddresses, usage, welcome } from './demo/words.ts';
-import type { Io } from './io.ts';
+import { type DemoAddresses, showLive, usage, welcome } from './demo/text.ts';
+import { type Io, onSignals } from './io.ts';
 
 /** The agent's default ports (CONTRACT, Configuration). */
 const wantedPorts = { metrics: 9464, admin: 9465 };
@@ -50,9 +48,9 @@ export async function demo(args: readonly string[], io: Io): Promise<number> {
   }
 }
 
-function finish(obituary: string, io: Io): number {
-  io.stderr(obituary);
-  return obituary === '' ? 0 : 1;
+function finish(exitMessage: string, io: Io): number {
+  io.stderr(exitMessage);
+  return exitMessage === '' ? 0 : 1;
 }
 
 /** Resolves, with nothing to say, when the demo shall end. Signals are taken until `undo`. */

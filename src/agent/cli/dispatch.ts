@@ -1,8 +1,7 @@
 import { AgentError, errorText } from '../../core/errors.ts';
 import { nearest } from '../../core/suggest.ts';
-import { version } from '../version.ts';
-import { type CommandName, commands, laterCommands } from './commands.ts';
-import { helpText } from './help.ts';
+import { version } from '../installation.ts';
+import { type CommandName, commands, helpText, laterCommands } from './arguments.ts';
 import type { Command, Io } from './io.ts';
 import { run } from './run.ts';
 

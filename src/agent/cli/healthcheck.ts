@@ -1,7 +1,6 @@
 import { errorText } from '../../core/errors.ts';
-import { targetOf, targetOptions, targetUsage } from './address.ts';
+import { ask, shownUrl, type Target, targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { parseCommand } from './arguments.ts';
-import { ask, shownUrl, type Target } from './ask.ts';
 import type { Io } from './io.ts';
 
 const usage = `Usage: svc-agent healthcheck [-c FILE] [--ready] [--url URL [--ca FILE | --insecure]]

@@ -18,3 +18,44 @@ export const processIo: Io = {
   cwd: process.cwd(),
   colour: Boolean(process.stdout.isTTY) && !process.env.NO_COLOR,
 };
+
+/** Rows as columns of equal width, the first row underlined; numbers to the right. */
+export function table(
+  head: readonly string[],
+  rows: readonly (readonly (string | number)[])[],
+  colour = false,
+): string {
+  const widths = head.map((title, i) =>
+    Math.max(title.length, ...rows.map((row) => String(row[i] ?? '').length)),
+  );
+  const cell = (value: string | number, i: number) =>
+    typeof value === 'number' ? String(value).padStart(widths[i]!) : value.padEnd(widths[i]!);
+  const line = (cells: readonly (string | number)[]) => cells.map(cell).join('  ').trimEnd();
+  const title = colour ? `\u001b[1m${line(head)}\u001b[0m` : line(head);
+  return [title, ...rows.map(line), ''].join('\n');
+}
+
+/** What the process was asked to do from outside. */
+export interface Signals {
+  /** SIGTERM or SIGINT: stop in good order. */
+  stop(): void;
+  /** SIGHUP: read the configuration again. */
+  reload(): void;
+}
+
+/** Hands on the process's signals; a second SIGINT or SIGTERM does not repeat the first. Returns the undo. */
+export function onSignals(signals: Signals): () => void {
+  let stopping = false;
+  const stop = () => {
+    if (!stopping) signals.stop();
+    stopping = true;
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+  process.on('SIGHUP', signals.reload);
+  return () => {
+    process.off('SIGTERM', stop);
+    process.off('SIGINT', stop);
+    process.off('SIGHUP', signals.reload);
+  };
+}

@@ -1,12 +1,10 @@
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, faultLine } from '../../core/errors.ts';
-import { notAvailable } from '../config/available.ts';
 import { loadConfig } from '../config/load.ts';
-import type { Loaded } from '../config/loaded.ts';
-import { onSignals } from '../signals.ts';
-import { configurationOptions, parseCommand } from './arguments.ts';
-import { configured, loadRequest } from './configured.ts';
-import type { Io } from './io.ts';
+import type { Loaded } from '../config/types.ts';
+import { notAvailable } from '../config/warnings.ts';
+import { configurationOptions, configured, loadRequest, parseCommand } from './arguments.ts';
+import { type Io, onSignals } from './io.ts';
 
 const usage = `Usage: svc-agent run [-c FILE] [--service-config FILE]… [--role ROLE]…
 

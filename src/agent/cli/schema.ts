@@ -16,7 +16,7 @@ export async function schema(args: readonly string[], io: Io): Promise<number> {
   const { values } = parseCommand('schema', args, { reasons: { type: 'boolean' } });
   if (values.help) io.stdout(usage);
   else if (!values.reasons) {
-    const { configurationSchema } = await import('../config/json-schema.ts');
+    const { configurationSchema } = await import('../config/blocks.ts');
     io.stdout(`${JSON.stringify(configurationSchema(), null, 2)}\n`);
   } else if (values.json) io.stdout(`${JSON.stringify(closedLists, null, 2)}\n`);
   else {

@@ -1,10 +1,8 @@
 import { AgentError, errorText } from '../../core/errors.ts';
-import type { StatusReport } from '../admin/report.ts';
-import { targetOf, targetOptions, targetUsage } from './address.ts';
+import type { StatusReport } from '../admin/status.ts';
+import { ask, shownUrl, targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { parseCommand } from './arguments.ts';
-import { ask, shownUrl } from './ask.ts';
-import type { Io } from './io.ts';
-import { table } from './table.ts';
+import { type Io, table } from './io.ts';
 
 const usage = `Usage: svc-agent status [-c FILE] [--json] [--url URL [--ca FILE | --insecure]]
 

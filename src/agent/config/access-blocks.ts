@@ -1,5 +1,15 @@
 import * as z from 'zod';
-import type { ClientAuth, ClientTls, Secret } from '../../core/access.ts';
+import {
+  type ClientAuth,
+  type ClientTls,
+  clientAuthTypes,
+  type ListenerAuth,
+  type ListenerTls,
+  type Secret,
+  tlsVersions,
+} from '../../core/access.ts';
+import { bcryptForm } from '../../reporters/listen/auth.ts';
+import { cipherSuites, curves } from '../../reporters/listen/certificates.ts';
 
 /** These checks run also where the parts are at fault, so that all faults come at once. */
 export const always = { when: () => true } as const;
@@ -36,7 +46,7 @@ export const secretBlock: z.ZodType<Secret> = z
   ])
   .describe('A secret: {env: NAME}, {file: PATH}, or literal.');
 
-export const basicBlock = z.strictObject({ username: z.string().min(1), password: secretBlock });
+const basicBlock = z.strictObject({ username: z.string().min(1), password: secretBlock });
 
 export const clientAuthBlock: z.ZodType<ClientAuth> = z
   .strictObject({ bearer: secretBlock.optional(), basic: basicBlock.optional() })
@@ -52,3 +62,140 @@ export const clientTlsBlock: z.ZodType<ClientTls> = z
     insecure: z.boolean().optional().describe('Takes any certificate.'),
   })
   .refine(...together('certFile', 'keyFile'));
+
+/** The Prometheus web configuration's spelling of one of our keys. */
+export const snake = (key: string): string => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+type Shape = Record<string, z.ZodType>;
+type Values<S extends Shape> = { [K in keyof S]?: z.output<S[K]> };
+/** Says that something is wrong, at the key as it is spelt there; without a key at the map itself. */
+type Refuse = (key: string | undefined, message: string) => void;
+
+/** All keys in both spellings, none required. */
+function bothSpellings(shape: Shape): Record<string, z.ZodType> {
+  return Object.fromEntries(
+    Object.entries(shape).flatMap(([key, value]) => [
+      [key, value.optional()],
+      [snake(key), value.optional()],
+    ]),
+  );
+}
+
+/** What JSON Schema says of keys that must be there in one of their spellings. */
+function schemaOf(required: readonly string[]): { allOf?: unknown } {
+  const inEither = (key: string) => ({ anyOf: [{ required: [key] }, { required: [snake(key)] }] });
+  return required.length > 0 ? { allOf: required.map(inEither) } : {};
+}
+
+/** The map in our spelling. */
+function ours(written: object, keys: readonly string[]): Record<string, unknown> {
+  const values = written as Record<string, unknown>;
+  return Object.fromEntries(
+    keys.flatMap((key) => {
+      const value = values[key] ?? values[snake(key)];
+      return value === undefined ? [] : [[key, value]];
+    }),
+  );
+}
+
+/**
+ * A map whose keys may be in our spelling (`certFile`) or in the Prometheus web configuration's (`cert_file`), each
+ * once; those of `required`, texts all of them, must be there. `rules` look at it in our spelling, whatever else is
+ * wrong.
+ */
+function spelledEitherWay<S extends Shape>(
+  shape: S,
+  required: readonly (keyof S & string)[],
+  rules: (values: Values<S>, refuse: Refuse) => void,
+) {
+  const keys = Object.keys(shape);
+  return z
+    .strictObject(bothSpellings(shape))
+    .check(
+      z.superRefine((written, context) => {
+        const isSnake = keys.some((key) => key !== snake(key) && has(written, snake(key)));
+        const refuse: Refuse = (key, message) => {
+          const spelt =
+            key && (has(written, snake(key)) || (isSnake && !has(written, key)) ? snake(key) : key);
+          context.addIssue({ code: 'custom', message, path: spelt ? [spelt] : [] });
+        };
+        for (const key of keys) {
+          if (key !== snake(key) && has(written, key) && has(written, snake(key)))
+            refuse(key, `${key} in another spelling; use one of them`);
+        }
+        for (const key of required) {
+          if (!has(written, key) && !has(written, snake(key))) refuse(key, 'missing; set it to a string');
+        }
+        rules(ours(written, keys) as Values<S>, refuse);
+      }, always),
+    )
+    .meta(schemaOf(required))
+    .transform((written) => ours(written, keys) as Values<S>);
+}
+
+const words = (table: Readonly<Record<string, string>>) => z.array(z.enum(Object.keys(table))).min(1);
+
+const tlsShape = {
+  certFile: file.describe('PEM file of the certificate, leaf first; read again when it changes.'),
+  keyFile: file.describe('PEM file of its key, without a passphrase.'),
+  clientCaFile: file.describe('PEM file of the authorities whose client certificates are verified.'),
+  clientAuthType: z
+    .enum(clientAuthTypes)
+    .describe('Which client certificates are asked for; with clientCaFile RequireAndVerifyClientCert.'),
+  clientAllowedSans: z
+    .array(z.string().min(1))
+    .min(1)
+    .describe('DNS names, addresses, e-mails or URIs of which a client certificate must have one.'),
+  minVersion: z.enum(tlsVersions).describe('Lowest version of TLS; TLS12 if not told.'),
+  maxVersion: z.enum(tlsVersions).describe('Highest version of TLS; TLS13 if not told.'),
+  cipherSuites: words(cipherSuites).describe('Cipher suites of TLS 1.2, by Go’s names.'),
+  preferServerCipherSuites: z.boolean().describe('Whether our order of suites counts; true if not told.'),
+  curvePreferences: words(curves).describe('Curves by Go’s names, the preferred one first.'),
+};
+
+/** What the policy for client certificates needs beside it. */
+function clientRules(
+  { clientAuthType, clientCaFile, clientAllowedSans }: Partial<ListenerTls>,
+  refuse: Refuse,
+) {
+  const verifies = clientAuthType?.includes('Verify') ?? clientCaFile !== undefined;
+  if (verifies && clientCaFile === undefined) {
+    refuse('clientCaFile', 'missing; name the authorities whose client certificates are verified');
+  }
+  if (!verifies && clientCaFile !== undefined) {
+    refuse('clientAuthType', 'verifies nobody though there is a client CA; use RequireAndVerifyClientCert');
+  }
+  if (!verifies && clientAllowedSans) {
+    refuse('clientAllowedSans', 'names that nobody verifies; set the client CA too');
+  }
+}
+
+/** `tls` of a listener: the keys of `tls_server_config` (CONTRACT, `tls`). */
+export const listenerTlsBlock = spelledEitherWay(tlsShape, ['certFile', 'keyFile'], (tls, refuse) => {
+  clientRules(tls, refuse);
+  if (tls.minVersion === 'TLS13' && tls.maxVersion === 'TLS12') {
+    refuse('maxVersion', 'below the lowest version; use TLS13');
+  }
+}).describe(
+  'TLS of a listener, by the keys of tls_server_config in the Prometheus web configuration.',
+) as z.ZodType<ListenerTls>;
+
+const userName = z.string().regex(/^[^:]+$/, 'not a user name; use one without a colon');
+const passwordHash = z.string().refine(bcryptForm.holds, bcryptForm.fault);
+
+const authShape = {
+  bearer: secretBlock,
+  basic: basicBlock,
+  basicAuthUsers: z
+    .record(userName, passwordHash)
+    .refine((users) => Object.keys(users).length > 0, 'empty; give at least one')
+    .describe('bcrypt hashes of passwords by user.'),
+};
+
+/** `auth` of a listener (CONTRACT, `auth`). */
+export const listenerAuthBlock = spelledEitherWay(authShape, [], (auth, refuse) => {
+  if (Object.keys(auth).length > 0) return;
+  refuse(undefined, 'no credentials, so nobody could get in; set basicAuthUsers, basic or bearer');
+}).describe(
+  'Credentials of which a client must show one; /health and /ready are open.',
+) as z.ZodType<ListenerAuth>;

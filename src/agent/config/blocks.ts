@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { logLevels } from '../../core/reasons.ts';
 import { interval, listenAddress, reading } from '../../core/written.ts';
 import { archivalBlock, domainDefaultsBlock } from '../../probes/archival/block.ts';
 import { backupBlock } from '../../probes/backups/block.ts';
@@ -12,10 +13,34 @@ import { pushBlock } from '../../reporters/push/block.ts';
 import { logsBlock } from '../../sources/logs/block.ts';
 import { scrapeBlock } from '../../sources/scrape/block.ts';
 import { statsdBlock } from '../../sources/statsd/block.ts';
-import { clientAuthBlock, clientTlsBlock, secretBlock } from './access-blocks.ts';
-import { listenerAuthBlock, listenerTlsBlock } from './listener-blocks.ts';
-import { logBlock } from './log-block.ts';
+import {
+  clientAuthBlock,
+  clientTlsBlock,
+  listenerAuthBlock,
+  listenerTlsBlock,
+  secretBlock,
+} from './access-blocks.ts';
 import { scopes } from './types.ts';
+
+/** Keys that every entry has for something else. */
+const takenKeys: ReadonlySet<string> = new Set(['ts', 'msg', 'logger']);
+
+/** `log`: the agent's own log, in the spec's block (spec, Logging configuration). */
+const logBlock = z
+  .strictObject({
+    level: z
+      .enum(logLevels, 'unknown level; use debug, info, warn, error or fatal (lower case)')
+      .default('info'),
+    encoding: z.enum(['json', 'console'], 'unknown encoding; use json or console').default('json'),
+    outputFile: z.string().min(1).optional().describe('Its directory must exist and be writable.'),
+    stdout: z.boolean().default(false),
+    levelKey: z
+      .string()
+      .min(1)
+      .refine((key) => !takenKeys.has(key), 'a key that means something else; use another name')
+      .default('level'),
+  })
+  .describe('The agent’s own log.');
 
 const client = { tls: clientTlsBlock, auth: clientAuthBlock };
 const listener = { tls: listenerTlsBlock, auth: listenerAuthBlock };
@@ -119,3 +144,65 @@ export const agentBlock = z.strictObject({
 /** What `agentBlock` gives: defaults filled in, durations in ms. */
 export type Parsed = z.output<typeof agentBlock>;
 export type ParsedMetrics = Parsed['metrics'];
+
+type Schema = { [key: string]: unknown };
+
+const isSchema = (value: unknown): value is Schema =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Any value may stand in a variable; text has no need of this. */
+const variable: Schema = { type: 'string', pattern: '\\$\\{[A-Za-z_]\\w*(:[^{}]*)?\\}' };
+const unquoted: ReadonlySet<unknown> = new Set(['integer', 'number', 'boolean']);
+
+/**
+ * The configuration as JSON Schema, draft 2020-12, as a file may be written: null is absent, and a number, a
+ * truth or a word from a list may come from a variable. What holds between parts only `check` knows.
+ */
+export function configurationSchema(): Schema {
+  const schema = z.toJSONSchema(agentBlock, { io: 'input', target: 'draft-2020-12' }) as Schema;
+  return { ...asWritten(schema), title: 'svc-agent configuration (agent.yaml)' };
+}
+
+function asWritten(schema: Schema): Schema {
+  const result: Schema = { ...schema };
+  for (const key of ['anyOf', 'oneOf', 'allOf'] as const) {
+    if (Array.isArray(schema[key])) result[key] = (schema[key] as Schema[]).map(asWritten);
+  }
+  if (isSchema(schema.items)) result.items = asWritten(schema.items);
+  if (isSchema(schema.additionalProperties)) {
+    result.additionalProperties = orNull(asWritten(schema.additionalProperties));
+  }
+  for (const key of ['properties', '$defs'] as const) {
+    if (isSchema(schema[key]))
+      result[key] = eachProperty(
+        schema[key],
+        key === 'properties' ? (schema.required as string[]) : undefined,
+      );
+  }
+  return unquoted.has(schema.type) || (schema.enum !== undefined && schema.type === 'string')
+    ? orVariable(result)
+    : result;
+}
+
+function eachProperty(properties: Schema, required: readonly string[] | undefined): Schema {
+  const entries = Object.entries(properties).map(([name, property]) => {
+    const written = asWritten(property as Schema);
+    return [name, required?.includes(name) ? written : orNull(written)];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Descriptions and defaults stay outside, where editors look for them. */
+function alternatives(schema: Schema, ...others: Schema[]): Schema {
+  const { description, default: usual, ...rest } = schema;
+  const known =
+    Array.isArray(rest.anyOf) && Object.keys(rest).length === 1 ? (rest.anyOf as Schema[]) : [rest];
+  return {
+    ...(description === undefined ? {} : { description }),
+    ...(usual === undefined ? {} : { default: usual }),
+    anyOf: [...known, ...others],
+  };
+}
+
+const orVariable = (schema: Schema): Schema => alternatives(schema, variable);
+const orNull = (schema: Schema): Schema => alternatives(schema, { type: 'null' });

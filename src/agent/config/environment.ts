@@ -1,7 +1,9 @@
-import { accessSync, constants, statSync } from 'node:fs';
+import { accessSync, closeSync, constants, existsSync, openSync, readSync, statSync } from 'node:fs';
 import { hostname, networkInterfaces } from 'node:os';
 import { dirname, resolve } from 'node:path';
-import type { Environment } from './expand.ts';
+import { errorText } from '../../core/errors.ts';
+import type { PlacedFault } from './types.ts';
+import type { Environment } from './yaml.ts';
 
 const usualStateDirectory = '/var/lib/svc-agent';
 
@@ -39,4 +41,53 @@ export function machineAddresses(): ReadonlySet<string> {
   return new Set(
     Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address)),
   );
+}
+
+/** Where `agent.yaml` is looked for when nobody names it (CONTRACT, Command line). */
+const usualPlaces = ['agent.yaml', '/etc/svc-agent/agent.yaml'];
+
+/** The first of the usual places that is there, as messages call it; undefined if none is. */
+export function findConfig(cwd: string): string | undefined {
+  return usualPlaces.find((place) => existsSync(resolve(cwd, place)));
+}
+
+const maxFileBytes = 1024 * 1024;
+
+/** A configuration file's text, or why there is none. `name` is the file as messages call it. Never throws. */
+export function readFileText(file: string, name: string): { text: string } | { fault: PlacedFault } {
+  const refuse = (what: string, allowed: string): { fault: PlacedFault } => ({
+    fault: { where: name, what, allowed, path: '', place: { file: name, line: 1, column: 1 } },
+  });
+  let bytes: Buffer;
+  try {
+    bytes = readBounded(file);
+  } catch (error) {
+    return refuse(`cannot be read, ${reason(error)}`, 'name a file that is there and readable');
+  }
+  if (bytes.length > maxFileBytes) return refuse('larger than 1 MiB', 'use a configuration, no data');
+  try {
+    return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) };
+  } catch {
+    return refuse('not UTF-8', 'save it as UTF-8');
+  }
+}
+
+/** At most one byte over the bound, so that an endless device ends too. */
+function readBounded(file: string): Buffer {
+  const descriptor = openSync(file, 'r');
+  try {
+    const buffer = Buffer.allocUnsafe(maxFileBytes + 1);
+    let length = 0;
+    for (let read = -1; read !== 0 && length < buffer.length; length += read) {
+      read = readSync(descriptor, buffer, length, buffer.length - length, null);
+    }
+    return buffer.subarray(0, length);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** The system's reason without its repetition of call and path. */
+function reason(error: unknown): string {
+  return errorText(error).split(', ')[0]!;
 }

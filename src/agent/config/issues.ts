@@ -1,8 +1,16 @@
 import type { z } from 'zod';
 import { nearest } from '../../core/suggest.ts';
-import type { PlacedFault } from './loaded.ts';
-import { faultAt, placedFault } from './placed.ts';
-import { keyPlaceOf, nodeAt, nodeWord, placeOf, type TreeNode, type TreePath } from './tree.ts';
+import {
+  faultAt,
+  keyPlaceOf,
+  nodeAt,
+  nodeWord,
+  placedFault,
+  placeOf,
+  type TreeNode,
+  type TreePath,
+} from './tree.ts';
+import type { PlacedFault } from './types.ts';
 
 type Issue = z.core.$ZodIssue;
 

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { Loaded, LoadRequest } from './loaded.ts';
+import type { Loaded, LoadRequest } from './types.ts';
 
 /** A file system that hangs must not hang a reload for ever. */
 const timeoutMs = 30_000;

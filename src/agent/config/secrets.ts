@@ -1,8 +1,19 @@
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { LoadRequest, PlacedFault } from './loaded.ts';
-import { faultAt, isSecret } from './placed.ts';
-import { isNull, type ScalarNode, type TreeNode, type TreePath } from './tree.ts';
+import { certificateFault, expiredSince } from '../../reporters/listen/certificates.ts';
+import { snake } from './access-blocks.ts';
+import {
+  entriesAt,
+  faultAt,
+  isNull,
+  isSecret,
+  type MapNode,
+  type ScalarNode,
+  type TreeNode,
+  type TreePath,
+  textAt,
+} from './tree.ts';
+import type { LoadRequest, PlacedFault } from './types.ts';
 
 const fileKeys: ReadonlySet<string> = new Set([
   ...['caFile', 'certFile', 'keyFile', 'clientCaFile'],
@@ -63,4 +74,42 @@ export function literalSecrets(tree: TreeNode, file: string): PlacedFault[] {
       );
     })
     .map(({ path }) => faultAt(tree, path, 'a secret in the file itself; use {env: NAME} or {file: PATH}'));
+}
+
+/** Where listeners of ours may have `tls`. */
+function tlsPaths(tree: MapNode): TreePath[] {
+  const services = entriesAt(tree, 'services').map(([name]) => name);
+  return [
+    ['metrics', 'pullmetrics', 'tls'],
+    ...services.map((name) => ['services', name, 'metrics', 'pullmetrics', 'tls']),
+    ...services.map((name) => ['services', name, 'statsd', 'tls']),
+    ['admin', 'tls'],
+  ];
+}
+
+/** The bytes of a file; undefined where there is none, which is a finding of its own. */
+function bytesOf(file: string | undefined, cwd: string): Buffer | undefined {
+  try {
+    return file === undefined ? undefined : readFileSync(resolve(cwd, file));
+  } catch {
+    return undefined;
+  }
+}
+
+function unfitAt(tree: MapNode, path: TreePath, cwd: string, nowMs: number): PlacedFault[] {
+  const pathOf = (key: string): TreePath =>
+    textAt(tree, ...path, key) === undefined ? [...path, snake(key)] : [...path, key];
+  const bytes = (key: string) => bytesOf(textAt(tree, ...pathOf(key)), cwd);
+  const [certFile, keyFile, clientCaFile] = [bytes('certFile'), bytes('keyFile'), bytes('clientCaFile')];
+  if (!certFile || !keyFile) return [];
+  const fault = certificateFault({ certFile, keyFile, clientCaFile });
+  if (fault) return [faultAt(tree, pathOf(fault.key), `${fault.what}; ${fault.allowed}`)];
+  const endMs = expiredSince(certFile, nowMs);
+  if (endMs === undefined) return [];
+  return [faultAt(tree, pathOf('certFile'), `expired on ${new Date(endMs).toISOString()}; renew it`)];
+}
+
+/** Certificates of our listeners that are there and cannot serve: no PEM, another key's, expired. */
+export function certificatesUnfit(tree: MapNode, { cwd }: Pick<LoadRequest, 'cwd'>): PlacedFault[] {
+  return tlsPaths(tree).flatMap((path) => unfitAt(tree, path, cwd, Date.now()));
 }

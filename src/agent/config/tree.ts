@@ -1,23 +1,24 @@
-import type { Place } from './loaded.ts';
+import type { Fault } from '../../core/errors.ts';
+import type { PlacedFault, Position } from './types.ts';
 
 /** A configuration as written: every value knows where it stands. */
 export type TreeNode = MapNode | ListNode | ScalarNode;
 
 export interface MapNode {
   kind: 'map';
-  place: Place;
-  entries: Map<string, Entry>;
+  place: Position;
+  entries: Map<string, MapEntry>;
 }
 
-export interface Entry {
+export interface MapEntry {
   /** Where the key stands. */
-  key: Place;
+  key: Position;
   node: TreeNode;
 }
 
 export interface ListNode {
   kind: 'list';
-  place: Place;
+  place: Position;
   items: TreeNode[];
 }
 
@@ -25,7 +26,7 @@ export type Scalar = string | number | boolean | null;
 
 export interface ScalarNode {
   kind: 'scalar';
-  place: Place;
+  place: Position;
   value: Scalar;
   /** As written, where a variable was put in; messages show this, as a variable may hold a secret. */
   written?: string;
@@ -77,7 +78,7 @@ export function textAt(root: TreeNode | undefined, ...path: TreePath): string | 
 }
 
 /** Entries of the map at a path in the file's order, nulls left out; none if there is no map. */
-export function entriesAt(root: TreeNode | undefined, ...path: TreePath): [string, Entry][] {
+export function entriesAt(root: TreeNode | undefined, ...path: TreePath): [string, MapEntry][] {
   const node = nodeAt(root, ...path);
   return node?.kind === 'map' ? [...node.entries].filter(([, entry]) => !isNull(entry.node)) : [];
 }
@@ -91,7 +92,7 @@ export function itemsAt(root: TreeNode | undefined, ...path: TreePath): TreeNode
  * Where what stands at a path is to be looked for: a single value itself, a map or list at its key, and what
  * is missing at the key of what it would stand in.
  */
-export function placeOf(root: TreeNode, path: TreePath): Place {
+export function placeOf(root: TreeNode, path: TreePath): Position {
   let node = root;
   let place = root.place;
   for (const step of path) {
@@ -105,7 +106,7 @@ export function placeOf(root: TreeNode, path: TreePath): Place {
 }
 
 /** Where the last key of a path itself stands; like `placeOf` where there is none. */
-export function keyPlaceOf(root: TreeNode, path: TreePath): Place {
+export function keyPlaceOf(root: TreeNode, path: TreePath): Position {
   const holder = nodeAt(root, ...path.slice(0, -1));
   const entry = holder?.kind === 'map' ? holder.entries.get(String(path.at(-1))) : undefined;
   return entry?.key ?? placeOf(root, path);
@@ -124,4 +125,49 @@ export function plain(node: TreeNode): unknown {
 export function nodeWord(node: TreeNode): string {
   if (node.kind !== 'scalar') return `a ${node.kind}`;
   return node.value === null ? 'nothing' : `a ${typeof node.value}`;
+}
+
+/** Keys whose values are nobody's business, at any depth below them. */
+const secretKeys: ReadonlySet<string> = new Set([
+  'password',
+  'basicAuthUsers',
+  'basic_auth_users',
+  'bearer',
+  'token',
+  'headers',
+  'accessKey',
+  'secretKey',
+]);
+
+/** Longer values would bury the message. */
+const longestShown = 120;
+
+const shown = (got: unknown): unknown =>
+  typeof got === 'string' && got.length > longestShown ? `${got.slice(0, longestShown)}…` : got;
+
+/** Whether a value at this path must not be shown. */
+export function isSecret(path: TreePath): boolean {
+  return path.some((step) => typeof step === 'string' && secretKeys.has(step));
+}
+
+export const placeText = ({ file, line, column }: Position): string => `${file}:${line}:${column}`;
+
+/** `message` is `what is wrong; what is allowed`. A value at a secret path is left out. */
+export function placedFault(place: Position, path: TreePath, message: string, got?: unknown): PlacedFault {
+  const cut = message.indexOf('; ');
+  const text = pathText(path);
+  const fault: Fault = {
+    where: text === '' ? placeText(place) : `${placeText(place)}: ${text}`,
+    what: cut < 0 ? message : message.slice(0, cut),
+  };
+  if (got !== undefined && !isSecret(path)) fault.got = shown(got);
+  if (cut >= 0) fault.allowed = message.slice(cut + 2);
+  return { ...fault, place, path: text };
+}
+
+/** A fault of what stands at a path, with its value if it is a single one; where it is missing, without. */
+export function faultAt(root: TreeNode, path: TreePath, message: string): PlacedFault {
+  const node = nodeAt(root, ...path);
+  const got = node?.kind === 'scalar' ? (node.written ?? node.value) : undefined;
+  return placedFault(placeOf(root, path), path, message, got);
 }

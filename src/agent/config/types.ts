@@ -1,4 +1,5 @@
 import type { ListenerAuth, ListenerTls } from '../../core/access.ts';
+import type { Fault } from '../../core/errors.ts';
 import type { ArchivalOptions, DomainDefaults } from '../../probes/archival/options.ts';
 import type { BackupOptions } from '../../probes/backups/options.ts';
 import type { ClusterGroupOptions } from '../../probes/clusters/options.ts';
@@ -11,13 +12,13 @@ import type { PushOptions } from '../../reporters/push/block.ts';
 import type { LogsOptions } from '../../sources/logs/options.ts';
 import type { ScrapeOptions } from '../../sources/scrape/options.ts';
 import type { StatsdOptions } from '../../sources/statsd/options.ts';
-import type { LogOptions } from '../log.ts';
+import type { LogOptions } from '../own-log.ts';
 
 export const scopes = ['host', 'cluster', 'all'] as const;
 export type Scope = (typeof scopes)[number];
 
 /** The pull reporter with what guards its listener. */
-export interface PullReporter extends PullOptions {
+interface PullReporter extends PullOptions {
   tls?: ListenerTls;
   auth?: ListenerAuth;
 }
@@ -38,7 +39,7 @@ export interface MetricsConfig {
 }
 
 /** A table from a product's own words to the catalog's. */
-export interface InlineVocabulary {
+interface InlineVocabulary {
   metrics: Readonly<Record<string, string>>;
   tags: Readonly<Record<string, string>>;
   /** Unit of a metric's numbers where it is not the catalog's. */
@@ -60,7 +61,7 @@ export interface ServiceConfig {
   metrics?: MetricsConfig;
 }
 
-export interface LimitsConfig {
+interface LimitsConfig {
   /** Label sets of one metric. */
   seriesPerMetric: number;
   /** Label sets in all. */
@@ -104,4 +105,91 @@ export interface AgentConfig {
   /** Missing when turned off (`admin: ~`). */
   admin?: AdminConfig;
   log: LogOptions;
+}
+
+/** Where something stands; line and column count from 1. */
+export interface Position {
+  file: string;
+  line: number;
+  column: number;
+}
+
+/** A fault in a file; `where` already reads `FILE:LINE:COL: path`. */
+export interface PlacedFault extends Fault {
+  place?: Position;
+  /** Path inside the configuration, empty for the file as such. */
+  path: string;
+}
+
+/** One thing that the service's own files gave. */
+export interface Discovered {
+  /** Path in the agent's configuration that it fills. */
+  path: string;
+  /** Plain text for people; never a secret. */
+  value: string;
+  place: Position;
+}
+
+/** What became of the files; plain data, without secrets outside `config`. */
+export interface Loaded {
+  /** Missing when there are faults. */
+  config?: AgentConfig;
+  /** In `agent.yaml`, or about the files as such; any of them is fatal. */
+  faults: readonly PlacedFault[];
+  /** In `agent.yaml`; none of them is fatal. */
+  warnings: readonly PlacedFault[];
+  /** In the service's own files, and secrets that are not there: `check` fails, `run` warns and goes on. */
+  findings: readonly PlacedFault[];
+  discovered: readonly Discovered[];
+  /** Every configuration file read or looked for, absolute: what a reload has to watch. */
+  files: readonly string[];
+}
+
+/** What names the files; the command line wins over the environment, which wins over the file. */
+export interface LoadRequest {
+  /** `agent.yaml`; without it the default places are tried. */
+  file?: string;
+  /** Replaces `serviceConfig` of the file unless empty. */
+  serviceConfig?: readonly string[];
+  /** Replaces `SVC_AGENT_ROLES`, which replaces `roles` of the file. */
+  roles?: readonly string[];
+  env: Readonly<Record<string, string | undefined>>;
+  cwd: string;
+}
+
+/** A configuration without faults. */
+export type ReadyConfig = Loaded & { config: AgentConfig };
+
+/** A `metrics` block and the services whose series are reported there. */
+export interface Block {
+  /** Its place in the configuration; what its listener is called in the log. */
+  readonly name: string;
+  readonly metrics: MetricsConfig;
+  /** Whether series of this service (`''`: of none) are reported here. */
+  shows(service: string): boolean;
+}
+
+/**
+ * One block per selected service that has its own, and the top-level one for everything else: what belongs to
+ * no service, and lines of a shared file that name no role.
+ */
+export function blocksOf(config: AgentConfig): readonly Block[] {
+  const own = config.services.filter((service) => service.selected && service.metrics);
+  const apart = new Set(own.map((service) => service.name));
+  const shared: Block = { name: 'metrics', metrics: config.metrics, shows: (service) => !apart.has(service) };
+  return [
+    shared,
+    ...own.map(
+      ({ name, metrics }): Block => ({
+        name: `services.${name}.metrics`,
+        metrics: metrics!,
+        shows: (service) => service === name,
+      }),
+    ),
+  ];
+}
+
+/** The block that reports a service's series. */
+export function blockOf(blocks: readonly Block[], service: string): Block {
+  return blocks.find((block) => block.shows(service))!;
 }

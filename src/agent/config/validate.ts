@@ -1,24 +1,34 @@
 import { resolve } from 'node:path';
-import { directoryTrouble } from '../service-config/directory.ts';
-import { discover } from '../service-config/discover.ts';
-import { serviceListeners } from '../service-config/host.ts';
-import { judge } from '../service-config/judge.ts';
-import { overlay } from '../service-config/overlay.ts';
-import { without } from '../service-config/prune.ts';
+import type { ClusterGroupOptions } from '../../probes/clusters/options.ts';
+import { discover, serviceListeners } from '../service-config/discover.ts';
+import { directoryTrouble, judge } from '../service-config/judge.ts';
+import { overlay, without } from '../service-config/overlay.ts';
 import { readServiceFiles, type ServiceFiles } from '../service-config/read.ts';
-import { agentBlock, type Parsed } from './blocks.ts';
-import { certificatesUnfit } from './certificates.ts';
-import { crossFaults } from './cross/rules.ts';
-import { defaultInstance, defaultStateDirectory, machineAddresses, namedRoles } from './environment.ts';
-import { fill } from './fill.ts';
-import { findConfig } from './find.ts';
+import { agentBlock, type Parsed, type ParsedMetrics } from './blocks.ts';
+import { crossFaults } from './consistency.ts';
+import {
+  defaultInstance,
+  defaultStateDirectory,
+  findConfig,
+  machineAddresses,
+  namedRoles,
+  readFileText,
+} from './environment.ts';
 import { errorWords, issueFaults } from './issues.ts';
-import type { Discovered, Loaded, LoadRequest, PlacedFault } from './loaded.ts';
-import { faultAt } from './placed.ts';
-import { readFileText } from './read-file.ts';
-import { secretsUnmet } from './secrets.ts';
-import { isNull, itemsAt, type MapNode, nodeAt, plain, textAt } from './tree.ts';
-import { type Scope, scopes } from './types.ts';
+import { certificatesUnfit, secretsUnmet } from './secrets.ts';
+import { entriesAt, faultAt, isNull, itemsAt, type MapNode, nodeAt, plain, textAt } from './tree.ts';
+import {
+  type AgentConfig,
+  type Discovered,
+  type Loaded,
+  type LoadRequest,
+  type MetricsConfig,
+  type PlacedFault,
+  type ReporterConfig,
+  type Scope,
+  type ServiceConfig,
+  scopes,
+} from './types.ts';
 import { warningsOf } from './warnings.ts';
 import { readYaml } from './yaml.ts';
 
@@ -150,7 +160,7 @@ function scopeOf(tree: MapNode): Scope {
 /** Checks the file with what was discovered under it; what the service's files get wrong is taken out again. */
 function check(agent: Agent, service: ServiceFiles, roles: readonly string[]): Checked {
   const localHosts = machineAddresses();
-  const graft = discover({
+  const discovery = discover({
     service: service.tree,
     agent: agent.tree,
     scope: scopeOf(agent.tree),
@@ -166,12 +176,12 @@ function check(agent: Agent, service: ServiceFiles, roles: readonly string[]): C
     return { tree, parsed: result.data, faults };
   };
   const isOwn = ({ place }: PlacedFault) => place === undefined || place.file === agent.name;
-  const whole = attempt(graft.tree);
+  const whole = attempt(discovery.tree);
   const findings = whole.faults.filter((fault) => !isOwn(fault));
   let result = whole;
-  if (findings.length > 0) result = attempt(without(graft.tree, findings));
-  if (!result.faults.every(isOwn)) result = attempt({ ...graft.tree, entries: new Map() });
-  return { ...result, discovered: graft.discoveredIn(result.tree), findings };
+  if (findings.length > 0) result = attempt(without(discovery.tree, findings));
+  if (!result.faults.every(isOwn)) result = attempt({ ...discovery.tree, entries: new Map() });
+  return { ...result, discovered: discovery.itemsIn(result.tree), findings };
 }
 
 /** In the order of the files, as a reader goes through them. */
@@ -184,4 +194,98 @@ function inOrder(faults: readonly PlacedFault[]): PlacedFault[] {
         (one.place?.column ?? 0) - (other.place?.column ?? 0),
     )
     .filter(({ where, what }) => !seen.has(`${where} ${what}`) && seen.add(`${where} ${what}`));
+}
+
+/** What the configuration itself does not say. */
+export interface Surroundings {
+  /** The checked tree: it has the order that plain data may lose. */
+  tree: MapNode;
+  roles: readonly string[];
+  /** As used, option included. */
+  serviceConfig: readonly string[];
+  /** `currentClusterName`, from wherever it is known. */
+  clusterName: string | undefined;
+  instance: string;
+  stateDirectory: string;
+}
+
+/** Checked parts as the one configuration that everything is built from. */
+export function fill(parsed: Parsed, around: Surroundings): AgentConfig {
+  const { tree, roles, clusterName } = around;
+  const metrics = metricsConfig(parsed.metrics, clusterName);
+  const adminOff = tree.entries.get('admin')?.node;
+  return {
+    roles,
+    serviceConfig: around.serviceConfig,
+    scope: parsed.scope,
+    instance: parsed.instance || around.instance,
+    stateDirectory: around.stateDirectory,
+    stateFsync: parsed.stateFsync,
+    metrics,
+    services: serviceNames(tree, roles).map((name) =>
+      serviceConfig(name, parsed, roles, metrics.tags.cluster),
+    ),
+    stores: parsed.stores,
+    clusterGroupMetadata: parsed.clusterGroupMetadata && clusterGroup(parsed.clusterGroupMetadata, tree),
+    archival: parsed.archival,
+    domainDefaults: parsed.domainDefaults,
+    domains: parsed.domains,
+    backups: parsed.backups,
+    limits: parsed.limits,
+    admin: adminOff?.kind === 'scalar' && adminOff.value === null ? undefined : parsed.admin,
+    log: parsed.log,
+  };
+}
+
+/** Services in the file's order, then roles that only an option or the service's files name. */
+function serviceNames(tree: MapNode, roles: readonly string[]): string[] {
+  return [...new Set([...entriesAt(tree, 'services').map(([name]) => name), ...roles])];
+}
+
+function serviceConfig(
+  name: string,
+  { services }: Parsed,
+  roles: readonly string[],
+  cluster: string | undefined,
+): ServiceConfig {
+  const given = Object.hasOwn(services, name) ? services[name] : undefined;
+  return {
+    vocabulary: 'auto',
+    ...given,
+    name,
+    selected: roles.includes(name),
+    metrics: given?.metrics && metricsConfig(given.metrics, cluster),
+  };
+}
+
+function metricsConfig(block: ParsedMetrics, cluster: string | undefined): MetricsConfig {
+  return {
+    tags:
+      cluster === undefined || Object.hasOwn(block.tags, 'cluster') ? block.tags : { ...block.tags, cluster },
+    prefix: block.prefix,
+    reportingIntervalMs: block.reportingInterval,
+    reporter: reporter(block),
+  };
+}
+
+function reporter({
+  pullmetrics,
+  pushmetrics,
+  hostedmetrics,
+  reportingInterval,
+}: ParsedMetrics): ReporterConfig | undefined {
+  if (pullmetrics) return { kind: 'pullmetrics', options: pullmetrics };
+  if (pushmetrics) {
+    const flushIntervalMs = pushmetrics.flushIntervalMs ?? reportingInterval;
+    return { kind: 'pushmetrics', options: { ...pushmetrics, flushIntervalMs } };
+  }
+  return hostedmetrics && { kind: 'hostedmetrics', options: hostedmetrics };
+}
+
+function clusterGroup(
+  { clusterGroup: byName, ...rest }: NonNullable<Parsed['clusterGroupMetadata']>,
+  tree: MapNode,
+): ClusterGroupOptions {
+  const names = entriesAt(tree, 'clusterGroupMetadata', 'clusterGroup').map(([name]) => name);
+  return { ...rest, clusters: names.map((name) => ({ name, ...byName[name]! })) };
 }

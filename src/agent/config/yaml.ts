@@ -1,9 +1,195 @@
-import { type Document, LineCounter, parseDocument } from 'yaml';
-import type { Environment } from './expand.ts';
-import type { Place, PlacedFault } from './loaded.ts';
-import { placedFault } from './placed.ts';
-import type { MapNode } from './tree.ts';
-import { maxDepth, walkDocument } from './walk.ts';
+import {
+  type Alias,
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  Scalar,
+  visit,
+  type YAMLMap,
+} from 'yaml';
+import {
+  type MapNode,
+  nodeWord,
+  placedFault,
+  type Scalar as ScalarValue,
+  type TreeNode,
+  type TreePath,
+} from './tree.ts';
+import type { PlacedFault, Position } from './types.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A scalar with its variables put in, or what is wrong with it. */
+type Expanded = { text: string } | { fault: string };
+
+const variable = /\$\$\{|\$\{([^{}]*)\}?/g;
+const named = /^([A-Za-z_]\w*)(?::([\s\S]*))?$/;
+
+/**
+ * Puts variables into a scalar's text: `${NAME}`, `${NAME:default}`; `$${` is a plain `${`. What a variable
+ * holds is not expanded again. An unset variable without default is a fault, an empty one is empty.
+ */
+function expand(text: string, env: Environment): Expanded {
+  let fault: string | undefined;
+  const expanded = text.replace(variable, (found, inside: string | undefined) => {
+    if (found === '$${') return '${';
+    const [, name, otherwise] = named.exec(inside ?? '') ?? [];
+    if (!found.endsWith('}') || name === undefined) {
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of the message
+      fault ??= 'not a variable; use ${NAME}, ${NAME:default}, or $${ for a plain ${';
+      return '';
+    }
+    const value = env[name] ?? otherwise;
+    if (value === undefined) fault ??= `variable ${name} is not set; set it, or write \${${name}:default}`;
+    return value ?? '';
+  });
+  return fault === undefined ? { text: expanded } : { fault };
+}
+
+/** What an unquoted text means in YAML 1.2's core schema, quoted texts included. */
+function resolvePlain(text: string): ScalarValue {
+  const trimmed = text.trim();
+  if (/^(?:|~|null|Null|NULL)$/.test(trimmed)) return null;
+  if (/^(?:true|True|TRUE)$/.test(trimmed)) return true;
+  if (/^(?:false|False|FALSE)$/.test(trimmed)) return false;
+  if (/^[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?$/.test(trimmed)) return Number(trimmed);
+  if (/^0(?:o[0-7]+|x[0-9a-fA-F]+)$/.test(trimmed)) return Number(trimmed);
+  const [, quoted] = /^(?:"([^"\\]*)"|'[^']*')$/.exec(trimmed) ?? [];
+  if (quoted !== undefined) return quoted;
+  return /^'[^']*'$/.test(trimmed) ? trimmed.slice(1, -1) : text;
+}
+
+/** Bounds that no configuration comes near; past them a document is an attack or a mistake. */
+export const maxDepth = 64;
+const maxNodes = 200_000;
+
+/** One way through a document. */
+interface Walk {
+  at: (offset: number) => Position;
+  env: Environment;
+  faults: PlacedFault[];
+  /** What each alias means. */
+  meanings: ReadonlyMap<Alias, unknown>;
+  /** Values seen so far, those behind aliases each time. */
+  nodes: number;
+}
+
+/** The document's top map as a tree: aliases and merge keys followed, variables put in; faults are added. */
+function walkDocument(
+  document: Document.Parsed,
+  at: (offset: number) => Position,
+  env: Environment,
+  faults: PlacedFault[],
+): MapNode | undefined {
+  const walk: Walk = { at, env, faults, meanings: meaningsOf(document), nodes: 0 };
+  const top = at(0);
+  const root = walkNode(walk, document.contents, [], startOf(walk, document.contents, top));
+  if (!root || root.kind === 'map') return root;
+  if (root.kind === 'scalar' && root.value === null) return { kind: 'map', place: top, entries: new Map() };
+  return refuse(walk, root.place, [], `${nodeWord(root)}, not a map; use keys and values`);
+}
+
+/** An alias means the nearest anchor of its name above it; one pass finds all of them. */
+function meaningsOf(document: Document.Parsed): ReadonlyMap<Alias, unknown> {
+  const anchors = new Map<string, unknown>();
+  const meanings = new Map<Alias, unknown>();
+  visit(document, {
+    Node(_, node) {
+      if (isAlias(node)) meanings.set(node, anchors.get(node.source));
+      else if (node.anchor) anchors.set(node.anchor, node);
+    },
+  });
+  return meanings;
+}
+
+function refuse(walk: Walk, place: Position, path: TreePath, message: string, got?: unknown): undefined {
+  walk.faults.push(placedFault(place, path, message, got));
+  return undefined;
+}
+
+function startOf({ at }: Walk, node: unknown, otherwise: Position): Position {
+  const range = (node as { range?: readonly number[] | null } | null | undefined)?.range;
+  return range ? at(range[0]!) : otherwise;
+}
+
+function walkNode(walk: Walk, given: unknown, path: TreePath, place: Position): TreeNode | undefined {
+  if (path.length > maxDepth)
+    return refuse(walk, place, [], `nested too deeply; use at most ${maxDepth} levels`);
+  if (++walk.nodes > maxNodes) {
+    if (walk.nodes === maxNodes + 1) refuse(walk, place, [], `too many values; use at most ${maxNodes}`);
+    return undefined;
+  }
+  const node = isAlias(given) ? walk.meanings.get(given) : given;
+  if (isAlias(given) && !node) return refuse(walk, place, path, 'no such anchor above', given.source);
+  if (isMap(node)) return walkMap(walk, node, path, place);
+  if (isScalar(node)) return walkScalar(walk, node, path, place);
+  if (!isSeq(node)) return { kind: 'scalar', place, value: null };
+  const items = node.items.map((item, index) =>
+    walkNode(walk, item, [...path, index], startOf(walk, item, place)),
+  );
+  return { kind: 'list', place, items: items.filter((item) => item !== undefined) };
+}
+
+function walkScalar(
+  walk: Walk,
+  { value, source, type }: Scalar,
+  path: TreePath,
+  place: Position,
+): TreeNode | undefined {
+  if (typeof value === 'string' && value.includes('${')) {
+    const expanded = expand(value, walk.env);
+    if ('fault' in expanded) return refuse(walk, place, path, expanded.fault, value);
+    const meant = type === Scalar.PLAIN ? resolvePlain(expanded.text) : expanded.text;
+    return { kind: 'scalar', place, value: meant, written: value };
+  }
+  if (value === null || ['string', 'number', 'boolean'].includes(typeof value)) {
+    return { kind: 'scalar', place, value: value as string | number | boolean | null };
+  }
+  return refuse(walk, place, path, 'not a value that a configuration can have', source);
+}
+
+function walkMap(walk: Walk, map: YAMLMap, path: TreePath, place: Position): MapNode {
+  const result: MapNode = { kind: 'map', place, entries: new Map() };
+  const merged: MapNode[] = [];
+  for (const pair of map.items) {
+    const key = isAlias(pair.key) ? walk.meanings.get(pair.key) : pair.key;
+    const keyPlace = startOf(walk, pair.key, place);
+    if (isScalar(key) && key.value === '<<' && key.type === Scalar.PLAIN) {
+      merged.push(...mergedMaps(walk, pair.value, path, keyPlace));
+      continue;
+    }
+    const name = keyName(walk, key, path, keyPlace);
+    if (name === undefined) continue;
+    const node = walkNode(walk, pair.value, [...path, name], startOf(walk, pair.value, keyPlace));
+    if (node) result.entries.set(name, { key: keyPlace, node });
+  }
+  for (const other of merged) {
+    for (const [name, entry] of other.entries) if (!result.entries.has(name)) result.entries.set(name, entry);
+  }
+  return result;
+}
+
+/** A key as written: `1` and `true` are words too. */
+function keyName(walk: Walk, key: unknown, path: TreePath, place: Position): string | undefined {
+  if (!isScalar(key)) return refuse(walk, place, path, 'a key that is no text; use a word');
+  const name = key.value === null ? '' : String(key.source ?? key.value);
+  if (name !== '__proto__' && name !== '') return name;
+  return refuse(walk, place, path, 'not usable as a key', name);
+}
+
+function mergedMaps(walk: Walk, value: unknown, path: TreePath, place: Position): MapNode[] {
+  const node = walkNode(walk, value, [...path, '<<'], place);
+  const maps = node?.kind === 'list' ? node.items : node ? [node] : [];
+  return maps.filter((map): map is MapNode => {
+    if (map.kind === 'map') return true;
+    refuse(walk, place, path, `${nodeWord(map)} cannot be merged; use a map or a list of maps after <<`);
+    return false;
+  });
+}
 
 export interface Read {
   /** Missing where the text is no YAML at all or not a map. */
@@ -24,7 +210,7 @@ const yamlFaults: Readonly<Record<string, string>> = {
 /** YAML 1.2 text as a tree with places. Never throws. */
 export function readYaml(text: string, file: string, env: Environment): Read {
   const lines = new LineCounter();
-  const at = (offset: number): Place => {
+  const at = (offset: number): Position => {
     const { line, col } = lines.linePos(Math.min(offset, text.length));
     return { file, line: Math.max(line, 1), column: Math.max(col, 1) };
   };

@@ -1,10 +1,27 @@
-import type { MapNode } from '../config/tree.ts';
-import type { Scope } from '../config/types.ts';
-import { discoverCluster } from './cluster.ts';
-import { createGraft, type Graft } from './graft.ts';
-import { discoverHost } from './host.ts';
+import { dialled, formatAddress, isLoopback, isWildcard, parseAddress } from '../../core/address.ts';
+import { dialAddress } from '../../core/written.ts';
+import type { StoreKind } from '../../probes/stores/options.ts';
+import { archivalFaults, clusterFaults, clusterNumberFaults } from '../config/cluster-rules.ts';
+import { reporterKeys } from '../config/listener-rules.ts';
+import {
+  entriesAt,
+  isSecret,
+  itemsAt,
+  type MapEntry,
+  type MapNode,
+  nodeAt,
+  pathText,
+  placeOf,
+  type Scalar,
+  scalarAt,
+  type TreeNode,
+  type TreePath,
+  textAt,
+} from '../config/tree.ts';
+import type { Discovered, Position, Scope } from '../config/types.ts';
+import { readGoAddress } from './judge.ts';
 
-export interface DiscoveryRequest {
+interface DiscoveryRequest {
   /** The service's files as one. */
   service: MapNode;
   agent: MapNode;
@@ -15,9 +32,283 @@ export interface DiscoveryRequest {
 }
 
 /** What the service's files give within a scope (CONTRACT, Discovery). */
-export function discover({ service, agent, scope, roles, localHosts }: DiscoveryRequest): Graft {
-  const graft = createGraft(service.place);
-  if (scope !== 'cluster') discoverHost(service, roles, localHosts, graft);
-  if (scope !== 'host') discoverCluster(service, agent, graft);
-  return graft;
+export function discover({ service, agent, scope, roles, localHosts }: DiscoveryRequest): Discovery {
+  const discovery = createDiscovery(service.place);
+  if (scope !== 'cluster') discoverHost(service, roles, localHosts, discovery);
+  if (scope !== 'host') discoverCluster(service, agent, discovery);
+  return discovery;
+}
+
+/** What is beside the roles on this host: their log file, scrape endpoint and UDP port. */
+function discoverHost(
+  service: TreeNode,
+  roles: readonly string[],
+  localHosts: ReadonlySet<string>,
+  discovery: Discovery,
+) {
+  const known = new Set(entriesAt(service, 'services').map(([name]) => name));
+  const ports = new Set<string>();
+  for (const role of roles) {
+    if (known.size > 0 && !known.has(role)) continue;
+    discoverLog(service, role, discovery);
+    const reporters = reporterKeys.filter(
+      (key) => nodeAt(service, 'services', role, 'metrics', key) !== undefined,
+    );
+    // With two the service does not start; which of them would count is anybody's guess.
+    if (reporters.length !== 1) continue;
+    if (reporters[0] === 'pullmetrics') discoverScrape(service, role, discovery);
+    if (reporters[0] === 'pushmetrics') discoverPort(service, role, localHosts, ports, discovery);
+  }
+}
+
+function discoverLog(service: TreeNode, role: string, discovery: Discovery): void {
+  const file = textAt(service, 'log', 'outputFile');
+  if (!file) return;
+  const logs = ['services', role, 'logs'];
+  discovery.put([...logs, 'paths'], [literalGlob(file)], placeOf(service, ['log', 'outputFile']));
+  const encoding = textAt(service, 'log', 'encoding');
+  if (encoding === 'json' || encoding === 'console') {
+    discovery.put([...logs, 'encoding'], encoding, placeOf(service, ['log', 'encoding']));
+  }
+  const levelKey = textAt(service, 'log', 'levelKey');
+  if (levelKey) discovery.put([...logs, 'levelKey'], levelKey, placeOf(service, ['log', 'levelKey']));
+}
+
+/** A file's name as a pattern that matches it alone. */
+const literalGlob = (file: string): string => file.replace(/[*?[\]{}()!\\]/g, '\\$&');
+
+function discoverScrape(service: TreeNode, role: string, discovery: Discovery): void {
+  const path = ['services', role, 'metrics', 'pullmetrics'];
+  const text = textAt(service, ...path, 'listenAddress');
+  const network = scalarAt(service, ...path, 'listenNetwork') ?? 'tcp';
+  const address = parseAddress(readGoAddress(text ?? '') ?? '');
+  if (!address || address.port === 0 || network === 'unix') return;
+  const page = textAt(service, ...path, 'handlerPath') ?? '/metrics';
+  const host = formatAddress({ ...address, host: dialled(address.host) });
+  const url = `http://${host}${page.startsWith('/') ? page : `/${page}`}`;
+  discovery.put(['services', role, 'scrape', 'url'], url, placeOf(service, [...path, 'listenAddress']));
+}
+
+/** Roles of one process push to one port: the first listens for all, their `svc_service` tells them apart. */
+function discoverPort(
+  service: TreeNode,
+  role: string,
+  localHosts: ReadonlySet<string>,
+  taken: Set<string>,
+  discovery: Discovery,
+): void {
+  const path = ['services', role, 'metrics', 'pushmetrics', 'hostPort'];
+  const address = parseAddress(textAt(service, ...path) ?? '');
+  if (!address?.port) return;
+  const { host } = address;
+  if (!isLoopback(host) && !isWildcard(host) && !localHosts.has(host)) return;
+  const listen = formatAddress(address);
+  if (taken.has(listen)) return;
+  taken.add(listen);
+  discovery.put(['services', role, 'statsd', 'listen'], listen, placeOf(service, path));
+}
+
+/** Addresses at which watched roles listen, for the check of the agent's own listeners. */
+export function serviceListeners(
+  service: TreeNode,
+  roles: readonly string[],
+): { role: string; address: string }[] {
+  return roles.flatMap((role) => {
+    const text = textAt(service, 'services', role, 'metrics', 'pullmetrics', 'listenAddress');
+    const address = text === undefined ? undefined : readGoAddress(text);
+    return address === undefined ? [] : [{ role, address }];
+  });
+}
+
+/** What belongs to the cluster: stores, peer clusters, archives. What is at fault is judged, not taken. */
+function discoverCluster(service: TreeNode, agent: MapNode, discovery: Discovery): void {
+  discoverStores(service, agent, discovery);
+  const groupFaults = [...clusterFaults(service), ...clusterNumberFaults(service)];
+  if (nodeAt(service, 'clusterGroupMetadata') && groupFaults.length === 0) discoverGroup(service, discovery);
+  if (archivalFaults(service).length === 0) discoverArchives(service, discovery);
+}
+
+/** Stores by name under `stores`, which the agent's own list is laid over; credentials only where it asks for them. */
+function discoverStores(service: TreeNode, agent: MapNode, discovery: Discovery): void {
+  const asking = new Set(
+    itemsAt(agent, 'stores').flatMap((item) =>
+      textAt(item, 'credentials') === 'service' ? (textAt(item, 'name') ?? []) : [],
+    ),
+  );
+  for (const store of serviceStores(service)) {
+    const path = ['stores', store.name];
+    discovery.put([...path, 'name'], store.name, store.place);
+    discovery.put([...path, 'kind'], store.kind, store.place);
+    discovery.put([...path, 'address'], store.address, store.place);
+    for (const [database, found] of Object.entries(store.databases)) {
+      discovery.put([...path, 'databases', database], found.name, found.place);
+    }
+    if (!asking.has(store.name)) continue;
+    if (store.user?.value) discovery.put([...path, 'user'], store.user.value, store.user.place);
+    if (store.password?.value)
+      discovery.put([...path, 'password'], store.password.value, store.password.place);
+  }
+}
+
+const groupKeys = ['failoverVersionIncrement', 'primaryClusterName', 'currentClusterName'] as const;
+const clusterKeys = ['enabled', 'initialFailoverVersion', 'rpcName', 'rpcAddress', 'rpcTransport'] as const;
+
+function discoverGroup(service: TreeNode, discovery: Discovery): void {
+  const path = ['clusterGroupMetadata'];
+  copy(service, path, groupKeys, discovery);
+  for (const [name] of entriesAt(service, ...path, 'clusterGroup')) {
+    copy(service, [...path, 'clusterGroup', name], clusterKeys, discovery);
+  }
+}
+
+function discoverArchives(service: TreeNode, discovery: Discovery): void {
+  for (const section of ['history', 'visibility']) {
+    copy(service, ['archival', section], ['status', 'enableRead'], discovery);
+    copy(service, ['archival', section, 'provider', 'objectstore'], ['region', 'endpoint'], discovery);
+    copy(service, ['archival', section, 'provider', 'filestore'], ['fileMode', 'dirMode'], discovery);
+    copy(service, ['domainDefaults', 'archival', section], ['status', 'URI'], discovery);
+  }
+}
+
+/** Takes the keys that we know; the service's files may have more. */
+function copy(
+  service: TreeNode,
+  path: readonly string[],
+  keys: readonly string[],
+  discovery: Discovery,
+): void {
+  for (const key of keys) {
+    const node = nodeAt(service, ...path, key);
+    if (node?.kind === 'scalar') discovery.put([...path, key], node.value, placeOf(service, [...path, key]));
+  }
+}
+
+/** One store of the service's files; several databases on one address are one store. */
+interface ServiceStore {
+  name: string;
+  kind: StoreKind;
+  address: string;
+  place: Position;
+  databases: Partial<Record<'persistence' | 'visibility', { name: string; place: Position }>>;
+  user?: { value: string; place: Position };
+  password?: { value: string; place: Position };
+}
+
+const usualPorts: Readonly<Record<StoreKind, number>> = { widecolumn: 9042, mysql: 3306, postgres: 5432 };
+
+/** Stores as real service files describe them: `persistence.datastores`, of which two names are in use. */
+function serviceStores(tree: TreeNode): ServiceStore[] {
+  const stores: ServiceStore[] = [];
+  for (const [database, key] of [
+    ['persistence', 'defaultStore'],
+    ['visibility', 'visibilityStore'],
+  ] as const) {
+    const name = textAt(tree, 'persistence', key);
+    const found = name === undefined ? undefined : datastore(tree, name, database);
+    if (!found) continue;
+    const same = stores.find(({ kind, address }) => kind === found.kind && address === found.address);
+    if (same) same.databases = { ...found.databases, ...same.databases };
+    else stores.push(found);
+  }
+  return stores;
+}
+
+function datastore(
+  tree: TreeNode,
+  name: string,
+  database: 'persistence' | 'visibility',
+): ServiceStore | undefined {
+  const base: TreePath = ['persistence', 'datastores', name];
+  const wide = ['nosql', 'cassandra'].find((key) => nodeAt(tree, ...base, key) !== undefined);
+  const path = [...base, wide ?? 'sql'];
+  const kind = wide ? 'widecolumn' : sqlKind(textAt(tree, ...path, 'pluginName'));
+  const address =
+    kind && (wide ? firstHost(tree, path) : withPort(textAt(tree, ...path, 'connectAddr'), kind));
+  if (!kind || !address) return undefined;
+  const text = (key: string) => {
+    const value = scalarAt(tree, ...path, key);
+    return value === undefined ? undefined : { value: String(value), place: placeOf(tree, [...path, key]) };
+  };
+  const named = text(wide ? 'keyspace' : 'databaseName');
+  return {
+    name,
+    kind,
+    address,
+    place: placeOf(tree, [...path, wide ? 'hosts' : 'connectAddr']),
+    databases: named ? { [database]: { name: named.value, place: named.place } } : {},
+    user: text('user'),
+    password: text('password'),
+  };
+}
+
+function sqlKind(plugin: string | undefined): StoreKind | undefined {
+  if (plugin === undefined) return undefined;
+  if (/mysql|mariadb/.test(plugin)) return 'mysql';
+  return /postgres/.test(plugin) ? 'postgres' : undefined;
+}
+
+function firstHost(tree: TreeNode, path: TreePath): string | undefined {
+  const host = textAt(tree, ...path, 'hosts')
+    ?.split(',')[0]
+    ?.trim();
+  const port = scalarAt(tree, ...path, 'port') ?? usualPorts.widecolumn;
+  return host ? dialAddress.read(formatAddress({ host, port: Number(port) })) : undefined;
+}
+
+function withPort(address: string | undefined, kind: StoreKind): string | undefined {
+  if (!address) return undefined;
+  return parseAddress(address)
+    ? dialAddress.read(address)
+    : dialAddress.read(`${address}:${usualPorts[kind]}`);
+}
+
+/** Builds, value by value, the part of an agent's configuration that the service's files give. */
+interface Discovery {
+  /** A value at a path of the agent's configuration, and where the service's files have it. */
+  put(path: readonly string[], value: Scalar | readonly string[], place: Position): void;
+  readonly tree: MapNode;
+  /** What of it is still in a tree that was made from this one. */
+  itemsIn(tree: TreeNode): Discovered[];
+}
+
+const newMap = (place: Position): MapNode => ({ kind: 'map', place, entries: new Map() });
+
+/** Every single value and every list of them. */
+function* leavesOf(node: TreeNode): Generator<TreeNode> {
+  if (node.kind !== 'map') yield node;
+  if (node.kind === 'list') for (const item of node.items) yield* leavesOf(item);
+  if (node.kind === 'map') for (const { node: value } of node.entries.values()) yield* leavesOf(value);
+}
+
+function createDiscovery(top: Position): Discovery {
+  const tree = newMap(top);
+  const discovered = new Map<TreeNode, Discovered>();
+
+  const set = (path: readonly string[], entry: MapEntry) => {
+    let map = tree;
+    for (const step of path.slice(0, -1)) {
+      const below = map.entries.get(step)?.node;
+      const next = below?.kind === 'map' ? below : newMap(entry.key);
+      map.entries.set(step, { key: entry.key, node: next });
+      map = next;
+    }
+    map.entries.set(path.at(-1)!, entry);
+  };
+
+  return {
+    tree,
+    put(path, value, place) {
+      const scalar = (of: Scalar): TreeNode => ({ kind: 'scalar', place, value: of });
+      const node: TreeNode = Array.isArray(value)
+        ? { kind: 'list', place, items: value.map(scalar) }
+        : scalar(value as Scalar);
+      set(path, { key: place, node });
+      const shown = isSecret(path) ? '(secret)' : Array.isArray(value) ? value.join(', ') : String(value);
+      discovered.set(node, { path: pathText(path), value: shown, place });
+    },
+    itemsIn(other) {
+      const left = new Set(leavesOf(other));
+      return [...discovered].filter(([node]) => left.has(node)).map(([, found]) => found);
+    },
+  };
 }

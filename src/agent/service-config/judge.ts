@@ -1,12 +1,22 @@
+import { accessSync, constants, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { systemCode } from '../../core/errors.ts';
 import { logLevels } from '../../core/reasons.ts';
 import { ascending, dialAddress, interval, listenAddress } from '../../core/written.ts';
-import { archivalFaults } from '../config/cross/archival.ts';
-import { clusterFaults, clusterNumberFaults } from '../config/cross/clusters.ts';
-import { reporterKeys, tooManyReporters } from '../config/cross/reporters.ts';
-import type { PlacedFault } from '../config/loaded.ts';
-import { faultAt, placedFault } from '../config/placed.ts';
-import { entriesAt, nodeAt, plain, scalarAt, type TreeNode, type TreePath, textAt } from '../config/tree.ts';
-import { directoryTrouble } from './directory.ts';
+import { archivalFaults, clusterFaults, clusterNumberFaults } from '../config/cluster-rules.ts';
+import { reporterKeys, tooManyReporters } from '../config/listener-rules.ts';
+import {
+  entriesAt,
+  faultAt,
+  nodeAt,
+  placedFault,
+  plain,
+  scalarAt,
+  type TreeNode,
+  type TreePath,
+  textAt,
+} from '../config/tree.ts';
+import type { PlacedFault } from '../config/types.ts';
 
 /** What the service's own files do against the spec, each with its place. `local`: its log files are on this host. */
 export function judge(tree: TreeNode, { local, cwd }: { local: boolean; cwd: string }): PlacedFault[] {
@@ -121,4 +131,25 @@ function sharedListeners(tree: TreeNode, services: readonly string[]): PlacedFau
       ? []
       : [faultAt(tree, path, `the address of ${other} too; on one host use one port for each role`)];
   });
+}
+
+const anybodyMayWrite = 0o222;
+
+/**
+ * What keeps a service from writing its log file here, or undefined. Whether the service's user is allowed to
+ * write cannot be known; that nobody is, can.
+ */
+export function directoryTrouble(outputFile: string, cwd: string): string | undefined {
+  const directory = dirname(resolve(cwd, outputFile));
+  try {
+    const { mode } = statSync(`${directory}/`);
+    if ((mode & anybodyMayWrite) === 0) return 'its directory is read-only';
+    accessSync(directory, constants.W_OK);
+    return undefined;
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === 'ENOENT') return 'its directory is missing';
+    if (code === 'ENOTDIR') return 'its directory is a file';
+    return code === 'EROFS' ? 'its directory is read-only' : undefined;
+  }
 }

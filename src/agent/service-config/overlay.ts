@@ -1,4 +1,15 @@
-import { isNull, type ListNode, type MapNode, type TreeNode, textAt } from '../config/tree.ts';
+import {
+  entriesAt,
+  isNull,
+  isWithin,
+  type ListNode,
+  type MapNode,
+  pathText,
+  type TreeNode,
+  type TreePath,
+  textAt,
+} from '../config/tree.ts';
+import type { PlacedFault } from '../config/types.ts';
 
 /** The agent's configuration over what was discovered: what it says, null included, always wins. */
 export function overlay(agent: MapNode, found: MapNode): MapNode {
@@ -36,4 +47,21 @@ function overlayStores(own: TreeNode | undefined, found: TreeNode): TreeNode {
   });
   const list: ListNode = { kind: 'list', place: own?.place ?? found.place, items };
   return { ...list, items: [...items, ...[...rest.values()].map(({ node }) => node)] };
+}
+
+/** What was found without the parts that are at fault: one source of one service, or one block as a whole. */
+export function without(found: MapNode, faults: readonly PlacedFault[]): MapNode {
+  const faulty = (unit: TreePath) => faults.some(({ path }) => isWithin(path, pathText(unit)));
+  const entries = new Map(found.entries);
+  for (const key of found.entries.keys()) if (key !== 'services' && faulty([key])) entries.delete(key);
+  const services = entries.get('services');
+  if (services?.node.kind !== 'map') return { ...found, entries };
+  const kept = new Map(services.node.entries);
+  for (const [name, { key, node }] of entriesAt(services.node)) {
+    if (node.kind !== 'map') continue;
+    const sources = [...node.entries].filter(([source]) => !faulty(['services', name, source]));
+    kept.set(name, { key, node: { ...node, entries: new Map(sources) } });
+  }
+  entries.set('services', { key: services.key, node: { ...services.node, entries: kept } });
+  return { ...found, entries };
 }

@@ -1,11 +1,16 @@
 import { resolve } from 'node:path';
-import type { Environment } from '../config/expand.ts';
-import type { PlacedFault } from '../config/loaded.ts';
-import { readFileText } from '../config/read-file.ts';
-import type { MapNode } from '../config/tree.ts';
-import { readYaml } from '../config/yaml.ts';
-import { mergeOver } from './merge.ts';
-import { inSpecWords } from './spelling.ts';
+import { readFileText } from '../config/environment.ts';
+import {
+  entriesAt,
+  isNull,
+  type ListNode,
+  type MapEntry,
+  type MapNode,
+  nodeAt,
+  type TreeNode,
+} from '../config/tree.ts';
+import type { PlacedFault } from '../config/types.ts';
+import { type Environment, readYaml } from '../config/yaml.ts';
 
 export interface ServiceFiles {
   /** All files as one, in the spec's words; empty where there are none. */
@@ -34,4 +39,82 @@ export function readServiceFiles(names: readonly string[], cwd: string, env: Env
     if (tree) result.tree = mergeOver(result.tree, inSpecWords(tree));
   });
   return result;
+}
+
+/** The later file over the earlier one, map by map; null removes, everything else replaces. */
+function mergeOver(under: MapNode, over: MapNode): MapNode {
+  const entries = new Map(under.entries);
+  for (const [key, entry] of over.entries) {
+    const below = entries.get(key)?.node;
+    if (isNull(entry.node)) entries.delete(key);
+    else if (below?.kind === 'map' && entry.node.kind === 'map') {
+      entries.set(key, { key: entry.key, node: mergeOver(below, entry.node) });
+    } else entries.set(key, entry);
+  }
+  return { kind: 'map', place: over.place, entries };
+}
+
+/** Keys that real service files use, and what they mean in the spec's words. */
+const reporters = { m3: 'hostedmetrics', statsd: 'pushmetrics', prometheus: 'pullmetrics' } as const;
+const top = { clusterMetadata: 'clusterGroupMetadata' } as const;
+const clusterGroup = { masterClusterName: 'primaryClusterName', clusterInformation: 'clusterGroup' } as const;
+const providers = { s3store: 'objectstore', gstorage: 'objectstore' } as const;
+
+type Spellings = Readonly<Record<string, string>>;
+
+/** The map with keys in the spec's words; where both stand, the spec's own key counts. */
+function respelled(node: TreeNode | undefined, spellings: Spellings): MapNode | undefined {
+  if (node?.kind !== 'map') return undefined;
+  const entries = new Map<string, MapEntry>();
+  for (const [key, entry] of node.entries) {
+    const word = Object.hasOwn(spellings, key) ? spellings[key]! : key;
+    const own = node.entries.get(word);
+    if (word === key || own === undefined || isNull(own.node)) entries.set(word, entry);
+  }
+  return { ...node, entries };
+}
+
+/** The map with one value changed by a function, or as it is where there is nothing to change. */
+function changed(map: MapNode, key: string, change: (node: TreeNode) => TreeNode | undefined): MapNode {
+  const entry = map.entries.get(key);
+  const node = entry && change(entry.node);
+  if (!entry || !node) return map;
+  return { ...map, entries: new Map(map.entries).set(key, { ...entry, node }) };
+}
+
+/** Bounds as plain numbers, also where they are written `{upper: 0.1}`. */
+function plainBounds(list: TreeNode): ListNode | undefined {
+  if (list.kind !== 'list') return undefined;
+  return { ...list, items: list.items.map((item) => nodeAt(item, 'upper') ?? item) };
+}
+
+function spelledMetrics(block: TreeNode): TreeNode | undefined {
+  const map = respelled(block, reporters);
+  return (
+    map &&
+    changed(map, 'pullmetrics', (pull) =>
+      pull.kind === 'map' ? changed(pull, 'defaultHistogramBuckets', plainBounds) : pull,
+    )
+  );
+}
+
+function eachEntry(map: TreeNode, change: (node: TreeNode) => TreeNode | undefined): MapNode | undefined {
+  if (map.kind !== 'map') return undefined;
+  return entriesAt(map).reduce((all, [key]) => changed(all, key, change), map);
+}
+
+const inMap = (key: string, change: (node: TreeNode) => TreeNode | undefined) => (node: TreeNode) =>
+  node.kind === 'map' ? changed(node, key, change) : node;
+
+/** One of the service's files in the spec's words, whatever spelling it uses. */
+function inSpecWords(file: MapNode): MapNode {
+  let map = respelled(file, top) ?? file;
+  map = changed(map, 'clusterGroupMetadata', (node) => respelled(node, clusterGroup));
+  map = changed(map, 'services', (services) => eachEntry(services, inMap('metrics', spelledMetrics)));
+  return changed(map, 'archival', (archival) =>
+    eachEntry(
+      archival,
+      inMap('provider', (provider) => respelled(provider, providers)),
+    ),
+  );
 }

@@ -3,22 +3,179 @@ import type { DurableValues, Frozen } from '../../core/durable.ts';
 import { AgentError } from '../../core/errors.ts';
 import type { Clock, Durable, Log } from '../../core/ports.ts';
 import type { DegradedReason } from '../../core/reasons.ts';
-import { type StateFs, StepFailure } from './files.ts';
-import { loadState } from './load.ts';
-import { createOutcomes, type OutcomeStatus } from './outcomes.ts';
-import { createPlace } from './place.ts';
-import type { Restored } from './restore.ts';
 import type { Content } from './snapshot.ts';
-import { createTurns } from './turns.ts';
-import { createWriter } from './writer.ts';
+import { type StateFs, StepFailure, type StoredSnapshot, type UnreadFile } from './snapshot-files.ts';
+import {
+  type CommitOutcomes,
+  type CommitStatus,
+  createCommitOutcomes,
+  createStateDirectory,
+  createWriter,
+  isLocked,
+  type StateDirectory,
+} from './writer.ts';
 
-export interface StateOptions {
+export interface Turns<T> {
+  /** The next turn that has not shut its door; it starts one if there is none. */
+  join(): Promise<T>;
+  /** Resolves when no turn runs or waits; never rejects. */
+  idle(): Promise<void>;
+}
+
+/**
+ * Runs `run` one at a time. Callers share a run until it calls `shut`; those that come later share the next,
+ * so that one runs and one waits at most.
+ */
+export function createTurns<T>(run: (shut: () => void) => Promise<T>): Turns<T> {
+  let open: Promise<T> | undefined;
+  let last: Promise<void> = Promise.resolve();
+
+  const start = (): Promise<T> => {
+    const shut = () => {
+      if (open === turn) open = undefined;
+    };
+    const turn = last.then(() => run(shut));
+    last = turn.then(shut, shut);
+    open = turn;
+    return turn;
+  };
+  return { join: () => open ?? start(), idle: () => last };
+}
+
+/**
+ * A section of the state whose owner opens after the snapshot was read (it needs the registry, which needs the
+ * restored values), and may change with a reload. Between owners the section stays as it was.
+ */
+export interface StateSection extends Durable {
+  /** Hands the section over; from now on the owner freezes it. */
+  hand(owner: Durable): void;
+}
+
+export function createStateSection(name: string): StateSection {
+  let section: Uint8Array = new Uint8Array(0);
+  let owner: Durable | undefined;
+  return {
+    name,
+    freeze: () => owner?.freeze() ?? section,
+    restore(restored) {
+      section = restored;
+    },
+    hand(to) {
+      const before = owner?.freeze() ?? section;
+      if (before.length > 0) to.restore(before);
+      owner = to;
+    },
+  };
+}
+
+export interface Restored {
+  /** The snapshot's sequence; 0 if the state begins with nothing. */
+  readonly sequence: number;
+  /** Sections that no durable asked for, to be kept until their component is back. */
+  readonly carried: ReadonlyMap<string, Uint8Array>;
+  /** Snapshots whose table could not be read, newer than the one taken. */
+  readonly refused: readonly UnreadFile[];
+}
+
+/** A section that cannot be read: others may have been taken by then, and half a state gives wrong numbers. */
+class SectionUnreadable extends AgentError {
+  readonly file: string;
+
+  constructor(file: string, section: string, cause: unknown) {
+    const what = `section ${JSON.stringify(section)} cannot be read; the file is set aside`;
+    const allowed = 'start again, from the snapshot before it or from nothing';
+    super('state_unreadable', { where: file, what, allowed }, cause);
+    this.file = file;
+  }
+}
+
+function restoreSections(
+  { file, sections }: StoredSnapshot,
+  durables: readonly Durable[],
+): Map<string, Uint8Array> {
+  const rest = new Map(sections);
+  for (const durable of durables) {
+    const section = rest.get(durable.name);
+    if (!section) continue;
+    rest.delete(durable.name);
+    try {
+      durable.restore(section);
+    } catch (cause) {
+      throw new SectionUnreadable(file, durable.name, cause);
+    }
+  }
+  // Copied, or a small section would keep the whole file in memory.
+  return new Map([...rest].map(([name, bytes]) => [name, bytes.slice()]));
+}
+
+/** Takes the newest snapshot whose table `values` can read. Throws `SectionUnreadable`. */
+function restoreNewest(
+  snapshots: readonly StoredSnapshot[],
+  { values, durables }: { values: DurableValues; durables: readonly Durable[] },
+): Restored {
+  const refused: UnreadFile[] = [];
+  for (const snapshot of snapshots) {
+    try {
+      values.restore(snapshot.table, snapshot.values);
+    } catch (cause) {
+      refused.push({ file: snapshot.file, cause });
+      continue;
+    }
+    return { sequence: snapshot.sequence, carried: restoreSections(snapshot, durables), refused };
+  }
+  return { sequence: 0, carried: new Map(), refused };
+}
+
+interface LoadDeps {
+  stateDirectory: StateDirectory;
+  outcomes: CommitOutcomes;
+  values: DurableValues;
+  durables: readonly Durable[];
+}
+
+async function enter({ stateDirectory, outcomes }: LoadDeps): Promise<readonly StoredSnapshot[]> {
+  try {
+    return (await stateDirectory.enter()).snapshots;
+  } catch (cause) {
+    if (isLocked(cause)) throw cause;
+    outcomes.degrade('no_directory', cause);
+    return (await stateDirectory.look()).snapshots;
+  }
+}
+
+async function setAside(
+  { stateDirectory, outcomes }: LoadDeps,
+  unread: readonly UnreadFile[],
+): Promise<void> {
+  try {
+    for (const one of unread) await stateDirectory.setAside(one);
+  } catch (cause) {
+    outcomes.degrade('no_directory', cause);
+    await stateDirectory.leave();
+  }
+}
+
+/** Enters the directory and restores; see `State.load`. Gives the directory back if it throws. */
+async function loadState(deps: LoadDeps): Promise<Restored> {
+  const snapshots = await enter(deps);
+  try {
+    const restored = restoreNewest(snapshots, deps);
+    await setAside(deps, restored.refused);
+    return restored;
+  } catch (error) {
+    if (error instanceof SectionUnreadable) await setAside(deps, [{ file: error.file, cause: error }]);
+    await deps.stateDirectory.leave();
+    throw error;
+  }
+}
+
+interface StateOptions {
   directory: string;
   /** Syncs file and directory at each commit: power loss then brings back nothing older either. */
   fsync: boolean;
 }
 
-export interface StateDeps {
+interface StateDeps {
   values: DurableValues;
   durables: readonly Durable[];
   clock: Clock;
@@ -33,7 +190,7 @@ export interface Committed {
   readonly degraded?: DegradedReason;
 }
 
-export interface StateStatus extends OutcomeStatus {
+interface StateStatus extends CommitStatus {
   readonly directory: string;
   readonly sequence: number;
 }
@@ -89,9 +246,9 @@ function freezeAll(
 export function createState(options: StateOptions, deps: StateDeps): State {
   checkNames(deps.durables);
   const log = deps.log.named('state');
-  const place = createPlace(options, { fs: deps.fs ?? nodeFs, clock: deps.clock, log });
-  const outcomes = createOutcomes(options.directory, { log, clock: deps.clock });
-  const writer = createWriter(place);
+  const stateDirectory = createStateDirectory(options, { fs: deps.fs ?? nodeFs, clock: deps.clock, log });
+  const outcomes = createCommitOutcomes(options.directory, { log, clock: deps.clock });
+  const writer = createWriter(stateDirectory);
   let carried: Restored['carried'] = new Map();
   let isClosed = false;
 
@@ -108,7 +265,7 @@ export function createState(options: StateOptions, deps: StateDeps): State {
 
   return {
     async load() {
-      const restored = await loadState({ place, outcomes, ...deps });
+      const restored = await loadState({ stateDirectory, outcomes, ...deps });
       carried = restored.carried;
       writer.follow(restored.sequence);
       return { sequence: restored.sequence };
@@ -122,7 +279,7 @@ export function createState(options: StateOptions, deps: StateDeps): State {
     async close() {
       isClosed = true;
       await turns.idle();
-      await place.leave();
+      await stateDirectory.leave();
     },
   };
 }

@@ -1,7 +1,75 @@
-import { createEncoder } from './encoder.ts';
-import { StepFailure } from './files.ts';
-import type { Place } from './place.ts';
-import type { Content } from './snapshot.ts';
+import { AgentError } from '../../core/errors.ts';
+import type { Clock, Log } from '../../core/ports.ts';
+import type { DegradedReason } from '../../core/reasons.ts';
+import { type Lock, takeLock } from './lock.ts';
+import { type Content, createEncoder } from './snapshot.ts';
+import {
+  createSnapshotFiles,
+  type Found,
+  type SnapshotFiles,
+  type StateFs,
+  StepFailure,
+  type UnreadFile,
+} from './snapshot-files.ts';
+
+/** The state directory while it is ours. */
+export interface StateDirectory extends Pick<SnapshotFiles, 'write'> {
+  /**
+   * Makes the directory if it is missing, takes its lock, sets aside what cannot be read. Throws `state_locked`,
+   * or the system's error where the directory cannot be had; it is not ours then.
+   */
+  enter(): Promise<Found>;
+  /** What can be read there without having entered. */
+  look(): Promise<Found>;
+  setAside(unread: UnreadFile): Promise<void>;
+  /** Whether we are in, and the path still leads to where we entered. */
+  isOurs(): Promise<boolean>;
+  /** Whether the last snapshot written is still there. */
+  stands(): Promise<boolean>;
+  leave(): Promise<void>;
+}
+
+export function createStateDirectory(
+  options: { directory: string; fsync: boolean },
+  deps: { fs: StateFs; clock: Clock; log: Log },
+): StateDirectory {
+  const files = createSnapshotFiles(options, deps);
+  let lock: Lock | undefined;
+
+  const leave = async () => {
+    const left = lock;
+    lock = undefined;
+    await left?.release();
+  };
+  const settle = async () => {
+    await files.clear();
+    const found = await files.read();
+    for (const unread of found.unread) await files.setAside(unread);
+    return found;
+  };
+
+  return {
+    async enter() {
+      await leave();
+      await deps.fs.mkdir(options.directory, { recursive: true, mode: 0o750 });
+      lock = await takeLock(options.directory);
+      try {
+        return await settle();
+      } catch (error) {
+        await leave();
+        throw error;
+      }
+    },
+    look: () => files.read(),
+    setAside: (unread) => files.setAside(unread),
+    isOurs: async () => (await lock?.holds()) ?? false,
+    write: (bytes) => files.write(bytes),
+    stands: () => files.stands(),
+    leave,
+  };
+}
+
+export const isLocked = (thrown: unknown) => thrown instanceof AgentError && thrown.code === 'state_locked';
 
 /** Turns contents into numbered snapshots, and leaves out those that would be as the last. */
 export interface Writer {
@@ -15,7 +83,7 @@ export interface Writer {
   sequence(): number;
 }
 
-export function createWriter(place: Place): Writer {
+export function createWriter(stateDirectory: StateDirectory): Writer {
   const encoder = createEncoder();
   let sequence = 0;
   /** Failed attempts use up a number too: one that failed after its rename may be found by a restart. */
@@ -28,14 +96,14 @@ export function createWriter(place: Place): Writer {
   };
   const reenter = async () => {
     isOnDisk = false;
-    const found = await place.enter();
+    const found = await stateDirectory.enter();
     // Else a restart would take what an earlier agent left there for newer than ours.
     follow(found.snapshots[0]?.sequence ?? 0);
   };
   return {
     async prepare() {
       try {
-        const [isOurs, stands] = await Promise.all([place.isOurs(), place.stands()]);
+        const [isOurs, stands] = await Promise.all([stateDirectory.isOurs(), stateDirectory.stands()]);
         if (!stands) isOnDisk = false;
         if (!isOurs) await reenter();
       } catch (cause) {
@@ -47,7 +115,7 @@ export function createWriter(place: Place): Writer {
       isOnDisk = false;
       numbered += 1;
       const number = numbered;
-      await place.write(encode(content, number));
+      await stateDirectory.write(encode(content, number));
       sequence = number;
       isOnDisk = true;
     },
@@ -62,4 +130,55 @@ export function createWriter(place: Place): Writer {
       throw new StepFailure('write', cause);
     }
   }
+}
+
+export interface CommitStatus {
+  readonly degraded?: DegradedReason;
+  /** Wall clock, ms, of the last commit that reached the directory, or found it holding the same already. */
+  readonly lastCommitMs?: number;
+  /** Commits that did not. */
+  readonly failures: number;
+}
+
+/** How commits ended. Logs when the state becomes degraded and when it no longer is, not each failure between. */
+export interface CommitOutcomes {
+  succeeded(): void;
+  failed(reason: DegradedReason, cause: unknown): void;
+  /** As `failed`, without a commit having been tried. */
+  degrade(reason: DegradedReason, cause: unknown): void;
+  status(): CommitStatus;
+}
+
+export function createCommitOutcomes(
+  directory: string,
+  { log, clock }: { log: Log; clock: Clock },
+): CommitOutcomes {
+  let degraded: DegradedReason | undefined;
+  let sinceMs = 0;
+  let lastCommitMs: number | undefined;
+  let failures = 0;
+
+  const degrade = (reason: DegradedReason, error: unknown) => {
+    const isNews = degraded === undefined;
+    degraded = reason;
+    if (!isNews) return;
+    sinceMs = clock.monotonicMs();
+    const msg = 'the state cannot be written: counts go on from memory and may repeat after a restart';
+    log.write('error', msg, { directory, reason, error });
+  };
+  return {
+    succeeded() {
+      lastCommitMs = clock.nowMs();
+      if (degraded === undefined) return;
+      degraded = undefined;
+      const afterMs = Math.round(clock.monotonicMs() - sinceMs);
+      log.write('info', 'the state is written again', { directory, afterMs });
+    },
+    failed(reason, cause) {
+      failures += 1;
+      degrade(reason, cause);
+    },
+    degrade,
+    status: () => ({ degraded, lastCommitMs, failures }),
+  };
 }

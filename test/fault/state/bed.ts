@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { StateFs } from '../../../src/agent/state/files.ts';
+import type { StateFs } from '../../../src/agent/state/snapshot-files.ts';
 import { createState, type State } from '../../../src/agent/state/state.ts';
 import type { Durable, Log, LogFields, LogLevel } from '../../../src/core/ports.ts';
 import { type HandClock, handClock } from '../../clock.ts';

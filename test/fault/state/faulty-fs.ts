@@ -1,5 +1,5 @@
 import nodeFs, { type FileHandle } from 'node:fs/promises';
-import type { StateFs } from '../../../src/agent/state/files.ts';
+import type { StateFs } from '../../../src/agent/state/snapshot-files.ts';
 
 export type Operation =
   | 'mkdir'

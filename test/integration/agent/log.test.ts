@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { createLog, type LogOptions } from '../../../src/agent/log.ts';
+import { createLog, type LogOptions } from '../../../src/agent/own-log.ts';
 import { AgentError } from '../../../src/core/errors.ts';
 
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-log-'));

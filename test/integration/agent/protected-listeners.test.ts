@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { createHealth } from '../../../src/agent/admin/status.ts';
 import { healthcheck } from '../../../src/agent/cli/healthcheck.ts';
 import { status } from '../../../src/agent/cli/status.ts';
 import { loadConfig } from '../../../src/agent/config/load.ts';
-import { createHealth } from '../../../src/agent/health.ts';
-import { bindOutlets, type Outlets, type OutletsDeps } from '../../../src/agent/outlets.ts';
+import { bindEndpoints, type Endpoints, type EndpointsDeps } from '../../../src/agent/endpoints.ts';
 import { faultLine } from '../../../src/core/errors.ts';
 import { createListener } from '../../../src/reporters/listen/listener.ts';
 import { createListeners } from '../../../src/reporters/listen/shared-listeners.ts';
@@ -29,7 +29,7 @@ afterAll(() => {
   made.remove();
   rmSync(folder, { recursive: true, force: true });
 });
-let outlets: Outlets[] = [];
+let outlets: Endpoints[] = [];
 afterEach(async () => {
   await Promise.all(outlets.map((one) => one.close()));
   outlets = [];
@@ -38,9 +38,9 @@ afterEach(async () => {
 /** `open sesame bob` by libxcrypt. */
 const hash = '$2b$05$abcdefghijklmnopqrstuubx4l53BqpyA0ox59C0SQbv.4dyNe666';
 
-function outletsDeps(): OutletsDeps {
+function outletsDeps(): EndpointsDeps {
   const deps = listenerDeps();
-  const report = (): ReturnType<OutletsDeps['report']> => ({
+  const report = (): ReturnType<EndpointsDeps['report']> => ({
     ...{ version: '1', node: '1', instance: 'a', roles: [], health: { ok: true, msg: 'OK' }, ready: true },
     startedAt: '',
     config: { files: [], lastReloadSuccessful: true },
@@ -75,11 +75,11 @@ function outletsDeps(): OutletsDeps {
 const file = join(folder, 'agent.yaml');
 
 /** Reads a file and puts it to work beside what is at work, as a reload does. */
-async function take(text: string, deps: OutletsDeps): Promise<string> {
+async function take(text: string, deps: EndpointsDeps): Promise<string> {
   writeFileSync(file, text);
   const { config, faults } = await loadConfig({ file, env: {}, cwd: folder });
   expect(faults.map(faultLine)).toEqual([]);
-  const next = await bindOutlets(config!, deps);
+  const next = await bindEndpoints(config!, deps);
   outlets.push(next);
   await next.open(handGather(() => viewOf([])).gather);
   return next.addresses[0]!.address;

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
-import { liveText, showLive } from '../../../src/agent/cli/demo/live.ts';
+import { liveText, showLive } from '../../../src/agent/cli/demo/text.ts';
 import { handClock } from '../../clock.ts';
 
 const page = `# TYPE svc_log_entries_total counter

@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { dirname } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { notAvailable } from '../../../src/agent/config/available.ts';
 import { loadConfig } from '../../../src/agent/config/load.ts';
+import { notAvailable } from '../../../src/agent/config/warnings.ts';
 import { createReadSecret } from '../../../src/agent/read-secret.ts';
-import { createRelays, type Relays } from '../../../src/agent/relays.ts';
+import { createRolePipeline, type RolePipeline } from '../../../src/agent/role-pipeline.ts';
 import type { View } from '../../../src/core/model.ts';
 import { createRegistry, type Registry } from '../../../src/core/registry.ts';
 import { createOtlp } from '../../../src/reporters/hosted/otlp/otlp.ts';
@@ -24,10 +24,10 @@ const deadlineMs = 30_000;
 const clock = handClock();
 const origin = { instance: 'host-1', hostName: 'h.local', version: '1.2.3', prefix: '' };
 let registry: Registry;
-let relays: Relays;
+let relays: RolePipeline;
 beforeEach(() => {
   registry = createRegistry({ limits: wideLimits }, { clock });
-  relays = createRelays({
+  relays = createRolePipeline({
     registry,
     vocabularies: [],
     ownListeners: () => [],

@@ -3,7 +3,7 @@ import { renameSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/agent/config/load.ts';
 import { createReadSecret } from '../../../src/agent/read-secret.ts';
-import { createRelays, type Relays } from '../../../src/agent/relays.ts';
+import { createRolePipeline, type RolePipeline } from '../../../src/agent/role-pipeline.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import { createRegistry, type Registry } from '../../../src/core/registry.ts';
 import { wideLimits } from '../../registry.ts';
@@ -26,10 +26,10 @@ beforeAll(() => {
 afterAll(() => made.remove());
 
 let registry: Registry;
-let relays: Relays;
+let relays: RolePipeline;
 beforeEach(() => {
   registry = createRegistry({ limits: wideLimits }, { clock: systemClock });
-  relays = createRelays({
+  relays = createRolePipeline({
     registry,
     vocabularies: [],
     ownListeners: () => [],

@@ -1,8 +1,8 @@
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { notAvailable } from '../../../src/agent/config/available.ts';
 import { loadConfig } from '../../../src/agent/config/load.ts';
+import { notAvailable } from '../../../src/agent/config/warnings.ts';
 import { agentFile } from './agent-file.ts';
 
 async function load(content: string, env: Record<string, string> = {}, roles: string[] = []) {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createRoles } from '../../../src/agent/roles/roles.ts';
+import { createRoles } from '../../../src/agent/role-restarts.ts';
 import { createDurableStore } from '../../../src/core/durable-store.ts';
 import type { Log, Readings } from '../../../src/core/ports.ts';
 import type { ProbeFailureReason } from '../../../src/core/reasons.ts';

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createEncoder } from '../../../src/agent/state/encoder.ts';
-import { type Content, decodeSnapshot } from '../../../src/agent/state/snapshot.ts';
+import { type Content, createEncoder, decodeSnapshot } from '../../../src/agent/state/snapshot.ts';
 import { AgentError } from '../../../src/core/errors.ts';
 import { bodyOf, crcOf, type Parts, sealed, snapshotOf } from './layout.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createTurns } from '../../../src/agent/state/turns.ts';
+import { createTurns } from '../../../src/agent/state/state.ts';
 
 interface Run {
   shut(): void;

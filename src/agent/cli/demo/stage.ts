@@ -1,12 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { Child } from './child.ts';
-import { type Children, createChildren } from './children.ts';
 import { type AgentPorts, demoConfig, prometheusConfig, type ServiceAddresses } from './config.ts';
-import { freePort } from './ports.ts';
-import { untilReady } from './ready.ts';
-import type { DemoAddresses } from './words.ts';
+import { type Child, type Children, createChildren, freePort, untilReady } from './programs.ts';
+import type { DemoAddresses } from './text.ts';
 
 /** The demo ends within 5 s, whatever its children do. */
 const graceMs = 4000;

@@ -1,0 +1,183 @@
+import type { HealthState } from '../../core/reasons.ts';
+import type { Registry } from '../../core/registry.ts';
+import type { ProbeReport, ProbeResult } from '../../probes/runner/report.ts';
+import type { ScrapeStatus } from '../../sources/scrape/tally.ts';
+import type { StatsdStatus } from '../../sources/statsd/source.ts';
+import type { ReadyConfig } from '../config/types.ts';
+import { version } from '../installation.ts';
+import type { RoleSources } from '../role-pipeline.ts';
+import type { State } from '../state/state.ts';
+
+/** The spec's health response. */
+export interface HealthAnswer {
+  ok: boolean;
+  msg: string;
+}
+
+/** The agent's own health; it never speaks of a role, a store, a log or a destination (CONTRACT, HTTP). */
+export interface Health {
+  /** Alive and at work: for liveness probes and `svc-agent healthcheck`. */
+  health(): HealthAnswer;
+  /** First positions are committed and answers are exact: for readiness probes. */
+  ready(): HealthAnswer;
+  enter(state: HealthState): void;
+}
+
+/** `degraded` says why the state cannot be written; the agent works on without it, so it is told, not failed. */
+export function createHealth(degraded: () => string | undefined): Health {
+  let state: HealthState = 'starting';
+  return {
+    health() {
+      if (state === 'stopping') return { ok: false, msg: 'stopping' };
+      const reason = degraded();
+      return {
+        ok: true,
+        msg: reason ? `OK, but the state cannot be written (${reason})` : state === 'ready' ? 'OK' : state,
+      };
+    },
+    ready: () => ({ ok: state === 'ready', msg: state === 'ready' ? 'OK' : state }),
+    enter(next) {
+      state = next;
+    },
+  };
+}
+
+/** What `/api/status`, the status page and `svc-agent status` show; all of it derived, none of it secret. */
+export interface StatusReport {
+  version: string;
+  node: string;
+  instance: string;
+  roles: readonly string[];
+  health: { ok: boolean; msg: string };
+  ready: boolean;
+  startedAt: string;
+  config: { files: readonly string[]; lastReloadSuccessful: boolean; lastReloadError?: string };
+  state: {
+    directory: string;
+    degraded?: string;
+    sequence: number;
+    lastCommitAt?: string;
+    commitFailures: number;
+  };
+  listeners: readonly { listener: string; address: string; tls: boolean }[];
+  logs: readonly LogFileReport[];
+  scrapes: readonly (ScrapeStatus & { service: string })[];
+  statsd: readonly (StatsdStatus & { service: string })[];
+  probes: readonly ProbeStatus[];
+  series: { total: number; families: readonly { family: string; series: number }[] };
+  refused: readonly { family: string; reason: string; count: number }[];
+  conflicts: readonly string[];
+  drops: readonly { component: string; reason: string; count: number }[];
+}
+
+/** One file the agent follows. */
+interface LogFileReport {
+  path: string;
+  services: readonly string[];
+  offset: number;
+  lagBytes: number;
+  /** `following`, or why it is not read right now. */
+  state: string;
+}
+
+type Dated<T extends { atMs: number }> = Omit<T, 'atMs'> & { at: string };
+
+/** How a probe is doing, as `/probes` and the status show it. */
+type ProbeStatus = Omit<ProbeReport, 'sinceMs' | 'nextRunMs' | 'last' | 'history' | 'failures'> & {
+  since?: string;
+  nextRun: string;
+  last?: Dated<ProbeResult>;
+};
+
+/** With the last results and the last failures, newest first. */
+type ProbeDebug = ProbeStatus & { failures: Dated<ProbeResult>[]; history: Dated<ProbeResult>[] };
+
+const timeOf = (ms: number) => new Date(ms).toISOString();
+
+function dated({ atMs, ...rest }: ProbeResult): Dated<ProbeResult> {
+  return { at: timeOf(atMs), ...rest };
+}
+
+export function probeStatus(report: ProbeReport): ProbeStatus {
+  const { sinceMs, nextRunMs, last, history: _, failures: __, ...rest } = report;
+  return {
+    ...rest,
+    since: sinceMs === undefined ? undefined : timeOf(sinceMs),
+    nextRun: timeOf(nextRunMs),
+    last: last && dated(last),
+  };
+}
+
+export function probeDebug(report: ProbeReport): ProbeDebug {
+  const newestFirst = (results: readonly ProbeResult[]) => results.toReversed().map(dated);
+  return {
+    ...probeStatus(report),
+    failures: newestFirst(report.failures),
+    history: newestFirst(report.history),
+  };
+}
+
+interface ReportDeps {
+  registry: Registry;
+  state: State;
+  health: Health;
+  startedMs: number;
+  files(): readonly LogFileReport[];
+  listeners(): StatusReport['listeners'];
+  relays(): Iterable<RoleSources>;
+  probes(): readonly ProbeReport[];
+  /** Why the newest configuration was not taken; undefined when it was. */
+  reloadError(): string | undefined;
+}
+
+/** Drops that happened, by component and reason, as the registry has committed them. */
+function dropsOf(registry: Registry): StatusReport['drops'] {
+  const view = registry.view(({ service, relayed }) => service === '' && !relayed);
+  const family = view.families.find(({ name }) => name === 'svc_agent_dropped_total');
+  const rows = (family?.series ?? []).map((series) => {
+    const labels = Object.fromEntries(series.labels);
+    return {
+      component: labels.component ?? '',
+      reason: labels.reason ?? '',
+      count: view.numbers(series)[series.at] ?? 0,
+    };
+  });
+  view.release();
+  return rows.filter(({ count }) => count > 0);
+}
+
+/** `/api/status` as of now. Durable numbers in it are the committed ones. */
+export function statusReport({ config, files }: ReadyConfig, deps: ReportDeps): StatusReport {
+  const { registry, state, health } = deps;
+  const { lastCommitMs, failures, ...stateStatus } = state.status();
+  const { series, families, refusals, conflicts } = registry.status();
+  const relays = [...deps.relays()];
+  const lastReloadError = deps.reloadError();
+  return {
+    version,
+    node: process.versions.node,
+    instance: config.instance,
+    roles: config.roles,
+    health: health.health(),
+    ready: health.ready().ok,
+    startedAt: new Date(deps.startedMs).toISOString(),
+    config: { files, lastReloadSuccessful: lastReloadError === undefined, lastReloadError },
+    state: {
+      ...stateStatus,
+      lastCommitAt: lastCommitMs === undefined ? undefined : new Date(lastCommitMs).toISOString(),
+      commitFailures: failures,
+    },
+    listeners: deps.listeners(),
+    logs: deps.files(),
+    scrapes: relays.flatMap(({ service, scrape }) => (scrape ? [{ service, ...scrape.status() }] : [])),
+    statsd: relays.flatMap(({ service, statsd }) => (statsd ? [{ service, ...statsd.status() }] : [])),
+    probes: deps.probes().map(probeStatus),
+    series: { total: series, families },
+    refused: refusals,
+    conflicts: conflicts.map(({ family, kind, claims }) => {
+      const wanting = claims.map((claim) => `${claim.rawName} (${claim.kind})`).join(', ');
+      return `${family} is ${kind ?? 'taken by a histogram or summary'}; wanted by ${wanting}`;
+    }),
+    drops: dropsOf(registry),
+  };
+}

@@ -1,0 +1,172 @@
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { get, type IncomingMessage } from 'node:http';
+import { connect, type TLSSocket } from 'node:tls';
+import type { ListenerAuth } from '../../core/access.ts';
+import { AgentError } from '../../core/errors.ts';
+import type { AdminConfig } from '../config/types.ts';
+import { createReadSecret } from '../read-secret.ts';
+import { type ConfigurationValues, configurationOptions, configured } from './arguments.ts';
+import type { Io } from './io.ts';
+
+/** Which certificate an asked listener may show. */
+interface Trust {
+  /** Any. */
+  insecure?: boolean | undefined;
+  /** PEM file of the authorities to trust instead of the usual ones. */
+  caFile?: string | undefined;
+  /** PEM file of the very certificate it must show, whatever its name and issuer. */
+  certFile?: string | undefined;
+}
+
+/**
+ * A TLS connection to a listener that may be trusted, nothing sent yet; `ended` breaks it off. Rejects with what
+ * keeps it from being one.
+ */
+async function connectTrusted(url: URL, trust: Trust, ended: AbortSignal): Promise<TLSSocket> {
+  const { insecure, caFile, certFile } = trust;
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const socket = connect({
+    host,
+    port: Number(url.port || 443),
+    rejectUnauthorized: insecure !== true && certFile === undefined,
+    ...(caFile !== undefined && { ca: readFileSync(caFile) }),
+    ...(/[a-z]/i.test(host) && !host.includes(':') && { servername: host }),
+  });
+  try {
+    await once(socket, 'secureConnect', { signal: ended });
+    const shown = socket.getPeerX509Certificate()?.fingerprint256;
+    if (certFile !== undefined && shown !== new X509Certificate(readFileSync(certFile)).fingerprint256) {
+      throw new Error(`the certificate is not that of ${certFile}`);
+    }
+    return socket;
+  } catch (error) {
+    socket.on('error', () => {}).destroy();
+    throw error;
+  }
+}
+
+const timeoutMs = 5000;
+const maxAnswerBytes = 16 << 20;
+
+/** Where a running agent is asked, and how. */
+export interface Target extends Trust {
+  url: string;
+  /** Credentials as they stand in the header; those of the URL otherwise. */
+  authorization?: string | undefined;
+}
+
+async function jsonOf(response: IncomingMessage): Promise<unknown> {
+  let text = '';
+  response.setEncoding('utf8');
+  for await (const piece of response) {
+    text += piece as string;
+    if (text.length > maxAnswerBytes) throw new Error(`answer over ${maxAnswerBytes} bytes`);
+  }
+  if (response.statusCode === 401) throw new Error('HTTP 401, the listener asks for credentials');
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new Error(`HTTP ${response.statusCode} is no JSON`, { cause });
+  }
+}
+
+/** The answer to a GET, over `socket` if TLS is spoken already. */
+function requested(
+  url: URL,
+  authorization: string | undefined,
+  socket: TLSSocket | undefined,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  // Node takes a ready connection only where there is no agent at all.
+  const through = socket ? { createConnection: () => socket } : { agent: false as const };
+  const plain = new URL(url);
+  plain.protocol = 'http:';
+  return new Promise((resolve, reject) => {
+    const headers = { host: url.host, ...(authorization !== undefined && { authorization }) };
+    get(plain, { signal, headers, ...through }, resolve).on('error', reject);
+  });
+}
+
+/** GETs a JSON answer of a running agent, whatever its status but 401. Rejects on none within 5 s or one that is no JSON. */
+export async function ask(target: Target): Promise<unknown> {
+  const url = new URL(target.url);
+  const ended = AbortSignal.timeout(timeoutMs);
+  let socket: TLSSocket | undefined;
+  try {
+    if (url.protocol === 'https:') socket = await connectTrusted(url, target, ended);
+    const response = await requested(url, target.authorization, socket, ended);
+    return await jsonOf(response);
+  } catch (error) {
+    if (ended.aborted) throw new Error(`no answer within ${timeoutMs / 1000} s`, { cause: error });
+    throw error;
+  } finally {
+    socket?.destroy();
+  }
+}
+
+/** A URL for messages: credentials left out. */
+export function shownUrl(text: string): string {
+  if (!URL.canParse(text)) return text;
+  const url = new URL(text);
+  url.username = '';
+  url.password = '';
+  return url.href;
+}
+
+/** The options of every command that asks a running agent. */
+export const targetOptions = {
+  ...configurationOptions,
+  url: { type: 'string' },
+  ca: { type: 'string' },
+  insecure: { type: 'boolean' },
+} as const;
+
+export const targetUsage = `      --url URL   where to ask, instead of the configured admin listener; may hold user:password@
+      --ca FILE   authorities to trust for https
+      --insecure  takes any certificate
+`;
+
+interface TargetValues extends ConfigurationValues {
+  url?: string | undefined;
+  ca?: string | undefined;
+  insecure?: boolean | undefined;
+}
+
+async function authorizationOf({ bearer, basic }: ListenerAuth, io: Io): Promise<string | undefined> {
+  const readSecret = createReadSecret(io.env);
+  if (bearer !== undefined) return `Bearer ${(await readSecret(bearer)).trim()}`;
+  if (basic === undefined) return undefined;
+  const password = (await readSecret(basic.password)).trim();
+  return `Basic ${Buffer.from(`${basic.username}:${password}`).toString('base64')}`;
+}
+
+const dialled = (address: string): string => address.replace(/^(0\.0\.0\.0|\[::\]|):/, '127.0.0.1:');
+
+async function configuredTarget(values: TargetValues, path: string, io: Io): Promise<Target> {
+  const { config } = await configured(values, io);
+  const admin: AdminConfig | undefined = config.admin;
+  if (!admin?.listenAddress) {
+    const allowed = 'set admin.listenAddress, or name a --url';
+    throw new AgentError('usage', { where: 'admin', what: 'turned off, so nothing answers', allowed });
+  }
+  const { listenAddress, health, tls, auth } = admin;
+  // Clients without a certificate are answered there, in the clear.
+  if (path !== '/api/status' && health) return { url: `http://${dialled(health)}${path}` };
+  const authorization = auth && path === '/api/status' ? await authorizationOf(auth, io) : undefined;
+  const url = `${tls ? 'https' : 'http'}://${dialled(listenAddress)}${path}`;
+  return { url, authorization, certFile: tls?.certFile };
+}
+
+/**
+ * Where the running agent answers for a path: by --url, else where the configuration says, a wildcard dialled on
+ * loopback, with the certificate and the credentials that stand there. Throws `usage` if admin is off.
+ */
+export async function targetOf(values: TargetValues, path: string, io: Io): Promise<Target> {
+  const { url, ca: caFile, insecure } = values;
+  if (url === undefined) return configuredTarget(values, path, io);
+  if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return { url, caFile, insecure };
+  const allowed = 'use the form https://127.0.0.1:9465/health';
+  throw new AgentError('usage', { where: '--url', what: 'not a URL of http or https', got: url, allowed });
+}

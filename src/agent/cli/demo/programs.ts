@@ -1,0 +1,140 @@
+import { spawn } from 'node:child_process';
+import { type AddressInfo, createServer } from 'node:net';
+import { createInterface } from 'node:readline';
+import { AgentError, errorText } from '../../../core/errors.ts';
+
+/** A program that the demo started. */
+export interface Child {
+  readonly name: string;
+  readonly pid: number | undefined;
+  /** What it wrote last, to either stream, oldest first; bounded. */
+  readonly lastLines: readonly string[];
+  /** Resolves with how it ended (`exit status 1`, `signal SIGKILL`, or why it could not be started). */
+  readonly ended: Promise<string>;
+  /** A line on its standard input. */
+  tell(line: string): void;
+  /** Asks it to stop, and after `graceMs` makes it. Resolves when it is gone. */
+  end(graceMs: number): Promise<void>;
+}
+
+const keptLines = 20;
+
+/** Starts `file` under this Node. `hear` gets each line it writes, to either stream. */
+function startChild(
+  name: string,
+  [file, ...args]: readonly [file: string, ...args: string[]],
+  hear: (line: string) => void = () => {},
+): Child {
+  const child = spawn(process.execPath, [file, ...args], { stdio: ['pipe', 'pipe', 'pipe'] });
+  const lastLines: string[] = [];
+  for (const stream of [child.stdout, child.stderr]) {
+    createInterface({ input: stream }).on('line', (line) => {
+      lastLines.push(line);
+      if (lastLines.length > keptLines) lastLines.shift();
+      hear(line);
+    });
+  }
+  // It may be gone before a line reaches it; that it is gone is heard through `ended`.
+  child.stdin.on('error', () => {});
+  const ended = new Promise<string>((resolve) => {
+    child.on('error', (error) => resolve(error.message));
+    child.once('close', (status, signal) => resolve(signal ? `signal ${signal}` : `exit status ${status}`));
+  });
+  return {
+    name,
+    pid: child.pid,
+    lastLines,
+    ended,
+    tell: (line) => void child.stdin.write(`${line}\n`),
+    end: async (graceMs) => {
+      child.kill('SIGTERM');
+      const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
+      await ended;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** What the demo prints when a program ended before it was asked to. */
+export function exitMessage({ name, lastLines }: Child, how: string): string {
+  const last = lastLines.length > 0 ? `; its last lines:\n  ${lastLines.join('\n  ')}` : ', without a word';
+  return `svc-agent demo: ${name} ended by itself (${how})${last}\n`;
+}
+
+/** Programs that live and end together. */
+export interface Children {
+  /** Throws once the end was asked for. */
+  start(...child: Parameters<typeof startChild>): Child;
+  /** Resolves with what to print if one ends before it is asked to. */
+  readonly broken: Promise<string>;
+  /** Aborted as soon as the end is asked for. */
+  readonly ending: AbortSignal;
+  /** Ends them all; those that have not after `graceMs` are killed. */
+  end(graceMs: number): Promise<void>;
+}
+
+export function createChildren(): Children {
+  const children: Child[] = [];
+  const ending = new AbortController();
+  let breakDown: (text: string) => void = () => {};
+  const broken = new Promise<string>((resolve) => {
+    breakDown = resolve;
+  });
+  return {
+    start: (...args) => {
+      ending.signal.throwIfAborted();
+      const child = startChild(...args);
+      children.push(child);
+      void child.ended.then((how) => {
+        if (!ending.signal.aborted) breakDown(exitMessage(child, how));
+      });
+      return child;
+    },
+    broken,
+    ending: ending.signal,
+    end: async (graceMs) => {
+      ending.abort();
+      await Promise.all(children.map((child) => child.end(graceMs)));
+    },
+  };
+}
+
+const withinMs = 20_000;
+const askEveryMs = 50;
+
+/** Asks until the answer is 200. Throws `internal` with the last answer if it is not in time, or once aborted. */
+export async function untilReady(url: string, signal: AbortSignal): Promise<void> {
+  const deadlineMs = performance.now() + withinMs;
+  let got = 'none';
+  while (!signal.aborted && performance.now() < deadlineMs) {
+    try {
+      const { status } = await fetch(url, { signal });
+      if (status === 200) return;
+      got = String(status);
+    } catch (thrown) {
+      got = errorText((thrown as Error).cause ?? thrown);
+    }
+    await new Promise((resolve) => setTimeout(resolve, askEveryMs));
+  }
+  throw new AgentError('internal', {
+    where: url,
+    what: signal.aborted ? 'no longer waited for' : `no answer 200 within ${withinMs / 1000} s`,
+    got,
+  });
+}
+
+function tryPort(port: number): Promise<number | undefined> {
+  const server = createServer();
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(undefined));
+    server.listen(port, '127.0.0.1', () => {
+      const { port: got } = server.address() as AddressInfo;
+      server.close(() => resolve(got));
+    });
+  });
+}
+
+/** The wanted port of loopback if it is free, else any free one; somebody may still be quicker to take it. */
+export async function freePort(wanted: number): Promise<number> {
+  return (await tryPort(wanted)) ?? (await tryPort(0)) ?? wanted;
+}

@@ -1,0 +1,198 @@
+import { agentMetrics } from '../../core/agent-metrics.ts';
+import { foldTag } from '../../core/forbidden.ts';
+import { nearest } from '../../core/suggest.ts';
+import type { BackupType } from '../../probes/backups/options.ts';
+import { asks, asksEachCluster } from '../../probes/domains/command.ts';
+import { archivalFaults, clusterFaults } from './cluster-rules.ts';
+import {
+  type ConsistencyRule,
+  distinctListeners,
+  listenersApart,
+  oneReporter,
+  type RuleInput,
+} from './listener-rules.ts';
+import {
+  entriesAt,
+  faultAt,
+  itemsAt,
+  nodeAt,
+  plain,
+  scalarAt,
+  type TreeNode,
+  type TreePath,
+  textAt,
+} from './tree.ts';
+import type { PlacedFault } from './types.ts';
+
+/** Names in a list that must differ. */
+function twice(tree: Parameters<ConsistencyRule>[0]['tree'], list: string): PlacedFault[] {
+  const seen = new Map<string, number>();
+  return itemsAt(tree, list).flatMap((_, index) => {
+    const path: TreePath = [list, index, 'name'];
+    const name = textAt(tree, ...path);
+    if (name === undefined) return [];
+    const first = seen.get(name);
+    if (first === undefined) seen.set(name, index);
+    return first === undefined
+      ? []
+      : [faultAt(tree, path, `the name of ${list}[${first}] too; use each name once`)];
+  });
+}
+
+const distinctNames: ConsistencyRule = ({ tree }) => [...twice(tree, 'stores'), ...twice(tree, 'backups')];
+
+/** Types of backups that are of a store; `config` is of files. */
+const storeTypes: ReadonlySet<string> = new Set<BackupType>(['full', 'incremental', 'log']);
+
+/** Backups of a store that is not there; `config` backups need none. */
+const backupsOfStores: ConsistencyRule = ({ tree }) => {
+  const stores = itemsAt(tree, 'stores').flatMap((_, index) => textAt(tree, 'stores', index, 'name') ?? []);
+  return itemsAt(tree, 'backups').flatMap((_, index) => {
+    const path: TreePath = ['backups', index, 'store'];
+    const store = scalarAt(tree, ...path);
+    if (store === undefined) {
+      const type = textAt(tree, 'backups', index, 'type');
+      return type === undefined || !storeTypes.has(type)
+        ? []
+        : [faultAt(tree, path, 'missing; name an entry of stores')];
+    }
+    if (typeof store !== 'string' || stores.includes(store)) return [];
+    const near = nearest(store, stores);
+    const known = stores.length === 0 ? 'there are none' : `known are ${stores.join(', ')}`;
+    return [faultAt(tree, path, `no such store; ${near ? `did you mean ${near}?` : known}`)];
+  });
+};
+
+/** No metric may have more series than all may have together. */
+const limitsFit: ConsistencyRule = ({ tree }) => {
+  const [each, all] = [
+    scalarAt(tree, 'limits', 'seriesPerMetric'),
+    scalarAt(tree, 'limits', 'series') ?? 50_000,
+  ];
+  if (typeof each !== 'number' || typeof all !== 'number' || each <= all) return [];
+  return [
+    faultAt(
+      tree,
+      ['limits', 'seriesPerMetric'],
+      `more than limits.series, which is ${all}; use at most that`,
+    ),
+  ];
+};
+
+interface NamedRule {
+  path: TreePath;
+  service: string;
+  name: string;
+  type: string | undefined;
+  buckets: string;
+}
+
+function namedRules(tree: TreeNode): NamedRule[] {
+  return entriesAt(tree, 'services').flatMap(([service]) =>
+    itemsAt(tree, 'services', service, 'logs', 'rules').flatMap((_, index) => {
+      const path: TreePath = ['services', service, 'logs', 'rules', index];
+      const name = textAt(tree, ...path, 'name');
+      const buckets = nodeAt(tree, ...path, 'buckets');
+      if (name === undefined) return [];
+      return [
+        {
+          path,
+          service,
+          name,
+          type: textAt(tree, ...path, 'type'),
+          buckets: JSON.stringify(buckets && plain(buckets)),
+        },
+      ];
+    }),
+  );
+}
+
+const parts = ['_bucket', '_sum', '_count'] as const;
+const ownNames: ReadonlyMap<string, string> = new Map(agentMetrics.map(({ name, kind }) => [name, kind]));
+
+/** Rules whose families would meet another family. */
+const ruleNamesApart: ConsistencyRule = ({ tree }) => {
+  const rules = namedRules(tree);
+  const histograms = new Set(rules.filter(({ type }) => type === 'histogram').map(({ name }) => name));
+  return rules.flatMap((rule, index) => {
+    const path = [...rule.path, 'name'];
+    const say = (message: string): PlacedFault[] => [faultAt(tree, path, message)];
+    if (rule.name.startsWith('svc_agent_') || ownNames.has(rule.name)) {
+      return say('a metric of the agent itself; use another name');
+    }
+    const part = parts.find((suffix) => rule.name.endsWith(suffix));
+    const whole = part && rule.name.slice(0, -part.length);
+    if (whole && (histograms.has(whole) || ownNames.get(whole) === 'histogram')) {
+      return say(`taken by the histogram ${whole}; use another name`);
+    }
+    const earlier = rules.slice(0, index).find(({ name }) => name === rule.name);
+    if (!earlier) return [];
+    if (earlier.service === rule.service) return say('two rules of one name; use each name once');
+    if (earlier.type !== rule.type)
+      return say(`a ${earlier.type} in ${earlier.service}; use one type for one name`);
+    return earlier.buckets === rule.buckets
+      ? []
+      : say(`other buckets in ${earlier.service}; use the same for one name`);
+  });
+};
+
+/** `limits.forbiddenTags` rules over the labels of log rules too. */
+const rulesWithinForbiddenTags: ConsistencyRule = ({ tree }) => {
+  const forbidden = new Set(
+    itemsAt(tree, 'limits', 'forbiddenTags').flatMap((item) =>
+      item.kind === 'scalar' && typeof item.value === 'string' ? foldTag(item.value) : [],
+    ),
+  );
+  if (forbidden.size === 0) return [];
+  return namedRules(tree).flatMap(({ path }) =>
+    entriesAt(tree, ...path, 'labels').flatMap(([label]) =>
+      forbidden.has(foldTag(label))
+        ? [
+            faultAt(
+              tree,
+              [...path, 'labels', label],
+              'in limits.forbiddenTags; take it out there, or use another label',
+            ),
+          ]
+        : [],
+    ),
+  );
+};
+
+const path: TreePath = ['domains', 'describe', 'command'];
+const group: TreePath = ['clusterGroupMetadata'];
+
+/** A command that asks each cluster needs clusters, and their addresses where it has them as an argument. */
+const describedThroughClusters: ConsistencyRule = ({ tree }) => {
+  const command = itemsAt(tree, ...path).map((_, index) => String(scalarAt(tree, ...path, index)));
+  if (!asksEachCluster(command)) return [];
+  if (nodeAt(tree, ...group) === undefined) {
+    return [faultAt(tree, path, 'asks each cluster, but no clusters are known; set clusterGroupMetadata')];
+  }
+  if (!asks(command).address) return [];
+  return entriesAt(tree, ...group, 'clusterGroup').flatMap(([name]) => {
+    const address = [...group, 'clusterGroup', name, 'rpcAddress'];
+    const isAsked = scalarAt(tree, ...group, 'clusterGroup', name, 'enabled') !== false;
+    if (!isAsked || textAt(tree, ...address) !== undefined) return [];
+    return [faultAt(tree, address, 'missing, while domains.describe.command has {address}; set host:port')];
+  });
+};
+
+/** Every rule between parts of `agent.yaml`. */
+const rules: readonly ConsistencyRule[] = [
+  oneReporter,
+  distinctListeners,
+  listenersApart,
+  ruleNamesApart,
+  rulesWithinForbiddenTags,
+  distinctNames,
+  backupsOfStores,
+  limitsFit,
+  ({ tree }) => clusterFaults(tree),
+  describedThroughClusters,
+  ({ tree }) => archivalFaults(tree),
+];
+
+export function crossFaults(whole: RuleInput): PlacedFault[] {
+  return rules.flatMap((rule) => rule(whole));
+}

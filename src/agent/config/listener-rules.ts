@@ -1,0 +1,156 @@
+import { type Address, addressesMeet, dialled, formatAddress, parseAddress } from '../../core/address.ts';
+import {
+  entriesAt,
+  type MapNode,
+  nodeAt,
+  pathText,
+  placedFault,
+  placeOf,
+  type TreeNode,
+  type TreePath,
+  textAt,
+} from './tree.ts';
+import type { PlacedFault, Position } from './types.ts';
+
+/** What a rule over the whole configuration may look at. */
+export interface RuleInput {
+  /** `agent.yaml` with what was discovered under it; half-wrong parts included. */
+  tree: MapNode;
+  /** The services that are watched. */
+  roles: readonly string[];
+  /** Addresses of the machine, for what a wildcard covers. */
+  localHosts: ReadonlySet<string>;
+  /** Addresses at which watched roles listen by the service's own files, with their place for the message. */
+  serviceListeners: readonly { role: string; address: string }[];
+}
+
+/** Finds faults between parts that are each right; passes over parts that are wrong by themselves. */
+export type ConsistencyRule = (whole: RuleInput) => PlacedFault[];
+
+export const reporterKeys = ['pullmetrics', 'pushmetrics', 'hostedmetrics'] as const;
+
+/** Paths of every `metrics` block. */
+function metricsPaths(tree: TreeNode): TreePath[] {
+  const ofServices = entriesAt(tree, 'services').map(([name]) => ['services', name, 'metrics']);
+  return [['metrics'], ...ofServices].filter((path) => nodeAt(tree, ...path)?.kind === 'map');
+}
+
+/** Reporters of a block that has too many, and where the last of them stands. */
+export function tooManyReporters(
+  tree: TreeNode,
+  path: TreePath,
+): { names: string; place: Position } | undefined {
+  const found = reporterKeys.filter((key) => nodeAt(tree, ...path, key) !== undefined);
+  if (found.length < 2) return undefined;
+  const places = found.map((key) => placeOf(tree, [...path, key]));
+  const last = places.reduce((one, other) => (isBefore(one, other) ? other : one));
+  return { names: found.join(' and '), place: last };
+}
+
+const isBefore = (one: Position, other: Position): boolean =>
+  one.line === other.line ? one.column < other.column : one.line < other.line;
+
+/** At most one reporter in a block (spec, Errors 1). */
+export const oneReporter: ConsistencyRule = ({ tree }) =>
+  metricsPaths(tree).flatMap((path) => {
+    const clash = tooManyReporters(tree, path);
+    if (!clash) return [];
+    return [
+      placedFault(clash.place, path, `more than one reporter, ${clash.names}; keep one, set the others to ~`),
+    ];
+  });
+
+interface Socket {
+  path: TreePath;
+  address: Address;
+}
+
+/** Defaults that count though nobody wrote them. */
+const adminDefault = '127.0.0.1:9465';
+
+const socketAt = (tree: TreeNode, path: TreePath, otherwise?: string): Socket[] => {
+  const address = parseAddress(textAt(tree, ...path) ?? otherwise ?? '');
+  return address ? [{ path, address }] : [];
+};
+
+/** Streams that the agent will listen to; services that are not watched open nothing. */
+function ourListeners({ tree, roles }: RuleInput): Socket[] {
+  const admin = tree.entries.get('admin')?.node;
+  const adminOff = admin?.kind === 'scalar' && admin.value === null;
+  return [
+    ...socketAt(tree, ['metrics', 'pullmetrics', 'listenAddress']),
+    ...roles.flatMap((role) => [
+      ...socketAt(tree, ['services', role, 'metrics', 'pullmetrics', 'listenAddress']),
+      ...socketAt(tree, ['services', role, 'statsd', 'tcp']),
+    ]),
+    ...(adminOff ? [] : socketAt(tree, ['admin', 'listenAddress'], adminDefault)),
+    ...socketAt(tree, ['admin', 'health']),
+  ];
+}
+
+function datagramListeners({ tree, roles }: RuleInput): Socket[] {
+  return roles.flatMap((role) => {
+    const path = ['services', role, 'statsd'];
+    return nodeAt(tree, ...path)?.kind === 'map' ? socketAt(tree, [...path, 'listen']) : socketAt(tree, path);
+  });
+}
+
+/** Listeners of ours that cannot both be bound. */
+function clashes(sockets: readonly Socket[], { tree, localHosts }: RuleInput) {
+  return sockets.flatMap((socket, index) => {
+    const other = sockets
+      .slice(0, index)
+      .find(({ address }) => addressesMeet(address, socket.address, localHosts));
+    if (!other) return [];
+    const message = `the address of ${pathText(other.path)} too; use another port`;
+    return [placedFault(placeOf(tree, socket.path), socket.path, message, formatAddress(socket.address))];
+  });
+}
+
+export const distinctListeners: ConsistencyRule = (whole) => [
+  ...clashes(ourListeners(whole), whole),
+  ...clashes(datagramListeners(whole), whole),
+];
+
+/** Addresses of watched roles: scrape and health targets, and what the service's own files say. */
+function watched({
+  tree,
+  roles,
+  serviceListeners,
+}: RuleInput): { role: string; address: Address; what: string }[] {
+  const targets = roles.flatMap((role) =>
+    (['scrape', 'health'] as const).flatMap((key) => {
+      const url = textAt(tree, 'services', role, key) ?? textAt(tree, 'services', role, key, 'url');
+      const address = url === undefined ? undefined : addressOf(url);
+      return address ? [{ role, address, what: `services.${role}.${key}` }] : [];
+    }),
+  );
+  const own = serviceListeners.flatMap(({ role, address }) => {
+    const parsed = parseAddress(address);
+    return parsed ? [{ role, address: parsed, what: `${role}’s own files` }] : [];
+  });
+  return [...targets, ...own];
+}
+
+const usualPorts: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
+
+function addressOf(url: string): Address | undefined {
+  if (!URL.canParse(url)) return undefined;
+  const { hostname, port, protocol } = new URL(url);
+  return {
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: port === '' ? (usualPorts[protocol] ?? 0) : Number(port),
+  };
+}
+
+/** An agent's listener in the place of a role would make the role fail, or the agent scrape itself. */
+export const listenersApart: ConsistencyRule = (whole) => {
+  const roles = watched(whole);
+  return ourListeners(whole).flatMap(({ path, address }) => {
+    const met = roles.find((role) => addressesMeet(address, role.address, whole.localHosts));
+    if (!met) return [];
+    const shown = formatAddress({ ...met.address, host: dialled(met.address.host) });
+    const message = `the address of the watched role ${met.role} (${met.what}, ${shown}); use another port`;
+    return [placedFault(placeOf(whole.tree, path), path, message, formatAddress(address))];
+  });
+};

@@ -1,0 +1,131 @@
+import type { Protection } from '../core/access.ts';
+import type { Clock, Drops, Gather, Log } from '../core/ports.ts';
+import type { ProbeReport } from '../probes/runner/report.ts';
+import type { Listener } from '../reporters/listen/listener.ts';
+import type { Listeners } from '../reporters/listen/shared-listeners.ts';
+import { createPull, metricsRoutes, type PullDeps } from '../reporters/pull/pull.ts';
+import { healthRoutes, probeRoutes, statusRoutes } from './admin/routes.ts';
+import type { Health, StatusReport } from './admin/status.ts';
+import { type AgentConfig, blocksOf } from './config/types.ts';
+
+export interface EndpointsDeps {
+  listeners: Listeners;
+  health: Health;
+  report(): StatusReport;
+  probes(): readonly ProbeReport[];
+  /** Looks at a probe's target at once; undefined for a name that is not configured. */
+  look(name: string): Promise<ProbeReport | undefined>;
+  /** What this agent's own scrapes bear. */
+  mark: string;
+  /** Whether a role's last page failed, or of one without pages its last health check. */
+  roleDown(role: string): boolean;
+  clock: Clock;
+  drops: Drops;
+  log: Log;
+}
+
+/** The bound listeners of one configuration. */
+export interface Endpoints {
+  readonly addresses: readonly { listener: string; address: string; tls: boolean }[];
+  /** Serves what the configuration asks for; until then new listeners answer for health alone. */
+  open(gather: Gather): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** One listener: its place in the configuration, its address, and what it serves. */
+interface Endpoint {
+  name: string;
+  address: string;
+  secure: Protection;
+  /** Place of what `secure` was made of. */
+  place: string;
+  serve(listener: Listener, gather: Gather): Promise<unknown>;
+}
+
+function pullEndpoints(config: AgentConfig, deps: PullDepsOf): Endpoint[] {
+  return blocksOf(config).flatMap(({ name, metrics, shows }) => {
+    if (metrics.reporter?.kind !== 'pullmetrics') return [];
+    const { listenAddress, openMetrics, tls, auth } = metrics.reporter.options;
+    const options = { listenAddress, openMetrics, prefix: metrics.prefix };
+    const serve: Endpoint['serve'] = (listener, gather) =>
+      createPull(options, { ...deps, shows, bind: async () => listener }).start(gather);
+    return [{ name, address: listenAddress, secure: { tls, auth }, place: `${name}.pullmetrics`, serve }];
+  });
+}
+
+type PullDepsOf = Omit<PullDeps, 'bind' | 'shows'>;
+
+/** Status page, API and the agent's own series, which are here even where nothing is re-exported. */
+function adminEndpoints(
+  config: AgentConfig,
+  deps: PullDepsOf,
+  { report, probes, look }: EndpointsDeps,
+): Endpoint[] {
+  const { admin } = config;
+  if (!admin) return [];
+  const own = { ...deps, watches: () => false, shows: (service: string) => service === '' };
+  const serve: Endpoint['serve'] = async (listener, gather) => {
+    const options = { listenAddress: admin.listenAddress, openMetrics: false };
+    const metrics = metricsRoutes(options, { ...own, bind: async () => listener }, gather);
+    listener.routes = { ...deps.routes, ...statusRoutes(report), ...probeRoutes(probes, look), ...metrics };
+  };
+  /** Open and in the clear: for probes that have no certificate. */
+  const health: Endpoint = {
+    name: 'admin.health',
+    address: admin.health ?? '',
+    secure: {},
+    place: 'admin.health',
+    async serve(listener) {
+      listener.routes = deps.routes;
+    },
+  };
+  const { listenAddress: address, tls, auth } = admin;
+  const page: Endpoint = { name: 'admin', address, secure: { tls, auth }, place: 'admin', serve };
+  return [page, ...(admin.health ? [health] : [])];
+}
+
+/**
+ * Binds every address of a configuration, shared with an earlier one where they are the same. Throws what
+ * binding throws, with nothing left bound.
+ */
+export async function bindEndpoints(config: AgentConfig, deps: EndpointsDeps): Promise<Endpoints> {
+  const routes = healthRoutes(deps.health);
+  const watched = new Set(config.roles);
+  const pullDeps: PullDepsOf = {
+    ...deps,
+    routes,
+    watches: (role) => watched.has(role),
+  };
+  const endpoints = [...adminEndpoints(config, pullDeps, deps), ...pullEndpoints(config, pullDeps)];
+  const bound: { endpoint: Endpoint; listener: Listener; protect: () => void }[] = [];
+  const close = async () => {
+    await Promise.all(bound.map(({ listener }) => listener.close()));
+  };
+  try {
+    for (const endpoint of endpoints) {
+      const { serve: _, ...options } = endpoint;
+      const listener = await deps.listeners.hold(options);
+      const held = { endpoint, listener, protect: () => {} };
+      bound.push(held);
+      held.protect = listener.protect(endpoint.secure);
+      if (Object.keys(listener.routes).length === 0) listener.routes = routes;
+    }
+  } catch (thrown) {
+    await close();
+    throw thrown;
+  }
+  return {
+    addresses: bound.map(({ endpoint, listener }) => ({
+      listener: endpoint.name,
+      address: listener.address,
+      tls: endpoint.secure.tls !== undefined,
+    })),
+    async open(gather) {
+      for (const { endpoint, listener, protect } of bound) {
+        protect();
+        await endpoint.serve(listener, gather);
+      }
+    },
+    close,
+  };
+}

@@ -1,0 +1,122 @@
+import { agentMetric } from '../core/agent-metrics.ts';
+import type { Gauge } from '../core/model.ts';
+import type { Clock, Drops, Log, Stop } from '../core/ports.ts';
+import type { Registry } from '../core/registry.ts';
+import { createSinks } from '../sources/logs/rules/sinks.ts';
+import type { LifeEvents } from '../sources/logs/rules/starts.ts';
+import { createLogs, type LogsSource } from '../sources/logs/source.ts';
+import type { AgentConfig } from './config/types.ts';
+import { type Intakes, openIntakes } from './intakes.ts';
+import { copySelfMetrics, type SelfMetrics } from './self-metrics.ts';
+import type { StateSection } from './state/state.ts';
+
+const family = agentMetric('svc_log_lag_bytes');
+
+/** Keeps `svc_log_lag_bytes` of each service; after a reload the gauges are asked for anew, at what was told last. */
+export function createLag() {
+  const told = new Map<string, number>();
+  let gauges = new Map<string, Gauge>();
+  let intakes: Intakes | undefined;
+
+  const set = (service: string, bytes: number) => {
+    const gauge = gauges.get(service) ?? intakes?.lag(service).gauge(family.name, {}, { help: family.help });
+    if (!gauge) return;
+    gauge.set(bytes);
+    gauges.set(service, gauge);
+  };
+  return {
+    hear(service: string, bytes: number): void {
+      told.set(service, bytes);
+      set(service, bytes);
+    },
+    /** Other intakes from now on; only these services still have a lag. */
+    renew(next: Intakes, services: ReadonlySet<string>): void {
+      intakes = next;
+      gauges = new Map();
+      for (const [service, bytes] of told) {
+        if (services.has(service)) set(service, bytes);
+        else told.delete(service);
+      }
+    },
+  };
+}
+
+/** How often idle series of log rules are looked for. */
+const sweepIntervalMs = 10_000;
+
+interface LogPipelineDeps {
+  /** Hears of the services' lives from their logs. */
+  life: LifeEvents;
+  /** New intakes are open, those before them ended in this very step. */
+  opened(intakes: Intakes, config: AgentConfig): void;
+  registry: Registry;
+  self: SelfMetrics;
+  logsSection: StateSection;
+  clock: Clock;
+  drops: Drops;
+  log: Log;
+}
+
+/** What the agent counts itself: log lines, and its own instruments. */
+export interface LogPipeline {
+  /** Resolves when every log file that is there has its position. */
+  start(config: AgentConfig): Promise<void>;
+  /** Counts by another configuration from some line on; no line is counted by both or by neither. */
+  reload(config: AgentConfig): void;
+  stop(): Promise<void>;
+  relaySelf(): Promise<void>;
+  files: LogsSource['files'];
+}
+
+export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
+  const { registry, self, logsSection, life, clock, drops, log } = deps;
+  const lag = createLag();
+  let intakes: Intakes | undefined;
+  let relaySelf = async () => {};
+  let sweep = (_nowMs: number) => {};
+  let cancelSweep = () => {};
+  let logs: LogsSource | undefined;
+  let stopLogs: Stop = async () => {};
+
+  const sweepOn = () => {
+    sweep(clock.monotonicMs());
+    cancelSweep = clock.after(sweepIntervalMs, sweepOn);
+  };
+
+  /** New intakes and sinks; the old ones end in this very step, so that what they held comes back, or goes on. */
+  const open = (config: AgentConfig) => {
+    const opened = openIntakes(registry, config, intakes?.close(config));
+    intakes = opened;
+    relaySelf = copySelfMetrics(self.registry, opened.self);
+    const services = Object.fromEntries(
+      config.services.flatMap(({ name, logs: options }) => (options ? [[name, options]] : [])),
+    );
+    const selected = new Set(config.roles.filter((role) => Object.hasOwn(services, role)));
+    const sinks = createSinks({ services, selected }, { intakes: opened.logs, drops, clock, life });
+    sweep = sinks.sweep;
+    deps.opened(opened, config);
+    opened.settle();
+    lag.renew(opened, new Set([...selected, 'unknown']));
+    return { services, selected, openSink: sinks.open };
+  };
+
+  return {
+    async start(config) {
+      const { openSink, ...options } = open(config);
+      logs = createLogs(options, { openSink, lag: lag.hear, clock, log: log.named('logs') });
+      logsSection.hand(logs);
+      stopLogs = await logs.start();
+      sweepOn();
+    },
+    reload(config) {
+      const { openSink, ...selection } = open(config);
+      logs?.reload(selection, openSink);
+    },
+    async stop() {
+      cancelSweep();
+      await stopLogs();
+    },
+    relaySelf: () => relaySelf(),
+    files: () => logs?.files() ?? [],
+  };
+}

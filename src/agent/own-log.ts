@@ -1,0 +1,150 @@
+import { accessSync, constants, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { type DestinationStream, destination, type Logger, pino } from 'pino';
+import { AgentError, errorText } from '../core/errors.ts';
+import type { Drops, Log, LogFields, LogLevel } from '../core/ports.ts';
+
+/** The agent's own `log` block, in the spec's keys (spec, Logging configuration). */
+export interface LogOptions {
+  level: LogLevel;
+  encoding: 'json' | 'console';
+  outputFile?: string;
+  stdout: boolean;
+  levelKey: string;
+}
+
+interface OpenLog {
+  log: Log;
+  flush(): void;
+  /** Writes what is left and gives the file back. */
+  close(): void;
+}
+
+/** Throws `log_unwritable` unless the directory of `log.outputFile` exists and can be written to (spec, Logging). */
+function checkDirectory(outputFile: string): void {
+  const directory = dirname(outputFile);
+  try {
+    if (!statSync(directory).isDirectory()) throw new Error('not a directory');
+    accessSync(directory, constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    const fault = {
+      where: 'log.outputFile',
+      what: `its directory cannot be written to (${errorText(cause)})`,
+      got: outputFile,
+    };
+    throw new AgentError(
+      'log_unwritable',
+      { ...fault, allowed: 'name a file in a directory that exists and is writable' },
+      cause,
+    );
+  }
+}
+
+/** The whole chain of causes, outermost first: an operator wants ENOSPC, not only "commit failed". */
+function errorChain(thrown: unknown): string {
+  const texts: string[] = [];
+  for (
+    let error = thrown;
+    error !== undefined && texts.length < 5;
+    error = (error as { cause?: unknown } | null)?.cause
+  ) {
+    texts.push(errorText(error));
+  }
+  return texts.join(': ');
+}
+
+function wrap(logger: Logger): Log {
+  return {
+    write(level, msg, fields: LogFields = {}) {
+      const error = fields.error === undefined ? undefined : errorChain(fields.error);
+      logger[level]({ ...fields, error }, msg);
+    },
+    named: (name) => wrap(logger.child({ logger: name })),
+  };
+}
+
+/**
+ * The agent's log in the spec's entry: `ts` (ISO 8601), the level in lower case under `levelKey`, `msg`,
+ * `logger`, then fields. To stderr unless `outputFile` or `stdout` says otherwise. Throws `log_unwritable`.
+ * Entries that a full disk swallows are counted (`agent`, `log_write`), never fatal.
+ */
+export function createLog(options: LogOptions, drops?: () => Drops | undefined): OpenLog {
+  if (options.outputFile) checkDirectory(options.outputFile);
+  const sink = destination({
+    dest: options.outputFile ?? (options.stdout ? 1 : 2),
+    sync: true,
+    append: true,
+  });
+  sink.on('error', () => drops?.()?.count('agent', 'log_write'));
+  const stream: DestinationStream =
+    options.encoding === 'console' ? consoleStream(sink, options.levelKey) : sink;
+  const logger = pino(
+    {
+      level: options.level,
+      base: undefined,
+      messageKey: 'msg',
+      timestamp: () => `,"ts":"${new Date().toISOString()}"`,
+      formatters: { level: (label) => ({ [options.levelKey]: label }) },
+    },
+    stream,
+  );
+  return {
+    log: wrap(logger),
+    flush: () => sink.flushSync(),
+    close() {
+      sink.flushSync();
+      // stdout and stderr are the process's, not ours to close.
+      if (options.outputFile) sink.end();
+    },
+  };
+}
+
+/**
+ * The spec's `console` encoding, tab-separated as the service's own: ts, level, [logger,] msg, fields as JSON.
+ * It re-reads pino's JSON line, which costs nothing that matters at an agent's rate of logging.
+ */
+function consoleStream(sink: DestinationStream, levelKey: string): DestinationStream {
+  return {
+    write(line: string) {
+      const { ts, [levelKey]: level, logger, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
+      const rest = Object.keys(fields).length > 0 ? [JSON.stringify(fields)] : [];
+      const columns = [ts, level, ...(logger === undefined ? [] : [logger]), oneLine(msg), ...rest];
+      sink.write(`${columns.join('\t')}\n`);
+    },
+  };
+}
+
+/** A message with line breaks would read as an entry and its stack trace. */
+function oneLine(msg: unknown): string {
+  return String(msg ?? '')
+    .replace(/\s*[\r\n]+\s*/g, ' ')
+    .replaceAll('\t', ' ');
+}
+
+/** A log whose destination and level a reload may change under those who hold it. */
+interface LogSwitch {
+  readonly log: Log;
+  /** Entries go to this one from now on. */
+  turn(to: Log): void;
+}
+
+export function createLogSwitch(first: Log): LogSwitch {
+  let current = first;
+  const view = (pick: (log: Log) => Log): Log => {
+    let of = current;
+    let picked = pick(current);
+    return {
+      write(level, msg, fields) {
+        if (of !== current) [of, picked] = [current, pick(current)];
+        picked.write(level, msg, fields);
+      },
+      named: (name) => view((log) => pick(log).named(name)),
+    };
+  };
+  return {
+    log: view((log) => log),
+    turn(to) {
+      current = to;
+    },
+  };
+}

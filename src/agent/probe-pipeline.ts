@@ -1,0 +1,69 @@
+import type { ReadSecret } from '../core/access.ts';
+import type { Clock, Log, Readings } from '../core/ports.ts';
+import { planProbes } from '../probes/plan.ts';
+import type { ProbeReport } from '../probes/runner/report.ts';
+import { createRunner, type Runner } from '../probes/runner/runner.ts';
+import type { AgentConfig } from './config/types.ts';
+import type { Intakes } from './intakes.ts';
+import type { Roles } from './role-restarts.ts';
+import type { StateSection } from './state/state.ts';
+
+interface ProbePipelineDeps {
+  section: StateSection;
+  roles: Pick<Roles, 'looked'>;
+  readings: Readings;
+  readSecret: ReadSecret;
+  clock: Clock;
+  log: Log;
+}
+
+/** Everything that a configuration has looked at. */
+interface ProbePipeline {
+  /** Goes over to another configuration and its intakes, in one step. */
+  configure(config: AgentConfig, intakes: Intakes): void;
+  /** Whether the role's last health check failed; false for one that is not checked, or not yet. */
+  isDown(role: string): boolean;
+  reports(): readonly ProbeReport[];
+  /** Looks at once; undefined for a name that is not configured. */
+  look(name: string): Promise<ProbeReport | undefined>;
+  stop(): Promise<void>;
+}
+
+export function createProbePipeline(deps: ProbePipelineDeps): ProbePipeline {
+  const log = deps.log.named('probes');
+  const down = new Set<string>();
+  let runner: Runner | undefined;
+
+  const open = ({ instance }: AgentConfig): Runner => {
+    const opened = createRunner(
+      { instance },
+      {
+        ...deps,
+        log,
+        hear({ kind, service }, { ok, reason }) {
+          if (kind !== 'health') return;
+          if (ok) down.delete(service);
+          else down.add(service);
+          deps.roles.looked(service, reason);
+        },
+      },
+    );
+    deps.section.hand(opened.durable);
+    return opened;
+  };
+
+  return {
+    configure(config, intakes) {
+      const rows = planProbes(config);
+      if (!runner && rows.length === 0) return;
+      runner ??= open(config);
+      const checked = new Set(rows.filter(({ kind }) => kind === 'health').map(({ service }) => service));
+      for (const service of down) if (!checked.has(service)) down.delete(service);
+      runner.configure(rows, { immediate: intakes.found, kept: intakes.kept, durable: intakes.events });
+    },
+    isDown: (role) => down.has(role),
+    reports: () => runner?.reports() ?? [],
+    look: async (name) => runner?.look(name),
+    stop: async () => runner?.stop(),
+  };
+}

@@ -1,0 +1,166 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import {
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  type MetricObjectWithValues,
+  type MetricValueWithName,
+  Registry,
+} from 'prom-client';
+import { type AgentMetricName, agentMetric } from '../core/agent-metrics.ts';
+import type { Intake, RawTags } from '../core/model.ts';
+import { hostedFailureReasons, pushFailureReasons } from '../core/reasons.ts';
+import { version } from './installation.ts';
+
+/** How often the event loop's delay is sampled; finer costs wake-ups of an idle process. */
+const lagResolutionMs = 100;
+
+const gauge = (registry: Registry, name: AgentMetricName) =>
+  new Gauge({ name, help: agentMetric(name).help, registers: [registry] });
+const counter = (registry: Registry, name: AgentMetricName) =>
+  new Counter({ name, help: agentMetric(name).help, registers: [registry] });
+
+/** A moment that has not come yet is absent: 0 would be an age of half a century in every rule. */
+function moment(registry: Registry, name: AgentMetricName) {
+  const opened = gauge(registry, name);
+  opened.remove();
+  return opened;
+}
+
+/**
+ * The agent's own instruments, kept by prom-client: they are few, bounded and never relayed, which is what it
+ * is made for (DESIGN §2). They start at 0 with the process.
+ */
+export function createSelfMetrics() {
+  const registry = new Registry();
+  collectDefaultMetrics({
+    register: registry,
+    prefix: 'svc_agent_',
+    eventLoopMonitoringPrecision: lagResolutionMs,
+  });
+
+  const buildInfo = new Gauge({
+    name: 'svc_agent_build_info',
+    help: agentMetric('svc_agent_build_info').help,
+    labelNames: ['version', 'node'],
+    registers: [registry],
+  });
+  buildInfo.set({ version, node: process.versions.node }, 1);
+
+  const reportFailures = new Counter({
+    name: 'svc_agent_report_failures_total',
+    help: agentMetric('svc_agent_report_failures_total').help,
+    labelNames: ['reason'],
+    registers: [registry],
+  });
+  for (const reason of new Set([...pushFailureReasons, ...hostedFailureReasons]))
+    reportFailures.inc({ reason }, 0);
+
+  const delay = monitorEventLoopDelay({ resolution: lagResolutionMs });
+  delay.enable();
+  const lag = gauge(registry, 'svc_agent_event_loop_lag_seconds');
+  const noteLag = () => {
+    // The histogram counts the sampling interval itself; what is beyond it is lag.
+    lag.set(Math.max(0, delay.max / 1e9 - lagResolutionMs / 1e3));
+    delay.reset();
+  };
+
+  return {
+    registry,
+    noteLag,
+    reloadSuccessful: gauge(registry, 'svc_agent_config_last_reload_successful'),
+    reloadSuccessTimestamp: moment(registry, 'svc_agent_config_last_reload_success_timestamp_seconds'),
+    stateDegraded: gauge(registry, 'svc_agent_state_degraded'),
+    stateLastCommit: moment(registry, 'svc_agent_state_last_commit_timestamp_seconds'),
+    stateCommitFailures: counter(registry, 'svc_agent_state_commit_failures_total'),
+    statsdKernelDrops: counter(registry, 'svc_agent_statsd_kernel_drops_total'),
+    reportLastSuccess: moment(registry, 'svc_agent_report_last_success_timestamp_seconds'),
+    reportFailures,
+    queueBytes: gauge(registry, 'svc_agent_queue_bytes'),
+    queueOldest: moment(registry, 'svc_agent_queue_oldest_timestamp_seconds'),
+    stop: () => delay.disable(),
+  };
+}
+
+export type SelfMetrics = ReturnType<typeof createSelfMetrics>;
+
+type Value = MetricValueWithName<string>;
+type Metric = MetricObjectWithValues<Value>;
+
+/** One series of prom-client's, kept in the registry. */
+interface Relayed {
+  set(values: readonly Value[]): void;
+  release(): void;
+}
+
+const splitLabel = { histogram: 'le', summary: 'quantile' } as const;
+const isSplit = (type: string): type is keyof typeof splitLabel => type in splitLabel;
+
+function tagsOf(value: Value, without: string): RawTags {
+  const pairs = Object.entries(value.labels).filter(([name]) => name !== without);
+  return Object.fromEntries(pairs.map(([name, text]) => [name, String(text)]));
+}
+
+/**
+ * Copies prom-client's numbers into the registry, so that the agent's own instruments leave through every
+ * reporter in the same way as everything else. Call it before a view is taken; series that prom-client
+ * dropped are released.
+ */
+export function copySelfMetrics(registry: Registry, intake: Intake): () => Promise<void> {
+  let known = new Map<string, Relayed>();
+  return async () => {
+    const seen = new Map<string, Relayed>();
+    const metrics = (await registry.getMetricsAsJSON()) as unknown as Metric[];
+    for (const metric of metrics) {
+      const type = String(metric.type);
+      for (const [key, values] of grouped(metric, isSplit(type) ? splitLabel[type] : '')) {
+        const relayed = known.get(key) ?? open(intake, metric, type, values);
+        relayed.set(values);
+        seen.set(key, relayed);
+      }
+    }
+    for (const [key, relayed] of known) if (!seen.has(key)) relayed.release();
+    known = seen;
+  };
+}
+
+/** A metric's values by their labels less the one that splits a distribution. */
+function grouped(metric: Metric, split: string): Map<string, Value[]> {
+  const groups = new Map<string, Value[]>();
+  for (const value of metric.values) {
+    const key = JSON.stringify([metric.name, tagsOf(value, split)]);
+    const group = groups.get(key);
+    if (group) group.push(value);
+    else groups.set(key, [value]);
+  }
+  return groups;
+}
+
+function open(intake: Intake, metric: Metric, type: string, values: readonly Value[]): Relayed {
+  const shape = { help: metric.help };
+  if (!isSplit(type)) {
+    const handle = (type === 'counter' ? intake.counter : intake.gauge)(
+      metric.name,
+      tagsOf(values[0]!, ''),
+      shape,
+    );
+    return { set: ([value]) => handle.set(value!.value), release: () => handle.release() };
+  }
+  const split = splitLabel[type];
+  const texts = values.filter((v) => split in v.labels).map((v) => String(v.labels[split]));
+  const tags = tagsOf(values[0]!, split);
+  const handle =
+    type === 'histogram'
+      ? intake.histogram(metric.name, tags, {
+          ...shape,
+          bounds: texts.filter((t) => t !== '+Inf').map(Number),
+        })
+      : intake.summary(metric.name, tags, { ...shape, quantiles: texts });
+  return { set: (now) => handle.set(partsOf(metric.name, split, now)), release: () => handle.release() };
+}
+
+/** Buckets or quantiles in order, then sum, then count: the order of the model. */
+function partsOf(name: string, split: string, values: readonly Value[]): number[] {
+  const named = (suffix: string) => values.find((v) => v.metricName === `${name}${suffix}`)?.value ?? 0;
+  return [...values.filter((v) => split in v.labels).map((v) => v.value), named('_sum'), named('_count')];
+}
