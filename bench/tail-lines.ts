@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../src/core/clock.ts';
 import type { Counter, Gauge, Intake } from '../src/core/model.ts';
+import { createLineSinks } from '../src/sources/logs/metrics/line-sinks.ts';
 import type { LogsOptions } from '../src/sources/logs/options.ts';
-import { createSinks } from '../src/sources/logs/rules/sinks.ts';
 import { logLines, type Shape, shapes } from './lines.ts';
 
 const chunkBytes = 256 * 1024;
@@ -70,7 +70,7 @@ function readChunks(path: string, take: (bytes: Buffer, end: number) => number):
 /** Counts a file over and over with sinks that are opened once, as the agent opens them per configuration. */
 function createCount(): (path: string) => void {
   const intake = createArrayIntake();
-  const sinks = createSinks(
+  const sinks = createLineSinks(
     { services: { history: options }, selected: new Set(['history']) },
     { intakes: () => intake, drops: { count() {} }, clock: systemClock },
   );

@@ -1,6 +1,6 @@
+import { createLineSinks, type LineSinks } from '../src/sources/logs/metrics/line-sinks.ts';
+import type { LifeEvents } from '../src/sources/logs/metrics/service-metrics.ts';
 import type { LogsOptions } from '../src/sources/logs/options.ts';
-import { createSinks, type Sinks } from '../src/sources/logs/rules/sinks.ts';
-import type { LifeEvents } from '../src/sources/logs/rules/starts.ts';
 import type { LineSink } from '../src/sources/logs/sink.ts';
 import { type HandClock, handClock } from './clock.ts';
 import { createFakeDrops, createFakeIntake, type FakeIntake } from './fake-intake.ts';
@@ -17,7 +17,7 @@ const defaults: LogsOptions = {
 };
 
 export interface Counting {
-  sinks: Sinks;
+  sinks: LineSinks;
   clock: HandClock;
   drops: ReadonlyMap<string, number>;
   intake(service?: string): FakeIntake;
@@ -41,7 +41,7 @@ export function createCounting(
     return known;
   };
   const filled = Object.entries(services).map(([name, some]) => [name, { ...defaults, ...some }]);
-  const sinks = createSinks(
+  const sinks = createLineSinks(
     { services: Object.fromEntries(filled), selected: new Set(selected) },
     { intakes: intake, drops, clock, life },
   );

@@ -2,8 +2,8 @@ import { agentMetric } from '../core/agent-metrics.ts';
 import type { Gauge } from '../core/model.ts';
 import type { Clock, Drops, Log, Stop } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
-import { createSinks } from '../sources/logs/rules/sinks.ts';
-import type { LifeEvents } from '../sources/logs/rules/starts.ts';
+import { createLineSinks } from '../sources/logs/metrics/line-sinks.ts';
+import type { LifeEvents } from '../sources/logs/metrics/service-metrics.ts';
 import { createLogs, type LogsSource } from '../sources/logs/source.ts';
 import type { AgentConfig } from './config/types.ts';
 import { type Intakes, openIntakes } from './intakes.ts';
@@ -92,7 +92,7 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
       config.services.flatMap(({ name, logs: options }) => (options ? [[name, options]] : [])),
     );
     const selected = new Set(config.roles.filter((role) => Object.hasOwn(services, role)));
-    const sinks = createSinks({ services, selected }, { intakes: opened.logs, drops, clock, life });
+    const sinks = createLineSinks({ services, selected }, { intakes: opened.logs, drops, clock, life });
     sweep = sinks.sweep;
     deps.opened(opened, config);
     opened.settle();

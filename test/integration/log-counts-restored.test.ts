@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createDurableStore, type DurableStore } from '../../src/core/durable-store.ts';
+import { createLineSinks } from '../../src/sources/logs/metrics/line-sinks.ts';
 import type { LogRule, LogsOptions } from '../../src/sources/logs/options.ts';
-import { createSinks } from '../../src/sources/logs/rules/sinks.ts';
 import { feed } from '../counting.ts';
 import { testRegistry } from '../registry.ts';
 
@@ -22,7 +22,7 @@ function live(rules: readonly LogRule[], durable?: DurableStore) {
   const { registry, clock } = under;
   const intakes = (service: string) =>
     under.intake({ service, component: 'logs', relayed: false, store: registry.durable, tagService: true });
-  const sinks = createSinks(
+  const sinks = createLineSinks(
     { services: { history: options(rules) }, selected: new Set(['history']) },
     { intakes, drops: registry.drops, clock },
   );

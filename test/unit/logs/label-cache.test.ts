@@ -8,7 +8,7 @@ import {
   setField,
   viewOf,
 } from '../../../src/sources/logs/lines/fields.ts';
-import { createLabelCache, findIn, keepIn, sweepIn } from '../../../src/sources/logs/rules/label-cache.ts';
+import { createLabelCache, findIn, keepIn, sweepIn } from '../../../src/sources/logs/metrics/label-cache.ts';
 
 const fields = createFields([0, 1, 2]);
 

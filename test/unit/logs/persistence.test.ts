@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { operationOf } from '../../../src/sources/logs/rules/operations.ts';
+import { operationOf } from '../../../src/sources/logs/metrics/persistence-errors.ts';
 import { createCounting, feed } from '../../counting.ts';
 
 const counted = (entry: Record<string, unknown>) => {

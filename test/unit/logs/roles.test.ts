@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { serviceOf } from '../../../src/sources/logs/rules/shared-tally.ts';
+import { serviceOf } from '../../../src/sources/logs/metrics/line-sinks.ts';
 import { createCounting, feed, tallyOf } from '../../counting.ts';
 
 test.each([

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createFields, plainText, setField, viewOf } from '../../../src/sources/logs/lines/fields.ts';
-import { createTimestampReader, timestampMs } from '../../../src/sources/logs/rules/timestamp.ts';
+import { createTimestampReader, timestampMs } from '../../../src/sources/logs/metrics/entry-time.ts';
 import { createCounting, feed } from '../../counting.ts';
 
 function createReading() {

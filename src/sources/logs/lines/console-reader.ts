@@ -1,29 +1,32 @@
 import { absent, clearFields, type Fields, plainText, setField, viewOf } from './fields.ts';
 import { type JsonReader, readObject } from './json-reader.ts';
-import { openBrace } from './scan.ts';
+import { openBrace } from './json-scan.ts';
 
-/** Slots of what has no key in a console line. */
+/** Slots of the columns of a console line, which have no keys. */
 export interface ConsoleSlots {
   ts: number;
-  /** One, or several where services with different level keys share a file. */
+  /** More than one where services with different level keys share a file. */
   levels: readonly number[];
   logger: number;
   msg: number;
 }
 
-/** Reads console entries: `ts`, `level`, perhaps `logger`, perhaps a caller, `msg` and JSON, with tabs between. */
+/**
+ * Reads console entries: `ts`, `level`, an optional `logger`, an optional caller, `msg` and an optional JSON
+ * object, separated by tabs.
+ */
 export interface ConsoleReader {
   /**
-   * Whether the line `bytes[at, end)`, whose newline is at `end`, is an entry: one with a level in its second
-   * column. If not, the fields mean nothing. A key of the JSON wins over the column of that name, as the later
-   * of two keys does in a JSON line.
+   * Whether the line `bytes[at, end)`, whose newline is at `end`, is an entry: its second column is a level. If
+   * not, the fields are undefined. A key of the JSON object overrides the column of that name, as the later of
+   * two keys does in a JSON line.
    */
   read(bytes: Buffer, view: DataView, at: number, end: number): boolean;
 }
 
 const tab = 0x09;
 const escapeByte = 0x1b;
-/** The levels of zap; which of them are the spec's is not decided here. */
+/** The levels of zap, of which the spec knows five. */
 const levels = new Set(['debug', 'info', 'warn', 'error', 'dpanic', 'panic', 'fatal']);
 const longestColouredLevel = 32;
 const caller = /\.go:\d+$/;
@@ -35,7 +38,7 @@ function columnEnd(bytes: Buffer, at: number, end: number): number {
   return i;
 }
 
-/** Past terminal colours such as `ESC [ 3 4 m`. */
+/** Skips terminal colours such as `ESC [ 3 4 m`. */
 function coloursEnd(bytes: Buffer, at: number, end: number): number {
   let i = at;
   while (bytes[i] === escapeByte && i < end) {
@@ -52,7 +55,7 @@ export function createConsoleReader(fields: Fields, slots: ConsoleSlots, json: J
   const isCaller = (bytes: Buffer, from: number, to: number) =>
     caller.test(bytes.toString('latin1', Math.max(from, to - 64), to));
 
-  /** Reads the JSON in the last column, if there is one; returns where the columns before it end. */
+  /** Reads the JSON object in the last column, if there is one. Returns the end of the columns before it. */
   const readContext = (bytes: Buffer, view: DataView, from: number, end: number): number => {
     const last = bytes.lastIndexOf(tab, end - 1);
     if (last >= from && bytes[last + 1] === openBrace && readObject(json, bytes, view, last + 1) > 0)

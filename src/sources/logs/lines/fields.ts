@@ -1,32 +1,32 @@
-/** What a field of an entry holds. */
+/** Kinds of a field's value. */
 export const absent = 0;
-/** A string; its bytes are its text. */
+/** A string without escapes: its bytes are its text. */
 export const plainText = 1;
-/** A string with backslashes, as it stands between the quotes. */
+/** A string with escapes; the range holds the escaped form. */
 export const escapedText = 2;
 export const numeral = 3;
 export const truth = 4;
-/** Null, an object or an array: nothing that a label or a value can be made of. */
+/** Null, an object or an array, which cannot become a label or a value. */
 export const other = 5;
 
 /**
- * The wanted top-level fields of one entry, as ranges of the bytes it was read from. Valid until the next entry
- * is read into it; nothing is allocated per entry.
+ * The requested top-level fields of one log entry, as ranges of the bytes it was read from. Valid until the next
+ * entry is read into it. Reading an entry allocates nothing.
  */
 export interface Fields {
   bytes: Buffer;
-  /** Over the same bytes, with the same indexes. */
+  /** A view of the same bytes with the same indexes. */
   view: DataView;
-  /** The slots that are read. */
+  /** The slots that a reader may fill. */
   readonly slots: Int32Array;
   /** By slot: one of the kinds above. */
   readonly kind: Uint8Array;
-  /** First byte of the value, and the byte behind it; a string's quotes are outside. */
+  /** By slot: the first byte of the value and the byte after its last. A string's quotes are excluded. */
   readonly from: Int32Array;
   readonly to: Int32Array;
 }
 
-/** Numbers the names of all fields that anybody wants. */
+/** Assigns a slot number to each field name that any metric reads. */
 export interface Slots {
   of(name: string): number;
   readonly names: readonly string[];
@@ -43,14 +43,13 @@ export function createSlots(): Slots {
   };
 }
 
-/** A view over a buffer's own bytes, indexes the same. */
+/** A view of the buffer's bytes with the same indexes. */
 export function viewOf(bytes: Buffer): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 const nothing = Buffer.alloc(0);
 
-/** Room for the values of these slots. */
 export function createFields(slots: readonly number[]): Fields {
   const count = Math.max(-1, ...slots) + 1;
   return {
@@ -63,7 +62,7 @@ export function createFields(slots: readonly number[]): Fields {
   };
 }
 
-/** Makes the fields those of another line, none of them there yet. */
+/** Points the fields at another line and marks all of them absent. */
 export function clearFields(fields: Fields, bytes: Buffer, view: DataView): void {
   const { kind, slots } = fields;
   fields.bytes = bytes;
@@ -78,8 +77,8 @@ export function setField(fields: Fields, slot: number, kind: number, from: numbe
 }
 
 /**
- * The text of a field as a label shows it: the string that `JSON.parse` yields, made well-formed; a number or
- * boolean as JavaScript prints it. Undefined for null, objects, arrays and what is not there.
+ * The text of a field as a label value: the string that `JSON.parse` returns, made well-formed, or a number or
+ * boolean as JavaScript prints it. Undefined for null, objects, arrays and absent fields.
  */
 export function textOf(fields: Fields, slot: number): string | undefined {
   const { bytes, kind } = fields;
@@ -89,10 +88,7 @@ export function textOf(fields: Fields, slot: number): string | undefined {
     case plainText:
       return bytes.toString('utf8', from, to);
     case escapedText:
-      return (JSON.parse(bytes.toString('utf8', from - 1, to + 1)) as string).replace(
-        /\p{Surrogate}/gu,
-        '\ufffd',
-      );
+      return (JSON.parse(bytes.toString('utf8', from - 1, to + 1)) as string).toWellFormed();
     case numeral:
       return String(Number(bytes.toString('latin1', from, to)));
     case truth:
@@ -100,4 +96,40 @@ export function textOf(fields: Fields, slot: number): string | undefined {
     default:
       return undefined;
   }
+}
+
+const decimal = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
+const powersOfTen = Float64Array.from({ length: 16 }, (_, exponent) => Number(`1e${exponent}`));
+
+/**
+ * Reads up to 15 digits with at most one point: an exact integer divided by an exact power of ten rounds once.
+ * NaN for anything else.
+ */
+function plainDecimal(bytes: Buffer, from: number, to: number): number {
+  const first = bytes[from] === 0x2d ? from + 1 : from;
+  let mantissa = 0;
+  let point = to;
+  let count = 0;
+  for (let i = first; i < to; i++) {
+    const digit = bytes[i]! - 0x30;
+    if (digit >= 0 && digit <= 9) {
+      mantissa = mantissa * 10 + digit;
+      count++;
+    } else if (bytes[i] === 0x2e && point === to) point = i;
+    else return Number.NaN;
+  }
+  if (count === 0 || count > 15) return Number.NaN;
+  const value = point === to ? mantissa : mantissa / powersOfTen[to - point - 1]!;
+  return first === from ? value : -value;
+}
+
+/** The number in a slot: a JSON number, or a string that spells one. Undefined if it is not a finite number. */
+export function numberOf(fields: Fields, slot: number): number | undefined {
+  const kind = fields.kind[slot]!;
+  if (kind !== numeral && kind !== plainText && kind !== escapedText) return undefined;
+  const fast = plainDecimal(fields.bytes, fields.from[slot]!, fields.to[slot]!);
+  if (!Number.isNaN(fast)) return fast;
+  const text = (textOf(fields, slot) as string).trim();
+  const value = decimal.test(text) ? Number(text) : Number.NaN;
+  return Number.isFinite(value) ? value : undefined;
 }

@@ -1,5 +1,5 @@
+import { type BytePattern, createPattern, isPatternAt } from '../lines/byte-pattern.ts';
 import { absent, type Fields, other } from '../lines/fields.ts';
-import { createPattern, isPatternAt, type Pattern } from '../lines/pattern.ts';
 
 /**
  * Keeps one thing per combination of field values, found again by the values' bytes: no text is made for a
@@ -17,7 +17,7 @@ interface Kept<T> {
   hash: number;
   /** By place in the cache's slots. */
   kinds: Uint8Array;
-  patterns: readonly Pattern[];
+  patterns: readonly BytePattern[];
   thing: T;
 }
 

@@ -1,13 +1,14 @@
 /**
- * Steps over one piece of JSON (RFC 8259) in place. Every function takes the index of a first byte and returns
- * the index behind the piece, or one of the two refusals. None has an end to run into: the caller sees to it
- * that a newline follows, and a newline is in no piece. Bytes over 0x7f are text, whatever they decode to: an
- * invalid sequence becomes U+FFFD and never takes an ASCII byte with it.
+ * Validates JSON (RFC 8259) in place, without building values. Every function takes the index of the first byte
+ * of an element and returns the index after its last byte, or one of the two negative results below. No
+ * function takes an end: the caller guarantees that a newline follows, and no JSON element contains a raw one.
+ * Bytes above 0x7f are accepted as text. An invalid UTF-8 sequence decodes to U+FFFD and never consumes an
+ * ASCII byte, so it cannot change the structure.
  */
 
 /** `JSON.parse` would throw. */
 export const invalid = -1;
-/** Nested deeper than `maxDepth`: `JSON.parse` must say. */
+/** Nested deeper than `maxDepth`. The caller falls back to `JSON.parse`. */
 export const tooDeep = -2;
 export const maxDepth = 64;
 
@@ -22,7 +23,7 @@ const openBracket = 0x5b;
 const closeBracket = 0x5d;
 const minus = 0x2d;
 
-/** Bytes that a string holds as they are. */
+/** Bytes that may appear unescaped in a string. */
 const plain = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte >= 0x20 && byte !== quote && byte !== backslash ? 1 : 0,
 );
@@ -36,14 +37,17 @@ const literals = new Map(
   ['true', 'false', 'null'].map((text) => [text.charCodeAt(0), Buffer.from(text)] as const),
 );
 
-/** Past spaces, tabs and carriage returns. */
+/** Skips spaces, tabs and carriage returns. */
 export function spaceEnd(bytes: Uint8Array, at: number): number {
   let i = at;
   for (let byte = bytes[i]; byte === 0x20 || byte === 0x09 || byte === 0x0d; byte = bytes[i]) i++;
   return i;
 }
 
-/** In each byte's high bit, whether it is a quote, a backslash or a control character; right from the lowest up to the first. */
+/**
+ * Sets the high bit of each byte that is a quote, a backslash or a control character. Bits above the first hit
+ * (the lowest byte) may be wrong, because a borrow can cross bytes.
+ */
 function specials(word: number): number {
   const quotes = (word ^ 0x22222222) - 0x01010101;
   const slashes = (word ^ 0x5c5c5c5c) - 0x01010101;
@@ -52,10 +56,7 @@ function specials(word: number): number {
 
 const firstOf = (hits: number) => (31 - Math.clz32(hits & -hits)) >> 3;
 
-/**
- * The first byte at or behind `at` that a string cannot hold as it is: a quote, a backslash, a control
- * character. Eight bytes a step.
- */
+/** The index of the first quote, backslash or control character at or after `at`. Reads eight bytes per step. */
 export function plainEnd(bytes: Uint8Array, view: DataView, at: number): number {
   let i = at;
   const lastPair = bytes.length - 8;
@@ -69,7 +70,7 @@ export function plainEnd(bytes: Uint8Array, view: DataView, at: number): number 
   return i;
 }
 
-/** From behind a string's opening quote to its closing one. */
+/** From the byte after a string's opening quote to its closing quote. */
 export function stringEnd(bytes: Uint8Array, view: DataView, at: number): number {
   let i = plainEnd(bytes, view, at);
   while (bytes[i] === backslash) {
@@ -118,7 +119,7 @@ export function literalEnd(bytes: Uint8Array, at: number): number {
   return at + text.length;
 }
 
-/** From a member's key, its opening quote, to the first byte of its value. */
+/** From the opening quote of a member's key to the first byte of its value. */
 export function memberEnd(bytes: Uint8Array, view: DataView, at: number): number {
   if (bytes[at] !== quote) return invalid;
   const close = stringEnd(bytes, view, at + 1);
@@ -137,7 +138,7 @@ export function scalarEnd(bytes: Uint8Array, view: DataView, at: number): number
   return first === minus || (first >= 0x30 && first <= 0x39) ? numberEnd(bytes, at) : literalEnd(bytes, at);
 }
 
-/** What closes each open object or array; one line is read at a time. */
+/** The closing byte of each open object or array. Shared, because one line is read at a time. */
 const closers = new Uint8Array(maxDepth);
 
 /** Any value. */

@@ -1,10 +1,53 @@
+import { agentMetric } from '../../../core/agent-metrics.ts';
+import type { Gauge, Intake } from '../../../core/model.ts';
 import { type Fields, plainText } from '../lines/fields.ts';
 
-/** Reads the times of log entries. Remembers the last one up to its second, which is often the next one's too. */
+export const newestFamily = agentMetric('svc_log_newest_entry_timestamp_seconds');
+
+/**
+ * Maintains `svc_log_newest_entry_timestamp_seconds` of one service. The series appears with the first entry
+ * that has a time. Times are kept in an array, because storing a number there allocates nothing.
+ */
+export interface NewestEntry {
+  /** Slot of the field `ts`. */
+  readonly ts: number;
+  readonly reader: TimestampReader;
+  /** At `newest` the newest time read and at `shown` the one exposed, in ms since the epoch. */
+  readonly timesMs: Float64Array;
+  readonly intake: Intake;
+  gauge: Gauge | undefined;
+}
+
+const newest = 0;
+const shown = 1;
+
+export function createNewestEntry(intake: Intake, ts: number): NewestEntry {
+  const timesMs = new Float64Array(2).fill(Number.NEGATIVE_INFINITY);
+  return { ts, reader: createTimestampReader(), timesMs, intake, gauge: undefined };
+}
+
+export function readEntryTime({ reader, ts, timesMs }: NewestEntry, fields: Fields): void {
+  const ms = timestampMs(reader, fields, ts);
+  if (ms > timesMs[newest]!) timesMs[newest] = ms;
+}
+
+export function exposeNewestEntry(entry: NewestEntry): void {
+  const { timesMs, intake } = entry;
+  const ms = timesMs[newest]!;
+  if (ms === timesMs[shown]) return;
+  entry.gauge ??= intake.gauge(newestFamily.name, {}, { help: newestFamily.help });
+  entry.gauge.set(ms / 1000);
+  timesMs[shown] = ms;
+}
+
+/**
+ * Parses the times of log entries. It caches the last second, because consecutive entries often share it. A
+ * record and not a closure, so that V8 compiles one `timestampMs` for all services.
+ */
 export interface TimestampReader {
-  /** The bytes of `2006-01-02T15:04:05`, four at a time; the last four overlap. */
+  /** The bytes of the cached `2006-01-02T15:04:05`, four per element; the last element overlaps. */
   readonly second: Int32Array;
-  /** Ms since the epoch at which `second` began, read as UTC, or NaN. */
+  /** Ms since the epoch of the cached second, read as UTC, or NaN. */
   secondMs: number;
 }
 
@@ -16,7 +59,7 @@ export function createTimestampReader(): TimestampReader {
 const secondLength = 19;
 const daysOfMonth = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** The number that two digits at `at` spell, or -1. */
+/** The number that the two digits at `at` form, or -1. */
 function twoDigits(bytes: Buffer, at: number): number {
   const tens = bytes[at]! - 0x30;
   const ones = bytes[at + 1]! - 0x30;
@@ -63,7 +106,7 @@ function secondMsAt(reader: TimestampReader, { bytes, view }: Fields, at: number
   return reader.secondMs;
 }
 
-/** What `bytes[at, to)` says of the distance from UTC, in ms, or NaN. */
+/** The offset from UTC in `bytes[at, to)` in ms, or NaN. */
 function zoneMs(bytes: Buffer, at: number, to: number): number {
   const sign = bytes[at];
   if (sign === 0x5a && to === at + 1) return 0;
@@ -91,8 +134,8 @@ function digitsEnd(bytes: Buffer, at: number): number {
 }
 
 /**
- * The time in a slot, in ms since the epoch: ISO 8601 with seconds, a fraction or none, and `Z`, `+hh:mm` or
- * `+hhmm`. NaN for anything else, also for a string that spells one with backslashes.
+ * The time in a slot in ms since the epoch: ISO 8601 with seconds, an optional fraction, and `Z`, `+hh:mm` or
+ * `+hhmm`. NaN for anything else, also for a string with escapes.
  */
 export function timestampMs(reader: TimestampReader, fields: Fields, slot: number): number {
   if (fields.kind[slot] !== plainText) return Number.NaN;
@@ -101,12 +144,12 @@ export function timestampMs(reader: TimestampReader, fields: Fields, slot: numbe
   const to = fields.to[slot]!;
   if (to - at <= secondLength || to - at > 40) return Number.NaN;
   let zoneAt = at + secondLength;
-  let beyondMs = 0;
+  let extraMs = 0;
   if (bytes[zoneAt] === 0x2e) {
     const fraction = zoneAt + 1;
     zoneAt = digitsEnd(bytes, fraction);
     if (zoneAt === fraction) return Number.NaN;
-    beyondMs = fractionMs(bytes, fraction, zoneAt);
+    extraMs = fractionMs(bytes, fraction, zoneAt);
   }
-  return secondMsAt(reader, fields, at) + beyondMs - zoneMs(bytes, zoneAt, to);
+  return secondMsAt(reader, fields, at) + extraMs - zoneMs(bytes, zoneAt, to);
 }

@@ -1,0 +1,192 @@
+import { AgentError, errorText } from '../../../core/errors.ts';
+import type { ContainerFormat, LogEncoding } from '../options.ts';
+import type { LineSink } from '../sink.ts';
+import { createContainerLines, type PartialLine } from './container-format.ts';
+import { viewOf } from './fields.ts';
+import { newline } from './json-scan.ts';
+import {
+  createLineClassifier,
+  type EntryReaders,
+  type FileMetrics,
+  maxLineBytes,
+} from './line-classifier.ts';
+
+export interface LineSplitterOptions {
+  path: string;
+  container: ContainerFormat;
+  encoding: LogEncoding;
+  /** What `carry()` of the file's splitter returned before a restart or a reload. */
+  carry?: Uint8Array;
+}
+
+/** Index of the last newline in `bytes[start, end)`, or `start - 1`. */
+function lastNewline(bytes: Buffer, start: number, end: number): number {
+  let i = end - 1;
+  while (i >= start && bytes[i] !== newline) i--;
+  return i;
+}
+
+function zerosEnd(bytes: Buffer, at: number, end: number): number {
+  let i = at;
+  while (i < end && bytes[i] === 0) i++;
+  return i;
+}
+
+/**
+ * Splits the bytes of one file into lines and counts them. NUL bytes at the start of a line are a hole that
+ * copytruncate left under a writer that does not append. They count as skipped and belong to no line. NUL bytes
+ * within a line are ordinary bytes.
+ */
+export function createLineSplitter(
+  options: LineSplitterOptions,
+  readers: EntryReaders,
+  metrics: FileMetrics,
+): LineSink {
+  const restored = options.carry ? decodeState(options.carry, options.path) : undefined;
+  const classifier = createLineClassifier(options.encoding, readers, metrics);
+  const container = createContainerLines(
+    restored?.format ?? options.container,
+    classifier,
+    metrics,
+    restored?.partials,
+  );
+  let longLineBytes = restored?.longLineBytes ?? 0;
+  classifier.inConsoleEntry = restored?.traceable ?? false;
+  metrics.lastService = restored?.role ?? '';
+
+  /** Consumes the rest of a line over the limit. Returns the index after it, or `end` if it continues. */
+  const skipLongLine = (bytes: Buffer, at: number, end: number): number => {
+    const found = bytes.indexOf(newline, at);
+    if (found < 0 || found >= end) {
+      longLineBytes += end - at;
+      return end;
+    }
+    metrics.dropped('too_long', longLineBytes + found + 1 - at);
+    longLineBytes = 0;
+    return found + 1;
+  };
+  const skipHole = (bytes: Buffer, at: number, end: number): number => {
+    const next = zerosEnd(bytes, at, end);
+    if (next > at) metrics.skipped('nul_hole', next - at);
+    return next;
+  };
+  const wrappedLine = (bytes: Buffer, view: DataView, at: number, extraBytes: number): number => {
+    const end = bytes.indexOf(newline, at);
+    if (end - at > maxLineBytes) metrics.dropped('too_long', end + 1 - at + extraBytes);
+    else container.line(bytes, view, at, end, extraBytes);
+    return end + 1;
+  };
+  /** Counts the lines whose newlines are in `bytes[at, last]`; each adds `extraBytes` to its size. */
+  const splitLines = (bytes: Buffer, at: number, last: number, extraBytes: number): number => {
+    const view = viewOf(bytes);
+    let i = at;
+    while (i <= last) {
+      if (bytes[i] === 0) i = skipHole(bytes, i, last);
+      if (container.format === 'none') i = classifier.line(bytes, view, i, extraBytes);
+      else i = wrappedLine(bytes, view, i, extraBytes);
+    }
+    return i;
+  };
+  return {
+    write(bytes, start, end) {
+      let at = longLineBytes > 0 ? skipLongLine(bytes, start, end) : start;
+      at = splitLines(bytes, at, lastNewline(bytes, at, end), 0);
+      if (longLineBytes === 0) at = skipHole(bytes, at, end);
+      if (end - at > maxLineBytes) {
+        longLineBytes = end - at;
+        at = end;
+      }
+      metrics.flush();
+      return at;
+    },
+    finish(bytes, start, end) {
+      const at = skipHole(bytes, start, longLineBytes > 0 ? start : end);
+      if (longLineBytes > 0) metrics.dropped('too_long', longLineBytes + end - at);
+      else if (at < end) {
+        const line = Buffer.concat([bytes.subarray(at, end), Buffer.of(newline)]);
+        splitLines(line, 0, line.length - 1, -1);
+      }
+      longLineBytes = 0;
+      container.finish();
+      classifier.inConsoleEntry = false;
+      metrics.lastService = '';
+      container.format = options.container;
+      metrics.flush();
+    },
+    skip(reason, bytes) {
+      metrics.skipped(reason, bytes);
+      metrics.flush();
+    },
+    carry: () =>
+      encodeState(
+        {
+          format: container.format,
+          traceable: classifier.inConsoleEntry,
+          role: metrics.lastService,
+          longLineBytes,
+          partials: container.partials,
+        },
+        options.container,
+      ),
+  };
+}
+
+/** The state of a splitter between two lines. The names are those of the snapshot and stay as they are. */
+interface SplitterState {
+  format: ContainerFormat;
+  traceable: boolean;
+  role: string;
+  /** Bytes consumed so far of a line over the limit; 0 outside of such a line. */
+  longLineBytes: number;
+  partials: ReadonlyMap<string, PartialLine>;
+}
+
+interface EncodedHead extends Omit<SplitterState, 'partials'> {
+  partials: { stream: string; fileBytes: number; isTooLong: boolean; length: number }[];
+}
+
+/** Encoded states of files that have nothing to save but their format, which is nearly all files. */
+const idleStates = new Map<string, Uint8Array>();
+
+/**
+ * A line of JSON, followed by the texts of the partial lines in its order. Undefined if there is nothing to save
+ * but the format that the configuration gives anyway.
+ */
+function encodeState(state: SplitterState, configured: ContainerFormat): Uint8Array | undefined {
+  const isIdle =
+    !state.traceable && state.role === '' && state.longLineBytes === 0 && state.partials.size === 0;
+  if (isIdle && state.format === configured) return undefined;
+  const known = isIdle ? idleStates.get(state.format) : undefined;
+  if (known) return known;
+  const head: EncodedHead = {
+    ...state,
+    partials: [...state.partials].map(([stream, { fileBytes, isTooLong, text }]) => ({
+      stream,
+      fileBytes,
+      isTooLong,
+      length: text.length,
+    })),
+  };
+  const texts = [...state.partials.values()].map(({ text }) => text);
+  const encoded = Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), ...texts]);
+  if (isIdle) idleStates.set(state.format, encoded);
+  return encoded;
+}
+
+/** Throws `AgentError` (`snapshot_corrupt`) for bytes that `encodeState` did not write. */
+function decodeState(encoded: Uint8Array, path: string): SplitterState {
+  const bytes = Buffer.from(encoded);
+  const headEnd = bytes.indexOf('\n');
+  try {
+    const head = JSON.parse(bytes.toString('utf8', 0, headEnd)) as EncodedHead;
+    let at = headEnd + 1;
+    const partials = new Map<string, PartialLine>();
+    for (const { stream, fileBytes, isTooLong, length } of head.partials) {
+      partials.set(stream, { text: bytes.subarray(at, at + length), fileBytes, isTooLong });
+      at += length;
+    }
+    return { ...head, partials };
+  } catch (error) {
+    throw new AgentError('snapshot_corrupt', { where: path, what: `held lines: ${errorText(error)}` }, error);
+  }
+}

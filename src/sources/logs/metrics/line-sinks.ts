@@ -1,0 +1,172 @@
+import type { Clock, Drops } from '../../../core/ports.ts';
+import { createConsoleReader } from '../lines/console-reader.ts';
+import { createFields, createSlots, type Fields, type Slots, textOf } from '../lines/fields.ts';
+import { createJsonReader } from '../lines/json-reader.ts';
+import type { EntryReaders, FileMetrics } from '../lines/line-classifier.ts';
+import { createLineSplitter } from '../lines/line-splitter.ts';
+import type { LogsOptions } from '../options.ts';
+import type { OpenSink } from '../sink.ts';
+import { createLabelCache, findIn, keepIn } from './label-cache.ts';
+import type { LogIntake } from './log-rule.ts';
+import {
+  createServiceLogMetrics,
+  type LifeEvents,
+  type LogMetricsOptions,
+  metricFields,
+  type ServiceLogMetrics,
+} from './service-metrics.ts';
+
+export interface LineSinksOptions {
+  /** All services with logs, in the configuration's order, selected or not. */
+  services: Readonly<Record<string, LogsOptions>>;
+  /** The services that this agent watches. */
+  selected: ReadonlySet<string>;
+}
+
+export interface LineSinksDeps {
+  /** Called once per selected service, and once for `unknown` when a file is shared. */
+  intakes: (service: string) => LogIntake;
+  drops: Drops;
+  clock: Clock;
+  life?: LifeEvents;
+}
+
+/** Opens the sinks that count the lines of log files. */
+export interface LineSinks {
+  open: OpenSink;
+  /** Releases idle series of log rules; `nowMs` is monotonic. May be called at any interval. */
+  sweep(nowMs: number): void;
+}
+
+/** The service of lines in a shared file that name no service. */
+const unknownService = 'unknown';
+
+/**
+ * The series of a selected service exist from the start, at 0 or as restored. Files with the same claimants
+ * share readers, so that each benefits from the key order that another file taught them.
+ */
+export function createLineSinks({ services, selected }: LineSinksOptions, deps: LineSinksDeps): LineSinks {
+  const slots = createSlots();
+  const metrics = new Map<string, ServiceLogMetrics | undefined>();
+  const readers = new Map<string, EntryReaders>();
+  let unknown: ServiceLogMetrics | undefined;
+
+  const openMetrics = (service: string, options: LogMetricsOptions) =>
+    createServiceLogMetrics(service, options, { ...deps, intake: deps.intakes(service), slots });
+  for (const [service, options] of Object.entries(services)) {
+    metrics.set(service, selected.has(service) ? openMetrics(service, options) : undefined);
+  }
+
+  const readersFor = (key: string, options: readonly LogsOptions[], roleField?: string): EntryReaders => {
+    const known = readers.get(key) ?? createEntryReaders(slots, options, roleField);
+    readers.set(key, known);
+    return known;
+  };
+  const openShared = ({ levelKey, roleField }: LogsOptions): [EntryReaders, FileMetrics] => {
+    unknown ??= openMetrics(unknownService, { levelKey, rules: [] });
+    return [
+      readersFor(`shared ${roleField}`, Object.values(services), roleField),
+      createSharedFileMetrics(metrics, unknown, slots.of(roleField)),
+    ];
+  };
+  const openOwn = (service: string, options: LogsOptions): [EntryReaders, FileMetrics] => {
+    const own = metrics.get(service);
+    return [
+      readersFor(`own ${service}`, [options]),
+      own === undefined ? discardMetrics : { ...own, lastService: '' },
+    ];
+  };
+  return {
+    open({ path, claimants, carry }) {
+      const first = claimants[0] as string;
+      const options = services[first] as LogsOptions;
+      const [parts, fileMetrics] = claimants.length > 1 ? openShared(options) : openOwn(first, options);
+      const { container, encoding } = options;
+      return createLineSplitter({ path, container, encoding, carry }, parts, fileMetrics);
+    },
+    sweep(nowMs) {
+      for (const service of metrics.values()) service?.sweep(nowMs);
+    },
+  };
+}
+
+/** Readers of what the services' metrics need, and of `roleField` where several services share a file. */
+function createEntryReaders(
+  slots: Slots,
+  options: readonly LogsOptions[],
+  roleField: string | undefined,
+): EntryReaders {
+  const names = new Set(options.flatMap(metricFields));
+  if (roleField !== undefined) names.add(roleField);
+  const wanted = new Map([...names].map((name) => [name, slots.of(name)]));
+  const fields = createFields([...wanted.values()]);
+  const json = createJsonReader(fields, wanted);
+  const columns = {
+    ts: slots.of('ts'),
+    levels: options.map(({ levelKey }) => slots.of(levelKey)),
+    logger: slots.of('logger'),
+    msg: slots.of('msg'),
+  };
+  return { fields, json, console: createConsoleReader(fields, columns, json) };
+}
+
+/** For a file whose only claimant is not selected: its lines are read and not counted. */
+const discardMetrics: FileMetrics = {
+  lastService: '',
+  entry() {},
+  continuation() {},
+  blank() {},
+  dropped() {},
+  skipped() {},
+  flush() {},
+};
+
+/** The service that a role field names: `history` or, with a product in front, `<product>-history`. */
+export function serviceOf(text: string, services: Iterable<string>): string | undefined {
+  let longest: string | undefined;
+  for (const service of services) {
+    if (text === service) return service;
+    const isSuffix = text.endsWith(`-${service}`) || text.endsWith(`_${service}`);
+    if (isSuffix && service.length > (longest?.length ?? 0)) longest = service;
+  }
+  return longest;
+}
+
+/**
+ * Counts a file that several services share: an entry for the service that its role field names, a continuation
+ * for the service of its entry. Lines of a service that is not selected (undefined in `services`) are not
+ * counted. Lines that are no entry or name no service count as `unknown`.
+ */
+function createSharedFileMetrics(
+  services: ReadonlyMap<string, ServiceLogMetrics | undefined>,
+  unknown: ServiceLogMetrics,
+  roleSlot: number,
+): FileMetrics {
+  const serviceCache = createLabelCache<string>([roleSlot]);
+  const readService = (fields: Fields): string => {
+    const known = findIn(serviceCache, fields);
+    if (known !== undefined) return known;
+    const text = textOf(fields, roleSlot);
+    const service = (text && serviceOf(text, services.keys())) || unknown.service;
+    keepIn(serviceCache, fields, service);
+    return service;
+  };
+  const metricsOf = (service: string) => (services.has(service) ? services.get(service) : unknown);
+
+  const shared: FileMetrics = {
+    lastService: '',
+    entry(fields, lineBytes) {
+      shared.lastService = readService(fields);
+      metricsOf(shared.lastService)?.entry(fields, lineBytes);
+    },
+    continuation: (lineBytes) => metricsOf(shared.lastService)?.continuation(lineBytes),
+    blank: (lineBytes) => unknown.blank(lineBytes),
+    dropped: (reason, lineBytes) => unknown.dropped(reason, lineBytes),
+    skipped: (reason, bytes) => unknown.skipped(reason, bytes),
+    flush() {
+      unknown.flush();
+      for (const service of services.values()) service?.flush();
+    },
+  };
+  return shared;
+}

@@ -1,0 +1,179 @@
+import { defaultBounds } from '../../../core/histogram.ts';
+import type { Counter, Gauge, Histogram, Intake, Kind, RawTags, Shape } from '../../../core/model.ts';
+import type { Clock, Drops } from '../../../core/ports.ts';
+import {
+  escapedText,
+  type Fields,
+  numberOf,
+  numeral,
+  plainText,
+  type Slots,
+  textOf,
+  truth,
+} from '../lines/fields.ts';
+import type { LogRule } from '../options.ts';
+import { createLabelCache, findIn, keepIn, sweepIn } from './label-cache.ts';
+
+/** The metric of one log rule of one service (contract, Logs). */
+export interface LogRuleMetric {
+  count(fields: Fields): void;
+  /** Releases series that had no entry for the rule's `expire`; `nowMs` is monotonic. */
+  sweep(nowMs: number): void;
+}
+
+/** The intake of a service's log metrics. */
+export interface LogIntake extends Intake {
+  /**
+   * Claims a family of the durable store, whose series come back from the state. Returns their tags. An intake
+   * without a state does not have it.
+   */
+  declare?(kind: Kind, name: string, shape: Shape): readonly RawTags[];
+}
+
+export interface LogRuleDeps {
+  intake: LogIntake;
+  slots: Slots;
+  drops: Drops;
+  clock: Clock;
+}
+
+interface RuleSeries {
+  record(value: number): void;
+  release(): void;
+  /** Monotonic time of the last entry. */
+  usedMs: number;
+}
+
+/** The fields of an entry that a rule reads. */
+export function ruleFields(rule: LogRule): readonly string[] {
+  const value = rule.value === undefined ? [] : [rule.value];
+  return [...Object.keys(rule.match ?? {}), ...value, ...Object.values(rule.labels ?? {})];
+}
+
+function shapeOf({ help, type, buckets, labels = {} }: LogRule): Shape {
+  const tags = Object.keys(labels);
+  return type === 'histogram' ? { help, tags, bounds: buckets ?? defaultBounds } : { help, tags };
+}
+
+function openSeries(intake: Intake, rule: LogRule, tags: RawTags): RuleSeries {
+  const shape = shapeOf(rule);
+  const seriesOf = (handle: Counter | Gauge | Histogram, record: (value: number) => void): RuleSeries => ({
+    record,
+    release: () => handle.release(),
+    usedMs: 0,
+  });
+  switch (rule.type) {
+    case 'counter': {
+      const counter = intake.counter(rule.name, tags, shape);
+      return seriesOf(counter, (value) => counter.add(value));
+    }
+    case 'gauge': {
+      const gauge = intake.gauge(rule.name, tags, shape);
+      return seriesOf(gauge, (value) => gauge.set(value));
+    }
+    case 'histogram': {
+      const histogram = intake.histogram(rule.name, tags, shape);
+      return seriesOf(histogram, (value) => histogram.observe(value));
+    }
+  }
+}
+
+/** Owns the series that came back from the state, so that they expire unless an entry uses them in time. */
+function openRestored(rule: LogRule, { intake, clock }: LogRuleDeps): RuleSeries[] {
+  const restored = intake.declare?.(rule.type, rule.name, shapeOf(rule)) ?? [];
+  if (rule.expireMs === undefined) return [];
+  return restored.map((tags) => ({ ...openSeries(intake, rule, tags), usedMs: clock.monotonicMs() }));
+}
+
+export function createLogRuleMetric(rule: LogRule, deps: LogRuleDeps): LogRuleMetric {
+  const { intake, slots, drops, clock } = deps;
+  let restored = openRestored(rule, deps);
+  const isMatch = createMatch(rule, slots);
+  const labels = Object.entries(rule.labels ?? {}).map(([label, field]) => [label, slots.of(field)] as const);
+  const valueSlot = rule.value === undefined ? undefined : slots.of(rule.value);
+  const cache = createLabelCache<RuleSeries>(labels.map(([, slot]) => slot));
+  if (rule.type === 'counter' && labels.length === 0 && rule.expireMs === undefined) {
+    openSeries(intake, rule, {});
+  }
+
+  const tagsOf = (fields: Fields): RawTags => {
+    const tags: Record<string, string> = {};
+    for (const [label, slot] of labels) {
+      const text = textOf(fields, slot);
+      if (text) tags[label] = text;
+    }
+    return tags;
+  };
+  /** The number to record. Undefined for an entry without one, which is counted as a drop. */
+  const valueFor = (fields: Fields): number | undefined => {
+    if (valueSlot === undefined) return 1;
+    const value = numberOf(fields, valueSlot);
+    if (value === undefined) drops.count('rules', 'no_value');
+    else if (rule.type === 'counter' && value < 0) drops.count('rules', 'negative_value');
+    else return value;
+    return undefined;
+  };
+  return {
+    count(fields) {
+      if (!isMatch(fields)) return;
+      const value = valueFor(fields);
+      if (value === undefined) return;
+      const found = findIn(cache, fields);
+      const series = found ?? openSeries(intake, rule, tagsOf(fields));
+      series.record(value);
+      if (rule.expireMs !== undefined) series.usedMs = clock.monotonicMs();
+      if (found === undefined && !keepIn(cache, fields, series)) series.release();
+    },
+    sweep(nowMs) {
+      const { expireMs } = rule;
+      if (expireMs === undefined) return;
+      const expire = (series: RuleSeries): boolean => {
+        const isGone = nowMs - series.usedMs >= expireMs;
+        if (isGone) series.release();
+        return isGone;
+      };
+      sweepIn(cache, expire);
+      restored = restored.filter((series) => !expire(series));
+    },
+  };
+}
+
+/** Whether a rule counts the entry. */
+type Match = (fields: Fields) => boolean;
+
+interface Condition {
+  slot: number;
+  texts: readonly string[];
+  /** The same texts as bytes. */
+  allowed: readonly Buffer[];
+}
+
+function isOneOf(condition: Condition, fields: Fields): boolean {
+  const { slot, allowed, texts } = condition;
+  const kind = fields.kind[slot]!;
+  if (kind === plainText || kind === truth) {
+    const from = fields.from[slot]!;
+    const to = fields.to[slot]!;
+    for (const value of allowed) {
+      if (value.length === to - from && fields.bytes.compare(value, 0, value.length, from, to) === 0)
+        return true;
+    }
+    return false;
+  }
+  return (kind === numeral || kind === escapedText) && texts.includes(textOf(fields, slot) as string);
+}
+
+/**
+ * Every field must have one of its values. Values are compared as label texts, so that `500` in the
+ * configuration matches both the number and the string.
+ */
+function createMatch(rule: LogRule, slots: Slots): Match {
+  const conditions = Object.entries(rule.match ?? {}).map(([field, wanted]): Condition => {
+    const texts = (Array.isArray(wanted) ? wanted : [wanted]).map(String);
+    return { slot: slots.of(field), texts, allowed: texts.map((text) => Buffer.from(text)) };
+  });
+  return (fields) => {
+    for (const condition of conditions) if (!isOneOf(condition, fields)) return false;
+    return true;
+  };
+}

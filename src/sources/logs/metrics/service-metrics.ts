@@ -1,0 +1,199 @@
+import { agentMetric } from '../../../core/agent-metrics.ts';
+import type { Counter, Intake } from '../../../core/model.ts';
+import { lineDropReasons, logLevels, skipReasons } from '../../../core/reasons.ts';
+import { type Fields, plainText, type Slots, textOf } from '../lines/fields.ts';
+import type { LineMetrics } from '../lines/line-classifier.ts';
+import type { LogRule, LogsOptions } from '../options.ts';
+import { createNewestEntry, exposeNewestEntry, newestFamily, readEntryTime } from './entry-time.ts';
+import { createLabelCache, findIn, keepIn } from './label-cache.ts';
+import { createLogRuleMetric, type LogRuleDeps, ruleFields } from './log-rule.ts';
+import { createPersistenceErrors, persistenceFamily, persistenceFields } from './persistence-errors.ts';
+
+/** The metrics of one service's log lines, from all its files. */
+export interface ServiceLogMetrics extends LineMetrics {
+  readonly service: string;
+  /** Releases idle series of log rules. `nowMs` is monotonic. */
+  sweep(nowMs: number): void;
+}
+
+/** Receives what a service's log says about its processes, when the line is counted. */
+export interface LifeEvents {
+  /** The first entry of the service that this process reads. */
+  logged(service: string): void;
+  /** A line that a process of the service writes once when it starts. */
+  started(service: string, line: string): void;
+}
+
+/** The options of a service that its metrics depend on. */
+export type LogMetricsOptions = Pick<LogsOptions, 'levelKey' | 'rules'>;
+
+export interface ServiceMetricsDeps extends LogRuleDeps {
+  life?: LifeEvents;
+}
+
+const entriesFamily = agentMetric('svc_log_entries_total');
+const bytesFamily = agentMetric('svc_log_bytes_total');
+const droppedFamily = agentMetric('svc_log_lines_dropped_total');
+const skippedFamily = agentMetric('svc_log_skipped_bytes_total');
+const families = [entriesFamily, persistenceFamily, bytesFamily, droppedFamily, skippedFamily, newestFamily];
+
+/**
+ * A warning that the role's own reporter dropped series (inconsistent labels, a port in use). The role's metrics
+ * cannot show this fault, because it makes them incomplete.
+ */
+const reporterErrors: LogRule = {
+  name: 'svc_role_reporter_errors_total',
+  type: 'counter',
+  help: 'Warnings of the role that its own metrics reporter dropped series or could not report.',
+  match: { msg: 'error in prometheus reporter' },
+};
+
+/** The fields of an entry that a service's metrics read. */
+export function metricFields({ levelKey, rules }: LogMetricsOptions): readonly string[] {
+  return [levelKey, 'logger', 'ts', ...persistenceFields, ...rules.flatMap(ruleFields)];
+}
+
+export function createServiceLogMetrics(
+  service: string,
+  options: LogMetricsOptions,
+  deps: ServiceMetricsDeps,
+): ServiceLogMetrics {
+  const { intake, slots, drops, life } = deps;
+  for (const { kind, name, help, tags } of families) intake.declare?.(kind, name, { help, tags });
+  const entries = createEntryCounts(intake, slots, options.levelKey);
+  const persistenceErrors = createPersistenceErrors(intake, slots);
+  const newestEntry = createNewestEntry(intake, slots.of('ts'));
+  const rules = [reporterErrors, ...options.rules].map((rule) => createLogRuleMetric(rule, deps));
+  const bytes = intake.counter(bytesFamily.name, {}, { help: bytesFamily.help });
+  const dropped = countersByReason(intake, droppedFamily, lineDropReasons);
+  const skipped = countersByReason(intake, skippedFamily, skipReasons);
+  const startupLine = createStartupLines(slots);
+  let hasLogged = life === undefined;
+  let pendingBytes = 0;
+  const addBytes = (lineBytes: number) => {
+    pendingBytes += lineBytes;
+  };
+  const notifyLife = (fields: Fields) => {
+    const line = startupLine(fields);
+    if (line !== undefined) life?.started(service, line);
+    if (hasLogged) return;
+    hasLogged = true;
+    life?.logged(service);
+  };
+  return {
+    service,
+    entry(fields, lineBytes) {
+      pendingBytes += lineBytes;
+      // A start-up line is never of level error or fatal.
+      if (entries.count(fields)) persistenceErrors.count(fields);
+      else notifyLife(fields);
+      readEntryTime(newestEntry, fields);
+      for (let i = 0; i < rules.length; i++) rules[i]!.count(fields);
+    },
+    continuation: addBytes,
+    blank: addBytes,
+    dropped(reason, lineBytes) {
+      pendingBytes += lineBytes;
+      dropped[reason].add(1);
+      drops.count('logs', reason);
+    },
+    skipped: (reason, count) => skipped[reason].add(count),
+    flush() {
+      if (pendingBytes > 0) bytes.add(pendingBytes);
+      pendingBytes = 0;
+      exposeNewestEntry(newestEntry);
+    },
+    sweep(nowMs) {
+      for (const rule of rules) rule.sweep(nowMs);
+    },
+  };
+}
+
+/** One counter per reason of a closed list, all at 0 from the start. */
+function countersByReason<R extends string>(
+  intake: Intake,
+  { name, help }: { name: string; help: string },
+  reasons: readonly R[],
+): Record<R, Counter> {
+  const counters = reasons.map((reason) => [reason, intake.counter(name, { reason }, { help })]);
+  return Object.fromEntries(counters);
+}
+
+interface EntryCounts {
+  /** Counts the entry and returns whether its level is error or fatal. */
+  count(fields: Fields): boolean;
+}
+
+interface EntrySeries {
+  counter: Counter;
+  isSevere: boolean;
+}
+
+const severe: readonly string[] = ['error', 'fatal'];
+const levels: readonly string[] = logLevels;
+
+/** The level as a label: one of the spec's five, else `other`; undefined for a missing one. */
+function levelLabel(text: string | undefined): string | undefined {
+  if (!text) return undefined;
+  return levels.includes(text) ? text : 'other';
+}
+
+/** `error` and `fatal` without a logger exist at 0 from the start, so that `rate()` sees the first entry. */
+function createEntryCounts(intake: Intake, slots: Slots, levelKey: string): EntryCounts {
+  const level = slots.of(levelKey);
+  const logger = slots.of('logger');
+  const cache = createLabelCache<EntrySeries>([level, logger]);
+  const { name, help } = entriesFamily;
+  for (const text of severe) intake.counter(name, { level: text }, { help });
+
+  const open = (fields: Fields): EntrySeries => {
+    const tags: Record<string, string> = {};
+    const levelText = levelLabel(textOf(fields, level));
+    if (levelText) tags.level = levelText;
+    const loggerText = textOf(fields, logger);
+    if (loggerText) tags.logger = loggerText;
+    return {
+      counter: intake.counter(name, tags, { help }),
+      isSevere: levelText !== undefined && severe.includes(levelText),
+    };
+  };
+  return {
+    count(fields) {
+      const found = findIn(cache, fields);
+      if (found !== undefined) {
+        found.counter.add(1);
+        return found.isSevere;
+      }
+      const opened = open(fields);
+      opened.counter.add(1);
+      if (!keepIn(cache, fields, opened)) opened.counter.release();
+      return opened.isSevere;
+    },
+  };
+}
+
+/** The whole messages that a process writes once at its start. `Starting service` also begins other messages. */
+const startup =
+  /^(?:service started|Starting service(?: (?:\w+[-_])?(?:frontend|history|matching|worker))?|(?:frontend|history|matching|worker) started)$/;
+const minStartupBytes = 'worker started'.length;
+const maxStartupBytes = 48;
+/** The first four bytes of these messages, which rule out nearly every other line. */
+const startupPrefixes = new Set(
+  ['service', 'Starting', 'frontend', 'history', 'matching', 'worker'].map((text) =>
+    Buffer.from(text).readInt32LE(0),
+  ),
+);
+
+/** Returns an entry's message if it is a start-up message. */
+function createStartupLines(slots: Slots): (fields: Fields) => string | undefined {
+  const msg = slots.of('msg');
+  return (fields) => {
+    if (fields.kind[msg] !== plainText) return undefined;
+    const from = fields.from[msg]!;
+    const length = fields.to[msg]! - from;
+    if (length < minStartupBytes || length > maxStartupBytes) return undefined;
+    if (!startupPrefixes.has(fields.view.getInt32(from, true))) return undefined;
+    const text = textOf(fields, msg) as string;
+    return startup.test(text) ? text : undefined;
+  };
+}
