@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { createEncoder, decodeSnapshot } from '../src/agent/state/snapshot.ts';
 import { createState } from '../src/agent/state/state.ts';
 import { systemClock } from '../src/core/clock.ts';
-import type { DurableValues } from '../src/core/durable.ts';
+import type { DurableValues } from '../src/core/durable-store.ts';
 import type { Durable, Log } from '../src/core/ports.ts';
 
 const seriesCount = Number(process.argv[2] ?? 50_000);

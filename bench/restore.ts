@@ -57,7 +57,7 @@ for (let round = 0; round < rounds; round++) {
   timed('restore', () => store.restore(snapshot.table, snapshot.values));
   const intake = open(store);
   const back = timed('bring back', () =>
-    Array.from({ length: familyCount }, (_, i) => intake.declare('counter', familyName(i), shape)),
+    Array.from({ length: familyCount }, (_, i) => intake.restore('counter', familyName(i), shape)),
   );
   timed('own again', () => {
     for (const [i, all] of back.entries()) for (const one of all) intake.counter(familyName(i), one, shape);

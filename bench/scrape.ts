@@ -4,9 +4,9 @@
  */
 import { performance } from 'node:perf_hooks';
 import { systemClock } from '../src/core/clock.ts';
-import { createPageStore } from '../src/core/page-store.ts';
 import { createRegistry } from '../src/core/registry.ts';
-import { createWords } from '../src/core/words.ts';
+import { createPageStore } from '../src/core/stores.ts';
+import { createVocabularyDetector } from '../src/core/vocabulary.ts';
 import { createRenderer } from '../src/reporters/pull/exposition.ts';
 import { createLineTable } from '../src/sources/scrape/exposition/line-table.ts';
 import { createPageReader } from '../src/sources/scrape/exposition/page-reader.ts';
@@ -49,7 +49,7 @@ const breathe = (): Promise<void> | undefined => {
 const limits = { seriesPerMetric: 1_000_000, series: 1_000_000, forbiddenTags: [], allowValues: [] };
 const registry = createRegistry({ limits, serviceKeys: ['history'] }, { clock: systemClock });
 const store = createPageStore();
-const words = createWords([]);
+const words = createVocabularyDetector([]);
 const intake = registry.intake({
   service: 'history',
   component: 'scrape',

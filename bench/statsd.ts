@@ -9,7 +9,7 @@ import { systemClock } from '../src/core/clock.ts';
 import { defaultBounds } from '../src/core/histogram.ts';
 import type { Log } from '../src/core/ports.ts';
 import { createRegistry } from '../src/core/registry.ts';
-import { createWords } from '../src/core/words.ts';
+import { createVocabularyDetector } from '../src/core/vocabulary.ts';
 import { createLineBook } from '../src/sources/statsd/lines/book.ts';
 import { createLineReader } from '../src/sources/statsd/lines/reader.ts';
 import { createSending } from '../src/sources/statsd/lines/sent.ts';
@@ -71,7 +71,7 @@ function openReader() {
     received: true,
     tagService: true,
   });
-  const sending = createSending({ intake, words: createWords([], true), bounds: defaultBounds });
+  const sending = createSending({ intake, words: createVocabularyDetector([], true), bounds: defaultBounds });
   const rules = { tagFormat: 'auto', tagKeys: tagKeysWith(), prefix: '' } as const;
   const book = createLineBook({ rules, sending, lineBytes: 8192, onName() {} });
   const reader = createLineReader({ book, sending, lineBytes: 8192, refuse() {} });
@@ -154,7 +154,7 @@ async function receive(paced: Paced) {
     {
       name: 'bench',
       intake,
-      words: createWords([], true),
+      words: createVocabularyDetector([], true),
       onKernelDrops(more) {
         kernel.drops += more;
       },

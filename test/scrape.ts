@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import type { Gauge, Kind, RawTags, Shape } from '../src/core/model.ts';
 import type { Clock, Drops, Log } from '../src/core/ports.ts';
-import { createWords } from '../src/core/words.ts';
+import { createVocabularyDetector } from '../src/core/vocabulary.ts';
 import { createLineTable } from '../src/sources/scrape/exposition/line-table.ts';
 import { createPageReader, type Exposition } from '../src/sources/scrape/exposition/page-reader.ts';
 import type { PageIntake, PageShow } from '../src/sources/scrape/families/intake.ts';
@@ -80,7 +80,7 @@ export function pageTarget(limits: Partial<ScrapeLimits> = {}) {
   const table = createLineTable();
   const intake = openIntake();
   const reader = createPageReader(table, { ...scrapeDefaults.limits, ...limits });
-  const relay = createRelay(table, { intake, words: createWords([]), breathe: () => undefined });
+  const relay = createRelay(table, { intake, words: createVocabularyDetector([]), breathe: () => undefined });
   return {
     intake,
     relay,
@@ -214,7 +214,7 @@ export async function openScrape(
       readSecret: (secret) => Promise.resolve(String(secret)),
       ownListeners: () => [],
       mark: 'test',
-      words: createWords([]),
+      words: createVocabularyDetector([]),
       onPage: (evidence) => {
         if (evidence.fallen > 0) resets.push(evidence);
       },

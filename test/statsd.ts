@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram';
 import { defaultBounds } from '../src/core/histogram.ts';
 import type { Counter, Gauge, Histogram, Intake, RawTags, Summary } from '../src/core/model.ts';
 import type { Clock, Drops, Log, Stop } from '../src/core/ports.ts';
-import { createWords, type Words } from '../src/core/words.ts';
+import { createVocabularyDetector, type VocabularyDetector } from '../src/core/vocabulary.ts';
 import { createLineBook } from '../src/sources/statsd/lines/book.ts';
 import type { LineRules } from '../src/sources/statsd/lines/line.ts';
 import { createLineReader } from '../src/sources/statsd/lines/reader.ts';
@@ -20,7 +20,7 @@ export interface RecordingIntake extends Intake {
 }
 
 /** With `words` names are kept in the words' own, as the registry would have them. */
-export function recordingIntake(words?: Words): RecordingIntake {
+export function recordingIntake(words?: VocabularyDetector): RecordingIntake {
   const series = new Map<string, { value: Recorded; owners: number }>();
   const hold = (kind: 'counter' | 'gauge' | 'histogram', raw: string, rawTags: RawTags) => {
     const translated = words?.translate(kind, raw, rawTags);
@@ -74,7 +74,7 @@ export function recordingIntake(words?: Words): RecordingIntake {
 export function lineBed(rules: Partial<LineRules> = {}) {
   const intake = recordingIntake();
   const refused: Record<string, number> = {};
-  const sending = createSending({ intake, words: createWords([]), bounds: defaultBounds });
+  const sending = createSending({ intake, words: createVocabularyDetector([]), bounds: defaultBounds });
   const book = createLineBook({
     rules: { tagFormat: 'auto', tagKeys: tagKeysWith(), prefix: '', ...rules },
     sending,
@@ -121,9 +121,9 @@ export interface OpenStatsd {
 export async function openStatsd(
   options: Partial<StatsdOptions>,
   clock: Clock,
-  over: { words?: Words; intake?: Intake; log?: Log } = {},
+  over: { words?: VocabularyDetector; intake?: Intake; log?: Log } = {},
 ): Promise<OpenStatsd> {
-  const words = over.words ?? createWords([]);
+  const words = over.words ?? createVocabularyDetector([]);
   const recording = recordingIntake(words);
   const drops: Record<string, number> = {};
   const kernelDrops = { total: 0 };

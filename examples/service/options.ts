@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
-import { parseDuration } from '../../src/core/duration.ts';
 import { AgentError } from '../../src/core/errors.ts';
+import { parseDuration } from '../../src/core/text-formats.ts';
 
 export interface ServiceOptions {
   /** Where the log files are written; made if it is not there. */

@@ -31,7 +31,7 @@ const purposes = {
   logs: { component: 'logs', store: 'durable', received: true },
   lag: { component: 'logs', store: 'immediate', received: false },
   found: { component: 'probes', store: 'immediate', received: false },
-  kept: { component: 'probes', store: 'immediate', received: false, carried: true },
+  kept: { component: 'probes', store: 'immediate', received: false, externalTotals: true },
   events: { component: 'probes', store: 'durable', received: false },
 } as const;
 type Purpose = keyof typeof purposes;
@@ -88,7 +88,7 @@ export function openIntakes(
     tagService: false,
     exempt: true,
     // prom-client keeps them; after a reload they go on in another intake.
-    carried: true,
+    externalTotals: true,
   });
   return {
     logs: (service) => intake('logs', service),

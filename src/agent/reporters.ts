@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import type { ReadSecret } from '../core/access.ts';
 import type { Clock, Drops, Gather, Log, Stop } from '../core/ports.ts';
 import type { HostedFailureReason, PushFailureReason } from '../core/reasons.ts';
-import { isCarried } from '../core/series.ts';
+import { hasExternalTotals } from '../core/registry-state.ts';
 import type { HostedOptions } from '../reporters/hosted/block.ts';
 import type { PushOptions } from '../reporters/push/block.ts';
 import { type AgentConfig, type Block, blocksOf } from './config/types.ts';
@@ -78,7 +78,7 @@ export function createReporters(deps: ReportersDeps): Reporters {
       {
         ...deps,
         takes: ({ service }) => shows(service),
-        carriesTotals: isCarried,
+        carriesTotals: hasExternalTotals,
         commit: () => state.commit(),
         sinceMs,
         reported,

@@ -2,14 +2,13 @@ import type { Socket } from 'node:net';
 import type { OpenHandshakes, ReadSecret } from '../core/access.ts';
 import type { Address } from '../core/address.ts';
 import { agentMetric } from '../core/agent-metrics.ts';
-import { createLazyStore } from '../core/lazy-store.ts';
-import { createPageStore } from '../core/page-store.ts';
 import type { Clock, GatherRequest, Log, Readings, Stop } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
+import { createLazyStore, createPageStore } from '../core/stores.ts';
 import type { Vocabulary } from '../core/vocabulary.ts';
 import type { Scrape } from '../sources/scrape/source.ts';
 import type { Statsd } from '../sources/statsd/source.ts';
-import { wordsFor } from '../sources/vocabularies.ts';
+import { vocabularyDetectorFor } from '../sources/vocabularies.ts';
 import { type AgentConfig, type Block, blockOf, blocksOf, type ServiceConfig } from './config/types.ts';
 
 interface StreamTlsDeps {
@@ -82,7 +81,7 @@ async function startScrape(
   const { registry } = deps;
   const { name, vocabulary } = service;
   const show = createPageStore();
-  const words = wordsFor(vocabulary, deps.vocabularies, `services.${name}.vocabulary`);
+  const words = vocabularyDetectorFor(vocabulary, deps.vocabularies, `services.${name}.vocabulary`);
   const common = {
     service: name,
     component: 'scrape',
@@ -95,7 +94,7 @@ async function startScrape(
     relayed: true,
     store: show,
     received: true,
-    carried: true,
+    externalTotals: true,
     translate: words.translate,
   });
   const about = registry.intake({ ...common, relayed: false, store: registry.immediate, received: false });
@@ -130,7 +129,7 @@ async function startStatsd(
   const { createStatsd } = await import('../sources/statsd/source.ts');
   const { registry } = deps;
   const { name, vocabulary } = service;
-  const words = wordsFor(vocabulary, deps.vocabularies, `services.${name}.vocabulary`);
+  const words = vocabularyDetectorFor(vocabulary, deps.vocabularies, `services.${name}.vocabulary`);
   const { reporter } = block.metrics;
   const { timerType, defaultHistogramBuckets: bounds } =
     reporter?.kind === 'pullmetrics' ? reporter.options : {};

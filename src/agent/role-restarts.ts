@@ -158,7 +158,7 @@ export function createRoles({ clock, log }: { clock: Clock; log: Log }): Roles {
         services.map((service) => {
           const intake = events(service);
           const { kind, name, help } = restarts;
-          if (!declared.has(intake)) intake.declare(kind, name, { help, tags: ['svc_service'] });
+          if (!declared.has(intake)) intake.restore(kind, name, { help, tags: ['svc_service'] });
           declared.add(intake);
           return [service, intake.counter(name, {}, { help })];
         }),

@@ -84,3 +84,24 @@ export type OpenHandshakes<Connection> = (
 
 /** Reads a secret anew; rejects when it is not there. */
 export type ReadSecret = (secret: Secret) => Promise<string>;
+
+/**
+ * The value of an `authorization` header; undefined where there are no credentials. Secrets are read anew. Rejects
+ * with what `readSecret` rejects with.
+ */
+export async function authorizationOf(
+  auth: ClientAuth | undefined,
+  readSecret: ReadSecret,
+): Promise<string | undefined> {
+  const { bearer, basic } = auth ?? {};
+  if (bearer !== undefined) return `Bearer ${(await readSecret(bearer)).trim()}`;
+  if (basic === undefined) return undefined;
+  const pair = `${basic.username}:${(await readSecret(basic.password)).trim()}`;
+  return `Basic ${Buffer.from(pair).toString('base64')}`;
+}
+
+/**
+ * Header of every request for a role's page; its value names the agent that asks. A listener that finds its
+ * own agent's name in it answers 508, so that an agent never relays itself.
+ */
+export const scrapeMarkHeader = 'x-svc-agent-scrape';

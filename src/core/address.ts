@@ -37,7 +37,7 @@ export function isLoopback(host: string): boolean {
 }
 
 /** The host to dial for a listener on this one: a wildcard is reached on loopback. */
-export function dialled(host: string): string {
+export function dialHost(host: string): string {
   if (!isWildcard(host)) return host;
   return host.includes(':') ? '::1' : '127.0.0.1';
 }
@@ -46,7 +46,7 @@ export function dialled(host: string): string {
  * Whether two sockets cannot both be there: same port, and the same host or one that covers the other. Port 0
  * (any free one) meets nothing. `localHosts` are the machine's own addresses, which a wildcard covers too.
  */
-export function addressesMeet(one: Address, other: Address, localHosts: ReadonlySet<string>): boolean {
+export function addressesConflict(one: Address, other: Address, localHosts: ReadonlySet<string>): boolean {
   if (one.port !== other.port || one.port === 0) return false;
   const local = (host: string) => isWildcard(host) || isLoopback(host) || localHosts.has(host);
   if (isWildcard(one.host)) return local(other.host);

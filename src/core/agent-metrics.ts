@@ -1,8 +1,250 @@
-import { agent } from './agent-metrics/agent.ts';
-import { archives, backups, recovery } from './agent-metrics/recovery.ts';
-import { clusters, domains, replication } from './agent-metrics/replicated.ts';
-import { logs, probes, roleMetrics, stores } from './agent-metrics/watched.ts';
-import type { Metric } from './catalog.ts';
+import type { Metric, Unit } from './catalog.ts';
+import type { Kind } from './model.ts';
+
+type Row = readonly [kind: Kind, unit: Unit, help: string, ownTags?: readonly string[]];
+interface Named<N extends string> extends Metric {
+  name: N;
+}
+
+/** The metrics of one row of the contract's table: the group's tags, then each metric's own. */
+export function group<const N extends string>(
+  name: string,
+  tags: readonly string[],
+  rows: Readonly<Record<N, Row>>,
+): readonly Named<N>[] {
+  return (Object.entries(rows) as [N, Row][]).map(([metric, [kind, unit, help, ownTags = []]]) => ({
+    name: metric,
+    kind,
+    unit,
+    tags: [...tags, ...ownTags],
+    group: name,
+    help,
+  }));
+}
+
+export const logs = group('logs', ['svc_service'], {
+  svc_log_entries_total: ['counter', 'none', 'Log entries by level and logger.', ['level', 'logger']],
+  svc_log_persistence_errors_total: [
+    'counter',
+    'none',
+    'Log entries that report a persistence error.',
+    ['operation'],
+  ],
+  svc_log_bytes_total: ['counter', 'bytes', 'Bytes of complete log lines, newlines included.'],
+  svc_log_lines_dropped_total: [
+    'counter',
+    'none',
+    'Log lines that could not be read as entries.',
+    ['reason'],
+  ],
+  svc_log_skipped_bytes_total: [
+    'counter',
+    'bytes',
+    'Log bytes passed over or gone before they were read.',
+    ['reason'],
+  ],
+  svc_log_lag_bytes: ['gauge', 'bytes', 'Log bytes written and not yet counted.'],
+  svc_log_newest_entry_timestamp_seconds: ['gauge', 'timestamp', 'Time stamped on the newest log entry.'],
+});
+
+export const roleMetrics = group('roles', ['svc_service'], {
+  svc_role_up: ['gauge', 'none', 'Whether the health check passed: 1 or 0.'],
+  svc_role_health_check_duration_seconds: ['gauge', 'seconds', 'Duration of the last health check.'],
+  svc_role_health_failures_total: ['counter', 'none', 'Health checks that failed.', ['reason']],
+  svc_role_health_transitions_total: ['counter', 'none', 'Changes of health, by what it changed to.', ['to']],
+  svc_role_restarts_total: [
+    'counter',
+    'none',
+    'Restarts seen in health checks, scrapes and logs, each once.',
+  ],
+  svc_role_scrape_up: ['gauge', 'none', 'Whether the last scrape of the role succeeded: 1 or 0.'],
+});
+
+export const probes = group('probes', ['probe'], {
+  svc_probe_last_run_timestamp_seconds: ['gauge', 'timestamp', 'When the probe last had a result.'],
+  svc_probe_skipped_total: ['counter', 'none', 'Runs that were left out.', ['reason']],
+  svc_probe_tls_not_after_timestamp_seconds: [
+    'gauge',
+    'timestamp',
+    'When the first certificate of the chain expires.',
+  ],
+});
+
+export const stores = group('stores', ['store', 'kind', 'database'], {
+  svc_store_up: ['gauge', 'none', 'Whether the store answered: 1 or 0.'],
+  svc_store_probe_duration_seconds: ['gauge', 'seconds', 'Duration of the last look at the store.'],
+  svc_store_failures_total: ['counter', 'none', 'Looks at the store that failed.', ['reason']],
+  svc_store_schema_version_info: [
+    'gauge',
+    'none',
+    'Always 1; the label is the schema version found.',
+    ['version'],
+  ],
+  svc_store_schema_compatible: [
+    'gauge',
+    'none',
+    'Whether the schema is what the configuration asks for: 1 or 0.',
+  ],
+  svc_store_connections: ['gauge', 'none', 'Connections the store has open.', ['state']],
+  svc_store_connections_max: ['gauge', 'none', 'Connections the store allows.'],
+  svc_store_read_only: ['gauge', 'none', 'Whether the store refuses writes: 1 or 0.'],
+  svc_store_check_ok: ['gauge', 'none', 'Whether a check of the store passed: 1 or 0.', ['check']],
+  svc_store_wal_oldest_unarchived_timestamp_seconds: [
+    'gauge',
+    'timestamp',
+    'When the oldest log segment not yet archived was closed.',
+  ],
+  svc_store_wal_archive_failures_total: ['counter', 'none', 'Attempts to archive a log segment that failed.'],
+});
+
+export const clusters = [
+  ...group('clusters', ['remote_cluster'], {
+    svc_cluster_up: ['gauge', 'none', 'Whether the frontend of the remote cluster answered: 1 or 0.'],
+    svc_cluster_probe_duration_seconds: [
+      'gauge',
+      'seconds',
+      'Duration of the last look at the remote cluster.',
+    ],
+  }),
+  ...group('clusters', [], { svc_clusters: ['gauge', 'none', 'Enabled clusters of the cluster group.'] }),
+];
+
+export const domains = group('domains', ['domain'], {
+  svc_domain_active_cluster: [
+    'gauge',
+    'none',
+    'Always 1; the label is the active cluster.',
+    ['active_cluster'],
+  ],
+  svc_domain_failovers_total: ['counter', 'none', 'Changes of the active cluster.'],
+  svc_domain_last_failover_timestamp_seconds: ['gauge', 'timestamp', 'When the active cluster last changed.'],
+  svc_domain_failover_version: ['gauge', 'none', 'Failover version of the domain.'],
+  svc_domain_clusters: ['gauge', 'none', 'Clusters the domain spans.'],
+  svc_domain_global: ['gauge', 'none', 'Whether the domain is replicated across clusters: 1 or 0.'],
+  svc_domain_retention_seconds: ['gauge', 'seconds', 'Retention of closed workflows.'],
+  svc_domain_archival_enabled: ['gauge', 'none', 'Whether the domain archives: 1 or 0.', ['archive']],
+});
+
+export const replication = group('replication', ['source_cluster', 'target_cluster'], {
+  svc_replication_lag_seconds: [
+    'gauge',
+    'seconds',
+    'Age of the oldest change not yet replicated; absent when unknown.',
+  ],
+  svc_replication_task_failures_total: ['counter', 'none', 'Replication tasks that failed.'],
+  svc_replication_last_applied_timestamp_seconds: [
+    'gauge',
+    'timestamp',
+    'When a replication task was last applied.',
+  ],
+});
+
+export const backups = group('backups', ['backup', 'store', 'database', 'backup_type'], {
+  svc_backup_configured: ['gauge', 'none', 'Always 1 for each backup of the configuration.'],
+  svc_backup_last_success_timestamp_seconds: ['gauge', 'timestamp', 'End of the last backup that succeeded.'],
+  svc_backup_last_failure_timestamp_seconds: ['gauge', 'timestamp', 'End of the last backup that failed.'],
+  svc_backup_recovery_point_timestamp_seconds: ['gauge', 'timestamp', 'Newest moment that can be restored.'],
+  svc_backup_runs_total: ['counter', 'none', 'Backup runs by result.', ['result']],
+  svc_backup_failures_total: ['counter', 'none', 'Backup runs that failed.'],
+  svc_backup_last_size_bytes: ['gauge', 'bytes', 'Size of the last backup that succeeded.'],
+  svc_backup_last_duration_seconds: ['gauge', 'seconds', 'Duration of the last backup that succeeded.'],
+  svc_backup_integrity_ok: [
+    'gauge',
+    'none',
+    'Whether the last backup passed its integrity test: 1 or 0.',
+    ['level'],
+  ],
+  svc_backup_offsite_last_success_timestamp_seconds: [
+    'gauge',
+    'timestamp',
+    'When a backup last reached off-site storage.',
+  ],
+  svc_backup_retention_compliant: [
+    'gauge',
+    'none',
+    'Whether backups are kept as long as asked and no longer: 1 or 0.',
+  ],
+});
+
+export const recovery = group('recovery', ['store', 'database'], {
+  svc_recovery_ready: ['gauge', 'none', 'Whether the recovery objectives are met, by evidence: 1 or 0.'],
+  svc_rpo_objective_seconds: ['gauge', 'seconds', 'Recovery point objective.', ['backup_type']],
+  svc_rto_objective_seconds: ['gauge', 'seconds', 'Recovery time objective.', ['backup_type']],
+  svc_restore_drill_last_success_timestamp_seconds: [
+    'gauge',
+    'timestamp',
+    'When a restore drill last succeeded.',
+    ['procedure'],
+  ],
+  svc_restore_drill_last_duration_seconds: [
+    'gauge',
+    'seconds',
+    'Duration of the last restore drill.',
+    ['procedure'],
+  ],
+});
+
+export const archives = group('archives', ['archive', 'scheme'], {
+  svc_archival_up: ['gauge', 'none', 'Whether the archive answered: 1 or 0.'],
+  svc_archival_newest_object_timestamp_seconds: [
+    'gauge',
+    'timestamp',
+    'When the newest archived object was written.',
+  ],
+});
+
+export const agent = group('agent', [], {
+  svc_agent_build_info: [
+    'gauge',
+    'none',
+    'Always 1; the labels are the versions of the agent and of Node.',
+    ['version', 'node'],
+  ],
+  svc_agent_config_last_reload_successful: [
+    'gauge',
+    'none',
+    'Whether the last configuration was taken: 1 or 0.',
+  ],
+  svc_agent_config_last_reload_success_timestamp_seconds: [
+    'gauge',
+    'timestamp',
+    'When a configuration was last taken.',
+  ],
+  svc_agent_event_loop_lag_seconds: ['gauge', 'seconds', 'Delay of the event loop.'],
+  svc_agent_series: [
+    'gauge',
+    'none',
+    'Series held, by family: the 20 largest, the rest as other.',
+    ['family'],
+  ],
+  svc_agent_series_refused_total: ['counter', 'none', 'Series refused.', ['family', 'reason']],
+  svc_agent_dropped_total: [
+    'counter',
+    'none',
+    'Everything dropped, by component and reason.',
+    ['component', 'reason'],
+  ],
+  svc_agent_state_degraded: ['gauge', 'none', 'Whether totals cannot be saved at the moment: 1 or 0.'],
+  svc_agent_state_last_commit_timestamp_seconds: ['gauge', 'timestamp', 'When the state was last saved.'],
+  svc_agent_state_commit_failures_total: ['counter', 'none', 'Attempts to save the state that failed.'],
+  svc_agent_queue_bytes: ['gauge', 'bytes', 'Bytes that wait in the disk queue.'],
+  svc_agent_queue_oldest_timestamp_seconds: [
+    'gauge',
+    'timestamp',
+    'When the oldest waiting batch was queued.',
+  ],
+  svc_agent_report_last_success_timestamp_seconds: [
+    'gauge',
+    'timestamp',
+    'When a report was last delivered.',
+  ],
+  svc_agent_report_failures_total: ['counter', 'none', 'Reports that failed.', ['reason']],
+  svc_agent_statsd_kernel_drops_total: [
+    'counter',
+    'none',
+    'Datagrams the kernel dropped because its buffer was full.',
+  ],
+});
 
 /**
  * Every metric that the agent itself makes (contract, Names and labels), in the table's order. The families

@@ -1,43 +1,61 @@
-import { Cells } from './cells.ts';
-import type { DurableValues, Frozen } from './durable.ts';
-import { lineOf, readTable, widthOf } from './durable-rows.ts';
-import { createTable } from './durable-table.ts';
+import { createTable, lineOf, readTable, widthOf } from './durable-table.ts';
 import { AgentError } from './errors.ts';
-import { type Entry, type Ledger, nextStoreId, type Store } from './store.ts';
+import { Cells, nextStoreId, type SeriesIndex, type SeriesRecord, type Store } from './stores.ts';
 
-/** The values behind "commit before expose", and the store that intakes write to. */
+/** A copy of all durable values, taken in one synchronous step. */
+export interface Frozen {
+  /** Grows by one with each freeze. */
+  readonly seq: number;
+  readonly values: Float64Array;
+  /** Identities of the series in `values`, encoded; the same array object until series change. */
+  readonly table: Uint8Array;
+}
+
+/**
+ * The values behind "commit before expose" (DESIGN §3): live ones are written by handles, shown ones are
+ * what reporters read, and only `publish` moves what is shown.
+ */
+export interface DurableValues {
+  freeze(): Frozen;
+  /** Makes a freeze what views show from now on. */
+  publish(frozen: Frozen): void;
+  /** Takes values from a snapshot, once, before any intake opens. Throws `snapshot_corrupt` on a table it cannot read. */
+  restore(table: Uint8Array, values: Float64Array): void;
+}
+
+/** The store that intakes write durable series to, with the values behind "commit before expose". */
 export interface DurableStore extends Store, DurableValues {
-  readonly ledger: Ledger;
-  /** Series that are kept in the state and shown nowhere. */
-  readonly parkedCount: number;
-  /** Gives up what is still parked for a service (`''`: none): nothing asks for it any more. */
+  readonly index: SeriesIndex;
+  /** Number of series that the state keeps and no view shows. */
+  readonly retainedCount: number;
+  /** Discards what is still retained for a service (`''`: none), because no source asks for it any more. */
   forget(service: string): void;
 }
 
 const nothing = new Float64Array(0);
 
-export function serviceOf(labels: Entry['labels']): string {
+export function serviceOf(labels: SeriesRecord['labels']): string {
   return labels.find(([name]) => name === 'svc_service')?.[1] ?? '';
 }
 
-/** The park: series by family, then by identity. */
-function createPark() {
-  let families = new Map<string, Map<string, Entry>>();
+/** Series that the state keeps and no view shows: by family, then by identity. */
+function createRetained() {
+  let families = new Map<string, Map<string, SeriesRecord>>();
   return {
     fill(all: typeof families) {
       families = all;
     },
-    add(parked: Entry) {
-      const family = families.get(parked.family) ?? new Map<string, Entry>();
-      families.set(parked.family, family.set(parked.identity, parked));
+    add(series: SeriesRecord) {
+      const family = families.get(series.family) ?? new Map<string, SeriesRecord>();
+      families.set(series.family, family.set(series.identity, series));
     },
-    remove({ family, identity }: Entry) {
+    remove({ family, identity }: SeriesRecord) {
       const members = families.get(family);
       members?.delete(identity);
       if (members?.size === 0) families.delete(family);
     },
-    of: (family: string): Entry[] => [...(families.get(family)?.values() ?? [])],
-    all: (): Entry[] => [...families.values()].flatMap((members) => [...members.values()]),
+    of: (family: string): SeriesRecord[] => [...(families.get(family)?.values() ?? [])],
+    all: (): SeriesRecord[] => [...families.values()].flatMap((members) => [...members.values()]),
     find: (family: string, identity: string) => families.get(family)?.get(identity),
   };
 }
@@ -45,42 +63,42 @@ function createPark() {
 export function createDurableStore(): DurableStore {
   const cells = new Cells();
   const table = createTable();
-  const park = createPark();
+  const retained = createRetained();
   let step = 0;
   let published: Frozen | undefined;
   let lastBirth = 0;
-  let sight = 0;
+  let visibility = 0;
 
-  const strike = (at: number, width: number) => {
+  const remove = (at: number, width: number) => {
     table.strike(at);
     cells.give(at, width);
   };
-  const giveUp = (parked: Entry) => {
-    park.remove(parked);
-    strike(parked.at, widthOf(parked.kind, parked.texts));
+  const discard = (series: SeriesRecord) => {
+    retained.remove(series);
+    remove(series.at, widthOf(series.kind, series.texts));
   };
-  const ledger: Ledger = {
-    enter(series) {
-      const entry = series.entry();
-      table.add(entry.at, lineOf(entry));
+  const index: SeriesIndex = {
+    add(series) {
+      const record = series.record();
+      table.add(record.at, lineOf(record));
     },
-    strike,
-    park: (series) => park.add(series.entry()),
-    parked: park.of,
-    find: park.find,
-    adopt: park.remove,
-    giveUp,
+    remove,
+    retain: (series) => retained.add(series.record()),
+    retainedOf: retained.of,
+    find: retained.find,
+    reclaim: retained.remove,
+    discard,
   };
 
   return {
     id: nextStoreId(),
     cells,
-    ledger,
+    index,
     get shownStep() {
       return published?.seq ?? 0;
     },
-    get sight() {
-      return sight;
+    get visibility() {
+      return visibility;
     },
     birth() {
       lastBirth = step;
@@ -89,7 +107,7 @@ export function createDurableStore(): DurableStore {
     hold: () => ({ values: published?.values ?? nothing, release: () => {} }),
     restarted(series, nowMs) {
       series.beginAt(nowMs);
-      ledger.enter(series);
+      index.add(series);
     },
     freeze() {
       step += 1;
@@ -97,7 +115,7 @@ export function createDurableStore(): DurableStore {
     },
     publish(frozen) {
       if (published && frozen.seq <= published.seq) return;
-      if (lastBirth >= (published?.seq ?? 0)) sight += 1;
+      if (lastBirth >= (published?.seq ?? 0)) visibility += 1;
       published = frozen;
     },
     restore(bytes, values) {
@@ -112,13 +130,13 @@ export function createDurableStore(): DurableStore {
         for (let n = widthOf(kind, texts) - 1; n >= 0; n--) cells.live[at + n] = values[from + n]!;
       }
       table.take(bytes, rows);
-      park.fill(rows.families);
+      retained.fill(rows.families);
     },
-    get parkedCount() {
-      return park.all().length;
+    get retainedCount() {
+      return retained.all().length;
     },
     forget(service) {
-      for (const parked of park.all()) if (serviceOf(parked.labels) === service) giveUp(parked);
+      for (const series of retained.all()) if (serviceOf(series.labels) === service) discard(series);
     },
   };
 }

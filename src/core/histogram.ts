@@ -1,3 +1,4 @@
+import { formatDecimal } from './decimal.ts';
 import type { Kind, Shape } from './model.ts';
 
 /** The spec's buckets for latencies, in seconds (Metrics configuration). */
@@ -18,7 +19,7 @@ export const singleLayout: Layout = { width: 1, bounds: [], texts: [] };
 /** Cumulative buckets with +Inf last, then sum, then count. */
 export function histogramLayout(
   bounds: readonly number[],
-  texts: readonly string[] = bounds.map(formatBound),
+  texts: readonly string[] = bounds.map(formatDecimal),
 ): Layout {
   return { width: bounds.length + 3, bounds, texts };
 }
@@ -50,18 +51,6 @@ export function observeInto(
   for (; cell <= infinite; cell++) live[cell]! += weight;
   live[infinite + 1]! += observed * weight;
   live[infinite + 2]! += weight;
-}
-
-/** The shortest decimal text that is this number, without an exponent: `0.001`, `1`, `10`. */
-export function formatBound(bound: number): string {
-  const text = String(bound);
-  const exponent = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/.exec(text);
-  if (!exponent) return text;
-  const [, sign = '', head = '', tail = '', power = ''] = exponent;
-  const digits = head + tail;
-  const point = 1 + Number(power);
-  if (point <= 0) return `${sign}0.${'0'.repeat(-point)}${digits}`;
-  return sign + digits.padEnd(point, '0');
 }
 
 /** The layout of a kind as its sender describes it; bounds that come from there are divided by `divisor`. */

@@ -1,17 +1,100 @@
 import { createAdmission } from './admission.ts';
 import { findMetric } from './catalog.ts';
-import { createDrops } from './drops.ts';
+import { monotonicWallTime } from './clock.ts';
 import { createDurableStore, type DurableStore } from './durable-store.ts';
-import { forwardTime } from './forward-time.ts';
 import { createIntake, type IntakeDeps, type IntakeOptions, type OpenIntake } from './intake.ts';
-import type { RawTags, View } from './model.ts';
+import { compareText } from './labels.ts';
+import type { FamilyView, RawTags, SeriesView, View } from './model.ts';
 import type { Clock, Drops, GatherRequest } from './ports.ts';
-import { createScopes, type Known, type Limits, type Room } from './room.ts';
-import { createSelfSeries } from './self-series.ts';
-import { type RegistryStatus, statusOf } from './status.ts';
-import { createImmediateStore, type Store } from './store.ts';
-import { createTally } from './tally.ts';
-import { createViews } from './view.ts';
+import {
+  createRefusalLog,
+  createScopes,
+  type Family,
+  type KnownFamily,
+  type Limits,
+  type RegistryState,
+  type Scope,
+  type Series,
+  visibleSeries,
+  winningClaim,
+} from './registry-state.ts';
+import { createDrops, createSelfSeries, type RegistryStatus, statusOf } from './self-metrics.ts';
+import { createImmediateStore, type HeldValues, type Store } from './stores.ts';
+
+/** What a view reads: the families of a state over the stores that their numbers may be in. */
+export interface ViewDeps {
+  state: RegistryState;
+  stores(): Iterable<Store>;
+}
+
+function helpOf(state: RegistryState, family: Family): string {
+  const known = state.catalogKind(family.name);
+  return known?.help || winningClaim(family.claims.values(), known?.kind)?.help || '';
+}
+
+/** The predicate, asked once per scope. */
+function remembered(takes: GatherRequest['takes']): (scope: Scope) => boolean {
+  const answers = new Map<Scope, boolean>();
+  return (scope) => {
+    let answer = answers.get(scope);
+    if (answer === undefined) {
+      answer = takes(scope);
+      answers.set(scope, answer);
+    }
+    return answer;
+  };
+}
+
+function familyViews(
+  state: RegistryState,
+  names: readonly string[],
+  takes: (scope: Scope) => boolean,
+): FamilyView[] {
+  const views: FamilyView[] = [];
+  for (const name of names) {
+    const family = state.families.get(name);
+    if (!family?.kind) continue;
+    const series = visibleSeries(family, takes);
+    if (series.length > 0) views.push({ name, kind: family.kind, help: helpOf(state, family), series });
+  }
+  return views;
+}
+
+/** Takes still pictures: families by name, series in the order of their opening. */
+export function createViews({ state, stores }: ViewDeps): (takes: GatherRequest['takes']) => View {
+  let names: readonly string[] = [];
+  let namedAt = -1;
+
+  const sortedNames = () => {
+    if (namedAt !== state.version) names = [...state.families.keys()].sort(compareText);
+    namedAt = state.version;
+    return names;
+  };
+
+  return (takes) => {
+    const held = new Map<Store, HeldValues>();
+    for (const store of stores()) held.set(store, store.hold());
+    const families = familyViews(state, sortedNames(), remembered(takes));
+    let latestStore: Store | undefined;
+    let latest: Float64Array = new Float64Array(0);
+    return {
+      families,
+      numbers(series: SeriesView): Float64Array {
+        const { store } = series as Series;
+        if (store !== latestStore) {
+          latest = held.get(store)?.values ?? new Float64Array(0);
+          latestStore = store;
+        }
+        return latest;
+      },
+      release() {
+        for (const each of held.values()) each.release();
+        held.clear();
+        latestStore = undefined;
+      },
+    };
+  };
+}
 
 /** What a reload may change; it counts for intakes that open afterwards. */
 export interface RegistrySettings {
@@ -24,7 +107,7 @@ export interface RegistrySettings {
 
 export interface RegistryOptions extends RegistrySettings {
   /** What is known of a name before anybody sends it. Default: the spec's catalog. */
-  catalogKind?: (family: string) => Known | undefined;
+  catalogKind?: (family: string) => KnownFamily | undefined;
   /** Already restored, if there is something to restore. Default: a new one. */
   durable?: DurableStore;
 }
@@ -53,10 +136,10 @@ export function createRegistry(
 ): Registry {
   const { catalogKind = findMetric, durable = createDurableStore() } = options;
   const immediate = createImmediateStore();
-  const room: Room = {
+  const state: RegistryState = {
     families: new Map(),
-    tally: createTally(clock.nowMs),
-    startMs: forwardTime(clock),
+    refusals: createRefusalLog(clock.nowMs),
+    startMs: monotonicWallTime(clock),
     catalogKind,
     scopeOf: createScopes(),
     limits: options.limits,
@@ -64,11 +147,11 @@ export function createRegistry(
     overflow: 0,
     version: 0,
   };
-  const admission = createAdmission(room);
+  const admission = createAdmission(state);
   const pages = new Map<Store, number>();
   let settings: RegistrySettings = options;
   const deps = (): IntakeDeps => ({
-    room,
+    state,
     admission,
     limits: settings.limits,
     serviceKeys: new Set(settings.serviceKeys),
@@ -80,11 +163,11 @@ export function createRegistry(
     const of = (store: Store) =>
       createIntake({ ...ownIntake, ...ownLabels, store, globalTags: settings.globalTags ?? {} }, deps());
     const intakes = { durable: of(durable), immediate: of(immediate) };
-    const self = createSelfSeries(room, intakes.immediate);
+    const self = createSelfSeries(state, intakes.immediate);
     return { drops: createDrops(intakes), refresh: self.refresh, intakes };
   };
   let own = openOwn();
-  const view = createViews({ room, stores: () => [durable, immediate, ...pages.keys()] });
+  const view = createViews({ state, stores: () => [durable, immediate, ...pages.keys()] });
 
   return {
     durable,
@@ -109,11 +192,11 @@ export function createRegistry(
       own.refresh();
       return view(takes);
     },
-    status: () => statusOf(room),
+    status: () => statusOf(state),
     configure(next) {
       const sameTags = JSON.stringify(next.globalTags ?? {}) === JSON.stringify(settings.globalTags ?? {});
       settings = next;
-      room.limits = next.limits;
+      state.limits = next.limits;
       if (sameTags) return;
       own.intakes.durable.close();
       own.intakes.immediate.close();

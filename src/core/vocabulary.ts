@@ -1,5 +1,5 @@
-import type { Translate, Translated } from './asking.ts';
 import { catalog } from './catalog.ts';
+import type { Translate, Translated } from './intake.ts';
 import type { Kind, RawTags } from './model.ts';
 
 /** Units that products count in, by how many of them make one of the catalog's (seconds, bytes). */
@@ -112,7 +112,7 @@ function renameTags(tags: RawTags, renames: RawTags, rule: MetricRule | undefine
  * The vocabulary that a sender speaks: the one of whose own names, those that no other has, it uses most.
  * Undefined while it uses none, or as many of one as of another.
  */
-export function recognise(
+export function detectVocabulary(
   vocabularies: readonly Vocabulary[],
   names: ReadonlySet<string>,
 ): Vocabulary | undefined {
@@ -126,4 +126,45 @@ export function recognise(
     .sort((a, b) => b.used - a.used);
   const [best, next] = ranked;
   return best !== undefined && best.used > (next?.used ?? 0) ? best.vocabulary : undefined;
+}
+
+/** The words of one sender: a vocabulary, settled by configuration or by the names it is heard to use. */
+export interface VocabularyDetector {
+  /** For its intake. Undefined as long as no vocabulary is settled. */
+  readonly translate: Translate;
+  /** What it has been found to speak. */
+  readonly vocabulary: Vocabulary | undefined;
+  /**
+   * Hears the names that the sender has. Answers which of them mean something else than before, so that
+   * their series must be asked for anew.
+   */
+  detect(names: ReadonlySet<string>): ReadonlySet<string>;
+}
+
+/**
+ * `choices` are the tables that `auto` chooses from, once, or the only one there is when `isSettled`; none
+ * leaves every name as it is.
+ */
+export function createVocabularyDetector(
+  choices: readonly Vocabulary[],
+  isSettled = false,
+): VocabularyDetector {
+  let vocabulary = isSettled ? choices[0] : undefined;
+  let heard: ReadonlySet<string> = new Set();
+  const has = (name: string): boolean => heard.has(name);
+  return {
+    translate: (kind, name, tags) => vocabulary?.translate(kind, name, tags, has),
+    get vocabulary() {
+      return vocabulary;
+    },
+    detect(names) {
+      const isSame = names.size === heard.size && [...names].every(has);
+      heard = names;
+      if (isSame) return new Set();
+      const settled = vocabulary ?? detectVocabulary(choices, names);
+      const isNew = settled !== vocabulary;
+      vocabulary = settled;
+      return isNew ? names : new Set([...names].filter((name) => settled?.names.has(name)));
+    },
+  };
 }

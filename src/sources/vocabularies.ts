@@ -4,12 +4,13 @@ import { AgentError } from '../core/errors.ts';
 import {
   catalogVocabulary,
   createVocabulary,
+  createVocabularyDetector,
   type Unit,
   unitDivisors,
   type Vocabulary,
+  type VocabularyDetector,
   type VocabularyTable,
 } from '../core/vocabulary.ts';
-import { createWords, type Words } from '../core/words.ts';
 
 /** A table as it stands in the configuration. */
 export interface InlineTable {
@@ -32,15 +33,16 @@ export async function readVocabularies(directory: string): Promise<Vocabulary[]>
  * The words of a service by its `vocabulary`: `auto`, a table's name, or a table. Throws `AgentError`
  * (`config_invalid`) for a name or a unit that there is not.
  */
-export function wordsFor(
+export function vocabularyDetectorFor(
   setting: string | InlineTable,
   shipped: readonly Vocabulary[],
   where: string,
-): Words {
-  if (setting === 'auto') return createWords(shipped);
-  if (typeof setting !== 'string') return createWords([createVocabulary(tableOf(setting, where))], true);
+): VocabularyDetector {
+  if (setting === 'auto') return createVocabularyDetector(shipped);
+  if (typeof setting !== 'string')
+    return createVocabularyDetector([createVocabulary(tableOf(setting, where))], true);
   const named = shipped.find(({ name }) => name === setting);
-  if (named !== undefined) return createWords([named], true);
+  if (named !== undefined) return createVocabularyDetector([named], true);
   const names = ['auto', ...shipped.map(({ name }) => name)].join(', ');
   const allowed = `use ${names} or a table`;
   throw new AgentError('config_invalid', { where, what: 'unknown vocabulary', got: setting, allowed });

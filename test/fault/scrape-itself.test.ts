@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { scrapeMarkHeader } from '../../src/core/access.ts';
 import { parseAddress } from '../../src/core/address.ts';
-import { scrapeMarkHeader } from '../../src/core/loop.ts';
 import { handClock } from '../clock.ts';
 import { openScrape, openTarget } from '../scrape.ts';
 

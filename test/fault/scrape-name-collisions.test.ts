@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createPageStore } from '../../src/core/page-store.ts';
 import { createRegistry } from '../../src/core/registry.ts';
-import { createWords } from '../../src/core/words.ts';
+import { createPageStore } from '../../src/core/stores.ts';
+import { createVocabularyDetector } from '../../src/core/vocabulary.ts';
 import { createRenderer } from '../../src/reporters/pull/exposition.ts';
 import { handClock } from '../clock.ts';
 import { openScrape, openTarget, type Target } from '../scrape.ts';
@@ -19,7 +19,7 @@ async function relay(...pages: string[]): Promise<{ page: string; refused: numbe
   const limits = { seriesPerMetric: 100, series: 1000, forbiddenTags: [], allowValues: [] };
   const registry = createRegistry({ limits, serviceKeys: ['history'] }, { clock });
   const store = createPageStore();
-  const words = createWords([]);
+  const words = createVocabularyDetector([]);
   const intake = registry.intake({
     service: 'history',
     component: 'scrape',

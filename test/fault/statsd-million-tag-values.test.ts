@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createWords } from '../../src/core/words.ts';
+import { createVocabularyDetector } from '../../src/core/vocabulary.ts';
 import { createLineBook } from '../../src/sources/statsd/lines/book.ts';
 import { createLineReader } from '../../src/sources/statsd/lines/reader.ts';
 import { createSending } from '../../src/sources/statsd/lines/sent.ts';
@@ -12,7 +12,7 @@ function open() {
     limits: { seriesPerMetric: limit, series: 2000, forbiddenTags: [], allowValues: [] },
   });
   const intake = bed.intake({ component: 'statsd', tagService: true });
-  const sending = createSending({ intake, words: createWords([], true), bounds: [0.1, 1] });
+  const sending = createSending({ intake, words: createVocabularyDetector([], true), bounds: [0.1, 1] });
   const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
   const book = createLineBook({ rules, sending, lineBytes: 8192, onName() {} });
   const reader = createLineReader({ book, sending, lineBytes: 8192, refuse() {} });

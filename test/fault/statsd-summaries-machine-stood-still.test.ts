@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createLazyStore } from '../../src/core/lazy-store.ts';
 import type { Clock } from '../../src/core/ports.ts';
+import { createLazyStore } from '../../src/core/stores.ts';
 import { createSummaries } from '../../src/sources/statsd/summaries.ts';
 import { createTurns } from '../../src/sources/statsd/turns.ts';
 import { handClock } from '../clock.ts';

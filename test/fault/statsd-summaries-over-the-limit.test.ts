@@ -1,8 +1,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { createLazyStore } from '../../src/core/lazy-store.ts';
-import { createWords } from '../../src/core/words.ts';
+import { createLazyStore } from '../../src/core/stores.ts';
+import { createVocabularyDetector } from '../../src/core/vocabulary.ts';
 import { createLineBook } from '../../src/sources/statsd/lines/book.ts';
 import { createLineReader } from '../../src/sources/statsd/lines/reader.ts';
 import { createSending } from '../../src/sources/statsd/lines/sent.ts';
@@ -30,7 +30,12 @@ function open() {
   const intake = bed.intake({ component: 'statsd', tagService: true, store });
   const { clock } = bed;
   const summaries = createSummaries({ intake, store, clock, turns: createTurns(clock) });
-  const sending = createSending({ intake, words: createWords([], true), bounds: [1], summaries });
+  const sending = createSending({
+    intake,
+    words: createVocabularyDetector([], true),
+    bounds: [1],
+    summaries,
+  });
   const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
   const book = createLineBook({ rules, sending, lineBytes: 8192, onName() {} });
   const reader = createLineReader({ book, sending, lineBytes: 8192, refuse() {} });

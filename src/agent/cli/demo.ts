@@ -1,8 +1,8 @@
 import { realpathSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { systemClock } from '../../core/clock.ts';
-import { parseDuration } from '../../core/duration.ts';
 import { AgentError } from '../../core/errors.ts';
+import { parseDuration } from '../../core/text-formats.ts';
 import { parseCommand } from './arguments.ts';
 import { createStage, type Stage } from './demo/stage.ts';
 import { type DemoAddresses, showLive, usage, welcome } from './demo/text.ts';

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { addressesMeet, formatAddress, parseAddress } from '../../core/address.ts';
+import { addressesConflict, formatAddress, parseAddress } from '../../core/address.ts';
 import { roles as usualRoles } from '../../core/catalog.ts';
 import { AgentError, errorText, faultLine, systemCode } from '../../core/errors.ts';
 import { machineAddresses } from '../config/environment.ts';
@@ -174,6 +174,6 @@ function freeAddress(host: string, firstPort: number, taken: readonly string[]):
   const localHosts = machineAddresses();
   const others = taken.flatMap((address) => parseAddress(address) ?? []);
   let port = firstPort;
-  while (others.some((other) => addressesMeet({ host, port }, other, localHosts))) port++;
+  while (others.some((other) => addressesConflict({ host, port }, other, localHosts))) port++;
   return formatAddress({ host, port });
 }

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { logLevels } from '../../core/reasons.ts';
-import { interval, listenAddress, reading } from '../../core/written.ts';
+import { interval, listenAddress, parsedAs } from '../../core/text-formats.ts';
 import { archivalBlock, domainDefaultsBlock } from '../../probes/archival/block.ts';
 import { backupBlock } from '../../probes/backups/block.ts';
 import { clusterGroupBlock } from '../../probes/clusters/block.ts';
@@ -44,7 +44,7 @@ const logBlock = z
 
 const client = { tls: clientTlsBlock, auth: clientAuthBlock };
 const listener = { tls: listenerTlsBlock, auth: listenerAuthBlock };
-const address = () => z.string(listenAddress.fault).transform(reading(listenAddress));
+const address = () => z.string(listenAddress.fault).transform(parsedAs(listenAddress));
 
 /** Words of exposition formats and of the registry; no global tag may take their place. */
 const takenTags: ReadonlySet<string> = new Set(['le', 'quantile', 'svc_service', 'overflow']);
@@ -63,7 +63,7 @@ const metricsBlock = z
       .default({})
       .describe('Global tags; cluster is filled in where it is known.'),
     prefix: z.string().default('').describe('prefix: p makes p_name of every name.'),
-    reportingInterval: z.string(interval.fault).transform(reading(interval)).prefault('1s'),
+    reportingInterval: z.string(interval.fault).transform(parsedAs(interval)).prefault('1s'),
     pullmetrics: pullBlock(listener).optional(),
     pushmetrics: pushBlock().optional(),
     hostedmetrics: hostedBlock({ secret: secretBlock, ...client }).optional(),

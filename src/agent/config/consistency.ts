@@ -1,5 +1,5 @@
 import { agentMetrics } from '../../core/agent-metrics.ts';
-import { foldTag } from '../../core/forbidden.ts';
+import { foldTag } from '../../core/labels.ts';
 import { nearest } from '../../core/suggest.ts';
 import type { BackupType } from '../../probes/backups/options.ts';
 import { asks, asksEachCluster } from '../../probes/domains/command.ts';

@@ -1,4 +1,10 @@
-import { type Address, addressesMeet, dialled, formatAddress, parseAddress } from '../../core/address.ts';
+import {
+  type Address,
+  addressesConflict,
+  dialHost,
+  formatAddress,
+  parseAddress,
+} from '../../core/address.ts';
 import {
   entriesAt,
   type MapNode,
@@ -100,7 +106,7 @@ function clashes(sockets: readonly Socket[], { tree, localHosts }: RuleInput) {
   return sockets.flatMap((socket, index) => {
     const other = sockets
       .slice(0, index)
-      .find(({ address }) => addressesMeet(address, socket.address, localHosts));
+      .find(({ address }) => addressesConflict(address, socket.address, localHosts));
     if (!other) return [];
     const message = `the address of ${pathText(other.path)} too; use another port`;
     return [placedFault(placeOf(tree, socket.path), socket.path, message, formatAddress(socket.address))];
@@ -147,9 +153,9 @@ function addressOf(url: string): Address | undefined {
 export const listenersApart: ConsistencyRule = (whole) => {
   const roles = watched(whole);
   return ourListeners(whole).flatMap(({ path, address }) => {
-    const met = roles.find((role) => addressesMeet(address, role.address, whole.localHosts));
+    const met = roles.find((role) => addressesConflict(address, role.address, whole.localHosts));
     if (!met) return [];
-    const shown = formatAddress({ ...met.address, host: dialled(met.address.host) });
+    const shown = formatAddress({ ...met.address, host: dialHost(met.address.host) });
     const message = `the address of the watched role ${met.role} (${met.what}, ${shown}); use another port`;
     return [placedFault(placeOf(whole.tree, path), path, message, formatAddress(address))];
   });

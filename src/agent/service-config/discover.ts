@@ -1,5 +1,5 @@
-import { dialled, formatAddress, isLoopback, isWildcard, parseAddress } from '../../core/address.ts';
-import { dialAddress } from '../../core/written.ts';
+import { dialHost, formatAddress, isLoopback, isWildcard, parseAddress } from '../../core/address.ts';
+import { dialAddress } from '../../core/text-formats.ts';
 import type { StoreKind } from '../../probes/stores/options.ts';
 import { archivalFaults, clusterFaults, clusterNumberFaults } from '../config/cluster-rules.ts';
 import { reporterKeys } from '../config/listener-rules.ts';
@@ -84,7 +84,7 @@ function discoverScrape(service: TreeNode, role: string, discovery: Discovery): 
   const address = parseAddress(readGoAddress(text ?? '') ?? '');
   if (!address || address.port === 0 || network === 'unix') return;
   const page = textAt(service, ...path, 'handlerPath') ?? '/metrics';
-  const host = formatAddress({ ...address, host: dialled(address.host) });
+  const host = formatAddress({ ...address, host: dialHost(address.host) });
   const url = `http://${host}${page.startsWith('/') ? page : `/${page}`}`;
   discovery.put(['services', role, 'scrape', 'url'], url, placeOf(service, [...path, 'listenAddress']));
 }

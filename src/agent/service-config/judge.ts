@@ -2,7 +2,7 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { systemCode } from '../../core/errors.ts';
 import { logLevels } from '../../core/reasons.ts';
-import { ascending, dialAddress, interval, listenAddress } from '../../core/written.ts';
+import { ascending, dialAddress, interval, listenAddress } from '../../core/text-formats.ts';
 import { archivalFaults, clusterFaults, clusterNumberFaults } from '../config/cluster-rules.ts';
 import { reporterKeys, tooManyReporters } from '../config/listener-rules.ts';
 import {

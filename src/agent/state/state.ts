@@ -1,5 +1,5 @@
 import nodeFs from 'node:fs/promises';
-import type { DurableValues, Frozen } from '../../core/durable.ts';
+import type { DurableValues, Frozen } from '../../core/durable-store.ts';
 import { AgentError } from '../../core/errors.ts';
 import type { Clock, Durable, Log } from '../../core/ports.ts';
 import type { DegradedReason } from '../../core/reasons.ts';

@@ -1,6 +1,13 @@
-import { parseDuration } from '../../core/duration.ts';
-import type { Binary, Expr, Grouping, Matcher, Matching, Selector } from './ast.ts';
-import { comparisons } from './ast.ts';
+import { parseDuration } from '../../core/text-formats.ts';
+import {
+  type Binary,
+  comparisons,
+  type Expr,
+  type Grouping,
+  type Matcher,
+  type Matching,
+  type Selector,
+} from './ast.ts';
 import { aggregators, functions } from './functions.ts';
 import { notPromql, type Token, tokensOf } from './tokens.ts';
 

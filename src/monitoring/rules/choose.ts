@@ -1,6 +1,6 @@
-import { parseDuration } from '../../core/duration.ts';
 import { AgentError } from '../../core/errors.ts';
 import { nearest } from '../../core/suggest.ts';
+import { parseDuration } from '../../core/text-formats.ts';
 import { type Alert, type Pack, type PackName, packNames } from './alert.ts';
 import { type Job, jobs, type RuleOptions } from './options.ts';
 import { alertsOf } from './packs.ts';

@@ -1,4 +1,4 @@
-import type { Written } from '../../core/written.ts';
+import type { TextFormat } from '../../core/text-formats.ts';
 
 /** Where an archive lies (spec, Archival URI forms). */
 export interface ArchivalUri {
@@ -13,7 +13,7 @@ export interface ArchivalUri {
 const shape =
   /^(?:(file):\/\/(\/[^\s?#]+)|(?!file:)([a-z][a-z0-9+.-]*):\/\/([A-Za-z0-9][\w.-]*)((?:\/[^\s?#]*)?))$/;
 
-export const archivalUri: Written<ArchivalUri> = {
+export const archivalUri: TextFormat<ArchivalUri> = {
   fault: 'not an archival URI; use <scheme>://<bucket>/<path>/ or file:///<directory>/',
   read(text) {
     const [, file, directory = '', scheme, bucket = '', path = ''] = shape.exec(text) ?? [];

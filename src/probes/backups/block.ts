@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { Secret } from '../../core/access.ts';
-import { interval, reading, span } from '../../core/written.ts';
+import { interval, parsedAs, span } from '../../core/text-formats.ts';
 import { type BackupOptions, type BackupSource, backupTypes, type ObjectStoreOptions } from './options.ts';
 
 const hourMs = 36e5;
@@ -14,8 +14,8 @@ const specSchedule = {
   config: { everyMs: undefined, graceMs: 0, keepMs: undefined },
 } as const;
 
-const wait = () => z.string(interval.fault).transform(reading(interval));
-const time = () => z.string(span.fault).transform(reading(span));
+const wait = () => z.string(interval.fault).transform(parsedAs(interval));
+const time = () => z.string(span.fault).transform(parsedAs(span));
 const pattern = z.string().min(1).refine(isPattern, 'not a regular expression; use JavaScript’s syntax');
 
 function isPattern(text: string): boolean {

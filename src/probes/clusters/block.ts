@@ -1,11 +1,11 @@
 import * as z from 'zod';
-import { dialAddress, reading } from '../../core/written.ts';
+import { dialAddress, parsedAs } from '../../core/text-formats.ts';
 
 const cluster = z.strictObject({
   enabled: z.boolean().default(true),
   initialFailoverVersion: z.int().min(0),
   rpcName: z.string().min(1).optional(),
-  rpcAddress: z.string(dialAddress.fault).transform(reading(dialAddress)).optional(),
+  rpcAddress: z.string(dialAddress.fault).transform(parsedAs(dialAddress)).optional(),
   rpcTransport: z.string().min(1).optional(),
 });
 

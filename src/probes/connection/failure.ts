@@ -1,5 +1,4 @@
-import { errorText, systemCode } from '../../core/errors.ts';
-import { type NetworkFault, networkFault } from '../../core/network-fault.ts';
+import { errorText, type NetworkFault, networkFault, systemCode } from '../../core/errors.ts';
 import type { ArchiveFailureReason, HealthFailureReason, StoreFailureReason } from '../../core/reasons.ts';
 
 /** What befalls a connection, whatever is spoken over it. */

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { interval, reading, withinInterval } from '../../core/written.ts';
+import { interval, parsedAs, withinInterval } from '../../core/text-formats.ts';
 import { replicationBlock } from '../replication/block.ts';
 import { asks } from './command.ts';
 import type { DomainsOptions } from './options.ts';
@@ -15,10 +15,10 @@ const describeBlock = () =>
         .describe(
           'The call that describes a domain; {domain} stands for its name, {cluster} and {address} for each cluster.',
         ),
-      interval: z.string(interval.fault).transform(reading(interval)).prefault('60s'),
+      interval: z.string(interval.fault).transform(parsedAs(interval)).prefault('60s'),
       timeout: z
         .string(interval.fault)
-        .transform(reading(interval))
+        .transform(parsedAs(interval))
         .optional()
         .describe('Default: 10s, or the interval if that is shorter.'),
     })

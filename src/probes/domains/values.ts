@@ -1,4 +1,4 @@
-import { parseDuration } from '../../core/duration.ts';
+import { parseDuration } from '../../core/text-formats.ts';
 
 /** Readers of single values as clients print them, JSON or text; undefined for what is not of the kind. */
 

@@ -1,12 +1,12 @@
 import * as z from 'zod';
 import type { ClientAuth, ClientTls } from '../../core/access.ts';
-import { interval, reading, type Written, webAddress, withinInterval } from '../../core/written.ts';
+import { interval, parsedAs, type TextFormat, webAddress, withinInterval } from '../../core/text-formats.ts';
 import type { HealthOptions } from './options.ts';
 
 const target = webAddress(['http', 'https', 'grpc', 'grpcs', 'tcp'], 'http://127.0.0.1:7933/health');
 
 /** Only the web has usual ports. */
-const targetWithPort: Written<string> = {
+const targetWithPort: TextFormat<string> = {
   fault: 'names no port; use the form grpc://127.0.0.1:7833',
   read(text) {
     const { protocol, port } = new URL(text);
@@ -20,11 +20,11 @@ const usualTimeoutMs = 5000;
 export const healthBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType<ClientAuth> }) => {
   const full = z
     .strictObject({
-      url: z.string(target.fault).transform(reading(target)).transform(reading(targetWithPort)),
-      interval: z.string(interval.fault).transform(reading(interval)).prefault('15s'),
+      url: z.string(target.fault).transform(parsedAs(target)).transform(parsedAs(targetWithPort)),
+      interval: z.string(interval.fault).transform(parsedAs(interval)).prefault('15s'),
       timeout: z
         .string(interval.fault)
-        .transform(reading(interval))
+        .transform(parsedAs(interval))
         .optional()
         .describe('Default: 5s, or the interval if that is shorter.'),
       failureThreshold: z
@@ -56,8 +56,8 @@ export const healthBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType
     );
   const short = z
     .string()
-    .transform(reading(target))
-    .transform(reading(targetWithPort))
+    .transform(parsedAs(target))
+    .transform(parsedAs(targetWithPort))
     .transform((url) => ({ url }))
     .pipe(full);
   return z.union([short, full]).describe('The role’s health endpoint: a URL, or a map with one.');

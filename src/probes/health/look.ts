@@ -1,6 +1,5 @@
-import type { ClientAuth, ClientTls, ReadSecret } from '../../core/access.ts';
+import { authorizationOf, type ClientAuth, type ClientTls, type ReadSecret } from '../../core/access.ts';
 import type { Address } from '../../core/address.ts';
-import { authorizationOf } from '../../core/authorization.ts';
 import type { Clock } from '../../core/ports.ts';
 import { type Connection, type ConnectOptions, connectTo } from '../connection/connect.ts';
 import type { Lookup } from '../connection/lookup.ts';

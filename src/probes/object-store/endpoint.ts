@@ -1,5 +1,5 @@
 import { parseAddress } from '../../core/address.ts';
-import { type Written, webAddress } from '../../core/written.ts';
+import { type TextFormat, webAddress } from '../../core/text-formats.ts';
 
 /** Where an object store is reached. */
 export interface Endpoint {
@@ -13,7 +13,7 @@ const web = webAddress(['http', 'https'], 'https://s3.example.com');
 const hostName = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/;
 
 /** The address of an object store; without a scheme it is reached by https. */
-export const endpoint: Written<Endpoint> = {
+export const endpoint: TextFormat<Endpoint> = {
   fault: 'not an endpoint; use the form https://s3.example.com, host or host:port',
   read(text) {
     const isBare = hostName.test(text) || Boolean(parseAddress(text)?.port);

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { interval, reading } from '../../core/written.ts';
+import { interval, parsedAs } from '../../core/text-formats.ts';
 import { lagUnits, type ReplicationOptions } from './options.ts';
 
 const label = (whose: string) =>
@@ -18,7 +18,7 @@ const place = {
 export const replicationBlock = () =>
   z
     .strictObject({
-      interval: z.string(interval.fault).transform(reading(interval)).prefault('15s'),
+      interval: z.string(interval.fault).transform(parsedAs(interval)).prefault('15s'),
       lag: z
         .strictObject({ ...place, unit: z.enum(lagUnits).default('seconds') })
         .optional()

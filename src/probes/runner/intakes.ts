@@ -18,7 +18,7 @@ export interface ProbeIntakes {
 }
 
 export type SeriesIntake = Pick<OpenIntake, 'counter' | 'gauge'>;
-export type DurableIntake = SeriesIntake & Pick<OpenIntake, 'declare'>;
+export type DurableIntake = SeriesIntake & Pick<OpenIntake, 'restore'>;
 
 /** Events that are counted once across restarts. What they were counted from is remembered in the same step. */
 const durableNames: ReadonlySet<AgentMetricName> = new Set<AgentMetricName>(['svc_domain_failovers_total']);
@@ -37,11 +37,11 @@ export function openSeries(intake: SeriesIntake, { name, labels }: SeriesName): 
 }
 
 /** Claims durable counters in an intake, once; returns how to give up those that nobody has asked for since. */
-export function declareDurable(intake: DurableIntake): () => void {
+export function restoreDurable(intake: DurableIntake): () => void {
   const back: SeriesName[] = [];
   for (const name of durableNames) {
     const { kind, help, tags } = agentMetric(name);
-    const found: readonly RawTags[] = intake.declare(kind, name, { help, tags });
+    const found: readonly RawTags[] = intake.restore(kind, name, { help, tags });
     back.push(...found.map((labels) => ({ name, labels })));
   }
   return () => {

@@ -1,4 +1,4 @@
-import { atMost } from '../../core/at-most.ts';
+import { waitAtMost } from '../../core/clock.ts';
 import type { Probe, ProbeDeps, ProbeRow } from '../probe.ts';
 import { type Attempt, startAttempt } from './attempt.ts';
 
@@ -33,12 +33,12 @@ export function createOpened(row: ProbeRow, deps: ProbeDeps): Opened {
     },
     async close() {
       attempt?.end();
-      await atMost(settleMs, clock, attempt?.gone ?? Promise.resolve());
+      await waitAtMost(settleMs, clock, attempt?.gone ?? Promise.resolve());
       // What could not be made has nothing to give back.
       const made = opening?.catch(() => undefined);
       const closed = Promise.resolve(made).then((probe) => probe?.close?.());
       try {
-        await atMost(closeMs, clock, closed);
+        await waitAtMost(closeMs, clock, closed);
       } catch (error) {
         log.write('warn', 'a probe did not close', { probe: row.name, error });
       }

@@ -1,7 +1,7 @@
 import { AgentError } from '../../core/errors.ts';
 import type { Durable } from '../../core/ports.ts';
 import type { ProbeDeps, ProbeRow } from '../probe.ts';
-import { type DurableIntake, declareDurable, isDurable, type ProbeIntakes } from './intakes.ts';
+import { type DurableIntake, isDurable, type ProbeIntakes, restoreDurable } from './intakes.ts';
 import { createMemories } from './memories.ts';
 import type { HearResult, ProbeReport } from './report.ts';
 import { createTurns } from './turns.ts';
@@ -64,7 +64,7 @@ export function createRunner(options: RunnerOptions, deps: RunnerDeps): Runner {
     return [...wanted].flatMap((intake) => {
       if (declared.has(intake)) return [];
       declared.add(intake);
-      return [declareDurable(intake)];
+      return [restoreDurable(intake)];
     });
   };
 

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { ClientTls, Secret } from '../../core/access.ts';
-import { dialAddress, interval, reading, withinInterval } from '../../core/written.ts';
+import { dialAddress, interval, parsedAs, withinInterval } from '../../core/text-formats.ts';
 import { type StoreOptions, schemaPlaceholders, storeKinds } from './options.ts';
 
 const version = z.string().regex(/^\d+(?:\.\d+)*$/, 'not a version; use numbers in quotes, such as "0.8"');
@@ -46,7 +46,7 @@ export const storeBlock = (access: { secret: z.ZodType<Secret>; tls: z.ZodType<C
     .strictObject({
       name: z.string().min(1),
       kind: z.enum(storeKinds),
-      address: z.string(dialAddress.fault).transform(reading(dialAddress)),
+      address: z.string(dialAddress.fault).transform(parsedAs(dialAddress)),
       user: z.string().min(1).optional(),
       password: access.secret.optional(),
       tls: access.tls.optional(),
@@ -58,10 +58,10 @@ export const storeBlock = (access: { secret: z.ZodType<Secret>; tls: z.ZodType<C
         .strictObject({ persistence: database.optional(), visibility: database.optional() })
         .default({}),
       schema: schemaBlock,
-      interval: z.string(interval.fault).transform(reading(interval)).prefault('30s'),
+      interval: z.string(interval.fault).transform(parsedAs(interval)).prefault('30s'),
       timeout: z
         .string(interval.fault)
-        .transform(reading(interval))
+        .transform(parsedAs(interval))
         .optional()
         .describe('Default: 10s, or the interval if that is shorter.'),
     })

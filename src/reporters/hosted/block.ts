@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { ClientAuth, ClientTls, Secret } from '../../core/access.ts';
-import { interval, reading, span, webAddress } from '../../core/written.ts';
+import { interval, parsedAs, span, webAddress } from '../../core/text-formats.ts';
 
 /** `hostedmetrics`, defaults filled in. */
 export interface HostedOptions {
@@ -26,14 +26,14 @@ export const hostedBlock = (access: {
   z
     .strictObject({
       protocol: z.enum(['otlp', 'remotewrite']),
-      endpoint: z.string(endpoint.fault).transform(reading(endpoint)),
+      endpoint: z.string(endpoint.fault).transform(parsedAs(endpoint)),
       headers: z
         .record(z.string().regex(headerName, 'not a header’s name; use letters, digits and -'), access.secret)
         .default({})
         .describe('Sent with each request; values are secrets.'),
       auth: access.auth.optional(),
       tls: access.tls.optional(),
-      timeout: z.string(interval.fault).transform(reading(interval)).prefault('10s'),
+      timeout: z.string(interval.fault).transform(parsedAs(interval)).prefault('10s'),
       queue: z
         .strictObject({
           maxBytes: z
@@ -43,7 +43,7 @@ export const hostedBlock = (access: {
             .describe('Bytes on disk at most; oldest dropped first.'),
           maxAge: z
             .string(span.fault)
-            .transform(reading(span))
+            .transform(parsedAs(span))
             .prefault('2h')
             .describe('Older batches are dropped.'),
         })

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { ReadSecret } from '../../core/access.ts';
-import { atMost } from '../../core/at-most.ts';
-import { sanitizeName } from '../../core/names.ts';
+import { waitAtMost } from '../../core/clock.ts';
+import { sanitizeName } from '../../core/labels.ts';
 import type { Clock, Drops, Gather, GatherRequest, Log, Reporter, Stop } from '../../core/ports.ts';
 import { startRhythm } from '../pacing.ts';
 import type { HostedOptions } from './block.ts';
@@ -128,7 +128,7 @@ export function createHosted(options: HostedReporterOptions, deps: HostedDeps): 
         await delivery.end();
       };
       return async () => {
-        await atMost(lastDeliveryMs, clock, finish());
+        await waitAtMost(lastDeliveryMs, clock, finish());
         await sender.close();
         const lost = await queue.close();
         if (lost > 0) log.write('warn', 'points that waited in memory are lost', { points: lost });

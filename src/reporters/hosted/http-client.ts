@@ -2,10 +2,14 @@ import { readFile } from 'node:fs/promises';
 import type { buildConnector, Dispatcher } from 'undici';
 import build from 'undici/lib/core/connect.js';
 import Client from 'undici/lib/dispatcher/client.js';
-import type { ClientAuth, ClientTls, ReadSecret, Secret } from '../../core/access.ts';
-import { authorizationOf } from '../../core/authorization.ts';
-import { errorText, systemCode } from '../../core/errors.ts';
-import { networkFault } from '../../core/network-fault.ts';
+import {
+  authorizationOf,
+  type ClientAuth,
+  type ClientTls,
+  type ReadSecret,
+  type Secret,
+} from '../../core/access.ts';
+import { errorText, networkFault, systemCode } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { HostedFailureReason } from '../../core/reasons.ts';
 import type { HostedOptions } from './block.ts';

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { ListenerAuth, ListenerTls } from '../../core/access.ts';
 import { defaultBounds } from '../../core/histogram.ts';
-import { ascending, listenAddress, reading } from '../../core/written.ts';
+import { ascending, listenAddress, parsedAs } from '../../core/text-formats.ts';
 
 /** `pullmetrics` (spec, Metrics configuration), defaults filled in. */
 export interface PullOptions {
@@ -30,7 +30,7 @@ export const pullBlock = (access: { tls: z.ZodType<ListenerTls>; auth: z.ZodType
     .strictObject({
       listenAddress: z
         .string(listenAddress.fault)
-        .transform(reading(listenAddress))
+        .transform(parsedAs(listenAddress))
         .describe('host:port of the scrape endpoint; port 0 asks for any free one.'),
       timerType: z.enum(['histogram', 'summary']).default('histogram'),
       defaultHistogramBuckets: buckets.default([...defaultBounds]).describe('Upper bounds in seconds.'),

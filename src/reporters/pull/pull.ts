@@ -1,5 +1,5 @@
-import { scrapeMarkHeader } from '../../core/loop.ts';
-import { sanitizeName } from '../../core/names.ts';
+import { scrapeMarkHeader } from '../../core/access.ts';
+import { sanitizeName } from '../../core/labels.ts';
 import type { Clock, Drops, Gather, Log, Reporter } from '../../core/ports.ts';
 import type { Routes } from '../listen/http.ts';
 import type { Listener } from '../listen/listener.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { Cells } from '../../core/cells.ts';
 import type { FamilyView, SeriesView } from '../../core/model.ts';
+import { Cells } from '../../core/stores.ts';
 import { decodeSection, type EntryRow, encodeRows, encodeSection, widthOf } from './baseline-section.ts';
 import { totalsOf } from './statsd-lines.ts';
 

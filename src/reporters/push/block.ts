@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { dialAddress, interval, reading } from '../../core/written.ts';
+import { dialAddress, interval, parsedAs } from '../../core/text-formats.ts';
 
 export const tagFormats = ['suffix', 'dogstatsd', 'influx', 'none'] as const;
 export type TagFormat = (typeof tagFormats)[number];
@@ -23,10 +23,10 @@ export const pushBlock = () =>
     .strictObject({
       hostPort: z
         .string(dialAddress.fault)
-        .transform(reading(dialAddress))
+        .transform(parsedAs(dialAddress))
         .describe('host:port of the aggregator.'),
       prefix: z.string().default('').describe('In front of the block’s own prefix.'),
-      flushInterval: z.string(interval.fault).transform(reading(interval)).optional(),
+      flushInterval: z.string(interval.fault).transform(parsedAs(interval)).optional(),
       flushBytes: z.int().min(64).max(65_507).default(1432).describe('Bytes of one datagram at most.'),
       tagFormat: z.enum(tagFormats).default('suffix'),
     })

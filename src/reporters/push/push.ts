@@ -1,4 +1,4 @@
-import { atMost } from '../../core/at-most.ts';
+import { waitAtMost } from '../../core/clock.ts';
 import type { SeriesView } from '../../core/model.ts';
 import type { Clock, Drops, Durable, Gather, GatherRequest, Log, Reporter } from '../../core/ports.ts';
 import { startRhythm } from '../pacing.ts';
@@ -92,7 +92,7 @@ export function createPush(options: PushReporterOptions, deps: PushDeps): Report
       const flush = flushFrom(gather);
       const end = startRhythm(options.flushIntervalMs, clock, flush);
       return async () => {
-        await atMost(lastFlushMs, clock, end().then(flush));
+        await waitAtMost(lastFlushMs, clock, end().then(flush));
         delivery.close();
       };
     },

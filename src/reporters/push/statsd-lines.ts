@@ -1,3 +1,4 @@
+import { formatDecimal } from '../../core/decimal.ts';
 import type { FamilyView, Kind, Labels, SeriesView } from '../../core/model.ts';
 import type { TagFormat } from './block.ts';
 
@@ -32,7 +33,7 @@ export function formsOf(former: Former, { name, kind }: FamilyView, series: Seri
 }
 
 export function counterLine({ head, tail }: Form, delta: number): string {
-  return `${head}${plainNumber(delta)}|c${tail}`;
+  return `${head}${formatDecimal(delta)}|c${tail}`;
 }
 
 /**
@@ -40,7 +41,7 @@ export function counterLine({ head, tail }: Form, delta: number): string {
  * the change from it. They belong in one datagram.
  */
 export function gaugeLine({ head, tail }: Form, value: number): string {
-  const line = `${head}${plainNumber(value)}|g${tail}`;
+  const line = `${head}${formatDecimal(value)}|g${tail}`;
   return value < 0 ? `${head}0|g${tail}\n${line}` : line;
 }
 
@@ -111,19 +112,4 @@ export function createFormer({ tagFormat, prefixes, instance }: FormerOptions): 
     const { path, tail } = spell(prefix + name, tags, part ? [part] : []);
     return { head: `${path}:`, tail, key: `${path}${tail}` };
   };
-}
-
-/**
- * The shortest decimal that reads back as the same double, without an exponent: some receivers know none.
- * Takes finite numbers only.
- */
-export function plainNumber(value: number): string {
-  const text = String(value);
-  if (!text.includes('e')) return text;
-  const [, sign = '', whole = '', fraction = '', power] = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/.exec(text)!;
-  const digits = whole + fraction;
-  const exponent = Number(power);
-  return exponent > 0
-    ? `${sign}${digits.padEnd(exponent + 1, '0')}`
-    : `${sign}0.${'0'.repeat(-exponent - 1)}${digits}`;
 }

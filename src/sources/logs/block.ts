@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { interval, reading } from '../../core/written.ts';
+import { interval, parsedAs } from '../../core/text-formats.ts';
 import type { LogRule, LogsOptions } from './options.ts';
 import { labelFault, ruleFaults } from './rule-faults.ts';
 
@@ -19,7 +19,7 @@ const rule = z
     match: match.optional().describe('Top-level fields and the values they must have.'),
     value: field.optional().describe('Field that holds the number; a counter without it counts entries.'),
     labels: z.record(z.string(), field).optional().describe('Label name to the field that fills it.'),
-    expire: z.string(interval.fault).transform(reading(interval)).optional(),
+    expire: z.string(interval.fault).transform(parsedAs(interval)).optional(),
     buckets: bounds.optional().describe('Histogram: upper bounds, ascending.'),
   })
   .superRefine(

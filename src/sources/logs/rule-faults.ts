@@ -1,5 +1,5 @@
-import { isForbiddenTag } from '../../core/forbidden.ts';
-import { ascending } from '../../core/written.ts';
+import { isForbiddenTag } from '../../core/labels.ts';
+import { ascending } from '../../core/text-formats.ts';
 import type { LogRule } from './options.ts';
 
 /** A fault inside a rule; `message` is `what is wrong; what is allowed`. */

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { ClientAuth, ClientTls } from '../../core/access.ts';
-import { interval, reading, webAddress, withinInterval } from '../../core/written.ts';
+import { interval, parsedAs, webAddress, withinInterval } from '../../core/text-formats.ts';
 import { type ScrapeOptions, scrapeDefaults } from './options.ts';
 
 const target = webAddress(['http', 'https'], 'http://127.0.0.1:8000/metrics');
@@ -18,14 +18,14 @@ const limits = z
 export const scrapeBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType<ClientAuth> }) => {
   const full = z
     .strictObject({
-      url: z.string(target.fault).transform(reading(target)),
+      url: z.string(target.fault).transform(parsedAs(target)),
       interval: z
         .string(interval.fault)
-        .transform(reading(interval))
+        .transform(parsedAs(interval))
         .prefault(`${scrapeDefaults.intervalMs / 1000}s`),
       timeout: z
         .string(interval.fault)
-        .transform(reading(interval))
+        .transform(parsedAs(interval))
         .optional()
         .describe('Default: 10s, or the interval if that is shorter.'),
       tls: access.tls.optional(),
@@ -46,7 +46,7 @@ export const scrapeBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType
     );
   const short = z
     .string()
-    .transform(reading(target))
+    .transform(parsedAs(target))
     .transform((url) => ({ url }))
     .pipe(full);
   return z.union([short, full]).describe('The role’s own metrics endpoint: a URL, or a map with one.');

@@ -2,7 +2,7 @@ import { errorText } from '../../core/errors.ts';
 import type { Gauge } from '../../core/model.ts';
 import type { Drops, Log, Readings, Source } from '../../core/ports.ts';
 import type { ScrapeFailureReason } from '../../core/reasons.ts';
-import type { Words } from '../../core/words.ts';
+import type { VocabularyDetector } from '../../core/vocabulary.ts';
 import { createLineTable } from './exposition/line-table.ts';
 import { createPageReader, type Page } from './exposition/page-reader.ts';
 import { dropOf, ScrapeFailure } from './failure.ts';
@@ -21,7 +21,7 @@ export interface ScrapeDeps extends FetchDeps {
   drops: Drops;
   log: Log;
   /** The words of the target, by which `intake` translates. */
-  words: Words;
+  words: VocabularyDetector;
   /** A page was taken: of so many counters that were on the page before, so many fell. */
   onPage?(evidence: { fallen: number; counters: number }): void;
 }

@@ -1,12 +1,12 @@
 import * as z from 'zod';
 import type { ListenerTls } from '../../core/access.ts';
-import { interval, listenAddress, reading } from '../../core/written.ts';
+import { interval, listenAddress, parsedAs } from '../../core/text-formats.ts';
 import { type StatsdOptions, statsdTagFormats } from './options.ts';
 
 const defaultReceiveBufferBytes = 4 * 1024 * 1024;
 const sender =
   /^(?:\d{1,3}(?:\.\d{1,3}){3}(?:\/(?:[0-9]|[12][0-9]|3[0-2]))?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:\/\d{1,3})?)$/;
-const address = () => z.string(listenAddress.fault).transform(reading(listenAddress));
+const address = () => z.string(listenAddress.fault).transform(parsedAs(listenAddress));
 
 /** `services.<service>.statsd`: host:port for datagrams, or a map. */
 export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
@@ -24,7 +24,7 @@ export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
       tagFormat: z.enum(statsdTagFormats).optional().describe('How tags are written; any form if not told.'),
       tagKeys: z.array(z.string().min(1)).optional().describe('Further tag names of the suffix form.'),
       prefix: z.string().min(1).optional().describe('First part of every name, left out.'),
-      expire: z.string(interval.fault).transform(reading(interval)).optional(),
+      expire: z.string(interval.fault).transform(parsedAs(interval)).optional(),
     })
     .refine(({ listen, tcp, unix }) => (listen ?? tcp ?? unix) !== undefined, {
       when: ({ value }) => typeof value === 'object' && value !== null,
@@ -40,7 +40,7 @@ export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
     );
   const short = z
     .string()
-    .transform(reading(listenAddress))
+    .transform(parsedAs(listenAddress))
     .transform((listen): z.input<typeof full> => ({ listen }))
     .pipe(full);
   return z.union([short, full]).describe('Where the role’s pushed metrics are received.');

@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/ports.ts';
-import type { Words } from '../../core/words.ts';
+import type { VocabularyDetector } from '../../core/vocabulary.ts';
 import type { LineBook } from './lines/book.ts';
 import type { Sending } from './lines/sent.ts';
 import type { Turns } from './turns.ts';
@@ -11,7 +11,7 @@ export interface Hearing {
 }
 
 export interface HearingDeps {
-  words: Words;
+  words: VocabularyDetector;
   book(): LineBook;
   sending: Sending;
   turns: Turns;
@@ -57,7 +57,7 @@ export function createHearing({ words, book, sending, turns, clock }: HearingDep
 
   const listen = () => {
     cancel = undefined;
-    const reworded = words.hear(new Set(names));
+    const reworded = words.detect(new Set(names));
     if (reworded.size > 0) reopen(reworded);
   };
 

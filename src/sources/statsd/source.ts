@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
 import type { OpenHandshakes } from '../../core/access.ts';
 import { defaultBounds } from '../../core/histogram.ts';
-import type { LazyStore } from '../../core/lazy-store.ts';
 import type { Intake } from '../../core/model.ts';
 import type { Clock, Drops, Log, Source, Stop } from '../../core/ports.ts';
-import type { Words } from '../../core/words.ts';
+import type { LazyStore } from '../../core/stores.ts';
+import type { VocabularyDetector } from '../../core/vocabulary.ts';
 import { startExpiry } from './expiry.ts';
 import { createHearing } from './hearing.ts';
 import { createLineBook, type LineBook } from './lines/book.ts';
@@ -25,7 +25,7 @@ export interface StatsdDeps {
   name: string;
   intake: Intake;
   /** The words of the sender, by which `intake` translates. */
-  words: Words;
+  words: VocabularyDetector;
   /** Upper bounds of timers, histograms and distributions. Default: the spec's. */
   bounds?: readonly number[];
   /** The store of `intake`, if those are to be summaries. Default: histograms. */

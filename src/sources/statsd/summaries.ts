@@ -1,9 +1,9 @@
-import { Handle } from '../../core/handle.ts';
-import type { LazyStore } from '../../core/lazy-store.ts';
+import { Handle } from '../../core/handles.ts';
 import type { Intake, RawTags, Summary } from '../../core/model.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { RegistryDrop } from '../../core/reasons.ts';
 import { addTo, clearPart, createSketch, quantilesOf, type Sketch } from '../../core/sketch.ts';
+import type { LazyStore } from '../../core/stores.ts';
 import type { Turns } from './turns.ts';
 
 /** A summary whose quantiles are worked out here, shared by all lines of one raw series. */
@@ -63,7 +63,7 @@ const hasPlace = (handle: Summary) => !(handle instanceof Handle) || handle.at >
 
 /** Counts what cannot be kept, as the registry does for histograms. */
 function drop(handle: Summary, reason: RegistryDrop): void {
-  if (handle instanceof Handle) handle.desk.drop(reason);
+  if (handle instanceof Handle) handle.callbacks.drop(reason);
 }
 
 function catchUp(kept: Kept, { step }: Now): void {
@@ -156,7 +156,7 @@ export function createSummaries({ intake, store, clock, turns }: SummariesDeps):
     });
   };
 
-  store.onLook(() => changed.forEach(write));
+  store.beforeRead(() => changed.forEach(write));
   return {
     open(name, tags) {
       const handle = intake.summary(name, tags, shape);

@@ -1,4 +1,4 @@
-import type { DurableValues, Frozen } from '../../../src/core/durable.ts';
+import type { DurableValues, Frozen } from '../../../src/core/durable-store.ts';
 import type { Durable } from '../../../src/core/ports.ts';
 
 /** The plainest durable values: named counters, a table of their names as JSON. */

@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createPageStore } from '../../../src/core/page-store.ts';
 import { createRegistry, type Registry } from '../../../src/core/registry.ts';
-import { catalogVocabulary, createVocabulary } from '../../../src/core/vocabulary.ts';
-import { createWords } from '../../../src/core/words.ts';
+import { createPageStore } from '../../../src/core/stores.ts';
+import {
+  catalogVocabulary,
+  createVocabulary,
+  createVocabularyDetector,
+} from '../../../src/core/vocabulary.ts';
 import { type HandClock, handClock } from '../../clock.ts';
 import { openScrape, openTarget, type Target } from '../../scrape.ts';
 
@@ -31,7 +34,7 @@ const product = createVocabulary({
 /** A role's page on its way through the real registry. */
 async function openRole(service: string, rank = 0) {
   const store = createPageStore();
-  const words = createWords([catalogVocabulary(), product]);
+  const words = createVocabularyDetector([catalogVocabulary(), product]);
   const intake = registry.intake({
     service,
     component: 'scrape',

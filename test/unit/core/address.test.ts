@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { addressesMeet, dialled, formatAddress, parseAddress } from '../../../src/core/address.ts';
+import { addressesConflict, dialHost, formatAddress, parseAddress } from '../../../src/core/address.ts';
 
 describe('host:port', () => {
   test.each([
@@ -38,12 +38,12 @@ test.each([
   ['Store.example:80', 'store.example:80', true],
 ])('%s meets %s: %s', (one, other, expected) => {
   const local = new Set(['10.0.0.5']);
-  expect(addressesMeet(parseAddress(one)!, parseAddress(other)!, local)).toBe(expected);
-  expect(addressesMeet(parseAddress(other)!, parseAddress(one)!, local)).toBe(expected);
+  expect(addressesConflict(parseAddress(one)!, parseAddress(other)!, local)).toBe(expected);
+  expect(addressesConflict(parseAddress(other)!, parseAddress(one)!, local)).toBe(expected);
 });
 
 test.each([
   ['0.0.0.0', '127.0.0.1'],
   ['::', '::1'],
   ['10.0.0.5', '10.0.0.5'],
-])('a listener on %s is dialled at %s', (host, expected) => expect(dialled(host)).toBe(expected));
+])('a listener on %s is dialled at %s', (host, expected) => expect(dialHost(host)).toBe(expected));

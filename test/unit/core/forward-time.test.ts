@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { forwardTime } from '../../../src/core/forward-time.ts';
+import { monotonicWallTime } from '../../../src/core/clock.ts';
 import { handClock } from '../../clock.ts';
 
 /** Rows: what happens in turn, `jump` to a wall time or `pass` ms, and what is told after each. */
@@ -44,7 +44,7 @@ test.each<[string, readonly (readonly ['jump' | 'pass', number, number])[]]>([
   ],
 ])('%s', (_, steps) => {
   const clock = handClock(1000);
-  const now = forwardTime(clock);
+  const now = monotonicWallTime(clock);
   for (const [what, ms, expected] of steps) {
     if (what === 'jump') clock.jumpTo(ms);
     else clock.advance(ms);

@@ -2,39 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   defaultBounds,
-  formatBound,
   histogramLayout,
   layoutOf,
   observeInto,
   sameBounds,
 } from '../../../src/core/histogram.ts';
-
-describe('formatBound', () => {
-  it.each([
-    [0.001, '0.001'],
-    [1.0, '1'],
-    [5.0, '5'],
-    [10, '10'],
-    [0.1, '0.1'],
-    [-2.5, '-2.5'],
-    [1e-7, '0.0000001'],
-    [1.25e-9, '0.00000000125'],
-    [1e21, '1000000000000000000000'],
-    [-1.5e22, '-15000000000000000000000'],
-    [2 ** 53, '9007199254740992'],
-    [Infinity, 'Infinity'],
-  ])('%d is %s', (bound, text) => expect(formatBound(bound)).toBe(text));
-
-  it('reads back as the same number, without an exponent', () => {
-    fc.assert(
-      fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (bound) => {
-        const text = formatBound(bound);
-        expect(text).toMatch(/^-?\d+(\.\d+)?$/);
-        expect(Number(text) === bound).toBe(true);
-      }),
-    );
-  });
-});
 
 describe('layouts', () => {
   it('have the buckets of the specification when none are given', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createDurableStore } from '../../../src/core/durable-store.ts';
-import { createPageStore } from '../../../src/core/page-store.ts';
+import { createPageStore } from '../../../src/core/stores.ts';
 import { testRegistry, wideLimits } from '../../registry.ts';
 
 const limits = (seriesPerMetric: number, series = 1000) => ({ ...wideLimits, seriesPerMetric, series });
@@ -95,7 +95,7 @@ describe('over the limit of a family', () => {
     durable.restore(table, values);
     const second = testRegistry({ limits: limits(2), durable });
     const source = of(second);
-    expect(source.declare('counter', 'x', { tags: ['i'] })).toEqual([{ i: 'a' }, { i: 'b' }]);
+    expect(source.restore('counter', 'x', { tags: ['i'] })).toEqual([{ i: 'a' }, { i: 'b' }]);
     for (const i of ['d', 'c', 'b']) source.counter('x', { i }).add(1);
     second.commit();
     expect(second.shown()).toEqual({ 'x{i="a"}': 1, 'x{i="b"}': 2, 'x{overflow="true"}': 3 });

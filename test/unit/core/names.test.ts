@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compareText, sanitizeName, wellFormed } from '../../../src/core/names.ts';
+import { compareText, sanitizeName, wellFormed } from '../../../src/core/labels.ts';
 
 describe('sanitizeName', () => {
   it.each([

@@ -234,7 +234,7 @@ describe('durable counters', () => {
         let test = testRegistry();
         const openSource = () => {
           const opened = test.intake({ store: test.registry.durable, received: false });
-          opened.declare('counter', 'x', { tags: ['t'] });
+          opened.restore('counter', 'x', { tags: ['t'] });
           return opened;
         };
         let source = openSource();

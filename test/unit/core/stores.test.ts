@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { readTable } from '../../../src/core/durable-rows.ts';
 import { createDurableStore } from '../../../src/core/durable-store.ts';
-import { createTable } from '../../../src/core/durable-table.ts';
+import { createTable, readTable } from '../../../src/core/durable-table.ts';
 import { AgentError } from '../../../src/core/errors.ts';
 import { testRegistry } from '../../registry.ts';
 
@@ -199,8 +198,8 @@ describe('durable values', () => {
     first.logs.counter('x', { a: '1' }).add(3);
     first.logs.histogram('h', { a: '😀"\n' }, { bounds: [1, 2] }).observe(1.5);
     const { logs, shown, commit, registry } = restart(first.registry);
-    expect(logs.declare('counter', 'x', { tags: ['a'] })).toEqual([{ a: '1' }]);
-    logs.declare('histogram', 'h', { bounds: [1, 2], tags: ['a'] });
+    expect(logs.restore('counter', 'x', { tags: ['a'] })).toEqual([{ a: '1' }]);
+    logs.restore('histogram', 'h', { bounds: [1, 2], tags: ['a'] });
     expect(shown()).toEqual({});
     commit();
     const both = {
@@ -211,7 +210,7 @@ describe('durable values', () => {
     logs.counter('x', { a: '1' }).add(1);
     commit();
     expect(shown()).toEqual({ ...both, 'x{a="1",svc_service="frontend"}': 4 });
-    expect(registry.durable.parkedCount).toBe(0);
+    expect(registry.durable.retainedCount).toBe(0);
   });
 
   it('come back when they are asked for without a declaration', () => {
@@ -228,29 +227,29 @@ describe('durable values', () => {
     first.logs.counter('x', {});
     const second = restart(first.registry);
     second.clock.advance(60_000);
-    second.logs.declare('counter', 'x');
+    second.logs.restore('counter', 'x');
     second.commit();
     const view = second.registry.view();
     expect(view.families.find((family) => family.name === 'x')!.series[0]!.startMs).toBe(first.clock.nowMs());
   });
 
-  it.each<[string, Parameters<ReturnType<typeof durable>['logs']['declare']>]>([
+  it.each<[string, Parameters<ReturnType<typeof durable>['logs']['restore']>]>([
     ['kind', ['gauge', 'x', { tags: ['a'] }]],
     ['labels', ['counter', 'x', { tags: ['b'] }]],
   ])('start at 0 when the rule’s %s changed', (_, declaration) => {
     const first = durable();
     first.logs.counter('x', { a: '1' }).add(3);
     const { logs, registry, commit, shown } = restart(first.registry);
-    logs.declare(...declaration);
+    logs.restore(...declaration);
     commit();
-    expect([shown(), registry.durable.parkedCount]).toEqual([{}, 0]);
+    expect([shown(), registry.durable.retainedCount]).toEqual([{}, 0]);
   });
 
   it('start at 0 when the buckets changed', () => {
     const first = durable();
     first.logs.histogram('h', {}, { bounds: [1, 2] }).observe(1.5);
     const { logs, commit, shown } = restart(first.registry);
-    logs.declare('histogram', 'h', { bounds: [1, 3] });
+    logs.restore('histogram', 'h', { bounds: [1, 3] });
     logs.histogram('h', {}, { bounds: [1, 3] });
     commit();
     expect(shown()).toEqual({ 'h{svc_service="frontend"}': [0, 0, 0, 0, 0] });
@@ -264,7 +263,7 @@ describe('durable values', () => {
       .add(3);
     const second = restart(first.registry);
     const now = second.intake({ store: second.registry.durable, globalTags: { cluster: 'b' } });
-    now.declare('counter', 'x');
+    now.restore('counter', 'x');
     now.counter('x', {});
     second.commit();
     expect(second.shown()).toEqual({ 'x{cluster="b"}': 0 });
@@ -276,14 +275,14 @@ describe('durable values', () => {
     history.counter('x', {}).add(9);
     first.logs.counter('x', {}).add(1);
     const second = restart(first.registry);
-    second.logs.declare('counter', 'x');
+    second.logs.restore('counter', 'x');
     second.commit();
     expect(second.shown()).toEqual({ 'x{svc_service="frontend"}': 1 });
     const third = restart(second.registry);
-    third.logs.declare('counter', 'x');
+    third.logs.restore('counter', 'x');
     third
       .intake({ store: third.registry.durable, service: 'history', tagService: true })
-      .declare('counter', 'x');
+      .restore('counter', 'x');
     third.commit();
     expect(third.shown()).toEqual({ 'x{svc_service="frontend"}': 1, 'x{svc_service="history"}': 9 });
   });
@@ -293,9 +292,9 @@ describe('durable values', () => {
     first.logs.counter('x', {}).add(1);
     first.intake({ store: first.registry.durable }).counter('y', {}).add(1);
     const { registry } = restart(first.registry);
-    const before = registry.durable.parkedCount;
+    const before = registry.durable.retainedCount;
     registry.durable.forget('frontend');
-    expect(before - registry.durable.parkedCount).toBe(1);
+    expect(before - registry.durable.retainedCount).toBe(1);
   });
 
   it('stay through a reload that closes and opens their intake', () => {
@@ -305,7 +304,7 @@ describe('durable values', () => {
     logs.close();
     expect(shown()).toEqual({});
     const next = intake({ store: registry.durable, component: 'logs', relayed: false, tagService: true });
-    next.declare('counter', 'x', { tags: ['a'] });
+    next.restore('counter', 'x', { tags: ['a'] });
     expect(shown()).toEqual({ 'x{a="1",svc_service="frontend"}': 5 });
     next.counter('x', { a: '1' }).add(1);
     commit();

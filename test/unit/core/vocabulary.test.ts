@@ -5,10 +5,10 @@ import type { Kind, RawTags } from '../../../src/core/model.ts';
 import {
   catalogVocabulary,
   createVocabulary,
-  recognise,
+  createVocabularyDetector,
+  detectVocabulary,
   type VocabularyTable,
 } from '../../../src/core/vocabulary.ts';
-import { createWords } from '../../../src/core/words.ts';
 
 const tableOf = (name: string): VocabularyTable =>
   JSON.parse(readFileSync(new URL(`../../../vocabularies/${name}.json`, import.meta.url), 'utf8'));
@@ -116,7 +116,7 @@ test.each(Object.entries(rows))(
   },
 );
 
-describe('recognise', () => {
+describe('detectVocabulary', () => {
   test.each([
     [['cadence_requests_per_tl', 'persistence_requests'], 'cadence'],
     [['client_requests', 'persistence_requests'], 'temporal'],
@@ -125,26 +125,26 @@ describe('recognise', () => {
     [['go_threads'], undefined],
     [['client_requests', 'task_backlog_per_tl'], undefined],
   ])('%j speaks %s', (names, name) => {
-    expect(recognise(all, new Set(names))?.name).toBe(name);
+    expect(detectVocabulary(all, new Set(names))?.name).toBe(name);
   });
 });
 
 describe('words', () => {
   test('auto waits for a name that tells, decides once, and says what is to be asked for anew', () => {
-    const words = createWords(all);
+    const words = createVocabularyDetector(all);
     expect(words.translate('counter', 'restarts', {})).toBeUndefined();
-    expect(words.hear(new Set(['restarts', 'other']))).toEqual(new Set());
+    expect(words.detect(new Set(['restarts', 'other']))).toEqual(new Set());
     const names = new Set(['restarts', 'other', 'task_backlog_per_tl']);
-    expect(words.hear(names)).toEqual(names);
+    expect(words.detect(names)).toEqual(names);
     expect(words.translate('counter', 'restarts', {})).toMatchObject({ name: 'svc_restarts' });
-    expect(words.hear(new Set(['client_requests', 'approximate_backlog_count']))).toEqual(new Set());
+    expect(words.detect(new Set(['client_requests', 'approximate_backlog_count']))).toEqual(new Set());
     expect(words.vocabulary?.name).toBe('cadence');
   });
 
   test('a name that makes another a double is news for its series', () => {
-    const words = createWords([cadence], true);
-    words.hear(new Set(['persistence_latency_ns', 'other']));
-    const reworded = words.hear(new Set(['persistence_latency_ns', 'persistence_latency', 'other']));
+    const words = createVocabularyDetector([cadence], true);
+    words.detect(new Set(['persistence_latency_ns', 'other']));
+    const reworded = words.detect(new Set(['persistence_latency_ns', 'persistence_latency', 'other']));
     expect(reworded).toEqual(new Set(['persistence_latency_ns', 'persistence_latency']));
     expect(words.translate('histogram', 'persistence_latency_ns', {})).toBe('double');
   });

@@ -7,7 +7,6 @@ import {
   createFormer,
   formsOf,
   gaugeLine,
-  plainNumber,
   totalsOf,
 } from '../../../src/reporters/push/statsd-lines.ts';
 import { decodeLine } from '../../push-lines.ts';
@@ -197,28 +196,4 @@ test.each(tagFormats)('whatever the tags, a second parser reads every %s line', 
     }),
     { numRuns: 300 },
   );
-});
-
-describe('numbers', () => {
-  test.each([
-    [0, '0'],
-    [-0, '0'],
-    [0.1, '0.1'],
-    [1e21, '1000000000000000000000'],
-    [1.5e300, `15${'0'.repeat(299)}`],
-    [1e-7, '0.0000001'],
-    [-1.25e-9, '-0.00000000125'],
-    [123_456_789_012_345_680_000, '123456789012345680000'],
-  ])('%d', (value, text) => expect(plainNumber(value)).toBe(text));
-
-  test('read back as the same double, without an exponent', () => {
-    fc.assert(
-      fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
-        const text = plainNumber(value);
-        expect(text).toMatch(/^-?\d+(\.\d+)?$/);
-        expect(Number(text)).toBe(value === 0 ? 0 : value);
-      }),
-      { numRuns: 1000 },
-    );
-  });
 });

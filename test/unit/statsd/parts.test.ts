@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createVocabulary } from '../../../src/core/vocabulary.ts';
-import { createWords } from '../../../src/core/words.ts';
+import { createVocabulary, createVocabularyDetector } from '../../../src/core/vocabulary.ts';
 import { startExpiry } from '../../../src/sources/statsd/expiry.ts';
 import { createHearing } from '../../../src/sources/statsd/hearing.ts';
 import { createLineBook } from '../../../src/sources/statsd/lines/book.ts';
@@ -173,7 +172,7 @@ describe('turns', () => {
 });
 
 /** Everything behind a socket, with a clock that is moved by hand. */
-function path(words = createWords([])) {
+function path(words = createVocabularyDetector([])) {
   const clock = handClock();
   const turns = createTurns(clock);
   const intake = recordingIntake(words);
@@ -232,7 +231,7 @@ describe('words', () => {
   const other = createVocabulary({ name: 'other', metrics: { starts: 'x', lat: 'z', alone: 'y' }, tags: {} });
 
   test('what came before the words were recognised is in the series that is shown after', async () => {
-    const { clock, read, shown } = path(createWords([table, other]));
+    const { clock, read, shown } = path(createVocabularyDetector([table, other]));
     read('starts:1|c|#wf:a\nlat:500|ms|@0.5\nstarts:1|c|#wf:a\nmine:3|g\nmine:+1|g');
     clock.advance(1000);
     expect(Object.keys(shown())).toContain('counter starts{"wf":"a"}');
@@ -263,7 +262,7 @@ describe('words of series that several lines share, at a real registry', () => {
       metrics: { starts: 'svc_restarts', lat: 'svc_lat', one: 'svc_one', two: 'svc_two' },
       tags: {},
     });
-    const words = createWords([
+    const words = createVocabularyDetector([
       table,
       createVocabulary({ name: 'other', metrics: { alone: 'y' }, tags: {} }),
     ]);

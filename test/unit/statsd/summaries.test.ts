@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { createLazyStore } from '../../../src/core/lazy-store.ts';
-import { createVocabulary } from '../../../src/core/vocabulary.ts';
-import { createWords, type Words } from '../../../src/core/words.ts';
+import { createLazyStore } from '../../../src/core/stores.ts';
+import {
+  createVocabulary,
+  createVocabularyDetector,
+  type VocabularyDetector,
+} from '../../../src/core/vocabulary.ts';
 import { startExpiry } from '../../../src/sources/statsd/expiry.ts';
 import { createHearing } from '../../../src/sources/statsd/hearing.ts';
 import { createLineBook } from '../../../src/sources/statsd/lines/book.ts';
@@ -15,7 +18,7 @@ import { until } from '../../scrape.ts';
 const minute = 60_000;
 
 /** Lines into a registry, with timers as summaries and a clock that is moved by hand. */
-function path(words: Words = createWords([], true)) {
+function path(words: VocabularyDetector = createVocabularyDetector([], true)) {
   const bed = testRegistry();
   const { clock } = bed;
   const store = createLazyStore();
@@ -243,7 +246,7 @@ describe('words', () => {
   const other = createVocabulary({ name: 'other', metrics: { lat: 'z', alone: 'y' }, tags: {} });
 
   test('what came before the words were recognised is in the summary that is shown after, in its unit', async () => {
-    const { clock, read, shown, took } = path(createWords([table, other]));
+    const { clock, read, shown, took } = path(createVocabularyDetector([table, other]));
     read('lat:2e9:4e9:4e9|h');
     expect(Object.keys(shown())).toEqual(['lat{svc_service="frontend"}']);
     read('only:7|g');

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type Driver from 'cassandra-driver/lib/connection.js';
 import { formatAddress } from '../../../core/address.ts';
-import { networkFault } from '../../../core/network-fault.ts';
+import { networkFault } from '../../../core/errors.ts';
 import { connectTo } from '../../connection/connect.ts';
 import type { StoreTarget } from '../store.ts';
 import { CqlFailure } from './failure.ts';

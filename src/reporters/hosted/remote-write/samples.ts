@@ -1,5 +1,5 @@
+import { compareText } from '../../../core/labels.ts';
 import type { FamilyView, Kind, Labels, SeriesView } from '../../../core/model.ts';
-import { compareText } from '../../../core/names.ts';
 import { jobOf, type Origin } from '../protocol.ts';
 import { metricTypes, type Row, type Word, wordOf } from './message.ts';
 

@@ -1,3 +1,5 @@
+import { cursor, fastValue, parseValue } from '../../../core/decimal.ts';
+
 /** Kinds of a field's value. */
 export const absent = 0;
 /** A string without escapes: its bytes are its text. */
@@ -98,38 +100,12 @@ export function textOf(fields: Fields, slot: number): string | undefined {
   }
 }
 
-const decimal = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
-const powersOfTen = Float64Array.from({ length: 16 }, (_, exponent) => Number(`1e${exponent}`));
-
-/**
- * Reads up to 15 digits with at most one point: an exact integer divided by an exact power of ten rounds once.
- * NaN for anything else.
- */
-function plainDecimal(bytes: Buffer, from: number, to: number): number {
-  const first = bytes[from] === 0x2d ? from + 1 : from;
-  let mantissa = 0;
-  let point = to;
-  let count = 0;
-  for (let i = first; i < to; i++) {
-    const digit = bytes[i]! - 0x30;
-    if (digit >= 0 && digit <= 9) {
-      mantissa = mantissa * 10 + digit;
-      count++;
-    } else if (bytes[i] === 0x2e && point === to) point = i;
-    else return Number.NaN;
-  }
-  if (count === 0 || count > 15) return Number.NaN;
-  const value = point === to ? mantissa : mantissa / powersOfTen[to - point - 1]!;
-  return first === from ? value : -value;
-}
-
 /** The number in a slot: a JSON number, or a string that spells one. Undefined if it is not a finite number. */
 export function numberOf(fields: Fields, slot: number): number | undefined {
   const kind = fields.kind[slot]!;
   if (kind !== numeral && kind !== plainText && kind !== escapedText) return undefined;
-  const fast = plainDecimal(fields.bytes, fields.from[slot]!, fields.to[slot]!);
-  if (!Number.isNaN(fast)) return fast;
-  const text = (textOf(fields, slot) as string).trim();
-  const value = decimal.test(text) ? Number(text) : Number.NaN;
+  const fast = fastValue(fields.bytes, fields.from[slot]!);
+  if (cursor.at === fields.to[slot]) return fast;
+  const value = parseValue((textOf(fields, slot) as string).trim());
   return Number.isFinite(value) ? value : undefined;
 }

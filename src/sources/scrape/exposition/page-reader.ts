@@ -1,4 +1,4 @@
-import { cursor } from '../../number.ts';
+import { cursor } from '../../../core/decimal.ts';
 import { ScrapeFailure } from '../failure.ts';
 import type { ScrapeLimits } from '../options.ts';
 import { readComment } from './comment.ts';

@@ -1,4 +1,4 @@
-import { cursor, fastValue, parseValue } from '../../number.ts';
+import { cursor, fastValue, parseValue } from '../../../core/decimal.ts';
 import { brokenKey, scanBraces } from './key.ts';
 
 function blanks(bytes: Uint8Array, at: number): number {

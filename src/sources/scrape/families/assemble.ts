@@ -1,5 +1,5 @@
+import { parseValue } from '../../../core/decimal.ts';
 import type { Kind, RawTags, Shape } from '../../../core/model.ts';
-import { parseValue } from '../../number.ts';
 import type { Place, Role } from './place.ts';
 
 /** A line with its place. */

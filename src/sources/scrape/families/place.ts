@@ -1,5 +1,5 @@
+import { parseValue } from '../../../core/decimal.ts';
 import type { Kind } from '../../../core/model.ts';
-import { parseValue } from '../../number.ts';
 import { type ExposedType, kindOf } from '../exposition/comment.ts';
 import type { Key } from '../exposition/key.ts';
 

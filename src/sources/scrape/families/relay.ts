@@ -1,5 +1,5 @@
 import type { Part, RawTags } from '../../../core/model.ts';
-import type { Words } from '../../../core/words.ts';
+import type { VocabularyDetector } from '../../../core/vocabulary.ts';
 import type { LineTable } from '../exposition/line-table.ts';
 import type { Page } from '../exposition/page-reader.ts';
 import { type Assembly, assemble } from './assemble.ts';
@@ -10,7 +10,7 @@ import { createMembership, type Sent } from './membership.ts';
 export interface RelayDeps {
   intake: PageIntake;
   /** The words of the target, by which the intake translates. */
-  words: Words;
+  words: VocabularyDetector;
   /** Lets other work have its turn when a slice of time is used up; undefined while it is not. */
   breathe(): Promise<void> | undefined;
 }
@@ -100,7 +100,7 @@ export function createRelay(table: LineTable, { intake, words, breathe }: RelayD
   const addReworded = (dirty: Set<Sent>): void => {
     const names = new Set<string>();
     for (const { family } of membership.series.values()) names.add(family);
-    const reworded = words.hear(names);
+    const reworded = words.detect(names);
     if (reworded.size === 0) return;
     for (const series of membership.series.values()) {
       if (!reworded.has(series.family)) continue;

@@ -1,5 +1,4 @@
-import { errorText, systemCode } from '../../../core/errors.ts';
-import { networkFault } from '../../../core/network-fault.ts';
+import { errorText, networkFault, systemCode } from '../../../core/errors.ts';
 import { ScrapeFailure } from '../failure.ts';
 
 /** What was thrown on the way to a page, as a failure. A connection lost within a body has cut the page off. */

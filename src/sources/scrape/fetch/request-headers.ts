@@ -1,7 +1,5 @@
-import type { ClientAuth, ReadSecret } from '../../../core/access.ts';
+import { authorizationOf, type ClientAuth, type ReadSecret, scrapeMarkHeader } from '../../../core/access.ts';
 import { isLoopback } from '../../../core/address.ts';
-import { authorizationOf } from '../../../core/authorization.ts';
-import { scrapeMarkHeader } from '../../../core/loop.ts';
 import { ScrapeFailure } from '../failure.ts';
 import type { ScrapeOptions } from '../options.ts';
 import { accept } from './content.ts';

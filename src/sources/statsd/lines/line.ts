@@ -1,5 +1,5 @@
+import { parseValue } from '../../../core/decimal.ts';
 import type { dropReasons } from '../../../core/reasons.ts';
-import { parseValue } from '../../number.ts';
 import type { StatsdTagFormat } from '../options.ts';
 import { bucketOf, type Tagged, untangle } from './suffix.ts';
 

@@ -1,4 +1,4 @@
-import { cursor, fastValue, parseValue } from '../../number.ts';
+import { cursor, fastValue, parseValue } from '../../../core/decimal.ts';
 import type { LineBook } from './book.ts';
 import { hashByte, hashSeed } from './known.ts';
 import type { StatsdDrop } from './line.ts';

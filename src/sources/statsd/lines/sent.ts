@@ -1,6 +1,6 @@
-import { Handle } from '../../../core/handle.ts';
+import { Handle } from '../../../core/handles.ts';
 import type { Counter, Gauge, Histogram, Intake, Kind } from '../../../core/model.ts';
-import type { Words } from '../../../core/words.ts';
+import type { VocabularyDetector } from '../../../core/vocabulary.ts';
 import type { OwnSummary, Summaries } from '../summaries.ts';
 import type { Line, StatsdType } from './line.ts';
 
@@ -27,7 +27,7 @@ export interface Sent {
 
 export interface SendingDeps {
   intake: Intake;
-  words: Words;
+  words: VocabularyDetector;
   /** Upper bounds of timers, histograms and distributions. */
   bounds: readonly number[];
   /** There if those are to be summaries. */

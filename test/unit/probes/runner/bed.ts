@@ -129,7 +129,7 @@ function openIntakes({ registry }: TestRegistry, globalTags: RawTags): BedIntake
         relayed: false,
         rank: 0,
         store: place === 'durable' ? registry.durable : registry.immediate,
-        carried: place === 'kept',
+        externalTotals: place === 'kept',
         globalTags,
         received: false,
         tagService: service !== '',

@@ -3,8 +3,13 @@ const decimal = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 const special = /^([+-]?)(?:inf(?:inity)?|(nan))$/i;
 
 /**
- * A sample value as both text formats spell it: Go's decimal floats, `NaN` and `Inf` in any case, with or
- * without a sign. Hexadecimal floats and digit separators are none. Undefined for anything else.
+ * Decimal numbers in text: the one parser and the one formatter of the agent. The parser has a fast path over
+ * bytes (`fastValue`) and an exact one over a string (`parseValue`); both give the nearest double.
+ */
+
+/**
+ * A sample value as both exposition formats spell it: Go's decimal floats, `NaN` and `Inf` in any case, with or
+ * without a sign. Hexadecimal floats and digit separators are not accepted. Undefined for anything else.
  */
 export function parseValue(text: string): number | undefined {
   if (decimal.test(text)) return Number(text);
@@ -14,14 +19,14 @@ export function parseValue(text: string): number | undefined {
   return match[1] === '-' ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
 }
 
-/** Where `fastValue` stopped: the index behind the number. Valid until its next call. */
+/** The index after the number that `fastValue` read last, or -1. */
 export const cursor = { at: 0 };
 
 /**
- * The plain decimal that begins at `at` (`12`, `-0.5`, `1.2e+06`), exact to the last bit: up to 15 digits are
- * an exact integer, and one multiplication or division by an exact power of ten rounds once. Leaves the index
- * behind it in `cursor`; an index of -1 says that it is not such a number, and `parseValue` must decide.
- * `bytes` must hold a newline somewhere behind `at`, which ends every loop.
+ * Reads the plain decimal that begins at `at` (`12`, `-0.5`, `1.2e+06`). The result is exact: up to 15 digits are
+ * an exact integer, and one multiplication or division by an exact power of ten rounds once. Sets `cursor.at` to
+ * the index after the number. -1 means that this path cannot read it: call `parseValue`. A byte that is not part
+ * of a number, such as a newline or a quote, must follow in `bytes`: it ends every loop.
  */
 export function fastValue(bytes: Uint8Array, at: number): number {
   let i = at;
@@ -46,13 +51,13 @@ export function fastValue(bytes: Uint8Array, at: number): number {
     scale = i - point - 1;
     digits += scale;
   }
-  if (digits === 0 || digits > 15) return giveUp();
+  if (digits === 0 || digits > 15) return notPlain();
   cursor.at = i;
   if (byte === 0x65 || byte === 0x45) {
     scale -= exponentAt(bytes, i + 1);
     if (cursor.at === -1) return 0;
   }
-  if (scale > 22 || scale < -22) return giveUp();
+  if (scale > 22 || scale < -22) return notPlain();
   const value = scale > 0 ? mantissa / powersOfTen[scale]! : mantissa * powersOfTen[-scale]!;
   return negative ? -value : value;
 }
@@ -66,12 +71,27 @@ function exponentAt(bytes: Uint8Array, at: number): number {
   for (let byte = bytes[i]!; byte >= 0x30 && byte <= 0x39; byte = bytes[++i]!) {
     exponent = exponent * 10 + (byte - 0x30);
   }
-  if (i === start || i - start > 3) return giveUp();
+  if (i === start || i - start > 3) return notPlain();
   cursor.at = i;
   return sign === 0x2d ? -exponent : exponent;
 }
 
-function giveUp(): number {
+function notPlain(): number {
   cursor.at = -1;
   return 0;
+}
+
+/**
+ * The shortest decimal text of a finite number that reads back as the same double, without an exponent, because
+ * `le` labels and some statsd servers do not accept one: `0.001`, `1`, `10`.
+ */
+export function formatDecimal(value: number): string {
+  const text = String(value);
+  const exponent = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/.exec(text);
+  if (!exponent) return text;
+  const [, sign = '', head = '', tail = '', power = ''] = exponent;
+  const digits = head + tail;
+  const point = 1 + Number(power);
+  if (point <= 0) return `${sign}0.${'0'.repeat(-point)}${digits}`;
+  return sign + digits.padEnd(point, '0');
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
-import { cursor, fastValue, parseValue } from '../../../src/sources/number.ts';
+import { describe, expect, it, test } from 'vitest';
+import { cursor, fastValue, formatDecimal, parseValue } from '../../../src/core/decimal.ts';
 
 test.each([
   ['1', 1],
@@ -55,3 +55,34 @@ test.each(['0', '17', '-3.25', '1234567.891', '1.2345e+06', '99999999999999', '0
     expect(fast(text)).toBe(Number(text));
   },
 );
+
+describe('formatDecimal', () => {
+  it.each([
+    [0, '0'],
+    [-0, '0'],
+    [1.5e300, `15${'0'.repeat(299)}`],
+    [123_456_789_012_345_680_000, '123456789012345680000'],
+    [0.001, '0.001'],
+    [1.0, '1'],
+    [5.0, '5'],
+    [10, '10'],
+    [0.1, '0.1'],
+    [-2.5, '-2.5'],
+    [1e-7, '0.0000001'],
+    [1.25e-9, '0.00000000125'],
+    [1e21, '1000000000000000000000'],
+    [-1.5e22, '-15000000000000000000000'],
+    [2 ** 53, '9007199254740992'],
+    [Infinity, 'Infinity'],
+  ])('%d is %s', (bound, text) => expect(formatDecimal(bound)).toBe(text));
+
+  it('reads back as the same number, without an exponent', () => {
+    fc.assert(
+      fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (bound) => {
+        const text = formatDecimal(bound);
+        expect(text).toMatch(/^-?\d+(\.\d+)?$/);
+        expect(Number(text) === bound).toBe(true);
+      }),
+    );
+  });
+});

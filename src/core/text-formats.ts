@@ -1,8 +1,40 @@
 import { parseAddress } from './address.ts';
-import { parseDuration } from './duration.ts';
+import { AgentError } from './errors.ts';
+
+const unitMs = { ns: 1e-6, us: 1e-3, µs: 1e-3, ms: 1, s: 1e3, m: 6e4, h: 36e5, d: 864e5, w: 6048e5 } as const;
+const allowed = 'use a number and a unit, such as 500ms, 10s, 5m, 1h30m or 7d';
+
+/**
+ * A duration string in ms: Go's form (`1h30m`, `1.5s`) plus `d` and `w`. Throws `AgentError` (`timer_invalid`)
+ * on anything else, negative durations included.
+ */
+export function parseDuration(text: string, where = 'duration'): number {
+  const wanted = /^(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h|d|w))+$/;
+  if (!wanted.test(text)) {
+    throw new AgentError('timer_invalid', { where, what: 'not a duration', got: text, allowed });
+  }
+  let totalMs = 0;
+  for (const [, digits, unit] of text.matchAll(/(\d+(?:\.\d+)?)([a-zµ]+)/g)) {
+    totalMs += Number(digits) * unitMs[unit as keyof typeof unitMs];
+  }
+  return totalMs;
+}
+
+/** A span of ms for people: the two largest units, `1d2h`, `3m20s`, `250ms`. */
+export function formatDuration(spanMs: number): string {
+  if (spanMs < 1000) return `${Math.round(spanMs)}ms`;
+  const parts: string[] = [];
+  let restMs = spanMs;
+  for (const unit of ['d', 'h', 'm', 's'] as const) {
+    const n = Math.floor(restMs / unitMs[unit]);
+    restMs -= n * unitMs[unit];
+    if (n > 0 && parts.length < 2) parts.push(`${n}${unit}`);
+  }
+  return parts.join('');
+}
 
 /** One form of text in a configuration: what it is not, what it should be, and its meaning. */
-export interface Written<T> {
+export interface TextFormat<T> {
   /** `what is wrong; what is allowed`, the form that every message of the configuration has. */
   readonly fault: string;
   /** Undefined for text that is not of this form. */
@@ -15,7 +47,7 @@ interface Refusal {
 }
 
 /** A form as a schema's transformation. */
-export function reading<T>({ fault, read }: Written<T>): (text: string, refusal: Refusal) => T {
+export function parsedAs<T>({ fault, read }: TextFormat<T>): (text: string, refusal: Refusal) => T {
   return (text, refusal) => {
     const value = read(text);
     if (value === undefined) refusal.addIssue({ code: 'custom', message: fault, input: text });
@@ -34,31 +66,31 @@ function durationBetween(text: string, leastMs: number, mostMs: number): number 
 }
 
 /** How often, or how long at most: what a timer waits. */
-export const interval: Written<number> = {
+export const interval: TextFormat<number> = {
   fault: 'not a duration from 1ms to 7d; use a number and a unit, such as 500ms, 10s, 5m or 1h30m',
   read: (text) => durationBetween(text, 1, 7 * 864e5),
 };
 
 /** A span that no timer waits for; nothing is a span too. */
-export const span: Written<number> = {
+export const span: TextFormat<number> = {
   fault: 'not a duration; use a number and a unit, such as 0s, 5m, 1h30m or 30d',
   read: (text) => durationBetween(text, 0, Number.MAX_SAFE_INTEGER),
 };
 
 /** Where a listener of ours is bound; port 0 asks for any free one. */
-export const listenAddress: Written<string> = {
+export const listenAddress: TextFormat<string> = {
   fault: 'not an address; use host:port, such as 127.0.0.1:9464, 0.0.0.0:9464 or [::1]:9464',
   read: (text) => (parseAddress(text) ? text : undefined),
 };
 
 /** Where somebody else listens. */
-export const dialAddress: Written<string> = {
+export const dialAddress: TextFormat<string> = {
   fault: 'not an address; use host:port, such as 10.0.0.5:5432',
   read: (text) => (parseAddress(text)?.port ? text : undefined),
 };
 
 /** An address with one of these schemes, a host and no credentials in it. */
-export function webAddress(schemes: readonly string[], example: string): Written<string> {
+export function webAddress(schemes: readonly string[], example: string): TextFormat<string> {
   const list = `${schemes.slice(0, -1).join(', ')}${schemes.length > 1 ? ' or ' : ''}${schemes.at(-1)}`;
   return {
     fault: `not a URL of ${list} without credentials; use the form ${example}`,
