@@ -62,6 +62,7 @@ export const roleMetrics = group('roles', ['svc_service'], {
 
 export const probes = group('probes', ['probe'], {
   svc_probe_last_run_timestamp_seconds: ['gauge', 'timestamp', 'When the probe last had a result.'],
+  svc_probe_failures_total: ['counter', 'none', 'Runs of the probe that failed.', ['reason']],
   svc_probe_skipped_total: ['counter', 'none', 'Runs that were left out.', ['reason']],
   svc_probe_tls_not_after_timestamp_seconds: [
     'gauge',

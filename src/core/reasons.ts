@@ -158,12 +158,17 @@ export type ArchiveFailureReason = (typeof archiveFailureReasons)[number];
 export const domainFailureReasons = ['clusters_disagree', 'version_mismatch'] as const;
 export type DomainFailureReason = (typeof domainFailureReasons)[number];
 
-export type ProbeFailureReason =
-  | HealthFailureReason
-  | StoreFailureReason
-  | CommandFailureReason
-  | ArchiveFailureReason
-  | DomainFailureReason;
+/** Why a run of a probe failed, whatever it checks; labels `svc_probe_failures_total`. */
+export const probeFailureReasons = [
+  ...new Set([
+    ...healthFailureReasons,
+    ...storeFailureReasons,
+    ...commandFailureReasons,
+    ...archiveFailureReasons,
+    ...domainFailureReasons,
+  ]),
+] as const;
+export type ProbeFailureReason = (typeof probeFailureReasons)[number];
 
 /** Why a run of a probe was left out; labels `svc_probe_skipped_total`. */
 export const probeSkipReasons = ['overlap', 'backlog'] as const;
@@ -280,6 +285,7 @@ export const closedLists = {
   'svc_role_health_transitions_total.to': probeStates,
   'svc_store_failures_total.reason': storeFailureReasons,
   'svc_store_check_ok.check': storeChecks,
+  'svc_probe_failures_total.reason': probeFailureReasons,
   'svc_probe_skipped_total.reason': probeSkipReasons,
   'probe.kind': probeKinds,
   'command.failure': commandFailureReasons,

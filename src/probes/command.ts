@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { errorText, systemCode } from '../core/errors.ts';
 import type { CommandFailureReason } from '../core/reasons.ts';
+import { excerpt, ProbeError } from './probe-error.ts';
 
 export interface CommandLimits {
   /** Ends the command and all it has started: asked to (SIGTERM) at once, forced (SIGKILL) soon after. */
@@ -17,17 +18,6 @@ export interface CommandOutput {
   stderr: string;
 }
 
-/** Why a command gave nothing; the message names the program, never its arguments. */
-export class CommandError extends Error {
-  readonly reason: CommandFailureReason;
-
-  constructor(reason: CommandFailureReason, msg: string, cause?: unknown) {
-    super(msg, cause === undefined ? undefined : { cause });
-    this.name = 'CommandError';
-    this.reason = reason;
-  }
-}
-
 /** What a program needs to be found, to find its files and to write its times and texts. */
 const handedOn = ['PATH', 'HOME', 'USER', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR'];
 
@@ -41,7 +31,7 @@ const shownOfStderr = 300;
  * Runs a program by its argument list, without a shell, with nothing on its standard input. It has a process
  * group of its own, which is ended with it: what it started is gone too, unless that left the group.
  *
- * Throws CommandError: `command_missing` for a program that cannot be started, `command_failed` for another
+ * Throws ProbeError: `command_missing` for a program that cannot be started, `command_failed` for another
  * exit status than 0, `too_slow` once the signal aborts, `too_large` for more output than allowed.
  */
 export async function runCommand(
@@ -49,12 +39,12 @@ export async function runCommand(
   { signal, maxBytes, env }: CommandLimits,
 ): Promise<CommandOutput> {
   const program = command[0] ?? '';
-  if (signal.aborted) throw new CommandError('too_slow', `${program}: there was no time left to start it`);
+  if (signal.aborted) throw new ProbeError('too_slow', `${program}: there was no time left to start it`);
   const child = start(command, env);
-  let failure: CommandError | undefined;
+  let failure: ProbeError<CommandFailureReason> | undefined;
   const stop = stopper(child);
   const fail = (reason: CommandFailureReason, what: string) => {
-    failure ??= new CommandError(reason, `${program}: ${what}`);
+    failure ??= new ProbeError(reason, `${program}: ${what}`);
     stop.ask();
   };
   const tooLarge = (stream: string) => () => fail('too_large', `more than ${maxBytes} bytes on ${stream}`);
@@ -82,7 +72,7 @@ function start([program = '', ...args]: readonly string[], env: CommandLimits['e
       env: { ...own, ...env },
     });
   } catch (thrown) {
-    throw new CommandError('command_failed', `${program}: cannot be started: ${errorText(thrown)}`, thrown);
+    throw new ProbeError('command_failed', `${program}: cannot be started: ${errorText(thrown)}`, thrown);
   }
 }
 
@@ -172,15 +162,14 @@ function faultOf({ status, killedBy, thrown }: End, program: string, stderr: () 
   if (thrown !== undefined) {
     const missing = ['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC'].includes(systemCode(thrown) ?? '');
     const msg = `${program}: cannot be started: ${systemCode(thrown) ?? errorText(thrown)}`;
-    return new CommandError(missing ? 'command_missing' : 'command_failed', msg, thrown);
+    return new ProbeError(missing ? 'command_missing' : 'command_failed', msg, thrown);
   }
   if (status === 0) return undefined;
   const how = killedBy === null ? `exit status ${status}` : `ended by ${killedBy}`;
-  return new CommandError('command_failed', `${program}: ${how}${shown(stderr())}`);
+  return new ProbeError('command_failed', `${program}: ${how}${shown(stderr())}`);
 }
 
 function shown(stderr: string): string {
-  const line = stderr.replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, ' ').trim();
-  if (line === '') return '';
-  return `: ${line.length > shownOfStderr ? `${line.slice(0, shownOfStderr)}…` : line}`;
+  const line = excerpt(stderr, shownOfStderr);
+  return line === '' ? '' : `: ${line}`;
 }

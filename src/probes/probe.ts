@@ -30,6 +30,13 @@ export interface Finding {
   tlsNotAfterMs?: number;
   /** How long each phase took, in their order. */
   phasesMs?: Readonly<Record<string, number>>;
+  /**
+   * Checks that failed and that recovery depends on, although what was checked answers: a schema that is behind,
+   * archiving that is off. `svc-agent probe` exits with 1 for them.
+   */
+  failedChecks?: readonly string[];
+  /** What gets a line in the agent's log, in the step in which the counters rise. */
+  events?: readonly { level: 'info' | 'warn'; msg: string; fields: Readonly<Record<string, unknown>> }[];
   /** What else a person wants to see, as JSON. */
   details?: Readonly<Record<string, unknown>>;
   /**
@@ -58,8 +65,8 @@ export interface Shown {
   up?: SeriesName;
   /** How long the look took, in seconds. */
   duration?: SeriesName;
-  /** Counts failures by `reason`; every reason that can come is there at 0 from the start. */
-  failures?: SeriesName & { reasons: readonly ProbeFailureReason[] };
+  /** Counts failures by `reason`, beside `svc_probe_failures_total`. */
+  failures?: SeriesName;
   /** Counts changes of the damped state, by `to`. */
   transitions?: SeriesName;
   /** Counters that findings raise, there at 0 from the start. */
@@ -93,6 +100,8 @@ export interface ProbeRow {
   service: string;
   schedule: Schedule;
   shows: Shown;
+  /** Every reason that its findings can have; their counters exist at 0 from the start. */
+  reasons: readonly ProbeFailureReason[];
   /** Rows of one lane never run at the same time: one connection per store. */
   lane?: string;
   /** All that it depends on, as text; as long as that is the same, a reload leaves the probe as it is. */

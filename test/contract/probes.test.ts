@@ -3,14 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { agentMetric } from '../../src/core/agent-metrics.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Log } from '../../src/core/ports.ts';
-import {
-  archiveFailureReasons,
-  commandFailureReasons,
-  domainFailureReasons,
-  healthFailureReasons,
-  probeKinds,
-  storeFailureReasons,
-} from '../../src/core/reasons.ts';
+import { probeFailureReasons, probeKinds } from '../../src/core/reasons.ts';
 import type { ProbesOptions } from '../../src/probes/options.ts';
 import { planProbes } from '../../src/probes/plan.ts';
 import type { Finding, ProbeDeps, ProbeRow, SeriesName } from '../../src/probes/probe.ts';
@@ -78,15 +71,6 @@ function everything(address: string): ProbesOptions {
 
 const placeholder = '127.0.0.1:1';
 const rows = planProbes(everything(placeholder));
-const reasons: Readonly<Record<string, readonly string[]>> = {
-  health: healthFailureReasons,
-  store: storeFailureReasons,
-  cluster: healthFailureReasons,
-  domain: [...commandFailureReasons, ...domainFailureReasons],
-  replication: [],
-  archive: archiveFailureReasons,
-};
-
 /** Whether labels are those that the contract's table gives the metric; global ones and `svc_service` come later. */
 function expectFits({ name, labels }: SeriesName, own: readonly string[] = []): void {
   const tags = agentMetric(name).tags.filter((tag) => tag !== 'svc_service');
@@ -125,12 +109,14 @@ describe.each(rows.map((row) => [row.name, row] as const))('%s', (_, row) => {
     const { up, duration, failures, transitions, counters = [] } = row.shows;
     for (const series of [up, duration, ...counters]) if (series) expectFits(series);
     if (failures) expectFits(failures, ['reason']);
+    for (const reason of row.reasons) expect(probeFailureReasons).toContain(reason);
+    expect(row.reasons).toContain('too_slow');
     if (transitions) expectFits(transitions, ['to']);
   });
 
   test('where nobody is, its finding says so from its closed list, for people, without a secret', () => {
     expect(finding.msg).not.toBe('');
-    if (finding.reason) expect(reasons[row.kind]).toContain(finding.reason);
+    if (finding.reason) expect(row.reasons).toContain(finding.reason);
     const { gauges = [], increases = [], totals = [] } = finding;
     for (const sample of [...gauges, ...increases, ...totals]) {
       expectFits(sample);

@@ -39,7 +39,8 @@ export async function probe(args: readonly string[], io: Io): Promise<number> {
   const rows = named(planProbes(config), positionals);
   const looked = await lookAll(rows, config, io);
   io.stdout(values.json ? `${JSON.stringify(asJson(looked))}\n` : asText(looked, io));
-  return looked.length < rows.length || looked.some(({ result }) => !result.ok) ? 1 : 0;
+  const isFault = ({ result }: Looked) => !result.ok || (result.failedChecks ?? []).length > 0;
+  return looked.length < rows.length || looked.some(isFault) ? 1 : 0;
 }
 
 /** The rows of these names, or that begin with them; all of them for none. Throws `usage` for a name of no row. */

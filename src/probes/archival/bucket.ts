@@ -1,6 +1,6 @@
 import type { ReadSecret } from '../../core/access.ts';
 import type { Clock } from '../../core/ports.ts';
-import { createTrace, type Trace } from '../connection/trace.ts';
+import { createTrace, type Trace } from '../connection/connect.ts';
 import { type Bucket, createBucket } from '../object-store/bucket.ts';
 import { credentialPlaces, readCredentials, readTrustedFile } from '../object-store/credentials.ts';
 import type { Endpoint } from '../object-store/endpoint.ts';

@@ -4,6 +4,7 @@ import { errorText, systemCode } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ArchiveFailureReason } from '../../core/reasons.ts';
 import type { Finding, Probe } from '../probe.ts';
+import { ProbeError } from '../probe-error.ts';
 import type { Disk } from './disk.ts';
 import { type NewestFile, newestFile, type WalkCut, type WalkDeps } from './newest-file.ts';
 import { type ArchiveTarget, newestGauge, timeText } from './target.ts';
@@ -27,16 +28,6 @@ const cuts: Readonly<Record<WalkCut, string>> = {
   time: 'time ran out',
   unreadable: 'parts of it cannot be read',
 };
-
-/** Why a directory is no archive. */
-class DirectoryFault extends Error {
-  readonly reason: ArchiveFailureReason;
-
-  constructor(reason: ArchiveFailureReason, message: string, cause?: unknown) {
-    super(message, { cause });
-    this.reason = reason;
-  }
-}
 
 /**
  * A file archive: there, writable where it is written to, with room, and the time of its newest file. Writing is
@@ -66,7 +57,7 @@ export function createDirectoryProbe(
 async function lookAt(directory: string, target: ArchiveTarget, deps: WalkDeps): Promise<Finding> {
   const { disk, clock } = deps;
   const stats = await disk.stat(directory).catch(refused('it cannot be looked at'));
-  if (!stats.isDirectory()) throw new DirectoryFault('not_found', 'it is no directory');
+  if (!stats.isDirectory()) throw new ProbeError('not_found', 'it is no directory');
   if (target.isWritten) await checkWritable(directory, disk);
   const freeBytes = await freeAt(directory, target, disk);
   const untilMs = clock.monotonicMs() + walkMs;
@@ -93,7 +84,7 @@ function refused(what: string): (error: unknown) => never {
   return (error) => {
     const code = systemCode(error) ?? '';
     const reason = Object.hasOwn(reasons, code) ? reasons[code]! : 'failed';
-    throw new DirectoryFault(reason, `${what} (${errorText(error)})`, error);
+    throw new ProbeError(reason, `${what} (${errorText(error)})`, error);
   };
 }
 
@@ -107,7 +98,7 @@ async function checkWritable(directory: string, disk: Disk): Promise<void> {
       code === 'EROFS'
         ? 'its file system is mounted read-only'
         : `the agent’s user (uid ${process.geteuid?.() ?? 'unknown'}) may not write to it`;
-    throw new DirectoryFault('not_writable', why, error);
+    throw new ProbeError('not_writable', why, error);
   }
 }
 
@@ -122,10 +113,10 @@ async function freeAt(directory: string, { isWritten }: ArchiveTarget, disk: Dis
   const freeBytes = bavail * bsize;
   if (isWritten && freeBytes < leastFreeBytes) {
     const least = `less than ${leastFreeBytes / 2 ** 20} MiB`;
-    throw new DirectoryFault('no_space', `${least} free: ${Math.floor(freeBytes / 2 ** 20)} MiB`);
+    throw new ProbeError('no_space', `${least} free: ${Math.floor(freeBytes / 2 ** 20)} MiB`);
   }
   // A file system without a fixed number of inodes says that it has none at all.
-  if (isWritten && inodes > 0 && ffree === 0) throw new DirectoryFault('no_space', 'no inodes free');
+  if (isWritten && inodes > 0 && ffree === 0) throw new ProbeError('no_space', 'no inodes free');
   return freeBytes;
 }
 
@@ -153,6 +144,6 @@ function aborted(signal: AbortSignal, directory: string): Promise<Finding> {
 const failed =
   (directory: string) =>
   (error: unknown): Finding => ({
-    reason: error instanceof DirectoryFault ? error.reason : 'failed',
+    reason: error instanceof ProbeError ? error.reason : 'failed',
     msg: `${directory}: ${errorText(error)}`,
   });

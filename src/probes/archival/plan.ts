@@ -1,3 +1,4 @@
+import { archiveFailureReasons } from '../../core/reasons.ts';
 import type { ProbesOptions } from '../options.ts';
 import type { Probe, ProbeRow } from '../probe.ts';
 import type { ArchiveOptions } from './options.ts';
@@ -38,6 +39,7 @@ function rowOf({ providers }: ArchiveOptions, uri: ArchivalUri, target: ArchiveT
     service: '',
     schedule,
     shows: scheme ? { up: archiveUp(target) } : {},
+    reasons: archiveFailureReasons,
     key: JSON.stringify([target, provider]),
     open: async (deps) => scheme?.open({ uri, provider, target }, deps) ?? unknownScheme(target),
   };

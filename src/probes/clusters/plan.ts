@@ -1,4 +1,5 @@
 import { type Address, parseAddress } from '../../core/address.ts';
+import { healthFailureReasons } from '../../core/reasons.ts';
 import type { ProbesOptions } from '../options.ts';
 import type { ProbeRow, Schedule } from '../probe.ts';
 import type { ClusterGroupOptions, ClusterOptions } from './options.ts';
@@ -24,6 +25,7 @@ function ownRow(group: ClusterGroupOptions): ProbeRow {
     service: '',
     schedule,
     shows: {},
+    reasons: ['failed', 'too_slow'],
     key: JSON.stringify(group),
     async open() {
       const { createGroupProbe } = await import('./own.ts');
@@ -48,6 +50,7 @@ function peerRow(
       up: { name: 'svc_cluster_up', labels },
       duration: { name: 'svc_cluster_probe_duration_seconds', labels },
     },
+    reasons: healthFailureReasons,
     key: JSON.stringify([rpcAddress, rpcName, rpcTransport]),
     async open(deps) {
       const { createPeerProbe } = await import('./peer.ts');

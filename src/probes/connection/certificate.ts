@@ -9,11 +9,11 @@ import {
 } from 'node:tls';
 import type { ClientTls } from '../../core/access.ts';
 import { errorText } from '../../core/errors.ts';
-import { ConnectionFailure, type ConnectionReason } from './failure.ts';
+import { type ConnectionReason, ProbeError } from '../probe-error.ts';
 
 /**
  * How TLS is begun with a host. Files are read anew. The certificate is judged by `certificateFault` and not by the
- * handshake, so that its end is known also when it is refused. Throws `ConnectionFailure` (`credentials`).
+ * handshake, so that its end is known also when it is refused. Throws `ProbeError` (`credentials`).
  */
 export async function tlsOptions(host: string, tls: ClientTls): Promise<ConnectionOptions> {
   const { caFile, certFile, keyFile, serverName } = tls;
@@ -28,7 +28,7 @@ export async function tlsOptions(host: string, tls: ClientTls): Promise<Connecti
       ...(isIP(named) === 0 && { servername: named }),
     };
   } catch (error) {
-    throw new ConnectionFailure('credentials', `the TLS files cannot be used: ${errorText(error)}`, error);
+    throw new ProbeError('credentials', `the TLS files cannot be used: ${errorText(error)}`, error);
   }
 }
 
@@ -53,11 +53,11 @@ const reasons: Readonly<Record<string, ConnectionReason>> = {
 };
 
 /** What is wrong with the certificate of a connection whose handshake is done; undefined when it is trusted. */
-export function certificateFault(socket: TLSSocket): ConnectionFailure | undefined {
+export function certificateFault(socket: TLSSocket): ProbeError | undefined {
   if (socket.authorized) return undefined;
   // Typed as an error, but a code.
   const code = String(socket.authorizationError);
   const { subject, subjectaltname } = socket.getPeerCertificate();
   const whose = subjectaltname ?? subject?.CN ?? 'nobody';
-  return new ConnectionFailure(reasons[code] ?? 'tls_untrusted', `${code}: the certificate is of ${whose}`);
+  return new ProbeError(reasons[code] ?? 'tls_untrusted', `${code}: the certificate is of ${whose}`);
 }

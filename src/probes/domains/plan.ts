@@ -1,3 +1,4 @@
+import { commandFailureReasons, domainFailureReasons } from '../../core/reasons.ts';
 import type { ProbesOptions } from '../options.ts';
 import type { ProbeRow } from '../probe.ts';
 
@@ -15,6 +16,7 @@ export function planDomains({ domains, clusterGroupMetadata: group }: ProbesOpti
       // Views differ for a moment while a failover makes its way from cluster to cluster.
       schedule: { intervalMs, timeoutMs, failureThreshold: 2 },
       shows: { counters: [{ name: 'svc_domain_failovers_total', labels: { domain } }] },
+      reasons: [...commandFailureReasons, ...domainFailureReasons, 'failed'],
       key: JSON.stringify([domain, describe, group]),
       async open(deps) {
         const { createDomainProbe } = await import('./probe.ts');

@@ -1,7 +1,8 @@
 import type { CommandFailureReason } from '../../core/reasons.ts';
 import type { ClusterGroupOptions, ClusterOptions } from '../clusters/options.ts';
-import { CommandError, runCommand } from '../command.ts';
+import { runCommand } from '../command.ts';
 import type { Finding, Probe, ProbeDeps } from '../probe.ts';
+import { excerpt, ProbeError } from '../probe-error.ts';
 import { asksEachCluster, commandFor } from './command.ts';
 import { describingOf } from './describing.ts';
 import type { DomainDescription } from './description.ts';
@@ -60,7 +61,7 @@ async function viewThrough(
     const { stdout } = await runCommand(commandFor(command, domain, cluster), { signal, maxBytes });
     return readView(domain, stdout);
   } catch (thrown) {
-    if (thrown instanceof CommandError) return { fault: { reason: thrown.reason, msg: thrown.message } };
+    if (thrown instanceof ProbeError) return { fault: { reason: thrown.reason, msg: thrown.message } };
     throw thrown;
   }
 }
@@ -76,12 +77,8 @@ function readView(domain: string, printed: string): View {
 }
 
 function beginningOf(printed: string): string {
-  const line = printed
-    .slice(0, 4 * shownOfAnswer)
-    .replace(/[\p{Cc}\s]+/gu, ' ')
-    .trim();
-  if (line === '') return 'nothing';
-  return JSON.stringify(line.length > shownOfAnswer ? `${line.slice(0, shownOfAnswer)}…` : line);
+  const line = excerpt(printed, shownOfAnswer);
+  return line === '' ? 'nothing' : JSON.stringify(line);
 }
 
 /** The views of the other clusters that have the domain, by name; only where the command can ask them. */

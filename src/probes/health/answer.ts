@@ -1,18 +1,11 @@
 import type { HealthFailureReason } from '../../core/reasons.ts';
+import { excerpt } from '../probe-error.ts';
 import type { HealthFault } from './failure.ts';
 
 /** What a role says of itself (spec, Health response). */
 export interface HealthAnswer {
   ok: boolean;
   msg: string;
-}
-
-const mostShown = 200;
-
-/** Text of somebody else for people: one line without control characters, cut where it is long. */
-export function shown(text: string, most = mostShown): string {
-  const characters = [...text.replace(/[\p{Cc}\p{Cs}\p{Bidi_Control}\s]+/gu, ' ').trim()];
-  return characters.length > most ? `${characters.slice(0, most).join('')}…` : characters.join('');
 }
 
 /** What words of a message tell, the most telling first: what is shut down has left the ring, too. */
@@ -39,7 +32,7 @@ export function reasonOf(msg: string): HealthFailureReason {
 /** What is wrong by an answer; undefined when the role is well. */
 export function faultOf({ ok, msg }: HealthAnswer): HealthFault | undefined {
   if (ok) return undefined;
-  return { reason: reasonOf(msg), msg: shown(msg) || 'not ok, without a message' };
+  return { reason: reasonOf(msg), msg: excerpt(msg) || 'not ok, without a message' };
 }
 
 const isText = (value: unknown): value is string => typeof value === 'string';

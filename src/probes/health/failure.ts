@@ -1,23 +1,12 @@
 import type { HealthFailureReason } from '../../core/reasons.ts';
-import { connectionFault } from '../connection/failure.ts';
-import type { Phase } from '../connection/trace.ts';
+import type { Phase } from '../connection/connect.ts';
+import { connectionFault, ProbeError } from '../probe-error.ts';
 
 /** Why a role is not well, or does not say so. */
 export interface HealthFault {
   reason: HealthFailureReason;
   /** A sentence for people. */
   msg: string;
-}
-
-/** A fault on the way to an answer, or in it. */
-export class HealthFailure extends Error {
-  readonly reason: HealthFailureReason;
-
-  constructor(reason: HealthFailureReason, msg: string, cause?: unknown) {
-    super(msg, cause === undefined ? undefined : { cause });
-    this.name = 'HealthFailure';
-    this.reason = reason;
-  }
 }
 
 const hung: Readonly<Partial<Record<Phase, HealthFault>>> = {
@@ -28,10 +17,8 @@ const hung: Readonly<Partial<Record<Phase, HealthFault>>> = {
 /** What was thrown in a step of a look; once its time is over, the step is the reason. */
 export function healthFault(thrown: unknown, phase: Phase, signal: AbortSignal): HealthFault {
   const { reason, msg } =
-    thrown instanceof HealthFailure
-      ? { reason: thrown.reason, msg: thrown.message }
-      : connectionFault(thrown);
+    thrown instanceof ProbeError ? { reason: thrown.reason, msg: thrown.message } : connectionFault(thrown);
   // What is broken off in the end is broken off by us; an answer that came just in time still counts.
-  const isOurs = !(thrown instanceof HealthFailure) || reason === 'reset';
+  const isOurs = !(thrown instanceof ProbeError) || reason === 'reset';
   return (signal.aborted && isOurs && hung[phase]) || { reason, msg };
 }

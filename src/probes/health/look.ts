@@ -1,11 +1,17 @@
 import { authorizationOf, type ClientAuth, type ClientTls, type ReadSecret } from '../../core/access.ts';
 import type { Address } from '../../core/address.ts';
 import type { Clock } from '../../core/ports.ts';
-import { type Connection, type ConnectOptions, connectTo } from '../connection/connect.ts';
-import type { Lookup } from '../connection/lookup.ts';
-import { createTrace, type Trace } from '../connection/trace.ts';
+import type { Lookup } from '../connection/connect.ts';
+import {
+  type Connection,
+  type ConnectOptions,
+  connectTo,
+  createTrace,
+  type Trace,
+} from '../connection/connect.ts';
 import type { Finding } from '../probe.ts';
-import { HealthFailure, type HealthFault, healthFault } from './failure.ts';
+import { ProbeError } from '../probe-error.ts';
+import { type HealthFault, healthFault } from './failure.ts';
 
 export interface HealthDeps {
   clock: Pick<Clock, 'monotonicMs'>;
@@ -45,12 +51,12 @@ async function credentialsOf(
   readSecret: ReadSecret,
 ): Promise<Record<string, string>> {
   const authorization = await authorizationOf(auth, readSecret).catch((error: unknown) => {
-    throw new HealthFailure('credentials', 'the credentials of the health check cannot be read', error);
+    throw new ProbeError('credentials', 'the credentials of the health check cannot be read', error);
   });
   if (authorization === undefined) return {};
   // Said here, where the text is not shown: others put what they refuse into their message.
   if (!/^[\x20-\x7e]*$/.test(authorization)) {
-    throw new HealthFailure('credentials', 'the credentials hold a character that no header may have');
+    throw new ProbeError('credentials', 'the credentials hold a character that no header may have');
   }
   return { authorization };
 }

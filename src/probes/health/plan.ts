@@ -1,5 +1,5 @@
 import { healthFailureReasons } from '../../core/reasons.ts';
-import type { Lookup } from '../connection/lookup.ts';
+import type { Lookup } from '../connection/connect.ts';
 import type { ProbesOptions } from '../options.ts';
 import type { Finding, Probe, ProbeRow } from '../probe.ts';
 import type { Dial, HealthDeps } from './look.ts';
@@ -78,9 +78,10 @@ function rowOf(service: string, options: HealthOptions, lookup: Lookup | undefin
     shows: {
       up: { name: 'svc_role_up', labels: {} },
       duration: { name: 'svc_role_health_check_duration_seconds', labels: {} },
-      failures: { name: 'svc_role_health_failures_total', labels: {}, reasons: healthFailureReasons },
+      failures: { name: 'svc_role_health_failures_total', labels: {} },
       transitions: { name: 'svc_role_health_transitions_total', labels: {} },
     },
+    reasons: healthFailureReasons,
     key: JSON.stringify(options),
     async open(deps): Promise<Probe> {
       const look = await protocolOf(url).load();

@@ -1,9 +1,9 @@
 import type { Clock } from '../../core/ports.ts';
-import type { Trace } from '../connection/trace.ts';
+import type { Trace } from '../connection/connect.ts';
+import { ProbeError } from '../probe-error.ts';
 import { type Connection, openConnection } from './connection.ts';
 import type { Credentials } from './credentials.ts';
 import type { Endpoint } from './endpoint.ts';
-import { ObjectStoreFailure } from './failure.ts';
 import { type ObjectPage, readPage } from './listing.ts';
 import { refusalOf } from './refusal.ts';
 
@@ -37,7 +37,7 @@ export interface BucketDeps {
 
 /** One bucket of an object store that speaks the S3 API, path-style. */
 export interface Bucket {
-  /** One page of at most 1000 objects. Throws ObjectStoreFailure, soon after the signal aborts too. */
+  /** One page of at most 1000 objects. Throws ProbeError, soon after the signal aborts too. */
   list(request: ListRequest): Promise<ObjectPage>;
   close(): Promise<void>;
 }
@@ -59,10 +59,7 @@ export function createBucket(options: BucketOptions, { clock, trace, signal }: B
       if (answer.status !== 200) throw refusalOf(answer);
       const page = readPage(answer.body);
       if (page.continuation !== undefined && page.continuation === request.continuation) {
-        throw new ObjectStoreFailure(
-          'invalid_answer',
-          'the object store goes on with the page just asked for',
-        );
+        throw new ProbeError('invalid_answer', 'the object store goes on with the page just asked for');
       }
       return page;
     },

@@ -1,7 +1,8 @@
 import type { buildConnector, Client, Dispatcher } from 'undici';
+import type { Trace } from '../connection/connect.ts';
 import { connectTo } from '../connection/connect.ts';
-import type { Trace } from '../connection/trace.ts';
-import { failureOf, ObjectStoreFailure } from './failure.ts';
+import { ProbeError } from '../probe-error.ts';
+import { failureOf } from './failure.ts';
 
 export interface Answer {
   status: number;
@@ -12,7 +13,7 @@ export interface Answer {
 
 /** One connection to one origin, kept from request to request; opened again when the server has closed it. */
 export interface Connection {
-  /** Follows no redirect. Throws ObjectStoreFailure, soon after the signal aborts too. */
+  /** Follows no redirect. Throws ProbeError, soon after the signal aborts too. */
   get(path: string, headers: Readonly<Record<string, string>>): Promise<Answer>;
   close(): Promise<void>;
 }
@@ -68,7 +69,7 @@ function exchange(
   maxBytes: number,
   { trace, signal }: ConnectionDeps,
 ): Promise<Answer> {
-  const late = new ObjectStoreFailure('too_slow', 'the object store has not answered in time');
+  const late = new ProbeError('too_slow', 'the object store has not answered in time');
   if (signal.aborted) return Promise.reject(late);
   let controller: Dispatcher.DispatchController | undefined;
   // As long as there is no connection, it is the dialling that ends, and says how far it came.
@@ -91,7 +92,7 @@ function exchange(
       onResponseData(flow, chunk) {
         size += chunk.length;
         if (size <= maxBytes) chunks.push(chunk);
-        else flow.abort(new ObjectStoreFailure('too_large', `the answer has more than ${maxBytes} bytes`));
+        else flow.abort(new ProbeError('too_large', `the answer has more than ${maxBytes} bytes`));
       },
       onResponseEnd: () => resolve({ ...head, body: Buffer.concat(chunks) }),
       onResponseError: (_, error) => reject(signal.aborted && controller ? late : failureOf(error)),

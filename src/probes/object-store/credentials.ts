@@ -2,7 +2,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { ReadSecret } from '../../core/access.ts';
 import { errorText, systemCode } from '../../core/errors.ts';
-import { ObjectStoreFailure } from './failure.ts';
+import { ProbeError } from '../probe-error.ts';
 
 /** A pair of keys, with the token that temporary ones have. */
 export interface Credentials {
@@ -18,7 +18,7 @@ export const credentialPlaces =
 /**
  * Credentials as the tools of object stores find them: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
  * AWS_SESSION_TOKEN, else the profile AWS_PROFILE (`default`) of the file AWS_SHARED_CREDENTIALS_FILE
- * (`~/.aws/credentials`). Undefined when there are none. Throws ObjectStoreFailure `credentials` for half a
+ * (`~/.aws/credentials`). Undefined when there are none. Throws ProbeError `credentials` for half a
  * pair, and for a file or a profile that is named and not there.
  */
 export async function readCredentials(readSecret: ReadSecret): Promise<Credentials | undefined> {
@@ -46,7 +46,7 @@ async function readVariable(readSecret: ReadSecret, env: string): Promise<string
 
 async function readNamed(readSecret: ReadSecret, file: string, variable: string): Promise<string> {
   return readSecret({ file }).catch((error: unknown) => {
-    throw new ObjectStoreFailure('credentials', `${variable}: ${errorText(error)}`, error);
+    throw new ProbeError('credentials', `${variable}: ${errorText(error)}`, error);
   });
 }
 
@@ -70,14 +70,14 @@ async function readShared(readSecret: ReadSecret): Promise<Credentials | undefin
     return pair({ aws_access_key_id, aws_secret_access_key }, aws_session_token, file);
   }
   if (named === undefined && profile === undefined) return undefined;
-  throw new ObjectStoreFailure('credentials', `${file} has no profile ${profile ?? 'default'}`);
+  throw new ProbeError('credentials', `${file} has no profile ${profile ?? 'default'}`);
 }
 
 /** The usual file need not be there; one that may not be read is a fault. */
 function absent(error: unknown): undefined {
   const cause = (error as { cause?: unknown } | null)?.cause ?? error;
   if (['ENOENT', 'ENOTDIR'].includes(systemCode(cause) ?? '')) return undefined;
-  throw new ObjectStoreFailure('credentials', errorText(error), error);
+  throw new ProbeError('credentials', errorText(error), error);
 }
 
 /** The settings of one profile of a file of sections `[name]` with lines `key = value`. */
@@ -102,7 +102,7 @@ function pair(
   where: string,
 ): Credentials {
   const missing = Object.keys(keys).find((name) => keys[name] === undefined);
-  if (missing !== undefined) throw new ObjectStoreFailure('credentials', `${where}: ${missing} is not set`);
+  if (missing !== undefined) throw new ProbeError('credentials', `${where}: ${missing} is not set`);
   const [accessKeyId, secretAccessKey] = Object.values(keys) as [string, string];
   return { accessKeyId, secretAccessKey, sessionToken };
 }

@@ -1,4 +1,4 @@
-import { ObjectStoreFailure } from './failure.ts';
+import { ProbeError } from '../probe-error.ts';
 import { childText, readXml, type XmlElement } from './xml.ts';
 
 export interface StoredObject {
@@ -15,7 +15,7 @@ export interface ObjectPage {
   continuation?: string;
 }
 
-/** The document of an answer. Throws ObjectStoreFailure `invalid_answer` for what is none. */
+/** The document of an answer. Throws ProbeError `invalid_answer` for what is none. */
 export function readDocument(body: Uint8Array): XmlElement {
   try {
     return readXml(new TextDecoder('utf-8', { fatal: true }).decode(body));
@@ -25,7 +25,7 @@ export function readDocument(body: Uint8Array): XmlElement {
   }
 }
 
-/** One page of ListObjectsV2 (`ListBucketResult`). Throws ObjectStoreFailure `invalid_answer`. */
+/** One page of ListObjectsV2 (`ListBucketResult`). Throws ProbeError `invalid_answer`. */
 export function readPage(body: Uint8Array): ObjectPage {
   const root = readDocument(body);
   if (root.name !== 'ListBucketResult') throw invalid(`<${root.name}> instead of <ListBucketResult>`);
@@ -63,10 +63,6 @@ function decodedKey(key: string): string {
   }
 }
 
-function invalid(why: string, cause?: unknown): ObjectStoreFailure {
-  return new ObjectStoreFailure(
-    'invalid_answer',
-    `the object store’s answer is no list of objects: ${why}`,
-    cause,
-  );
+function invalid(why: string, cause?: unknown): ProbeError {
+  return new ProbeError('invalid_answer', `the object store’s answer is no list of objects: ${why}`, cause);
 }

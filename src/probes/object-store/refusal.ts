@@ -1,6 +1,6 @@
 import type { ArchiveFailureReason } from '../../core/reasons.ts';
+import { excerpt, ProbeError } from '../probe-error.ts';
 import type { Answer } from './connection.ts';
-import { ObjectStoreFailure } from './failure.ts';
 import { readDocument } from './listing.ts';
 import { childText, type XmlElement } from './xml.ts';
 
@@ -24,19 +24,16 @@ const advice: Readonly<Record<string, string>> = {
 };
 
 /** An answer other than 200, as a failure; what the store says for people is taken, cut short. */
-export function refusalOf({ status, header, body }: Answer): ObjectStoreFailure {
+export function refusalOf({ status, header, body }: Answer): ProbeError {
   const error = errorOf(body);
   const code = (error && childText(error, 'Code')?.trim()) ?? '';
   const reason = Object.hasOwn(codes, code) ? codes[code]! : reasonOfStatus(status);
   const said = [`status ${status}`, code, error && childText(error, 'Message')].filter(Boolean).join(', ');
   const region = header('x-amz-bucket-region') ?? (error && childText(error, 'Region'));
-  const elsewhere = region ? `the bucket is in region ${oneLine(region)}` : undefined;
+  const elsewhere = region ? `the bucket is in region ${excerpt(region)}` : undefined;
   const location = status >= 300 && status < 400 ? header('location') : undefined;
-  const hint = advice[code] ?? elsewhere ?? (location && `it redirects to ${oneLine(location)}`);
-  return new ObjectStoreFailure(
-    reason,
-    `the object store refuses: ${oneLine(said)}${hint ? `; ${hint}` : ''}`,
-  );
+  const hint = advice[code] ?? elsewhere ?? (location && `it redirects to ${excerpt(location)}`);
+  return new ProbeError(reason, `the object store refuses: ${excerpt(said)}${hint ? `; ${hint}` : ''}`);
 }
 
 function reasonOfStatus(status: number): ArchiveFailureReason {
@@ -51,11 +48,4 @@ function errorOf(body: Uint8Array): XmlElement | undefined {
   } catch {
     return undefined;
   }
-}
-
-function oneLine(text: string): string {
-  return text
-    .replace(/[\s\p{Cc}]+/gu, ' ')
-    .trim()
-    .slice(0, 200);
 }

@@ -16,6 +16,7 @@ export function planReplication({ clusterGroupMetadata: group, domains }: Probes
       service: '',
       schedule: { intervalMs, timeoutMs: intervalMs },
       shows: {},
+      reasons: ['failed', 'too_slow'],
       key: JSON.stringify([group, replication]),
       async open(deps) {
         const { createReplicationProbe } = await import('./probe.ts');

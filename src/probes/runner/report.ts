@@ -11,6 +11,8 @@ export interface ProbeResult {
   msg: string;
   durationMs: number;
   phasesMs?: Readonly<Record<string, number>>;
+  /** Checks that failed although the probe itself succeeded. */
+  failedChecks?: readonly string[];
   details?: Readonly<Record<string, unknown>>;
 }
 
@@ -40,6 +42,6 @@ export interface ProbeReport {
 export type HearResult = (row: ProbeRow, result: ProbeResult) => void;
 
 export function resultOf({ finding, durationMs }: Outcome, atMs: number): ProbeResult {
-  const { reason, msg, phasesMs, details } = finding;
-  return { atMs, ok: reason === undefined, reason, msg, durationMs, phasesMs, details };
+  const { reason, msg, phasesMs, failedChecks, details } = finding;
+  return { atMs, ok: reason === undefined, reason, msg, durationMs, phasesMs, failedChecks, details };
 }

@@ -1,4 +1,10 @@
-import { type ProbeSkipReason, type ProbeState, probeSkipReasons, probeStates } from '../../core/reasons.ts';
+import {
+  type ProbeFailureReason,
+  type ProbeSkipReason,
+  type ProbeState,
+  probeSkipReasons,
+  probeStates,
+} from '../../core/reasons.ts';
 import type { ProbeRow, Sample, SeriesName } from '../probe.ts';
 import type { Outcome } from './attempt.ts';
 import { createCounters, createGauges } from './held.ts';
@@ -34,9 +40,9 @@ const sampled = (series: SeriesName | undefined, value: number): Sample[] =>
   series ? [{ ...series, value }] : [];
 
 /** All that can be counted of a probe, so that it is there at 0 before it happens. */
-function* countersOf({ shows }: ProbeRow): Iterable<SeriesName> {
+function* countersOf({ shows, reasons }: ProbeRow): Iterable<SeriesName> {
   const { failures, transitions, counters = [] } = shows;
-  for (const reason of failures?.reasons ?? []) yield within(failures!, { reason });
+  if (failures) for (const reason of reasons) yield within(failures, { reason });
   if (transitions) for (const to of probeStates) yield within(transitions, { to });
   yield* counters;
 }
@@ -56,6 +62,8 @@ export function createProbeSeries(row: ProbeRow, intakes: ProbeIntakes, before?:
   const counterOf = (series: SeriesName) => (isDurable(series) ? counters.durable : counters.told).of(series);
   const skippedOf = (reason: ProbeSkipReason) =>
     counters.own.of({ name: 'svc_probe_skipped_total', labels: { ...probe, reason } });
+  const failedOf = (reason: ProbeFailureReason) =>
+    counters.own.of({ name: 'svc_probe_failures_total', labels: { ...probe, reason } });
   let current = before;
 
   const showGauges = ({ finding, durationMs, atMs }: ShownLook) => {
@@ -92,6 +100,7 @@ export function createProbeSeries(row: ProbeRow, intakes: ProbeIntakes, before?:
   };
 
   for (const series of countersOf(row)) counterOf(series);
+  for (const reason of row.reasons) failedOf(reason);
   for (const reason of probeSkipReasons) skippedOf(reason);
   if (before) {
     showGauges(before);
@@ -102,8 +111,9 @@ export function createProbeSeries(row: ProbeRow, intakes: ProbeIntakes, before?:
     show(shown) {
       const { finding, turned } = shown;
       current = shown;
-      if (shows.failures && finding.reason) {
-        counterOf(within(shows.failures, { reason: finding.reason })).add(1);
+      if (finding.reason) {
+        failedOf(finding.reason).add(1);
+        if (shows.failures) counterOf(within(shows.failures, { reason: finding.reason })).add(1);
       }
       if (shows.transitions && turned) counterOf(within(shows.transitions, { to: turned })).add(1);
       for (const increase of finding.increases ?? []) counterOf(increase).add(increase.value);

@@ -82,6 +82,7 @@ export function startWatch(
     resultAtMs = clock.monotonicMs();
     cancelVanish();
     cancelVanish = clock.after(vanishAfter * intervalMs, () => series.vanish());
+    for (const { level, msg, fields } of outcome.finding.events ?? []) deps.log.write(level, msg, fields);
     deps.hear?.(row, result);
   };
 

@@ -23,6 +23,7 @@ export function findingOf(
     }),
     ...(tlsNotAfterMs !== undefined && { tlsNotAfterMs }),
     phasesMs: { ...phasesMs, round_trip: roundTripMs },
+    failedChecks: failing(verdicts).filter((check) => check === 'schema'),
     details: {
       ...about,
       ...detailsOf(look),
@@ -35,14 +36,17 @@ function sentence(
   { serverVersion, replica, schemaVersion }: StoreLook,
   verdicts: readonly StoreVerdict[],
 ): string {
-  const failing = verdicts.filter(({ holds }) => holds === false).map(({ check }) => check);
+  const failed = failing(verdicts);
   return [
     serverVersion,
     ...(replica ? ['replica'] : []),
     ...(schemaVersion === undefined ? [] : [`schema ${schemaVersion}`]),
-    ...(failing.length === 0 ? [] : [`does not hold: ${failing.join(' ')}`]),
+    ...(failed.length === 0 ? [] : [`does not hold: ${failed.join(' ')}`]),
   ].join(', ');
 }
+
+const failing = (verdicts: readonly StoreVerdict[]): StoreVerdict['check'][] =>
+  verdicts.filter(({ holds }) => holds === false).map(({ check }) => check);
 
 function gaugesOf(look: StoreLook, labels: RawTags): Sample[] {
   const { connections = {}, connectionsMax, readOnly, schemaVersion, walOldestUnarchivedMs } = look;

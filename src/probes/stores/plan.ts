@@ -23,6 +23,7 @@ function rowOf(store: StoreOptions, role: StoreRole | ''): ProbeRow {
     service: '',
     schedule: { intervalMs, timeoutMs },
     shows: shownOf(store, role),
+    reasons: storeFailureReasons,
     lane: `store/${name}`,
     key: keyOf(store, role),
     async open(deps) {
@@ -37,7 +38,7 @@ function shownOf({ name, kind }: StoreOptions, role: StoreRole | ''): Shown {
   return {
     up: { name: 'svc_store_up', labels },
     duration: { name: 'svc_store_probe_duration_seconds', labels },
-    failures: { name: 'svc_store_failures_total', labels, reasons: storeFailureReasons },
+    failures: { name: 'svc_store_failures_total', labels },
   };
 }
 

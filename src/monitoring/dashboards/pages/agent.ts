@@ -111,6 +111,12 @@ const probes: Row = {
       { runbooks: ['SvcProbeStale'] },
     ),
     timeseries(
+      'Failed runs',
+      'Runs of each probe that failed, by reason.',
+      'perSecond',
+      rate('svc_probe_failures_total', 'probe, reason'),
+    ),
+    timeseries(
       'Runs left out',
       'By reason. overlap: the run before had not ended.',
       'perSecond',

@@ -7,9 +7,8 @@ import {
 } from 'node:http2';
 import type { Socket } from 'node:net';
 import { errorText, systemCode } from '../../../core/errors.ts';
-import type { Trace } from '../../connection/trace.ts';
-import { shown } from '../answer.ts';
-import { HealthFailure } from '../failure.ts';
+import type { Trace } from '../../connection/connect.ts';
+import { excerpt, ProbeError } from '../../probe-error.ts';
 import { framed, messageOf } from './wire.ts';
 
 /** What a call ended with. */
@@ -36,7 +35,7 @@ function http2Failure(thrown: unknown): unknown {
   const code = systemCode(thrown) ?? '';
   if (!code.startsWith('ERR_HTTP2_')) return thrown;
   const reason = code === 'ERR_HTTP2_ERROR' ? 'invalid_answer' : 'reset';
-  return new HealthFailure(reason, `HTTP/2: ${errorText(thrown)}`, thrown);
+  return new ProbeError(reason, `HTTP/2: ${errorText(thrown)}`, thrown);
 }
 
 function answerOf(session: ClientHttp2Session, stream: ClientHttp2Stream, trace: Trace): Promise<Answer> {
@@ -58,13 +57,13 @@ function answerOf(session: ClientHttp2Session, stream: ClientHttp2Stream, trace:
     stream.on('data', (piece: Buffer) => {
       bytes += piece.length;
       if (bytes > maxBodyBytes) {
-        fail(new HealthFailure('too_large', `the answer has more than ${maxBodyBytes} bytes`));
+        fail(new ProbeError('too_large', `the answer has more than ${maxBodyBytes} bytes`));
         stream.destroy();
       } else pieces.push(piece);
     });
     stream.on('close', () => {
       if (head !== undefined) resolve({ head, body: Buffer.concat(pieces), trailers });
-      else fail(new HealthFailure('reset', 'the call was ended without an answer'));
+      else fail(new ProbeError('reset', 'the call was ended without an answer'));
     });
   });
 }
@@ -74,11 +73,11 @@ function httpOutcome({ head }: Answer): CallReply {
   const status = Number(head[':status']);
   if (status === 404) return { status: unimplemented, message: 'HTTP status 404', body: Buffer.alloc(0) };
   if (status === 401 || status === 403) {
-    throw new HealthFailure('credentials', `HTTP status ${status}: the credentials are missing or refused`);
+    throw new ProbeError('credentials', `HTTP status ${status}: the credentials are missing or refused`);
   }
-  if (status !== 200) throw new HealthFailure('http_status', `HTTP status ${status} without a gRPC status`);
-  const type = JSON.stringify(shown(head['content-type'] ?? ''));
-  throw new HealthFailure('invalid_answer', `the answer has no gRPC status; its content type is ${type}`);
+  if (status !== 200) throw new ProbeError('http_status', `HTTP status ${status} without a gRPC status`);
+  const type = JSON.stringify(excerpt(head['content-type'] ?? ''));
+  throw new ProbeError('invalid_answer', `the answer has no gRPC status; its content type is ${type}`);
 }
 
 function replyOf(answer: Answer, resetCode: number): CallReply {
@@ -88,7 +87,7 @@ function replyOf(answer: Answer, resetCode: number): CallReply {
   if (status !== undefined) {
     return { status: Number(status), message: messageOf(String(message ?? '')), body };
   }
-  if (resetCode !== 0) throw new HealthFailure('reset', 'the call was broken off within its answer');
+  if (resetCode !== 0) throw new ProbeError('reset', 'the call was broken off within its answer');
   return httpOutcome(answer);
 }
 
@@ -96,7 +95,7 @@ function replyOf(answer: Answer, resetCode: number): CallReply {
 export function createCaller(socket: Socket, authority: string, trace: Trace) {
   const session = connect(authority, { createConnection: () => socket, settings: { enablePush: false } });
   return {
-    /** One message there, one back. Rejects with `HealthFailure`, else with what befell the connection. */
+    /** One message there, one back. Rejects with `ProbeError`, else with what befell the connection. */
     async call(path: string, headers: OutgoingHttpHeaders, message: Buffer): Promise<CallReply> {
       trace.enter('first_byte');
       const stream = session.request({ ':method': 'POST', ':path': `/${path}`, ...headers });

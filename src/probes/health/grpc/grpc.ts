@@ -1,7 +1,8 @@
 import { formatAddress } from '../../../core/address.ts';
 import type { HealthFailureReason } from '../../../core/reasons.ts';
 import type { Finding } from '../../probe.ts';
-import { faultOf, reasonOf, shown } from '../answer.ts';
+import { excerpt } from '../../probe-error.ts';
+import { faultOf, reasonOf } from '../answer.ts';
 import { type Dial, type HealthDeps, type Heard, type Line, lookOver } from '../look.ts';
 import { type CallReply, createCaller, unimplemented } from './call.ts';
 import { type Method, methodsFor, usualRpcService } from './methods.ts';
@@ -47,11 +48,11 @@ function verdictOf({ path, id, read }: Method, { status, message, body }: CallRe
   const remember = { method: id };
   if (status !== 0) {
     const reason = reasons[status] ?? reasonOf(message);
-    const msg = `gRPC status ${status}: ${shown(message) || 'without a message'}`;
+    const msg = `gRPC status ${status}: ${excerpt(message) || 'without a message'}`;
     return { fault: { reason, msg }, msg, details, remember };
   }
   const answer = read(unframed(body));
-  return { fault: faultOf(answer), msg: shown(answer.msg) || 'ok', details, remember };
+  return { fault: faultOf(answer), msg: excerpt(answer.msg) || 'ok', details, remember };
 }
 
 async function ask(asked: GrpcAsked, line: Line, recalled: unknown): Promise<Heard> {
@@ -65,7 +66,7 @@ async function ask(asked: GrpcAsked, line: Line, recalled: unknown): Promise<Hea
     for (const method of methodsFor(asked.service ?? '', answeredLast)) {
       const reply = await caller.call(method.path, headers, method.request);
       if (reply.status !== unimplemented) return verdictOf(method, reply);
-      missing.push(`${method.path} (${shown(reply.message) || 'without a message'})`);
+      missing.push(`${method.path} (${excerpt(reply.message) || 'without a message'})`);
     }
   } finally {
     caller.close();

@@ -9,7 +9,7 @@ export interface Method {
   /** `package.Service/Method`. */
   path: string;
   request: Buffer;
-  /** Throws `HealthFailure` for what is no answer. */
+  /** Throws `ProbeError` for what is no answer. */
   read(message: Buffer): HealthAnswer;
 }
 

@@ -1,5 +1,5 @@
 import { fieldsOf } from '../../../core/protobuf-fields.ts';
-import { HealthFailure } from '../failure.ts';
+import { ProbeError } from '../../probe-error.ts';
 
 /** Messages of gRPC over HTTP/2, as far as a health check has them (github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md). */
 
@@ -13,9 +13,9 @@ export function framed(message: Buffer): Buffer {
   return Buffer.concat([head, message]);
 }
 
-/** The one message of an answer. Throws `HealthFailure` for anything else. */
+/** The one message of an answer. Throws `ProbeError` for anything else. */
 export function unframed(body: Buffer): Buffer {
-  const fault = (what: string) => new HealthFailure('invalid_answer', `the gRPC answer ${what}`);
+  const fault = (what: string) => new ProbeError('invalid_answer', `the gRPC answer ${what}`);
   if (body.length < headBytes) throw fault('holds no message');
   if (body[0] !== 0) throw fault('is compressed, which nobody asked for');
   if (body.readUInt32BE(1) !== body.length - headBytes) throw fault('is not one whole message');
@@ -32,7 +32,7 @@ export function textMessage(text: string): Buffer {
   return Buffer.concat([Buffer.from([...head, rest]), bytes]);
 }
 
-/** The number in field 1 and the text in field 2; 0 and '' where they are missing. Throws `HealthFailure`. */
+/** The number in field 1 and the text in field 2; 0 and '' where they are missing. Throws `ProbeError`. */
 export function numberAndText(message: Buffer): { number: number; text: string } {
   let number = 0;
   let text = '';
@@ -42,7 +42,7 @@ export function numberAndText(message: Buffer): { number: number; text: string }
       if (field === 2) text = bytes.toString();
     }
   } catch (error) {
-    throw new HealthFailure('invalid_answer', 'the gRPC answer is no protobuf message', error);
+    throw new ProbeError('invalid_answer', 'the gRPC answer is no protobuf message', error);
   }
   return { number, text };
 }

@@ -1,5 +1,5 @@
 import { type IncomingMessage, request } from 'node:http';
-import { HealthFailure } from '../failure.ts';
+import { ProbeError } from '../../probe-error.ts';
 import type { Line } from '../look.ts';
 
 export interface Reply {
@@ -17,7 +17,7 @@ async function bodyOf(message: IncomingMessage): Promise<string> {
   for await (const piece of message as AsyncIterable<Buffer>) {
     bytes += piece.length;
     if (bytes > maxBodyBytes) {
-      throw new HealthFailure('too_large', `the answer's body has more than ${maxBodyBytes} bytes`);
+      throw new ProbeError('too_large', `the answer's body has more than ${maxBodyBytes} bytes`);
     }
     pieces.push(piece);
   }
@@ -35,7 +35,7 @@ const isUnreadable = (thrown: unknown): boolean =>
 
 /**
  * One GET over an open connection, which is not used again. The step `first_byte` ends with the first byte of the
- * answer, `body` with its last. Rejects with `HealthFailure` for more than 64 KiB and for what is no HTTP, else with
+ * answer, `body` with its last. Rejects with `ProbeError` for more than 64 KiB and for what is no HTTP, else with
  * what befell the connection.
  */
 export async function getOver({ socket, trace, credentials }: Line, url: URL): Promise<Reply> {
@@ -57,7 +57,7 @@ export async function getOver({ socket, trace, credentials }: Line, url: URL): P
     return await replyOf(message);
   } catch (error) {
     if (!isUnreadable(error)) throw error;
-    throw new HealthFailure('invalid_answer', `the answer is no HTTP: ${(error as Error).message}`, error);
+    throw new ProbeError('invalid_answer', `the answer is no HTTP: ${(error as Error).message}`, error);
   } finally {
     trace.end();
   }

@@ -1,4 +1,5 @@
-import { answerIn, faultOf, type HealthAnswer, shown } from '../answer.ts';
+import { excerpt } from '../../probe-error.ts';
+import { answerIn, faultOf, type HealthAnswer } from '../answer.ts';
 import type { HealthFault } from '../failure.ts';
 import type { Heard } from '../look.ts';
 import type { Reply } from './exchange.ts';
@@ -12,10 +13,10 @@ function shapeless({ status, contentType, location, body }: Reply): HealthFault 
   if (location !== undefined && status >= 300 && status < 400) {
     return { reason: 'http_status', msg: `status ${status}: redirects are not followed` };
   }
-  const excerpt = `${shown(contentType) || 'no content type'}, ${JSON.stringify(shown(body, excerptLength))}`;
+  const shown = `${excerpt(contentType) || 'no content type'}, ${JSON.stringify(excerpt(body, excerptLength))}`;
   return isGood(status)
-    ? { reason: 'invalid_answer', msg: `not a JSON object with ok and msg: ${excerpt}` }
-    : { reason: 'http_status', msg: `status ${status}: ${excerpt}` };
+    ? { reason: 'invalid_answer', msg: `not a JSON object with ok and msg: ${shown}` }
+    : { reason: 'http_status', msg: `status ${status}: ${shown}` };
 }
 
 /**
@@ -30,7 +31,7 @@ function faultIn(reply: Reply, answer: HealthAnswer | undefined): HealthFault | 
   }
   if (answer === undefined) return shapeless(reply);
   if (answer.ok && !isGood(status)) {
-    return { reason: 'http_status', msg: `status ${status}, though it says ok: ${shown(answer.msg)}` };
+    return { reason: 'http_status', msg: `status ${status}, though it says ok: ${excerpt(answer.msg)}` };
   }
   return faultOf(answer);
 }
@@ -39,7 +40,7 @@ export function verdictOf(reply: Reply): Heard {
   const answer = answerIn(reply.body);
   return {
     fault: faultIn(reply, answer),
-    msg: shown(answer?.msg ?? '') || 'ok',
+    msg: excerpt(answer?.msg ?? '') || 'ok',
     details: { protocol: 'http', httpStatus: reply.status },
   };
 }

@@ -1,6 +1,6 @@
 import { errorText, systemCode } from '../../../core/errors.ts';
 import type { StoreFailureReason } from '../../../core/reasons.ts';
-import { ConnectionFailure, connectionFault } from '../../connection/failure.ts';
+import { connectionFault, ProbeError } from '../../probe-error.ts';
 import type { StoreFault } from '../store.ts';
 import { refusalOf } from './answer.ts';
 
@@ -55,7 +55,7 @@ const byCode: Readonly<Record<string, StoreFailureReason>> = {
 const malformed = /^(?:PROTOCOL_|HANDSHAKE_|ERR_OUT_OF_RANGE$|ERR_BUFFER_OUT_OF_BOUNDS$)/;
 
 function reasonOf(thrown: unknown): StoreFailureReason {
-  if (thrown instanceof ConnectionFailure) return thrown.reason;
+  if (thrown instanceof ProbeError) return thrown.reason;
   if (thrown instanceof ProtocolFailure) return 'protocol';
   const refusal = refusalOf(thrown);
   if (refusal !== undefined) return byErrno[refusal.errno] ?? 'query_failed';

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { ConnectionFailure } from '../../connection/failure.ts';
+import { ProbeError } from '../../probe-error.ts';
 import { ProtocolFailure } from './fault.ts';
 
 const headerBytes = 4;
@@ -42,7 +42,7 @@ export function greeting(socket: Socket): Promise<void> {
       done();
     };
     const fail = (error: unknown): void => settle(() => reject(error));
-    const closed = (): void => fail(new ConnectionFailure('reset', 'closed before the server greeted'));
+    const closed = (): void => fail(new ProbeError('reset', 'closed before the server greeted'));
     const read = (): void => {
       for (let chunk = socket.read() as Buffer | null; chunk !== null; chunk = socket.read()) {
         bytes = Buffer.concat([bytes, chunk]);

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls';
 import type { Connection } from 'mysql2';
 import { certificateFault, earliestEndMs, tlsOptions } from '../../connection/certificate.ts';
-import type { Trace } from '../../connection/trace.ts';
+import type { Trace } from '../../connection/connect.ts';
 import type { StoreTarget } from '../store.ts';
 
 /** Who asks if the configuration names nobody. */
@@ -55,7 +55,7 @@ export type LogIn = (greeted: Greeted) => Promise<Connection>;
 
 /**
  * Loads the driver and reads what login needs, before anything is opened: a socket that ended while the driver was
- * not yet listening would leave it waiting. Throws `ConnectionFailure` (`credentials`) for TLS files.
+ * not yet listening would leave it waiting. Throws `ProbeError` (`credentials`) for TLS files.
  */
 export async function preparedLogin({ address, user, password, tls }: StoreTarget): Promise<LogIn> {
   // The driver is CommonJS: bundled, it has only the default export.

@@ -1,9 +1,8 @@
 import type { Socket } from 'node:net';
 import type { Connection, QueryError } from 'mysql2';
 import { formatAddress } from '../../../core/address.ts';
-import { connectTo } from '../../connection/connect.ts';
-import { ConnectionFailure } from '../../connection/failure.ts';
-import { createTrace, type Trace } from '../../connection/trace.ts';
+import { connectTo, createTrace, type Trace } from '../../connection/connect.ts';
+import { ProbeError } from '../../probe-error.ts';
 import type { StoreTarget } from '../store.ts';
 import type { Ask, Row } from './answer.ts';
 import { greeting } from './greeting.ts';
@@ -92,7 +91,7 @@ export async function withSession<T>(
     const isInTls = trace.phase === 'tls';
     const what = isInTls ? 'the TLS handshake was not finished' : waiting;
     const msg = `${formatAddress(target.address)}: connected, but ${what} in time`;
-    throw new ConnectionFailure(isInTls ? 'tls' : 'too_slow', msg, thrown);
+    throw new ProbeError(isInTls ? 'tls' : 'too_slow', msg, thrown);
   } finally {
     socket.destroy();
   }

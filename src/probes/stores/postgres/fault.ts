@@ -1,6 +1,6 @@
 import { errorText, systemCode } from '../../../core/errors.ts';
 import type { StoreFailureReason } from '../../../core/reasons.ts';
-import { connectionFault } from '../../connection/failure.ts';
+import { connectionFault } from '../../probe-error.ts';
 import type { StoreFault } from '../store.ts';
 
 /** The other end speaks, but not PostgreSQL's protocol. */

@@ -5,9 +5,8 @@ import { connect as tlsConnect } from 'node:tls';
 import type { ClientTls } from '../../../core/access.ts';
 import { errorText } from '../../../core/errors.ts';
 import { certificateFault, earliestEndMs, tlsOptions } from '../../connection/certificate.ts';
-import { connectTo } from '../../connection/connect.ts';
-import { ConnectionFailure, connectionFault } from '../../connection/failure.ts';
-import { createTrace, type Trace } from '../../connection/trace.ts';
+import { connectTo, createTrace, type Trace } from '../../connection/connect.ts';
+import { connectionFault, ProbeError } from '../../probe-error.ts';
 import type { StoreTarget } from '../store.ts';
 import { ProtocolFailure } from './fault.ts';
 import { createScrutiny } from './scrutiny.ts';
@@ -37,12 +36,11 @@ export async function openSocket(
   }
 }
 
-function tlsFailure(thrown: unknown, signal: AbortSignal): ConnectionFailure {
-  if (thrown instanceof ConnectionFailure) return thrown;
-  if (signal.aborted)
-    return new ConnectionFailure('tls', 'the TLS handshake was not finished in time', thrown);
+function tlsFailure(thrown: unknown, signal: AbortSignal): ProbeError {
+  if (thrown instanceof ProbeError) return thrown;
+  if (signal.aborted) return new ProbeError('tls', 'the TLS handshake was not finished in time', thrown);
   const { reason, msg } = connectionFault(thrown);
-  return new ConnectionFailure(reason === 'failed' ? 'tls' : reason, msg, thrown);
+  return new ProbeError(reason === 'failed' ? 'tls' : reason, msg, thrown);
 }
 
 async function overTls(raw: Socket, host: string, tls: ClientTls, trace: Trace, signal: AbortSignal) {
@@ -50,10 +48,7 @@ async function overTls(raw: Socket, host: string, tls: ClientTls, trace: Trace, 
   const answer = await answerTo(tlsRequest, raw, signal);
   // More than the one letter before TLS would be taken for the server's word: CVE-2021-23222.
   if (answer.toString('latin1') !== 'S')
-    throw new ConnectionFailure(
-      'tls',
-      'the server does not speak TLS: ssl is off there, or it is no PostgreSQL',
-    );
+    throw new ProbeError('tls', 'the server does not speak TLS: ssl is off there, or it is no PostgreSQL');
   const socket = tlsConnect({ ...options, socket: raw });
   socket.on('error', () => {});
   addAbortSignal(signal, socket);
@@ -65,8 +60,7 @@ async function overTls(raw: Socket, host: string, tls: ClientTls, trace: Trace, 
 }
 
 async function answerTo(request: Buffer, socket: Socket, signal: AbortSignal): Promise<Buffer> {
-  const onEnd = () =>
-    socket.destroy(new ConnectionFailure('reset', 'the server closed the connection before TLS'));
+  const onEnd = () => socket.destroy(new ProbeError('reset', 'the server closed the connection before TLS'));
   socket.once('end', onEnd);
   try {
     socket.write(request);

@@ -1,6 +1,6 @@
 import { errorText } from '../../../core/errors.ts';
 import type { StoreFailureReason } from '../../../core/reasons.ts';
-import { connectionFault } from '../../connection/failure.ts';
+import { connectionFault } from '../../probe-error.ts';
 import type { StoreFault } from '../store.ts';
 
 /** What the driver has no error for; the message is for people and holds no secret. */

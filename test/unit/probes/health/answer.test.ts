@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { answerIn, faultOf, shown } from '../../../../src/probes/health/answer.ts';
+import { answerIn, faultOf } from '../../../../src/probes/health/answer.ts';
 import { verdictOf } from '../../../../src/probes/health/http/verdict.ts';
+import { excerpt } from '../../../../src/probes/probe-error.ts';
 
 describe('an answer in a text', () => {
   test.each([
@@ -87,12 +88,12 @@ describe('the verdict over HTTP', () => {
 });
 
 test('a text of others is one short line, whatever it holds', () => {
-  expect(shown('a\u0000b\r\n\u001b[31mc\u0085d\u202ee')).toBe('a b [31mc d e');
-  expect(shown('é'.repeat(300))).toBe(`${'é'.repeat(200)}…`);
-  expect(shown('😀'.repeat(300))).toBe(`${'😀'.repeat(200)}…`);
+  expect(excerpt('a\u0000b\r\n\u001b[31mc\u0085d\u202ee')).toBe('a b [31mc d e');
+  expect(excerpt('é'.repeat(300))).toBe(`${'é'.repeat(200)}…`);
+  expect(excerpt('😀'.repeat(300))).toBe(`${'😀'.repeat(200)}…`);
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 400 }), (text) => {
-      const line = shown(text);
+      const line = excerpt(text);
       expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\ud800-\udbff](?![\udc00-\udfff])/);
       expect([...line].length).toBeLessThanOrEqual(201);
     }),

@@ -35,9 +35,10 @@ test('what a row shows and when it runs', () => {
     shows: {
       up: { name: 'svc_role_up' },
       duration: { name: 'svc_role_health_check_duration_seconds' },
-      failures: { name: 'svc_role_health_failures_total', reasons: healthFailureReasons },
+      failures: { name: 'svc_role_health_failures_total' },
       transitions: { name: 'svc_role_health_transitions_total' },
     },
+    reasons: healthFailureReasons,
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { ObjectStoreFailure } from '../../../../src/probes/object-store/failure.ts';
 import { readPage } from '../../../../src/probes/object-store/listing.ts';
+import { ProbeError } from '../../../../src/probes/probe-error.ts';
 
 const page = (inner: string) => Buffer.from(`<ListBucketResult>${inner}</ListBucketResult>`);
 const object = (key: string, modified = '2026-01-02T03:04:05.678Z', size = '12') =>
@@ -61,7 +61,7 @@ describe('no page', () => {
     ['a key badly encoded', page(`${whole}<EncodingType>url</EncodingType>${object('%zz')}`), 'not encoded'],
   ])('%s', (_, body, message) => {
     const read = () => readPage(body);
-    expect(read).toThrow(ObjectStoreFailure);
+    expect(read).toThrow(ProbeError);
     expect(read).toThrow(message);
     expect(read).toThrow(expect.objectContaining({ reason: 'invalid_answer' }));
   });

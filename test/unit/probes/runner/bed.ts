@@ -58,6 +58,7 @@ export function scripted(name: string, script: Script = {}): Scripted {
       kind: 'health',
       target: `http://127.0.0.1/${name}`,
       service: '',
+      reasons: [],
       schedule: { intervalMs, timeoutMs, failureThreshold, successThreshold },
       shows: {},
       key: name,

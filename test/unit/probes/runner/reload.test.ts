@@ -4,10 +4,13 @@ import { renewIntakes, runnerBed, type Script, scripted } from './bed.ts';
 
 const shows: ProbeRow['shows'] = {
   up: { name: 'svc_role_up', labels: {} },
-  failures: { name: 'svc_role_health_failures_total', labels: {}, reasons: ['not_ok', 'too_slow'] },
+  failures: { name: 'svc_role_health_failures_total', labels: {} },
 };
 const health = (script: Script = {}) =>
-  scripted('health/frontend', { ...script, row: { service: 'frontend', shows, ...script.row } });
+  scripted('health/frontend', {
+    ...script,
+    row: { service: 'frontend', shows, reasons: ['not_ok', 'too_slow'], ...script.row },
+  });
 const up = (more = '') => `svc_role_up{${more}svc_service="frontend"}`;
 const notOk = (more = '') => `svc_role_health_failures_total{${more}reason="not_ok",svc_service="frontend"}`;
 
@@ -43,6 +46,8 @@ describe('a reload of a probe with the same key', () => {
       [up(tag)]: 0,
       [notOk(tag)]: 0,
       [`svc_role_health_failures_total{${tag}reason="too_slow",svc_service="frontend"}`]: 0,
+      [`svc_probe_failures_total{${tag}probe="health/frontend",reason="not_ok"}`]: 0,
+      [`svc_probe_failures_total{${tag}probe="health/frontend",reason="too_slow"}`]: 0,
       [`svc_probe_last_run_timestamp_seconds{${tag}probe="health/frontend"}`]: lastRun,
       [`svc_probe_tls_not_after_timestamp_seconds{${tag}probe="health/frontend"}`]: 1_800_000_000,
       [`svc_probe_skipped_total{${tag}probe="health/frontend",reason="overlap"}`]: 0,

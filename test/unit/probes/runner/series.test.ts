@@ -6,11 +6,14 @@ import { runnerBed, type Script, scripted } from './bed.ts';
 const roleShows: Shown = {
   up: { name: 'svc_role_up', labels: {} },
   duration: { name: 'svc_role_health_check_duration_seconds', labels: {} },
-  failures: { name: 'svc_role_health_failures_total', labels: {}, reasons: ['too_slow', 'failed', 'not_ok'] },
+  failures: { name: 'svc_role_health_failures_total', labels: {} },
   transitions: { name: 'svc_role_health_transitions_total', labels: {} },
 };
 const health = (script: Script = {}) =>
-  scripted('health/frontend', { ...script, row: { service: 'frontend', shows: roleShows, ...script.row } });
+  scripted('health/frontend', {
+    ...script,
+    row: { service: 'frontend', shows: roleShows, reasons: ['too_slow', 'failed', 'not_ok'], ...script.row },
+  });
 
 const of = (service: string) => `svc_service="${service}"`;
 const skipped = {
@@ -27,6 +30,9 @@ const counters = (told: {
   [`svc_role_health_failures_total{reason="too_slow",${of('frontend')}}`]: told.tooSlow ?? 0,
   [`svc_role_health_failures_total{reason="failed",${of('frontend')}}`]: told.failed ?? 0,
   [`svc_role_health_failures_total{reason="not_ok",${of('frontend')}}`]: told.notOk ?? 0,
+  'svc_probe_failures_total{probe="health/frontend",reason="too_slow"}': told.tooSlow ?? 0,
+  'svc_probe_failures_total{probe="health/frontend",reason="failed"}': told.failed ?? 0,
+  'svc_probe_failures_total{probe="health/frontend",reason="not_ok"}': told.notOk ?? 0,
   [`svc_role_health_transitions_total{${of('frontend')},to="up"}`]: told.up ?? 0,
   [`svc_role_health_transitions_total{${of('frontend')},to="down"}`]: told.down ?? 0,
 });
@@ -78,19 +84,29 @@ describe('series of a probe', () => {
       [`svc_role_health_failures_total{reason="refused",${of('frontend')}}`],
       1,
     );
+    expect(bed.series()).toHaveProperty(
+      ['svc_probe_failures_total{probe="health/frontend",reason="refused"}'],
+      1,
+    );
   });
 
   test('every reason of a closed list is there', () => {
     const bed = runnerBed();
-    const failures = {
-      name: 'svc_role_health_failures_total',
-      labels: {},
-      reasons: healthFailureReasons,
-    } as const;
-    bed.configure(health({ row: { shows: { failures } } }));
+    bed.configure(health({ row: { reasons: healthFailureReasons } }));
     expect(Object.keys(bed.series('svc_role_health_failures_total'))).toHaveLength(
       healthFailureReasons.length,
     );
+  });
+
+  test('a failure counts by probe and reason also where the probe has no failure counter of its own', async () => {
+    const bed = runnerBed();
+    const probe = scripted('domain/orders', { row: { kind: 'domain', reasons: ['clusters_disagree'] } });
+    bed.configure(probe);
+    const name = 'svc_probe_failures_total{probe="domain/orders",reason="clusters_disagree"}';
+    expect(bed.series('svc_probe_failures_total')).toEqual({ [name]: 0 });
+    await bed.due(probe);
+    await probe.look.finds({ reason: 'clusters_disagree', msg: 'dc2 says dc3' });
+    expect(bed.series('svc_probe_failures_total')).toEqual({ [name]: 1 });
   });
 
   test('gauges of a finding are set; those that the next look does not set are gone', async () => {

@@ -29,8 +29,9 @@ describe('the plan', () => {
     expect(persistence!.shows).toEqual({
       up: { name: 'svc_store_up', labels },
       duration: { name: 'svc_store_probe_duration_seconds', labels },
-      failures: { name: 'svc_store_failures_total', labels, reasons: storeFailureReasons },
+      failures: { name: 'svc_store_failures_total', labels },
     });
+    expect(persistence!.reasons).toEqual(storeFailureReasons);
     expect(persistence!.schedule).toEqual({ intervalMs: 30_000, timeoutMs: 20_000 });
   });
 
