@@ -12,6 +12,7 @@ export function storeOn(port: number, over: Partial<StoreOptions> = {}): StoreOp
     credentials: 'own',
     databases: { persistence: 'postgres' },
     schema: {},
+    accept: {},
     intervalMs: 30_000,
     timeoutMs: 20_000,
     ...over,

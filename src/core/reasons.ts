@@ -178,40 +178,54 @@ export type ProbeSkipReason = (typeof probeSkipReasons)[number];
 export const probeStates = ['up', 'down'] as const;
 export type ProbeState = (typeof probeStates)[number];
 
-/** What of a store's set-up recovery depends on; labels `svc_store_check_ok`. */
-export const storeChecks = [
+/**
+ * How much a failing store check matters: data can be lost or damaged as things stand; recovery is weaker than the
+ * backup schedule demands; advice. Alerts select checks by severity, and advice alerts nobody.
+ */
+export const storeCheckSeverities = ['data_at_risk', 'recovery_weak', 'advice'] as const;
+export type StoreCheckSeverity = (typeof storeCheckSeverities)[number];
+
+/** Every check of a store with its severity; the checks label `svc_store_check_ok`. */
+export const storeCheckSeverity = {
   // every kind
-  'schema',
-  'connections',
-  'identity',
-  'uptime',
+  schema: 'data_at_risk',
+  connections: 'advice', // SvcStoreConnections alerts on the ratio itself
+  identity: 'data_at_risk',
+  uptime: 'advice',
   // PostgreSQL
-  'archive_mode',
-  'archive_timeout',
-  'archiver',
-  'wal_backlog',
-  'wal_level',
-  'slots',
-  'timeline',
-  'data_checksums',
-  'checksum_failures',
-  'durable_settings',
-  'replica',
-  'wraparound',
+  archive_mode: 'recovery_weak',
+  archive_timeout: 'recovery_weak',
+  archiver: 'recovery_weak',
+  wal_backlog: 'recovery_weak',
+  wal_level: 'recovery_weak',
+  slots: 'recovery_weak',
+  timeline: 'recovery_weak',
+  data_checksums: 'advice',
+  checksum_failures: 'data_at_risk',
+  durable_settings: 'data_at_risk',
+  replica: 'recovery_weak', // MySQL too
+  wraparound: 'data_at_risk',
   // MySQL-compatible
-  'log_bin',
-  'sync_binlog',
-  'binlog_retention',
-  'flush_log_at_commit',
-  'storage_engine',
+  log_bin: 'recovery_weak',
+  sync_binlog: 'recovery_weak',
+  binlog_retention: 'recovery_weak',
+  flush_log_at_commit: 'data_at_risk',
+  storage_engine: 'data_at_risk',
   // wide-column
-  'incremental_backups',
-  'replication_factor',
-  'durable_writes',
-  'schema_agreement',
-  'auto_snapshot',
-] as const;
-export type StoreCheck = (typeof storeChecks)[number];
+  incremental_backups: 'recovery_weak',
+  replication_factor: 'recovery_weak',
+  replication_strategy: 'recovery_weak',
+  durable_writes: 'data_at_risk',
+  schema_agreement: 'recovery_weak',
+  auto_snapshot: 'advice',
+} as const satisfies Readonly<Record<string, StoreCheckSeverity>>;
+export type StoreCheck = keyof typeof storeCheckSeverity;
+export const storeChecks = Object.keys(storeCheckSeverity) as readonly StoreCheck[];
+
+/** The checks of one severity, in the order of the table. */
+export function storeChecksOf(severity: StoreCheckSeverity): readonly StoreCheck[] {
+  return storeChecks.filter((check) => storeCheckSeverity[check] === severity);
+}
 
 /** Drops by the component that dropped; each component has its own list. */
 export const dropReasons = {
@@ -285,6 +299,12 @@ export const closedLists = {
   'svc_role_health_transitions_total.to': probeStates,
   'svc_store_failures_total.reason': storeFailureReasons,
   'svc_store_check_ok.check': storeChecks,
+  ...Object.fromEntries(
+    storeCheckSeverities.map((severity) => [
+      `svc_store_check_ok.check{severity="${severity}"}`,
+      storeChecksOf(severity),
+    ]),
+  ),
   'svc_probe_failures_total.reason': probeFailureReasons,
   'svc_probe_skipped_total.reason': probeSkipReasons,
   'probe.kind': probeKinds,

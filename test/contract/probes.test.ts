@@ -39,6 +39,7 @@ function everything(address: string): ProbesOptions {
     credentials: 'own' as const,
     databases: { persistence: 'svc', visibility: 'svc_visibility' },
     schema: { persistence: '0.8' },
+    accept: {},
     ...times,
   }));
   const cluster = (name: string, rpcTransport: string, initialFailoverVersion: number) => ({

@@ -1,7 +1,7 @@
 import type { StoreCheck } from '../../core/reasons.ts';
-import type { StoreKind } from './options.ts';
+import { type StoreKind, storeKinds } from './options.ts';
 
-/** What a person needs to know of a check that does not hold. */
+/** What a person needs to know of a check that fails. */
 export interface Advice {
   /** What is lost or at risk. */
   why: string;
@@ -137,6 +137,11 @@ const general: Readonly<Record<StoreCheck, Advice>> = {
     set: 'ALTER KEYSPACE … WITH durable_writes = true.',
     restart: none,
   },
+  replication_strategy: {
+    why: 'SimpleStrategy ignores racks and data centres: all copies of a row can be in the part that fails.',
+    set: "ALTER KEYSPACE … WITH replication = {'class': 'NetworkTopologyStrategy', …}, then nodetool repair --full on every node.",
+    restart: none,
+  },
   schema_agreement: {
     why: 'The nodes have different schemas: changes of the schema fail, and rows can be refused by some nodes.',
     set: 'Find the node that differs with nodetool describecluster; bring it up, or remove it if it is gone.',
@@ -172,3 +177,37 @@ const ofKind: Readonly<Partial<Record<StoreKind, Partial<Record<StoreCheck, Part
 export function adviceOn(check: StoreCheck, kind: StoreKind): Advice {
   return { ...general[check], ...ofKind[kind]?.[check] };
 }
+
+const every = storeKinds;
+const kindsOf: Readonly<Record<StoreCheck, readonly StoreKind[]>> = {
+  schema: every,
+  connections: every,
+  identity: every,
+  uptime: every,
+  archive_mode: ['postgres'],
+  archive_timeout: ['postgres'],
+  archiver: ['postgres'],
+  wal_backlog: ['postgres'],
+  wal_level: ['postgres'],
+  slots: ['postgres'],
+  timeline: ['postgres'],
+  data_checksums: ['postgres'],
+  checksum_failures: ['postgres'],
+  durable_settings: ['postgres'],
+  replica: ['postgres', 'mysql'],
+  wraparound: ['postgres'],
+  log_bin: ['mysql'],
+  sync_binlog: ['mysql'],
+  binlog_retention: ['mysql'],
+  flush_log_at_commit: ['mysql'],
+  storage_engine: ['mysql'],
+  incremental_backups: ['widecolumn'],
+  replication_factor: ['widecolumn'],
+  replication_strategy: ['widecolumn'],
+  durable_writes: ['widecolumn'],
+  schema_agreement: ['widecolumn'],
+  auto_snapshot: ['widecolumn'],
+};
+
+/** Whether stores of this kind have the check. */
+export const isCheckOf = (check: StoreCheck, kind: StoreKind): boolean => kindsOf[check].includes(kind);

@@ -1,6 +1,8 @@
 import * as z from 'zod';
 import type { ClientTls, Secret } from '../../core/access.ts';
+import { type StoreCheck, storeChecks } from '../../core/reasons.ts';
 import { dialAddress, interval, parsedAs, withinInterval } from '../../core/text-formats.ts';
+import { isCheckOf } from './advice.ts';
 import { type StoreOptions, schemaPlaceholders, storeKinds } from './options.ts';
 
 const version = z.string().regex(/^\d+(?:\.\d+)*$/, 'not a version; use numbers in quotes, such as "0.8"');
@@ -38,6 +40,24 @@ const schemaBlock = z
   .default({})
   .describe('Versions that the schemas must have at least, and how they are found.');
 
+const acceptBlock = z
+  .strictObject(
+    Object.fromEntries(
+      storeChecks.map((check) => [
+        check,
+        z
+          .string('not text; say why the store may fail this check')
+          .trim()
+          .min(1, 'no reason; say why the store may fail this check')
+          .optional(),
+      ]),
+    ) as Record<StoreCheck, z.ZodOptional<z.ZodString>>,
+  )
+  .default({})
+  .describe(
+    'Checks whose failure is accepted, each with the reason; /probes shows them, no series and no alert does.',
+  );
+
 const usualTimeoutMs = 10_000;
 
 /** One entry of `stores` (CONTRACT, Configuration). */
@@ -58,6 +78,7 @@ export const storeBlock = (access: { secret: z.ZodType<Secret>; tls: z.ZodType<C
         .strictObject({ persistence: database.optional(), visibility: database.optional() })
         .default({}),
       schema: schemaBlock,
+      accept: acceptBlock,
       interval: z.string(interval.fault).transform(parsedAs(interval)).prefault('30s'),
       timeout: z
         .string(interval.fault)
@@ -69,6 +90,15 @@ export const storeBlock = (access: { secret: z.ZodType<Secret>; tls: z.ZodType<C
       when: ({ value }) => typeof value === 'object' && value !== null,
       path: ['timeout'],
       error: withinInterval.fault,
+    })
+    .superRefine(({ kind, accept }, { addIssue }) => {
+      for (const check of Object.keys(accept) as StoreCheck[])
+        if (!isCheckOf(check, kind))
+          addIssue({
+            code: 'custom',
+            path: ['accept', check],
+            message: `not a check of kind ${kind}; use ${storeChecks.filter((each) => isCheckOf(each, kind)).join(', ')}`,
+          });
     })
     .transform(
       ({ interval: intervalMs, timeout, ...rest }): StoreOptions => ({

@@ -1,19 +1,25 @@
 import type { RawTags } from '../../core/model.ts';
+import { storeCheckSeverity } from '../../core/reasons.ts';
 import type { Finding, Sample } from '../probe.ts';
 import { adviceOn } from './advice.ts';
 import { timeText } from './changes.ts';
-import type { StoreKind } from './options.ts';
+import type { StoreKind, StoreOptions } from './options.ts';
 import type { StoreLook, StoreVerdict } from './store.ts';
 
 const longestVersion = 40;
 
-/** What a look at a store and the verdicts on it are as a finding; `about` goes into its details. */
+/**
+ * The finding of a poll and its verdicts; `about` goes into the details. A check that the owner accepts is shown in
+ * the details with the owner's reason; it has no series, so that no alert selects it.
+ */
 export function findingOf(
   look: StoreLook,
-  verdicts: readonly StoreVerdict[],
+  every: readonly StoreVerdict[],
+  accept: StoreOptions['accept'],
   labels: RawTags & { kind: StoreKind },
   about: Readonly<Record<string, unknown>>,
 ): Finding {
+  const verdicts = every.filter(({ check }) => accept[check] === undefined);
   const { tlsNotAfterMs, walArchiveFailures, roundTripMs, phasesMs } = look;
   return {
     msg: sentence(look, verdicts),
@@ -27,7 +33,7 @@ export function findingOf(
     details: {
       ...about,
       ...detailsOf(look),
-      checks: verdicts.map((verdict) => explained(verdict, labels.kind)),
+      checks: every.map((verdict) => explained(verdict, labels.kind, accept[verdict.check])),
     },
   };
 }
@@ -95,7 +101,7 @@ function detailsOf(look: StoreLook): Readonly<Record<string, unknown>> {
   };
 }
 
-function explained(verdict: StoreVerdict, kind: StoreKind): object {
+function explained(verdict: StoreVerdict, kind: StoreKind, accepted: string | undefined): object {
   const { why, set, restart } = adviceOn(verdict.check, kind);
-  return { ...verdict, why, set, restart };
+  return { ...verdict, severity: storeCheckSeverity[verdict.check], accepted, why, set, restart };
 }

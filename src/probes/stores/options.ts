@@ -1,4 +1,5 @@
 import type { ClientTls, Secret } from '../../core/access.ts';
+import type { StoreCheck } from '../../core/reasons.ts';
 
 export const storeKinds = ['widecolumn', 'mysql', 'postgres'] as const;
 export type StoreKind = (typeof storeKinds)[number];
@@ -35,6 +36,8 @@ export interface StoreOptions {
     /** Program that prints the version; `{endpoint}` and `{keyspace}` or `{database}` stand for where and what. */
     command?: readonly string[];
   };
+  /** Checks whose failure the owner accepts, each with the reason: they are shown, and neither exported nor counted. */
+  accept: Readonly<Partial<Record<StoreCheck, string>>>;
   intervalMs: number;
   timeoutMs: number;
 }

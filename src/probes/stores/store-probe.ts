@@ -36,7 +36,7 @@ export function createStoreProbe(
     report(news);
     const own = [schemaVerdict(look, expected), connectionsVerdict(look)].filter((one) => one !== undefined);
     const all: StoreVerdict[] = [...own, ...verdicts, ...look.verdicts];
-    return { ...findingOf(look, all, labels, about), remember };
+    return { ...findingOf(look, all, options.accept, labels, about), remember };
   };
 
   const report = (news: Noticed['news']) => {

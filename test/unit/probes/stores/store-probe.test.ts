@@ -83,6 +83,27 @@ describe('what a look shows', () => {
   });
 });
 
+test('a check that the owner accepts is shown with the reason and its severity, and has no series', async () => {
+  const finding = await seen(
+    {
+      schemaVersion: '0.7',
+      verdicts: [
+        { check: 'data_checksums', holds: false, found: 'data_checksums = off' },
+        { check: 'archive_mode', holds: false, found: 'archive_mode = off' },
+      ],
+    },
+    { schema: { persistence: '0.8' }, accept: { data_checksums: 'the disks check', schema: 'migrating' } },
+  );
+  expect(checkGauges(finding)).toEqual({ archive_mode: 0 });
+  expect(gauge(finding, 'svc_store_schema_compatible')).toBeUndefined();
+  expect(finding.msg).not.toContain('data_checksums');
+  expect(finding.details!.checks).toMatchObject([
+    { check: 'schema', holds: false, severity: 'data_at_risk', accepted: 'migrating' },
+    { check: 'data_checksums', holds: false, severity: 'advice', accepted: 'the disks check' },
+    { check: 'archive_mode', holds: false, severity: 'recovery_weak', accepted: undefined },
+  ]);
+});
+
 describe('a secret', () => {
   const failing = kindOf(async ({ password }: StoreTarget) => {
     throw new Error(`cannot open any://me:${encodeURIComponent(password!)}@host: ${password} refused`);
