@@ -1,0 +1,221 @@
+/**
+ * An interning table for byte keys: scraped lines, statsd lines, combinations of label values. Each key has a
+ * number, its id, which indexes the caller's own columns. Keys lie end to end in one arena and are found by a
+ * hash, so that a known key costs its bytes and 16 more, and finding it allocates nothing.
+ *
+ * A key may consist of several ranges, for example of the head and the tail of a line. The caller computes the
+ * hash over all of them (`hashByte` while it reads, or `hashRange` afterwards), walks the candidates with
+ * `firstKey` and `nextKey` and compares range by range with `isKeyAt`. Where the bounds between the ranges matter,
+ * the caller keeps their lengths in a column of its own or in the key.
+ *
+ * It is a record with functions rather than an object with methods, so that hot loops stay monomorphic.
+ */
+export interface ByteTable {
+  /** Keys held now. */
+  size: number;
+  /** Ids are less than this. Ids of removed keys are used again. */
+  end: number;
+  arena: Buffer;
+  /** Over the bytes of `arena`. */
+  arenaView: DataView;
+  arenaUsed: number;
+  /** Bytes in the arena that belong to removed keys. */
+  arenaFreed: number;
+  /** First byte of each key in the arena. */
+  keyAt: Int32Array;
+  /** Bytes of each key; -1 for an id that is not in use. */
+  keyLength: Int32Array;
+  hash: Int32Array;
+  /** The next id with the same hash slot, or -1. */
+  next: Int32Array;
+  /** First id of each hash slot, or -1; its length is a power of two. */
+  heads: Int32Array;
+  freeIds: number[];
+}
+
+/** Hashes start here. The seed differs in each process, so that a sender cannot prepare keys that collide. */
+export const hashSeed = (Math.random() * 2 ** 32) | 0;
+
+/** Continues a hash with one byte (FNV-1a). */
+export function hashByte(hash: number, byte: number): number {
+  return Math.imul(hash ^ byte, 0x01000193);
+}
+
+/** Continues a hash with a range, four bytes at a time. It gives other hashes than `hashByte`: use one of them. */
+export function hashRange(hash: number, view: DataView, from: number, to: number): number {
+  let result = Math.imul(hash, 31) + to - from;
+  let at = from;
+  for (; at < to - 3; at += 4)
+    result = Math.imul(result ^ view.getInt32(at, true), 0x2c1b3c6d) ^ (result >>> 15);
+  for (; at < to; at++) result = hashByte(result, view.getUint8(at));
+  return result;
+}
+
+const firstCapacity = 64;
+const smallestArena = 4096;
+
+export function createByteTable(): ByteTable {
+  const arena = Buffer.allocUnsafeSlow(smallestArena);
+  return {
+    size: 0,
+    end: 0,
+    arena,
+    arenaView: new DataView(arena.buffer),
+    arenaUsed: 0,
+    arenaFreed: 0,
+    keyAt: new Int32Array(firstCapacity),
+    keyLength: new Int32Array(firstCapacity).fill(-1),
+    hash: new Int32Array(firstCapacity),
+    next: new Int32Array(firstCapacity),
+    heads: new Int32Array(firstCapacity * 2).fill(-1),
+    freeIds: [],
+  };
+}
+
+/** The low bits of the hashes are poor: this mixes the high ones into them. */
+function slotOf(hash: number, slots: number): number {
+  const mixed = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
+  return (mixed ^ (mixed >>> 13)) & (slots - 1);
+}
+
+/** The first id whose key may have this hash, or -1. */
+export function firstKey(table: ByteTable, hash: number): number {
+  const id = table.heads[slotOf(hash, table.heads.length)]!;
+  return id === -1 || table.hash[id] === hash ? id : nextKey(table, id, hash);
+}
+
+/** The next id whose key may have this hash, or -1. */
+export function nextKey({ next, hash: hashes }: ByteTable, id: number, hash: number): number {
+  let candidate = next[id]!;
+  while (candidate !== -1 && hashes[candidate] !== hash) candidate = next[candidate]!;
+  return candidate;
+}
+
+/** Whether the key of `id` has the bytes from `from` to `to` at its `offset`. `view` is over `bytes`. */
+export function isKeyAt(
+  table: ByteTable,
+  id: number,
+  offset: number,
+  view: DataView,
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+): boolean {
+  const { arena, arenaView } = table;
+  if (offset + to - from > table.keyLength[id]!) return false;
+  const shift = table.keyAt[id]! + offset - from;
+  let at = from;
+  for (const words = to - 3; at < words; at += 4) {
+    if (view.getInt32(at, true) !== arenaView.getInt32(at + shift, true)) return false;
+  }
+  for (; at < to; at++) if (bytes[at] !== arena[at + shift]) return false;
+  return true;
+}
+
+/** The id of the key with exactly these bytes and this hash, or -1. `view` is over `bytes`. */
+export function findKey(
+  table: ByteTable,
+  view: DataView,
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  hash: number,
+): number {
+  let id = firstKey(table, hash);
+  while (id !== -1) {
+    if (table.keyLength[id] === to - from && isKeyAt(table, id, 0, view, bytes, from, to)) return id;
+    id = nextKey(table, id, hash);
+  }
+  return -1;
+}
+
+/**
+ * Adds a key of `length` bytes that the table does not have and returns its id. The caller writes the bytes with
+ * `writeKey`, range by range, before it adds another one.
+ */
+export function addKey(table: ByteTable, hash: number, length: number): number {
+  makeRoom(table, length);
+  const id = table.freeIds.pop() ?? table.end++;
+  if (id === table.keyAt.length) growColumns(table);
+  table.keyAt[id] = table.arenaUsed;
+  table.keyLength[id] = length;
+  table.hash[id] = hash;
+  table.arenaUsed += length;
+  table.size += 1;
+  link(table, id);
+  return id;
+}
+
+/** Writes a range of bytes into the key of `id` at `offset`. */
+export function writeKey(
+  table: ByteTable,
+  id: number,
+  offset: number,
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+): void {
+  table.arena.set(bytes.subarray(from, to), table.keyAt[id]! + offset);
+}
+
+/** Removes a key; its id may be given to another one. */
+export function removeKey(table: ByteTable, id: number): void {
+  const { heads, next } = table;
+  const slot = slotOf(table.hash[id]!, heads.length);
+  if (heads[slot] === id) heads[slot] = next[id]!;
+  else {
+    let before = heads[slot]!;
+    while (next[before] !== id) before = next[before]!;
+    next[before] = next[id]!;
+  }
+  table.arenaFreed += table.keyLength[id]!;
+  table.keyLength[id] = -1;
+  table.size -= 1;
+  table.freeIds.push(id);
+}
+
+function link(table: ByteTable, id: number): void {
+  const slot = slotOf(table.hash[id]!, table.heads.length);
+  table.next[id] = table.heads[slot]!;
+  table.heads[slot] = id;
+}
+
+/** A copy of a column with another capacity. */
+export function grownColumn<T extends Int32Array | Float64Array | Uint8Array>(
+  column: T,
+  capacity: number,
+): T {
+  const grown = new (column.constructor as new (length: number) => T)(capacity);
+  grown.set(column);
+  return grown;
+}
+
+function growColumns(table: ByteTable): void {
+  const held = table.keyAt.length;
+  const capacity = held * 2;
+  table.keyAt = grownColumn(table.keyAt, capacity);
+  table.keyLength = grownColumn(table.keyLength, capacity).fill(-1, held);
+  table.hash = grownColumn(table.hash, capacity);
+  table.next = grownColumn(table.next, capacity);
+  table.heads = new Int32Array(capacity * 2).fill(-1);
+  for (let id = 0; id < held; id++) if (table.keyLength[id] !== -1) link(table, id);
+}
+
+/** Makes room for `needed` bytes in an arena without the keys that were removed. */
+function makeRoom(table: ByteTable, needed: number): void {
+  if (table.arenaUsed + needed <= table.arena.length) return;
+  const kept = table.arenaUsed - table.arenaFreed;
+  const arena = Buffer.allocUnsafeSlow(Math.max(Math.ceil(kept * 1.5) + needed, smallestArena));
+  let used = 0;
+  for (let id = 0; id < table.end; id++) {
+    const length = table.keyLength[id]!;
+    if (length < 0) continue;
+    table.arena.copy(arena, used, table.keyAt[id]!, table.keyAt[id]! + length);
+    table.keyAt[id] = used;
+    used += length;
+  }
+  table.arenaUsed = used;
+  table.arenaFreed = 0;
+  table.arena = arena;
+  table.arenaView = new DataView(arena.buffer);
+}

@@ -1,0 +1,103 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import {
+  addKey,
+  createByteTable,
+  findKey,
+  firstKey,
+  hashByte,
+  hashRange,
+  hashSeed,
+  isKeyAt,
+  nextKey,
+  removeKey,
+  writeKey,
+} from '../../../src/core/byte-table.ts';
+
+/** A table of whole texts, by the functions that its users call. */
+function texts(hashOf = (view: DataView, length: number) => hashRange(hashSeed, view, 0, length)) {
+  const table = createByteTable();
+  const of = (text: string) => {
+    const bytes = Buffer.from(text);
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    return { bytes, view, hash: hashOf(view, bytes.length) };
+  };
+  return {
+    table,
+    find(text: string) {
+      const { bytes, view, hash } = of(text);
+      return findKey(table, view, bytes, 0, bytes.length, hash);
+    },
+    add(text: string) {
+      const { bytes, hash } = of(text);
+      const id = addKey(table, hash, bytes.length);
+      writeKey(table, id, 0, bytes, 0, bytes.length);
+      return id;
+    },
+  };
+}
+
+const operation = fc.record({ add: fc.boolean(), text: fc.string({ maxLength: 12, unit: 'grapheme' }) });
+
+test.each([
+  ['its own hash', undefined],
+  ['one hash for all keys', () => 7],
+])('holds what a map of texts holds, with %s', (_, hashOf) => {
+  fc.assert(
+    fc.property(fc.array(operation, { maxLength: 400 }), (operations) => {
+      const { table, find, add } = texts(hashOf);
+      const model = new Map<string, number>();
+      for (const { add: adds, text } of operations) {
+        const known = model.get(text);
+        expect(find(text)).toBe(known ?? -1);
+        if (adds && known === undefined) {
+          const id = add(text);
+          expect([...model.values()]).not.toContain(id);
+          model.set(text, id);
+        } else if (!adds && known !== undefined) {
+          removeKey(table, known);
+          model.delete(text);
+        }
+        expect(table.size).toBe(model.size);
+      }
+      for (const [text, id] of model) expect(find(text)).toBe(id);
+    }),
+  );
+});
+
+test('grows to 100,000 keys and gives the memory of removed ones to new ones', () => {
+  const { table, find, add } = texts();
+  const name = (i: number) => `svc_requests{operation="Op${i}",domain="d${i % 17}"}`;
+  const ids = Array.from({ length: 100_000 }, (_, i) => add(name(i)));
+  expect(new Set(ids).size).toBe(100_000);
+  expect(ids.every((id, i) => find(name(i)) === id)).toBe(true);
+  const full = table.arena.length;
+  for (let round = 1; round < 6; round++) {
+    for (const id of ids) removeKey(table, id);
+    ids.splice(0, ids.length, ...Array.from({ length: 100_000 }, (_, i) => add(name(i + round * 100_000))));
+  }
+  expect(table.size).toBe(100_000);
+  expect(table.end).toBe(100_000);
+  expect(table.arena.length).toBeLessThan(full * 2);
+  expect(find(name(0))).toBe(-1);
+  expect(find(name(599_999))).toBe(ids.at(-1));
+});
+
+test('compares keys range by range', () => {
+  const table = createByteTable();
+  const bytes = Buffer.from('requests:17|c|#op:start');
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const [colon, bar] = [8, 11];
+  let hash = hashSeed;
+  for (const byte of bytes.subarray(0, colon)) hash = hashByte(hash, byte);
+  for (const byte of bytes.subarray(bar)) hash = hashByte(hash, byte);
+  const id = addKey(table, hash, colon + bytes.length - bar);
+  writeKey(table, id, 0, bytes, 0, colon);
+  writeKey(table, id, colon, bytes, bar, bytes.length);
+  expect(firstKey(table, hash)).toBe(id);
+  expect(nextKey(table, id, hash)).toBe(-1);
+  expect(isKeyAt(table, id, 0, view, bytes, 0, colon)).toBe(true);
+  expect(isKeyAt(table, id, colon, view, bytes, bar, bytes.length)).toBe(true);
+  expect(isKeyAt(table, id, colon + 1, view, bytes, bar, bytes.length)).toBe(false);
+  expect(isKeyAt(table, id, colon, view, bytes, bar - 1, bytes.length - 1)).toBe(false);
+});
