@@ -7,13 +7,13 @@ import { createListeners } from '../reporters/listen/shared-listeners.ts';
 import { createHealth } from './admin/status.ts';
 import type { Loaded, ReadyConfig } from './config/types.ts';
 import { watchConfiguration } from './config-watch.ts';
-import { createLog, createLogSwitch } from './own-log.ts';
-import { createPipeline, registrySettings } from './pipeline.ts';
+import { registrySettings } from './intakes.ts';
+import { createLog, createLogSwitch, type LogOptions } from './own-log.ts';
+import { createPipeline, type Pipeline } from './pipeline.ts';
 import { createReadSecret } from './read-secret.ts';
-import { createReloads, type Reloads } from './reload.ts';
-import { reporterSections } from './reporters.ts';
+import { createReloads, type Prepared, prepareAll, type Reloads } from './reload.ts';
 import { createSelfMetrics } from './self-metrics.ts';
-import { createState, createStateSection, type StateSection } from './state/state.ts';
+import { createState, isUnreadable } from './state/state.ts';
 
 export interface AgentDeps {
   clock: Clock;
@@ -28,56 +28,61 @@ export interface Agent {
   stop(): Promise<void>;
 }
 
-/** The agent's own log, whose place and level a reload may change. */
-function openLog(first: ReadyConfig, drops: () => Drops | undefined) {
-  let opened = createLog(first.config.log, drops);
+interface OpenDeps {
+  clock: Clock;
+  /** Snapshots that could not be read. */
+  ignored: ReadonlySet<string>;
+  reloadError(): string | undefined;
+}
+
+/** The agent's own log, whose destination and level a reload may change. */
+function openLog(options: LogOptions, drops: () => Drops | undefined) {
+  let opened = createLog(options, drops);
   const { log, turn } = createLogSwitch(opened.log);
   return {
     log,
-    prepare: ({ config }: ReadyConfig) => createLog(config.log, drops),
-    take(next: typeof opened) {
-      turn(next.log);
-      opened.close();
-      opened = next;
+    prepare(next: LogOptions): Prepared {
+      const prepared = createLog(next, drops);
+      return {
+        swap() {
+          const before = opened;
+          opened = prepared;
+          turn(prepared.log);
+          before.close();
+        },
+        discard: prepared.close,
+      };
     },
-    flush: () => opened.flush(),
+    close: () => opened.close(),
   };
 }
 
 /** Everything of the agent that outlives a reload, with the state restored. */
-async function openParts(first: ReadyConfig, clock: Clock, reloadError: () => string | undefined) {
+async function openParts({ config }: ReadyConfig, { clock, ignored, reloadError }: OpenDeps) {
   let drops: Drops | undefined;
-  const ownLog = openLog(first, () => drops);
+  const ownLog = openLog(config.log, () => drops);
   const { log } = ownLog;
   const self = createSelfMetrics();
   const durable = createDurableStore();
-  const sections = new Map(
-    ['logs', 'roles', 'probes', ...reporterSections(first.config)].map((name) => [
-      name,
-      createStateSection(name),
-    ]),
-  );
-  const durables = [...sections.values()];
-  /** A reload may bring blocks that no section was made for. */
-  const section = (name: string): StateSection => {
-    const known = sections.get(name);
-    if (known) return known;
-    const opened = createStateSection(name);
-    sections.set(name, opened);
-    durables.push(opened);
-    return opened;
+  const options = { directory: config.stateDirectory, fsync: config.stateFsync, ignored };
+  const state = createState(options, { values: durable, clock, log });
+  const close = () => {
+    self.stop();
+    ownLog.close();
   };
-  const { stateDirectory: directory } = first.config;
-  const stateDeps = { values: durable, durables, clock, log };
-  const state = createState({ directory, fsync: first.config.stateFsync }, stateDeps);
-  const health = createHealth(() => state.status().degraded);
-  await state.load();
-  const registry = createRegistry({ ...registrySettings(first.config), durable }, { clock });
+  try {
+    await state.load();
+  } catch (thrown) {
+    close();
+    throw thrown;
+  }
+  const registry = createRegistry({ ...registrySettings(config), durable }, { clock });
   drops = registry.drops;
+  const health = createHealth(() => state.status().degraded);
   const readSecret = createReadSecret(process.env);
-  const shared = { registry, state, self, health, section, readSecret, clock, log, drops, reloadError };
-  const listeners = createListeners((options) => createListener(options, shared));
-  return { ...shared, ownLog, work: createPipeline({ ...shared, listeners }) };
+  const shared = { registry, state, self, health, readSecret, clock, log, drops, reloadError };
+  const listeners = createListeners((of) => createListener(of, shared));
+  return { ...shared, ownLog, listeners, close };
 }
 
 function checkUnchanged({ config: before }: ReadyConfig, { config }: ReadyConfig): void {
@@ -90,47 +95,46 @@ function checkUnchanged({ config: before }: ReadyConfig, { config }: ReadyConfig
   throw new AgentError('config_invalid', { ...fault, allowed: 'restart the agent' });
 }
 
-/**
- * Puts the agent together and starts it (DESIGN §3, Start): lock and snapshot, listeners that already answer
- * for health, sources, first commit, reporters. Throws `state_locked`, `state_unreadable`, `address_in_use`,
- * `listen_failed` or `log_unwritable`; nothing is left running then.
- */
-export async function startAgent(first: ReadyConfig, { clock, load }: AgentDeps): Promise<Agent> {
+/** Starts once; a snapshot that cannot be read is set aside, added to `ignored`, and the error is thrown. */
+async function startOnce(
+  first: ReadyConfig,
+  { clock, load }: AgentDeps,
+  ignored: Set<string>,
+): Promise<Agent> {
   let reloads: Reloads | undefined;
-  const parts = await openParts(first, clock, () => reloads?.error);
-  const { log, work, state, health, self, ownLog } = parts;
+  const parts = await openParts(first, { clock, ignored, reloadError: () => reloads?.error });
+  const { log, state, health, ownLog } = parts;
+  let pipeline: Pipeline | undefined;
   let unwatch = () => {};
-  const giveBack = async () => {
+  const watch = ({ files }: Loaded) => {
     unwatch();
-    await reloads?.idle();
-    await work.stop();
-    await state.close();
-    self.stop();
-    ownLog.flush();
+    unwatch = watchConfiguration(files, clock, () => reloads?.ask());
   };
 
   try {
-    await work.start(first);
+    pipeline = createPipeline(parts);
+    await pipeline.start(first);
   } catch (thrown) {
-    await giveBack();
+    await pipeline?.stop();
+    if (isUnreadable(thrown)) ignored.add((await state.refuse(thrown)) ?? '');
+    else await state.close();
+    parts.close();
     throw thrown;
   }
+  const { prepare } = pipeline;
+  state.started();
   reloads = createReloads({
     ...parts,
     load,
-    async take(config) {
-      checkUnchanged(first, config);
-      const nextLog = ownLog.prepare(config);
-      await work.swap(config);
-      ownLog.take(nextLog);
-      watch(config);
-    },
+    loaded: watch,
+    prepare: (next) =>
+      prepareAll([
+        async () => void checkUnchanged(first, next),
+        async () => ownLog.prepare(next.config.log),
+        ...prepare(next),
+      ]),
   });
-  const { ask } = reloads;
-  const watch = ({ files }: ReadyConfig) => {
-    unwatch();
-    unwatch = watchConfiguration(files, clock, ask);
-  };
+  const { ask, stop: stopReloads } = reloads;
   watch(first);
   for (const warning of [...first.warnings, ...first.findings]) log.write('warn', faultLine(warning));
   health.enter('ready');
@@ -141,7 +145,32 @@ export async function startAgent(first: ReadyConfig, { clock, load }: AgentDeps)
     async stop() {
       health.enter('stopping');
       log.write('info', 'stopping');
-      await giveBack();
+      unwatch();
+      await stopReloads();
+      await pipeline.stop();
+      await state.commit();
+      await state.close();
+      parts.close();
     },
   };
+}
+
+/** The two snapshots that may be there, and a start with neither. */
+const attempts = 3;
+
+/**
+ * Puts the agent together and starts it (DESIGN §3, Start): lock and snapshot, listeners that already answer
+ * for health, sources, first commit, reporters. A snapshot that cannot be read, such as that of a later version,
+ * is set aside, and the start goes on with the one before it, or with nothing. Throws `state_locked`,
+ * `address_in_use`, `listen_failed` or `log_unwritable`; nothing is left running then.
+ */
+export async function startAgent(first: ReadyConfig, deps: AgentDeps): Promise<Agent> {
+  const ignored = new Set<string>();
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await startOnce(first, deps, ignored);
+    } catch (thrown) {
+      if (!isUnreadable(thrown) || attempt === attempts) throw thrown;
+    }
+  }
 }

@@ -1,7 +1,13 @@
 import type { OpenIntake } from '../core/intake.ts';
-import type { Registry } from '../core/registry.ts';
+import type { Registry, RegistrySettings } from '../core/registry.ts';
 import { type AgentConfig, blockOf, blocksOf } from './config/types.ts';
 import { ranksPerService } from './role-pipeline.ts';
+
+/** The part of a configuration that the registry needs. */
+export function registrySettings(config: AgentConfig): RegistrySettings {
+  const serviceKeys = config.services.map(({ name }) => name);
+  return { limits: config.limits, serviceKeys, globalTags: config.metrics.tags };
+}
 
 /** The intakes of one configuration; durable series stay in the state when they end. */
 export interface Intakes {

@@ -4,7 +4,7 @@ import type { Clock, Drops, Log, Stop } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
 import { createLineSinks } from '../sources/logs/metrics/line-sinks.ts';
 import type { LifeEvents } from '../sources/logs/metrics/service-metrics.ts';
-import { createLogs, type LogsSource } from '../sources/logs/source.ts';
+import { createLogs, type LogsSelection, type LogsSource } from '../sources/logs/source.ts';
 import type { AgentConfig } from './config/types.ts';
 import { type Intakes, openIntakes } from './intakes.ts';
 import { copySelfMetrics, type SelfMetrics } from './self-metrics.ts';
@@ -39,6 +39,24 @@ export function createLag() {
       }
     },
   };
+}
+
+/** What a configuration says about logs, as the log source takes it. */
+function selectionOf(config: AgentConfig): LogsSelection {
+  const services = Object.fromEntries(
+    config.services.flatMap(({ name, logs }) => (logs ? [[name, logs]] : [])),
+  );
+  return { services, selected: new Set(config.roles.filter((role) => Object.hasOwn(services, role))) };
+}
+
+/** Builds what counts the lines of a configuration's logs on `registry`, and drops it. Throws what a start would. */
+export function checkLogs(config: AgentConfig, registry: Registry, deps: { clock: Clock; log: Log }): void {
+  const selection = selectionOf(config);
+  const intakes = openIntakes(registry, config);
+  const sinks = createLineSinks(selection, { ...deps, intakes: intakes.logs, drops: registry.drops });
+  createLogs(selection, { ...deps, openSink: sinks.open, lag: () => {} });
+  for (const service of selection.selected) sinks.open({ path: '', claimants: [service] });
+  intakes.close();
 }
 
 /** How often idle series of log rules are looked for. */
@@ -88,28 +106,25 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
     const opened = openIntakes(registry, config, intakes?.close(config));
     intakes = opened;
     relaySelf = copySelfMetrics(self.registry, opened.self);
-    const services = Object.fromEntries(
-      config.services.flatMap(({ name, logs: options }) => (options ? [[name, options]] : [])),
-    );
-    const selected = new Set(config.roles.filter((role) => Object.hasOwn(services, role)));
-    const sinks = createLineSinks({ services, selected }, { intakes: opened.logs, drops, clock, life });
+    const selection = selectionOf(config);
+    const sinks = createLineSinks(selection, { intakes: opened.logs, drops, clock, life });
     sweep = sinks.sweep;
     deps.opened(opened, config);
     opened.settle();
-    lag.renew(opened, new Set([...selected, 'unknown']));
-    return { services, selected, openSink: sinks.open };
+    lag.renew(opened, new Set([...selection.selected, 'unknown']));
+    return { selection, openSink: sinks.open };
   };
 
   return {
     async start(config) {
-      const { openSink, ...options } = open(config);
-      logs = createLogs(options, { openSink, lag: lag.hear, clock, log: log.named('logs') });
+      const { openSink, selection } = open(config);
+      logs = createLogs(selection, { openSink, lag: lag.hear, clock, log: log.named('logs') });
       logsSection.hand(logs);
       stopLogs = await logs.start();
       sweepOn();
     },
     reload(config) {
-      const { openSink, ...selection } = open(config);
+      const { openSink, selection } = open(config);
       logs?.reload(selection, openSink);
     },
     async stop() {

@@ -2,27 +2,24 @@ import { randomUUID } from 'node:crypto';
 import type { ReadSecret } from '../core/access.ts';
 import { parseAddress } from '../core/address.ts';
 import type { Clock, Drops, Gather, Log } from '../core/ports.ts';
-import type { Registry, RegistrySettings } from '../core/registry.ts';
+import type { Registry } from '../core/registry.ts';
+import type { Vocabulary } from '../core/vocabulary.ts';
 import { readVocabularies } from '../sources/vocabularies.ts';
-import type { Health } from './admin/status.ts';
-import { statusReport } from './admin/status.ts';
+import { type Health, statusReport } from './admin/status.ts';
 import type { AgentConfig, ReadyConfig, ServiceConfig } from './config/types.ts';
+import { dryRun } from './dry-run.ts';
 import { bindEndpoints, type Endpoints, type EndpointsDeps } from './endpoints.ts';
 import { createGather } from './gather.ts';
 import { shippedFolder } from './installation.ts';
+import { registrySettings } from './intakes.ts';
 import { createLogPipeline } from './log-pipeline.ts';
 import { createProbePipeline } from './probe-pipeline.ts';
+import type { Prepare, Prepared } from './reload.ts';
 import { createReporters } from './reporters.ts';
-import { createRolePipeline, type RolePipeline } from './role-pipeline.ts';
+import { createRolePipeline } from './role-pipeline.ts';
 import { createRoles } from './role-restarts.ts';
 import type { SelfMetrics } from './self-metrics.ts';
-import type { State, StateSection } from './state/state.ts';
-
-/** What the registry has to know of a configuration. */
-export function registrySettings(config: AgentConfig): RegistrySettings {
-  const serviceKeys = config.services.map(({ name }) => name);
-  return { limits: config.limits, serviceKeys, globalTags: config.metrics.tags };
-}
+import type { State } from './state/state.ts';
 
 /** Whether anything tells of the service's restarts. */
 const isWatched = ({ selected, logs, health, scrape }: ServiceConfig): boolean =>
@@ -33,8 +30,6 @@ interface PipelineDeps extends Pick<EndpointsDeps, 'listeners'> {
   state: State;
   self: SelfMetrics;
   health: Health;
-  /** Sections of the state, by name. */
-  section(name: string): StateSection;
   readSecret: ReadSecret;
   clock: Clock;
   drops: Drops;
@@ -43,11 +38,16 @@ interface PipelineDeps extends Pick<EndpointsDeps, 'listeners'> {
   reloadError(): string | undefined;
 }
 
-/** Everything that a configuration sets to work: sources, reporters, listeners. */
+/** Everything that a configuration asks for, from the sources through the registry to the endpoints. */
 export interface Pipeline {
+  /** Throws if something cannot start; `stop` then gives back what did. */
   start(config: ReadyConfig): Promise<void>;
-  /** Puts another configuration in the place of the one at work. Throws what binding throws, with nothing changed. */
-  swap(config: ReadyConfig): Promise<void>;
+  /**
+   * Builds everything of another configuration that can fail, beside what runs. Throws, with nothing changed, what
+   * that throws. The parts are swapped in order.
+   */
+  prepare(config: ReadyConfig): readonly Prepare[];
+  /** Ends every part; the state is committed by the caller. */
   stop(): Promise<void>;
 }
 
@@ -57,20 +57,31 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   const mark = randomUUID();
   let current: ReadyConfig;
   let endpoints: Endpoints | undefined;
-  let relays: RolePipeline | undefined;
   const roles = createRoles({ ...deps, log: deps.log.named('roles') });
-  deps.section('roles').hand(roles.durable);
+  state.section('roles').hand(roles.durable);
+  let vocabularies: Promise<readonly Vocabulary[]> | undefined;
+  const rolePipeline = createRolePipeline({
+    ...deps,
+    vocabularies() {
+      vocabularies ??= readVocabularies(shippedFolder('vocabularies'));
+      return vocabularies;
+    },
+    ownListeners: () => (endpoints?.addresses ?? []).flatMap(({ address }) => parseAddress(address) ?? []),
+    mark,
+    onKernelDrops: (more) => self.statsdKernelDrops.inc(more),
+    onPage: roles.scraped,
+  });
   const probing = createProbePipeline({
     ...deps,
-    section: deps.section('probes'),
+    section: state.section('probes'),
     roles,
     readings: {
-      look: (family) => [...(relays?.all() ?? [])].flatMap(({ scrape }) => [...(scrape?.look(family) ?? [])]),
+      look: (family) => [...rolePipeline.all()].flatMap(({ scrape }) => [...(scrape?.look(family) ?? [])]),
     },
   });
   const counting = createLogPipeline({
     ...deps,
-    logsSection: deps.section('logs'),
+    logsSection: state.section('logs'),
     life: roles,
     opened(intakes, config) {
       roles.configure(
@@ -86,7 +97,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     state,
     self,
     relaySelf: counting.relaySelf,
-    refresh: async (request) => relays?.refresh(request),
+    refresh: (request) => rolePipeline.refresh(request),
   });
 
   const report = () =>
@@ -94,7 +105,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       ...deps,
       startedMs,
       files: counting.files,
-      relays: () => relays?.all() ?? [],
+      relays: rolePipeline.all,
       probes: probing.reports,
       listeners: () => endpoints?.addresses ?? [],
     });
@@ -103,64 +114,78 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       ...deps,
       report,
       mark,
-      roleDown: (role) => relays?.isDown(role) ?? probing.isDown(role),
+      roleDown: (role) => rolePipeline.isDown(role) ?? probing.isDown(role),
       probes: probing.reports,
       look: probing.look,
     });
-  const openRelays = async (): Promise<RolePipeline> =>
-    createRolePipeline({
-      ...deps,
-      vocabularies: await readVocabularies(shippedFolder('vocabularies')),
-      ownListeners: () => (endpoints?.addresses ?? []).flatMap(({ address }) => parseAddress(address) ?? []),
-      mark,
-      onKernelDrops: (more) => self.statsdKernelDrops.inc(more),
-      onPage: roles.scraped,
-    });
 
-  /** What roles send goes over first: it is what can fail. */
-  const configureRelays = async (config: AgentConfig) => {
-    const isRelaying = config.services.some(({ selected, scrape, statsd }) => selected && (scrape || statsd));
-    if (!relays && !isRelaying) return;
-    relays ??= await openRelays();
-    await relays.configure(config);
+  /** Sources of roles, under the limits and keys of their configuration. */
+  const prepareRoles = async ({ config }: ReadyConfig): Promise<Prepared> => {
+    const undo = () => registry.configure(registrySettings(current.config));
+    registry.configure(registrySettings(config));
+    try {
+      const roleSources = await rolePipeline.prepare(config);
+      const discard = async () => {
+        await roleSources.discard();
+        undo();
+      };
+      return { swap: roleSources.swap, discard };
+    } catch (thrown) {
+      undo();
+      throw thrown;
+    }
+  };
+  const prepareEndpoints = async ({ config }: ReadyConfig): Promise<Prepared> => {
+    const next = await bind(config);
+    return {
+      async swap() {
+        const before = endpoints;
+        endpoints = next;
+        try {
+          await next.open(gather);
+        } finally {
+          await before?.close();
+        }
+      },
+      discard: next.close,
+    };
+  };
+  /** Log lines, probes and what is counted of roles, in one synchronous step between two lines of a log. */
+  const prepareCounting = async (next: ReadyConfig): Promise<Prepared> => {
+    await state.commit();
+    return {
+      async swap() {
+        await state.commit();
+        current = next;
+        counting.reload(next.config);
+        await state.commit();
+      },
+      discard: () => {},
+    };
   };
 
   return {
     async start(config) {
       current = config;
       endpoints = await bind(config.config);
-      await configureRelays(config.config);
+      await rolePipeline.configure(config.config);
       await counting.start(config.config);
       await state.commit();
       await endpoints.open(gather);
       await reporters.configure(config.config, gather);
     },
-    async swap(config) {
-      const next = await bind(config.config);
-      try {
-        registry.configure(registrySettings(config.config));
-        await configureRelays(config.config);
-      } catch (thrown) {
-        registry.configure(registrySettings(current.config));
-        await next.close();
-        throw thrown;
-      }
-      await state.commit();
-      current = config;
-      counting.reload(config.config);
-      await state.commit();
-      const before = endpoints;
-      endpoints = next;
-      await next.open(gather);
-      await reporters.configure(config.config, gather);
-      await before?.close();
-    },
+    prepare: (next) => [
+      () => dryRun(next.config, deps).then(() => undefined),
+      () => prepareRoles(next),
+      () => prepareEndpoints(next),
+      () => prepareCounting(next),
+      async () => ({ swap: () => reporters.configure(next.config, gather), discard: () => {} }),
+    ],
     async stop() {
       await Promise.all([counting.stop(), probing.stop()]);
       // Side by side: each may take seconds, and the whole agent has five.
       await Promise.all([reporters.stop(), endpoints?.close()]);
-      await relays?.stop();
-      if (endpoints) await state.commit();
+      await rolePipeline.stop();
     },
   };
 }

@@ -4,22 +4,54 @@ import type { Loaded, ReadyConfig } from './config/types.ts';
 import { spanned } from './gather.ts';
 import type { SelfMetrics } from './self-metrics.ts';
 
-interface ReloadsDeps {
-  /** Reads the configuration again; throws on what cannot run. */
+/** A part of another configuration, built beside the one that is running. */
+export interface Prepared {
+  /** Replaces the running part. Does not throw. */
+  swap(): Promise<void> | void;
+  /** Gives back what was built, if the swap does not take place. Does not throw. */
+  discard(): Promise<void> | void;
+}
+
+/** Builds one part of a configuration. Throws, with nothing changed and nothing left open, if it cannot be built. */
+export type Prepare = () => Promise<Prepared | undefined>;
+
+/**
+ * The first step of a reload: builds every part, in order. If one cannot be built, the parts before it are given
+ * back, the last one first, and its error is thrown: nothing has changed then.
+ */
+export async function prepareAll(parts: readonly Prepare[]): Promise<Prepared[]> {
+  const prepared: Prepared[] = [];
+  try {
+    for (const prepare of parts) {
+      const part = await prepare();
+      if (part) prepared.push(part);
+    }
+    return prepared;
+  } catch (thrown) {
+    for (const part of prepared.reverse()) await part.discard();
+    throw thrown;
+  }
+}
+
+export interface ReloadsDeps {
+  /** Reads the configuration again; throws if it cannot be read. */
   load(): Promise<Loaded>;
-  /** Puts it to work; throws with nothing changed. */
-  take(config: ReadyConfig): Promise<void>;
+  /** Is told of every configuration that was read, refused ones too: they name the files to watch. */
+  loaded(loaded: Loaded): void;
+  /** Builds everything that the configuration asks for; throws with nothing changed. */
+  prepare(config: ReadyConfig): Promise<Prepared[]>;
   self: SelfMetrics;
   clock: Clock;
   log: Log;
 }
 
-/** Readings of the configuration after the first, one at a time in the order asked for. */
+/** Reloads of the configuration, one at a time in the order asked for. */
 export interface Reloads {
-  /** Reads again; a bad configuration is logged, shows in the agent's metrics, and changes nothing. */
+  /** Reads the configuration again; an invalid one is logged, shows in the agent's metrics, and changes nothing. */
   ask(): void;
-  idle(): Promise<void>;
-  /** Why the newest configuration was not taken; undefined when it was. */
+  /** Starts no other reload. Resolves when a swap under way has ended; a configuration being read is dropped. */
+  stop(): Promise<void>;
+  /** Why the newest configuration was refused; undefined when it is the one that is running. */
   readonly error: string | undefined;
 }
 
@@ -32,38 +64,76 @@ function faultsOf(faults: Loaded['faults']): AgentError {
   return new AgentError('config_invalid', { where: 'configuration', what: [...lines, ...more].join(' | ') });
 }
 
-export function createReloads({ load, take, self, clock, log }: ReloadsDeps): Reloads {
+export function createReloads({ load, loaded, prepare, self, clock, log }: ReloadsDeps): Reloads {
   let error: string | undefined;
+  let isStopped = false;
+  /** Whether a reload waits for its turn; it reads whatever is there then. */
+  let isAsked = false;
   let last = Promise.resolve();
+  /** The part of a reload that a stop has to wait for. */
+  let building = Promise.resolve();
 
-  const taken = () => {
+  const succeeded = () => {
     error = undefined;
     self.reloadSuccessful.set(1);
     self.reloadSuccessTimestamp.set(clock.nowMs() / 1e3);
   };
-  const readAgain = async (): Promise<void> => {
-    const loaded = await load();
-    const { config } = loaded;
-    if (!config || loaded.faults.length > 0) throw faultsOf(loaded.faults);
-    await take({ ...loaded, config });
+  const failed = (thrown: unknown) => {
+    error = errorText(thrown);
+    self.reloadSuccessful.set(0);
   };
-  const reload = async (): Promise<void> => {
-    try {
-      await spanned('reload', readAgain);
-      taken();
-      log.write('info', 'configuration read again');
-    } catch (thrown) {
-      error = errorText(thrown);
-      self.reloadSuccessful.set(0);
-      log.write('error', 'configuration not taken, the old one stays', { error: thrown });
+  /** A swap must not throw. Where one does all the same, the others still take place, so that nothing is left open. */
+  const swapAll = async (prepared: readonly Prepared[]) => {
+    for (const part of prepared) {
+      try {
+        await part.swap();
+      } catch (thrown) {
+        failed(thrown);
+        log.write('error', 'a part of the new configuration failed to start', { error: thrown });
+      }
     }
   };
-  taken();
+  const build = async (config: ReadyConfig): Promise<void> => {
+    const prepared = await prepare(config);
+    if (isStopped) for (const part of prepared.reverse()) await part.discard();
+    else {
+      succeeded();
+      await swapAll(prepared);
+    }
+  };
+  const readAgain = async (): Promise<void> => {
+    const read = await load();
+    if (isStopped) return;
+    loaded(read);
+    const { config, faults } = read;
+    if (!config || faults.length > 0) throw faultsOf(faults);
+    const built = build({ ...read, config });
+    building = built.catch(() => {});
+    await built;
+  };
+  const reload = async (): Promise<void> => {
+    isAsked = false;
+    if (isStopped) return;
+    try {
+      await spanned('reload', readAgain);
+      if (!isStopped) log.write('info', 'configuration reloaded');
+    } catch (thrown) {
+      if (isStopped) return;
+      failed(thrown);
+      log.write('error', 'configuration refused; the previous one stays in use', { error: thrown });
+    }
+  };
+  succeeded();
   return {
     ask() {
+      if (isAsked) return;
+      isAsked = true;
       last = last.then(reload);
     },
-    idle: () => last,
+    async stop() {
+      isStopped = true;
+      await building;
+    },
     get error() {
       return error;
     },

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import type { ReadSecret } from '../core/access.ts';
-import type { Clock, Drops, Gather, Log, Stop } from '../core/ports.ts';
+import type { Clock, Drops, Durable, Gather, GatherRequest, Log, Reporter, Stop } from '../core/ports.ts';
 import type { HostedFailureReason, PushFailureReason } from '../core/reasons.ts';
 import { hasExternalTotals } from '../core/registry-state.ts';
 import type { HostedOptions } from '../reporters/hosted/block.ts';
@@ -8,13 +8,11 @@ import type { PushOptions } from '../reporters/push/block.ts';
 import { type AgentConfig, type Block, blocksOf } from './config/types.ts';
 import { version } from './installation.ts';
 import type { SelfMetrics } from './self-metrics.ts';
-import type { State, StateSection } from './state/state.ts';
+import type { State } from './state/state.ts';
 
 export interface ReportersDeps {
   state: State;
   self: SelfMetrics;
-  /** The section of the state that keeps a block's baseline. */
-  section(name: string): StateSection;
   readSecret: ReadSecret;
   clock: Clock;
   drops: Drops;
@@ -29,19 +27,78 @@ export interface Reporters {
   stop(): Promise<void>;
 }
 
-/** Sections of the state that the blocks of a configuration keep their baselines in. */
-export function reporterSections(config: AgentConfig): string[] {
-  return blocksOf(config).map(({ name }) => `push-${name}`);
-}
-
 interface Running {
   readonly key: string;
   readonly stop: Stop;
 }
 
-interface Start {
-  config: AgentConfig;
-  gather: Gather;
+/** What a reporter needs besides its configuration. */
+interface BuildDeps {
+  commit(): Promise<unknown>;
+  /** Wall clock, ms: when the agent started. */
+  sinceMs: number;
+  reported: {
+    delivered(): void;
+    failed(reason: PushFailureReason | HostedFailureReason): void;
+  };
+  queued(block: string, bytes: number, oldestMs: number | undefined): void;
+  readSecret: ReadSecret;
+  clock: Clock;
+  drops: Drops;
+  log: Log;
+}
+
+async function buildPush(
+  { name, metrics, shows }: Block,
+  options: PushOptions,
+  { instance }: AgentConfig,
+  deps: BuildDeps,
+) {
+  const { createPush } = await import('../reporters/push/push.ts');
+  const about = { block: name, metricsPrefix: metrics.prefix, instance };
+  const takes: GatherRequest['takes'] = ({ service }) => shows(service);
+  return createPush({ ...options, ...about }, { ...deps, takes, carriesTotals: hasExternalTotals });
+}
+
+async function buildHosted(
+  { name, metrics, shows }: Block,
+  options: HostedOptions,
+  { instance, stateDirectory }: AgentConfig,
+  deps: BuildDeps,
+) {
+  const { createHosted } = await import('../reporters/hosted/hosted.ts');
+  const { prefix: metricsPrefix, reportingIntervalMs } = metrics;
+  const about = { block: name, metricsPrefix, reportingIntervalMs, instance, version, stateDirectory };
+  const takes: GatherRequest['takes'] = ({ service }) => shows(service);
+  const queued = (bytes: number, oldestMs: number | undefined) => deps.queued(name, bytes, oldestMs);
+  return createHosted({ ...options, ...about, hostName: hostname() }, { ...deps, takes, queued });
+}
+
+/** The reporter of a block that sends by itself, with everything built and nothing running; undefined without one. */
+async function buildReporter(
+  block: Block,
+  config: AgentConfig,
+  deps: BuildDeps,
+): Promise<(Reporter & { durable?: Durable }) | undefined> {
+  const { reporter } = block.metrics;
+  if (reporter?.kind === 'pushmetrics') return buildPush(block, reporter.options, config, deps);
+  if (reporter?.kind === 'hostedmetrics') return buildHosted(block, reporter.options, config, deps);
+  return undefined;
+}
+
+/** Builds the reporters of a configuration and drops them. Throws what a start would. */
+export async function checkReporters(
+  config: AgentConfig,
+  deps: Pick<BuildDeps, 'readSecret' | 'clock' | 'drops' | 'log'>,
+): Promise<void> {
+  const none = () => {};
+  const idle = {
+    commit: async () => {},
+    sinceMs: 0,
+    reported: { delivered: none, failed: none },
+    queued: none,
+  };
+  for (const block of blocksOf(config)) await buildReporter(block, config, { ...deps, ...idle });
 }
 
 /** What waits in the queues of all blocks, as two numbers. */
@@ -58,70 +115,30 @@ function createQueueGauges(self: SelfMetrics) {
 }
 
 export function createReporters(deps: ReportersDeps): Reporters {
-  const { state, self, section, clock } = deps;
-  const sinceMs = clock.nowMs();
+  const { state, self, clock, log } = deps;
   let running = new Map<string, Running>();
-  const queued = createQueueGauges(self);
-  const reported = {
-    delivered: () => self.reportLastSuccess.set(clock.nowMs() / 1e3),
-    failed: (reason: PushFailureReason | HostedFailureReason) => self.reportFailures.inc({ reason }),
+  const build: BuildDeps = {
+    ...deps,
+    commit: state.commit,
+    sinceMs: clock.nowMs(),
+    queued: createQueueGauges(self),
+    reported: {
+      delivered: () => self.reportLastSuccess.set(clock.nowMs() / 1e3),
+      failed: (reason) => self.reportFailures.inc({ reason }),
+    },
   };
 
-  const startPush = async (
-    { name, metrics, shows }: Block,
-    options: PushOptions,
-    start: Start,
-  ): Promise<Stop> => {
-    const { createPush } = await import('../reporters/push/push.ts');
-    const push = createPush(
-      { ...options, block: name, metricsPrefix: metrics.prefix, instance: start.config.instance },
-      {
-        ...deps,
-        takes: ({ service }) => shows(service),
-        carriesTotals: hasExternalTotals,
-        commit: () => state.commit(),
-        sinceMs,
-        reported,
-      },
-    );
-    section(push.durable.name).hand(push.durable);
-    return push.start(start.gather);
+  const startBlock = async (block: Block, config: AgentConfig, gather: Gather): Promise<Stop> => {
+    const reporter = await buildReporter(block, config, build);
+    if (!reporter) return async () => {};
+    if (reporter.durable) state.section(reporter.durable.name).hand(reporter.durable);
+    return reporter.start(gather);
   };
-
-  const startHosted = async (
-    { name, metrics, shows }: Block,
-    options: HostedOptions,
-    start: Start,
-  ): Promise<Stop> => {
-    const { createHosted } = await import('../reporters/hosted/hosted.ts');
-    const { instance, stateDirectory } = start.config;
-    const { prefix: metricsPrefix, reportingIntervalMs } = metrics;
-    const about = {
-      block: name,
-      metricsPrefix,
-      reportingIntervalMs,
-      instance,
-      hostName: hostname(),
-      version,
-      stateDirectory,
-    };
-    const hosted = createHosted(
-      { ...options, ...about },
-      {
-        ...deps,
-        takes: ({ service }) => shows(service),
-        reported,
-        queued: (bytes, oldestMs) => queued(name, bytes, oldestMs),
-      },
-    );
-    return hosted.start(start.gather);
-  };
-
-  const startBlock = async (block: Block, start: Start): Promise<Stop> => {
-    const { reporter } = block.metrics;
-    if (reporter?.kind === 'pushmetrics') return startPush(block, reporter.options, start);
-    if (reporter?.kind === 'hostedmetrics') return startHosted(block, reporter.options, start);
-    return async () => {};
+  const stopAll = async (ones: Iterable<Running>) => {
+    const stopped = await Promise.allSettled([...ones].map(({ stop }) => stop()));
+    for (const result of stopped)
+      if (result.status === 'rejected')
+        log.write('error', 'a reporter did not stop cleanly', { error: result.reason });
   };
 
   return {
@@ -132,20 +149,19 @@ export function createReporters(deps: ReportersDeps): Reporters {
       const keyOf = ({ metrics }: Block) =>
         JSON.stringify([metrics, config.instance, blocks.map(({ name }) => name)]);
       for (const block of blocks) {
-        const key = keyOf(block);
         const known = running.get(block.name);
-        if (known?.key === key) next.set(block.name, known);
+        if (known?.key === keyOf(block)) next.set(block.name, known);
       }
-      const leaving = [...running].filter(([name]) => !next.has(name));
-      await Promise.all(leaving.map(([, { stop }]) => stop()));
+      const leaving = [...running].filter(([name]) => !next.has(name)).map(([, one]) => one);
       running = next;
+      await stopAll(leaving);
       for (const block of blocks) {
         if (next.has(block.name)) continue;
-        next.set(block.name, { key: keyOf(block), stop: await startBlock(block, { config, gather }) });
+        next.set(block.name, { key: keyOf(block), stop: await startBlock(block, config, gather) });
       }
     },
     async stop() {
-      await Promise.all([...running.values()].map(({ stop }) => stop()));
+      await stopAll(running.values());
       running = new Map();
     },
   };

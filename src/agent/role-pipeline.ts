@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { OpenHandshakes, ReadSecret } from '../core/access.ts';
 import type { Address } from '../core/address.ts';
 import { agentMetric } from '../core/agent-metrics.ts';
-import type { Clock, GatherRequest, Log, Readings, Stop } from '../core/ports.ts';
+import type { Clock, GatherRequest, Log, Readings, Source, Stop } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
 import { createLazyStore, createPageStore } from '../core/stores.ts';
 import type { Vocabulary } from '../core/vocabulary.ts';
@@ -10,6 +10,7 @@ import type { Scrape } from '../sources/scrape/source.ts';
 import type { Statsd } from '../sources/statsd/source.ts';
 import { vocabularyDetectorFor } from '../sources/vocabularies.ts';
 import { type AgentConfig, type Block, blockOf, blocksOf, type ServiceConfig } from './config/types.ts';
+import type { Prepared } from './reload.ts';
 
 interface StreamTlsDeps {
   clock: Clock;
@@ -42,8 +43,8 @@ async function checkStreamTls(service: ServiceConfig, clock: Clock): Promise<voi
 
 export interface RoleSourcesDeps {
   registry: Registry;
-  /** The shipped tables. */
-  vocabularies: readonly Vocabulary[];
+  /** The shipped tables, read when a role first needs them. */
+  vocabularies(): Promise<readonly Vocabulary[]>;
   ownListeners(): readonly Address[];
   /** Names this agent in requests for pages. */
   mark: string;
@@ -56,7 +57,7 @@ export interface RoleSourcesDeps {
 }
 
 /** A service, its block, and its place among the services: of two that send the same series the first keeps it. */
-interface RoleSourcesOptions {
+export interface RoleSourcesOptions {
   service: ServiceConfig;
   block: Block;
   place: number;
@@ -73,15 +74,22 @@ export interface RoleSources {
 /** Ranks of a service's sources: what the agent counts itself wins, then the page, then datagrams. */
 export const ranksPerService = 3;
 
-async function startScrape(
+/** One source of one role, with everything built that its configuration asks for, and nothing running yet. */
+interface Built<S extends Source> {
+  readonly source: S;
+  /** Gives back its series. */
+  close(): void;
+}
+
+async function buildScrape(
   { service, block, place }: RoleSourcesOptions,
   deps: RoleSourcesDeps,
-): Promise<[Scrape, Stop]> {
+): Promise<Built<Scrape>> {
   const { createScrape } = await import('../sources/scrape/source.ts');
   const { registry } = deps;
   const { name, vocabulary } = service;
+  const words = vocabularyDetectorFor(vocabulary, await deps.vocabularies(), `services.${name}.vocabulary`);
   const show = createPageStore();
-  const words = vocabularyDetectorFor(vocabulary, deps.vocabularies, `services.${name}.vocabulary`);
   const common = {
     service: name,
     component: 'scrape',
@@ -101,7 +109,7 @@ async function startScrape(
   const { help } = agentMetric('svc_role_scrape_up');
   const up = about.gauge('svc_role_scrape_up', {}, { help });
   const log = deps.log.named('scrape');
-  const scrape: Scrape = createScrape(service.scrape!, {
+  const source: Scrape = createScrape(service.scrape!, {
     ...deps,
     intake,
     show,
@@ -109,31 +117,29 @@ async function startScrape(
     words,
     log,
     drops: registry.drops,
-    onPage: (page) => deps.onPage(name, page, scrape),
+    onPage: (page) => deps.onPage(name, page, source),
   });
-  const stop = await scrape.start();
-  return [
-    scrape,
-    async () => {
-      await stop();
-      intake.close();
-      about.close();
-    },
-  ];
+  const close = () => {
+    intake.close();
+    about.close();
+  };
+  return { source, close };
 }
 
-async function startStatsd(
+async function buildStatsd(
   { service, block, place }: RoleSourcesOptions,
   deps: RoleSourcesDeps,
-): Promise<[Statsd, Stop]> {
+): Promise<Built<Statsd>> {
   const { createStatsd } = await import('../sources/statsd/source.ts');
   const { registry } = deps;
   const { name, vocabulary } = service;
-  const words = vocabularyDetectorFor(vocabulary, deps.vocabularies, `services.${name}.vocabulary`);
+  const words = vocabularyDetectorFor(vocabulary, await deps.vocabularies(), `services.${name}.vocabulary`);
   const { reporter } = block.metrics;
   const { timerType, defaultHistogramBuckets: bounds } =
     reporter?.kind === 'pullmetrics' ? reporter.options : {};
   const summaries = timerType === 'summary' ? createLazyStore() : undefined;
+  const log = deps.log.named('statsd');
+  const openHandshakes = await streamTls(service, { clock: deps.clock, log });
   const intake = registry.intake({
     service: name,
     component: 'statsd',
@@ -145,10 +151,8 @@ async function startStatsd(
     tagService: true,
     translate: words.translate,
   });
-  const log = deps.log.named('statsd');
   const where = { name: `services.${name}.statsd`, bounds, summaries };
-  const openHandshakes = await streamTls(service, { clock: deps.clock, log });
-  const statsd = createStatsd(service.statsd!, {
+  const source = createStatsd(service.statsd!, {
     ...deps,
     ...where,
     openHandshakes,
@@ -157,43 +161,53 @@ async function startStatsd(
     log,
     drops: registry.drops,
   });
-  const stop = await statsd.start().catch((thrown: unknown) => {
-    intake.close();
-    throw thrown;
-  });
-  return [
-    statsd,
-    async () => {
-      await stop();
-      intake.close();
-    },
-  ];
+  return { source, close: () => intake.close() };
 }
 
-/** Starts what a service's configuration asks for; rejects, with nothing left running, where it can never be. */
+/** The sources of one role as its configuration asks for them, built and not running yet. */
+async function buildRoleSources(options: RoleSourcesOptions, deps: RoleSourcesDeps) {
+  const { service } = options;
+  // The one that binds addresses comes first: it is what can fail to start.
+  const statsd = service.statsd && (await buildStatsd(options, deps));
+  const scrape = service.scrape && (await buildScrape(options, deps));
+  return { statsd, scrape, all: [statsd, scrape].filter((built) => built !== undefined) };
+}
+
+/** Builds what `startRoleSources` builds, and gives it back. Throws what that throws before it starts anything. */
+export async function checkRoleSources(options: RoleSourcesOptions, deps: RoleSourcesDeps): Promise<void> {
+  await checkStreamTls(options.service, deps.clock);
+  const { all } = await buildRoleSources(options, deps);
+  for (const { close } of all) close();
+}
+
+/** Starts what a service's configuration asks for. Rejects, with nothing left running, if a source cannot start. */
 export async function startRoleSources(
   options: RoleSourcesOptions,
   deps: RoleSourcesDeps,
 ): Promise<RoleSources> {
-  const { service } = options;
-  const [statsd, stopStatsd] = service.statsd ? await startStatsd(options, deps) : [];
-  const [scrape, stopScrape] = service.scrape ? await startScrape(options, deps) : [];
-  return {
-    service: service.name,
-    scrape,
-    statsd,
-    async stop() {
-      await Promise.all([stopScrape?.(), stopStatsd?.()]);
-    },
+  const { statsd, scrape, all } = await buildRoleSources(options, deps);
+  const stops: Stop[] = [];
+  const stop = async () => {
+    await Promise.all(stops.map((end) => end()));
+    for (const { close } of all) close();
   };
+  try {
+    for (const { source } of all) stops.push(await source.start());
+  } catch (thrown) {
+    await stop();
+    throw thrown;
+  }
+  return { service: options.service.name, scrape: scrape?.source, statsd: statsd?.source, stop };
 }
 
 /** Everything that roles send themselves. */
 export interface RolePipeline {
   /**
-   * Goes over to another configuration. What did not change goes on as it was. Rejects where a new address
-   * cannot be had, with nothing changed, unless that address is one the old configuration held.
+   * Starts the sources of another configuration beside those that run, and checks those that need an address
+   * which a running source still holds. What did not change goes on as it was. Rejects, with nothing changed.
    */
+  prepare(config: AgentConfig): Promise<Prepared>;
+  /** Prepares and swaps at once. */
   configure(config: AgentConfig): Promise<void>;
   /** Sees to it that the pages of the services a gather takes are fresh, or missed its deadline. */
   refresh(request: GatherRequest): Promise<void>;
@@ -205,14 +219,14 @@ export interface RolePipeline {
 
 interface Running {
   readonly key: string;
-  readonly relay: RoleSources;
+  readonly sources: RoleSources;
   readonly addresses: readonly string[];
 }
 
 const addressesOf = ({ statsd }: ServiceConfig): string[] =>
   [statsd?.listen, statsd?.tcp, statsd?.unix].filter((address) => address !== undefined);
 
-/** All that a relay depends on; as long as it is the same, so is the relay. */
+/** Everything that the sources of a role depend on; they go on as they are while it stays the same. */
 function keyOf({ service, block, place }: RoleSourcesOptions, config: AgentConfig): string {
   const { scrape, statsd, vocabulary } = service;
   const keys = config.services.map(({ name }) => name);
@@ -228,69 +242,126 @@ function keyOf({ service, block, place }: RoleSourcesOptions, config: AgentConfi
   ]);
 }
 
-export function createRolePipeline(deps: RoleSourcesDeps): RolePipeline {
-  let running = new Map<string, Running>();
+type Wanted = RoleSourcesOptions & { key: string };
 
-  const wantedOf = (config: AgentConfig): (RoleSourcesOptions & { key: string })[] => {
-    const blocks = blocksOf(config);
-    return config.services.flatMap((service, place) => {
-      if (!service.selected || !(service.scrape || service.statsd)) return [];
-      const options = { service, place, block: blockOf(blocks, service.name) };
-      return [{ ...options, key: keyOf(options, config) }];
-    });
-  };
-  const start = async (options: RoleSourcesOptions & { key: string }): Promise<Running> => ({
+/** The services of a configuration that send something themselves. */
+function wantedOf(config: AgentConfig): Wanted[] {
+  const blocks = blocksOf(config);
+  return config.services.flatMap((service, place) => {
+    if (!service.selected || !(service.scrape || service.statsd)) return [];
+    const options = { service, place, block: blockOf(blocks, service.name) };
+    return [{ ...options, key: keyOf(options, config) }];
+  });
+}
+
+/** How long a source waits that could not bind an address which the configuration before it held. */
+const retryMs = 2_000;
+
+export function createRolePipeline(deps: RoleSourcesDeps): RolePipeline {
+  const { clock, log } = deps;
+  let running = new Map<string, Running>();
+  /** Sources that could not start in a swap. */
+  let late: readonly Wanted[] = [];
+  let cancelRetry = () => {};
+  let retrying = Promise.resolve();
+
+  const start = async (options: Wanted): Promise<Running> => ({
     key: options.key,
-    relay: await startRoleSources(options, deps),
+    sources: await startRoleSources(options, deps),
     addresses: addressesOf(options.service),
   });
+  const stopAll = async (ones: readonly Running[]) => {
+    const stopped = await Promise.allSettled(ones.map(({ sources }) => sources.stop()));
+    for (const result of stopped)
+      if (result.status === 'rejected')
+        log.write('error', 'a source did not stop cleanly', { error: result.reason });
+  };
+  /** Starts those that can start into `into`; the others are tried again until the next swap. */
+  const startLate = async (wanted: readonly Wanted[], into: Map<string, Running>) => {
+    const failed: Wanted[] = [];
+    for (const options of wanted) {
+      const { name } = options.service;
+      try {
+        into.set(name, await start(options));
+      } catch (error) {
+        failed.push(options);
+        log.write('error', 'a source cannot start and is tried again', { service: name, retryMs, error });
+      }
+    }
+    late = failed;
+    retry();
+  };
+  const retry = () => {
+    cancelRetry();
+    if (late.length > 0)
+      cancelRetry = clock.after(retryMs, () => {
+        retrying = startLate(late, running);
+      });
+  };
+
+  const endRetry = () => {
+    cancelRetry();
+    return retrying;
+  };
+
+  const prepare = async (config: AgentConfig): Promise<Prepared> => {
+    await endRetry();
+    const wanted = wantedOf(config);
+    const next = new Map<string, Running>();
+    for (const { key, service } of wanted) {
+      const known = running.get(service.name);
+      if (known?.key === key) next.set(service.name, known);
+    }
+    const leaving = [...running.values()].filter((one) => next.get(one.sources.service) !== one);
+    const held = new Set(leaving.flatMap(({ addresses }) => addresses));
+    const changed = wanted.filter(({ service }) => !next.has(service.name));
+    const waits = ({ service }: Wanted) => addressesOf(service).some((address) => held.has(address));
+    const started: Running[] = [];
+    const discard = async () => {
+      await stopAll(started);
+      retry();
+    };
+    try {
+      for (const options of changed.filter(waits)) await checkRoleSources(options, deps);
+      for (const options of changed.filter((one) => !waits(one))) started.push(await start(options));
+    } catch (thrown) {
+      await discard();
+      throw thrown;
+    }
+    return {
+      async swap() {
+        await stopAll(leaving);
+        for (const one of started) next.set(one.sources.service, one);
+        running = next;
+        await startLate(changed.filter(waits), next);
+      },
+      discard,
+    };
+  };
 
   return {
-    async configure(config) {
-      const wanted = wantedOf(config);
-      const next = new Map<string, Running>();
-      for (const { key, service } of wanted) {
-        const known = running.get(service.name);
-        if (known?.key === key) next.set(service.name, known);
-      }
-      const leaving = [...running.values()].filter((one) => next.get(one.relay.service) !== one);
-      const held = new Set(leaving.flatMap(({ addresses }) => addresses));
-      const [after, before] = [true, false].map((isHeld) =>
-        wanted.filter(
-          ({ service }) =>
-            !next.has(service.name) && addressesOf(service).some((address) => held.has(address)) === isHeld,
-        ),
-      ) as [typeof wanted, typeof wanted];
-      const started: Running[] = [];
-      try {
-        for (const { service } of after) await checkStreamTls(service, deps.clock);
-        for (const options of before) started.push(await start(options));
-      } catch (thrown) {
-        await Promise.all(started.map(({ relay }) => relay.stop()));
-        throw thrown;
-      }
-      await Promise.all(leaving.map(({ relay }) => relay.stop()));
-      for (const one of started) next.set(one.relay.service, one);
-      running = next;
-      for (const options of after) next.set(options.service.name, await start(options));
-    },
+    prepare,
+    configure: async (config) => (await prepare(config)).swap(),
     async refresh({ takes, deadlineMs }) {
       if (deadlineMs === undefined) return;
       const deadline = Number.isFinite(deadlineMs) ? deadlineMs : undefined;
-      const asked = [...running.values()].filter(({ relay }) =>
-        takes({ service: relay.service, relayed: true }),
+      const asked = [...running.values()].filter(({ sources }) =>
+        takes({ service: sources.service, relayed: true }),
       );
-      await Promise.all(asked.map(({ relay }) => relay.scrape?.scrapeNow(deadline)));
+      await Promise.all(asked.map(({ sources }) => sources.scrape?.scrapeNow(deadline)));
     },
     isDown(role) {
-      const scrape = running.get(role)?.relay.scrape;
+      const scrape = running.get(role)?.sources.scrape;
       return scrape && scrape.status().up === false;
     },
     *all() {
-      for (const { relay } of running.values()) yield relay;
+      for (const { sources } of running.values()) yield sources;
     },
     async stop() {
-      await Promise.all([...running.values()].map(({ relay }) => relay.stop()));
+      await endRetry();
+      cancelRetry();
+      late = [];
+      await stopAll([...running.values()]);
       running = new Map();
     },
   };

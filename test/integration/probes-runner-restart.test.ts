@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { createState, createStateSection } from '../../src/agent/state/state.ts';
+import { createState } from '../../src/agent/state/state.ts';
 import { createDurableStore } from '../../src/core/durable-store.ts';
 import type { RawTags } from '../../src/core/model.ts';
 import type { Finding } from '../../src/probes/probe.ts';
@@ -48,14 +48,10 @@ interface Life {
 async function live(directory: string): Promise<Life> {
   const { clock, log } = probeDeps();
   const durable = createDurableStore();
-  const section = createStateSection('probes');
-  const state = createState(
-    { directory, fsync: false },
-    { values: durable, durables: [section], clock, log },
-  );
+  const state = createState({ directory, fsync: false }, { values: durable, clock, log });
   await state.load();
   const bed = runnerBed({ durable });
-  section.hand(bed.runner.durable);
+  state.section('probes').hand(bed.runner.durable);
   return {
     bed,
     async look(...probes) {

@@ -25,7 +25,6 @@ interface LivePage {
 
 /** Fetches every page that the configuration names, once. */
 export async function openLivePages(config: AgentConfig, io: Io): Promise<LivePage[]> {
-  const vocabularies = await readVocabularies(shippedFolder('vocabularies'));
   const blocks = blocksOf(config);
   const scraped = config.services.flatMap((service, place) =>
     service.selected && service.scrape ? [{ service, place }] : [],
@@ -36,7 +35,7 @@ export async function openLivePages(config: AgentConfig, io: Io): Promise<LivePa
         { service: { ...service, statsd: undefined }, block: blockOf(blocks, service.name), place },
         {
           registry: createRegistry({ limits: config.limits }, { clock: systemClock }),
-          vocabularies,
+          vocabularies: () => readVocabularies(shippedFolder('vocabularies')),
           ownListeners: () => [],
           mark: 'once',
           readSecret: createReadSecret(io.env),

@@ -45,10 +45,16 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
   const asked = new Promise<void>((resolve) => (ask = resolve));
   let reload = () => {};
   const offSignals = onSignals({ stop: () => ask(), reload: () => reload() });
-  const agent = await startAgent(loaded, { clock: systemClock, load });
-  reload = agent.reload;
-  await asked;
-  await agent.stop();
-  offSignals();
+  // Timers of the agent let a process end; this one keeps it until it is told to stop.
+  const awake = setInterval(() => {}, 3_600_000);
+  try {
+    const agent = await startAgent(loaded, { clock: systemClock, load });
+    reload = agent.reload;
+    await asked;
+    await agent.stop();
+  } finally {
+    clearInterval(awake);
+    offSignals();
+  }
   return 0;
 }

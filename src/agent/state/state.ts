@@ -42,28 +42,31 @@ export function createTurns<T>(run: (shut: () => void) => Promise<T>): Turns<T> 
   return { join: () => open ?? start(), idle: () => last };
 }
 
-/**
- * A section of the state whose owner opens after the snapshot was read (it needs the registry, which needs the
- * restored values), and may change with a reload. Between owners the section stays as it was.
- */
-export interface StateSection extends Durable {
-  /** Hands the section over; from now on the owner freezes it. */
+/** A part of the snapshot whose owner opens after the snapshot was read, and may change with a reload. */
+export interface StateSection {
+  /**
+   * Restores the section into its owner, which freezes it from now on. Throws `state_unreadable` during the start
+   * if the owner cannot read the section; later the owner then begins with nothing, which is logged.
+   */
   hand(owner: Durable): void;
 }
 
-export function createStateSection(name: string): StateSection {
-  let section: Uint8Array = new Uint8Array(0);
+function createSection(name: string, restored: Uint8Array, unreadable: (cause: unknown) => void) {
+  let section = restored;
   let owner: Durable | undefined;
+  const freeze = () => owner?.freeze() ?? section;
   return {
     name,
-    freeze: () => owner?.freeze() ?? section,
-    restore(restored) {
-      section = restored;
-    },
-    hand(to) {
-      const before = owner?.freeze() ?? section;
-      if (before.length > 0) to.restore(before);
+    freeze,
+    hand(to: Durable) {
+      const before = freeze();
+      try {
+        if (before.length > 0) to.restore(before);
+      } catch (cause) {
+        unreadable(cause);
+      }
       owner = to;
+      section = new Uint8Array(0);
     },
   };
 }
@@ -71,23 +74,24 @@ export function createStateSection(name: string): StateSection {
 export interface Restored {
   /** The snapshot's sequence; 0 if the state begins with nothing. */
   readonly sequence: number;
+  /** The file that was restored; undefined if the state begins with nothing. */
+  readonly file?: string;
   /** Sections that no durable asked for, to be kept until their component is back. */
   readonly carried: ReadonlyMap<string, Uint8Array>;
   /** Snapshots whose table could not be read, newer than the one taken. */
   readonly refused: readonly UnreadFile[];
 }
 
-/** A section that cannot be read: others may have been taken by then, and half a state gives wrong numbers. */
-class SectionUnreadable extends AgentError {
-  readonly file: string;
-
-  constructor(file: string, section: string, cause: unknown) {
-    const what = `section ${JSON.stringify(section)} cannot be read; the file is set aside`;
-    const allowed = 'start again, from the snapshot before it or from nothing';
-    super('state_unreadable', { where: file, what, allowed }, cause);
-    this.file = file;
-  }
+/** A section that cannot be read: others may have been restored by then, and half a state gives wrong numbers. */
+function sectionUnreadable(file: string, section: string, cause: unknown): AgentError {
+  const what = `section ${JSON.stringify(section)} cannot be read; the file is set aside`;
+  const allowed = 'start again, from the snapshot before it or from nothing';
+  return new AgentError('state_unreadable', { where: file, what, allowed }, cause);
 }
+
+/** Whether a start failed because a section of the snapshot cannot be read. */
+export const isUnreadable = (thrown: unknown): boolean =>
+  thrown instanceof AgentError && thrown.code === 'state_unreadable';
 
 function restoreSections(
   { file, sections }: StoredSnapshot,
@@ -101,27 +105,30 @@ function restoreSections(
     try {
       durable.restore(section);
     } catch (cause) {
-      throw new SectionUnreadable(file, durable.name, cause);
+      throw sectionUnreadable(file, durable.name, cause);
     }
   }
   // Copied, or a small section would keep the whole file in memory.
   return new Map([...rest].map(([name, bytes]) => [name, bytes.slice()]));
 }
 
-/** Takes the newest snapshot whose table `values` can read. Throws `SectionUnreadable`. */
+/** Takes the newest snapshot whose table `values` can read. Throws `state_unreadable`. */
 function restoreNewest(
   snapshots: readonly StoredSnapshot[],
   { values, durables }: { values: DurableValues; durables: readonly Durable[] },
+  chosen: (file: string) => void,
 ): Restored {
   const refused: UnreadFile[] = [];
   for (const snapshot of snapshots) {
+    chosen(snapshot.file);
     try {
       values.restore(snapshot.table, snapshot.values);
     } catch (cause) {
       refused.push({ file: snapshot.file, cause });
       continue;
     }
-    return { sequence: snapshot.sequence, carried: restoreSections(snapshot, durables), refused };
+    const { sequence, file } = snapshot;
+    return { sequence, file, carried: restoreSections(snapshot, durables), refused };
   }
   return { sequence: 0, carried: new Map(), refused };
 }
@@ -156,16 +163,17 @@ async function setAside(
 }
 
 /** Enters the directory and restores; see `State.load`. Gives the directory back if it throws. */
-async function loadState(deps: LoadDeps): Promise<Restored> {
-  const snapshots = await enter(deps);
+async function loadState(deps: LoadDeps, ignored: ReadonlySet<string>): Promise<Restored> {
+  const snapshots = (await enter(deps)).filter(({ file }) => !ignored.has(file));
+  let file = '';
   try {
-    const restored = restoreNewest(snapshots, deps);
+    const restored = restoreNewest(snapshots, deps, (chosen) => (file = chosen));
     await setAside(deps, restored.refused);
     return restored;
-  } catch (error) {
-    if (error instanceof SectionUnreadable) await setAside(deps, [{ file: error.file, cause: error }]);
+  } catch (cause) {
+    if (isUnreadable(cause)) await setAside(deps, [{ file, cause }]);
     await deps.stateDirectory.leave();
-    throw error;
+    throw cause;
   }
 }
 
@@ -173,11 +181,14 @@ interface StateOptions {
   directory: string;
   /** Syncs file and directory at each commit: power loss then brings back nothing older either. */
   fsync: boolean;
+  /** Snapshots that an earlier attempt of this start could not read, where they could not be set aside either. */
+  ignored?: ReadonlySet<string>;
 }
 
 interface StateDeps {
   values: DurableValues;
-  durables: readonly Durable[];
+  /** Those that are there before the snapshot is read; the others come through `section`. */
+  durables?: readonly Durable[];
   clock: Clock;
   log: Log;
   fs?: StateFs;
@@ -203,6 +214,15 @@ export interface State {
    * `state_unreadable` if a durable cannot read its section: the file is then set aside, for the next start.
    */
   load(): Promise<{ sequence: number }>;
+  /** The section of that name, with what the snapshot holds of it. Call it after `load`. */
+  section(name: string): StateSection;
+  /** The start is over: a section that its owner cannot read no longer makes the whole snapshot unreadable. */
+  started(): void;
+  /**
+   * Sets the restored snapshot aside, because the owner of a section could not read it, and gives the directory
+   * back. Resolves with the file's name.
+   */
+  refuse(cause: unknown): Promise<string | undefined>;
   /**
    * Freezes at some moment after the call, writes, then publishes the freeze. Callers share a commit as long
    * as it has not frozen. When the write fails it publishes all the same, and says so. Rejects only when a
@@ -233,7 +253,8 @@ function checkNames(durables: readonly Durable[]): void {
 
 /** One step of time: what is in the values belongs to what is in the sections. */
 function freezeAll(
-  { values, durables }: StateDeps,
+  values: DurableValues,
+  durables: Iterable<Pick<Durable, 'name' | 'freeze'>>,
   carried: Restored['carried'],
 ): { frozen: Frozen; content: Content } {
   const frozen = values.freeze();
@@ -244,31 +265,65 @@ function freezeAll(
 
 /** Throws `internal` on two durables of one name. */
 export function createState(options: StateOptions, deps: StateDeps): State {
-  checkNames(deps.durables);
+  const { durables = [], values, clock } = deps;
+  checkNames(durables);
   const log = deps.log.named('state');
-  const stateDirectory = createStateDirectory(options, { fs: deps.fs ?? nodeFs, clock: deps.clock, log });
-  const outcomes = createCommitOutcomes(options.directory, { log, clock: deps.clock });
+  const stateDirectory = createStateDirectory(options, { fs: deps.fs ?? nodeFs, clock, log });
+  const outcomes = createCommitOutcomes(options.directory, { log, clock });
   const writer = createWriter(stateDirectory);
-  let carried: Restored['carried'] = new Map();
+  const loading = { stateDirectory, outcomes, values, durables };
+  const sections = new Map<string, ReturnType<typeof createSection>>();
+  let carried = new Map<string, Uint8Array>();
+  let file: string | undefined;
+  let isStarting = true;
   let isClosed = false;
 
   const turns = createTurns(async (shut): Promise<Committed> => {
     const noDirectory = await failureOf(() => writer.prepare());
     shut();
-    const { frozen, content } = freezeAll(deps, carried);
+    const { frozen, content } = freezeAll(values, [...durables, ...sections.values()], carried);
     const failure = noDirectory ?? (await failureOf(() => writer.write(content)));
     if (failure) outcomes.failed(failure.reason, failure.cause);
     else outcomes.succeeded();
-    deps.values.publish(frozen);
+    values.publish(frozen);
     return { sequence: writer.sequence(), degraded: failure?.reason };
   });
+  const unreadable = (name: string) => (error: unknown) => {
+    if (isStarting) throw sectionUnreadable(file ?? options.directory, name, error);
+    log.write('error', 'a section of the state cannot be read and begins with nothing', {
+      section: name,
+      error,
+    });
+  };
+  const close = async () => {
+    isClosed = true;
+    await turns.idle();
+    await stateDirectory.leave();
+  };
 
   return {
     async load() {
-      const restored = await loadState({ stateDirectory, outcomes, ...deps });
-      carried = restored.carried;
+      const restored = await loadState(loading, options.ignored ?? new Set());
+      carried = new Map(restored.carried);
+      file = restored.file;
       writer.follow(restored.sequence);
       return { sequence: restored.sequence };
+    },
+    section(name) {
+      const known = sections.get(name);
+      if (known) return known;
+      const opened = createSection(name, carried.get(name) ?? new Uint8Array(0), unreadable(name));
+      carried.delete(name);
+      sections.set(name, opened);
+      return opened;
+    },
+    started() {
+      isStarting = false;
+    },
+    async refuse(cause) {
+      if (file !== undefined) await setAside(loading, [{ file, cause }]);
+      await close();
+      return file;
     },
     commit() {
       if (isClosed)
@@ -276,10 +331,6 @@ export function createState(options: StateOptions, deps: StateDeps): State {
       return turns.join();
     },
     status: () => ({ directory: options.directory, sequence: writer.sequence(), ...outcomes.status() }),
-    async close() {
-      isClosed = true;
-      await turns.idle();
-      await stateDirectory.leave();
-    },
+    close,
   };
 }

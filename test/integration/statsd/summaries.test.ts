@@ -29,7 +29,7 @@ beforeEach(() => {
   registry = createRegistry({ limits: wideLimits }, { clock });
   relays = createRolePipeline({
     registry,
-    vocabularies: [],
+    vocabularies: async () => [],
     ownListeners: () => [],
     mark: 'agent-1',
     readSecret: createReadSecret({}),

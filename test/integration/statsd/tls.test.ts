@@ -31,7 +31,7 @@ beforeEach(() => {
   registry = createRegistry({ limits: wideLimits }, { clock: systemClock });
   relays = createRolePipeline({
     registry,
-    vocabularies: [],
+    vocabularies: async () => [],
     ownListeners: () => [],
     mark: 'agent-1',
     readSecret: createReadSecret({}),

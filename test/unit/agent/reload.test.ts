@@ -1,0 +1,65 @@
+import { expect, test, vi } from 'vitest';
+import type { AgentConfig } from '../../../src/agent/config/types.ts';
+import { createReloads, type Prepare, prepareAll } from '../../../src/agent/reload.ts';
+import { createSelfMetrics } from '../../../src/agent/self-metrics.ts';
+import { handClock } from '../../clock.ts';
+import { keptLog } from '../../fault/state/bed.ts';
+
+test('a part that cannot be built: those before it are given back, the last one first', async () => {
+  const names = ['log', 'sources', 'listeners', 'reporters'];
+  for (const faulty of names) {
+    const events: string[] = [];
+    const parts = names.map(
+      (name): Prepare =>
+        async () => {
+          if (name === faulty) throw new Error(`no ${name}`);
+          events.push(`+${name}`);
+          return {
+            swap: () => void events.push(`swap ${name}`),
+            discard: () => void events.push(`-${name}`),
+          };
+        },
+    );
+    await expect(prepareAll(parts)).rejects.toThrow(`no ${faulty}`);
+    const built = names.slice(0, names.indexOf(faulty));
+    expect(events).toEqual([
+      ...built.map((name) => `+${name}`),
+      ...built.reverse().map((name) => `-${name}`),
+    ]);
+  }
+});
+
+test('a swap that throws all the same: the other parts are swapped, and the reload does not count as successful', async () => {
+  const swapped: string[] = [];
+  const part = (name: string, isFaulty = false) => ({
+    swap() {
+      if (isFaulty) throw new Error('broken');
+      swapped.push(name);
+    },
+    discard: () => {},
+  });
+  const self = createSelfMetrics();
+  const { log, entries } = keptLog();
+  const reloads = createReloads({
+    load: async () => ({
+      config: {} as AgentConfig,
+      faults: [],
+      warnings: [],
+      findings: [],
+      discovered: [],
+      files: [],
+    }),
+    loaded: () => {},
+    prepare: async () => [part('sources'), part('listeners', true), part('old listeners')],
+    self,
+    clock: handClock(),
+    log,
+  });
+  reloads.ask();
+  await vi.waitFor(() => expect(entries.some(({ msg }) => msg.includes('failed to start'))).toBe(true));
+  await reloads.stop();
+  expect(swapped).toEqual(['sources', 'old listeners']);
+  expect(reloads.error).toBe('broken');
+  expect((await self.reloadSuccessful.get()).values[0]?.value).toBe(0);
+  self.stop();
+});
