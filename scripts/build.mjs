@@ -59,4 +59,12 @@ await build({
   // What probes load when they look; nothing is looked at there.
   external: ['undici', 'undici/*', 'aws4fetch'],
 });
+// The process that verifies a backup: alone, so that it starts small.
+await build({
+  ...common,
+  entryPoints: { verify: 'src/probes/backups/verify-main.ts' },
+  outExtension: { '.js': '.mjs' },
+  format: 'esm',
+  minify: true,
+});
 if (!existsSync(preparedFile())) await prepare();

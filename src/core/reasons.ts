@@ -82,7 +82,16 @@ export const hostedFailureReasons = [
 export type HostedFailureReason = (typeof hostedFailureReasons)[number];
 
 /** What is looked at; the first part of a probe's name. */
-export const probeKinds = ['health', 'store', 'cluster', 'domain', 'replication', 'archive'] as const;
+export const probeKinds = [
+  'health',
+  'store',
+  'cluster',
+  'domain',
+  'replication',
+  'archive',
+  'backup',
+  'recovery',
+] as const;
 export type ProbeKind = (typeof probeKinds)[number];
 
 /** What befalls a connection that a probe opens, whatever it speaks. */
@@ -158,6 +167,72 @@ export type ArchiveFailureReason = (typeof archiveFailureReasons)[number];
 export const domainFailureReasons = ['clusters_disagree', 'version_mismatch'] as const;
 export type DomainFailureReason = (typeof domainFailureReasons)[number];
 
+/** Kinds of backups in the spec's schedule table; labels `backup_type`. */
+export const backupTypes = ['full', 'incremental', 'log', 'config'] as const;
+export type BackupType = (typeof backupTypes)[number];
+
+/** How thoroughly a backup is verified; labels `svc_backup_integrity_ok`. */
+export const integrityLevels = ['none', 'header', 'checksum', 'full'] as const;
+export type IntegrityLevel = (typeof integrityLevels)[number];
+
+/** What a verification found; `unknown` is what cannot be verified at the level asked for. */
+export const integrityResults = ['ok', 'corrupt', 'unknown'] as const;
+export type IntegrityResult = (typeof integrityResults)[number];
+
+/** What became of a backup that was due; labels `svc_backup_runs_total`. */
+export const backupResults = [
+  'success',
+  'failed',
+  'late',
+  'missed',
+  'incomplete',
+  'corrupt',
+  'shrunken',
+] as const;
+export type BackupResult = (typeof backupResults)[number];
+
+/** Why a backup is not as it should be, or cannot be judged. */
+export const backupFailureReasons = [
+  'no_backup',
+  'late',
+  'backup_failed',
+  'incomplete',
+  'corrupt',
+  'shrunken',
+  'log_gap',
+  'chain_broken',
+  'drifted',
+  'retention',
+  'offsite_missing',
+  'snapshot_not_cleared',
+  'evidence_unreadable',
+  'too_slow',
+  'failed',
+] as const;
+export type BackupFailureReason = (typeof backupFailureReasons)[number];
+
+/** Why a database cannot be recovered within its objectives. */
+export const recoveryFailureReasons = [
+  'no_backup',
+  'unverified',
+  'chain_broken',
+  'recovery_point_too_old',
+  'drill_too_slow',
+  'evidence_unreadable',
+  'too_slow',
+  'failed',
+] as const;
+export type RecoveryFailureReason = (typeof recoveryFailureReasons)[number];
+
+/** The spec's recovery procedures; labels `svc_restore_drill_*`. */
+export const recoveryProcedures = [
+  'database-corruption',
+  'datacenter-failure',
+  'failback',
+  'cluster-loss',
+] as const;
+export type RecoveryProcedure = (typeof recoveryProcedures)[number];
+
 /** Why a run of a probe failed, whatever it checks; labels `svc_probe_failures_total`. */
 export const probeFailureReasons = [
   ...new Set([
@@ -166,6 +241,8 @@ export const probeFailureReasons = [
     ...commandFailureReasons,
     ...archiveFailureReasons,
     ...domainFailureReasons,
+    ...backupFailureReasons,
+    ...recoveryFailureReasons,
   ]),
 ] as const;
 export type ProbeFailureReason = (typeof probeFailureReasons)[number];
@@ -311,6 +388,13 @@ export const closedLists = {
   'command.failure': commandFailureReasons,
   'archive.failure': archiveFailureReasons,
   'domain.failure': domainFailureReasons,
+  'svc_backup_runs_total.result': backupResults,
+  'svc_backup_integrity_ok.level': integrityLevels,
+  'backup.type': backupTypes,
+  'backup.failure': backupFailureReasons,
+  'integrity.result': integrityResults,
+  'recovery.failure': recoveryFailureReasons,
+  'recovery.procedure': recoveryProcedures,
   'state.degraded': degradedReasons,
   'health.state': healthStates,
 } as const satisfies Record<string, readonly string[]>;

@@ -1,4 +1,5 @@
 import type { ArchivalOptions, DomainDefaults } from './archival/options.ts';
+import type { BackupOptions } from './backups/options.ts';
 import type { ClusterGroupOptions } from './clusters/options.ts';
 import type { DomainsOptions } from './domains/options.ts';
 import type { HealthOptions } from './health/options.ts';
@@ -13,4 +14,7 @@ export interface ProbesOptions {
   domains?: DomainsOptions;
   archival?: ArchivalOptions;
   domainDefaults?: DomainDefaults;
+  backups?: readonly BackupOptions[];
+  /** Where runs of backups and of recovery procedures are recorded. */
+  stateDirectory?: string;
 }

@@ -1,4 +1,5 @@
 import { planArchives } from './archival/plan.ts';
+import { planBackups } from './backups/backups.ts';
 import { planClusters } from './clusters/plan.ts';
 import { planDomains } from './domains/plan.ts';
 import { planHealth } from './health/plan.ts';
@@ -15,6 +16,7 @@ const plans: readonly ((options: ProbesOptions) => ProbeRow[])[] = [
   planDomains,
   planReplication,
   planArchives,
+  planBackups,
 ];
 
 /** All that a configuration asks to be looked at, in the table's order. */

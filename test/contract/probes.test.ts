@@ -4,6 +4,7 @@ import { agentMetric } from '../../src/core/agent-metrics.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Log } from '../../src/core/ports.ts';
 import { probeFailureReasons, probeKinds } from '../../src/core/reasons.ts';
+import type { BackupOptions } from '../../src/probes/backups/options.ts';
 import type { ProbesOptions } from '../../src/probes/options.ts';
 import { planProbes } from '../../src/probes/plan.ts';
 import type { Finding, ProbeDeps, ProbeRow, SeriesName } from '../../src/probes/probe.ts';
@@ -21,6 +22,15 @@ const deps: ProbeDeps = {
   clock: systemClock,
   log: silent,
 };
+
+/** A backup of the first store. */
+const backup = (name: string, source: BackupOptions['source']): BackupOptions => ({
+  ...{ name, store: 'postgres', database: 'persistence', type: 'full', source, intervalMs: 60_000 },
+  schedule: { everyMs: 864e5, usualGraceMs: 36e5 },
+  objectives: { rpoMs: 864e5, rtoMs: 144e5 },
+  retention: { keepMs: 2592e6, minCount: 1 },
+  integrity: { level: 'full', minBytes: 1, maxShrink: 0.5, bytesPerSecond: 1e9 },
+});
 
 /** Every kind of probe in every form, at an address where nobody listens. */
 function everything(address: string): ProbesOptions {
@@ -60,6 +70,11 @@ function everything(address: string): ProbesOptions {
       watch: ['orders'],
       describe: { command: ['no-such-program-at-all', '{domain}'], intervalMs: 60_000, timeoutMs: 10_000 },
     },
+    backups: [
+      backup('nightly', { kind: 'files', directory: '/no/such/directory', pattern: '.', settleMs: 0 }),
+      backup('pinged', { kind: 'heartbeat', token: secret }),
+    ],
+    stateDirectory: '/no/such/state',
     archival: { history: archive('filestore'), visibility: archive('objectstore') },
     domainDefaults: {
       archival: {
@@ -152,5 +167,11 @@ test('whatever changes what a row depends on changes its key, and nothing else d
   const moved = keys(everything('127.0.0.1:2'));
   const same = [...before].filter(([name, key]) => moved.get(name) === key).map(([name]) => name);
   // These do not depend on the address that moved; a domain is judged by the whole group.
-  expect(same.sort()).toEqual(['archive/history', 'archive/visibility']);
+  expect(same.sort()).toEqual([
+    'archive/history',
+    'archive/visibility',
+    'backup/nightly',
+    'backup/pinged',
+    'recovery/postgres/persistence',
+  ]);
 });

@@ -15,6 +15,7 @@ export const commands = [
   { name: 'dashboards', summary: 'print or write dashboards for Grafana' },
   { name: 'init', summary: 'write a commented starter configuration' },
   { name: 'demo', summary: 'run an example service and the agent beside it' },
+  { name: 'backup', summary: 'run a backup whose result counts, or print backup commands for each store' },
   { name: 'schema', summary: 'print the JSON Schema of the configuration, or every closed list' },
   { name: 'healthcheck', summary: 'ask a running agent for its health' },
   { name: 'completion', summary: 'print a completion script for bash, zsh or fish' },
@@ -22,7 +23,7 @@ export const commands = [
 export type CommandName = (typeof commands)[number]['name'];
 
 /** Commands of the contract whose parts are still to come; they say so instead of pretending. */
-export const laterCommands = ['doctor', 'backup', 'recover'] as const;
+export const laterCommands = ['doctor', 'recover'] as const;
 
 type Options = NonNullable<NonNullable<Parameters<typeof parseArgs>[0]>['options']>;
 

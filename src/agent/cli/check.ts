@@ -2,7 +2,6 @@ import { type Fault, faultLine } from '../../core/errors.ts';
 import { loadConfig } from '../config/load.ts';
 import { placeText } from '../config/tree.ts';
 import type { AgentConfig, Discovered, Loaded, MetricsConfig, ServiceConfig } from '../config/types.ts';
-import { notAvailable } from '../config/warnings.ts';
 import { configurationOptions, loadRequest, parseCommand } from './arguments.ts';
 import { type Io, table } from './io.ts';
 import type { LiveReport } from './live-pages.ts';
@@ -51,7 +50,6 @@ function asJson({ config, faults, warnings, findings, discovered }: Loaded) {
     warnings,
     findings,
     discovered,
-    notAvailable: config ? notAvailable(config) : [],
     roles: config?.roles ?? [],
     scope: config?.scope,
     instance: config?.instance,
@@ -67,7 +65,6 @@ function checkReport(loaded: Loaded, colour: boolean): string {
     config && config.services.length > 0 ? servicesTable(config, colour) : '',
     discovered.length > 0 ? discoveredTable(discovered, colour) : '',
     section('warnings', warnings),
-    section('not available yet', config ? notAvailable(config) : []),
     section('faults in the service’s own files, and secrets that are not there', findings),
     `${verdict(faults.length, findings.length)}\n`,
   ];

@@ -15,6 +15,7 @@ const loaders: Readonly<Record<CommandName, () => Promise<Command>>> = {
   dashboards: async () => (await import('./dashboards.ts')).dashboards,
   init: async () => (await import('./init.ts')).init,
   demo: async () => (await import('./demo.ts')).demo,
+  backup: async () => (await import('./backup.ts')).backup,
   schema: async () => (await import('./schema.ts')).schema,
   healthcheck: async () => (await import('./healthcheck.ts')).healthcheck,
   completion: async () => (await import('./completion.ts')).completion,

@@ -1,8 +1,6 @@
 import { systemClock } from '../../core/clock.ts';
-import { AgentError, faultLine } from '../../core/errors.ts';
+import { AgentError } from '../../core/errors.ts';
 import { loadConfig } from '../config/load.ts';
-import type { Loaded } from '../config/types.ts';
-import { notAvailable } from '../config/warnings.ts';
 import { configurationOptions, configured, loadRequest, parseCommand } from './arguments.ts';
 import { type Io, onSignals } from './io.ts';
 
@@ -11,13 +9,6 @@ const usage = `Usage: svc-agent run [-c FILE] [--service-config FILE]… [--role
 Runs the agent until SIGTERM or SIGINT. SIGHUP, or a changed file, reads the configuration again; a bad one
 changes nothing. The log goes to stderr unless log.stdout or log.outputFile says otherwise.
 `;
-
-/** A configuration that asks for what is not there yet must not look as if it worked. Throws `not_available`. */
-function refuseLater(loaded: Loaded): void {
-  const missing = loaded.config ? notAvailable(loaded.config) : [];
-  if (missing.length === 0) return;
-  throw new AgentError('not_available', { where: 'configuration', what: missing.map(faultLine).join('\n') });
-}
 
 /** `svc-agent run`. */
 export async function run(args: readonly string[], io: Io): Promise<number> {
@@ -35,10 +26,8 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
   }
   // The configuration is checked in a process of its own; the agent's code loads meanwhile.
   const [loaded, { startAgent }] = await Promise.all([configured(values, io), import('../agent.ts')]);
-  refuseLater(loaded);
   const load = async () => {
     const again = await loadConfig(loadRequest(values, io));
-    refuseLater(again);
     return again;
   };
   let ask = () => {};

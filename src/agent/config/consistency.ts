@@ -1,7 +1,7 @@
 import { agentMetrics } from '../../core/agent-metrics.ts';
 import { foldTag } from '../../core/labels.ts';
+import type { BackupType } from '../../core/reasons.ts';
 import { nearest } from '../../core/suggest.ts';
-import type { BackupType } from '../../probes/backups/options.ts';
 import { asks, asksEachCluster } from '../../probes/domains/command.ts';
 import { archivalFaults, clusterFaults } from './cluster-rules.ts';
 import {

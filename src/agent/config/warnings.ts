@@ -1,4 +1,3 @@
-import type { Fault } from '../../core/errors.ts';
 import { literalSecrets } from './secrets.ts';
 import { type MapNode, placedFault, placeOf } from './tree.ts';
 import type { AgentConfig, PlacedFault } from './types.ts';
@@ -51,16 +50,4 @@ function domainsUndescribed({ domains }: AgentConfig, tree: MapNode): PlacedFaul
   const path = ['domains', 'describe'];
   const message = 'missing, so nothing is known of the watched domains; set command';
   return [placedFault(placeOf(tree, path), path, message)];
-}
-
-/** One row per part that is checked but cannot run yet; finds where a configuration asks for it. */
-type Row = (config: AgentConfig) => readonly string[];
-
-const rows: readonly Row[] = [({ backups }) => (backups.length > 0 ? ['backups'] : [])];
-
-/** Parts that the configuration asks for and that this version cannot run; `run` refuses. */
-export function notAvailable(config: AgentConfig): Fault[] {
-  return rows
-    .flatMap((row) => row(config))
-    .map((where) => ({ where, what: 'not available yet', allowed: 'take it out' }));
 }

@@ -2,7 +2,6 @@ import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/agent/config/load.ts';
-import { notAvailable } from '../../../src/agent/config/warnings.ts';
 import { agentFile } from './agent-file.ts';
 
 async function load(content: string, env: Record<string, string> = {}, roles: string[] = []) {
@@ -136,11 +135,4 @@ describe('secrets', () => {
       'stores[0].password.file',
     ]);
   });
-});
-
-test('what cannot run yet is listed', async () => {
-  const { config } = await load(
-    "backups: [{name: b, type: config, source: {heartbeat: {token: {env: T}}}}]\nservices:\n  frontend: {health: 'http://127.0.0.1:7933/health'}\n",
-  );
-  expect(notAvailable(config!).map(({ where }) => where)).toEqual(['backups']);
 });

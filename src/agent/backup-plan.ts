@@ -1,0 +1,340 @@
+import { stringify } from 'yaml';
+import { parseAddress } from '../core/address.ts';
+import type { BackupType } from '../core/reasons.ts';
+import type { StoreOptions } from '../probes/stores/options.ts';
+import type { AgentConfig } from './config/types.ts';
+
+/**
+ * Backup commands ready to use: for each database of each configured store the spec's commands (Backup and restore
+ * operations) to back up, verify, copy off-site, prune and restore, with the entries of `backups` that observe them.
+ */
+
+export const planFormats = ['cron', 'kubernetes'] as const;
+
+interface PlanOptions {
+  format: (typeof planFormats)[number];
+  /** Image of the jobs: the store's client programs and svc-agent. */
+  image?: string;
+}
+
+interface PlannedJob {
+  name: string;
+  type: BackupType;
+  cron: string;
+  /** Shell lines, run with `set -eu`. */
+  script: readonly string[];
+  /** Shell lines for the day when it is needed; never run by a schedule. */
+  restore: readonly string[];
+  /** Entry of `backups`. */
+  entry: Record<string, unknown>;
+}
+
+const directory = '/var/backups/svc';
+const stamp = '$(date -u +%Y%m%dT%H%M%SZ)';
+
+interface Target {
+  store: StoreOptions;
+  role: string;
+  database: string;
+  host: string;
+  port: number;
+}
+
+type Planner = (target: Target) => readonly PlannedJob[];
+
+const planners: Readonly<Record<StoreOptions['kind'], Planner>> = {
+  postgres: planPostgres,
+  mysql: planMysql,
+  widecolumn: planWideColumn,
+};
+
+/** Everything as one text: entries for the agent's configuration, then the jobs. */
+export function printPlan(config: AgentConfig, { format, image = 'IMAGE' }: PlanOptions): string {
+  const jobs = [...config.stores.flatMap(jobsOf), ...configurationJob(config)];
+  if (config.stores.length === 0) return '# There is no store in the configuration: nothing to back up.\n';
+  const entries = stringify({ backups: jobs.map(({ entry }) => entry) });
+  const parts = jobs.map((job) => (format === 'cron' ? asCron(job) : asCronJob(job, image)));
+  const note = [
+    '# Passwords are not on the command lines: use ~/.pgpass, ~/.my.cnf or the environment of the job.',
+    '# OFFSITE is a target of rclone, such as backups:bucket/svc.',
+  ];
+  return [comment('Entries for the agent’s configuration:'), indented(entries), ...note, '', ...parts].join(
+    '\n',
+  );
+}
+
+const comment = (text: string) => `# ${text}`;
+const indented = (text: string) => text.replace(/^(?=.)/gm, '#   ');
+
+function jobsOf(store: StoreOptions): readonly PlannedJob[] {
+  const { host, port } = parseAddress(store.address) ?? { host: store.address, port: 0 };
+  return Object.entries(store.databases).flatMap(([role, database]) =>
+    planners[store.kind]({ store, role, database, host, port }),
+  );
+}
+
+const quoted = (text: string): string =>
+  /^[\w./:@=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+
+function entryOf(
+  { store, role }: Target,
+  name: string,
+  type: BackupType,
+  rest: object,
+): Record<string, unknown> {
+  return { name, store: store.name, database: role, type, ...rest };
+}
+
+const prune = (prefix: string, days: number) =>
+  `find ${directory} -maxdepth 1 -name '${prefix}-*' -mtime +${days} -exec rm -r {} +`;
+
+function planPostgres(target: Target): readonly PlannedJob[] {
+  const { host, port, database, store, role } = target;
+  const prefix = `${store.name}-${role}`;
+  const connection = `--host=${quoted(host)} --port=${port} --username=backup`;
+  const file = `${directory}/${prefix}-${stamp}.dump`;
+  return [
+    {
+      name: `${prefix}-full`,
+      type: 'full',
+      cron: '0 2 * * *',
+      script: [
+        `file=${file}`,
+        `pg_dump --format=custom ${connection} --file="$file.part" ${quoted(database)}`,
+        '# Goes through all data: the table of contents alone finds neither truncation nor corruption.',
+        'pg_restore --file=/dev/null "$file.part"',
+        'mv "$file.part" "$file"',
+        `(cd ${directory} && sha256sum "$(basename "$file")" > "$file.sha256")`,
+        'rclone copy "$file" OFFSITE',
+        prune(prefix, 30),
+      ],
+      restore: [
+        `createdb ${connection} ${quoted(database)}`,
+        `pg_restore ${connection} --jobs=4 --exit-on-error --dbname=${quoted(database)} FILE`,
+      ],
+      entry: entryOf(target, `${prefix}-full`, 'full', {
+        source: { files: { directory, pattern: `^${prefix}-(?<time>\\d{8}T\\d{6}Z)\\.dump$` } },
+        integrity: { level: 'full' },
+      }),
+    },
+    ...(role === 'persistence' ? [planBaseBackup(target, connection), planWal(target)] : []),
+  ];
+}
+
+/** The write-ahead log belongs to the server, so that one base backup and one archive serve all its databases. */
+function planBaseBackup({ store }: Target, connection: string): PlannedJob {
+  const prefix = `${store.name}-base`;
+  return {
+    name: prefix,
+    type: 'full',
+    cron: '0 3 * * *',
+    script: [
+      `folder=${directory}/${prefix}-${stamp}`,
+      `pg_basebackup ${connection} --pgdata="$folder" --wal-method=none --checkpoint=fast --manifest-checksums=SHA256`,
+      'pg_verifybackup --no-parse-wal "$folder"',
+      'rclone copy "$folder" "OFFSITE/$(basename "$folder")"',
+      prune(prefix, 30),
+    ],
+    restore: [
+      'pg_verifybackup --no-parse-wal FOLDER',
+      'cp -a FOLDER/. DATA_DIRECTORY/',
+      `echo "restore_command = 'cp ${directory}/wal/%f %p'" >> DATA_DIRECTORY/postgresql.auto.conf`,
+      'touch DATA_DIRECTORY/recovery.signal',
+    ],
+    entry: {
+      name: prefix,
+      store: store.name,
+      type: 'full',
+      source: { files: { directory, pattern: `^${prefix}-(?<time>\\d{8}T\\d{6}Z)$` } },
+      integrity: { level: 'checksum' },
+    },
+  };
+}
+
+function planWal({ store }: Target): PlannedJob {
+  const name = `${store.name}-wal`;
+  return {
+    name,
+    type: 'log',
+    cron: '15 * * * *',
+    script: [
+      `# The server archives by itself: archive_mode = on, archive_timeout = 300,`,
+      `# archive_command = 'test ! -f ${directory}/wal/%f && cp %p ${directory}/wal/%f.part && mv ${directory}/wal/%f.part ${directory}/wal/%f'`,
+      `rclone copy ${directory}/wal OFFSITE/wal`,
+      `find ${directory}/wal -type f -mtime +7 -delete`,
+    ],
+    restore: ['# The segments are read by the restore_command of the base backup.'],
+    entry: {
+      name,
+      store: store.name,
+      type: 'log',
+      source: { segments: { directory: `${directory}/wal`, log: 'wal' } },
+    },
+  };
+}
+
+function planMysql(target: Target): readonly PlannedJob[] {
+  const { host, port, database, store, role } = target;
+  const prefix = `${store.name}-${role}`;
+  const connection = `--host=${quoted(host)} --port=${port} --user=backup`;
+  const dump: PlannedJob = {
+    name: `${prefix}-full`,
+    type: 'full',
+    cron: '0 2 * * *',
+    script: [
+      `file=${directory}/${prefix}-${stamp}.sql.gz`,
+      'set -o pipefail',
+      `mysqldump ${connection} --single-transaction --routines --triggers --events --hex-blob --master-data=2 ${quoted(database)} | gzip > "$file.part"`,
+      'gzip --test "$file.part"',
+      '# gzip passes a dump that was cut off before it was compressed; the last line tells that it is whole.',
+      `gzip --decompress --stdout "$file.part" | tail -n 5 | grep -q '^-- Dump completed'`,
+      'mv "$file.part" "$file"',
+      `(cd ${directory} && sha256sum "$(basename "$file")" > "$file.sha256")`,
+      'rclone copy "$file" OFFSITE',
+      prune(prefix, 30),
+    ],
+    restore: [
+      `mysqladmin ${connection} create ${quoted(database)}`,
+      `gzip --decompress --stdout FILE | mysql ${connection} ${quoted(database)}`,
+    ],
+    entry: entryOf(target, `${prefix}-full`, 'full', {
+      source: { files: { directory, pattern: `^${prefix}-(?<time>\\d{8}T\\d{6}Z)\\.sql\\.gz$` } },
+      integrity: { level: 'full' },
+    }),
+  };
+  return role === 'persistence' ? [dump, planBinlog(target, connection)] : [dump];
+}
+
+function planBinlog({ store }: Target, connection: string): PlannedJob {
+  const name = `${store.name}-binlog`;
+  return {
+    name,
+    type: 'log',
+    cron: '*/5 * * * *',
+    script: [
+      `mkdir -p ${directory}/binlog && cd ${directory}/binlog`,
+      'first=$(ls | tail -n 1)',
+      `mysqladmin ${connection} flush-logs`,
+      `mysqlbinlog ${connection} --read-from-remote-server --raw --to-last-log "\${first:-FIRST_BINLOG}"`,
+      `rclone copy ${directory}/binlog OFFSITE/binlog`,
+      `find ${directory}/binlog -type f -mtime +7 -delete`,
+    ],
+    restore: [`mysqlbinlog ${directory}/binlog/FIRST… | mysql ${connection}`],
+    entry: {
+      name,
+      store: store.name,
+      type: 'log',
+      source: { segments: { directory: `${directory}/binlog`, log: 'binlog' } },
+    },
+  };
+}
+
+function planWideColumn(target: Target): readonly PlannedJob[] {
+  const { database, store, role } = target;
+  const prefix = `${store.name}-${role}`;
+  const data = '/var/lib/cassandra/data';
+  return [
+    {
+      name: `${prefix}-full`,
+      type: 'full',
+      cron: '0 2 * * *',
+      script: [
+        '# On every node:',
+        `name=${prefix}-${stamp}`,
+        `nodetool snapshot --tag "$name" ${quoted(database)}`,
+        `for folder in ${data}/${quoted(database)}/*/snapshots/"$name"; do`,
+        `  rclone copy "$folder" "OFFSITE/$name/$(hostname)/$(basename "$(dirname "$(dirname "$folder")")")"`,
+        'done',
+        `nodetool clearsnapshot -t "$name" ${quoted(database)}`,
+      ],
+      restore: [
+        '# On every node, with the schema restored and the tables empty, for each table:',
+        `nodetool import ${quoted(database)} TABLE FOLDER_OF_THE_SNAPSHOT`,
+      ],
+      entry: entryOf(target, `${prefix}-full`, 'full', {
+        source: { snapshot: { dataDirectory: data, keyspace: database } },
+      }),
+    },
+  ];
+}
+
+function configurationJob({ serviceConfig, backups }: AgentConfig): readonly PlannedJob[] {
+  if (serviceConfig.length === 0 || backups.some(({ type }) => type === 'config')) return [];
+  const copies = `${directory}/config`;
+  return [
+    {
+      name: 'configuration',
+      type: 'config',
+      cron: '*/5 * * * *',
+      script: [
+        `folder=${copies}/${stamp}`,
+        'mkdir -p "$folder"',
+        `cp ${serviceConfig.map(quoted).join(' ')} "$folder"`,
+        'rclone copy "$folder" "OFFSITE/config/$(basename "$folder")"',
+      ],
+      restore: [`cp ${copies}/NEWEST/* DIRECTORY`],
+      entry: {
+        name: 'configuration',
+        type: 'config',
+        source: { configuration: { files: [...serviceConfig], directory: copies } },
+      },
+    },
+  ];
+}
+
+function asCron({ name, cron, script, restore }: PlannedJob): string {
+  const path = `/etc/svc-agent/backup/${name}.sh`;
+  return [
+    comment(`---- ${name}`),
+    comment(`/etc/cron.d/svc-backup-${name}:`),
+    `${cron} root svc-agent backup run --job ${name} -- ${path}`,
+    comment(`${path}:`),
+    '#!/bin/bash',
+    'set -eu',
+    ...script,
+    comment('To restore:'),
+    ...restore.map((line) => comment(line)),
+    '',
+  ].join('\n');
+}
+
+function asCronJob({ name, cron, script, restore }: PlannedJob, image: string): string {
+  const command = [
+    'svc-agent',
+    'backup',
+    'run',
+    '--job',
+    name,
+    '--',
+    'bash',
+    '-euc',
+    `${script.join('\n')}\n`,
+  ];
+  const container = {
+    name: 'backup',
+    image,
+    command,
+    volumeMounts: [
+      { name: 'backups', mountPath: directory },
+      { name: 'agent', mountPath: '/etc/svc-agent', readOnly: true },
+    ],
+  };
+  const volumes = [
+    { name: 'backups', persistentVolumeClaim: { claimName: 'svc-backups' } },
+    { name: 'agent', configMap: { name: 'svc-agent' } },
+  ];
+  const job = {
+    apiVersion: 'batch/v1',
+    kind: 'CronJob',
+    metadata: { name: `svc-backup-${name}` },
+    spec: {
+      schedule: cron,
+      timeZone: 'Etc/UTC',
+      concurrencyPolicy: 'Forbid',
+      jobTemplate: {
+        spec: { template: { spec: { restartPolicy: 'Never', containers: [container], volumes } } },
+      },
+    },
+  };
+  return ['---', comment('To restore:'), ...restore.map((line) => comment(line)), stringify(job)].join('\n');
+}

@@ -1,0 +1,113 @@
+import { spawn } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { constants } from 'node:os';
+import { AgentError, errorText, systemCode } from '../../core/errors.ts';
+import { nearest } from '../../core/suggest.ts';
+import { journalPath, type RunRecord, recordRun } from '../../probes/backups/journal.ts';
+import { planFormats, printPlan } from '../backup-plan.ts';
+import { configurationOptions, configured, parseCommand } from './arguments.ts';
+import { type Io, onSignals } from './io.ts';
+
+const usage = `Usage: svc-agent backup run --job NAME [--artifact FILE] [-c FILE] -- COMMAND...
+       svc-agent backup plan [--format cron|kubernetes] [--image IMAGE] [-c FILE]
+
+run: runs COMMAND, passes its output and its exit status through, and records start, end, size and result for the
+entry NAME of backups. --artifact names the file whose size is recorded.
+plan: prints, for each configured store, the commands that back up, verify, copy off-site, prune and restore it.
+Exit status of run: that of COMMAND; 127 when it cannot be started; 2 wrong usage or an invalid configuration.
+`;
+
+/** `svc-agent backup run` and `svc-agent backup plan`. */
+export async function backup(args: readonly string[], io: Io): Promise<number> {
+  const at = args.indexOf('--');
+  const own = at < 0 ? args : args.slice(0, at);
+  const command = at < 0 ? [] : args.slice(at + 1);
+  const { values, positionals } = parseCommand('backup', own, {
+    ...configurationOptions,
+    job: { type: 'string' },
+    artifact: { type: 'string' },
+    format: { type: 'string' },
+    image: { type: 'string' },
+  });
+  if (values.help) {
+    io.stdout(usage);
+    return 0;
+  }
+  const [action, ...surplus] = positionals;
+  if (surplus.length > 0) throw wrongUsage('unexpected argument', surplus[0]);
+  if (action === 'plan') {
+    const format = values.format ?? 'cron';
+    if (!planFormats.some((known) => known === format)) {
+      throw wrongUsage('unknown --format', format, `use ${planFormats.join(' or ')}`);
+    }
+    const { config } = await configured(values, io);
+    io.stdout(printPlan(config, { format: format as (typeof planFormats)[number], image: values.image }));
+    return 0;
+  }
+  if (action !== 'run') throw wrongUsage('unknown action', action, 'use run or plan');
+  if (values.job === undefined) throw wrongUsage('--job is missing', undefined, 'name an entry of backups');
+  if (command.length === 0) throw wrongUsage('no command', undefined, 'put it behind --');
+  const { config } = await configured(values, io);
+  const names = config.backups.map(({ name }) => name);
+  if (!names.includes(values.job)) {
+    const near = nearest(values.job, names);
+    const known = names.length === 0 ? 'the configuration has none' : `there is ${names.join(', ')}`;
+    throw wrongUsage('no such backup', values.job, `${near ? `did you mean ${near}? ` : ''}${known}`);
+  }
+  const journal = journalPath(config.stateDirectory, 'backup', values.job);
+  return runRecorded(command, { journal, artifact: values.artifact }, io);
+}
+
+const wrongUsage = (what: string, got?: string, allowed = 'see svc-agent backup --help') =>
+  new AgentError('usage', { where: 'svc-agent backup', what, got, allowed });
+
+/** Runs a backup whose result counts: what cannot be recorded is told, but neither prevents nor fails the backup. */
+async function runRecorded(
+  command: readonly string[],
+  { journal, artifact }: { journal: string; artifact?: string },
+  io: Io,
+): Promise<number> {
+  const record = async (run: RunRecord) => {
+    await recordRun(journal, run).catch((thrown: unknown) =>
+      io.stderr(`svc-agent: this run cannot be recorded in ${journal}: ${errorText(thrown)}\n`),
+    );
+  };
+  const startMs = Date.now();
+  await record({ startMs });
+  const { status, msg } = await runToEnd(command);
+  if (msg !== undefined) io.stderr(`svc-agent: ${msg}\n`);
+  await record({
+    startMs,
+    endMs: Date.now(),
+    status,
+    msg,
+    sizeBytes: status === 0 ? sizeOf(artifact) : undefined,
+  });
+  return status;
+}
+
+function sizeOf(artifact: string | undefined): number | undefined {
+  if (artifact === undefined) return undefined;
+  return statSync(artifact, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/** Hands SIGTERM, SIGINT and SIGHUP on to the command, so that it can clean up after itself. */
+function runToEnd([program = '', ...args]: readonly string[]): Promise<{ status: number; msg?: string }> {
+  return new Promise((resolve) => {
+    const child = spawn(program, args, { stdio: 'inherit' });
+    const undo = onSignals({ stop: () => child.kill('SIGTERM'), reload: () => child.kill('SIGHUP') });
+    child.once('error', (thrown) => {
+      undo();
+      const code = systemCode(thrown);
+      resolve({
+        status: code === 'EACCES' ? 126 : 127,
+        msg: `${program} cannot be started: ${code ?? errorText(thrown)}`,
+      });
+    });
+    child.once('close', (status, signal) => {
+      undo();
+      if (signal === null) return resolve({ status: status ?? 1 });
+      resolve({ status: 128 + constants.signals[signal], msg: `${program} was ended by ${signal}` });
+    });
+  });
+}

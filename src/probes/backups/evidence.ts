@@ -1,0 +1,61 @@
+import type { IntegrityResult } from '../../core/reasons.ts';
+import { ProbeError } from '../probe-error.ts';
+import type { WalRange } from './manifest.ts';
+import type { SegmentRun } from './segments.ts';
+
+/** How a backup was made, which says what can be replayed on top of it. */
+export type BackupMethod =
+  | 'postgres_dump'
+  | 'postgres_base'
+  | 'mysql_dump'
+  | 'mysql_physical'
+  | 'snapshot'
+  | 'configuration'
+  | 'other';
+
+/** One complete backup. Times are ms since the epoch. */
+export interface Artifact {
+  /** Unique within its backup and stable as long as the backup lies there. Never a label. */
+  id: string;
+  /** Start of the run, which is the recovery point of a dump or a snapshot. */
+  startMs: number;
+  endMs: number;
+  sizeBytes: number;
+  /** Changes when the content may have changed: a verification holds for one fingerprint. */
+  fingerprint: string;
+  method: BackupMethod;
+  /** What to verify; none where a tool verifies by itself. */
+  verify?: { path: string; snapshot?: string };
+  /** The verdict of the tool that keeps the backup. */
+  verified?: IntegrityResult;
+  /** Log sequence numbers of a physical MySQL backup, decimal; an incremental goes on where its parent ended. */
+  lsn?: { from: string; to: string };
+  /** WAL that a base backup needs. */
+  wal?: readonly WalRange[];
+  /** Binary log file in which a dump was taken. */
+  binlog?: string;
+  /** Id of the backup that an incremental builds upon, where the tool says so. */
+  parent?: string;
+  /** Newest moment that can be restored with logs that the tool keeps itself. */
+  recoverableToMs?: number;
+}
+
+/** What a source shows at one moment. */
+export interface Evidence {
+  /** Oldest first. */
+  artifacts: readonly Artifact[];
+  /** Begun and not completed: temporary files, directories without a manifest, runs without an end. */
+  unfinished: readonly { id: string; sinceMs: number }[];
+  /** Runs that failed by their own account. */
+  failures: readonly { id: string; endMs: number; msg: string }[];
+  /** Archived log, for type `log`. */
+  runs?: readonly SegmentRun[];
+  /** For type `config`: live files that the newest copy has not, or has otherwise. */
+  drift?: readonly string[];
+  /** Snapshots that still lie on the node. */
+  snapshots?: readonly string[];
+}
+
+/** The evidence cannot be read, so that nothing is known, neither good nor bad; the message says what to do. */
+export const unreadable = (message: string, cause?: unknown): ProbeError<'evidence_unreadable'> =>
+  new ProbeError('evidence_unreadable', message, cause);

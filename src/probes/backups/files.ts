@@ -1,0 +1,245 @@
+import type { Stats } from 'node:fs';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errorText } from '../../core/errors.ts';
+import { compressionOf } from './byte-stream.ts';
+import { type Artifact, type BackupMethod, type Evidence, unreadable } from './evidence.ts';
+import { type RunRecord, startOfRun } from './journal.ts';
+import { headOf, readBackupManifest } from './manifest.ts';
+import type { BackupSource } from './options.ts';
+import { pgDumpMagic } from './pgdump.ts';
+import { type Segment, segmentRuns } from './segments.ts';
+import { checkpointFiles } from './verify.ts';
+
+type FilesSource = BackupSource & { kind: 'files' };
+
+/** Entries of a directory that are looked at; more are an error rather than a partial picture. */
+const mostEntries = 20_000;
+
+export async function listBackupDirectory(directory: string): Promise<string[]> {
+  let names: string[];
+  try {
+    names = await readdir(directory);
+  } catch (thrown) {
+    throw unreadable(`${directory} cannot be read: ${errorText(thrown)}`, thrown);
+  }
+  if (names.length <= mostEntries) return names;
+  throw unreadable(`${directory} has ${names.length} entries; at most ${mostEntries} are looked at`);
+}
+
+/** What makes a name a temporary one, which no finished backup has. */
+const temporaryName = /(?:^\.)|\.(?:tmp|temp|part|partial|incomplete|inprogress)$|~$/i;
+const companion = /\.(?:sha512|sha256|sha1|md5|ok|done|json)$/;
+
+/** Backups of a directory whose names match: dumps as files, base and physical backups as directories. */
+export async function readFiles(
+  { directory, pattern, settleMs, sentinel }: FilesSource,
+  runs: readonly RunRecord[],
+  nowMs: number,
+): Promise<Evidence> {
+  const names = await listBackupDirectory(directory);
+  const there = new Set(names);
+  const matches = new RegExp(pattern, 'u');
+  const artifacts: Artifact[] = [];
+  const unfinished: { id: string; sinceMs: number }[] = [];
+  for (const name of names.sort()) {
+    const match = matches.exec(name);
+    const isTemporary =
+      temporaryName.test(name) && (match !== null || matches.test(name.replace(temporaryName, '')));
+    if ((!match && !isTemporary) || (companion.test(name) && there.has(name.replace(companion, ''))))
+      continue;
+    const path = join(directory, name);
+    const stats = await stat(path).catch(() => undefined);
+    if (!stats) continue;
+    const found = stats.isDirectory()
+      ? await readDirectoryBackup(path)
+      : { sizeBytes: stats.size, lastMs: stats.mtimeMs };
+    const lastMs = Math.max(stats.mtimeMs, found.lastMs);
+    const isSettled = nowMs - lastMs >= settleMs;
+    const isComplete =
+      !isTemporary && !found.isIncomplete && (sentinel === undefined || there.has(`${name}${sentinel}`));
+    if (!isComplete && isSettled) unfinished.push({ id: name, sinceMs: lastMs });
+    if (!isComplete || !isSettled) continue;
+    artifacts.push(
+      await artifactOf(path, name, stats, { ...found, lastMs, time: match?.groups?.time, runs }),
+    );
+  }
+  artifacts.sort((one, other) => one.startMs - other.startMs);
+  return { artifacts, unfinished, failures: [] };
+}
+
+interface Found {
+  sizeBytes: number;
+  lastMs: number;
+  isIncomplete?: boolean;
+  method?: BackupMethod;
+  startMs?: number;
+  lsn?: Artifact['lsn'];
+  wal?: Artifact['wal'];
+}
+
+async function artifactOf(
+  path: string,
+  name: string,
+  stats: Stats,
+  found: Found & { time?: string; runs: readonly RunRecord[] },
+): Promise<Artifact> {
+  const { lastMs, sizeBytes, lsn, wal } = found;
+  const head = found.method === undefined ? await readHead(path) : undefined;
+  // A copy is younger than its content: then the time of the last change is the earlier one.
+  const bornMs = stats.birthtimeMs > 0 ? Math.min(stats.birthtimeMs, stats.mtimeMs) : stats.mtimeMs;
+  const startMs = timeOfName(found.time) ?? startOfRun(found.runs, lastMs) ?? found.startMs ?? bornMs;
+  return {
+    id: name,
+    startMs,
+    endMs: Math.max(lastMs, startMs),
+    sizeBytes,
+    fingerprint: `${stats.ino}:${sizeBytes}:${Math.trunc(lastMs)}`,
+    method: found.method ?? head?.method ?? 'other',
+    verify: { path },
+    lsn,
+    wal,
+    binlog: head?.binlog,
+  };
+}
+
+/**
+ * The moment that digits in a name stand for, ms since the epoch: `20260102T030405Z`, `2026-01-02_03-04-05`,
+ * `20260102`, or seconds since the epoch. Always UTC.
+ */
+export function timeOfName(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const digits = text.replace(/\D/g, '');
+  if (digits.length === 10 && /^\d+$/.test(text)) return Number(digits) * 1000;
+  if (![8, 10, 12, 14].includes(digits.length)) return undefined;
+  const [year, month, day, hour, minute, second] = [0, 4, 6, 8, 10, 12].map((at, index) =>
+    Number(digits.slice(at, at + (index === 0 ? 4 : 2)) || 0),
+  ) as [number, number, number, number, number, number];
+  const ms = Date.UTC(year, month - 1, day, hour, minute, second);
+  return new Date(ms).getUTCMonth() === month - 1 && year >= 2000 ? ms : undefined;
+}
+
+/** What a dump's first bytes tell; a compressed SQL dump tells nothing without being decompressed. */
+async function readHead(path: string): Promise<{ method: BackupMethod; binlog?: string } | undefined> {
+  const head = await headOf(path, 8192).catch(() => undefined);
+  if (!head) return undefined;
+  if (head.subarray(0, 5).equals(pgDumpMagic)) return { method: 'postgres_dump' };
+  const text = (compressionOf(head) === 'gzip' ? await gunzipHead(head) : head).toString('latin1');
+  if (/^--\n-- PostgreSQL database/.test(text)) return { method: 'postgres_dump' };
+  if (!/-- (?:MySQL|MariaDB) dump/.test(text.slice(0, 500))) return undefined;
+  const binlog = /(?:MASTER|SOURCE)_LOG_FILE\s*=\s*'([^']+)'/.exec(text)?.[1];
+  return { method: 'mysql_dump', binlog };
+}
+
+async function gunzipHead(head: Buffer): Promise<Buffer> {
+  const { gunzipSync, constants } = await import('node:zlib');
+  try {
+    return gunzipSync(head, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: 256 * 1024 });
+  } catch {
+    return head;
+  }
+}
+
+async function readDirectoryBackup(path: string): Promise<Found> {
+  const { sizeBytes, lastMs, names } = await measure(path);
+  const checkpoints = names.find((name) => checkpointFiles.includes(name));
+  if (checkpoints) {
+    const text = await readFile(join(path, checkpoints), 'utf8');
+    return {
+      sizeBytes,
+      lastMs,
+      method: 'mysql_physical',
+      ...parseCheckpoints(text),
+      startMs: await physicalStart(path, names),
+    };
+  }
+  if (names.includes('backup_manifest')) {
+    const { walRanges } = await readBackupManifest(path);
+    return { sizeBytes, lastMs, method: 'postgres_base', wal: walRanges, startMs: await baseStart(path) };
+  }
+  // PostgreSQL writes the manifest last, and the physical tools their checkpoints.
+  const isIncomplete = names.some(
+    (name) => name === 'backup_label' || name === 'PG_VERSION' || name.startsWith('ibdata'),
+  );
+  return { sizeBytes, lastMs, isIncomplete };
+}
+
+async function measure(path: string): Promise<{ sizeBytes: number; lastMs: number; names: string[] }> {
+  const entries = await readdir(path, { withFileTypes: true, recursive: true });
+  let sizeBytes = 0;
+  let lastMs = 0;
+  for (const entry of entries) {
+    if (!entry.isFile()) continue;
+    const stats = await stat(join(entry.parentPath, entry.name)).catch(() => undefined);
+    sizeBytes += stats?.size ?? 0;
+    lastMs = Math.max(lastMs, stats?.ctimeMs ?? 0);
+  }
+  return {
+    sizeBytes,
+    lastMs,
+    names: entries.filter(({ parentPath }) => parentPath === path).map(({ name }) => name),
+  };
+}
+
+/** `xtrabackup_checkpoints`: from where to where the backup reaches in the log of InnoDB. */
+export function parseCheckpoints(text: string): {
+  lsn?: Artifact['lsn'];
+  type?: string;
+  isPrepared: boolean;
+} {
+  const field = (name: string) => new RegExp(`^\\s*${name}\\s*=\\s*(\\S+)`, 'm').exec(text)?.[1];
+  const [from, to, type] = [field('from_lsn'), field('to_lsn'), field('backup_type')];
+  return {
+    lsn: from !== undefined && to !== undefined ? { from, to } : undefined,
+    type,
+    // A full backup that was prepared takes no more incrementals.
+    isPrepared: type === 'full-prepared' || type === 'log-applied',
+  };
+}
+
+async function physicalStart(path: string, names: readonly string[]): Promise<number | undefined> {
+  const info = names.find((name) => /^(?:xtrabackup|mariadb_backup)_info$/.test(name));
+  if (!info) return undefined;
+  const start = /^start_time\s*=\s*(.+)$/m.exec(await readFile(join(path, info), 'utf8'))?.[1];
+  const ms = start === undefined ? Number.NaN : Date.parse(start.trim().replace(' ', 'T'));
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+async function baseStart(path: string): Promise<number | undefined> {
+  const label = await readFile(join(path, 'backup_label'), 'utf8').catch(() => '');
+  const start = /^START TIME: (\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) (\S+)/m.exec(label);
+  if (!start) return undefined;
+  const isUtc = ['UTC', 'GMT', 'Etc/UTC'].includes(start[3]!);
+  const ms = Date.parse(`${start[1]}T${start[2]}${isUtc ? 'Z' : ''}`);
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+/** Archived segments of a write-ahead or binary log. */
+export async function readSegments(
+  { directory, log, settleMs }: BackupSource & { kind: 'segments' },
+  nowMs: number,
+): Promise<Evidence> {
+  const segments: Segment[] = [];
+  for (const name of await listBackupDirectory(directory)) {
+    if (temporaryName.test(name)) continue;
+    const stats = await stat(join(directory, name)).catch(() => undefined);
+    if (!stats?.isFile() || nowMs - stats.mtimeMs < settleMs) continue;
+    segments.push({ name, endMs: stats.mtimeMs, sizeBytes: stats.size });
+  }
+  const runs = segmentRuns(log, segments);
+  const newest = runs.at(-1);
+  const artifacts: Artifact[] = newest
+    ? [
+        {
+          id: newest.last,
+          startMs: newest.lastEndMs,
+          endMs: newest.lastEndMs,
+          sizeBytes: newest.sizeBytes,
+          fingerprint: '',
+          method: 'other',
+          verified: 'ok',
+        },
+      ]
+    : [];
+  return { artifacts, unfinished: [], failures: [], runs };
+}

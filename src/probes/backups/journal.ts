@@ -1,0 +1,113 @@
+import { mkdirSync } from 'node:fs';
+import { appendFile, readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errorText, systemCode } from '../../core/errors.ts';
+import { type Evidence, unreadable } from './evidence.ts';
+
+/**
+ * Runs of a backup or of a recovery procedure, as `svc-agent backup run`, heartbeats and `svc-agent recover` record
+ * them: a file of JSON lines for each name in the state directory. Lines are appended in one write each, so that a
+ * crash leaves whole lines or a last one that is cut off, which is passed over.
+ */
+export interface RunRecord {
+  startMs: number;
+  /** None while it runs, or when its end was never told. */
+  endMs?: number;
+  /** Exit status; 0 is a success. */
+  status?: number;
+  sizeBytes?: number;
+  msg?: string;
+}
+
+/** Lines kept when the file is rewritten, and how many make it worth that. */
+const keptLines = 200;
+const rewriteLines = 1000;
+
+export function journalPath(stateDirectory: string, kind: 'backup' | 'recovery', name: string): string {
+  return join(stateDirectory, `${kind}-runs`, `${name}.jsonl`);
+}
+
+/** Appends one record. Throws what the file system says. */
+export async function recordRun(path: string, record: RunRecord): Promise<void> {
+  mkdirSync(join(path, '..'), { recursive: true, mode: 0o750 });
+  await appendFile(path, `${JSON.stringify(record)}\n`, { mode: 0o640 });
+  const lines = (await readFile(path, 'utf8')).split('\n');
+  if (lines.length <= rewriteLines) return;
+  const next = `${path}.${process.pid}.tmp`;
+  await writeFile(next, lines.slice(-keptLines).join('\n'), { mode: 0o640 });
+  await rename(next, path);
+}
+
+/** All records, oldest first; none when there is no file. Throws `evidence_unreadable` when it cannot be read. */
+export async function readRuns(path: string): Promise<RunRecord[]> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (thrown) {
+    if (systemCode(thrown) === 'ENOENT') return [];
+    throw unreadable(`the record of runs cannot be read: ${errorText(thrown)}`, thrown);
+  }
+  const runs = new Map<number, RunRecord>();
+  for (const line of text.split('\n')) {
+    const record = recordOf(line);
+    // A record with an end takes the place of the one that told its start.
+    if (record) runs.set(record.startMs, record);
+  }
+  return [...runs.values()].sort((one, other) => one.startMs - other.startMs);
+}
+
+function recordOf(line: string): RunRecord | undefined {
+  try {
+    const record = JSON.parse(line) as Partial<RunRecord> | null;
+    return typeof record?.startMs === 'number' ? (record as RunRecord) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A run without an end counts as unfinished after this long. */
+const hungMs = 24 * 36e5;
+
+/** Runs as evidence by themselves: for sources that have nothing else to show. */
+export function evidenceOfRuns(runs: readonly RunRecord[], nowMs: number): Evidence {
+  return {
+    artifacts: runs
+      .filter((run): run is RunRecord & { endMs: number } => run.status === 0 && run.endMs !== undefined)
+      .map(({ startMs, endMs, sizeBytes }) => ({
+        id: `run ${new Date(startMs).toISOString()}`,
+        startMs,
+        endMs,
+        sizeBytes: sizeBytes ?? Number.MAX_SAFE_INTEGER,
+        fingerprint: '',
+        method: 'other',
+      })),
+    ...faultsOfRuns(runs, nowMs),
+  };
+}
+
+/** What runs tell beside artifacts that are found elsewhere. */
+export function faultsOfRuns(
+  runs: readonly RunRecord[],
+  nowMs: number,
+): Pick<Evidence, 'unfinished' | 'failures'> {
+  return {
+    unfinished: runs
+      .filter(({ startMs, endMs }) => endMs === undefined && nowMs - startMs > hungMs)
+      .map(({ startMs }) => ({ id: `run ${startMs}`, sinceMs: startMs })),
+    failures: runs
+      .filter(({ status, endMs }) => endMs !== undefined && status !== 0)
+      .map(({ startMs, endMs, status, msg }) => ({
+        id: String(startMs),
+        endMs: endMs!,
+        msg: msg ?? `the backup command ended with exit status ${status}`,
+      })),
+  };
+}
+
+/** When a backup that was complete at `endMs` was started, if a run says so. */
+export function startOfRun(runs: readonly RunRecord[], endMs: number): number | undefined {
+  const toleranceMs = 5_000;
+  return runs.find(
+    (run) => run.endMs !== undefined && run.startMs <= endMs && endMs <= run.endMs + toleranceMs,
+  )?.startMs;
+}

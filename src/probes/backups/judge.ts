@@ -1,0 +1,292 @@
+import type { BackupFailureReason, BackupResult } from '../../core/reasons.ts';
+import { formatDuration } from '../../core/text-formats.ts';
+import type { Artifact, Evidence } from './evidence.ts';
+import type { BackupOptions } from './options.ts';
+import type { VerifyAnswer } from './verify.ts';
+
+/**
+ * Judges one backup by its evidence and new answers of verifications, as a pure function of what is there, what was judged before and the time.
+ * Each artifact, each unfinished or failed run and each missed slot is one result, counted once: the ledger
+ * remembers what has been counted, across restarts of the agent.
+ *
+ * Slots follow the start of the newest success: a backup is `late` when none has followed within the interval plus
+ * the grace, and `missed` when the next slot has passed like that too.
+ */
+
+/** JSON; kept in the snapshot of the state together with the counters. */
+export interface Ledger {
+  /** When the backup was judged for the first time. */
+  sinceMs: number;
+  /** Results of artifacts and runs that are still in evidence, by id and fingerprint. */
+  counted: Record<string, BackupResult>;
+  /** Durations of the newest successes, oldest first. */
+  durationsMs: number[];
+  /** The newest success. */
+  success?: Success;
+  lastFailureMs?: number;
+  /** Slots since the newest success that were counted: 1 is late, each more is a missed one. */
+  overdue: number;
+  /** Since when the configuration differs from its newest copy, and whether that was counted as late. */
+  driftSinceMs?: number;
+  /** Answers of verifications of artifacts that are still there. */
+  verified: Record<string, VerifyAnswer>;
+}
+
+export interface Success {
+  startMs: number;
+  endMs: number;
+  sizeBytes: number;
+}
+
+export interface Judgement {
+  reason?: BackupFailureReason;
+  msg: string;
+  ledger: Ledger;
+  /** Results to count now. */
+  results: Partial<Record<BackupResult, number>>;
+  /** Verified artifacts, oldest first: what a recovery may build upon. */
+  usable: readonly Artifact[];
+  /** Complete artifacts that wait for their verification, or could not be verified. */
+  unverified: readonly Artifact[];
+  isRetentionKept: boolean;
+}
+
+/** Results that are failures of a backup; a late one may still come. */
+export const failures: ReadonlySet<BackupResult> = new Set([
+  'failed',
+  'missed',
+  'incomplete',
+  'corrupt',
+  'shrunken',
+]);
+
+const keptDurations = 9;
+
+export function judge(
+  options: BackupOptions,
+  evidence: Evidence,
+  answers: Readonly<Record<string, VerifyAnswer>>,
+  before: Ledger | undefined,
+  nowMs: number,
+): Judgement {
+  const ledger: Ledger = before
+    ? { ...before, counted: {}, verified: {}, durationsMs: [...before.durationsMs] }
+    : { sinceMs: nowMs, counted: {}, verified: {}, durationsMs: [], overdue: 0 };
+  for (const artifact of evidence.artifacts) {
+    const answer = answers[keyOf(artifact)] ?? before?.verified[keyOf(artifact)];
+    if (answer) ledger.verified[keyOf(artifact)] = answer;
+  }
+  const results: Judgement['results'] = {};
+  const count = (result: BackupResult, times = 1) => {
+    if (times > 0) results[result] = (results[result] ?? 0) + times;
+  };
+  const once = (id: string, result: BackupResult, isOld = false) => {
+    ledger.counted[id] = result;
+    if (before?.counted[id] !== result && !isOld) count(result);
+  };
+
+  const sorted = sortArtifacts(options, evidence, ledger);
+  const newest = sorted.at(-1);
+  for (const { artifact, result } of sorted) {
+    if (result === undefined) continue;
+    // Of what lay there before the agent came, only the newest says how things stand.
+    const isOld = before === undefined && artifact !== newest?.artifact;
+    once(keyOf(artifact), result, isOld);
+    if (result === 'success') countSuccess(options, ledger, artifact, nowMs, count, before);
+    else ledger.lastFailureMs = Math.max(ledger.lastFailureMs ?? 0, artifact.endMs);
+  }
+  for (const { id, sinceMs } of evidence.unfinished) {
+    once(`unfinished ${id}`, 'incomplete', before === undefined);
+    ledger.lastFailureMs = Math.max(ledger.lastFailureMs ?? 0, sinceMs);
+  }
+  for (const { id, endMs } of evidence.failures) {
+    once(`run ${id}`, 'failed', before === undefined);
+    ledger.lastFailureMs = Math.max(ledger.lastFailureMs ?? 0, endMs);
+  }
+  if (options.type === 'config') judgeDrift(options, evidence, ledger, nowMs, count);
+  else judgeSlots(options, ledger, nowMs, count);
+
+  const usable = sorted.filter(({ result, isVerified }) => result === 'success' && isVerified);
+  const unverified = sorted.filter(({ result, isVerified }) => !isVerified && result !== 'corrupt');
+  const isRetentionKept = keepsRetention(options, sorted, nowMs);
+  return {
+    ...verdict(options, evidence, ledger, sorted, isRetentionKept, nowMs),
+    ledger,
+    results,
+    usable: usable.map(({ artifact }) => artifact),
+    unverified: unverified.map(({ artifact }) => artifact),
+    isRetentionKept,
+  };
+}
+
+interface Sorted {
+  artifact: Artifact;
+  /** None while its verification is awaited. */
+  result?: BackupResult;
+  isVerified: boolean;
+}
+
+/** Names one content of one artifact. */
+export const keyOf = ({ id, fingerprint }: Artifact) => `${id} ${fingerprint}`;
+
+function sortArtifacts(
+  { type, integrity }: BackupOptions,
+  { artifacts }: Evidence,
+  { sinceMs, verified }: Ledger,
+): Sorted[] {
+  let previousBytes = 0;
+  return artifacts.map((artifact, index) => {
+    const verification = artifact.verified ? { result: artifact.verified } : verified[keyOf(artifact)];
+    // What lay there before the agent came is not verified, but for the newest.
+    const isDue = artifact.endMs > sinceMs || index === artifacts.length - 1;
+    const isAwaited =
+      isDue && verification === undefined && artifact.verify !== undefined && integrity.level !== 'none';
+    const isVerified = verification?.result === 'ok';
+    const leastBytes = type === 'full' ? previousBytes * (1 - integrity.maxShrink) : 0;
+    if (verification?.result === 'corrupt') return { artifact, result: 'corrupt', isVerified };
+    if (artifact.sizeBytes < integrity.minBytes) return { artifact, result: 'incomplete', isVerified };
+    if (isAwaited) return { artifact, isVerified };
+    // Against the one before it, whatever became of that: a database that was emptied on purpose is told once.
+    previousBytes = artifact.sizeBytes;
+    if (artifact.sizeBytes < leastBytes) return { artifact, result: 'shrunken', isVerified };
+    return { artifact, result: 'success', isVerified };
+  });
+}
+
+function countSuccess(
+  options: BackupOptions,
+  ledger: Ledger,
+  artifact: Artifact,
+  nowMs: number,
+  count: (result: BackupResult, times?: number) => void,
+  before: Ledger | undefined,
+): void {
+  const { startMs, endMs, sizeBytes } = artifact;
+  // A copy of the configuration is as new as the look that finds it equal to the live files.
+  if (options.type === 'config' || (ledger.success && startMs <= ledger.success.startMs)) return;
+  // Slots that passed before it came, and that no look of the agent saw pass.
+  if (before) judgeSlots(options, ledger, Math.min(endMs, nowMs), count);
+  ledger.success = { startMs, endMs, sizeBytes };
+  ledger.overdue = 0;
+  if (endMs > startMs) {
+    ledger.durationsMs = [...ledger.durationsMs, endMs - startMs].slice(-keptDurations);
+  }
+}
+
+/** How late a backup may be: the grace of the configuration, else its usual duration and the usual grace. */
+export function graceMs({ schedule }: BackupOptions, { durationsMs }: Pick<Ledger, 'durationsMs'>): number {
+  if (schedule.graceMs !== undefined) return schedule.graceMs;
+  const median = [...durationsMs].sort((one, other) => one - other)[Math.floor(durationsMs.length / 2)];
+  return (median ?? 0) + schedule.usualGraceMs;
+}
+
+/** The most slots counted at once, should the clock have jumped. */
+const slotLimit = 1000;
+
+function judgeSlots(
+  options: BackupOptions,
+  ledger: Ledger,
+  atMs: number,
+  count: (result: BackupResult, times?: number) => void,
+): void {
+  const { everyMs } = options.schedule;
+  if (everyMs === undefined || everyMs === 0) return;
+  const baseMs = ledger.success?.startMs ?? ledger.sinceMs;
+  const passed = Math.floor((atMs - baseMs - graceMs(options, ledger)) / everyMs);
+  const overdue = Math.min(Math.max(passed, 0), ledger.overdue + slotLimit);
+  if (overdue <= ledger.overdue) return;
+  if (ledger.overdue === 0) count('late');
+  count('missed', overdue - Math.max(ledger.overdue, 1));
+  if (overdue > 1) ledger.lastFailureMs = Math.max(ledger.lastFailureMs ?? 0, atMs);
+  ledger.overdue = overdue;
+}
+
+/** A copy of the configuration is good as long as it equals the live files, so that its time moves with the clock. */
+function judgeDrift(
+  options: BackupOptions,
+  { artifacts, drift = [] }: Evidence,
+  ledger: Ledger,
+  nowMs: number,
+  count: (result: BackupResult, times?: number) => void,
+): void {
+  const newest = artifacts.at(-1);
+  if (drift.length === 0 && newest) {
+    ledger.success = { startMs: nowMs, endMs: nowMs, sizeBytes: newest.sizeBytes };
+    ledger.driftSinceMs = undefined;
+    ledger.overdue = 0;
+    return;
+  }
+  ledger.driftSinceMs ??= nowMs;
+  if (ledger.overdue === 0 && nowMs - ledger.driftSinceMs > graceMs(options, ledger)) {
+    ledger.overdue = 1;
+    count('late');
+  }
+}
+
+function keepsRetention(
+  { retention, schedule, type }: BackupOptions,
+  sorted: readonly Sorted[],
+  nowMs: number,
+) {
+  if (type === 'config') return true;
+  const good = sorted.filter(({ result }) => result === 'success').map(({ artifact }) => artifact);
+  if (good.length < retention.minCount) return false;
+  const slackMs = 2 * (schedule.everyMs ?? 0);
+  const oldest = sorted[0]?.artifact;
+  if (retention.keepMs !== undefined && oldest && nowMs - oldest.endMs > retention.keepMs + slackMs)
+    return false;
+  const { everyMs } = schedule;
+  if (everyMs === undefined || type === 'log') return true;
+  return good.every((one, index) => {
+    const before = good[index - 1];
+    return !before || one.startMs - before.startMs <= 2 * everyMs + schedule.usualGraceMs;
+  });
+}
+
+function verdict(
+  options: BackupOptions,
+  evidence: Evidence,
+  ledger: Ledger,
+  sorted: readonly Sorted[],
+  isRetentionKept: boolean,
+  nowMs: number,
+): { reason?: BackupFailureReason; msg: string } {
+  const fault = (reason: BackupFailureReason, msg: string) => ({ reason, msg });
+  const newest = sorted.at(-1);
+  const { success } = ledger;
+  if (options.type === 'config' && (evidence.drift?.length ?? 0) > 0) {
+    const names = evidence.drift!.slice(0, 3).join(', ');
+    const msg = `the newest copy differs from the live files: ${names}`;
+    return ledger.overdue > 0 ? fault('drifted', msg) : { msg };
+  }
+  if (newest?.result === 'corrupt') {
+    const why = ledger.verified[keyOf(newest.artifact)]?.msg ?? 'its tool says so';
+    return fault('corrupt', `the newest backup is damaged: ${why}`);
+  }
+  if (newest?.result === 'shrunken') {
+    return fault(
+      'shrunken',
+      `the newest backup has ${newest.artifact.sizeBytes} bytes, far fewer than the one before`,
+    );
+  }
+  if (newest?.result === 'incomplete') return fault('incomplete', 'the newest backup is too small');
+  const lastFailed = evidence.failures.at(-1);
+  if (lastFailed && lastFailed.endMs > (success?.endMs ?? 0)) return fault('backup_failed', lastFailed.msg);
+  if (ledger.overdue > 0) {
+    const since = success ? `since ${formatDuration(nowMs - success.startMs)}` : 'ever';
+    return fault(success ? 'late' : 'no_backup', `no successful backup ${since}`);
+  }
+  if (evidence.unfinished.some(({ sinceMs }) => sinceMs > (success?.endMs ?? 0))) {
+    return fault('incomplete', 'a backup was begun and not completed');
+  }
+  if ((evidence.runs?.length ?? 0) > 1) {
+    const [one, other] = evidence.runs!.slice(-2);
+    return fault('log_gap', `segments are missing between ${one!.last} and ${other!.first}`);
+  }
+  if (!isRetentionKept && success) {
+    return fault('retention', 'backups are kept too long, too few are kept, or some are missing among them');
+  }
+  if (!success && newest === undefined) return { msg: 'no backup yet' };
+  if (!success) return { msg: 'the newest backup is being verified' };
+  return { msg: `newest backup of ${formatDuration(Math.max(0, nowMs - success.endMs))} ago` };
+}

@@ -1,0 +1,165 @@
+import { createHash, type Hash } from 'node:crypto';
+import { open, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** A range of write-ahead log that a base backup needs: positions as PostgreSQL writes them, `0/3000028`. */
+export interface WalRange {
+  timeline: number;
+  start: string;
+  end: string;
+}
+
+/** The parts of the manifest that are read. */
+interface WrittenManifest {
+  Files: {
+    Path?: string;
+    'Encoded-Path'?: string;
+    Size: number;
+    'Checksum-Algorithm'?: string;
+    Checksum?: string;
+  }[];
+  'WAL-Ranges'?: { Timeline: number; 'Start-LSN': string; 'End-LSN': string }[];
+  'Manifest-Checksum': string;
+}
+
+export interface ManifestFile {
+  path: string;
+  sizeBytes: number;
+  algorithm?: string;
+  checksum?: string;
+}
+
+export interface BackupManifest {
+  files: readonly ManifestFile[];
+  walRanges: readonly WalRange[];
+}
+
+/**
+ * Reads `backup_manifest` of a base backup and holds it against its own checksum. Throws on a manifest that is cut
+ * off, damaged or of an unknown form. Source: PostgreSQL, "Backup Manifest Format".
+ */
+export function parseBackupManifest(text: Buffer): BackupManifest {
+  const parsed = JSON.parse(text.toString('utf8')) as WrittenManifest;
+  if (!Array.isArray(parsed?.Files)) throw new Error('backup_manifest has no list of files');
+  const at = text.lastIndexOf('"Manifest-Checksum"');
+  const digest = createHash('sha256').update(text.subarray(0, at)).digest('hex');
+  if (digest !== parsed['Manifest-Checksum'])
+    throw new Error('backup_manifest does not match its own checksum');
+  return {
+    files: parsed.Files.map((file) => ({
+      path: file.Path ?? Buffer.from(file['Encoded-Path'] ?? '', 'hex').toString('utf8'),
+      sizeBytes: file.Size,
+      algorithm: file['Checksum-Algorithm'],
+      checksum: file.Checksum,
+    })),
+    walRanges: (parsed['WAL-Ranges'] ?? []).map((range) => ({
+      timeline: range.Timeline,
+      start: range['Start-LSN'],
+      end: range['End-LSN'],
+    })),
+  };
+}
+
+export async function readBackupManifest(directory: string): Promise<BackupManifest> {
+  return parseBackupManifest(await readFile(join(directory, 'backup_manifest')));
+}
+
+/**
+ * What in a base backup in plain format does not match its manifest; undefined when all does. Checks sizes, and
+ * the checksums too with `withChecksums`.
+ */
+export async function manifestFault(
+  directory: string,
+  { files }: BackupManifest,
+  withChecksums: boolean,
+  read: (path: string) => AsyncIterable<Buffer>,
+): Promise<string | undefined> {
+  for (const file of files) {
+    const path = join(directory, file.path);
+    const stats = await stat(path).catch(() => undefined);
+    if (!stats) return `${file.path} is missing`;
+    if (stats.size !== file.sizeBytes)
+      return `${file.path} has ${stats.size} bytes, expected ${file.sizeBytes}`;
+    if (!withChecksums || file.checksum === undefined) continue;
+    const digest = await checksumOf(read(path), file.algorithm ?? '');
+    if (digest === undefined) return undefined;
+    if (digest !== file.checksum.toLowerCase()) return `${file.path} does not match its checksum`;
+  }
+  return undefined;
+}
+
+const hashNames: Readonly<Record<string, string>> = {
+  SHA224: 'sha224',
+  SHA256: 'sha256',
+  SHA384: 'sha384',
+  SHA512: 'sha512',
+};
+
+async function checksumOf(chunks: AsyncIterable<Buffer>, algorithm: string): Promise<string | undefined> {
+  if (algorithm.toUpperCase() === 'CRC32C') {
+    let crc = 0xffffffff;
+    for await (const chunk of chunks) crc = crc32c(chunk, crc);
+    // PostgreSQL writes the bytes of the number as they lie in memory, least significant first.
+    const bytes = Buffer.alloc(4);
+    bytes.writeUInt32LE((crc ^ 0xffffffff) >>> 0);
+    return bytes.toString('hex');
+  }
+  const name = hashNames[algorithm.toUpperCase()];
+  if (name === undefined) return undefined;
+  const hash: Hash = createHash(name);
+  for await (const chunk of chunks) hash.update(chunk);
+  return hash.digest('hex');
+}
+
+const crc32cTable = Uint32Array.from({ length: 256 }, (_, index) => {
+  let value = index;
+  for (let bit = 0; bit < 8; bit++) value = value & 1 ? 0x82f63b78 ^ (value >>> 1) : value >>> 1;
+  return value;
+});
+
+/** CRC-32C (Castagnoli), which Node has not; begins with and gives the inverted remainder. */
+export function crc32c(bytes: Uint8Array, crc: number): number {
+  let value = crc;
+  for (let i = 0; i < bytes.length; i++) value = crc32cTable[(value ^ bytes[i]!) & 0xff]! ^ (value >>> 8);
+  return value;
+}
+
+/**
+ * The checksum that lies beside a backup, `FILE.sha256` and the like, in the form of sha256sum; undefined without
+ * one. Throws on a checksum file that has none in it.
+ */
+export async function sidecarChecksum(
+  path: string,
+): Promise<{ algorithm: string; digest: string } | undefined> {
+  for (const [suffix, length] of [
+    ['sha512', 128],
+    ['sha256', 64],
+    ['sha1', 40],
+    ['md5', 32],
+  ] as const) {
+    const text = await readFile(`${path}.${suffix}`, 'utf8').catch(() => undefined);
+    if (text === undefined) continue;
+    const digest = new RegExp(`\\b[0-9a-fA-F]{${length}}\\b`).exec(text)?.[0];
+    if (digest === undefined) throw new Error(`${path}.${suffix} holds no ${suffix} checksum`);
+    return { algorithm: suffix, digest: digest.toLowerCase() };
+  }
+  return undefined;
+}
+
+export async function digestOf(chunks: AsyncIterable<Buffer>, algorithm: string): Promise<string> {
+  const hash = createHash(algorithm);
+  for await (const chunk of chunks) hash.update(chunk);
+  return hash.digest('hex');
+}
+
+/** The first bytes of a file, fewer if it is shorter. */
+export async function headOf(path: string, length: number): Promise<Buffer> {
+  const file = await open(path);
+  try {
+    const head = Buffer.alloc(length);
+    const { bytesRead } = await file.read(head, 0, length, 0);
+    return head.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,58 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Artifact } from './evidence.ts';
+import { listBackupDirectory } from './files.ts';
+
+/** A copy of a backup somewhere else: its name there and its size. */
+export interface OffsiteCopy {
+  name: string;
+  sizeBytes: number;
+}
+
+export interface OffsiteStanding {
+  /** End of the newest backup that has a copy, ms since the epoch. */
+  newestMs?: number;
+  /** Backups without a copy of the same size although the time for it is over. */
+  missing: readonly string[];
+}
+
+/**
+ * Which backups have reached the other place. A copy has the backup's name and size; of a backup that is a directory,
+ * the copies below its name add up to it. A backup has `maxLagMs` after its end to get there.
+ */
+export function compareOffsite(
+  artifacts: readonly Artifact[],
+  copies: readonly OffsiteCopy[],
+  maxLagMs: number,
+  nowMs: number,
+): OffsiteStanding {
+  const sizes = new Map<string, number>();
+  for (const { name, sizeBytes } of copies) {
+    const top = name.split('/')[0]!;
+    sizes.set(top, (sizes.get(top) ?? 0) + sizeBytes);
+  }
+  const hasCopy = ({ id, sizeBytes }: Artifact) => sizes.get(id) === sizeBytes;
+  const newest = artifacts.filter(hasCopy).at(-1);
+  // Older copies may have been removed by a retention of their own; from the first copy on none may be missing.
+  const firstWithCopy = artifacts.findIndex(hasCopy);
+  const missing = artifacts
+    .slice(Math.max(firstWithCopy, artifacts.length - 3, 0))
+    .filter((artifact) => !hasCopy(artifact) && nowMs - artifact.endMs > maxLagMs);
+  return { newestMs: newest?.endMs, missing: missing.map(({ id }) => id) };
+}
+
+/** What lies in a second directory: a mounted share, or a disk of its own. Throws `evidence_unreadable`. */
+export async function copiesInDirectory(directory: string): Promise<OffsiteCopy[]> {
+  const copies: OffsiteCopy[] = [];
+  for (const name of await listBackupDirectory(directory)) {
+    const stats = await stat(join(directory, name)).catch(() => undefined);
+    if (stats?.isFile()) copies.push({ name, sizeBytes: stats.size });
+    else if (stats?.isDirectory()) {
+      for (const inside of await listBackupDirectory(join(directory, name))) {
+        const below = await stat(join(directory, name, inside)).catch(() => undefined);
+        if (below?.isFile()) copies.push({ name: `${name}/${inside}`, sizeBytes: below.size });
+      }
+    }
+  }
+  return copies;
+}

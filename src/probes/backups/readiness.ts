@@ -1,0 +1,191 @@
+import type { BackupType, RecoveryFailureReason } from '../../core/reasons.ts';
+import { formatDuration } from '../../core/text-formats.ts';
+import type { Artifact, Evidence } from './evidence.ts';
+import { graceMs, type Judgement } from './judge.ts';
+import type { BackupOptions } from './options.ts';
+import { runFromBaseBackup, runFromDump, type SegmentRun } from './segments.ts';
+
+/** One backup of a database as last judged. */
+export interface Standing {
+  options: BackupOptions;
+  /** None when its evidence could not be read. */
+  judged?: { evidence: Evidence; judgement: Judgement };
+  /** Why it could not be read. */
+  unreadable?: string;
+}
+
+/** One step of the evidence for a recovery point, for people: `/api/status`. */
+export interface ChainLink {
+  backup: string;
+  type: BackupType;
+  what: string;
+  recoveryPointMs: number;
+}
+
+export interface Chain {
+  recoveryPointMs: number;
+  links: readonly ChainLink[];
+}
+
+/** A full backup at the end of a chain, and everything that can be restored on top of it. */
+interface Reach extends Chain {
+  full: Artifact;
+}
+
+/**
+ * How far a database can be restored: from each verified full backup through the incrementals and the log that go
+ * on from it without a gap. An incremental without its full, and a log with a gap before it, count for nothing.
+ * Undefined when there is no verified full backup.
+ */
+export function chainOf(standings: readonly Standing[]): Chain | undefined {
+  const fulls = of(standings, 'full').flatMap(({ options, judged }) =>
+    (judged?.judgement.usable ?? []).map((artifact) => reachOf(options, artifact)),
+  );
+  const reaches = fulls.map((reach) => withLog(withIncrementals(reach, standings), standings));
+  return reaches.sort((one, other) => one.recoveryPointMs - other.recoveryPointMs).at(-1);
+}
+
+const of = (standings: readonly Standing[], type: BackupType) =>
+  standings.filter(({ options }) => options.type === type);
+
+function reachOf({ name }: BackupOptions, full: Artifact): Reach {
+  const recoveryPointMs = Math.max(full.startMs, full.recoverableToMs ?? 0);
+  return { full, recoveryPointMs, links: [{ backup: name, type: 'full', what: full.id, recoveryPointMs }] };
+}
+
+function on(reach: Reach, link: ChainLink): Reach {
+  return {
+    ...reach,
+    recoveryPointMs: Math.max(reach.recoveryPointMs, link.recoveryPointMs),
+    links: [...reach.links, link],
+  };
+}
+
+function withIncrementals(reach: Reach, standings: readonly Standing[]): Reach {
+  let reached = reach;
+  for (const { options, judged } of of(standings, 'incremental')) {
+    let parent = reach.full;
+    for (const artifact of judged?.judgement.usable ?? []) {
+      if (!buildsUpon(artifact, parent)) continue;
+      parent = artifact;
+      const recoveryPointMs = Math.max(artifact.startMs, artifact.recoverableToMs ?? 0);
+      reached = on(reached, {
+        backup: options.name,
+        type: 'incremental',
+        what: artifact.id,
+        recoveryPointMs,
+      });
+    }
+  }
+  return reached;
+}
+
+/** Where the tool names the parent or writes log sequence numbers, they decide; else nothing is known to fit. */
+function buildsUpon(artifact: Artifact, parent: Artifact): boolean {
+  if (artifact.parent !== undefined) return artifact.parent === parent.id;
+  if (artifact.lsn && parent.lsn) return artifact.lsn.from === parent.lsn.to;
+  // Incrementals of the wide-column store are the data files written since the snapshot.
+  return artifact.method === 'snapshot' && parent.method === 'snapshot' && artifact.endMs >= parent.startMs;
+}
+
+function withLog(reach: Reach, standings: readonly Standing[]): Reach {
+  let reached = reach;
+  for (const { options, judged } of of(standings, 'log')) {
+    const run = runFrom(reach.full, judged?.evidence.runs ?? []);
+    if (!run) continue;
+    const what = `${run.first} to ${run.last}`;
+    reached = on(reached, { backup: options.name, type: 'log', what, recoveryPointMs: run.lastEndMs });
+  }
+  return reached;
+}
+
+function runFrom(full: Artifact, runs: readonly SegmentRun[]): SegmentRun | undefined {
+  if (full.method === 'postgres_base') return runFromBaseBackup(runs, full.wal ?? []);
+  // A dump of PostgreSQL has no place in the write-ahead log: nothing can be replayed on top of it.
+  if (full.method === 'mysql_dump' || full.method === 'mysql_physical') return runFromDump(runs, full);
+  return undefined;
+}
+
+/** The newest drill of a procedure that restores a database. */
+export interface Drill {
+  procedure: string;
+  endMs: number;
+  durationMs: number;
+}
+
+export interface Readiness {
+  /** Undefined while evidence cannot be read. */
+  isReady?: boolean;
+  reason?: RecoveryFailureReason;
+  msg: string;
+  chain?: Chain;
+}
+
+/**
+ * Whether a database could be recovered within its objectives now: the recovery point that a verified, gap-free chain
+ * reaches is within the tightest objective plus grace, and the newest drill took no longer than the tightest
+ * recovery time objective. Without a drill the recovery time is not judged; a check of its own says so.
+ */
+export function readinessOf(
+  standings: readonly Standing[],
+  drill: Drill | undefined,
+  nowMs: number,
+): Readiness {
+  const databaseBackups = standings.filter(({ options }) => options.type !== 'config');
+  const unreadable = databaseBackups.find(({ judged }) => judged === undefined);
+  if (unreadable) {
+    const why = unreadable.unreadable ?? 'not read yet';
+    return { reason: 'evidence_unreadable', msg: `backup ${unreadable.options.name}: ${why}` };
+  }
+  const chain = chainOf(databaseBackups);
+  if (!chain) return notReachable(databaseBackups);
+  const [tightest] = databaseBackups
+    .map(({ options, judged }) => ({
+      options,
+      limitMs: options.objectives.rpoMs + graceMs(options, judged!.judgement.ledger),
+    }))
+    .sort((one, other) => one.limitMs - other.limitMs);
+  const ageMs = nowMs - chain.recoveryPointMs;
+  if (ageMs > tightest!.limitMs) {
+    const { name, objectives } = tightest!.options;
+    const msg = `${formatDuration(ageMs)} would be lost; the objective of ${name} is ${formatDuration(objectives.rpoMs)}`;
+    return { isReady: false, reason: 'recovery_point_too_old', msg, chain };
+  }
+  const rtoMs = Math.min(...databaseBackups.map(({ options }) => options.objectives.rtoMs));
+  if (drill && drill.durationMs > rtoMs) {
+    const msg = `the last restore took ${formatDuration(drill.durationMs)}; the objective is ${formatDuration(rtoMs)}`;
+    return { isReady: false, reason: 'drill_too_slow', msg, chain };
+  }
+  return { isReady: true, msg: `at most ${formatDuration(Math.max(0, ageMs))} would be lost`, chain };
+}
+
+function notReachable(standings: readonly Standing[]): Readiness {
+  const fulls = of(standings, 'full');
+  const unverified = fulls.some(({ judged }) => (judged?.judgement.unverified.length ?? 0) > 0);
+  if (unverified) {
+    const msg = 'no full backup is verified; set integrity.level, or see why it cannot be verified';
+    return { isReady: false, reason: 'unverified', msg };
+  }
+  const hasParts = standings.some(({ judged }) => (judged?.evidence.runs?.length ?? 0) > 0);
+  const msg = hasParts
+    ? 'there is a log, but no verified full backup it goes on from'
+    : 'there is no full backup';
+  return { isReady: false, reason: hasParts ? 'chain_broken' : 'no_backup', msg };
+}
+
+/**
+ * How far one backup reaches by itself; undefined where it counts for nothing. A full: its own start. Others: what
+ * the chain through it gives.
+ */
+export function recoveryPointOf(standing: Standing, siblings: readonly Standing[]): number | undefined {
+  const { options, judged } = standing;
+  if (!judged) return undefined;
+  if (options.type === 'config') return judged.judgement.ledger.success?.endMs;
+  const chain = chainOf(
+    options.type === 'full'
+      ? [standing]
+      : siblings.filter((other) => other.options.type === 'full' || other.options.name === options.name),
+  );
+  const links = chain?.links.filter(({ backup }) => backup === options.name) ?? [];
+  return links.at(-1)?.recoveryPointMs;
+}

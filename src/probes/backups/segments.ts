@@ -1,0 +1,151 @@
+import type { WalRange } from './manifest.ts';
+
+/** One archived piece of a write-ahead or binary log. */
+export interface Segment {
+  name: string;
+  /** When its archived copy was written: everything before that moment is in it, or in an older one. */
+  endMs: number;
+  sizeBytes: number;
+}
+
+/** An unbroken run of segments. */
+export interface SegmentRun {
+  first: string;
+  last: string;
+  firstEndMs: number;
+  lastEndMs: number;
+  count: number;
+  sizeBytes: number;
+  /** Position of the first and last segment in the log; comparable within a timeline. */
+  from: SegmentPosition;
+  to: SegmentPosition;
+}
+
+export interface SegmentPosition {
+  /** PostgreSQL's timeline; 0 for a binary log. */
+  timeline: number;
+  number: number;
+}
+
+export type LogKind = 'wal' | 'binlog';
+
+const usualWalSegmentBytes = 16 * 1024 * 1024;
+const compressedSuffix = /\.(?:gz|zst|lz4|xz|bz2|lzma|br)$/;
+
+/** How many segments make up 4 GiB of WAL, which is where the last part of a segment's name starts again at 0. */
+function walSegmentsPerId(segments: readonly Segment[]): number {
+  const plain = segments.find(({ name }) => /^[0-9A-F]{24}$/.test(name));
+  const size = plain?.sizeBytes ?? usualWalSegmentBytes;
+  const isPossible = size >= 2 ** 20 && size <= 2 ** 30 && (size & (size - 1)) === 0;
+  return 2 ** 32 / (isPossible ? size : usualWalSegmentBytes);
+}
+
+/** Where a segment stands in its log; undefined for names of other files, such as histories and partial segments. */
+export function segmentPosition(kind: LogKind, name: string, walPerId: number): SegmentPosition | undefined {
+  // WAL-G, Barman and pgBackRest put a checksum or a suffix behind the name.
+  const plain = name.replace(compressedSuffix, '');
+  if (kind === 'binlog') {
+    const number = /\.(\d{6,})$/.exec(plain)?.[1];
+    return number === undefined ? undefined : { timeline: 0, number: Number(number) };
+  }
+  const parts = /^([0-9A-F]{8})([0-9A-F]{8})([0-9A-F]{8})(?:-[0-9a-f]{40})?$/.exec(plain);
+  if (!parts) return undefined;
+  const [timeline, id, segment] = parts.slice(1).map((hex) => Number.parseInt(hex, 16)) as [
+    number,
+    number,
+    number,
+  ];
+  return { timeline, number: id * walPerId + segment };
+}
+
+/**
+ * Unbroken runs of archived segments, in the log's order. After a switch of timeline the new one goes on in the
+ * segment where the old one ended, or the one after it; that is no gap.
+ */
+export function segmentRuns(kind: LogKind, segments: readonly Segment[]): SegmentRun[] {
+  const perId = walSegmentsPerId(segments);
+  const placed = segments
+    .flatMap((segment) => {
+      const at = segmentPosition(kind, segment.name, perId);
+      return at ? [{ segment, at }] : [];
+    })
+    .sort((one, other) => one.at.timeline - other.at.timeline || one.at.number - other.at.number);
+  const runs: SegmentRun[] = [];
+  for (const { segment, at } of placed) {
+    const run = runs.at(-1);
+    if (run && follows(run.to, at)) extend(run, segment, at);
+    else if (!run || run.to.number !== at.number || run.to.timeline !== at.timeline)
+      runs.push(runOf(segment, at));
+  }
+  return runs;
+}
+
+function follows(last: SegmentPosition, next: SegmentPosition): boolean {
+  if (last.timeline === next.timeline) return next.number === last.number + 1;
+  return next.timeline > last.timeline && (next.number === last.number || next.number === last.number + 1);
+}
+
+function runOf({ name, endMs, sizeBytes }: Segment, at: SegmentPosition): SegmentRun {
+  return {
+    first: name,
+    last: name,
+    firstEndMs: endMs,
+    lastEndMs: endMs,
+    count: 1,
+    sizeBytes,
+    from: at,
+    to: at,
+  };
+}
+
+function extend(run: SegmentRun, { name, endMs, sizeBytes }: Segment, at: SegmentPosition): void {
+  run.last = name;
+  run.to = at;
+  run.lastEndMs = Math.max(run.lastEndMs, endMs);
+  run.count += 1;
+  run.sizeBytes += sizeBytes;
+}
+
+/** Number of the segment that holds a position such as `0/3000028`. */
+export function segmentOfLsn(lsn: string, segmentBytes = usualWalSegmentBytes): number {
+  const [high, low] = lsn.split('/').map((hex) => Number.parseInt(hex, 16)) as [number, number];
+  return high * (2 ** 32 / segmentBytes) + Math.floor(low / segmentBytes);
+}
+
+/** The run that has every segment a base backup needs and goes on from there; undefined when one is missing. */
+export function runFromBaseBackup(
+  runs: readonly SegmentRun[],
+  ranges: readonly WalRange[],
+): SegmentRun | undefined {
+  const needed = ranges.map(({ timeline, start, end }) => ({
+    timeline,
+    from: segmentOfLsn(start),
+    to: segmentOfLsn(end),
+  }));
+  if (needed.length === 0) return undefined;
+  return runs.find((run) =>
+    needed.every(
+      ({ timeline, from, to }) =>
+        run.from.timeline <= timeline &&
+        run.to.timeline >= timeline &&
+        run.from.number <= from &&
+        run.to.number >= to,
+    ),
+  );
+}
+
+/** The run that a dump goes on with: the one with the file that the dump names, or that was written while it ran. */
+export function runFromDump(
+  runs: readonly SegmentRun[],
+  dump: { startMs: number; binlog?: string },
+): SegmentRun | undefined {
+  if (dump.binlog !== undefined) {
+    const at = segmentPosition('binlog', dump.binlog, 1);
+    return at && runs.find(({ from, to }) => from.number <= at.number && to.number >= at.number);
+  }
+  // Without a position in the dump, the segments must reach back to before it began.
+  return runs.find(({ firstEndMs, lastEndMs, from }) => {
+    const reachesBack = firstEndMs <= dump.startMs || from.number === 1;
+    return reachesBack && lastEndMs >= dump.startMs;
+  });
+}

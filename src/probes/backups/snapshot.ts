@@ -1,0 +1,162 @@
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { errorText } from '../../core/errors.ts';
+import { type Artifact, type Evidence, unreadable } from './evidence.ts';
+
+/** One table's part of a snapshot of the wide-column store, as it lies on a node's disk. */
+export interface SnapshotPart {
+  /** `TABLE-ID` of the directory. */
+  table: string;
+  directory: string;
+  /** Data files that `manifest.json` names; none when the manifest is missing. */
+  manifest?: readonly string[];
+}
+
+/** A snapshot of a keyspace on this node: one directory for each table, all of the same name. */
+export interface Snapshot {
+  name: string;
+  parts: readonly SnapshotPart[];
+  /** Tables with data of which the snapshot has nothing. */
+  missingTables: readonly string[];
+  files: readonly string[];
+  startMs: number;
+  endMs: number;
+  sizeBytes: number;
+}
+
+async function listOf(directory: string): Promise<string[]> {
+  return readdir(directory).catch((thrown: NodeJS.ErrnoException) => {
+    if (thrown.code === 'ENOENT' || thrown.code === 'ENOTDIR') return [];
+    throw thrown;
+  });
+}
+
+/** The names in a manifest. Cassandra lists the data component of each SSTable; an empty table has none. */
+function filesOf(manifest: string): readonly string[] {
+  const { files } = JSON.parse(manifest) as { files?: unknown };
+  if (!Array.isArray(files) || !files.every((name) => typeof name === 'string' && !name.includes('/'))) {
+    throw new Error('manifest.json has no list of files');
+  }
+  return files;
+}
+
+async function partOf(table: string, directory: string): Promise<SnapshotPart> {
+  const text = await readFile(join(directory, 'manifest.json'), 'utf8').catch(() => undefined);
+  return { table, directory, manifest: text === undefined ? undefined : filesOf(text) };
+}
+
+/**
+ * Snapshots of a keyspace, oldest first. `keyspaceDirectory` is `DATA/KEYSPACE`, in which each table has a
+ * directory `TABLE-ID/snapshots/NAME`. Throws when the directory cannot be read. Snapshots that the server takes by
+ * itself when a table is dropped or truncated are left out.
+ */
+export async function readSnapshots(keyspaceDirectory: string): Promise<Snapshot[]> {
+  const tables = await readdir(keyspaceDirectory);
+  const byName = new Map<string, { table: string; directory: string }[]>();
+  const withData: string[] = [];
+  for (const table of tables) {
+    const files = await listOf(join(keyspaceDirectory, table));
+    if (files.some((name) => name.endsWith('-Data.db'))) withData.push(table);
+    for (const name of await listOf(join(keyspaceDirectory, table, 'snapshots'))) {
+      if (/^(?:dropped|truncated)-/.test(name)) continue;
+      const directory = join(keyspaceDirectory, table, 'snapshots', name);
+      byName.set(name, [...(byName.get(name) ?? []), { table, directory }]);
+    }
+  }
+  const snapshots = await Promise.all([...byName].map(([name, found]) => snapshotOf(name, found, withData)));
+  return snapshots.sort((one, other) => one.endMs - other.endMs);
+}
+
+async function snapshotOf(
+  name: string,
+  found: readonly { table: string; directory: string }[],
+  withData: readonly string[],
+): Promise<Snapshot> {
+  const parts = await Promise.all(found.map(({ table, directory }) => partOf(table, directory)));
+  const files: string[] = [];
+  let sizeBytes = 0;
+  let startMs = Number.POSITIVE_INFINITY;
+  let endMs = 0;
+  for (const { directory } of parts) {
+    for (const file of await listOf(directory)) {
+      const stats = await stat(join(directory, file)).catch(() => undefined);
+      if (!stats?.isFile()) continue;
+      files.push(join(directory, file));
+      sizeBytes += stats.size;
+      // SSTables are hard links with times of their own; what the snapshot itself wrote tells when it was taken.
+      if (file === 'manifest.json' || file === 'schema.cql') {
+        startMs = Math.min(startMs, stats.mtimeMs);
+        endMs = Math.max(endMs, stats.mtimeMs);
+      }
+    }
+  }
+  const covered = new Set(parts.map(({ table }) => table));
+  return {
+    name,
+    parts,
+    missingTables: withData.filter((table) => !covered.has(table)),
+    files,
+    startMs: Number.isFinite(startMs) ? startMs : endMs,
+    endMs,
+    sizeBytes,
+  };
+}
+
+/** What is missing or damaged in a snapshot; `withDigests` reads every data file that has a digest beside it. */
+export async function snapshotFault(
+  { parts, missingTables }: Snapshot,
+  withDigests: boolean,
+  read: (path: string) => AsyncIterable<Buffer>,
+): Promise<string | undefined> {
+  if (missingTables.length > 0) return `tables without a snapshot: ${missingTables.slice(0, 5).join(', ')}`;
+  for (const { table, directory, manifest } of parts) {
+    if (manifest === undefined) return `${table}: manifest.json is missing`;
+    const there = new Set(await listOf(directory));
+    for (const name of manifest) {
+      if (!there.has(name)) return `${table}: ${name} of the manifest is missing`;
+      const digestName = name.replace(/-Data\.db$/, '-Digest.crc32');
+      if (!withDigests || digestName === name || !there.has(digestName)) continue;
+      const expected = (await readFile(join(directory, digestName), 'utf8')).trim();
+      let crc = 0;
+      for await (const chunk of read(join(directory, name))) crc = crc32(chunk, crc);
+      if (String(crc) !== expected) return `${table}: ${name} does not match its digest`;
+    }
+  }
+  return undefined;
+}
+
+/** Snapshots of a keyspace on this node as evidence: one that misses a table or a file of a manifest is unfinished. */
+export async function readSnapshotEvidence({
+  dataDirectory,
+  keyspace,
+}: {
+  dataDirectory: string;
+  keyspace: string;
+}): Promise<Evidence> {
+  const directory = join(dataDirectory, keyspace);
+  const snapshots = await readSnapshots(directory).catch((thrown: unknown) => {
+    throw unreadable(`${directory} cannot be read: ${errorText(thrown)}`, thrown);
+  });
+  const artifacts: Artifact[] = [];
+  const unfinished: { id: string; sinceMs: number }[] = [];
+  for (const snapshot of snapshots) {
+    const { name, startMs, endMs, sizeBytes } = snapshot;
+    if ((await snapshotFault(snapshot, false, () => emptyStream())) !== undefined) {
+      unfinished.push({ id: name, sinceMs: endMs });
+      continue;
+    }
+    artifacts.push({
+      id: name,
+      startMs,
+      endMs,
+      sizeBytes,
+      fingerprint: `${snapshot.files.length}:${sizeBytes}:${Math.trunc(endMs)}`,
+      method: 'snapshot',
+      verify: { path: directory, snapshot: name },
+    });
+  }
+  return { artifacts, unfinished, failures: [], snapshots: artifacts.map(({ id }) => id) };
+}
+
+async function* emptyStream(): AsyncGenerator<Buffer> {}

@@ -1,0 +1,72 @@
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { errorText } from '../../core/errors.ts';
+import { runCommand } from '../command.ts';
+import type { VerifyAnswer, VerifyRequest } from './verify.ts';
+
+/** Verifies one backup, which may take hours. Rejects when it cannot be read, and when `signal` aborts. */
+export type VerifyBackup = (request: VerifyRequest, signal: AbortSignal) => Promise<VerifyAnswer>;
+
+/** The verifying process; beside the program in the bundle. */
+function verifyProgram(): string {
+  const places = ['./verify.mjs', '../verify.mjs'].map((path) =>
+    fileURLToPath(new URL(path, import.meta.url)),
+  );
+  return places.find((path) => existsSync(path)) ?? places[0]!;
+}
+
+/** Verifies in a process of its own: its memory goes away with it, and it has the lowest priority. */
+export const verifyInProcess: VerifyBackup = async (request, signal) => {
+  const command = [process.execPath, verifyProgram(), JSON.stringify(request)];
+  const { stdout } = await runCommand(command, { signal, maxBytes: 64 * 1024 });
+  return JSON.parse(stdout) as VerifyAnswer;
+};
+
+/** Verifications in the background: one at a time for all backups of the agent. */
+export interface Verifier {
+  /**
+   * The answer once there is one; asks for it when nobody has. A backup that cannot be read is `unknown` and is tried
+   * again after the next call.
+   */
+  ask(key: string, request: VerifyRequest): VerifyAnswer | undefined;
+  /** Resolves when nothing waits any more. */
+  idle(): Promise<void>;
+  close(): void;
+}
+
+export function createVerifier(verify: VerifyBackup = verifyInProcess): Verifier {
+  const answers = new Map<string, VerifyAnswer>();
+  const waiting = new Map<string, VerifyRequest>();
+  const closing = new AbortController();
+  let running: Promise<void> | undefined;
+
+  const run = async (): Promise<void> => {
+    for (let [next] = waiting; next && !closing.signal.aborted; [next] = waiting) {
+      const [key, request] = next;
+      const answer = await verify(request, closing.signal).catch(
+        (thrown): VerifyAnswer => ({ result: 'unknown', msg: `cannot be verified: ${errorText(thrown)}` }),
+      );
+      answers.set(key, answer);
+      waiting.delete(key);
+    }
+    running = undefined;
+  };
+
+  return {
+    ask(key, request) {
+      const answer = answers.get(key);
+      if (answer) {
+        // The asker remembers it across restarts; here it need not stay.
+        answers.delete(key);
+        return answer;
+      }
+      if (!waiting.has(key)) {
+        waiting.set(key, request);
+        running ??= run();
+      }
+      return undefined;
+    },
+    idle: async () => running,
+    close: () => closing.abort(),
+  };
+}

@@ -1,0 +1,201 @@
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errorText, systemCode } from '../../core/errors.ts';
+import type { IntegrityLevel, IntegrityResult } from '../../core/reasons.ts';
+import { compressionOf, createByteReader, decompress, NoDecompressor, readThrottled } from './byte-stream.ts';
+import {
+  type BackupManifest,
+  digestOf,
+  headOf,
+  manifestFault,
+  readBackupManifest,
+  sidecarChecksum,
+} from './manifest.ts';
+import { pgDumpMagic, readPgDumpContents, verifyPgDump } from './pgdump.ts';
+import { readSnapshots, snapshotFault } from './snapshot.ts';
+
+/** What is asked of the verifying process; JSON. */
+export interface VerifyRequest {
+  /** A file, the directory of a backup that is one, or with `snapshot` the directory of a keyspace. */
+  path: string;
+  /** Name of a snapshot of the wide-column store. */
+  snapshot?: string;
+  level: IntegrityLevel;
+  bytesPerSecond: number;
+}
+
+/** JSON. `unknown` is what cannot be verified at this level: no checksum, no program, a format that nobody knows. */
+export interface VerifyAnswer {
+  result: IntegrityResult;
+  /** For people: what was verified, or what is wrong. */
+  msg: string;
+}
+
+const ok = (msg: string): VerifyAnswer => ({ result: 'ok', msg });
+const corrupt = (msg: string): VerifyAnswer => ({ result: 'corrupt', msg });
+const unknown = (msg: string): VerifyAnswer => ({ result: 'unknown', msg });
+
+/**
+ * Verifies one backup. `header`: it begins as its format does, a directory has its manifest. `checksum`: it matches
+ * the checksum beside it, or the one in its manifest. `full`: every byte is read; compressed data decompresses, a
+ * dump of PostgreSQL is gone through to its end, a dump in SQL ends with the line that its tool writes last. Never
+ * throws for what is wrong with the backup; throws when it cannot be read.
+ */
+export async function verifyBackup(request: VerifyRequest): Promise<VerifyAnswer> {
+  const { path, level } = request;
+  if (level === 'none') return unknown('not verified');
+  const stats = await stat(path);
+  try {
+    if (request.snapshot !== undefined) return await verifySnapshot(request);
+    return stats.isDirectory() ? await verifyDirectory(request) : await verifyFile(request);
+  } catch (thrown) {
+    if (thrown instanceof NoDecompressor) return unknown(thrown.message);
+    const code = systemCode(thrown);
+    // Errors of the decompressor have codes too (Z_DATA_ERROR, ERR_…): those are the backup's.
+    if (code !== undefined && /^E(?!RR_)[A-Z]+$/.test(code)) throw thrown;
+    return corrupt(errorText(thrown));
+  }
+}
+
+async function verifyFile(request: VerifyRequest): Promise<VerifyAnswer> {
+  if (request.level === 'header') return verifyHeader(request.path);
+  const sidecar = await sidecarChecksum(request.path);
+  if (sidecar) {
+    const digest = await digestOf(readThrottled(request.path, request.bytesPerSecond), sidecar.algorithm);
+    if (digest !== sidecar.digest) return corrupt(`does not match its ${sidecar.algorithm} checksum`);
+  }
+  if (request.level === 'full') return verifyContent(request);
+  return sidecar
+    ? ok(`matches its ${sidecar.algorithm} checksum`)
+    : unknown('there is no checksum beside it');
+}
+
+async function verifyHeader(path: string): Promise<VerifyAnswer> {
+  const head = await headOf(path, 512);
+  if (head.length === 0) return corrupt('the file is empty');
+  const compression = compressionOf(head);
+  if (compression) return ok(`begins as ${compression}`);
+  if (head.subarray(0, 5).equals(pgDumpMagic)) {
+    const { dump } = await readPgDumpContents(
+      createByteReader(readThrottled(path, Number.POSITIVE_INFINITY)),
+    );
+    return ok(`table of contents with ${dump.entries} entries`);
+  }
+  if (sqlDumps.some(({ first }) => first.test(head.toString('latin1')))) return ok('begins as a dump in SQL');
+  return unknown('the format is not known');
+}
+
+/** Dumps in SQL, and the line that their tools write when all is written. */
+const sqlDumps = [
+  { tool: 'mysqldump', first: /^(?:\/\*M?!.*\n)?-- (?:MySQL|MariaDB) dump/, last: /^-- Dump completed/m },
+  {
+    tool: 'pg_dump',
+    first: /^--\n-- PostgreSQL database (?:cluster )?dump/,
+    last: /^-- PostgreSQL database (?:cluster )?dump complete/m,
+  },
+] as const;
+
+/** How much of a dump's end is searched for its last line. */
+const tailBytes = 4096;
+
+async function verifyContent({ path, bytesPerSecond }: VerifyRequest): Promise<VerifyAnswer> {
+  const compression = compressionOf(await headOf(path, 8));
+  const source = readThrottled(path, bytesPerSecond);
+  const plain = compression ? decompress(source, compression) : source;
+  const iterator = plain[Symbol.asyncIterator]();
+  const first = await firstBytes(iterator, 1024);
+  if (first.length === 0) return corrupt('the backup is empty');
+  const all = replay(first, iterator);
+  if (first.subarray(0, 5).equals(pgDumpMagic)) {
+    const dump = await verifyPgDump(createByteReader(all));
+    if (dump.compression === 'lz4' || dump.compression === 'zstd') {
+      return unknown(`data compressed by ${dump.compression} was not decompressed; its framing is whole`);
+    }
+    return ok(`${dump.withData.length} tables and large objects read to the end`);
+  }
+  const dump = sqlDumps.find((kind) => kind.first.test(first.toString('latin1')));
+  let tail: Buffer = Buffer.alloc(0);
+  let bytes = 0;
+  for await (const chunk of all) {
+    bytes += chunk.length;
+    tail = Buffer.concat([tail, chunk.subarray(-tailBytes)]).subarray(-tailBytes);
+  }
+  if (dump) {
+    return dump.last.test(tail.toString('latin1'))
+      ? ok(`${bytes} bytes, with the last line of ${dump.tool}`)
+      : corrupt(`the last line that ${dump.tool} writes is missing: the dump is not complete`);
+  }
+  return compression ? ok(`${bytes} bytes decompressed`) : unknown('the format is not known');
+}
+
+async function firstBytes(iterator: AsyncIterator<Buffer>, length: number): Promise<Buffer> {
+  let first: Buffer = Buffer.alloc(0);
+  while (first.length < length) {
+    const next = await iterator.next();
+    if (next.done) break;
+    first = Buffer.concat([first, next.value]);
+  }
+  return first;
+}
+
+async function* replay(first: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+  yield first;
+  for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value;
+}
+
+async function verifyDirectory(request: VerifyRequest): Promise<VerifyAnswer> {
+  const names = await readdir(request.path);
+  if (names.includes('backup_manifest')) return verifyBaseBackup(request, names);
+  if (names.some((name) => checkpointFiles.includes(name))) return verifyPhysical(request, names);
+  return unknown('the format is not known');
+}
+
+async function verifySnapshot({
+  path,
+  snapshot: name,
+  level,
+  bytesPerSecond,
+}: VerifyRequest): Promise<VerifyAnswer> {
+  const snapshot = (await readSnapshots(path)).find((each) => each.name === name);
+  if (!snapshot) return corrupt('the snapshot is gone');
+  const fault = await snapshotFault(snapshot, level === 'full', (file) =>
+    readThrottled(file, bytesPerSecond),
+  );
+  return fault === undefined ? ok(`${snapshot.files.length} files, each manifest complete`) : corrupt(fault);
+}
+
+async function verifyBaseBackup(
+  { path, level, bytesPerSecond }: VerifyRequest,
+  names: string[],
+): Promise<VerifyAnswer> {
+  const manifest: BackupManifest = await readBackupManifest(path);
+  if (level === 'header') return ok(`manifest of ${manifest.files.length} files`);
+  const archives = names.filter((name) => /\.tar(?:\.(?:gz|zst|lz4))?$/.test(name));
+  if (archives.length > 0) {
+    if (level === 'checksum')
+      return unknown('files inside of tar archives are not held against the manifest');
+    for (const name of archives) {
+      const answer = await verifyContent({ path: join(path, name), level, bytesPerSecond });
+      if (answer.result === 'corrupt') return corrupt(`${name}: ${answer.msg}`);
+      if (!compressionOf(await headOf(join(path, name), 8))) {
+        return unknown('files inside of tar archives are not held against the manifest');
+      }
+    }
+    return ok(`${archives.length} archives decompressed`);
+  }
+  const fault = await manifestFault(path, manifest, true, (file) => readThrottled(file, bytesPerSecond));
+  return fault === undefined ? ok(`${manifest.files.length} files match the manifest`) : corrupt(fault);
+}
+
+/** What mariadb-backup and xtrabackup write when a backup is complete. */
+export const checkpointFiles: readonly string[] = ['xtrabackup_checkpoints', 'mariadb_backup_checkpoints'];
+const physicalInfo = ['xtrabackup_info', 'mariadb_backup_info', 'backup-my.cnf'];
+
+async function verifyPhysical({ level }: VerifyRequest, names: string[]): Promise<VerifyAnswer> {
+  if (!names.some((name) => physicalInfo.includes(name))) return corrupt('the information file is missing');
+  if (!names.some((name) => name.startsWith('ibdata')))
+    return corrupt('the system tablespace (ibdata) is missing');
+  if (level === 'header') return ok('checkpoints, information and system tablespace are there');
+  // The tools keep no checksums of files; pages have their own, which only the server's tools read.
+  return unknown(`no checksums of files are kept; prepare the backup to verify it`);
+}

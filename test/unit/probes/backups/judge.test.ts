@@ -1,0 +1,235 @@
+import { describe, expect, test } from 'vitest';
+import type { Artifact, Evidence } from '../../../../src/probes/backups/evidence.ts';
+import { type Judgement, judge, keyOf, type Ledger } from '../../../../src/probes/backups/judge.ts';
+import type { BackupOptions } from '../../../../src/probes/backups/options.ts';
+import type { VerifyAnswer } from '../../../../src/probes/backups/verify.ts';
+
+const hourMs = 36e5;
+const dayMs = 24 * hourMs;
+const startMs = Date.UTC(2026, 0, 1, 2);
+
+const full: BackupOptions = {
+  name: 'b',
+  store: 'main',
+  database: 'persistence',
+  type: 'full',
+  source: { kind: 'runs' },
+  schedule: { everyMs: dayMs, usualGraceMs: hourMs },
+  objectives: { rpoMs: dayMs, rtoMs: 4 * hourMs },
+  retention: { keepMs: 30 * dayMs, minCount: 1 },
+  integrity: { level: 'full', minBytes: 1, maxShrink: 0.5, bytesPerSecond: 1e9 },
+  intervalMs: 60_000,
+};
+
+/** The backup of a day, which took ten minutes. */
+const ofDay = (day: number, over: Partial<Artifact> = {}): Artifact => ({
+  id: `day-${day}`,
+  startMs: startMs + day * dayMs,
+  endMs: startMs + day * dayMs + 600_000,
+  sizeBytes: 1000,
+  fingerprint: 'f',
+  method: 'postgres_dump',
+  verify: { path: `/b/day-${day}` },
+  ...over,
+});
+const evidence = (artifacts: Artifact[], rest: Partial<Evidence> = {}): Evidence => ({
+  artifacts,
+  unfinished: [],
+  failures: [],
+  ...rest,
+});
+const good: VerifyAnswer = { result: 'ok', msg: '' };
+
+/** Judges again and again as the agent does, across restarts too: the ledger goes through JSON. */
+function judging(options = full) {
+  let ledger: Ledger | undefined;
+  const totals: Record<string, number> = {};
+  return {
+    totals,
+    at(
+      nowMs: number,
+      seen: Evidence,
+      answer: (artifact: Artifact) => VerifyAnswer | undefined = () => good,
+    ): Judgement {
+      const answers = Object.fromEntries(
+        seen.artifacts.flatMap((artifact) => {
+          const given = answer(artifact);
+          return given ? [[keyOf(artifact), given]] : [];
+        }),
+      );
+      const judged = judge(options, seen, answers, ledger, nowMs);
+      ledger = JSON.parse(JSON.stringify(judged.ledger));
+      for (const [result, count] of Object.entries(judged.results))
+        totals[result] = (totals[result] ?? 0) + count;
+      return judged;
+    },
+  };
+}
+
+describe('what lies there when the agent comes', () => {
+  test('only the newest counts', () => {
+    const b = judging();
+    const judged = b.at(startMs + 2 * dayMs + hourMs, evidence([ofDay(0), ofDay(1), ofDay(2)]));
+    expect(judged.reason).toBeUndefined();
+    expect(b.totals).toEqual({ success: 1 });
+    expect(judged.ledger.success).toMatchObject({ startMs: ofDay(2).startMs });
+  });
+
+  test('nothing is no fault until a backup is due', () => {
+    const b = judging();
+    expect(b.at(startMs, evidence([]))).toMatchObject({ msg: 'no backup yet' });
+    expect(b.at(startMs + dayMs + hourMs + 1, evidence([])).reason).toBe('no_backup');
+    expect(b.totals).toEqual({ late: 1 });
+  });
+});
+
+describe('each result once', () => {
+  test('looks as often as it likes', () => {
+    const b = judging();
+    for (let minute = 0; minute < 60; minute++) b.at(startMs + hourMs + minute * 6e4, evidence([ofDay(0)]));
+    expect(b.totals).toEqual({ success: 1 });
+  });
+
+  test('late after the interval, the usual duration and an hour; missed with the next slot', () => {
+    const b = judging();
+    const dueMs = startMs + dayMs + hourMs + 600_000;
+    b.at(startMs + hourMs, evidence([ofDay(0)]));
+    expect(b.at(dueMs - 1, evidence([ofDay(0)])).reason).toBeUndefined();
+    expect(b.at(dueMs + 1, evidence([ofDay(0)])).reason).toBe('late');
+    expect(b.totals).toEqual({ success: 1, late: 1 });
+    b.at(dueMs + dayMs + 1, evidence([ofDay(0)]));
+    b.at(dueMs + dayMs + 2, evidence([ofDay(0)]));
+    expect(b.totals).toEqual({ success: 1, late: 1, missed: 1 });
+    expect(b.at(startMs + 2 * dayMs + 2 * hourMs, evidence([ofDay(0), ofDay(2)])).reason).toBeUndefined();
+    expect(b.totals).toEqual({ success: 2, late: 1, missed: 1 });
+  });
+
+  test('slots that passed while the agent was down are found from the artifacts', () => {
+    const b = judging();
+    b.at(startMs + hourMs, evidence([ofDay(0)]));
+    b.at(startMs + 4 * dayMs + hourMs, evidence([ofDay(0), ofDay(1), ofDay(4)]));
+    // Days 2 and 3 have none: the first of them is told as late, the other as missed.
+    expect(b.totals).toEqual({ success: 3, late: 1, missed: 1 });
+  });
+
+  test('a run that failed, and one that was never completed', () => {
+    const b = judging();
+    b.at(startMs + hourMs, evidence([ofDay(0)]));
+    const faults = {
+      failures: [{ id: '7', endMs: startMs + 2 * hourMs, msg: 'exit status 3' }],
+      unfinished: [{ id: 'x.tmp', sinceMs: startMs + 2 * hourMs }],
+    };
+    for (let i = 0; i < 3; i++) {
+      expect(b.at(startMs + (3 + i) * hourMs, evidence([ofDay(0)], faults))).toMatchObject({
+        reason: 'backup_failed',
+        msg: 'exit status 3',
+      });
+    }
+    expect(b.totals).toEqual({ success: 1, failed: 1, incomplete: 1 });
+  });
+});
+
+describe('verification', () => {
+  test('a backup counts when it is verified, not before', () => {
+    const b = judging();
+    b.at(startMs - hourMs, evidence([]));
+    expect(b.at(startMs + hourMs, evidence([ofDay(0)]), () => undefined)).toMatchObject({
+      msg: 'the newest backup is being verified',
+      usable: [],
+      unverified: [{ id: 'day-0' }],
+    });
+    expect(b.totals).toEqual({});
+    expect(b.at(startMs + hourMs, evidence([ofDay(0)])).usable).toHaveLength(1);
+    expect(b.totals).toEqual({ success: 1 });
+  });
+
+  test('a damaged one is corrupt, and the one before it stays the newest success', () => {
+    const b = judging();
+    b.at(startMs + hourMs, evidence([ofDay(0)]));
+    const judged = b.at(startMs + dayMs + hourMs / 2, evidence([ofDay(0), ofDay(1)]), ({ id }) =>
+      id === 'day-1' ? { result: 'corrupt', msg: 'bit' } : good,
+    );
+    expect(judged).toMatchObject({ reason: 'corrupt', usable: [{ id: 'day-0' }] });
+    expect(judged.ledger.success?.startMs).toBe(ofDay(0).startMs);
+    expect(b.totals).toEqual({ success: 1, corrupt: 1 });
+  });
+
+  test('a known one that changes on disk is verified and judged anew', () => {
+    const b = judging();
+    b.at(startMs + hourMs, evidence([ofDay(0)]));
+    const changed = ofDay(0, { fingerprint: 'g' });
+    expect(
+      b.at(startMs + 2 * hourMs, evidence([changed]), () => ({ result: 'corrupt', msg: '' })).reason,
+    ).toBe('corrupt');
+    expect(b.totals).toEqual({ success: 1, corrupt: 1 });
+  });
+
+  test.each([
+    ['unknown', 'full', { result: 'unknown', msg: '' } as const],
+    ['not asked for', 'none', undefined],
+  ])('what is %s is a success of the run, and nothing to build upon', (_, level, answer) => {
+    const b = judging({ ...full, integrity: { ...full.integrity, level: level as 'full' | 'none' } });
+    const judged = b.at(startMs + hourMs, evidence([ofDay(0)]), () => answer);
+    expect(b.totals).toEqual({ success: 1 });
+    expect(judged).toMatchObject({ usable: [], unverified: [{ id: 'day-0' }] });
+  });
+
+  test('half the size of the one before is shrunken, once', () => {
+    const b = judging();
+    b.at(startMs + hourMs, evidence([ofDay(0)]));
+    const small = ofDay(1, { sizeBytes: 499 });
+    expect(b.at(startMs + dayMs + hourMs, evidence([ofDay(0), small])).reason).toBe('shrunken');
+    const after = ofDay(2, { sizeBytes: 480 });
+    expect(b.at(startMs + 2 * dayMs + hourMs, evidence([ofDay(0), small, after])).reason).toBeUndefined();
+    // The shrunken one was no success, so the slot passed without one.
+    expect(b.totals).toEqual({ success: 2, shrunken: 1, late: 1 });
+  });
+});
+
+describe('configuration', () => {
+  const config: BackupOptions = {
+    ...full,
+    type: 'config',
+    schedule: { usualGraceMs: 5 * 6e4 },
+    objectives: { rpoMs: 0, rtoMs: 5 * 6e4 },
+  };
+  const copy = ofDay(0, { method: 'configuration', verified: 'ok', verify: undefined });
+
+  test('a copy that equals the live files is good at every look', () => {
+    const b = judging(config);
+    const judged = b.at(startMs + 40 * dayMs, evidence([copy], { drift: [] }));
+    expect(judged.ledger.success?.endMs).toBe(startMs + 40 * dayMs);
+    expect(judged.reason).toBeUndefined();
+  });
+
+  test('drift is late after the grace, once, and ends with a new copy', () => {
+    const b = judging(config);
+    b.at(startMs, evidence([copy], { drift: [] }));
+    expect(b.at(startMs + 6e4, evidence([copy], { drift: ['a.yaml'] })).reason).toBeUndefined();
+    expect(b.at(startMs + 7 * 6e4, evidence([copy], { drift: ['a.yaml'] })).reason).toBe('drifted');
+    b.at(startMs + 8 * 6e4, evidence([copy], { drift: ['a.yaml'] }));
+    expect(b.totals.late).toBe(1);
+    expect(b.at(startMs + 9 * 6e4, evidence([copy], { drift: [] })).reason).toBeUndefined();
+  });
+});
+
+describe('retention', () => {
+  const at = startMs + 40 * dayMs + hourMs;
+  const days = (from: number, to: number, leave: number[] = []) =>
+    Array.from({ length: to - from + 1 }, (_, i) => from + i)
+      .filter((day) => !leave.includes(day))
+      .map((day) => ofDay(day));
+
+  test.each([
+    ['thirty days', days(11, 40), true],
+    ['too old', days(1, 40), false],
+    ['a gap', days(11, 40, [20, 21]), false],
+  ])('%s', (_, artifacts, kept) => {
+    expect(judging().at(at, evidence(artifacts)).isRetentionKept).toBe(kept);
+  });
+
+  test('too few', () => {
+    const b = judging({ ...full, retention: { keepMs: 30 * dayMs, minCount: 3 } });
+    expect(b.at(at, evidence(days(39, 40)))).toMatchObject({ isRetentionKept: false, reason: 'retention' });
+  });
+});
