@@ -8,6 +8,8 @@ export const ticksPerSecond = Number(spawnSync('getconf', ['CLK_TCK'], { encodin
 export interface Usage {
   cpuSeconds: number;
   residentMiB: number;
+  /** Private memory (`RssAnon`). */
+  anonymousMiB: number;
   peakMiB: number;
 }
 
@@ -18,7 +20,12 @@ export function usageOf(pid: number): Usage {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const mebibytes = (key: string) => Number(new RegExp(`${key}:\\s+(\\d+)`).exec(status)?.[1]) / 1024;
   const cpuSeconds = (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
-  return { cpuSeconds, residentMiB: mebibytes('VmRSS'), peakMiB: mebibytes('VmHWM') };
+  return {
+    cpuSeconds,
+    residentMiB: mebibytes('VmRSS'),
+    anonymousMiB: mebibytes('RssAnon'),
+    peakMiB: mebibytes('VmHWM'),
+  };
 }
 
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));

@@ -107,7 +107,7 @@ async function mtail(log: string, lines: number): Promise<Counted> {
     },
   );
   let page = '';
-  let usage: Usage = { cpuSeconds: 0, residentMiB: 0, peakMiB: 0 };
+  let usage: Usage = { cpuSeconds: 0, residentMiB: 0, anonymousMiB: 0, peakMiB: 0 };
   const look = setInterval(() => {
     try {
       const seen = usageOf(child.pid!);

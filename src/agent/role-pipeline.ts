@@ -68,8 +68,13 @@ export interface RoleSources {
   readonly service: string;
   readonly scrape?: Scrape;
   readonly statsd?: Statsd;
+  /** Makes the page fresh, or hides it at the deadline; Infinity: at `scrape.timeout` less 0.5 s. */
+  refresh(deadlineMs: number): Promise<void>;
   stop(): Promise<void>;
 }
+
+/** Time to send the answer to a scraper whose timeout is not known. */
+const answerMs = 500;
 
 /** Ranks of a service's sources: what the agent counts itself wins, then the page, then datagrams. */
 export const ranksPerService = 3;
@@ -197,7 +202,12 @@ export async function startRoleSources(
     await stop();
     throw thrown;
   }
-  return { service: options.service.name, scrape: scrape?.source, statsd: statsd?.source, stop };
+  const refresh = async (deadlineMs: number) => {
+    const timeoutMs = options.service.scrape?.timeoutMs ?? 0;
+    const ownMs = deps.clock.monotonicMs() + Math.max(timeoutMs / 2, timeoutMs - answerMs);
+    await scrape?.source.scrapeNow(Number.isFinite(deadlineMs) ? deadlineMs : ownMs);
+  };
+  return { service: options.service.name, scrape: scrape?.source, statsd: statsd?.source, refresh, stop };
 }
 
 /** Everything that roles send themselves. */
@@ -344,11 +354,10 @@ export function createRolePipeline(deps: RoleSourcesDeps): RolePipeline {
     configure: async (config) => (await prepare(config)).swap(),
     async refresh({ takes, deadlineMs }) {
       if (deadlineMs === undefined) return;
-      const deadline = Number.isFinite(deadlineMs) ? deadlineMs : undefined;
       const asked = [...running.values()].filter(({ sources }) =>
         takes({ service: sources.service, relayed: true }),
       );
-      await Promise.all(asked.map(({ sources }) => sources.scrape?.scrapeNow(deadline)));
+      await Promise.all(asked.map(({ sources }) => sources.refresh(deadlineMs)));
     },
     isDown(role) {
       const scrape = running.get(role)?.sources.scrape;

@@ -53,7 +53,10 @@ export interface Source {
 export interface GatherRequest {
   /** Only series that this predicate takes; routing of blocks and `?service=`. */
   takes(series: { service: string; relayed: boolean }): boolean;
-  /** Latest monotonic moment at which scraped pages may still come in. */
+  /**
+   * Latest monotonic moment at which scraped pages may still come in; with Infinity, each target's own timeout
+   * decides. Undefined: the gather fetches no pages (push and hosted).
+   */
   deadlineMs?: number;
   /** Called before the picture is frozen, at the latest in that very step: whoever asks later cannot share it. */
   frozen?(): void;

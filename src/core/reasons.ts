@@ -306,7 +306,7 @@ export function storeChecksOf(severity: StoreCheckSeverity): readonly StoreCheck
 
 /** Drops by the component that dropped; each component has its own list. */
 export const dropReasons = {
-  logs: lineDropReasons,
+  logs: [...lineDropReasons, 'future_timestamp'],
   rules: ['no_value', 'negative_value'],
   registry: [
     'negative_delta',
@@ -330,6 +330,7 @@ export const dropReasons = {
     'invalid_value',
     'invalid_rate',
     'unsupported_type',
+    'unsupported_tags',
     'sender_not_allowed',
     'line_too_long',
     'too_many_connections',

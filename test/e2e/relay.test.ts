@@ -1,5 +1,7 @@
 import { createSocket } from 'node:dgram';
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -128,6 +130,22 @@ describe('a role’s page through the agent', () => {
       expect((await fetch(`http://${agent.address('metrics')}/metrics`)).status).toBe(200);
     },
   );
+
+  test('a scrape without a timeout header fetches: the role’s death shows at once, not after the interval', async () => {
+    const directory = newPlace();
+    const role = createServer((_request, response) => response.end('# TYPE jobs counter\njobs 1\n'));
+    await new Promise<void>((resolve) => role.listen(0, '127.0.0.1', resolve));
+    const { port } = role.address() as AddressInfo;
+    const agent = await agentBeside(
+      directory,
+      `  history: {scrape: {url: 'http://127.0.0.1:${port}/metrics', interval: 60s, timeout: 2s}}\n`,
+    );
+    const url = `http://${agent.address('metrics')}/metrics?service=history`;
+    expect((await fetch(url)).status).toBe(200);
+    role.closeAllConnections();
+    role.close();
+    await until('the role is down', async () => (await fetch(url)).status === 503 || undefined, 10_000);
+  });
 
   test('an unknown service is 404, and no series is in two of the pages', async () => {
     const directory = newPlace();

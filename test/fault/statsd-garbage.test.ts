@@ -45,14 +45,14 @@ describe('garbage over a socket', () => {
     await open.stop();
   });
 
-  test('a rate of 1e-12 on a timer costs no more than any other line', async () => {
+  test('a rate of 1e-8 on a timer costs no more than any other line', async () => {
     const open = await openStatsd({ listen: '127.0.0.1:0' }, systemClock);
     const address = open.statsd.status().addresses.listen!;
-    await sendDatagrams(address, ['took:320|ms|@1e-12\nhits:1|c|@1e-12\nlast:1|c']);
+    await sendDatagrams(address, ['took:320|ms|@1e-8\nhits:1|c|@1e-8\nlast:1|c']);
     await until(() => 'counter last' in open.shown(), 'the line behind is counted');
     expect(open.shown()).toEqual({
-      'histogram took': [[0.32, 1e12]],
-      'counter hits': 1e12,
+      'histogram took': [[0.32, 1e8]],
+      'counter hits': 1e8,
       'counter last': 1,
     });
     await open.stop();

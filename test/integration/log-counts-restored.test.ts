@@ -56,12 +56,12 @@ const entry = {
 describe('counts of log lines in the registry', () => {
   test('come back after a restart before any line is read, and go on', () => {
     const first = live([perDomain]);
-    first.take(entry, entry, { level: 'info', ts: '2026-01-02T03:04:05Z', domain: '' });
+    first.take(entry, entry, { level: 'info', ts: '2025-12-31T03:04:05Z', domain: '' });
     const shown = first.shown();
     expect(shown).toMatchObject({
       'svc_log_entries_total{level="error",logger="shard",svc_service="history"}': 2,
       'svc_log_persistence_errors_total{operation="PersistenceGetShard",svc_service="history"}': 2,
-      'svc_log_newest_entry_timestamp_seconds{svc_service="history"}': Date.UTC(2026, 0, 2, 3, 4, 5) / 1000,
+      'svc_log_newest_entry_timestamp_seconds{svc_service="history"}': Date.UTC(2025, 11, 31, 3, 4, 5) / 1000,
       'hits{domain="d",svc_service="history"}': 2,
       'hits{svc_service="history"}': 1,
     });

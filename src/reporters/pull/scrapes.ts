@@ -25,13 +25,13 @@ export interface RoundsDeps {
 /** Scrapes that share a gather. */
 interface Round {
   readonly selection: Selection;
-  /** Monotonic; Infinity without one. */
+  /** Monotonic; Infinity if the scraper does not send its timeout. */
   readonly deadlineMs: number;
   readonly scrapes: Scrape[];
 }
 
 export interface Rounds {
-  /** Answers a scrape, in a round that is still open or in the next; `deadlineMs` is Infinity without one. */
+  /** Answers a scrape, in a round that is still open or in the next; `deadlineMs` is as in `GatherRequest`. */
   join(selection: Selection, deadlineMs: number, scrape: Scrape): void;
 }
 
@@ -116,8 +116,7 @@ export function createRounds(deps: RoundsDeps): Rounds {
       if (open.get(selection.key) === round) open.delete(selection.key);
     };
     try {
-      const deadline = deadlineMs === Infinity ? {} : { deadlineMs };
-      const view = await deps.gather({ takes: selection.takes, ...deadline, frozen });
+      const view = await deps.gather({ takes: selection.takes, deadlineMs, frozen });
       frozen();
       await show(view, round).finally(() => view.release());
     } catch (thrown) {

@@ -74,6 +74,66 @@ describe('a persistence error', () => {
   });
 });
 
+describe('a failure that two entries report', () => {
+  const refused = 'UpdateTaskList operation failed. Failed to start transaction. Error: dial tcp: refused';
+  const client = (error: string, msg = 'Operation failed with internal error.') => ({ msg, error });
+  const caller = (error: string) => ({
+    msg: 'Persistent store operation failure',
+    'store-operation': 'update-task-list',
+    error,
+  });
+  const lines = (...entries: Record<string, unknown>[]) =>
+    entries.map((entry) => `${JSON.stringify({ level: 'error', ...entry })}\n`).join('');
+  const series = 'svc_log_persistence_errors_total{operation="PersistenceUpdateTaskList"}';
+
+  test.each<[string, Record<string, unknown>[], number]>([
+    ['client and caller', [client(refused), caller(refused)], 1],
+    ['two failures', [client(refused), caller(refused), client(refused), caller(refused)], 2],
+    ['two at the same time', [client(refused), client(refused), caller(refused), caller(refused)], 2],
+    ['a retry', [client(refused), client(refused), caller(refused)], 2],
+    ['an unavailable store', [client(refused, 'DBUnavailable Error:'), caller(refused)], 1],
+    ['a time-out, which only the caller logs', [caller('UpdateTaskList timed out. Error: deadline')], 1],
+    ['another error', [client(refused), caller('UpdateTaskList timed out. Error: deadline')], 2],
+    ['no error text', [{ msg: 'Persistent store operation failure', operation: 'UpdateTaskList' }], 1],
+  ])('%s', (_, entries, count) => {
+    const counting = createCounting();
+    feed(counting.open(), lines(...entries));
+    expect(counting.counts()[series]).toBe(count);
+  });
+
+  test('counts once across a restart between the two', () => {
+    const before = createCounting();
+    const sink = before.open();
+    feed(sink, lines(client(refused)));
+    const after = createCounting();
+    feed(after.open(['history'], sink.carry()), lines(caller(refused)));
+    expect(before.counts()[series]).toBe(1);
+    expect(after.counts()[series]).toBeUndefined();
+  });
+
+  test('of many different errors only the last few are remembered', () => {
+    const counting = createCounting();
+    const errors = Array.from({ length: 20 }, (_, n) => `UpdateTaskList operation failed. Error: ${n}`);
+    feed(
+      counting.open(),
+      lines(...errors.map((error) => client(error)), caller(errors[19]!), caller(errors[0]!)),
+    );
+    expect(counting.counts()[series]).toBe(21);
+  });
+});
+
+test.each([
+  ['UpdateTaskList operation failed. Failed to start transaction. Error: x', 'PersistenceUpdateTaskList'],
+  ['GetMetadata operation failed.  Error: dial tcp: connection refused', 'PersistenceGetMetadata'],
+  ['LeaseTaskList operation failed. Failed to check if task list existed.', 'PersistenceLeaseTaskList'],
+  ['AppendHistoryEvents timed out.  Error: context deadline exceeded', 'PersistenceAppendHistoryEvents'],
+  ['lockNextEventID timed out.  Error: context deadline exceeded', 'other'],
+])('without a field the operation is that of the error text: %s', (error, operation) => {
+  expect(counted({ level: 'error', msg: 'Operation failed with internal error.', error })).toBe(
+    `{operation="${operation}"}`,
+  );
+});
+
 test.each([
   ['create-wf-execution', 'PersistenceCreateWorkflowExecution'],
   ['get-wf-execution', 'PersistenceGetWorkflowExecution'],

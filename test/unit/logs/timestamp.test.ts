@@ -85,17 +85,35 @@ test('the newest of all entries of all files shows, and none before there is one
   const [a, b] = [counting.open(), counting.open()];
   feed(a, line('soon'), line(12), line(undefined));
   expect(counting.intake().values.has(name)).toBe(false);
-  feed(a, line('2026-01-02T03:04:05.678Z'), line('2025-01-02T03:04:05.678Z'));
-  feed(b, line('2026-01-02T03:04:05.677Z'), line('2026-01-02T04:04:05.678+0100'));
-  expect(counting.intake().values.get(name)).toBe(Date.parse('2026-01-02T03:04:05.678Z') / 1000);
-  feed(b, line('2026-01-02T03:04:05.679Z'));
-  expect(counting.intake().values.get(name)).toBe(Date.parse('2026-01-02T03:04:05.679Z') / 1000);
+  feed(a, line('2025-12-31T03:04:05.678Z'), line('2025-01-02T03:04:05.678Z'));
+  feed(b, line('2025-12-31T03:04:05.677Z'), line('2025-12-31T04:04:05.678+0100'));
+  expect(counting.intake().values.get(name)).toBe(Date.parse('2025-12-31T03:04:05.678Z') / 1000);
+  feed(b, line('2025-12-31T03:04:05.679Z'));
+  expect(counting.intake().values.get(name)).toBe(Date.parse('2025-12-31T03:04:05.679Z') / 1000);
+});
+
+test('a time more than an hour ahead of the clock is ignored and counted; one within the hour is not', () => {
+  const counting = createCounting();
+  const name = 'svc_log_newest_entry_timestamp_seconds';
+  const line = (ms: number) => `${JSON.stringify({ level: 'info', ts: new Date(ms).toISOString() })}\n`;
+  const sink = counting.open();
+  const nowMs = counting.clock.nowMs();
+  feed(sink, line(nowMs - 1000), line(nowMs + 3_600_001), line(nowMs + 10 ** 11));
+  expect(counting.intake().values.get(name)).toBe((nowMs - 1000) / 1000);
+  expect(counting.drops.get('logs/future_timestamp')).toBe(2);
+  feed(sink, line(nowMs + 3_600_000));
+  expect(counting.intake().values.get(name)).toBe((nowMs + 3_600_000) / 1000);
+  counting.clock.advance(2 * 3_600_000);
+  feed(sink, line(nowMs + 3 * 3_600_000), line(nowMs + 3 * 3_600_000 + 1));
+  expect(counting.intake().values.get(name)).toBe((nowMs + 3 * 3_600_000) / 1000);
+  expect(counting.drops.get('logs/future_timestamp')).toBe(3);
+  expect(counting.counts()['svc_log_entries_total{level="info"}']).toBe(6);
 });
 
 test('a line without a time has none, whatever stands where the line before had one', () => {
   const counting = createCounting();
-  feed(counting.open(), '{"ts":"2026-01-02T03:04:05.678Z"}\n', '{"to":"2027-01-02T03:04:05.678Z"}\n', '{}\n');
+  feed(counting.open(), '{"ts":"2025-12-31T03:04:05.678Z"}\n', '{"to":"2027-01-02T03:04:05.678Z"}\n', '{}\n');
   expect(counting.counts().svc_log_newest_entry_timestamp_seconds).toBe(
-    Date.parse('2026-01-02T03:04:05.678Z') / 1000,
+    Date.parse('2025-12-31T03:04:05.678Z') / 1000,
   );
 });

@@ -22,6 +22,7 @@ const read: Row[] = [
   ['a rate and a tag', 'u:1|c|@0.5|#country:china', { 'counter u{"country":"china"}': 2 }],
   ['a tag whose value has colons', 'u:1|c|#url:http://x:8', { 'counter u{"url":"http://x:8"}': 1 }],
   ['a bare tag', 'u:1|c|#urgent,env:dev', { 'counter u{"env":"dev","urgent":"true"}': 1 }],
+  ['a hash before each tag', 'u:1|c|#a:b,#c:d,#bare', { 'counter u{"a":"b","bare":"true","c":"d"}': 1 }],
   ['no tags behind the sign', 'u:1|c|#', { 'counter u': 1 }],
   [
     'packed values',
@@ -82,11 +83,16 @@ const read: Row[] = [
   ['twenty digits', 'a:18446744073709551616|c', { 'counter a': 2 ** 64 }],
   ['a point in front', 'a:.5|c', { 'counter a': 0.5 }],
   ['a negative histogram value', 'a:-5|h', { 'histogram a': [[-5, 1]] }],
-  ['a tiny rate', 'a:1|ms|@1e-12', { 'histogram a': [[0.001, 1e12]] }],
+  ['a small rate', 'a:1|ms|@1e-8', { 'histogram a': [[0.001, 1e8]] }],
   ['UTF-8', 'größe:1|c|#ort:köln', { 'counter größe{"ort":"köln"}': 1 }],
 ];
 
 const refused: [what: string, datagram: string | Buffer, refused: Record<string, number>][] = [
+  ['a rate below one in a billion', 'a:1|c|@9e-10', { invalid_rate: 1 }],
+  ['a rate next to 0', 'a:1|c|@1e-300', { invalid_rate: 1 }],
+  ['tags in brackets', 'a[k=v,l=w]:1|c', { unsupported_tags: 1 }],
+  ['tags in brackets within the name', 'a[k=v]b:1|c', { unsupported_tags: 1 }],
+  ['tags after semicolons', 'a;k=v;l=w:1|c', { unsupported_tags: 1 }],
   ['no colon', 'abc', { invalid_line: 1 }],
   ['an empty line', '\n', { invalid_line: 1 }],
   ['an empty line that a carriage return ends', '\r\n', { invalid_line: 1 }],

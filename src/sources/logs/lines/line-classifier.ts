@@ -21,13 +21,20 @@ export interface LineMetrics {
   flush(): void;
 }
 
-/** The metrics of one file. */
-export interface FileMetrics extends LineMetrics {
+/** What the count of a file's next line depends on besides the line itself. Saved in the snapshot. */
+export interface FileState {
   /**
    * The service of the last entry in a file that several services share, which also gets the continuations that
-   * follow. Empty before the first entry and in files of one service. Saved in the snapshot.
+   * follow. Empty before the first entry and in files of one service.
    */
   lastService: string;
+  /** Hashes of the last errors that the service's persistence client logged, oldest first. */
+  clientErrors: number[];
+}
+
+/** The metrics of one file. */
+export interface FileMetrics extends LineMetrics {
+  readonly state: FileState;
 }
 
 /** Decides what each line is: an entry, a continuation, blank or dropped. */

@@ -52,7 +52,8 @@ export function createLineSplitter(
   );
   let longLineBytes = restored?.longLineBytes ?? 0;
   classifier.inConsoleEntry = restored?.traceable ?? false;
-  metrics.lastService = restored?.role ?? '';
+  metrics.state.lastService = restored?.role ?? '';
+  metrics.state.clientErrors = [...(restored?.clientErrors ?? [])];
 
   /** Consumes the rest of a line over the limit. Returns the index after it, or `end` if it continues. */
   const skipLongLine = (bytes: Buffer, at: number, end: number): number => {
@@ -109,7 +110,8 @@ export function createLineSplitter(
       longLineBytes = 0;
       container.finish();
       classifier.inConsoleEntry = false;
-      metrics.lastService = '';
+      metrics.state.lastService = '';
+      metrics.state.clientErrors = [];
       container.format = options.container;
       metrics.flush();
     },
@@ -122,7 +124,8 @@ export function createLineSplitter(
         {
           format: container.format,
           traceable: classifier.inConsoleEntry,
-          role: metrics.lastService,
+          role: metrics.state.lastService,
+          clientErrors: metrics.state.clientErrors,
           longLineBytes,
           partials: container.partials,
         },
@@ -136,6 +139,7 @@ interface SplitterState {
   format: ContainerFormat;
   traceable: boolean;
   role: string;
+  clientErrors: readonly number[];
   /** Bytes consumed so far of a line over the limit; 0 outside of such a line. */
   longLineBytes: number;
   partials: ReadonlyMap<string, PartialLine>;
@@ -154,7 +158,11 @@ const idleStates = new Map<string, Uint8Array>();
  */
 function encodeState(state: SplitterState, configured: ContainerFormat): Uint8Array | undefined {
   const isIdle =
-    !state.traceable && state.role === '' && state.longLineBytes === 0 && state.partials.size === 0;
+    !state.traceable &&
+    state.role === '' &&
+    state.clientErrors.length === 0 &&
+    state.longLineBytes === 0 &&
+    state.partials.size === 0;
   if (isIdle && state.format === configured) return undefined;
   const known = isIdle ? idleStates.get(state.format) : undefined;
   if (known) return known;

@@ -1,34 +1,59 @@
 import { agentMetric } from '../../../core/agent-metrics.ts';
 import type { Gauge, Intake } from '../../../core/model.ts';
+import type { Clock, Drops } from '../../../core/ports.ts';
 import { type Fields, plainText } from '../lines/fields.ts';
 
 export const newestFamily = agentMetric('svc_log_newest_entry_timestamp_seconds');
 
 /**
  * Maintains `svc_log_newest_entry_timestamp_seconds` of one service. The series appears with the first entry
- * that has a time. Times are kept in an array, because storing a number there allocates nothing.
+ * that has a time. A time more than an hour ahead of the clock is ignored and counted: one wrong entry would
+ * otherwise hide the log's delay until a restart. Times are kept in an array, because storing a number there
+ * allocates nothing.
  */
 export interface NewestEntry {
   /** Slot of the field `ts`. */
   readonly ts: number;
   readonly reader: TimestampReader;
-  /** At `newest` the newest time read and at `shown` the one exposed, in ms since the epoch. */
+  /** In ms since the epoch: the newest time read, the one exposed, and the latest time that is accepted. */
   readonly timesMs: Float64Array;
   readonly intake: Intake;
+  readonly clock: Clock;
+  readonly drops: Drops;
   gauge: Gauge | undefined;
 }
 
-const newest = 0;
-const shown = 1;
-
-export function createNewestEntry(intake: Intake, ts: number): NewestEntry {
-  const timesMs = new Float64Array(2).fill(Number.NEGATIVE_INFINITY);
-  return { ts, reader: createTimestampReader(), timesMs, intake, gauge: undefined };
+export interface NewestEntryDeps {
+  intake: Intake;
+  clock: Clock;
+  drops: Drops;
 }
 
-export function readEntryTime({ reader, ts, timesMs }: NewestEntry, fields: Fields): void {
-  const ms = timestampMs(reader, fields, ts);
-  if (ms > timesMs[newest]!) timesMs[newest] = ms;
+/** Indexes of `timesMs`. */
+const newest = 0;
+const shown = 1;
+const latest = 2;
+/** How far an entry's time may be ahead of the clock. */
+const maxAheadMs = 3_600_000;
+
+export function createNewestEntry(ts: number, { intake, clock, drops }: NewestEntryDeps): NewestEntry {
+  const timesMs = new Float64Array(3).fill(Number.NEGATIVE_INFINITY);
+  return { ts, reader: createTimestampReader(), timesMs, intake, clock, drops, gauge: undefined };
+}
+
+export function readEntryTime(entry: NewestEntry, fields: Fields): void {
+  const { timesMs } = entry;
+  const ms = timestampMs(entry.reader, fields, entry.ts);
+  if (!(ms > timesMs[newest]!)) return;
+  // The clock is asked only when the time is beyond what was accepted before.
+  if (ms > timesMs[latest]!) {
+    timesMs[latest] = entry.clock.nowMs() + maxAheadMs;
+    if (ms > timesMs[latest]) {
+      entry.drops.count('logs', 'future_timestamp');
+      return;
+    }
+  }
+  timesMs[newest] = ms;
 }
 
 export function exposeNewestEntry(entry: NewestEntry): void {

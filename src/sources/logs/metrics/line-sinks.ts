@@ -2,7 +2,7 @@ import type { Clock, Drops } from '../../../core/ports.ts';
 import { createConsoleReader } from '../lines/console-reader.ts';
 import { createFields, createSlots, type Fields, type Slots, textOf } from '../lines/fields.ts';
 import { createJsonReader } from '../lines/json-reader.ts';
-import type { EntryReaders, FileMetrics } from '../lines/line-classifier.ts';
+import type { EntryReaders, FileMetrics, FileState } from '../lines/line-classifier.ts';
 import { createLineSplitter } from '../lines/line-splitter.ts';
 import type { LogsOptions } from '../options.ts';
 import type { OpenSink } from '../sink.ts';
@@ -73,7 +73,7 @@ export function createLineSinks({ services, selected }: LineSinksOptions, deps: 
     const own = metrics.get(service);
     return [
       readersFor(`own ${service}`, [options]),
-      own === undefined ? discardMetrics : { ...own, lastService: '' },
+      own === undefined ? discardMetrics() : ownFileMetrics(own),
     ];
   };
   return {
@@ -110,16 +110,23 @@ function createEntryReaders(
   return { fields, json, console: createConsoleReader(fields, columns, json) };
 }
 
+const emptyState = (): FileState => ({ lastService: '', clientErrors: [] });
+
 /** For a file whose only claimant is not selected: its lines are read and not counted. */
-const discardMetrics: FileMetrics = {
-  lastService: '',
+const discardMetrics = (): FileMetrics => ({
+  state: emptyState(),
   entry() {},
   continuation() {},
   blank() {},
   dropped() {},
   skipped() {},
   flush() {},
-};
+});
+
+function ownFileMetrics(own: ServiceLogMetrics): FileMetrics {
+  const state = emptyState();
+  return { ...own, state, entry: (fields, lineBytes) => own.entry(fields, lineBytes, state) };
+}
 
 /** The service that a role field names: `history` or, with a product in front, `<product>-history`. */
 export function serviceOf(text: string, services: Iterable<string>): string | undefined {
@@ -153,13 +160,14 @@ function createSharedFileMetrics(
   };
   const metricsOf = (service: string) => (services.has(service) ? services.get(service) : unknown);
 
-  const shared: FileMetrics = {
-    lastService: '',
+  const state = emptyState();
+  return {
+    state,
     entry(fields, lineBytes) {
-      shared.lastService = readService(fields);
-      metricsOf(shared.lastService)?.entry(fields, lineBytes);
+      state.lastService = readService(fields);
+      metricsOf(state.lastService)?.entry(fields, lineBytes, state);
     },
-    continuation: (lineBytes) => metricsOf(shared.lastService)?.continuation(lineBytes),
+    continuation: (lineBytes) => metricsOf(state.lastService)?.continuation(lineBytes),
     blank: (lineBytes) => unknown.blank(lineBytes),
     dropped: (reason, lineBytes) => unknown.dropped(reason, lineBytes),
     skipped: (reason, bytes) => unknown.skipped(reason, bytes),
@@ -168,5 +176,4 @@ function createSharedFileMetrics(
       for (const service of services.values()) service?.flush();
     },
   };
-  return shared;
 }

@@ -27,7 +27,7 @@ export interface LogIntake extends Intake {
    * Claims a family of the durable store, whose series come back from the state. Returns their tags. An intake
    * without a state does not have it.
    */
-  declare?(kind: Kind, name: string, shape: Shape): readonly RawTags[];
+  restore?(kind: Kind, name: string, shape: Shape): readonly RawTags[];
 }
 
 export interface LogRuleDeps {
@@ -80,7 +80,7 @@ function openSeries(intake: Intake, rule: LogRule, tags: RawTags): RuleSeries {
 
 /** Owns the series that came back from the state, so that they expire unless an entry uses them in time. */
 function openRestored(rule: LogRule, { intake, clock }: LogRuleDeps): RuleSeries[] {
-  const restored = intake.declare?.(rule.type, rule.name, shapeOf(rule)) ?? [];
+  const restored = intake.restore?.(rule.type, rule.name, shapeOf(rule)) ?? [];
   if (rule.expireMs === undefined) return [];
   return restored.map((tags) => ({ ...openSeries(intake, rule, tags), usedMs: clock.monotonicMs() }));
 }

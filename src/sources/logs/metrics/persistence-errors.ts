@@ -1,23 +1,34 @@
 import { agentMetric } from '../../../core/agent-metrics.ts';
+import { hashByte } from '../../../core/byte-table.ts';
 import type { Counter, Intake } from '../../../core/model.ts';
-import { createPattern, isPatternAt } from '../lines/byte-pattern.ts';
+import { type BytePattern, createPattern, isPatternAt } from '../lines/byte-pattern.ts';
 import { escapedText, type Fields, plainText, type Slots, textOf, viewOf } from '../lines/fields.ts';
+import type { FileState } from '../lines/line-classifier.ts';
 
 /**
- * Counts `svc_log_persistence_errors_total` of one service. `isPersistenceError` is the definition of the
- * contract (Logs); `operationOf` maps the spellings of the log to the `operation` tag of the catalog.
+ * Counts `svc_log_persistence_errors_total` of one service (contract, Logs).
+ *
+ * A failed call can leave two entries. The service's persistence client logs an unavailable store or an internal
+ * error (`clientMessages`). The code that made the call may log the same error again (`callerMessages`), and it
+ * also logs errors that the client does not, such as time-outs. An entry of the caller counts therefore only if
+ * the client did not log an error with the same text shortly before in this file.
  */
 export interface PersistenceErrors {
   /** The caller passes entries of level error and fatal only. */
-  count(fields: Fields): void;
+  count(fields: Fields, file: FileState): void;
 }
 
 export const persistenceFamily = agentMetric('svc_log_persistence_errors_total');
 /** The fields of an entry that this metric reads. */
-export const persistenceFields = ['msg', 'operation', 'store-operation'] as const;
+export const persistenceFields = ['msg', 'error', 'operation', 'store-operation'] as const;
 
 export function createPersistenceErrors(intake: Intake, slots: Slots): PersistenceErrors {
-  const [msg, ...operations] = persistenceFields.map((name) => slots.of(name)) as [number, ...number[]];
+  const [msg, error, operation, storeOperation] = persistenceFields.map((name) => slots.of(name)) as [
+    number,
+    number,
+    number,
+    number,
+  ];
   const counters = new Map<string, Counter>();
   const { name, help } = persistenceFamily;
 
@@ -30,20 +41,43 @@ export function createPersistenceErrors(intake: Intake, slots: Slots): Persisten
   };
   counterOf('');
   return {
-    count(fields) {
-      if (!isPersistenceError(fields, msg)) return;
-      const logged = operations.map((slot) => textOf(fields, slot)).find((text) => text);
+    count(fields, { clientErrors }) {
+      const message = messageOf(fields, msg);
+      if (message === 'none') return;
+      if (message !== 'phrase') {
+        const hash = hashOf(fields, error);
+        const isLogged = hash !== undefined && clientErrors.includes(hash);
+        if (message === 'caller' && isLogged) return;
+        if (message === 'client' && hash !== undefined && !isLogged) {
+          if (clientErrors.length === maxClientErrors) clientErrors.shift();
+          clientErrors.push(hash);
+        }
+      }
+      const logged =
+        textOf(fields, operation) || textOf(fields, storeOperation) || operationIn(textOf(fields, error));
       counterOf(logged ? operationOf(logged) : '').add(1);
     },
   };
 }
 
-const messages = [
-  'Operation failed with internal error.',
-  'DBUnavailable Error:',
-  'Persistent store operation failure',
-  'Persistent fetch operation failure',
-].map((text) => createPattern(Buffer.from(text)));
+const maxClientErrors = 16;
+
+/** A stable hash of a string field; undefined for any other value. */
+function hashOf({ kind, from, to, bytes }: Fields, slot: number): number | undefined {
+  if (kind[slot] !== plainText && kind[slot] !== escapedText) return undefined;
+  let hash = 0x811c9dc5;
+  for (let at = from[slot]!; at < to[slot]!; at++) hash = hashByte(hash, bytes[at]!);
+  return hash;
+}
+
+/** The operation at the start of an error text: `UpdateTaskList operation failed. …`, `GetShard timed out. …`. */
+function operationIn(error: string | undefined): string | undefined {
+  return /^(\w+) (?:operation failed|failed|timed out)\./.exec(error ?? '')?.[1];
+}
+
+const patterns = (texts: readonly string[]) => texts.map((text) => createPattern(Buffer.from(text)));
+const clientMessages = patterns(['Operation failed with internal error.', 'DBUnavailable Error:']);
+const callerMessages = patterns(['Persistent store operation failure', 'Persistent fetch operation failure']);
 const phrase = Buffer.from('persistence error');
 
 const foldCase = (byte: number) => (byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte);
@@ -59,21 +93,27 @@ function containsPhrase(bytes: Buffer, from: number, to: number): boolean {
   return false;
 }
 
-function isMessage(view: DataView, from: number, to: number): boolean {
+function isOneOf(messages: readonly BytePattern[], view: DataView, from: number, to: number): boolean {
   for (const text of messages) if (text.length === to - from && isPatternAt(text, view, from)) return true;
   return false;
 }
 
-/** Whether the entry's `msg` reports that the store failed. */
-function isPersistenceError(fields: Fields, msg: number): boolean {
-  const from = fields.from[msg]!;
-  const to = fields.to[msg]!;
+/** Who reports in an entry's `msg` that the store failed: see `PersistenceErrors`. */
+type Message = 'client' | 'caller' | 'phrase' | 'none';
+
+function messageIn(bytes: Buffer, view: DataView, from: number, to: number): Message {
+  if (isOneOf(clientMessages, view, from, to)) return 'client';
+  if (isOneOf(callerMessages, view, from, to)) return 'caller';
+  return containsPhrase(bytes, from, to) ? 'phrase' : 'none';
+}
+
+function messageOf(fields: Fields, msg: number): Message {
   if (fields.kind[msg] === plainText) {
-    return isMessage(fields.view, from, to) || containsPhrase(fields.bytes, from, to);
+    return messageIn(fields.bytes, fields.view, fields.from[msg]!, fields.to[msg]!);
   }
-  if (fields.kind[msg] !== escapedText) return false;
+  if (fields.kind[msg] !== escapedText) return 'none';
   const text = Buffer.from(textOf(fields, msg) as string);
-  return isMessage(viewOf(text), 0, text.length) || containsPhrase(text, 0, text.length);
+  return messageIn(text, viewOf(text), 0, text.length);
 }
 
 /** Persistence operations as the catalog's `operation` tag spells them, without the prefix `Persistence`. */

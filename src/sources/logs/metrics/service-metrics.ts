@@ -2,7 +2,7 @@ import { agentMetric } from '../../../core/agent-metrics.ts';
 import type { Counter, Intake } from '../../../core/model.ts';
 import { lineDropReasons, logLevels, skipReasons } from '../../../core/reasons.ts';
 import { type Fields, plainText, type Slots, textOf } from '../lines/fields.ts';
-import type { LineMetrics } from '../lines/line-classifier.ts';
+import type { FileState, LineMetrics } from '../lines/line-classifier.ts';
 import type { LogRule, LogsOptions } from '../options.ts';
 import { createNewestEntry, exposeNewestEntry, newestFamily, readEntryTime } from './entry-time.ts';
 import { createLabelCache, findIn, keepIn } from './label-cache.ts';
@@ -10,8 +10,9 @@ import { createLogRuleMetric, type LogRuleDeps, ruleFields } from './log-rule.ts
 import { createPersistenceErrors, persistenceFamily, persistenceFields } from './persistence-errors.ts';
 
 /** The metrics of one service's log lines, from all its files. */
-export interface ServiceLogMetrics extends LineMetrics {
+export interface ServiceLogMetrics extends Omit<LineMetrics, 'entry'> {
   readonly service: string;
+  entry(fields: Fields, lineBytes: number, file: FileState): void;
   /** Releases idle series of log rules. `nowMs` is monotonic. */
   sweep(nowMs: number): void;
 }
@@ -59,10 +60,10 @@ export function createServiceLogMetrics(
   deps: ServiceMetricsDeps,
 ): ServiceLogMetrics {
   const { intake, slots, drops, life } = deps;
-  for (const { kind, name, help, tags } of families) intake.declare?.(kind, name, { help, tags });
+  for (const { kind, name, help, tags } of families) intake.restore?.(kind, name, { help, tags });
   const entries = createEntryCounts(intake, slots, options.levelKey);
   const persistenceErrors = createPersistenceErrors(intake, slots);
-  const newestEntry = createNewestEntry(intake, slots.of('ts'));
+  const newestEntry = createNewestEntry(slots.of('ts'), deps);
   const rules = [reporterErrors, ...options.rules].map((rule) => createLogRuleMetric(rule, deps));
   const bytes = intake.counter(bytesFamily.name, {}, { help: bytesFamily.help });
   const dropped = countersByReason(intake, droppedFamily, lineDropReasons);
@@ -82,10 +83,10 @@ export function createServiceLogMetrics(
   };
   return {
     service,
-    entry(fields, lineBytes) {
+    entry(fields, lineBytes, file) {
       pendingBytes += lineBytes;
       // A start-up line is never of level error or fatal.
-      if (entries.count(fields)) persistenceErrors.count(fields);
+      if (entries.count(fields)) persistenceErrors.count(fields, file);
       else notifyLife(fields);
       readEntryTime(newestEntry, fields);
       for (let i = 0; i < rules.length; i++) rules[i]!.count(fields);

@@ -36,6 +36,9 @@ const types: Readonly<Record<string, StatsdType>> = {
 /** Container, external data, cardinality, time: said of the sender or of when, and left out. */
 const asideSection = /^(?:c:|e:|card:|T\d+$)/;
 
+/** Tags in brackets (SignalFx: `name[key=value]`) or after semicolons (Graphite: `name;key=value`). */
+const unsupportedTags = /\[[^\]]*=|;[^;=]+=/;
+
 const isFault = (line: object | StatsdDrop): line is StatsdDrop => typeof line === 'string';
 
 /** Tags as `key=value` with commas between (InfluxDB, Librato). */
@@ -49,10 +52,14 @@ function pairsOf(text: string): Map<string, string> | undefined {
   return tags;
 }
 
-/** DogStatsD tags: `key:value`, the value with any further colons; a bare `key` has the value `true`. */
+/**
+ * DogStatsD tags: `key:value`, the value with any further colons; a bare `key` has the value `true`. Some clients
+ * write a `#` before each tag and not only before the first.
+ */
 function colonTags(text: string): Map<string, string> | undefined {
   const tags = new Map<string, string>();
-  for (const tag of text.split(',')) {
+  for (const written of text.split(',')) {
+    const tag = written.startsWith('#') ? written.slice(1) : written;
     const at = tag.indexOf(':');
     if (tag === '') continue;
     if (at === 0) return undefined;
@@ -81,9 +88,12 @@ interface Tail {
   tags: Map<string, string>;
 }
 
+/** No client samples one event in a billion; a smaller rate would let one datagram spoil a total for good. */
+const minRate = 1e-9;
+
 function weightOf(rate: string): number {
   const sampled = parseValue(rate);
-  return sampled !== undefined && sampled > 0 && sampled <= 1 ? 1 / sampled : Number.POSITIVE_INFINITY;
+  return sampled !== undefined && sampled >= minRate && sampled <= 1 ? 1 / sampled : Number.POSITIVE_INFINITY;
 }
 
 /** Everything behind the numbers: `|ms|@0.1|#key:value|c:container|T1700000000`. */
@@ -143,6 +153,7 @@ export function readLine(head: string, tail: string, rules: LineRules): Line | S
   if (head === '' || head.includes('|')) return 'invalid_line';
   const read = readTail(tail, rules.tagFormat === 'auto' || rules.tagFormat === 'dogstatsd');
   if (isFault(read)) return read;
+  if (unsupportedTags.test(head)) return 'unsupported_tags';
   const bare = rules.prefix !== '' && head.startsWith(rules.prefix) ? head.slice(rules.prefix.length) : head;
   const tagged = readHead(bare, read, rules);
   if (isFault(tagged)) return tagged;

@@ -1,0 +1,245 @@
+/**
+ * Memory, CPU and delay of the agent beside a recorded service: the built program scrapes the recorded history
+ * page (scaled to 60,000 samples, its counters growing) every 15 s and is scraped like Prometheus does it. vmagent
+ * does the same work in the same run. `npm run bench -- real-service [ROUNDS] [INTERVAL_SECONDS] [DIRECTORY]`;
+ * DIRECTORY holds the pages as `<role>.txt.gz` (default: $SVC_AGENT_PAGES). Several roles: ROLES=history,frontend.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, request, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { hasCommand, pause, type Usage, usageOf } from './process.ts';
+
+const rounds = Number(process.argv[2] ?? 8);
+const intervalMs = Number(process.argv[3] ?? 15) * 1000;
+const pages = process.argv[4] ?? process.env.SVC_AGENT_PAGES ?? '';
+const roles = (process.env.ROLES ?? 'history').split(',');
+const historySamples = 60_000;
+const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
+const directory = mkdtempSync(join(tmpdir(), 'svc-agent-real-'));
+
+/** A page as text around its values; only values above 0 grow. */
+interface RecordedPage {
+  keys: string[];
+  values: number[];
+  samples: number;
+}
+
+/** Repeats whole histograms of other task lists until the page has `samples` samples. */
+function scaled(lines: readonly string[], samples: number): string[] {
+  const isSample = (line: string) => line !== '' && !line.startsWith('#');
+  let missing = samples - lines.filter(isSample).length;
+  return lines.flatMap((line) => {
+    if (missing <= 0 || !isSample(line) || !/task_latency\w*_per_task_list/.test(line)) return [line];
+    missing--;
+    return [line, line.replace(/task(?:_)?list="/i, (label) => `${label}more-`)];
+  });
+}
+
+function recordedPage(role: string): RecordedPage {
+  const text = gunzipSync(readFileSync(join(pages, `${role}.txt.gz`))).toString();
+  const lines = text.trimEnd().split('\n');
+  const page: RecordedPage = { keys: [], values: [], samples: 0 };
+  for (const line of role === 'history' ? scaled(lines, historySamples) : lines) {
+    const [, key, value] = /^([^#].*) (\S+)$/.exec(line) ?? [];
+    page.keys.push(key === undefined ? line : `${key} `);
+    page.values.push(value === undefined ? Number.NaN : Number(value));
+    if (key !== undefined) page.samples++;
+  }
+  return page;
+}
+
+function textAt({ keys, values }: RecordedPage, round: number): Buffer {
+  const lines = keys.map((key, n) => {
+    const value = values[n]!;
+    if (key.startsWith('#')) return key;
+    return key + (value > 0 ? value + round : value);
+  });
+  return Buffer.from(`${lines.join('\n')}\n`);
+}
+
+const served = new Map<string, number>();
+
+async function serve(role: string): Promise<Server> {
+  const page = recordedPage(role);
+  let round = 0;
+  let body = textAt(page, round);
+  process.stdout.write(`${role}: ${page.samples} samples, ${(body.length / 1e6).toFixed(1)} MB\n`);
+  const server = createServer((_request, response) => {
+    served.set(role, (served.get(role) ?? 0) + 1);
+    response
+      .writeHead(200, { 'content-type': 'text/plain; version=0.0.4', 'content-length': body.length })
+      .end(body);
+    // The next page is made after the answer, so that its cost is not part of any measured delay.
+    setTimeout(() => {
+      body = textAt(page, ++round);
+    }, 400);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return server;
+}
+
+interface Fetched {
+  bytes: number;
+  ms: number;
+  status: number;
+}
+
+function fetched(url: string, headers: Record<string, string> = {}): Promise<Fetched> {
+  const startMs = performance.now();
+  return new Promise((resolve, reject) => {
+    request(url, { headers, agent: false }, (response) => {
+      let bytes = 0;
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length;
+      });
+      response.on('end', () =>
+        resolve({ bytes, ms: performance.now() - startMs, status: response.statusCode ?? 0 }),
+      );
+    })
+      .on('error', reject)
+      .end();
+  });
+}
+
+const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!;
+
+interface Result extends Usage {
+  corePercent: number;
+}
+
+async function measured(child: ChildProcess, each: () => Promise<void>): Promise<Result> {
+  const startMs = performance.now();
+  const before = usageOf(child.pid!);
+  let residentMiB = 0;
+  let anonymousMiB = 0;
+  for (let round = 0; round < rounds; round++) {
+    const nextMs = startMs + round * intervalMs;
+    await pause(Math.max(0, nextMs - performance.now()));
+    await each();
+    for (const endMs = nextMs + 0.9 * intervalMs; performance.now() < endMs; await pause(100)) {
+      const now = usageOf(child.pid!);
+      residentMiB = Math.max(residentMiB, now.residentMiB);
+      anonymousMiB = Math.max(anonymousMiB, now.anonymousMiB);
+    }
+  }
+  await pause(Math.max(0, startMs + rounds * intervalMs - performance.now()));
+  const after = usageOf(child.pid!);
+  const seconds = (performance.now() - startMs) / 1000;
+  const corePercent = ((after.cpuSeconds - before.cpuSeconds) / seconds) * 100;
+  return { ...after, residentMiB, anonymousMiB, corePercent };
+}
+
+async function agent(ports: ReadonlyMap<string, number>): Promise<Result> {
+  const config = join(directory, 'agent.yaml');
+  const services = [...ports].map(
+    ([role, port]) =>
+      `  ${role}: {scrape: {url: 'http://127.0.0.1:${port}/metrics', interval: ${intervalMs / 1000}s}}\n`,
+  );
+  writeFileSync(
+    config,
+    `stateDirectory: ${join(directory, 'state')}
+metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
+admin: ~
+services:
+${services.join('')}`,
+  );
+  const child = spawn(
+    process.execPath,
+    [...(process.env.AGENT_FLAGS ?? '').split(' ').filter(Boolean), agentMain, 'run', '-c', config],
+    {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  );
+  let output = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+  });
+  const address = () => /"listener":"metrics","address":"([^"]+)"/.exec(output)?.[1];
+  while (!output.includes('"msg":"ready"')) {
+    if (child.exitCode !== null) throw new Error(`the agent ended: ${output}`);
+    await pause(20);
+  }
+  const prometheus = { 'accept-encoding': 'gzip', 'x-prometheus-scrape-timeout-seconds': '10' };
+  const direct: number[] = [];
+  const through: number[] = [];
+  const [first] = ports as Iterable<[string, number]>;
+  const rawBytes = (await fetched(`http://127.0.0.1:${first![1]}/metrics`)).bytes;
+  const result = await measured(child, async () => {
+    direct.push((await fetched(`http://127.0.0.1:${first![1]}/metrics`)).ms);
+    await pause(1_100);
+    for (const role of ports.keys()) {
+      const answer = await fetched(`http://${address()}/metrics?service=${role}`, prometheus);
+      if (answer.status !== 200) process.stdout.write(`agent answered ${answer.status} for ${role}\n`);
+      if (role === first![0]) through.push(answer.ms);
+    }
+  });
+  const slower = ((median(through) - median(direct)) / rawBytes) * 1e7;
+  process.stdout.write(
+    `delay    direct ${median(direct).toFixed(0)} ms, through the agent ${median(through).toFixed(0)} ms: ${slower.toFixed(0)} ms more per 10 MB\n`,
+  );
+  child.kill('SIGTERM');
+  return result;
+}
+
+async function vmagent(ports: ReadonlyMap<string, number>, sinkPort: number): Promise<Result> {
+  const config = join(directory, 'vmagent.yml');
+  const targets = [...ports.values()].map((port) => `'127.0.0.1:${port}'`).join(', ');
+  writeFileSync(
+    config,
+    `global: {scrape_interval: ${intervalMs / 1000}s}\nscrape_configs: [{job_name: svc, static_configs: [{targets: [${targets}]}]}]\n`,
+  );
+  const child = spawn(
+    'vmagent',
+    [
+      `-promscrape.config=${config}`,
+      `-remoteWrite.url=http://127.0.0.1:${sinkPort}/api/v1/write`,
+      `-remoteWrite.tmpDataPath=${join(directory, 'vmagent')}`,
+      '-httpListenAddr=127.0.0.1:0',
+      '-promscrape.maxScrapeSize=64MB',
+    ],
+    { stdio: 'ignore' },
+  );
+  const result = await measured(child, async () => {});
+  child.kill('SIGTERM');
+  return result;
+}
+
+const print = (name: string, { residentMiB, anonymousMiB, peakMiB, corePercent }: Result) =>
+  process.stdout.write(
+    `${name.padEnd(8)} resident ${residentMiB.toFixed(0)} MiB (private ${anonymousMiB.toFixed(0)}, peak ${peakMiB.toFixed(0)}), ${corePercent.toFixed(2)} % of a core\n`,
+  );
+
+const servers: Server[] = [];
+const listen = (server: Server) => (server.address() as AddressInfo).port;
+try {
+  const ports = new Map<string, number>();
+  for (const role of roles) {
+    const server = await serve(role);
+    servers.push(server);
+    ports.set(role, listen(server));
+  }
+  const ours = await agent(ports);
+  print('agent', ours);
+  if (hasCommand('vmagent')) {
+    const sink = createServer((sent, response) => {
+      sent.resume().on('end', () => response.writeHead(204).end());
+    });
+    servers.push(sink);
+    await new Promise<void>((resolve) => sink.listen(0, '127.0.0.1', resolve));
+    const theirs = await vmagent(ports, listen(sink));
+    print('vmagent', theirs);
+    process.stdout.write(
+      `ratio    the agent takes ${(ours.residentMiB / theirs.residentMiB).toFixed(2)} times vmagent's memory and ${(ours.corePercent / theirs.corePercent).toFixed(2)} times its CPU\n`,
+    );
+  } else process.stdout.write('vmagent is not installed: no comparison\n');
+} finally {
+  for (const server of servers) {
+    server.close();
+    server.closeAllConnections();
+  }
+  rmSync(directory, { recursive: true, force: true });
+}
