@@ -152,6 +152,7 @@ export async function openBed(
     },
     {
       takes: () => true,
+      hasExternalTotals: () => false,
       reported: {
         delivered() {
           delivered += 1;

@@ -152,7 +152,7 @@ export async function startPush(
     { ...defaults, ...options },
     {
       takes: () => true,
-      carriesTotals: () => false,
+      hasExternalTotals: () => false,
       commit: async () => {
         committed = push.durable.freeze();
       },

@@ -6,6 +6,7 @@ export interface SeriesSpec {
   service?: string;
   relayed?: boolean;
   bounds?: readonly string[];
+  startMs?: number;
   numbers: readonly number[];
 }
 
@@ -33,8 +34,8 @@ export function viewOf(specs: readonly FamilySpec[]): TestView {
     const views = series.map((spec): SeriesView => {
       const at = all.length;
       all.push(...spec.numbers);
-      const { labels = {}, service = '', relayed = false, bounds = [] } = spec;
-      return { labels: sorted(labels), service, relayed, at, bounds, startMs: 0 };
+      const { labels = {}, service = '', relayed = false, bounds = [], startMs = 0 } = spec;
+      return { labels: sorted(labels), service, relayed, at, bounds, startMs };
     });
     return { name, kind, help, series: views };
   });

@@ -57,7 +57,7 @@ async function buildPush(
   const { createPush } = await import('../reporters/push/push.ts');
   const about = { block: name, metricsPrefix: metrics.prefix, instance };
   const takes: GatherRequest['takes'] = ({ service }) => shows(service);
-  return createPush({ ...options, ...about }, { ...deps, takes, carriesTotals: hasExternalTotals });
+  return createPush({ ...options, ...about }, { ...deps, takes, hasExternalTotals });
 }
 
 async function buildHosted(
@@ -71,7 +71,10 @@ async function buildHosted(
   const about = { block: name, metricsPrefix, reportingIntervalMs, instance, version, stateDirectory };
   const takes: GatherRequest['takes'] = ({ service }) => shows(service);
   const queued = (bytes: number, oldestMs: number | undefined) => deps.queued(name, bytes, oldestMs);
-  return createHosted({ ...options, ...about, hostName: hostname() }, { ...deps, takes, queued });
+  return createHosted(
+    { ...options, ...about, hostName: hostname() },
+    { ...deps, takes, hasExternalTotals, queued },
+  );
 }
 
 /** The reporter of a block that sends by itself, with everything built and nothing running; undefined without one. */

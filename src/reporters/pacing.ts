@@ -2,15 +2,11 @@ import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../core/ports.ts';
 
 /**
- * Runs a task every `intervalMs` of monotonic time, the first time after one interval, never two at a time.
- * What a long task runs over is left out, so that the beat stays. `task` must not reject. The result ends it
- * and waits for the task under way.
+ * Runs a task every `intervalMs` of monotonic time, first after one interval, never two at a time. Runs that
+ * would fall into a long one are skipped, and the schedule is kept. `task` must not reject. The returned function
+ * stops the schedule and waits for the run in progress.
  */
-export function startRhythm(
-  intervalMs: number,
-  clock: Clock,
-  task: () => Promise<void>,
-): () => Promise<void> {
+export function runEvery(intervalMs: number, clock: Clock, task: () => Promise<void>): () => Promise<void> {
   let dueMs = clock.monotonicMs() + intervalMs;
   let running: Promise<void> | undefined;
   let isEnded = false;
@@ -37,17 +33,17 @@ export function startRhythm(
 }
 
 const sliceMs = 2;
-/** Series between two looks at the clock. */
+/** The clock is read once per this many calls. */
 const stride = 32;
 
-/** Lets others have the event loop: whoever works through many series rests whenever it has been busy for 2 ms. */
-export interface Pause {
-  /** Asked once per series. */
+/** Yields to the event loop: work on many series must not block it for longer than 2 ms. */
+export interface Yielder {
+  /** Call once per series. */
   isDue(): boolean;
-  rest(): Promise<void>;
+  yield(): Promise<void>;
 }
 
-export function createPause(): Pause {
+export function createYielder(): Yielder {
   let sinceMs = performance.now();
   let count = 0;
   return {
@@ -55,7 +51,7 @@ export function createPause(): Pause {
       count += 1;
       return count % stride === 0 && performance.now() - sinceMs >= sliceMs;
     },
-    async rest() {
+    async yield() {
       await setImmediate();
       sinceMs = performance.now();
     },

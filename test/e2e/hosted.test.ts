@@ -62,6 +62,7 @@ async function report(own: Partial<HostedReporterOptions> & { endpoint: string }
   };
   const stop = await createHosted(options, {
     takes: () => true,
+    hasExternalTotals: () => false,
     reported: {
       delivered() {
         delivered += 1;

@@ -65,7 +65,7 @@ describe('answers after which a batch is tried again', () => {
     await until(() => bed.delivered() === 1, 'the third try goes through');
     expect(valuesOf(receiver.taken())).toEqual([1]);
     expect(bed.drops).toEqual({});
-    expect(bed.logged).toEqual(['a batch did not go through', 'batches go through again']);
+    expect(bed.logged).toEqual(['batch not delivered', 'batches are delivered again']);
     await bed.stop();
   });
 
@@ -161,23 +161,66 @@ describe('413', () => {
       });
       bed.show(many(1000));
       await bed.tick();
-      await until(() => bed.delivered() === 4, 'all pieces have gone through');
+      await untilMoving(bed.clock, 10, () => bed.delivered() === 4, 'all pieces are delivered');
       expect(taken).toEqual([250, 250, 250, 250]);
-      expect(bed.failures).toEqual({ too_large: 3 });
+      // The size that was refused is remembered: the second half is not tried as a whole.
+      expect(bed.failures).toEqual({ too_large: 2 });
       await bed.tick();
-      await until(() => bed.delivered() === 8, 'the next picture goes through');
-      expect(bed.failures).toEqual({ too_large: 3 });
+      await until(() => bed.delivered() === 8, 'the next report is delivered');
+      expect(bed.failures).toEqual({ too_large: 2 });
       expect(bed.drops).toEqual({});
       await bed.stop();
     },
   );
 
   test('one sample that is too large is dropped', async () => {
-    const bed = await openBed(receiver.url);
+    const bed = await openBed(receiver.url, { reportingIntervalMs: 600_000 });
     receiver.reply(status(413));
-    await bed.tick();
+    await bed.tick(600_000);
     await until(() => bed.drops['hosted/rejected'] === 1, 'it is dropped');
+    await untilMoving(bed.clock, 100, () => bed.queued().bytes === 0, 'the queue is empty');
+    await bed.stop();
+  });
+
+  test.each(['remotewrite', 'otlp'] as const)(
+    '%s: a receiver that refuses everything is asked a few times a minute, and what it refused is dropped',
+    async (protocol) => {
+      const bed = await openBed(receiver.url, { protocol, reportingIntervalMs: 60_000 });
+      receiver.reply(status(413));
+      bed.show(many(5000));
+      await bed.tick(60_000);
+      const startMs = bed.clock.nowMs();
+      await untilMoving(bed.clock, 50, () => (bed.drops['hosted/rejected'] ?? 0) > 0, 'the floor is reached');
+      // 5,000 points are halved ten times.
+      expect(receiver.received.length).toBeLessThanOrEqual(11);
+      await untilMoving(
+        bed.clock,
+        50,
+        () => bed.clock.nowMs() - startMs > 300_000,
+        'five minutes have passed',
+      );
+      expect(receiver.received.length).toBeLessThanOrEqual(11 + (12 * 300) / 30);
+      await bed.stop();
+    },
+  );
+
+  test('one sample that is too large costs nothing but itself, and no smaller requests for all others', async () => {
+    const bed = await openBed(receiver.url, { reportingIntervalMs: 600_000 });
+    bed.show(many(1000));
+    await bed.tick(600_000);
+    await until(() => bed.delivered() === 1, 'the receiver has accepted 1,000 points');
+    receiver.reply((received, response) => {
+      const isTooLarge = received.samples().some(({ value }) => value === 700);
+      (isTooLarge ? status(413) : written)(received, response);
+    });
+    await bed.tick(600_000);
+    await untilMoving(bed.clock, 50, () => bed.queued().bytes === 0, 'the queue is empty');
+    expect(bed.drops).toEqual({ 'hosted/rejected': 1 });
+    const requests = receiver.received.length;
+    receiver.reply(written);
+    await bed.tick(600_000);
     await until(() => bed.queued().bytes === 0, 'the queue is empty');
+    expect(receiver.received.length).toBe(requests + 1);
     await bed.stop();
   });
 
@@ -191,9 +234,8 @@ describe('413', () => {
     });
     bed.show(many(10));
     await bed.tick();
-    await until(() => bed.failures.server_error === 1, 'the second piece has failed');
-    bed.clock.advance(250);
-    await until(() => bed.delivered() === 2, 'both pieces have gone through');
+    await untilMoving(bed.clock, 10, () => bed.failures.server_error === 1, 'the second piece has failed');
+    await untilMoving(bed.clock, 10, () => bed.delivered() === 2, 'both pieces are delivered');
     expect(valuesOf(receiver.taken())).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     await bed.stop();
   });
@@ -225,7 +267,36 @@ describe('a receiver of remote write 1.0', () => {
   });
 });
 
-test('a batch at which the receiver fails each time does not block those behind it', async () => {
+/** A counter of each name, with these values. */
+const named = (values: Record<string, number>) =>
+  Object.entries(values).map(([name, value]) => ({ ...counter(value), name }));
+const valuesByName = (): Record<string, unknown[]> => {
+  const byName: Record<string, unknown[]> = {};
+  for (const { labels, value } of receiver.taken().flatMap((one) => one.samples())) {
+    const name = labels.__name__!;
+    byName[name] = [...(byName[name] ?? []), value];
+  }
+  return byName;
+};
+
+test('a point at which the receiver fails each time does not block others, in its batch and behind it', async () => {
+  const bed = await openBed(receiver.url);
+  receiver.reply((received, response) => {
+    const isPoison = received.samples().some(({ value }) => value === 666);
+    (isPoison ? status(500) : written)(received, response);
+  });
+  bed.show(named({ a: 1, b: 2, c: 666, d: 4 }));
+  await bed.tick();
+  bed.show(named({ a: 2, b: 3, c: 4, d: 5 }));
+  await untilMoving(bed.clock, 1000, () => bed.drops['hosted/rejected'] === 1, 'the point is dropped');
+  await until(() => bed.queued().bytes === 0, 'the backlog is gone');
+  const { a, b, c, d } = valuesByName();
+  expect([a!.slice(0, 2), b!.slice(0, 2), c![0], d!.slice(0, 2)]).toEqual([[1, 2], [2, 3], 4, [4, 5]]);
+  expect(bed.drops).toEqual({ 'hosted/rejected': 1 });
+  await bed.stop();
+});
+
+test('a batch of one point at which the receiver fails each time does not block those behind it', async () => {
   const bed = await openBed(receiver.url);
   receiver.reply((received, response) => {
     const isPoison = received.samples().some(({ value }) => value === 666);
@@ -234,23 +305,54 @@ test('a batch at which the receiver fails each time does not block those behind 
   bed.show([counter(666)]);
   await bed.tick();
   bed.show([counter(2)]);
-  await untilMoving(bed.clock, 1000, () => bed.drops['hosted/rejected'] === 1, 'it is given up');
-  await until(() => bed.delivered() >= 2, 'those behind it go through');
+  await untilMoving(bed.clock, 1000, () => bed.drops['hosted/rejected'] === 1, 'it is dropped');
+  await until(() => bed.delivered() >= 2, 'those behind it are delivered');
   expect(new Set(valuesOf(receiver.taken()))).toEqual(new Set([2]));
   await bed.stop();
 });
 
-test('while the receiver fails at everything, no batch is given up', async () => {
+describe('a receiver that fails at more than 50 points and accepts fewer', () => {
+  const hang: Reply = () => {};
+  test.each<[string, 'remotewrite' | 'otlp', Reply, string]>([
+    ['remote write, 500', 'remotewrite', status(500), 'server_error'],
+    ['remote write, 504', 'remotewrite', status(504), 'server_error'],
+    ['remote write, a time-out', 'remotewrite', hang, 'too_slow'],
+    ['OTLP, 503', 'otlp', status(503), 'server_error'],
+    ['OTLP, a time-out', 'otlp', hang, 'too_slow'],
+  ])('%s: every point arrives', async (_, protocol, fail, reason) => {
+    const bed = await openBed(receiver.url, { protocol, timeoutMs: 500, reportingIntervalMs: 3_600_000 });
+    const pointsOf = (received: { samples(): object[]; resources(): object[] }) =>
+      protocol === 'otlp'
+        ? JSON.stringify(received.resources()).split('asDouble').length - 1
+        : received.samples().length;
+    receiver.reply((received, response) => (pointsOf(received) > 50 ? fail : written)(received, response));
+    bed.show(many(1000));
+    await bed.tick(3_600_000);
+    await untilMoving(bed.clock, 100, () => bed.queued().bytes === 0, 'the queue is empty');
+    const arrived = receiver.taken().reduce((sum, one) => sum + pointsOf(one), 0);
+    expect(arrived).toBe(1000);
+    expect(bed.drops).toEqual({});
+    // Five failures of the whole batch, then one of each size that is too large.
+    expect(bed.failures[reason]).toBeLessThan(15);
+    await bed.stop();
+  });
+});
+
+test('while the receiver fails at everything, no batch is dropped', async () => {
   const bed = await openBed(receiver.url);
   receiver.reply(status(500));
   for (let value = 1; value <= 5; value++) {
-    bed.show([counter(value)]);
+    bed.show(named({ a: value, b: value }));
     await bed.tick();
   }
   await untilMoving(bed.clock, 500, () => (bed.failures.server_error ?? 0) >= 14, 'many tries have failed');
   receiver.reply(written);
   await untilMoving(bed.clock, 500, () => bed.queued().bytes === 0, 'the backlog is gone');
-  expect(valuesOf(receiver.taken()).slice(0, 5)).toEqual([1, 2, 3, 4, 5]);
+  const { a, b } = valuesByName();
+  expect([a!.slice(0, 5), b!.slice(0, 5)]).toEqual([
+    [1, 2, 3, 4, 5],
+    [1, 2, 3, 4, 5],
+  ]);
   expect(bed.drops).toEqual({});
   await bed.stop();
 });

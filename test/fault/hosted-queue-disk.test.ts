@@ -25,9 +25,9 @@ afterEach(async () => {
   removeFolders();
 });
 
-const diskLog = 'the queue cannot be kept on disk, memory is used';
+const diskLog = 'cannot write the queue to disk; batches are kept in memory';
 
-test('a folder that cannot be made: batches wait in memory, told once a minute', async () => {
+test('a folder that cannot be made: batches wait in memory, reported once a minute', async () => {
   const directory = folder();
   writeFileSync(join(directory, 'hosted-metrics'), 'in the way');
   receiver.reply(status(503));
@@ -43,7 +43,7 @@ test('a folder that cannot be made: batches wait in memory, told once a minute',
   rmSync(join(directory, 'hosted-metrics'));
   bed.show([counter(7)]);
   await bed.tick(10_000);
-  expect(bed.logged).toContain('the queue is kept on disk again');
+  expect(bed.logged).toContain('the queue is written to disk again');
   receiver.reply(written);
   await untilMoving(bed.clock, 500, () => bed.queued().bytes === 0, 'the backlog is gone');
   expect(valuesOf(receiver.taken()).slice(0, 7)).toEqual([1, 2, 3, 4, 5, 6, 7]);
@@ -76,7 +76,7 @@ test('what waits only in memory when the agent stops is lost, and the log says s
   const bed = await openBed(receiver.url, { stateDirectory: undefined });
   await bed.tick();
   await bed.stop();
-  expect(bed.logged).toContain('points that waited in memory are lost');
+  expect(bed.logged).toContain('points that were queued in memory are lost');
 });
 
 test('the folder deleted while it is used: nothing that comes after is lost to it', async () => {
@@ -114,7 +114,7 @@ test.skipIf(!canMount())(
     rmSync(ballast);
     bed.show([counter(3)]);
     await bed.tick();
-    expect(bed.logged).toContain('the queue is kept on disk again');
+    expect(bed.logged).toContain('the queue is written to disk again');
     receiver.reply(written);
     await untilMoving(bed.clock, 500, () => bed.queued().bytes === 0, 'the backlog is gone');
     const values = valuesOf(receiver.taken());

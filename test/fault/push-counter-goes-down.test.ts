@@ -24,7 +24,7 @@ test('a scraped role that restarts between flushes: no negative delta, no repeat
   };
   rig = await startPush(
     { hostPort: `127.0.0.1:${target.port}`, tagFormat: 'dogstatsd' },
-    { gather: async ({ takes }) => registry.view(takes), carriesTotals: ({ relayed }) => relayed },
+    { gather: async ({ takes }) => registry.view(takes), hasExternalTotals: ({ relayed }) => relayed },
   );
   // 1,000 were before anybody looked; 200 grow; then the role restarts, and again unseen with more than before.
   for (const total of [1000, 1200, 30, 70]) {

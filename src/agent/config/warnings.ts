@@ -1,3 +1,4 @@
+import { volumeWarning } from '../../reporters/hosted/block.ts';
 import { literalSecrets } from './secrets.ts';
 import { type MapNode, placedFault, placeOf } from './tree.ts';
 import type { AgentConfig, PlacedFault } from './types.ts';
@@ -10,6 +11,7 @@ export function warningsOf(config: AgentConfig, tree: MapNode, file: string): Pl
     ...nothingWatched(config, tree),
     ...peersUnreachable(config, tree),
     ...domainsUndescribed(config, tree),
+    ...manySamples(config, tree),
   ];
 }
 
@@ -50,4 +52,18 @@ function domainsUndescribed({ domains }: AgentConfig, tree: MapNode): PlacedFaul
   const path = ['domains', 'describe'];
   const message = 'missing, so nothing is known of the watched domains; set command';
   return [placedFault(placeOf(tree, path), path, message)];
+}
+
+/** Hosted platforms bill by samples, and the default interval is that of a local reporter. */
+function manySamples({ metrics, services }: AgentConfig, tree: MapNode): PlacedFault[] {
+  const blocks = [
+    { path: ['metrics'], block: metrics },
+    ...services.map(({ name, metrics: own }) => ({ path: ['services', name, 'metrics'], block: own })),
+  ];
+  return blocks.flatMap(({ path: above, block }) => {
+    if (block?.reporter?.kind !== 'hostedmetrics') return [];
+    const message = volumeWarning(block.reportingIntervalMs);
+    const path = [...above, 'reportingInterval'];
+    return message === undefined ? [] : [placedFault(placeOf(tree, path), path, message)];
+  });
 }

@@ -1,40 +1,65 @@
 import type { Clock, Drops } from '../../core/ports.ts';
-import type { Left, Post } from './post.ts';
-import type { Batch, Protocol } from './protocol.ts';
-import type { Held, Queue } from './queue/queue.ts';
+import type { Post, PostFailure, PostResult } from './post.ts';
+import type { Batch } from './protocol.ts';
+import type { Queue, QueuedBatch } from './queue/queue.ts';
+import type { RequestLimits } from './request-limits.ts';
 
 export interface DeliveryDeps {
-  queue: Pick<Queue, 'peek' | 'remove' | 'layDown'>;
+  queue: Pick<Queue, 'peek' | 'remove' | 'release'>;
   post: Post;
-  split: Protocol['split'];
+  limits: Pick<RequestLimits, 'refused'>;
   backoff: Backoff;
   clock: Clock;
   drops: Drops;
 }
 
 /**
- * Takes batches from the queue to the receiver, one at a time in their order, so that each series' samples stay
- * in theirs. A batch that has to be tried again holds up those behind it; a backlog drains without a pause.
+ * Sends batches from the queue to the receiver, one at a time and oldest first, so that the samples of a series
+ * stay in order. A batch that has to be retried holds up those behind it; a backlog is sent without pauses.
+ *
+ * What the protocol calls retryable is retried until the queue drops it. If a batch keeps failing while the
+ * receiver accepts a single point of it, the batch is halved until what the receiver cannot process is left. A
+ * single such point is dropped and counted if the receiver keeps failing at it, with a permanent error, while it
+ * accepts others.
  */
 export interface Delivery {
-  /** Something was appended. */
+  /** A batch was appended to the queue. */
   wake(): void;
-  /** Tries what waits once more and ends at the first failure. */
+  /** Sends what is queued, and ends at the first failure. */
   end(): Promise<void>;
 }
 
-/** Failures in a row after which a batch is suspected to be the cause of them. */
-const suspectAfter = 5;
+/** Failures in a row after which a batch itself may be the cause. */
+const patience = 5;
+/** Failures in a row after which a single point is dropped. */
+const pointPatience = 3;
+/** Pause before a smaller request. */
+const mostSplitPauseMs = 5_000;
 
-export function startDelivery({ queue, post, split, backoff, clock, drops }: DeliveryDeps): Delivery {
+/** The batch that is being sent. */
+interface Work {
+  readonly queued: QueuedBatch;
+  pieces: readonly Batch[];
+  /** Failures that the batch may be the cause of. */
+  failures: number;
+  /** Failures in a row of the single point at the head. */
+  pointFailures: number;
+  /** The receiver accepted a single point while the batch failed. */
+  isCause: boolean;
+}
+
+export function startDelivery(deps: DeliveryDeps): Delivery {
+  const { queue, post, limits, backoff, clock, drops } = deps;
   let isEnding = false;
   let isBackingOff = false;
-  /** Something was appended since the queue was last found empty. */
+  /** A batch was appended since the queue was last found empty. */
   let isWoken = false;
   let resume = (): void => {};
-  let current: { held: Held; pieces: readonly Batch[]; failures: number } | undefined;
+  let current: Work | undefined;
+  /** A batch was the cause of its failures recently: the next one is likely to be, too. */
+  let isSuspicious = false;
 
-  /** Until something is appended, or for this long. */
+  /** Waits until a batch is appended, or for `waitMs`. */
   const pause = (waitMs?: number): Promise<void> =>
     new Promise((resolve) => {
       isBackingOff = waitMs !== undefined;
@@ -47,63 +72,120 @@ export function startDelivery({ queue, post, split, backoff, clock, drops }: Del
       isWoken = false;
     });
 
-  const workOn = (held: Held) => {
-    if (current?.held.entry !== held.entry) current = { held, pieces: [held.batch], failures: 0 };
+  const workOn = (queued: QueuedBatch): Work => {
+    if (current?.queued.entry !== queued.entry) {
+      current = { queued, pieces: [queued.batch], failures: 0, pointFailures: 0, isCause: false };
+    }
     return current;
   };
 
-  /** The first point of what waits behind the oldest batch; undefined if nothing does that can be read. */
-  const firstPoint = async (): Promise<Batch | undefined> => {
-    let batch = (await queue.peek(1))?.batch;
-    try {
-      while (batch && batch.points > 1) batch = (await split(batch))[0];
-    } catch {
-      // It is counted when its turn comes.
-      return undefined;
+  /** Cuts the first (0) or the last (-1) point off a piece; no point if the piece is corrupt, which is counted. */
+  const cutPoint = async (piece: Batch, end: 0 | -1): Promise<{ point?: Batch; rest: Batch[] }> => {
+    let point: Batch | undefined = piece;
+    const rest: Batch[] = [];
+    while (point && point.points > 1) {
+      const halves: readonly Batch[] = await post.split(point);
+      point = halves.at(end);
+      if (halves.length > 1) rest.splice(end === 0 ? 0 : rest.length, 0, halves.at(end === 0 ? 1 : 0)!);
     }
-    return batch;
+    return { point, rest };
   };
-  /** Whether the receiver judges another point than those of the oldest batch. */
-  const judgesOthers = async (): Promise<boolean> => {
-    const probe = await firstPoint();
-    return probe !== undefined && (await post([probe])).reason === undefined;
+  /** Sends the first or the last point of the batch alone; true if the receiver accepts it. */
+  const deliverPoint = async (work: Work, end: 0 | -1): Promise<boolean> => {
+    const piece = work.pieces.at(end);
+    if (!piece) return false;
+    const others = end === 0 ? work.pieces.slice(1) : work.pieces.slice(0, -1);
+    const { point, rest } = await cutPoint(piece, end);
+    const sent = point ? await post.send([point]) : { pieces: [], acceptedAny: false };
+    if (sent.pieces.length > 0) return false;
+    work.pieces = end === 0 ? [...rest, ...others] : [...others, ...rest];
+    return sent.acceptedAny;
+  };
+  /** Whether the receiver accepts a point of the next batch, which is sent again in its turn. */
+  const acceptsNext = async (): Promise<boolean> => {
+    const next = (await queue.peek(1))?.batch;
+    if (!next) return false;
+    for (const end of [0, -1] as const) {
+      const { point } = await cutPoint(next, end);
+      if (point && (await post.probe(point))) return true;
+    }
+    return false;
+  };
+  /** Whether the receiver accepts another point than the one that fails, so that the batch is the cause. */
+  const acceptsAnother = async (work: Work): Promise<boolean> => {
+    const [head, ...others] = work.pieces;
+    if (head?.points === 1 && others.length === 0) return acceptsNext();
+    if (await deliverPoint(work, -1)) return true;
+    return head !== undefined && head.points > 1 && deliverPoint(work, 0);
   };
 
+  /** How long to wait before smaller pieces are sent, ms. */
+  const splitPauseMs = ({ retryAfterMs }: PostFailure): number => {
+    const waitMs = backoff.nextMs(retryAfterMs);
+    return retryAfterMs === undefined ? Math.min(waitMs, mostSplitPauseMs) : waitMs;
+  };
   /**
-   * Tries a batch. One that keeps failing may itself be what the receiver fails at, and would block the queue for
-   * as long as its age allows: it is given up when the receiver judges something else and then fails at it again.
-   * Only that one point overtakes others, and is sent again in its turn.
+   * Halves the piece that failed, or drops it if it is a single point at which the receiver keeps failing with a
+   * permanent error. Returns how long to wait, ms.
    */
-  const attempt = async (work: NonNullable<typeof current>): Promise<Left> => {
-    const tried = await post(work.pieces);
-    work.pieces = tried.pieces;
-    if (!tried.isSuspect) return tried;
-    work.failures += 1;
-    if (work.failures < suspectAfter || isEnding || !(await judgesOthers())) return tried;
-    const again = await post(work.pieces);
-    if (!again.isSuspect) return again;
-    for (const { points } of again.pieces) drops.count('hosted', 'rejected', points);
-    return { pieces: [] };
+  const isolate = async (work: Work, failure: PostFailure): Promise<number> => {
+    const [head, ...rest] = work.pieces;
+    if (!head) return 0;
+    if (head.points > 1) {
+      limits.refused(head.points);
+      work.pieces = [...(await post.split(head)), ...rest];
+      work.pointFailures = 0;
+      return splitPauseMs(failure);
+    }
+    work.pointFailures += 1;
+    const isLost = !failure.isTransient && work.pointFailures >= pointPatience;
+    if (!isLost || !(await acceptsAnother(work))) return backoff.nextMs(failure.retryAfterMs);
+    drops.count('hosted', 'rejected', head.points);
+    work.pieces = work.pieces.slice(1);
+    work.pointFailures = 0;
+    return 0;
   };
 
+  /** How long to wait, ms, after a failure. */
+  const waitAfter = async (work: Work, failure: PostFailure): Promise<number> => {
+    if (failure.cause === 'size') return splitPauseMs(failure);
+    if (failure.cause === 'receiver') return backoff.nextMs(failure.retryAfterMs);
+    work.failures += 1;
+    if (work.isCause) return isolate(work, failure);
+    const isDue = isSuspicious || work.failures >= patience;
+    if (!isDue || !(await acceptsAnother(work))) return backoff.nextMs(failure.retryAfterMs);
+    work.isCause = true;
+    backoff.reset();
+    return splitPauseMs(failure);
+  };
+
+  const finish = async (work: Work, { acceptedAny }: PostResult): Promise<void> => {
+    if (work.isCause) isSuspicious = true;
+    else if (acceptedAny && work.failures === 0) isSuspicious = false;
+    backoff.reset();
+    await queue.remove(work.queued);
+    current = undefined;
+  };
+
+  /** One try; false when the delivery has ended. */
   const step = async (): Promise<boolean> => {
-    const held = await queue.peek(0);
-    if (!held) {
+    const queued = await queue.peek(0);
+    if (!queued) {
       if (!isEnding) await pause();
       return !isEnding || (await queue.peek(0)) !== undefined;
     }
-    const work = workOn(held);
-    const { pieces, reason, askedMs } = await attempt(work);
-    work.pieces = pieces;
-    if (reason === undefined) {
-      backoff.reset();
-      await queue.remove(held);
-      current = undefined;
+    const work = workOn(queued);
+    const result = await post.send(work.pieces);
+    work.pieces = result.pieces;
+    if (result.acceptedAny) backoff.reset();
+    if (!result.failure) {
+      await finish(work, result);
       return true;
     }
-    queue.layDown();
+    const waitMs = isEnding ? 0 : await waitAfter(work, result.failure);
+    queue.release();
     if (isEnding) return false;
-    await pause(backoff.nextMs(askedMs));
+    if (waitMs > 0) await pause(waitMs);
     return true;
   };
 
@@ -126,22 +208,22 @@ export function startDelivery({ queue, post, split, backoff, clock, drops }: Del
   };
 }
 
-/** How long to wait before a batch is tried again. */
+/** How long to wait before a batch is sent again. */
 export interface Backoff {
-  /** One more failure; `askedMs`: what the receiver asked for. */
+  /** The wait after one more failure, ms; `askedMs`: what the receiver asked for. */
   nextMs(askedMs: number | undefined): number;
   reset(): void;
 }
 
 const firstMs = 500;
 const mostMs = 60_000;
-/** A receiver that asks for more is tried after this: it may have been put right by hand. */
+/** A receiver that asks for more is tried after this: an operator may have fixed it. */
 const mostAskedMs = 600_000;
 
 /**
- * Exponential backoff with full jitter: anything between nothing and the whole of it, so that agents that lost a
- * receiver together do not come back together. What a receiver asks for is waited for in full, the jitter on
- * top. `random`: uniform in [0, 1).
+ * Exponential backoff with full jitter: a random part of the whole span, so that agents that lost a receiver
+ * together do not return together. A delay that the receiver asks for is kept in full, with the jitter added.
+ * `random`: uniform in [0, 1).
  */
 export function createBackoff(random: () => number): Backoff {
   let failures = 0;

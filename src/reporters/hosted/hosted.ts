@@ -2,20 +2,22 @@ import { join } from 'node:path';
 import type { ReadSecret } from '../../core/access.ts';
 import { waitAtMost } from '../../core/clock.ts';
 import { sanitizeName } from '../../core/labels.ts';
+import type { SeriesView, View } from '../../core/model.ts';
 import type { Clock, Drops, Gather, GatherRequest, Log, Reporter, Stop } from '../../core/ports.ts';
-import { startRhythm } from '../pacing.ts';
+import { runEvery } from '../pacing.ts';
 import type { HostedOptions } from './block.ts';
 import { createBackoff, startDelivery } from './delivery.ts';
-import { createSender } from './http-client.ts';
+import { createHttpClient } from './http-client.ts';
 import { createOtlp } from './otlp/otlp.ts';
-import { createOutcomes, createPost, type Reported } from './post.ts';
-import { createRequestLimits, type Origin, type Protocol, type RequestLimits } from './protocol.ts';
+import { createOutcomes, createPost, type ReportMetrics } from './post.ts';
+import type { Origin, Protocol, Report } from './protocol.ts';
 import { createQueue } from './queue/queue.ts';
 import { createRemoteWrite } from './remote-write/remote-write.ts';
-import { createPresence } from './vanished.ts';
+import { createRequestLimits, type RequestLimits } from './request-limits.ts';
+import { createSeriesTracker } from './series-tracker.ts';
 
 export interface HostedReporterOptions extends HostedOptions {
-  /** The block's place in the configuration; its queue is the folder `hosted-<block>` of the state directory. */
+  /** The block's path in the configuration; its queue is the directory `hosted-<block>` of the state directory. */
   block: string;
   /** The block's own prefix: `p` makes `p_name`. */
   metricsPrefix: string;
@@ -26,15 +28,17 @@ export interface HostedReporterOptions extends HostedOptions {
   hostName: string;
   /** The agent's version. */
   version: string;
-  /** Where the queue is kept; undefined: in memory. */
+  /** Directory of the queue; undefined: the queue is kept in memory. */
   stateDirectory: string | undefined;
 }
 
 export interface HostedDeps {
-  /** Whether a series is reported here. */
+  /** Selects the series of this block. */
   takes: GatherRequest['takes'];
-  reported: Reported;
-  /** What waits: bytes, and the wall clock, ms, of the oldest batch; undefined when nothing waits. */
+  /** See `Origin.hasExternalTotals`. */
+  hasExternalTotals(series: SeriesView): boolean;
+  reported: ReportMetrics;
+  /** Bytes queued, and the wall-clock time, ms, of the oldest batch; undefined when the queue is empty. */
   queued(bytes: number, oldestMs: number | undefined): void;
   readSecret: ReadSecret;
   clock: Clock;
@@ -44,21 +48,43 @@ export interface HostedDeps {
   random?: () => number;
 }
 
-/** What a last delivery may take: the whole agent stops within 5 s. */
+/** Time for the last delivery: the whole agent stops within 5 s. */
 const lastDeliveryMs = 3_000;
+const diskWarningMs = 60_000;
 
 const protocols: Readonly<
   Record<HostedOptions['protocol'], (origin: Origin, limits: RequestLimits) => Protocol>
 > = { otlp: createOtlp, remotewrite: createRemoteWrite };
 
+const emptyView: View = { families: [], numbers: () => new Float64Array(), release() {} };
+
+/** Reports failing writes of the queue once a minute, not once per batch. */
+function createDiskStatus({ clock, log, count }: { clock: Clock; log: Log; count(): void }) {
+  let reportedMs: number | undefined;
+  return {
+    diskFailed(error: unknown): void {
+      const nowMs = clock.monotonicMs();
+      if (reportedMs !== undefined && nowMs - reportedMs < diskWarningMs) return;
+      if (reportedMs === undefined)
+        log.write('error', 'cannot write the queue to disk; batches are kept in memory', { error });
+      reportedMs = nowMs;
+      count();
+    },
+    diskWorks(): void {
+      if (reportedMs !== undefined) log.write('info', 'the queue is written to disk again');
+      reportedMs = undefined;
+    },
+  };
+}
+
 /**
- * The hosted reporter (`hostedmetrics`): every `reportingIntervalMs` a picture of everything, as batches, into a
- * queue on disk and from there to the platform, over OTLP/HTTP or Prometheus remote write.
+ * The hosted reporter (`hostedmetrics`): every `reportingIntervalMs` it appends all series, as batches, to a queue
+ * on disk and sends them from there to a receiver, over OTLP/HTTP or Prometheus remote write.
  *
- * Batches arrive at least once and in order per series, through an outage as long as the queue's bounds and
- * through a restart of the agent. Two reporters must not share a block's queue: the old one has to be stopped
- * before a new one starts. A receiver that has changed since gets what still waits; what waits in another
- * protocol's form is dropped and counted.
+ * Batches arrive at least once and in order per series, through outages within the queue's limits and through
+ * restarts of the agent. Two reporters must not share a queue: stop the old one before the new one starts. After a
+ * change of the endpoint the new receiver gets what is queued; batches of another protocol are dropped and counted.
+ * A stop sends a last report; with remote write it marks all gauges stale.
  */
 export function createHosted(options: HostedReporterOptions, deps: HostedDeps): Reporter {
   const { clock, drops, random = Math.random } = deps;
@@ -66,18 +92,20 @@ export function createHosted(options: HostedReporterOptions, deps: HostedDeps): 
   const log = deps.log.named('hosted');
   const outcomes = createOutcomes(options.endpoint, { reported: deps.reported, log });
   const prefix = options.metricsPrefix ? sanitizeName(`${options.metricsPrefix}_`) : '';
-  const limits = createRequestLimits();
-  const protocol = protocols[options.protocol]({ instance, hostName, version, prefix }, limits);
-  const presence = createPresence();
-  const trouble = createDiskTrouble({ clock, log, count: () => deps.reported.failed('queue_disk') });
+  const limits = createRequestLimits(clock);
+  const { hasExternalTotals } = deps;
+  const origin: Origin = { instance, hostName, version, prefix, hasExternalTotals };
+  const protocol = protocols[options.protocol](origin, limits);
+  const tracker = createSeriesTracker();
 
-  const startQueue = async () => {
+  const openQueue = async () => {
     const directory =
       stateDirectory === undefined ? undefined : join(stateDirectory, `hosted-${encodeURIComponent(block)}`);
     const { maxBytes, maxAgeMs } = options.queue;
+    const disk = createDiskStatus({ clock, log, count: () => deps.reported.failed('queue_disk') });
     const queue = createQueue(
       { directory, maxBytes, maxAgeMs },
-      { clock, drops, diskFailed: trouble.failed, diskWorks: trouble.works, changed: deps.queued },
+      { clock, drops, ...disk, changed: deps.queued },
     );
     await queue.open();
     return queue;
@@ -85,88 +113,54 @@ export function createHosted(options: HostedReporterOptions, deps: HostedDeps): 
 
   return {
     async start(gather: Gather): Promise<Stop> {
-      const queue = await startQueue();
-      const sender = createSender(options, { clock, readSecret: deps.readSecret, version });
-      const post = createPost({ protocol, limits, sender, outcomes, drops, clock });
-      const delivery = startDelivery({
-        queue,
-        post,
-        split: protocol.split,
-        backoff: createBackoff(random),
-        clock,
-        drops,
-      });
+      const queue = await openQueue();
+      const client = createHttpClient(options, { clock, readSecret: deps.readSecret, version });
+      const post = createPost({ protocol, limits, client, outcomes, drops, clock });
+      const backoff = createBackoff(random);
+      const delivery = startDelivery({ queue, post, limits, backoff, clock, drops });
+      let lastMs = 0;
 
-      const enqueue = async (): Promise<void> => {
-        let timeMs = Math.floor(clock.nowMs());
-        const frozen = () => {
-          timeMs = Math.floor(clock.nowMs());
-        };
-        const view = await gather({ takes: deps.takes, frozen });
-        try {
-          const vanished = await presence.vanished(view);
-          for await (const batch of protocol.encode({ view, vanished, timeMs })) {
-            await queue.append(batch);
-            delivery.wake();
-          }
-        } finally {
-          view.release();
+      const enqueue = async (report: Report): Promise<void> => {
+        for await (const batch of protocol.encode(report)) {
+          await queue.append(batch);
+          delivery.wake();
         }
       };
       const report = async (): Promise<void> => {
         try {
-          await enqueue();
+          const frozen = () => {
+            lastMs = Math.floor(clock.nowMs());
+          };
+          frozen();
+          const view = await gather({ takes: deps.takes, frozen });
+          try {
+            await enqueue({ view, vanished: await tracker.vanished(view), timeMs: lastMs });
+          } finally {
+            view.release();
+          }
         } catch (error) {
           outcomes.failed('no_view', error);
         }
       };
+      /** Stale markers are dated 1 ms before their report, and have to come after the last samples. */
+      const endGauges = async (): Promise<void> => {
+        if (!protocol.endsGaugesOnStop) return;
+        await enqueue({ view: emptyView, vanished: tracker.gauges(), timeMs: lastMs + 2 });
+      };
 
-      const end = startRhythm(options.reportingIntervalMs, clock, report);
+      const stopReports = runEvery(options.reportingIntervalMs, clock, report);
       const finish = async (): Promise<void> => {
-        await end();
+        await stopReports();
         await report();
+        await endGauges();
         await delivery.end();
       };
       return async () => {
         await waitAtMost(lastDeliveryMs, clock, finish());
-        await sender.close();
+        await client.close();
         const lost = await queue.close();
-        if (lost > 0) log.write('warn', 'points that waited in memory are lost', { points: lost });
+        if (lost > 0) log.write('warn', 'points that were queued in memory are lost', { points: lost });
       };
-    },
-  };
-}
-
-/** Disk trouble of the queue: told once per period while it lasts, not with each batch. */
-export interface DiskTrouble {
-  failed(error: unknown): void;
-  works(): void;
-}
-
-const periodMs = 60_000;
-
-export function createDiskTrouble({
-  clock,
-  log,
-  count,
-}: {
-  clock: Clock;
-  log: Log;
-  count(): void;
-}): DiskTrouble {
-  let toldMs: number | undefined;
-  return {
-    failed(error) {
-      const nowMs = clock.monotonicMs();
-      if (toldMs !== undefined && nowMs - toldMs < periodMs) return;
-      if (toldMs === undefined)
-        log.write('error', 'the queue cannot be kept on disk, memory is used', { error });
-      toldMs = nowMs;
-      count();
-    },
-    works() {
-      if (toldMs !== undefined) log.write('info', 'the queue is kept on disk again');
-      toldMs = undefined;
     },
   };
 }

@@ -15,26 +15,26 @@ import type { HostedFailureReason } from '../../core/reasons.ts';
 import type { HostedOptions } from './block.ts';
 import type { Answer } from './protocol.ts';
 
-export interface SenderDeps {
+export interface HttpClientDeps {
   clock: Clock;
   readSecret: ReadSecret;
   version: string;
 }
 
-/** One connection to the hosted platform; one request at a time. */
-export interface Sender {
-  /** Posts a body. Rejects with `HostedFailure` when there is no whole answer within the configured time. */
+/** One connection to the receiver; one request at a time. */
+export interface HttpClient {
+  /** Posts a body. Rejects with `HostedFailure` if there is no complete response within the configured timeout. */
   post(body: Buffer, headers: Readonly<Record<string, string>>): Promise<Answer>;
-  /** Ends the connection, and a request under way with it. */
+  /** Closes the connection and aborts a request that is in progress. */
   close(): Promise<void>;
 }
 
-/** Of an answer's body only this much is kept; the rest is read and passed over. */
+/** The rest of a response's body is read and discarded. */
 const mostAnswerBytes = 65_536;
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Gathers an answer as undici hands it in. */
+/** Collects a response from undici's callbacks. */
 function handlerOf(
   succeed: (answer: Answer) => void,
   fail: (error: unknown) => void,
@@ -63,7 +63,10 @@ function handlerOf(
   };
 }
 
-export function createSender(options: HostedOptions, { clock, readSecret, version }: SenderDeps): Sender {
+export function createHttpClient(
+  options: HostedOptions,
+  { clock, readSecret, version }: HttpClientDeps,
+): HttpClient {
   const { timeoutMs, tls } = options;
   const { origin, pathname, search } = new URL(options.endpoint);
   const path = pathname + search;
@@ -78,7 +81,7 @@ export function createSender(options: HostedOptions, { clock, readSecret, versio
   };
   const request = (body: Buffer, headers: Record<string, string>): Promise<Answer> =>
     new Promise((resolve, reject) => {
-      const slow = () => new HostedFailure('too_slow', `no whole answer within ${timeoutMs} ms`);
+      const slow = () => new HostedFailure('too_slow', `no complete response within ${timeoutMs} ms`);
       const cancel = clock.after(timeoutMs, () => reject(slow()));
       const succeed = (answer: Answer): void => {
         cancel();
@@ -94,12 +97,12 @@ export function createSender(options: HostedOptions, { clock, readSecret, versio
 
   return {
     async post(body, headers) {
-      if (isClosed) throw new HostedFailure('failed', 'the reporter has ended');
+      if (isClosed) throw new HostedFailure('failed', 'the reporter was stopped');
       const configured = await configuredHeaders(options, readSecret);
       try {
         return await request(body, { ...configured, ...headers, 'user-agent': `svc-agent/${version}` });
       } catch (error) {
-        // Whatever state the connection is in; the next one also looks the name up again.
+        // The connection may be in any state. A new one also resolves the name again.
         void disconnect();
         throw error;
       }
@@ -117,11 +120,11 @@ async function tlsOptions({ caFile, certFile, keyFile, serverName, insecure }: C
     const [ca, cert, key] = await Promise.all([read(caFile), read(certFile), read(keyFile)]);
     return { ca, cert, key, servername: serverName, rejectUnauthorized: insecure !== true };
   } catch (error) {
-    throw new HostedFailure('credentials', `a TLS file cannot be read: ${String(error)}`, error);
+    throw new HostedFailure('credentials', `cannot read a TLS file: ${String(error)}`, error);
   }
 }
 
-/** Opens connections; TLS files are read for each, so that a renewed certificate is taken up. */
+/** Opens connections. TLS files are read for each, so that a renewed certificate is used. */
 export function createConnect(timeoutMs: number, tls: ClientTls | undefined): buildConnector.connector {
   return (target, callback) => {
     const open = (options: object): void =>
@@ -131,7 +134,7 @@ export function createConnect(timeoutMs: number, tls: ClientTls | undefined): bu
   };
 }
 
-/** What the protocols decide; the configuration cannot. */
+/** Headers that the protocol sets; the configuration cannot override them. */
 const reserved: ReadonlySet<string> = new Set([
   'content-type',
   'content-encoding',
@@ -144,8 +147,8 @@ const reserved: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What the configuration adds to each request; secrets are read anew each time. Rejects with `HostedFailure`
- * (`credentials`) when one is not there.
+ * Headers that the configuration adds to each request. Secrets are read again each time. Rejects with
+ * `HostedFailure` (`credentials`) if one cannot be read.
  */
 export async function configuredHeaders(
   { headers, auth }: { headers: Readonly<Record<string, Secret>>; auth?: ClientAuth },
@@ -160,12 +163,12 @@ export async function configuredHeaders(
     const credentials = await authorizationOf(auth, readSecret);
     if (credentials !== undefined) read.authorization = credentials;
   } catch (error) {
-    throw new HostedFailure('credentials', 'the credentials of the hosted platform cannot be read', error);
+    throw new HostedFailure('credentials', 'cannot read the credentials of hostedmetrics', error);
   }
   return read;
 }
 
-/** Why there was no answer. */
+/** Why there was no response. */
 export class HostedFailure extends Error {
   readonly reason: HostedFailureReason;
 
@@ -176,18 +179,18 @@ export class HostedFailure extends Error {
   }
 }
 
-/** What was thrown on the way to an answer, as a failure. */
+/** Anything thrown by a request, as a `HostedFailure`. */
 export function failureOf(thrown: unknown): HostedFailure {
   if (thrown instanceof HostedFailure) return thrown;
   const text = errorText(thrown) || (systemCode(thrown) ?? '');
   return new HostedFailure(networkFault(thrown) ?? 'failed', text, thrown);
 }
 
-/** A `Retry-After` (RFC 9110, 10.2.3), seconds or date, in ms from now; undefined for anything else. A past date is 0. */
+/** A `Retry-After` header (RFC 9110, 10.2.3), seconds or date, as ms from now; undefined for anything else. A past date is 0. */
 export function retryAfterMs(header: string | undefined, nowMs: number): number | undefined {
   const text = header?.trim() ?? '';
   if (/^\d+$/.test(text)) return Number(text) * 1000;
-  // Only the form that RFC 9110 wants: Date.parse takes almost anything.
+  // Only the format of RFC 9110: Date.parse accepts almost anything.
   if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text)) return undefined;
   const atMs = Date.parse(text);
   return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - nowMs);

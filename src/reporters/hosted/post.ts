@@ -1,46 +1,113 @@
 import type { Clock, Drops, Log } from '../../core/ports.ts';
 import type { HostedFailureReason } from '../../core/reasons.ts';
-import { failureOf, HostedFailure, retryAfterMs, type Sender } from './http-client.ts';
-import type { Answer, Batch, Protocol, RequestLimits, Verdict } from './protocol.ts';
+import { failureOf, HostedFailure, type HttpClient, retryAfterMs } from './http-client.ts';
+import type { Answer, Batch, Protocol, Verdict } from './protocol.ts';
+import type { RequestLimits } from './request-limits.ts';
+
+/** Metrics of the reporter: `svc_agent_report_…`. */
+export interface ReportMetrics {
+  /** The receiver accepted a batch. */
+  delivered(): void;
+  failed(reason: HostedFailureReason): void;
+}
+
+/** Counts each outcome, and logs changes: the first failure for a reason, and the first success after failures. */
+export interface Outcomes {
+  delivered(): void;
+  failed(reason: HostedFailureReason, error: unknown): void;
+}
+
+export function createOutcomes(
+  endpoint: string,
+  { reported, log }: { reported: ReportMetrics; log: Log },
+): Outcomes {
+  const { origin, pathname } = new URL(endpoint);
+  const receiver = origin + pathname;
+  let current: HostedFailureReason | undefined;
+  return {
+    delivered() {
+      reported.delivered();
+      if (current !== undefined) log.write('info', 'batches are delivered again', { receiver });
+      current = undefined;
+    },
+    failed(reason, error) {
+      reported.failed(reason);
+      if (current !== reason) log.write('warn', 'batch not delivered', { receiver, reason, error });
+      current = reason;
+    },
+  };
+}
+
+/** Why a batch has to be sent again. */
+export interface PostFailure {
+  readonly reason: HostedFailureReason;
+  /** The delay that the receiver asked for. */
+  readonly retryAfterMs?: number;
+  /**
+   * `size`: the request was too large, the pieces are smaller now. `receiver`: nothing can be sent at present.
+   * `batch`: either of them may be the cause; with `isTransient` the receiver says that it is only busy.
+   */
+  readonly cause: 'size' | 'batch' | 'receiver';
+  readonly isTransient: boolean;
+}
+
+export interface PostResult {
+  /** What is left to send. */
+  readonly pieces: readonly Batch[];
+  /** Whether the receiver accepted a piece. */
+  readonly acceptedAny: boolean;
+  /** Undefined when nothing is left. */
+  readonly failure?: PostFailure;
+}
+
+/** Sends the pieces of a batch. Nothing here rejects. */
+export interface Post {
+  /** Sends the pieces in order; stops at the first that has to be sent again. */
+  send(pieces: readonly Batch[]): Promise<PostResult>;
+  /** Splits a batch in two; a batch of one point or a corrupt one, which is counted, yields none. */
+  split(batch: Batch): Promise<readonly Batch[]>;
+  /** Whether the receiver accepts this point at present. The point counts as neither delivered nor dropped. */
+  probe(point: Batch): Promise<boolean>;
+}
 
 export interface PostDeps {
   protocol: Protocol;
   limits: RequestLimits;
-  sender: Sender;
+  client: HttpClient;
   outcomes: Outcomes;
   drops: Drops;
   clock: Clock;
 }
 
-/** What is left of a batch after a try: nothing, or pieces that have to be tried again. */
-export interface Left {
-  readonly pieces: readonly Batch[];
-  /** Why; undefined when nothing is left. */
-  readonly reason?: HostedFailureReason;
-  /** How long the receiver asks to be left alone. */
-  readonly askedMs?: number;
-  /** The failure may be the batch's own doing: the receiver did not say that it, or who is behind it, is away. */
-  readonly isSuspect?: boolean;
-}
+const busyStatus: ReadonlySet<number> = new Set([502, 503, 504]);
 
-/** Tries to deliver the pieces of a batch, in order; stops at the first that has to be tried again. Never rejects. */
-export type Post = (pieces: readonly Batch[]) => Promise<Left>;
-
-const awayStatus: ReadonlySet<number> = new Set([502, 503, 504]);
-
-/** An answer as people should read it in the log. */
+/** A response as a readable error. */
 function answerError({ status, body }: Answer): HostedFailure {
   const text = body.toString('utf8', 0, 500).trim();
   const isReadable = !/[\0-\b\x0e-\x1f\ufffd]/.test(text);
   return new HostedFailure('rejected', isReadable && text ? `status ${status}: ${text}` : `status ${status}`);
 }
 
-export function createPost({ protocol, limits, sender, outcomes, drops, clock }: PostDeps): Post {
-  const lose = (points: number): void => {
+function failureWithoutAnswer({ reason }: HostedFailure): PostFailure {
+  const mayBeBatch = reason === 'reset' || reason === 'too_slow';
+  return { reason, cause: mayBeBatch ? 'batch' : 'receiver', isTransient: reason === 'too_slow' };
+}
+
+function failureOfAnswer(answer: Answer, reason: HostedFailureReason, nowMs: number): PostFailure {
+  return {
+    reason,
+    retryAfterMs: retryAfterMs(answer.header('retry-after'), nowMs),
+    cause: answer.status >= 500 ? 'batch' : 'receiver',
+    isTransient: busyStatus.has(answer.status),
+  };
+}
+
+export function createPost({ protocol, limits, client, outcomes, drops, clock }: PostDeps): Post {
+  const drop = (points: number): void => {
     if (points > 0) drops.count('hosted', 'rejected', points);
   };
-  /** A batch in two, or in other words; nothing if its body cannot be read. */
-  const rework = async (batch: Batch, work: () => Promise<readonly Batch[]>): Promise<readonly Batch[]> => {
+  /** Re-encodes a batch; a body that cannot be read is counted and yields nothing. */
+  const recode = async (batch: Batch, work: () => Promise<readonly Batch[]>): Promise<readonly Batch[]> => {
     try {
       return await work();
     } catch (error) {
@@ -49,118 +116,94 @@ export function createPost({ protocol, limits, sender, outcomes, drops, clock }:
       return [];
     }
   };
-  const halves = async (batch: Batch, error: HostedFailure): Promise<readonly Batch[]> => {
-    limits.tooLarge(batch.points);
-    outcomes.failed('too_large', error);
-    if (batch.points > 1) return rework(batch, () => protocol.split(batch));
-    lose(1);
-    return [];
-  };
+  const split = (batch: Batch) => recode(batch, () => protocol.split(batch));
 
-  /** A batch as the receiver understands it; undefined: it never will. */
-  const asSpoken = async (batch: Batch): Promise<Batch | undefined> => {
-    if (protocol.speaks(batch.form)) {
-      return (await rework(batch, async () => [await protocol.inKnownForm(batch, false)]))[0];
+  /** A batch in a format that the receiver understands, below the size that it refused; none if it cannot be sent. */
+  const prepare = async (batch: Batch): Promise<readonly Batch[]> => {
+    if (!protocol.speaks(batch.format)) {
+      drop(batch.points);
+      const message = `queued for another protocol: ${batch.format}`;
+      outcomes.failed('rejected', new HostedFailure('rejected', message));
+      return [];
     }
-    lose(batch.points);
-    outcomes.failed('rejected', new HostedFailure('rejected', `queued for another protocol: ${batch.form}`));
-    return undefined;
-  };
-
-  /** What takes the place of a piece after its answer; undefined: the same again, later. */
-  const replacements = async (
-    batch: Batch,
-    verdict: Verdict,
-    error: HostedFailure,
-  ): Promise<readonly Batch[] | undefined> => {
-    switch (verdict.kind) {
-      case 'taken':
-        outcomes.delivered();
-        return [];
-      case 'taken_in_part':
-        drops.count('hosted', 'partial_success', verdict.lost);
-        outcomes.delivered();
-        return [];
-      case 'refused':
-        lose(verdict.lost);
-        outcomes.failed(verdict.reason, error);
-        return [];
-      case 'split':
-        return halves(batch, error);
-      case 'older':
-        return rework(batch, async () => [await protocol.inKnownForm(batch, true)]);
-      case 'again':
-        outcomes.failed(verdict.reason, error);
-        return undefined;
+    if (!limits.allows(batch.points)) {
+      const halves = await split(batch);
+      return (await Promise.all(halves.map(prepare))).flat();
     }
+    return recode(batch, async () => [await protocol.convert(batch, false)]);
   };
 
-  const send = async (batch: Batch): Promise<Answer | HostedFailure> => {
+  const request = async (batch: Batch): Promise<Answer | HostedFailure> => {
     try {
-      return await sender.post(batch.body, protocol.headers(batch));
+      return await client.post(batch.body, protocol.headers(batch));
     } catch (error) {
       return failureOf(error);
     }
   };
 
-  return async (pieces) => {
-    const left = [...pieces];
-    while (left.length > 0) {
-      const batch = await asSpoken(left[0]!);
-      if (!batch) {
-        left.shift();
-        continue;
-      }
-      left[0] = batch;
-      const answer = await send(batch);
-      if (answer instanceof HostedFailure) {
-        outcomes.failed(answer.reason, answer);
-        return { pieces: left, reason: answer.reason, isSuspect: answer.reason === 'reset' };
-      }
-      const verdict = protocol.judge(answer, batch);
-      const instead = await replacements(batch, verdict, answerError(answer));
-      if (!instead) {
-        const reason = verdict.kind === 'again' ? verdict.reason : 'failed';
-        const askedMs = retryAfterMs(answer.header('retry-after'), clock.nowMs());
-        const isSuspect = answer.status >= 500 && !awayStatus.has(answer.status);
-        return { pieces: left, reason, askedMs, isSuspect };
-      }
-      left.splice(0, 1, ...instead);
+  /** What replaces a piece after its response; undefined: send the same again later. */
+  const replace = async (
+    batch: Batch,
+    verdict: Verdict,
+    error: HostedFailure,
+  ): Promise<readonly Batch[] | undefined> => {
+    switch (verdict.kind) {
+      case 'accepted':
+      case 'partial':
+        if (verdict.kind === 'partial') drops.count('hosted', 'partial_success', verdict.lost);
+        limits.accepted(batch.points);
+        outcomes.delivered();
+        return [];
+      case 'rejected':
+        drop(verdict.lost);
+        outcomes.failed(verdict.reason, error);
+        return [];
+      case 'too_large':
+        outcomes.failed('too_large', error);
+        if (limits.refused(batch.points) === 'split') return split(batch);
+        drop(batch.points);
+        return [];
+      case 'downgrade':
+        return recode(batch, async () => [await protocol.convert(batch, true)]);
+      case 'retry':
+        outcomes.failed(verdict.reason, error);
+        return undefined;
     }
-    return { pieces: left };
   };
-}
 
-/** Where the numbers about reports go: `svc_agent_report_…`. */
-export interface Reported {
-  /** The receiver took a batch. */
-  delivered(): void;
-  failed(reason: HostedFailureReason): void;
-}
-
-/** Tells each outcome, and logs where it turns: the first failure for a reason, and the first success after it. */
-export interface Outcomes {
-  delivered(): void;
-  failed(reason: HostedFailureReason, error: unknown): void;
-}
-
-export function createOutcomes(
-  endpoint: string,
-  { reported, log }: { reported: Reported; log: Log },
-): Outcomes {
-  const { origin, pathname } = new URL(endpoint);
-  const receiver = origin + pathname;
-  let current: HostedFailureReason | undefined;
   return {
-    delivered() {
-      reported.delivered();
-      if (current !== undefined) log.write('info', 'batches go through again', { receiver });
-      current = undefined;
+    split,
+    async probe(point) {
+      const [batch] = await prepare(point);
+      const answer = batch && (await request(batch));
+      if (!batch || !answer || answer instanceof HostedFailure) return false;
+      const { kind } = protocol.judge(answer, batch);
+      return kind === 'accepted' || kind === 'partial';
     },
-    failed(reason, error) {
-      reported.failed(reason);
-      if (current !== reason) log.write('warn', 'a batch did not go through', { receiver, reason, error });
-      current = reason;
+    async send(pieces) {
+      const left = [...pieces];
+      let acceptedAny = false;
+      while (left.length > 0) {
+        left.splice(0, 1, ...(await prepare(left[0]!)));
+        const batch = left[0];
+        if (!batch) continue;
+        const answer = await request(batch);
+        if (answer instanceof HostedFailure) {
+          outcomes.failed(answer.reason, answer);
+          return { pieces: left, acceptedAny, failure: failureWithoutAnswer(answer) };
+        }
+        const verdict = protocol.judge(answer, batch);
+        const instead = await replace(batch, verdict, answerError(answer));
+        const reason = verdict.kind === 'retry' ? verdict.reason : 'too_large';
+        const failure = failureOfAnswer(answer, reason, clock.nowMs());
+        if (!instead) return { pieces: left, acceptedAny, failure };
+        left.splice(0, 1, ...instead);
+        if (verdict.kind === 'too_large') {
+          return { pieces: left, acceptedAny, failure: { ...failure, cause: 'size' } };
+        }
+        acceptedAny ||= verdict.kind === 'accepted' || verdict.kind === 'partial';
+      }
+      return { pieces: left, acceptedAny };
     },
   };
 }

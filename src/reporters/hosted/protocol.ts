@@ -1,130 +1,119 @@
-import type { FamilyView, SeriesView, View } from '../../core/model.ts';
+import type { FamilyView, Kind, SeriesView, View } from '../../core/model.ts';
 import type { HostedFailureReason } from '../../core/reasons.ts';
 
-/** What a batch's body is: OTLP's export request, or remote write's of version 1.0 or 2.0. */
-export const forms = ['otlp', 'rw1', 'rw2'] as const;
-export type Form = (typeof forms)[number];
+/** Format of a batch's body: an OTLP export request, or a remote write request of version 1.0 or 2.0. */
+export const batchFormats = ['otlp', 'rw1', 'rw2'] as const;
+export type BatchFormat = (typeof batchFormats)[number];
 
-/** One request's worth of points, ready to leave. */
+/** The points of one request, encoded. */
 export interface Batch {
-  readonly form: Form;
-  /** Samples (remote write) or data points (OTLP) in it. */
+  readonly format: BatchFormat;
+  /** Number of samples (remote write) or data points (OTLP). */
   readonly points: number;
-  /** Wall clock, ms: when its picture was taken. */
+  /** Wall clock, ms: the time of the report that the batch belongs to. */
   readonly timeMs: number;
-  /** As it is sent: protobuf, compressed. */
+  /** Request body: protobuf, compressed. */
   readonly body: Buffer;
 }
 
-/** A series that was reported last time and is there no more. */
-export interface Vanished {
+/** A series that the last report had and this one does not. */
+export interface VanishedSeries {
   readonly family: FamilyView;
   readonly series: SeriesView;
 }
 
-/** What one interval has to say. */
-export interface Picture {
+/** What is reported once per interval. */
+export interface Report {
   readonly view: View;
-  readonly vanished: readonly Vanished[];
+  readonly vanished: readonly VanishedSeries[];
   readonly timeMs: number;
 }
 
-/** What a receiver answered, as far as it matters. */
+/** A receiver's HTTP response. */
 export interface Answer {
   readonly status: number;
   header(name: string): string | undefined;
-  /** The beginning of its body. */
+  /** The first 64 KiB of the body. */
   readonly body: Buffer;
 }
 
-/** What an answer means for the batch that it is about. */
+/** What a response means for the batch that was sent. */
 export type Verdict =
-  | { readonly kind: 'taken' }
-  /** The receiver took it, but said that it left out so many points. */
-  | { readonly kind: 'taken_in_part'; readonly lost: number }
-  | { readonly kind: 'again'; readonly reason: HostedFailureReason }
-  | { readonly kind: 'split' }
-  /** The same points in remote write 1.0. */
-  | { readonly kind: 'older' }
-  /** Never to be taken; so many points are lost. */
-  | { readonly kind: 'refused'; readonly reason: HostedFailureReason; readonly lost: number };
+  | { readonly kind: 'accepted' }
+  /** The receiver accepted the batch except for `lost` points. */
+  | { readonly kind: 'partial'; readonly lost: number }
+  | { readonly kind: 'retry'; readonly reason: HostedFailureReason }
+  /** The request was too large. */
+  | { readonly kind: 'too_large' }
+  /** Send the same points as remote write 1.0. */
+  | { readonly kind: 'downgrade' }
+  /** The receiver will never accept the batch; `lost` points are dropped. */
+  | { readonly kind: 'rejected'; readonly reason: HostedFailureReason; readonly lost: number };
 
-/** One wire protocol: how a picture becomes batches, and what the other end's answers mean. */
+/** A wire protocol: encodes reports as batches and interprets responses. */
 export interface Protocol {
-  /** Whether batches of this form are of this protocol: an earlier configuration may have left others. */
-  speaks(form: Form): boolean;
-  /** The batches of a picture, each at most as large as the receiver is known to take. Other work gets its turn in between. */
-  encode(picture: Picture): AsyncIterable<Batch>;
+  /** Whether this protocol can send a batch of this format. The queue may hold batches of an earlier configuration. */
+  speaks(format: BatchFormat): boolean;
+  /** Whether gauges are marked as ended when the reporter stops. */
+  readonly endsGaugesOnStop: boolean;
+  /** Encodes a report in batches within the request limits. Yields to the event loop every 2 ms. */
+  encode(report: Report): AsyncIterable<Batch>;
   headers(batch: Batch): Readonly<Record<string, string>>;
   judge(answer: Answer, batch: Batch): Verdict;
-  /** The points of a batch in two; none if it has only one. Rejects with `RangeError` on a body that cannot be read. */
+  /** Splits a batch in two; returns none for a batch of one point. Rejects with `RangeError` if the body is corrupt. */
   split(batch: Batch): Promise<readonly Batch[]>;
   /**
-   * A batch in the form that the receiver is known to take, or in the older one if it has refused this one; the
-   * same batch if there is nothing to change. Rejects with `RangeError` on a body that cannot be read.
+   * Re-encodes a batch for the version that the receiver understands, or for the older version if it has just
+   * refused this one. Returns the same batch if nothing changes. Rejects with `RangeError` if the body is corrupt.
    */
-  inKnownForm(batch: Batch, isRefused: boolean): Promise<Batch>;
+  convert(batch: Batch, wasRefused: boolean): Promise<Batch>;
 }
 
-/** How large a request may be. */
-export interface RequestLimits {
-  readonly points: number;
-  readonly bytes: number;
-  /** The receiver found a request of so many points too large. */
-  tooLarge(points: number): void;
-}
-
-/** Points of a request at most: packing them holds up the event loop for about 2 ms. */
-const mostPoints = 5_000;
-/** Bytes of a request at most, before compression: well below what receivers take. */
-const mostBytes = 1_048_576;
-const leastPoints = 100;
-
-/** Limits that shrink for good when the receiver says 413, so that only the first requests have to be split. */
-export function createRequestLimits(): RequestLimits {
-  let points = mostPoints;
-  return {
-    get points() {
-      return points;
-    },
-    bytes: mostBytes,
-    tooLarge(sent) {
-      points = Math.max(leastPoints, Math.min(points, Math.ceil(sent / 2)));
-    },
-  };
-}
-
-/** The value of `job` (OTLP: `service.name`): the role for relayed series, the agent for all others. */
-export function jobOf({ relayed, service }: SeriesView): string {
-  return relayed && service !== '' ? service : 'svc-agent';
-}
-
-/** Who reports. */
-export interface Origin {
-  /** The value of `instance` (OTLP: `service.instance.id`). */
-  readonly instance: string;
-  /** OTLP's `host.name`. */
-  readonly hostName: string;
-  /** The agent's version. */
-  readonly version: string;
-  /** In front of every name, sanitized; `''` for none. */
-  readonly prefix: string;
-}
-
-function reasonOf(status: number): HostedFailureReason {
+function failureReason(status: number): HostedFailureReason {
   if (status === 429) return 'throttled';
   if (status >= 500) return 'server_error';
   return status >= 300 && status < 400 ? 'redirect' : 'rejected';
 }
 
 /**
- * What an answer that is no success means where the protocol has nothing special to say. Redirects are not
- * followed (they would carry credentials elsewhere) and say nothing about the batch: it waits until the
- * configuration or the receiver is put right.
+ * The verdict on a response other than 2xx, for the cases that both protocols treat alike. Redirects are not
+ * followed, because that would send credentials to another host. A redirect says nothing about the batch, so it
+ * is retried until the configuration or the receiver is fixed.
  */
-export function verdictOfFailure(status: number, isRetried: boolean, points: number): Verdict {
-  const reason = reasonOf(status);
-  return isRetried || reason === 'redirect'
-    ? { kind: 'again', reason }
-    : { kind: 'refused', reason, lost: points };
+export function verdictOfFailure(status: number, isRetryable: boolean, points: number): Verdict {
+  const reason = failureReason(status);
+  return isRetryable || reason === 'redirect'
+    ? { kind: 'retry', reason }
+    : { kind: 'rejected', reason, lost: points };
+}
+
+/** The agent's identity in what it sends. */
+export interface Origin {
+  /** Value of `instance` (OTLP: `service.instance.id`). */
+  readonly instance: string;
+  /** OTLP's `host.name`. */
+  readonly hostName: string;
+  /** The agent's version. */
+  readonly version: string;
+  /** Prefix of every metric name, sanitized; `''` for none. */
+  readonly prefix: string;
+  /** Whether a series shows totals that its sender began before the agent first read them, such as a scraped page's. */
+  hasExternalTotals(series: SeriesView): boolean;
+}
+
+/** Value of `job` (OTLP: `service.name`): the role for relayed series, `svc-agent` for all others. */
+export function jobOf({ relayed, service }: SeriesView): string {
+  return relayed && service !== '' ? service : 'svc-agent';
+}
+
+const totalKinds: ReadonlySet<Kind> = new Set<Kind>(['counter', 'histogram', 'summary']);
+
+/**
+ * Start time of a series' totals, ms since the epoch. 0 means that it has none: a gauge, or a total whose
+ * beginning the agent did not see. An invented start time would make a receiver that trusts it count the whole
+ * total again after each restart of the agent.
+ */
+export function startTimeOf(origin: Origin, kind: Kind, series: SeriesView, timeMs: number): number {
+  const isKnown = totalKinds.has(kind) && series.startMs <= timeMs && !origin.hasExternalTotals(series);
+  return isKnown ? Math.floor(series.startMs) : 0;
 }

@@ -29,7 +29,7 @@ export interface BaselineDeps {
    * Whether the totals of a series are those of its sender, which began before the agent looked and go on
    * while it does not: a scraped page's.
    */
-  carriesTotals(series: SeriesView): boolean;
+  hasExternalTotals(series: SeriesView): boolean;
   /** So many totals were no numbers and are left out. */
   notFinite(totals: number): void;
   /** Entries were given up that still owed so many lines. */
@@ -91,7 +91,7 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
     carried ? forgot || !services.has(series.service) : series.startMs < sinceMs;
 
   const open = (key: bigint, series: SeriesView, count: number): Entry => {
-    const carried = deps.carriesTotals(series);
+    const carried = deps.hasExternalTotals(series);
     const entry = { key, at: cells.take(widthOf(count)), count, carried, flush, owes: false, isGone: false };
     cells.live[entry.at] = series.startMs;
     if (countsFromHere(series, carried)) cells.live.fill(Number.NaN, entry.at + 1, entry.at + 1 + count);

@@ -1,7 +1,7 @@
 import { waitAtMost } from '../../core/clock.ts';
 import type { SeriesView } from '../../core/model.ts';
 import type { Clock, Drops, Durable, Gather, GatherRequest, Log, Reporter } from '../../core/ports.ts';
-import { startRhythm } from '../pacing.ts';
+import { runEvery } from '../pacing.ts';
 import { createBaseline } from './baseline.ts';
 import type { PushOptions } from './block.ts';
 import { type Lookup, type OpenDatagrams, openDatagrams, systemLookup } from './destination.ts';
@@ -25,7 +25,7 @@ export interface PushDeps {
    * Whether the totals of a series are those of its sender, which began before the agent looked and go on while
    * it does not: a scraped page's.
    */
-  carriesTotals(series: SeriesView): boolean;
+  hasExternalTotals(series: SeriesView): boolean;
   /** Commits the state; packets leave after that. */
   commit(): Promise<unknown>;
   /**
@@ -60,7 +60,7 @@ export function createPush(options: PushReporterOptions, deps: PushDeps): Report
   const baseline = createBaseline(
     { sinceMs: deps.sinceMs },
     {
-      carriesTotals: deps.carriesTotals,
+      hasExternalTotals: deps.hasExternalTotals,
       notFinite: (totals) => drops.count('push', 'not_finite', totals),
       gaveUp: (lines) => drops.count('push', 'send_failed', lines),
     },
@@ -90,7 +90,7 @@ export function createPush(options: PushReporterOptions, deps: PushDeps): Report
     durable: { name: `push-${options.block}`, freeze: baseline.freeze, restore: baseline.restore },
     async start(gather) {
       const flush = flushFrom(gather);
-      const end = startRhythm(options.flushIntervalMs, clock, flush);
+      const end = runEvery(options.flushIntervalMs, clock, flush);
       return async () => {
         await waitAtMost(lastFlushMs, clock, end().then(flush));
         delivery.close();

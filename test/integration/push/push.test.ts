@@ -41,7 +41,7 @@ async function live(directory: string, target: Aggregator, clock: Clock & { adva
   let delivered = 0;
   const deps: PushDeps = {
     takes: ({ service }) => service === 'frontend',
-    carriesTotals: () => false,
+    hasExternalTotals: () => false,
     commit: () => state.commit(),
     sinceMs,
     reported: {

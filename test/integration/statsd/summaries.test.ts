@@ -7,8 +7,8 @@ import { createRolePipeline, type RolePipeline } from '../../../src/agent/role-p
 import type { View } from '../../../src/core/model.ts';
 import { createRegistry, type Registry } from '../../../src/core/registry.ts';
 import { createOtlp } from '../../../src/reporters/hosted/otlp/otlp.ts';
-import { createRequestLimits } from '../../../src/reporters/hosted/protocol.ts';
 import { createRemoteWrite } from '../../../src/reporters/hosted/remote-write/remote-write.ts';
+import { createRequestLimits } from '../../../src/reporters/hosted/request-limits.ts';
 import { createRenderer } from '../../../src/reporters/pull/exposition.ts';
 import { handClock } from '../../clock.ts';
 import { metricsOf, nameOf, pointsOf, readOtlp, readRw2 } from '../../hosted-wire.ts';
@@ -21,7 +21,13 @@ import { hasPromtool } from '../rules/promtool.ts';
 
 const deadlineMs = 30_000;
 const clock = handClock();
-const origin = { instance: 'host-1', hostName: 'h.local', version: '1.2.3', prefix: '' };
+const origin = {
+  instance: 'host-1',
+  hostName: 'h.local',
+  version: '1.2.3',
+  prefix: '',
+  hasExternalTotals: () => false,
+};
 let registry: Registry;
 let relays: RolePipeline;
 beforeEach(() => {
@@ -146,7 +152,7 @@ describe('timers of a service whose block says summary', () => {
 
   test('leave by OTLP', async () => {
     await shown(async (view) => {
-      const protocol = createOtlp(origin, createRequestLimits());
+      const protocol = createOtlp(origin, createRequestLimits(handClock()));
       const points = [];
       for await (const { body } of protocol.encode({ view, vanished: [], timeMs: clock.nowMs() })) {
         points.push(...metricsOf(readOtlp(body)).flatMap(pointsOf));
@@ -165,7 +171,7 @@ describe('timers of a service whose block says summary', () => {
 
   test('leave by remote write', async () => {
     await shown(async (view) => {
-      const protocol = createRemoteWrite(origin, createRequestLimits());
+      const protocol = createRemoteWrite(origin, createRequestLimits(handClock()));
       const samples = new Map<string, unknown>();
       for await (const { body } of protocol.encode({ view, vanished: [], timeMs: clock.nowMs() })) {
         for (const sample of readRw2(body)) samples.set(nameOf(sample), sample.value);

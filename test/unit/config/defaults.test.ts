@@ -2,12 +2,42 @@ import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/agent/config/load.ts';
+import { faultLine } from '../../../src/core/errors.ts';
 import { agentFile } from './agent-file.ts';
 
 async function load(content: string, env: Record<string, string> = {}, roles: string[] = []) {
   const file = agentFile(content);
   return { file, ...(await loadConfig({ file, roles, env, cwd: dirname(file) })) };
 }
+
+describe('a warning about the samples of hostedmetrics', () => {
+  const hosted = 'hostedmetrics: {protocol: otlp, endpoint: "https://a.example"}';
+  test.each([
+    [`metrics: {${hosted}}`, 'metrics.reportingInterval', '86.4M samples a day of 1,000 series (15s: 5.8M)'],
+    [`metrics: {reportingInterval: 5s, ${hosted}}`, 'metrics.reportingInterval', '17.3M samples a day'],
+    [
+      `services: {a: {health: "http://h/", metrics: {${hosted}}}}`,
+      'services.a.metrics.reportingInterval',
+      '86.4M samples a day',
+    ],
+  ])('%s', async (content, path, text) => {
+    const { warnings, faults } = await load(content);
+    expect(faults).toEqual([]);
+    expect(warnings.map(faultLine).filter((line) => line.includes(path) && line.includes(text))).toHaveLength(
+      1,
+    );
+  });
+
+  test('none for 10 s and more, nor for other reporters', async () => {
+    for (const block of [
+      `{reportingInterval: 10s, ${hosted}}`,
+      '{pullmetrics: {listenAddress: "0.0.0.0:1"}}',
+    ]) {
+      const { warnings, faults } = await load(`metrics: ${block}`);
+      expect([faults, warnings]).toEqual([[], []]);
+    }
+  });
+});
 
 describe('defaults', () => {
   test('of an empty file', async () => {
@@ -55,6 +85,17 @@ describe('defaults', () => {
         tagFormat: 'suffix',
       },
     });
+  });
+
+  test.each([
+    ['https://a.example', 'https://a.example/v1/metrics'],
+    ['https://a.example:4318/', 'https://a.example:4318/v1/metrics'],
+    ['https://a.example?tenant=a', 'https://a.example/v1/metrics?tenant=a'],
+    ['https://a.example/otlp/v1/metrics', 'https://a.example/otlp/v1/metrics'],
+    ['https://a.example/x/', 'https://a.example/x/'],
+  ])('an OTLP endpoint without a path gets the path of OTLP/HTTP: %s', async (endpoint, expected) => {
+    const { config } = await load(`metrics: {hostedmetrics: {protocol: otlp, endpoint: "${endpoint}"}}`);
+    expect(config!.metrics.reporter).toMatchObject({ options: { endpoint: expected } });
   });
 
   test('of sources, and a timeout that has room in the interval', async () => {

@@ -1,14 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import { createOtlp } from '../../../src/reporters/hosted/otlp/otlp.ts';
-import type { Answer, Batch, Picture } from '../../../src/reporters/hosted/protocol.ts';
-import { createRequestLimits } from '../../../src/reporters/hosted/protocol.ts';
+import type { Answer, Batch, Report } from '../../../src/reporters/hosted/protocol.ts';
+import { createRequestLimits } from '../../../src/reporters/hosted/request-limits.ts';
+import { handClock } from '../../clock.ts';
 import { metricsOf, partialSuccess, pointsOf, readOtlp, type WirePoint } from '../../hosted-wire.ts';
 import { type FamilySpec, viewOf } from '../../view.ts';
 
 const timeMs = 1_767_225_600_123;
 const nanoseconds = '1767225600123000000';
 const opened = (prefix = '') =>
-  createOtlp({ instance: 'host-1', hostName: 'h.local', version: '1.2.3', prefix }, createRequestLimits());
+  createOtlp(
+    { instance: 'host-1', hostName: 'h.local', version: '1.2.3', prefix, hasExternalTotals: () => false },
+    createRequestLimits(handClock()),
+  );
 
 const frontend = { service: 'frontend', relayed: true };
 const specs: FamilySpec[] = [
@@ -31,7 +35,7 @@ const specs: FamilySpec[] = [
   { name: 'odd', kind: 'untyped', series: [{ numbers: [Number.POSITIVE_INFINITY] }] },
 ];
 
-async function batchesOf(protocol: ReturnType<typeof opened>, picture: Partial<Picture>): Promise<Batch[]> {
+async function batchesOf(protocol: ReturnType<typeof opened>, picture: Partial<Report>): Promise<Batch[]> {
   const batches: Batch[] = [];
   const whole = { view: viewOf([]), vanished: [], timeMs, ...picture };
   for await (const batch of protocol.encode(whole)) batches.push(batch);
@@ -59,7 +63,7 @@ describe('an export request', () => {
       ['svc_requests', 'svc_latency'],
       ['svc_requests', 'go_gc', 'temp', 'odd'],
     ]);
-    expect(batch).toMatchObject({ form: 'otlp', points: 6, timeMs });
+    expect(batch).toMatchObject({ format: 'otlp', points: 6, timeMs });
   });
 
   test('every kind with its points', async () => {
@@ -154,29 +158,29 @@ describe('an export request', () => {
 });
 
 describe('what answers mean', () => {
-  const batch: Batch = { form: 'otlp', points: 10, timeMs, body: Buffer.alloc(0) };
+  const batch: Batch = { format: 'otlp', points: 10, timeMs, body: Buffer.alloc(0) };
   const answer = (status: number, body: Buffer = Buffer.alloc(0)): Answer => ({
     status,
     header: () => undefined,
     body,
   });
-  const refused = { kind: 'refused', lost: 10 };
+  const refused = { kind: 'rejected', lost: 10 };
 
   test.each<[string, Answer, object]>([
-    ['200', answer(200), { kind: 'taken' }],
-    ['200 with a JSON body', answer(200, Buffer.from('{"partialSuccess":{}}')), { kind: 'taken' }],
-    ['200 in part', answer(200, partialSuccess(4)), { kind: 'taken_in_part', lost: 4 }],
-    ['200 with a warning', answer(200, partialSuccess(0)), { kind: 'taken' }],
+    ['200', answer(200), { kind: 'accepted' }],
+    ['200 with a JSON body', answer(200, Buffer.from('{"partialSuccess":{}}')), { kind: 'accepted' }],
+    ['200 in part', answer(200, partialSuccess(4)), { kind: 'partial', lost: 4 }],
+    ['200 with a warning', answer(200, partialSuccess(0)), { kind: 'accepted' }],
     ['400', answer(400), { ...refused, reason: 'rejected' }],
     ['401', answer(401), { ...refused, reason: 'rejected' }],
-    ['413', answer(413), { kind: 'split' }],
+    ['413', answer(413), { kind: 'too_large' }],
     ['415', answer(415), { ...refused, reason: 'rejected' }],
-    ['429', answer(429), { kind: 'again', reason: 'throttled' }],
+    ['429', answer(429), { kind: 'retry', reason: 'throttled' }],
     ['500', answer(500), { ...refused, reason: 'server_error' }],
-    ['502', answer(502), { kind: 'again', reason: 'server_error' }],
-    ['503', answer(503), { kind: 'again', reason: 'server_error' }],
-    ['504', answer(504), { kind: 'again', reason: 'server_error' }],
-    ['302', answer(302), { kind: 'again', reason: 'redirect' }],
+    ['502', answer(502), { kind: 'retry', reason: 'server_error' }],
+    ['503', answer(503), { kind: 'retry', reason: 'server_error' }],
+    ['504', answer(504), { kind: 'retry', reason: 'server_error' }],
+    ['302', answer(302), { kind: 'retry', reason: 'redirect' }],
   ])('%s', (_, answered, verdict) => {
     expect(opened().judge(answered, batch)).toEqual(verdict);
   });

@@ -1,14 +1,21 @@
 import { describe, expect, test } from 'vitest';
-import type { Answer, Batch, Picture } from '../../../src/reporters/hosted/protocol.ts';
-import { createRequestLimits } from '../../../src/reporters/hosted/protocol.ts';
+import type { Answer, Batch, Report } from '../../../src/reporters/hosted/protocol.ts';
 import { createRemoteWrite } from '../../../src/reporters/hosted/remote-write/remote-write.ts';
+import { createRequestLimits } from '../../../src/reporters/hosted/request-limits.ts';
+import { handClock } from '../../clock.ts';
 import { nameOf, readRw1, readRw2, type WireSample } from '../../hosted-wire.ts';
 import { type FamilySpec, viewOf } from '../../view.ts';
 
 const timeMs = 1_767_225_600_123;
-const origin = { instance: 'host-1', hostName: 'host-1.local', version: '1.2.3', prefix: '' };
+const origin = {
+  instance: 'host-1',
+  hostName: 'host-1.local',
+  version: '1.2.3',
+  prefix: '',
+  hasExternalTotals: () => false,
+};
 const opened = (own: Partial<typeof origin> = {}) =>
-  createRemoteWrite({ ...origin, ...own }, createRequestLimits());
+  createRemoteWrite({ ...origin, ...own }, createRequestLimits(handClock()));
 
 const specs: FamilySpec[] = [
   {
@@ -82,14 +89,14 @@ const expected: [string, number][] = [
   ['odd[["instance","host-1"],["job","svc-agent"]]', Number.POSITIVE_INFINITY],
 ];
 
-const pictureOf = (families: FamilySpec[], own: Partial<Picture> = {}): Picture => ({
+const pictureOf = (families: FamilySpec[], own: Partial<Report> = {}): Report => ({
   view: viewOf(families),
   vanished: [],
   timeMs,
   ...own,
 });
 
-async function batchesOf(protocol: ReturnType<typeof opened>, picture: Picture): Promise<Batch[]> {
+async function batchesOf(protocol: ReturnType<typeof opened>, picture: Report): Promise<Batch[]> {
   const batches: Batch[] = [];
   for await (const batch of protocol.encode(picture)) batches.push(batch);
   return batches;
@@ -109,7 +116,7 @@ describe('remote write 2.0', () => {
     expect(more).toEqual([]);
     const samples = readRw2(batch!.body);
     expect(values(samples)).toEqual(expected);
-    expect(batch).toMatchObject({ form: 'rw2', points: expected.length, timeMs });
+    expect(batch).toMatchObject({ format: 'rw2', points: expected.length, timeMs });
     expect(new Set(samples.map((sample) => sample.timeMs))).toEqual(new Set([timeMs]));
   });
 
@@ -208,7 +215,7 @@ describe('remote write 1.0', () => {
   const toOld = async () => {
     const protocol = opened();
     const [batch] = await batchesOf(protocol, pictureOf(specs));
-    expect(protocol.judge(answer(415), batch!)).toEqual({ kind: 'older' });
+    expect(protocol.judge(answer(415), batch!)).toEqual({ kind: 'downgrade' });
     return { protocol, batch: batch! };
   };
 
@@ -217,8 +224,8 @@ describe('remote write 1.0', () => {
     const gone = viewOf(specs.slice(3, 4)).families[0]!;
     const vanished = [{ family: gone, series: gone.series[0]! }];
     const [batch] = await batchesOf(protocol, pictureOf(specs.slice(0, 3), { vanished }));
-    const old = await protocol.inKnownForm(batch!, true);
-    expect(old).toMatchObject({ form: 'rw1', points: batch!.points, timeMs });
+    const old = await protocol.convert(batch!, true);
+    expect(old).toMatchObject({ format: 'rw1', points: batch!.points, timeMs });
     const strip = ({ labels, value, timeMs: at }: WireSample) => ({ labels, value, timeMs: at });
     expect(readRw1(old.body)).toEqual(readRw2(batch!.body).map(strip));
   });
@@ -226,7 +233,7 @@ describe('remote write 1.0', () => {
   test('once a receiver is known to be old, batches are made for it', async () => {
     const { protocol } = await toOld();
     const [batch] = await batchesOf(protocol, pictureOf(specs));
-    expect(batch!.form).toBe('rw1');
+    expect(batch!.format).toBe('rw1');
     expect(values(readRw1(batch!.body))).toEqual(expected);
     expect(protocol.headers(batch!)).toEqual({
       'content-type': 'application/x-protobuf',
@@ -237,32 +244,32 @@ describe('remote write 1.0', () => {
 });
 
 describe('what answers mean', () => {
-  const batch: Batch = { form: 'rw2', points: 10, timeMs, body: Buffer.alloc(0) };
-  const old: Batch = { ...batch, form: 'rw1' };
+  const batch: Batch = { format: 'rw2', points: 10, timeMs, body: Buffer.alloc(0) };
+  const old: Batch = { ...batch, format: 'rw1' };
 
   test.each<[string, Batch, Answer, object]>([
-    ['200 with all written', batch, answer(200, written(10)), { kind: 'taken' }],
-    ['204 with some written', batch, answer(204, written(7)), { kind: 'taken_in_part', lost: 3 }],
-    ['204 without the header', batch, answer(204), { kind: 'older' }],
-    ['204 to 1.0', old, answer(204), { kind: 'taken' }],
-    ['400 before 2.0 was ever taken', batch, answer(400), { kind: 'older' }],
-    ['400 to 1.0', old, answer(400), { kind: 'refused', reason: 'rejected', lost: 10 }],
-    ['401', batch, answer(401), { kind: 'refused', reason: 'rejected', lost: 10 }],
-    ['404', batch, answer(404), { kind: 'refused', reason: 'rejected', lost: 10 }],
+    ['200 with all written', batch, answer(200, written(10)), { kind: 'accepted' }],
+    ['204 with some written', batch, answer(204, written(7)), { kind: 'partial', lost: 3 }],
+    ['204 without the header', batch, answer(204), { kind: 'downgrade' }],
+    ['204 to 1.0', old, answer(204), { kind: 'accepted' }],
+    ['400 before 2.0 was ever taken', batch, answer(400), { kind: 'downgrade' }],
+    ['400 to 1.0', old, answer(400), { kind: 'rejected', reason: 'rejected', lost: 10 }],
+    ['401', batch, answer(401), { kind: 'rejected', reason: 'rejected', lost: 10 }],
+    ['404', batch, answer(404), { kind: 'rejected', reason: 'rejected', lost: 10 }],
     [
       '409 with some written',
       batch,
       answer(409, written(4)),
-      { kind: 'refused', reason: 'rejected', lost: 6 },
+      { kind: 'rejected', reason: 'rejected', lost: 6 },
     ],
-    ['413', batch, answer(413), { kind: 'split' }],
-    ['415', batch, answer(415), { kind: 'older' }],
-    ['415 to 1.0', old, answer(415), { kind: 'refused', reason: 'rejected', lost: 10 }],
-    ['429', batch, answer(429), { kind: 'again', reason: 'throttled' }],
-    ['500', batch, answer(500), { kind: 'again', reason: 'server_error' }],
-    ['501', batch, answer(501), { kind: 'again', reason: 'server_error' }],
-    ['503', old, answer(503), { kind: 'again', reason: 'server_error' }],
-    ['308', batch, answer(308), { kind: 'again', reason: 'redirect' }],
+    ['413', batch, answer(413), { kind: 'too_large' }],
+    ['415', batch, answer(415), { kind: 'downgrade' }],
+    ['415 to 1.0', old, answer(415), { kind: 'rejected', reason: 'rejected', lost: 10 }],
+    ['429', batch, answer(429), { kind: 'retry', reason: 'throttled' }],
+    ['500', batch, answer(500), { kind: 'retry', reason: 'server_error' }],
+    ['501', batch, answer(501), { kind: 'retry', reason: 'server_error' }],
+    ['503', old, answer(503), { kind: 'retry', reason: 'server_error' }],
+    ['308', batch, answer(308), { kind: 'retry', reason: 'redirect' }],
   ])('%s', (_, sent, answered, verdict) => {
     expect(opened().judge(answered, sent)).toEqual(verdict);
   });
@@ -270,7 +277,7 @@ describe('what answers mean', () => {
   test('400 from a receiver that has taken 2.0 is the batch’s own fault', () => {
     const protocol = opened();
     protocol.judge(answer(200, written(10)), batch);
-    expect(protocol.judge(answer(400), batch)).toEqual({ kind: 'refused', reason: 'rejected', lost: 10 });
+    expect(protocol.judge(answer(400), batch)).toEqual({ kind: 'rejected', reason: 'rejected', lost: 10 });
   });
 });
 
@@ -278,11 +285,11 @@ describe('split', () => {
   test.each(['rw2', 'rw1'] as const)('the halves of %s say what the whole said', async (form) => {
     const protocol = opened();
     const [whole] = await batchesOf(protocol, pictureOf(specs));
-    const batch = form === 'rw2' ? whole! : await protocol.inKnownForm(whole!, true);
+    const batch = form === 'rw2' ? whole! : await protocol.convert(whole!, true);
     const read = form === 'rw2' ? readRw2 : readRw1;
     const halves = await protocol.split(batch);
     expect(halves.map(({ points }) => points)).toEqual([7, 6]);
-    expect(halves.map(({ form: half }) => half)).toEqual([form, form]);
+    expect(halves.map(({ format }) => format)).toEqual([form, form]);
     expect(halves.flatMap(({ body }) => read(body))).toEqual(read(batch.body));
   });
 

@@ -18,7 +18,7 @@ function bench(
   const baseline = createBaseline(
     { sinceMs, maxGone },
     {
-      carriesTotals: () => carried,
+      hasExternalTotals: () => carried,
       notFinite: (totals) => {
         it.notFinite += totals;
       },

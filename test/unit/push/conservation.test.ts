@@ -87,7 +87,7 @@ function start(world: Lasting, section?: Uint8Array): Promise<PushRig> {
   });
   return startPush(
     { tagFormat: world.tagFormat, flushBytes: 120, instance: 'i' },
-    { open, section, sinceMs: 1, carriesTotals: ({ service }) => service === 'role' },
+    { open, section, sinceMs: 1, hasExternalTotals: ({ service }) => service === 'role' },
   );
 }
 

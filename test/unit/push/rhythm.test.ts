@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startRhythm } from '../../../src/reporters/pacing.ts';
+import { runEvery } from '../../../src/reporters/pacing.ts';
 import { handClock } from '../../clock.ts';
 
 /** A task that ends when told. */
@@ -25,7 +25,7 @@ const settled = () => new Promise((resolve) => setImmediate(resolve));
 test('the first beat comes after one interval, and then each on its own', async () => {
   const clock = handClock();
   let runs = 0;
-  const end = startRhythm(100, clock, async () => {
+  const end = runEvery(100, clock, async () => {
     runs += 1;
   });
   clock.advance(99);
@@ -44,7 +44,7 @@ test('the first beat comes after one interval, and then each on its own', async 
 test('never two at a time; what a long one runs over is left out, and the beat stays', async () => {
   const clock = handClock();
   const { ends, task, most } = slowTask();
-  const end = startRhythm(100, clock, task);
+  const end = runEvery(100, clock, task);
   clock.advance(100);
   clock.advance(350);
   expect(ends).toHaveLength(1);
@@ -63,7 +63,7 @@ test('never two at a time; what a long one runs over is left out, and the beat s
 test('a jump of the wall clock changes nothing', async () => {
   const clock = handClock();
   let runs = 0;
-  const end = startRhythm(100, clock, async () => {
+  const end = runEvery(100, clock, async () => {
     runs += 1;
   });
   clock.jumpTo(clock.nowMs() + 3_600_000);
@@ -77,7 +77,7 @@ test('a jump of the wall clock changes nothing', async () => {
 test('the end waits for the one under way', async () => {
   const clock = handClock();
   const { ends, task } = slowTask();
-  const end = startRhythm(100, clock, task);
+  const end = runEvery(100, clock, task);
   clock.advance(100);
   let isOver = false;
   const over = end().then(() => {

@@ -2,21 +2,22 @@ import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { FamilyView, SeriesView } from '../../../core/model.ts';
 import { fieldsOf } from '../../../core/protobuf-fields.ts';
-import { createPause } from '../../pacing.ts';
+import { createYielder } from '../../pacing.ts';
 import {
   type Answer,
   type Batch,
   jobOf,
   type Origin,
-  type Picture,
   type Protocol,
-  type RequestLimits,
+  type Report,
+  startTimeOf,
   type Verdict,
   verdictOfFailure,
 } from '../protocol.ts';
+import type { RequestLimits } from '../request-limits.ts';
 import { createWriter } from '../wire/protobuf.ts';
-import { attributesOf, headOf, resourceOf, shapes, writePoint } from './points.ts';
-import { createRequest, halvesOf, type Place } from './request.ts';
+import { attributesOf, headOf, type PointType, pointTypes, resourceOf, writePoint } from './points.ts';
+import { createRequestBuilder, halvesOf, type MetricContext } from './request.ts';
 
 const pack = promisify<Buffer, object, Buffer>(gzip);
 const unpack = promisify<Buffer, Buffer>(gunzip);
@@ -29,7 +30,7 @@ function scopeOf({ version }: Origin): Buffer {
   return writer.take();
 }
 
-/** `partial_success.rejected_data_points` of an `ExportMetricsServiceResponse`; 0 for what is none. */
+/** `partial_success.rejected_data_points` of an `ExportMetricsServiceResponse`; 0 if the body is not one. */
 function rejectedPoints({ body }: Answer): number {
   try {
     for (const { field, bytes } of fieldsOf(body)) {
@@ -37,19 +38,22 @@ function rejectedPoints({ body }: Answer): number {
       for (const { field: part, value } of fieldsOf(bytes)) if (part === 1) return value;
     }
   } catch {
-    // A success with a body of another kind is a success.
+    // The receiver answered with success; its body does not matter.
   }
   return 0;
 }
 
-/** Series of a picture by what they are the series of; within, families in their order. */
-interface Group {
+/** The series of one resource, by family in the order of the view. */
+interface ResourceGroup {
   readonly resource: Buffer;
   readonly families: { family: FamilyView; series: SeriesView[] }[];
 }
 
-function groupsOf(families: Iterable<readonly [FamilyView, SeriesView]>, origin: Origin): Iterable<Group> {
-  const groups = new Map<string, Group>();
+function groupsOf(
+  families: Iterable<readonly [FamilyView, SeriesView]>,
+  origin: Origin,
+): Iterable<ResourceGroup> {
+  const groups = new Map<string, ResourceGroup>();
   for (const [family, series] of families) {
     const job = jobOf(series);
     const group = groups.get(job) ?? { resource: resourceOf(series, origin), families: [] };
@@ -66,46 +70,49 @@ function* seriesOf(families: readonly FamilyView[]): Generator<readonly [FamilyV
 }
 
 /**
- * OTLP/HTTP with protobuf, gzip (opentelemetry.io/docs/specs/otlp): cumulative sums, gauges, explicit histograms
- * and summaries; a series that is gone gets one point with the flag NoRecordedValue, 1 ms before the picture.
- * Untyped goes as a gauge, weights of a histogram are rounded to whole counts, and a histogram's count is that
- * of its last bucket.
+ * OTLP/HTTP with protobuf and gzip (opentelemetry.io/docs/specs/otlp): cumulative sums, gauges, explicit
+ * histograms and summaries. A series that vanished gets one point with the flag NoRecordedValue, 1 ms before the
+ * report. Untyped series are sent as gauges. Histogram counts are rounded to integers, and a histogram's count is
+ * that of its last bucket. Totals whose beginning the agent did not see have no start time.
  */
 export function createOtlp(origin: Origin, limits: RequestLimits): Protocol {
   const scope = scopeOf(origin);
-  const attributes = new WeakMap<SeriesView, { shape: string; bytes: Buffer }>();
+  const attributes = new WeakMap<SeriesView, { type: string; bytes: Buffer }>();
 
-  const attributesFor = (shape: 'number' | 'histogram' | 'summary', series: SeriesView): Buffer => {
+  const attributesFor = (type: PointType, series: SeriesView): Buffer => {
     const remembered = attributes.get(series);
-    if (remembered?.shape === shape) return remembered.bytes;
-    const bytes = attributesOf(shape, series);
-    attributes.set(series, { shape, bytes });
+    if (remembered?.type === type) return remembered.bytes;
+    const bytes = attributesOf(type, series);
+    attributes.set(series, { type, bytes });
     return bytes;
   };
-  const startOf = ({ startMs }: SeriesView, { kind }: FamilyView, timeMs: number): number =>
-    kind !== 'gauge' && kind !== 'untyped' && startMs <= timeMs ? Math.floor(startMs) : 0;
 
-  async function* encodeGroups(groups: Iterable<Group>, picture: Picture, isEnd: boolean) {
-    const request = createRequest(scope);
-    const pause = createPause();
-    const timeMs = isEnd ? picture.timeMs - 1 : picture.timeMs;
+  async function* encodeGroups(groups: Iterable<ResourceGroup>, report: Report, isEnd: boolean) {
+    const request = createRequestBuilder(scope);
+    const yielder = createYielder();
+    const timeMs = isEnd ? report.timeMs - 1 : report.timeMs;
     const finish = async (): Promise<Batch> => {
       const { points } = request;
       const body = await pack(request.take(), { level: 1 });
-      return { form: 'otlp', points, timeMs: picture.timeMs, body };
+      return { format: 'otlp', points, timeMs: report.timeMs, body };
     };
     for (const { resource, families } of groups) {
       for (const { family, series: all } of families) {
-        const { shape, data, tail } = shapes[family.kind];
-        const place: Place = { resource, head: headOf(origin.prefix + family.name, family.help), data, tail };
+        const { type, data, tail } = pointTypes[family.kind];
+        const metric: MetricContext = {
+          resource,
+          head: headOf(origin.prefix + family.name, family.help),
+          data,
+          tail,
+        };
         for (const series of all) {
-          const numbers = isEnd ? undefined : picture.view.numbers(series);
-          const point = { series, numbers, attributes: attributesFor(shape, series) };
-          const startMs = isEnd ? 0 : startOf(series, family, timeMs);
-          writePoint(request.beginPoint(place), shape, point, { timeMs, startMs });
+          const numbers = isEnd ? undefined : report.view.numbers(series);
+          const point = { series, numbers, attributes: attributesFor(type, series) };
+          const startMs = isEnd ? 0 : startTimeOf(origin, family.kind, series, timeMs);
+          writePoint(request.beginPoint(metric), type, point, { timeMs, startMs });
           request.endPoint();
           if (request.points >= limits.points || request.bytes >= limits.bytes) yield await finish();
-          if (pause.isDue()) await pause.rest();
+          if (yielder.isDue()) await yielder.yield();
         }
       }
     }
@@ -114,21 +121,22 @@ export function createOtlp(origin: Origin, limits: RequestLimits): Protocol {
 
   const judgeSuccess = (answer: Answer): Verdict => {
     const lost = rejectedPoints(answer);
-    return lost > 0 ? { kind: 'taken_in_part', lost } : { kind: 'taken' };
+    return lost > 0 ? { kind: 'partial', lost } : { kind: 'accepted' };
   };
 
   return {
-    speaks: (form) => form === 'otlp',
-    async *encode(picture) {
-      const ended = picture.vanished.map(({ family, series }) => [family, series] as const);
-      yield* encodeGroups(groupsOf(ended, origin), picture, true);
-      yield* encodeGroups(groupsOf(seriesOf(picture.view.families), origin), picture, false);
+    speaks: (format) => format === 'otlp',
+    endsGaugesOnStop: false,
+    async *encode(report) {
+      const ended = report.vanished.map(({ family, series }) => [family, series] as const);
+      yield* encodeGroups(groupsOf(ended, origin), report, true);
+      yield* encodeGroups(groupsOf(seriesOf(report.view.families), origin), report, false);
     },
     headers: () => ({ 'content-type': 'application/x-protobuf', 'content-encoding': 'gzip' }),
     judge(answer, batch) {
       const { status } = answer;
       if (status >= 200 && status < 300) return judgeSuccess(answer);
-      if (status === 413) return { kind: 'split' };
+      if (status === 413) return { kind: 'too_large' };
       return verdictOfFailure(status, retriedStatus.has(status), batch.points);
     },
     async split(batch) {
@@ -141,6 +149,6 @@ export function createOtlp(origin: Origin, limits: RequestLimits): Protocol {
         })),
       );
     },
-    inKnownForm: async (batch) => batch,
+    convert: async (batch) => batch,
   };
 }

@@ -5,19 +5,19 @@ import { dataFields } from './request.ts';
 
 const cumulative = 2;
 const noRecordedValue = 1;
-/** Fields of `NumberDataPoint`, `HistogramDataPoint` and `SummaryDataPoint` that differ between them. */
+/** Field numbers that differ between `NumberDataPoint`, `HistogramDataPoint` and `SummaryDataPoint`. */
 const attributesField = { number: 7, histogram: 9, summary: 7 } as const;
 const flagsField = { number: 8, histogram: 10, summary: 8 } as const;
 
-export type Shape = keyof typeof attributesField;
+export type PointType = keyof typeof attributesField;
 
-/** How a kind travels. Untyped has no counterpart and goes as a gauge. */
-export const shapes: Readonly<Record<Kind, { shape: Shape; data: number; tail: Buffer }>> = {
-  counter: { shape: 'number', data: dataFields.sum, tail: tailOf(true) },
-  gauge: { shape: 'number', data: dataFields.gauge, tail: Buffer.alloc(0) },
-  untyped: { shape: 'number', data: dataFields.gauge, tail: Buffer.alloc(0) },
-  histogram: { shape: 'histogram', data: dataFields.histogram, tail: tailOf(false) },
-  summary: { shape: 'summary', data: dataFields.summary, tail: Buffer.alloc(0) },
+/** How each kind is encoded. OTLP has no untyped metrics: they are sent as gauges. */
+export const pointTypes: Readonly<Record<Kind, { type: PointType; data: number; tail: Buffer }>> = {
+  counter: { type: 'number', data: dataFields.sum, tail: tailOf(true) },
+  gauge: { type: 'number', data: dataFields.gauge, tail: Buffer.alloc(0) },
+  untyped: { type: 'number', data: dataFields.gauge, tail: Buffer.alloc(0) },
+  histogram: { type: 'histogram', data: dataFields.histogram, tail: tailOf(false) },
+  summary: { type: 'summary', data: dataFields.summary, tail: Buffer.alloc(0) },
 };
 
 function tailOf(isMonotonic: boolean): Buffer {
@@ -36,14 +36,14 @@ function attribute(writer: Writer, field: number, name: string, value: string): 
   writer.close();
 }
 
-/** A series' labels as the attributes of its points, whole fields. */
-export function attributesOf(shape: Shape, { labels }: SeriesView): Buffer {
+/** A series' labels as encoded attributes of its points. */
+export function attributesOf(type: PointType, { labels }: SeriesView): Buffer {
   const writer = createWriter(512);
-  for (const [name, value] of labels) attribute(writer, attributesField[shape], name, value);
+  for (const [name, value] of labels) attribute(writer, attributesField[type], name, value);
   return writer.take();
 }
 
-/** A `Resource`: whose series these are. */
+/** The `Resource` of a series. */
 export function resourceOf(series: SeriesView, { instance, hostName }: Origin): Buffer {
   const writer = createWriter(256);
   attribute(writer, 1, 'service.name', jobOf(series));
@@ -52,7 +52,7 @@ export function resourceOf(series: SeriesView, { instance, hostName }: Origin): 
   return writer.take();
 }
 
-/** Name and description of a `Metric`. A unit would make receivers append it to the name. */
+/** Name and description of a `Metric`. There is no unit, because some receivers append it to the name. */
 export function headOf(name: string, help: string): Buffer {
   const writer = createWriter(256);
   writer.text(1, name);
@@ -60,12 +60,12 @@ export function headOf(name: string, help: string): Buffer {
   return writer.take();
 }
 
-/** A count as OTLP has it: whole, and never negative. */
+/** A count for OTLP: a non-negative integer. */
 function whole(count: number): number {
   return count > 0 && count < Number.MAX_SAFE_INTEGER ? Math.round(count) : 0;
 }
 
-/** Cumulative counts of `le` become counts per bucket, whose sum is the count, as OTLP demands. */
+/** Converts the cumulative counts of `le` to counts per bucket, whose sum is the histogram's count. */
 function writeHistogram(writer: Writer, { at, bounds }: SeriesView, numbers: Float64Array): void {
   const infinite = at + bounds.length;
   let total = 0;
@@ -95,24 +95,24 @@ function writeSummary(writer: Writer, { at, bounds }: SeriesView, numbers: Float
   }
 }
 
-/** When a point was taken, and since when it counts; `startMs` 0: it counts nothing. */
+/** Time and start time of a point, ms; `startMs` 0: it has none. */
 export interface Times {
   readonly timeMs: number;
   readonly startMs: number;
 }
 
-/** The fields of one point; `numbers` undefined: the series has ended. */
+/** Writes the fields of one point; `numbers` undefined: the series has ended. */
 export function writePoint(
   writer: Writer,
-  shape: Shape,
+  type: PointType,
   { series, numbers, attributes }: { series: SeriesView; numbers?: Float64Array; attributes: Buffer },
   { timeMs, startMs }: Times,
 ): void {
   writer.raw(attributes);
   if (startMs > 0) writer.nanoseconds(2, startMs);
   writer.nanoseconds(3, timeMs);
-  if (!numbers) writer.varint(flagsField[shape], noRecordedValue);
-  else if (shape === 'number') writer.double(4, numbers[series.at]!);
-  else if (shape === 'histogram') writeHistogram(writer, series, numbers);
+  if (!numbers) writer.varint(flagsField[type], noRecordedValue);
+  else if (type === 'number') writer.double(4, numbers[series.at]!);
+  else if (type === 'histogram') writeHistogram(writer, series, numbers);
   else writeSummary(writer, series, numbers);
 }

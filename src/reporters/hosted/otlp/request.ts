@@ -1,51 +1,51 @@
 import { fieldsOf } from '../../../core/protobuf-fields.ts';
 import { createWriter, type Writer } from '../wire/protobuf.ts';
 
-/** Where a metric's points lie in `Metric`, by the message that holds them. */
+/** Field numbers of `Metric` that hold its points, by type of data. */
 export const dataFields = { gauge: 5, sum: 7, histogram: 9, summary: 11 } as const;
 
-/** What points of one metric have around them; points of the same object stand in one `Metric`. */
-export interface Place {
-  /** A `Resource` message; one object for all places of a resource. */
+/** The metric that points belong to; consecutive points with the same object share one `Metric`. */
+export interface MetricContext {
+  /** A `Resource` message; the same object for all metrics of a resource. */
   readonly resource: Buffer;
-  /** Fields of `Metric` before its data: name and description. */
+  /** The encoded name and description. */
   readonly head: Buffer;
-  /** The field of its data. */
+  /** The field number of its data. */
   readonly data: number;
-  /** Fields of the data behind its points: temporality, monotonicity. */
+  /** The encoded temporality and monotonicity, which follow the points. */
   readonly tail: Buffer;
 }
 
-/** An `ExportMetricsServiceRequest` in the making. */
-export interface Request {
+/** Builds an `ExportMetricsServiceRequest`. */
+export interface RequestBuilder {
   readonly points: number;
   readonly bytes: number;
-  /** Begins a point; its fields go to the writer, then `endPoint`. */
-  beginPoint(place: Place): Writer;
+  /** Begins a point: write its fields to the returned writer, then call `endPoint`. */
+  beginPoint(metric: MetricContext): Writer;
   endPoint(): void;
-  /** The message, not compressed; the request begins anew. */
+  /** Returns the message, uncompressed, and starts a new request. */
   take(): Buffer;
 }
 
 /** `scope`: an `InstrumentationScope` message. Messages: github.com/open-telemetry/opentelemetry-proto. */
-export function createRequest(scope: Buffer): Request {
+export function createRequestBuilder(scope: Buffer): RequestBuilder {
   const writer = createWriter();
-  let place: Place | undefined;
+  let metric: MetricContext | undefined;
   let points = 0;
 
   const closeMetric = (): void => {
-    if (!place) return;
-    writer.raw(place.tail);
+    if (!metric) return;
+    writer.raw(metric.tail);
     writer.close();
     writer.close();
   };
   const closeResource = (): void => {
-    if (!place) return;
+    if (!metric) return;
     writer.close();
     writer.close();
   };
-  const move = (next: Place | undefined): void => {
-    const staysWithin = place !== undefined && next?.resource === place.resource;
+  const move = (next: MetricContext | undefined): void => {
+    const staysWithin = metric !== undefined && next?.resource === metric.resource;
     closeMetric();
     if (!staysWithin) closeResource();
     if (next && !staysWithin) {
@@ -59,7 +59,7 @@ export function createRequest(scope: Buffer): Request {
       writer.raw(next.head);
       writer.open(next.data);
     }
-    place = next;
+    metric = next;
   };
 
   return {
@@ -70,7 +70,7 @@ export function createRequest(scope: Buffer): Request {
       return writer.bytes;
     },
     beginPoint(next) {
-      if (next !== place) move(next);
+      if (next !== metric) move(next);
       points += 1;
       writer.open(1);
       return writer;
@@ -84,26 +84,26 @@ export function createRequest(scope: Buffer): Request {
   };
 }
 
-/** A point of a request, with what stands around it. */
+/** An encoded point and its metric. */
 interface Point {
-  readonly place: Place;
+  readonly metric: MetricContext;
   readonly fields: Buffer;
 }
 
 const dataNumbers: ReadonlySet<number> = new Set(Object.values(dataFields));
 
-function pointsOfMetric(metric: Buffer, resource: Buffer): Point[] {
+function pointsOfMetric(message: Buffer, resource: Buffer): Point[] {
   const head: Buffer[] = [];
   const points: Point[] = [];
-  for (const { field, bytes, raw } of fieldsOf(metric)) {
+  for (const { field, bytes, raw } of fieldsOf(message)) {
     if (!dataNumbers.has(field)) {
       head.push(raw);
       continue;
     }
     const inner = [...fieldsOf(bytes)];
     const tail = Buffer.concat(inner.filter((part) => part.field !== 1).map((part) => part.raw));
-    const place: Place = { resource, head: Buffer.concat(head), data: field, tail };
-    for (const part of inner) if (part.field === 1) points.push({ place, fields: part.bytes });
+    const metric: MetricContext = { resource, head: Buffer.concat(head), data: field, tail };
+    for (const part of inner) if (part.field === 1) points.push({ metric, fields: part.bytes });
   }
   return points;
 }
@@ -123,15 +123,15 @@ function pointsOf(message: Buffer): Point[] {
   return points;
 }
 
-/** The points of a request of ours in two requests; none if it has only one. Throws `RangeError` on what is none. */
+/** Splits a request in two; returns none for a request of one point. Throws `RangeError` if it is corrupt. */
 export function halvesOf(message: Buffer, scope: Buffer): { message: Buffer; points: number }[] {
   const points = pointsOf(message);
   if (points.length < 2) return [];
   const middle = Math.ceil(points.length / 2);
-  const request = createRequest(scope);
+  const request = createRequestBuilder(scope);
   return [points.slice(0, middle), points.slice(middle)].map((half) => {
-    for (const { place, fields } of half) {
-      request.beginPoint(place).raw(fields);
+    for (const { metric, fields } of half) {
+      request.beginPoint(metric).raw(fields);
       request.endPoint();
     }
     return { message: request.take(), points: half.length };

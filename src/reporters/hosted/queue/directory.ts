@@ -5,32 +5,32 @@ import type { Batch } from '../protocol.ts';
 import {
   createSegment,
   openSegment,
-  type Placed,
+  type RecordPosition,
   recordBytes,
   type Segment,
   segmentHeadBytes,
 } from './segment.ts';
 
 /** A batch on disk. */
-export interface Stored extends Placed {
+export interface StoredBatch extends RecordPosition {
   readonly segment: Segment;
 }
 
-/** The queue's files. What fails rejects as the file system does. */
-export interface Store {
+/** The queue's files. Methods reject with the file system's errors. */
+export interface QueueDirectory {
   /** Bytes of all files. */
   readonly bytes: number;
-  /** What earlier processes left, oldest first; `torn` files had an end that could not be read. */
-  load(): Promise<{ stored: readonly Stored[]; torn: number }>;
-  append(batch: Batch): Promise<Stored>;
-  /** A record is done with; `next` is the oldest one that is not. */
-  release(stored: Stored, next: Stored | undefined): Promise<void>;
+  /** Batches that earlier processes left, oldest first; `torn`: number of files whose end cannot be read. */
+  load(): Promise<{ stored: readonly StoredBatch[]; torn: number }>;
+  append(batch: Batch): Promise<StoredBatch>;
+  /** Frees a batch; `next` is the oldest one that is still needed. */
+  release(stored: StoredBatch, next: StoredBatch | undefined): Promise<void>;
   close(): Promise<void>;
 }
 
 const fileName = /^(\d{12})\.queue$/;
 
-export function createStore(directory: string, segmentBytes: number): Store {
+export function createQueueDirectory(directory: string, segmentBytes: number): QueueDirectory {
   /** Oldest first; the last one may be appended to while `isOpen`. */
   const segments: Segment[] = [];
   let isOpen = false;
@@ -40,7 +40,7 @@ export function createStore(directory: string, segmentBytes: number): Store {
     segments.splice(segments.indexOf(segment), 1);
     await segment.remove();
   };
-  /** A file of the next number that is free: those of an earlier process may have been out of reach so far. */
+  /** Uses the next free number: files of an earlier process may not have been readable before. */
   const createNext = async (): Promise<Segment> => {
     for (;;) {
       const name = `${String(nextNumber++).padStart(12, '0')}.queue`;
@@ -64,13 +64,13 @@ export function createStore(directory: string, segmentBytes: number): Store {
   const segmentFor = async (batch: Batch): Promise<Segment> => {
     const last = segments.at(-1);
     if (!isOpen || !last) return openNext();
-    const isFull = last.wanted > 0 && last.bytes + recordBytes(batch) > segmentBytes;
+    const isFull = last.needed > 0 && last.bytes + recordBytes(batch) > segmentBytes;
     if (!isFull && !last.isTorn && !(await last.isGone())) return last;
     isOpen = false;
-    if (last.wanted === 0) await drop(last).catch(() => {});
+    if (last.needed === 0) await drop(last).catch(() => {});
     return openNext();
   };
-  const loadFile = async (name: string, stored: Stored[]): Promise<boolean> => {
+  const loadFile = async (name: string, stored: StoredBatch[]): Promise<boolean> => {
     const { segment, records, tornBytes } = await openSegment(join(directory, name));
     segments.push(segment);
     stored.push(...records.map((record) => ({ ...record, segment })));
@@ -85,7 +85,7 @@ export function createStore(directory: string, segmentBytes: number): Store {
     async load() {
       await mkdir(directory, { recursive: true, mode: 0o700 });
       const names = (await readdir(directory)).filter((name) => fileName.test(name)).sort();
-      const stored: Stored[] = [];
+      const stored: StoredBatch[] = [];
       let torn = 0;
       for (const name of names) {
         nextNumber = Number(fileName.exec(name)![1]) + 1;
@@ -97,12 +97,12 @@ export function createStore(directory: string, segmentBytes: number): Store {
     async append(batch) {
       const segment = await segmentFor(batch);
       const placed = await segment.append(batch);
-      segment.wanted += 1;
+      segment.needed += 1;
       return { ...placed, segment };
     },
     async release({ segment }, next) {
-      segment.wanted -= 1;
-      if (segment.wanted > 0) {
+      segment.needed -= 1;
+      if (segment.needed > 0) {
         if (next?.segment === segment) await segment.mark(next.at);
       } else if (isOpen && segment === segments.at(-1)) {
         if (segment.bytes > segmentHeadBytes) await segment.empty();

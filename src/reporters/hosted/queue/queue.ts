@@ -1,11 +1,11 @@
 import type { Clock, Drops } from '../../../core/ports.ts';
 import type { DropReason } from '../../../core/reasons.ts';
 import type { Batch } from '../protocol.ts';
-import { createStore, type Store, type Stored } from './directory.ts';
+import { createQueueDirectory, type QueueDirectory, type StoredBatch } from './directory.ts';
 import { headBytes, recordBytes } from './segment.ts';
 
 export interface QueueOptions {
-  /** A folder of the queue's own, which need not exist; undefined: there is no disk to write to. */
+  /** The queue's directory, created if missing; undefined: keep the queue in memory. */
   directory: string | undefined;
   maxBytes: number;
   maxAgeMs: number;
@@ -14,56 +14,55 @@ export interface QueueOptions {
 export interface QueueDeps {
   clock: Clock;
   drops: Drops;
-  /** The disk does not take what it is given; batches wait in memory meanwhile. */
+  /** A write failed; batches are kept in memory until writes succeed again. */
   diskFailed(error: unknown): void;
   diskWorks(): void;
-  /** What waits: bytes, and the wall clock, ms, of the oldest batch; undefined when nothing waits. */
+  /** Bytes queued, and the wall-clock time, ms, of the oldest batch; undefined when the queue is empty. */
   changed(bytes: number, oldestMs: number | undefined): void;
 }
 
-/** A batch that waits. */
-export interface Held {
+/** A batch in the queue. */
+export interface QueuedBatch {
   readonly batch: Batch;
-  readonly entry: Entry;
+  readonly entry: QueueEntry;
 }
 
 /**
- * Batches between their making and their delivery, oldest first, within bounds of bytes and age; what is over
- * them goes, oldest first, counted by points. Kept in files; in memory, where a kill loses them, while the disk
- * does not take them.
+ * Batches that wait for delivery, oldest first, within limits of bytes and age. Beyond the limits the oldest are
+ * dropped and counted by points. The queue is kept in files. While writes fail, new batches are kept in memory,
+ * where a kill loses them. No method rejects.
  */
 export interface Queue {
-  /** Takes up what an earlier process left. Never rejects. */
+  /** Loads the batches that an earlier process left. */
   open(): Promise<void>;
-  /** Never rejects. */
   append(batch: Batch): Promise<void>;
   /**
-   * The oldest batch, or the one behind it. What cannot be read is counted and passed over. The oldest is in hand
-   * until it is removed or laid down: it is not dropped meanwhile, for it may be just arriving. Never rejects.
+   * The oldest batch (0), or the one behind it (1). Batches that cannot be read are counted and skipped. The oldest
+   * is held until it is removed or released: the queue does not drop it meanwhile, because it may be in transit.
    */
-  peek(place: 0 | 1): Promise<Held | undefined>;
-  /** Nothing is in hand any more: what was has not arrived. */
-  layDown(): void;
-  /** Done with a batch. Never rejects. */
-  remove(held: Held): Promise<void>;
-  /** The points that waited in memory, and are lost. Never rejects. */
+  peek(place: 0 | 1): Promise<QueuedBatch | undefined>;
+  /** Releases the held batch, which was not delivered. */
+  release(): void;
+  /** Removes a batch that was delivered or given up. */
+  remove(queued: QueuedBatch): Promise<void>;
+  /** Closes the files and returns the number of points in memory, which are lost. */
   close(): Promise<number>;
 }
 
-/** What may wait in memory while the disk fails. */
+/** Limit of the batches in memory while writes fail. */
 const mostMemoryBytes = 16_777_216;
-/** A queue that is dropped from loses a file at a time. */
-const files = 16;
+/** The queue is split into so many files: disk space is freed one file at a time. */
+const fileCount = 16;
 
 export function createQueue({ directory, maxBytes, maxAgeMs }: QueueOptions, deps: QueueDeps): Queue {
   const { clock, drops } = deps;
-  const store: Store | undefined =
-    directory === undefined ? undefined : createStore(directory, Math.ceil(maxBytes / files));
-  const waiting = createWaiting(clock);
-  let inHand: Entry | undefined;
+  const files: QueueDirectory | undefined =
+    directory === undefined ? undefined : createQueueDirectory(directory, Math.ceil(maxBytes / fileCount));
+  const entries = createEntryList(clock);
+  let held: QueueEntry | undefined;
   let last: Promise<unknown> = Promise.resolve();
 
-  /** One at a time: what is appended and what is taken meet in the same files. */
+  /** Runs one operation at a time: all of them use the same files. */
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
     const result = last.then(work);
     last = result.catch(() => {});
@@ -76,38 +75,38 @@ export function createQueue({ directory, maxBytes, maxAgeMs }: QueueOptions, dep
       deps.diskFailed(error);
     }
   };
-  const tell = (): void => deps.changed(waiting.bytes, waiting.at(0)?.timeMs);
-  const leave = async (entry: Entry): Promise<void> => {
+  const notify = (): void => deps.changed(entries.bytes, entries.at(0)?.timeMs);
+  const removeEntry = async (entry: QueueEntry): Promise<void> => {
     const { kept } = entry;
-    if (waiting.leave(entry) && isStored(kept)) {
-      await onDisk(async () => store?.release(kept, waiting.firstStored()));
+    if (entries.remove(entry) && isStored(kept)) {
+      await onDisk(async () => files?.release(kept, entries.firstStored()));
     }
   };
-  const drop = async (entry: Entry, reason: DropReason): Promise<void> => {
+  const drop = async (entry: QueueEntry, reason: DropReason): Promise<void> => {
     drops.count('hosted', reason, entry.points);
-    await leave(entry);
+    await removeEntry(entry);
   };
-  /** Drops the oldest for as long as there is a reason to. */
-  const dropWhile = async (reason: DropReason, isDue: (oldest: Entry) => boolean, inMemory = false) => {
-    const oldest = () => waiting.droppable(inHand, inMemory);
+  /** Drops the oldest batches while `isDue`. */
+  const dropWhile = async (reason: DropReason, isDue: (oldest: QueueEntry) => boolean, inMemory = false) => {
+    const oldest = () => entries.droppable(held, inMemory);
     for (let entry = oldest(); entry && isDue(entry); entry = oldest()) await drop(entry, reason);
   };
   const dropOld = () => dropWhile('too_old', ({ bornMs }) => clock.monotonicMs() - bornMs > maxAgeMs);
   const makeRoom = (bytes: number) =>
-    dropWhile('queue_full', () => (store?.bytes ?? 0) + waiting.memoryBytes + bytes > maxBytes);
+    dropWhile('queue_full', () => (files?.bytes ?? 0) + entries.memoryBytes + bytes > maxBytes);
   const keep = async (batch: Batch, bytes: number): Promise<void> => {
     try {
-      if (!store) throw new Error('there is no state directory');
-      waiting.enter(await store.append(batch), batch, bytes);
+      if (!files) throw new Error('no state directory');
+      entries.add(await files.append(batch), batch, bytes);
       deps.diskWorks();
     } catch (error) {
       deps.diskFailed(error);
-      await dropWhile('queue_full', () => waiting.memoryBytes + bytes > mostMemoryBytes, true);
-      waiting.enter(batch, batch, bytes);
+      await dropWhile('queue_full', () => entries.memoryBytes + bytes > mostMemoryBytes, true);
+      entries.add(batch, batch, bytes);
     }
   };
 
-  const bodyOf = async ({ segment, ...record }: Stored): Promise<Buffer | undefined> => {
+  const bodyOf = async ({ segment, ...record }: StoredBatch): Promise<Buffer | undefined> => {
     try {
       return await segment.body(record);
     } catch (error) {
@@ -115,25 +114,25 @@ export function createQueue({ directory, maxBytes, maxAgeMs }: QueueOptions, dep
       return undefined;
     }
   };
-  const read = async (entry: Entry): Promise<Held | undefined> => {
+  const read = async (entry: QueueEntry): Promise<QueuedBatch | undefined> => {
     const { kept } = entry;
     if (!isStored(kept)) return { batch: kept, entry };
     const body = await bodyOf(kept);
-    const { form, points, timeMs } = kept.head;
-    return body && { batch: { form, points, timeMs, body }, entry };
+    const { format, points, timeMs } = kept.head;
+    return body && { batch: { format, points, timeMs, body }, entry };
   };
 
   return {
     open: () =>
       inTurn(async () => {
         await onDisk(async () => {
-          const { stored, torn } = (await store?.load()) ?? { stored: [], torn: 0 };
+          const { stored, torn } = (await files?.load()) ?? { stored: [], torn: 0 };
           if (torn > 0) drops.count('hosted', 'corrupt', torn);
-          for (const record of stored) waiting.enter(record, record.head, headBytes + record.head.bodyBytes);
+          for (const record of stored) entries.add(record, record.head, headBytes + record.head.bodyBytes);
         });
         await dropOld();
         await makeRoom(0);
-        tell();
+        notify();
       }),
     append: (batch) =>
       inTurn(async () => {
@@ -144,69 +143,69 @@ export function createQueue({ directory, maxBytes, maxAgeMs }: QueueOptions, dep
           await makeRoom(bytes);
           await keep(batch, bytes);
         }
-        tell();
+        notify();
       }),
     peek: (place) =>
       inTurn(async () => {
         await dropOld();
-        let held: Held | undefined;
-        for (let entry = waiting.at(place); entry && !held; entry = waiting.at(place)) {
-          held = await read(entry);
-          if (!held) await drop(entry, 'corrupt');
+        let queued: QueuedBatch | undefined;
+        for (let entry = entries.at(place); entry && !queued; entry = entries.at(place)) {
+          queued = await read(entry);
+          if (!queued) await drop(entry, 'corrupt');
         }
-        if (place === 0) inHand = held?.entry;
-        tell();
-        return held;
+        if (place === 0) held = queued?.entry;
+        notify();
+        return queued;
       }),
     remove: ({ entry }) =>
       inTurn(async () => {
-        if (inHand === entry) inHand = undefined;
-        await leave(entry);
-        tell();
+        if (held === entry) held = undefined;
+        await removeEntry(entry);
+        notify();
       }),
-    layDown() {
-      inHand = undefined;
+    release() {
+      held = undefined;
     },
     close: () =>
       inTurn(async () => {
-        await onDisk(async () => store?.close());
-        return waiting.memoryPoints;
+        await onDisk(async () => files?.close());
+        return entries.memoryPoints;
       }),
   };
 }
 
-/** What waits, without its body if that is on disk. */
-export interface Entry {
+/** A batch in the queue; its body is on disk if it could be written. */
+export interface QueueEntry {
   readonly points: number;
   readonly bytes: number;
   readonly timeMs: number;
-  /** On the monotonic clock, so that a jump of the wall clock makes nothing older. */
+  /** Monotonic, so that a jump of the wall clock does not change the age. */
   readonly bornMs: number;
-  readonly kept: Stored | Batch;
+  readonly kept: StoredBatch | Batch;
 }
 
-export const isStored = (kept: Stored | Batch): kept is Stored => 'segment' in kept;
+export const isStored = (kept: StoredBatch | Batch): kept is StoredBatch => 'segment' in kept;
 
-/** Entries in the order of their coming, and their bytes. */
-export interface Waiting {
+/** The entries in order, and their size. */
+export interface EntryList {
   readonly bytes: number;
-  /** Of those that are not on disk. */
+  /** Size of the entries that are not on disk. */
   readonly memoryBytes: number;
   readonly memoryPoints: number;
-  at(place: number): Entry | undefined;
-  /** The oldest, or the oldest in memory, but not the one in hand. */
-  droppable(inHand: Entry | undefined, inMemory?: boolean): Entry | undefined;
-  firstStored(): Stored | undefined;
-  enter(kept: Stored | Batch, batch: Pick<Batch, 'points' | 'timeMs'>, bytes: number): void;
-  /** False if it is not there any more. */
-  leave(entry: Entry): boolean;
+  at(place: number): QueueEntry | undefined;
+  /** The oldest entry, or the oldest in memory, except the held one. */
+  droppable(held: QueueEntry | undefined, inMemory?: boolean): QueueEntry | undefined;
+  firstStored(): StoredBatch | undefined;
+  add(kept: StoredBatch | Batch, batch: Pick<Batch, 'points' | 'timeMs'>, bytes: number): void;
+  /** False if it was not in the list. */
+  remove(entry: QueueEntry): boolean;
 }
 
-export function createWaiting(clock: Clock): Waiting {
-  const entries: Entry[] = [];
+export function createEntryList(clock: Clock): EntryList {
+  const entries: QueueEntry[] = [];
   let bytes = 0;
   let memoryBytes = 0;
-  const count = ({ kept, bytes: own }: Entry, sign: 1 | -1): void => {
+  const count = ({ kept, bytes: own }: QueueEntry, sign: 1 | -1): void => {
     bytes += sign * own;
     if (!isStored(kept)) memoryBytes += sign * own;
   };
@@ -221,19 +220,19 @@ export function createWaiting(clock: Clock): Waiting {
       return entries.reduce((sum, { kept, points }) => sum + (isStored(kept) ? 0 : points), 0);
     },
     at: (place) => entries[place],
-    droppable: (inHand, inMemory = false) =>
-      entries.find((entry) => entry !== inHand && !(inMemory && isStored(entry.kept))),
+    droppable: (held, inMemory = false) =>
+      entries.find((entry) => entry !== held && !(inMemory && isStored(entry.kept))),
     firstStored() {
       const kept = entries.find((entry) => isStored(entry.kept))?.kept;
       return kept && isStored(kept) ? kept : undefined;
     },
-    enter(kept, { points, timeMs }, own) {
+    add(kept, { points, timeMs }, own) {
       const ageMs = Math.max(0, clock.nowMs() - timeMs);
       const entry = { points, timeMs, bytes: own, bornMs: clock.monotonicMs() - ageMs, kept };
       entries.push(entry);
       count(entry, 1);
     },
-    leave(entry) {
+    remove(entry) {
       const place = entries.indexOf(entry);
       if (place < 0) return false;
       entries.splice(place, 1);

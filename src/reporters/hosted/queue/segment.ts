@@ -1,35 +1,35 @@
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { systemCode } from '../../../core/errors.ts';
-import { type Batch, type Form, forms } from '../protocol.ts';
+import { type Batch, type BatchFormat, batchFormats } from '../protocol.ts';
 
-/** A record's place in its file. */
-export interface Placed {
+/** A record and its offset in the file. */
+export interface RecordPosition {
   readonly head: RecordHead;
   readonly at: number;
 }
 
 /**
- * One file of the queue: `'SVQS' · u32 version · f64 where the first record that is still wanted begins`, then
- * records one after another. The mark is written in place, so that a restart does not send again what was sent.
- * Nothing is fsynced: a kill loses nothing that was written, a power failure may lose the newest batches.
+ * One file of the queue: `'SVQS' · u32 version · f64 offset of the first record that is still needed`, followed by
+ * the records. The offset is updated in place, so that a restart does not send delivered batches again. Nothing is
+ * fsynced: a kill loses nothing that was written, a power failure may lose the newest batches.
  */
 export interface Segment {
   /** Bytes of the file. */
   readonly bytes: number;
-  /** Records that are still wanted. */
-  wanted: number;
-  /** Appends a record; rejects as the file system does, with the file as it was or `isTorn`. */
-  append(batch: Batch): Promise<Placed>;
-  /** A write failed half way and could not be undone: nothing more is appended. */
+  /** Number of records that are still needed. */
+  needed: number;
+  /** Appends a record. Rejects with the file system's error; the file is then unchanged, or `isTorn`. */
+  append(batch: Batch): Promise<RecordPosition>;
+  /** An incomplete write could not be undone: nothing more can be appended. */
   readonly isTorn: boolean;
-  /** The body of a record; undefined if it is not what was written. */
-  body(record: Placed): Promise<Buffer | undefined>;
-  /** Records before this place are not wanted any more. */
+  /** The body of a record; undefined if it is corrupt. */
+  body(record: RecordPosition): Promise<Buffer | undefined>;
+  /** Records before this offset are no longer needed. */
   mark(at: number): Promise<void>;
-  /** Nothing in it is wanted any more. */
+  /** Removes all records. */
   empty(): Promise<void>;
-  /** Whether somebody has deleted the file. */
+  /** Whether the file was deleted by someone else. */
   isGone(): Promise<boolean>;
   remove(): Promise<void>;
   close(): Promise<void>;
@@ -61,12 +61,12 @@ function segmentOf(path: string, file: FileHandle, size: number): Segment {
     try {
       await file.truncate(bytes);
     } catch {
-      // The failure that led here is the one that is told.
+      // The caller reports the error of the write.
       isTorn = true;
     }
   };
   return {
-    wanted: 0,
+    needed: 0,
     get bytes() {
       return bytes;
     },
@@ -85,8 +85,7 @@ function segmentOf(path: string, file: FileHandle, size: number): Segment {
             record.length - bytesWritten,
             at + bytesWritten,
           );
-          if (bytesWritten + rest.bytesWritten < record.length)
-            throw new Error('the file takes no more bytes');
+          if (bytesWritten + rest.bytesWritten < record.length) throw new Error('incomplete write');
         }
       } catch (error) {
         await undo();
@@ -98,13 +97,13 @@ function segmentOf(path: string, file: FileHandle, size: number): Segment {
     async body({ head, at }) {
       const body = Buffer.allocUnsafe(head.bodyBytes);
       const { bytesRead } = await file.read(body, 0, body.length, at + headBytes);
-      return isWhole(head, body.subarray(0, bytesRead)) ? body : undefined;
+      return isIntact(head, body.subarray(0, bytesRead)) ? body : undefined;
     },
     async mark(at) {
       await file.write(markBytes(at), 0, 8, 8);
     },
     async empty() {
-      // In this order: a mark behind the end of a file says that nothing in it is wanted.
+      // In this order: an offset beyond the end of the file means that no record is needed.
       await file.truncate(segmentHeadBytes);
       await file.write(markBytes(segmentHeadBytes), 0, 8, 8);
       bytes = segmentHeadBytes;
@@ -120,7 +119,7 @@ function segmentOf(path: string, file: FileHandle, size: number): Segment {
   };
 }
 
-/** A new file; rejects as the file system does, also if there is one already. */
+/** Creates a file. Rejects with the file system's error, also if the file exists. */
 export async function createSegment(path: string): Promise<Segment> {
   const file = await open(path, 'wx+');
   try {
@@ -135,33 +134,33 @@ export async function createSegment(path: string): Promise<Segment> {
 
 export interface OpenedSegment {
   readonly segment: Segment;
-  /** Records that are still wanted. */
-  readonly records: readonly Placed[];
-  /** Bytes behind the last whole record: torn off by a kill, or not ours. */
+  /** Number of records that are still needed. */
+  readonly records: readonly RecordPosition[];
+  /** Bytes after the last complete record: an incomplete write, or a foreign file. */
   readonly tornBytes: number;
 }
 
-async function wantedFrom(file: FileHandle): Promise<number | undefined> {
+async function firstNeeded(file: FileHandle): Promise<number | undefined> {
   const head = Buffer.alloc(segmentHeadBytes);
   const { bytesRead } = await file.read(head, 0, segmentHeadBytes, 0);
   const isOurs = head.readUInt32LE(0) === segmentMagic && head.readUInt32LE(4) === version;
   return bytesRead === segmentHeadBytes && isOurs ? head.readDoubleLE(8) : undefined;
 }
 
-/** For reading at least: what is on a disk that has become read-only can still be sent. */
-function openLeft(path: string): Promise<FileHandle> {
+/** Falls back to read-only: batches on a read-only disk can still be sent. */
+function openExisting(path: string): Promise<FileHandle> {
   return open(path, 'r+').catch((error: unknown) => {
     if (systemCode(error) !== 'EROFS') throw error;
     return open(path, 'r');
   });
 }
 
-/** A file that an earlier process left. Rejects as the file system does. */
+/** Opens a file that an earlier process left. Rejects with the file system's error. */
 export async function openSegment(path: string): Promise<OpenedSegment> {
-  const file = await openLeft(path);
+  const file = await openExisting(path);
   const { size } = await file.stat();
-  const from = await wantedFrom(file);
-  const records: Placed[] = [];
+  const from = await firstNeeded(file);
+  const records: RecordPosition[] = [];
   let at = from !== undefined && from >= segmentHeadBytes ? from : size;
   const head = Buffer.alloc(headBytes);
   while (at + headBytes <= size) {
@@ -172,7 +171,7 @@ export async function openSegment(path: string): Promise<OpenedSegment> {
     at += headBytes + found.bodyBytes;
   }
   const segment = segmentOf(path, file, size);
-  segment.wanted = records.length;
+  segment.needed = records.length;
   const tornBytes = from === undefined ? size : Math.max(0, size - at);
   return { segment, records, tornBytes };
 }
@@ -186,7 +185,7 @@ export async function openSegment(path: string): Promise<OpenedSegment> {
 export interface RecordHead {
   readonly bodyBytes: number;
   readonly points: number;
-  readonly form: Form;
+  readonly format: BatchFormat;
   readonly timeMs: number;
   readonly bodyCrc: number;
 }
@@ -195,15 +194,15 @@ export const headBytes = 32;
 const recordMagic = 0x3151_5653;
 const crcAt = 28;
 
-/** Bytes of a batch in a file. */
+/** Size of a batch in a file. */
 export const recordBytes = ({ body }: Batch): number => headBytes + body.length;
 
-export function encodeRecord({ form, points, timeMs, body }: Batch): Buffer {
+export function encodeRecord({ format, points, timeMs, body }: Batch): Buffer {
   const record = Buffer.allocUnsafe(headBytes + body.length);
   record.writeUInt32LE(recordMagic, 0);
   record.writeUInt32LE(body.length, 4);
   record.writeUInt32LE(points, 8);
-  record.writeUInt32LE(forms.indexOf(form), 12);
+  record.writeUInt32LE(batchFormats.indexOf(format), 12);
   record.writeDoubleLE(timeMs, 16);
   record.writeUInt32LE(crc32(body), 24);
   record.writeUInt32LE(crc32(record.subarray(0, crcAt)), crcAt);
@@ -211,20 +210,20 @@ export function encodeRecord({ form, points, timeMs, body }: Batch): Buffer {
   return record;
 }
 
-/** The head that stands here, or undefined if none does. */
+/** The record head at the start of `bytes`; undefined if there is none. */
 export function readHead(bytes: Buffer): RecordHead | undefined {
   if (bytes.length < headBytes || bytes.readUInt32LE(0) !== recordMagic) return undefined;
   if (crc32(bytes.subarray(0, crcAt)) !== bytes.readUInt32LE(crcAt)) return undefined;
-  const form = forms[bytes.readUInt32LE(12)];
-  if (!form) return undefined;
+  const format = batchFormats[bytes.readUInt32LE(12)];
+  if (!format) return undefined;
   return {
     bodyBytes: bytes.readUInt32LE(4),
     points: bytes.readUInt32LE(8),
-    form,
+    format,
     timeMs: bytes.readDoubleLE(16),
     bodyCrc: bytes.readUInt32LE(24),
   };
 }
 
-export const isWhole = (head: RecordHead, body: Buffer): boolean =>
+export const isIntact = (head: RecordHead, body: Buffer): boolean =>
   body.length === head.bodyBytes && crc32(body) === head.bodyCrc;

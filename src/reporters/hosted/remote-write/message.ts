@@ -1,75 +1,75 @@
 import { fieldsOf, packedOf } from '../../../core/protobuf-fields.ts';
-import type { Form } from '../protocol.ts';
+import type { BatchFormat } from '../protocol.ts';
 import { createWriter, type Writer } from '../wire/protobuf.ts';
 
-/** A label's name or value, or a help text, encoded once and shared by all rows that have it. */
-export interface Word {
+/** A label name, label value or help text, encoded once and shared by all samples that have it. */
+export interface Text {
   readonly bytes: Buffer;
-  /** The body whose table of symbols has it, and its place there. */
+  /** The message whose symbol table contains it, and its index there. */
   owner: object | undefined;
   ref: number;
 }
 
-export const wordOf = (bytes: Buffer): Word => ({ bytes, owner: undefined, ref: 0 });
+export const textOf = (bytes: Buffer): Text => ({ bytes, owner: undefined, ref: 0 });
 
-/** Values of `Metadata.MetricType`, the same in both versions. */
+/** Values of `Metadata.MetricType`, which are the same in both versions. */
 export const metricTypes = { untyped: 0, counter: 1, gauge: 2, histogram: 3, summary: 5 } as const;
 
-/** One sample of one series, as remote write knows it. */
-export interface Row {
-  /** Names and values by turns, sorted by name, `__name__` among them. */
-  labels: readonly Word[];
+/** One sample of one series. */
+export interface Sample {
+  /** Alternating names and values, sorted by name, including `__name__`. */
+  labels: readonly Text[];
   type: number;
-  help: Word;
+  help: Text;
   value: number;
-  /** The series has ended; `value` does not count. */
+  /** The series has ended; `value` is ignored. */
   stale: boolean;
   timeMs: number;
-  /** When its counter began; 0 for what is no counter. */
+  /** Start timestamp of a total; 0 for none. */
   startMs: number;
 }
 
-/** A request's message in the making. */
-export interface Body {
-  readonly form: Form;
-  /** Rows in it. */
+/** Builds the message of a request. */
+export interface MessageBuilder {
+  readonly format: BatchFormat;
+  /** Number of samples. */
   readonly points: number;
   readonly bytes: number;
-  add(row: Row): void;
-  /** The message, not compressed; the body begins anew. */
+  add(sample: Sample): void;
+  /** Returns the message, uncompressed, and starts a new one. */
   take(): Buffer;
 }
 
-function writeValue(writer: Writer, row: Row): void {
-  if (row.stale) writer.staleMarker(1);
-  // A NaN might be the stale marker by accident of its bits.
-  else writer.double(1, Number.isNaN(row.value) ? Number.NaN : row.value);
-  writer.varint(2, row.timeMs);
+function writeValue(writer: Writer, sample: Sample): void {
+  if (sample.stale) writer.staleMarker(1);
+  // A NaN could have the bits of the stale marker by accident.
+  else writer.double(1, Number.isNaN(sample.value) ? Number.NaN : sample.value);
+  writer.varint(2, sample.timeMs);
 }
 
-/** `prometheus.WriteRequest`: prometheus.io/docs/specs/prw/remote_write_spec/. It has no room for types and start times. */
-export function createBody1(): Body {
+/** `prometheus.WriteRequest`: prometheus.io/docs/specs/prw/remote_write_spec/. It has no types and start timestamps. */
+export function createMessageV1(): MessageBuilder {
   const writer = createWriter();
   let points = 0;
   return {
-    form: 'rw1',
+    format: 'rw1',
     get points() {
       return points;
     },
     get bytes() {
       return writer.bytes;
     },
-    add(row) {
+    add(sample) {
       points += 1;
       writer.open(1);
-      for (let i = 0; i < row.labels.length; i += 2) {
+      for (let i = 0; i < sample.labels.length; i += 2) {
         writer.open(1);
-        writer.chunk(1, row.labels[i]!.bytes);
-        writer.chunk(2, row.labels[i + 1]!.bytes);
+        writer.chunk(1, sample.labels[i]!.bytes);
+        writer.chunk(2, sample.labels[i + 1]!.bytes);
         writer.close();
       }
       writer.open(2);
-      writeValue(writer, row);
+      writeValue(writer, sample);
       writer.close();
       writer.close();
     },
@@ -82,9 +82,9 @@ export function createBody1(): Body {
 
 /**
  * `io.prometheus.write.v2.Request`: prometheus.io/docs/specs/prw/remote_write_spec_2_0/ (2.0-rc.4, where the
- * start time stands in the sample). Each text is in it once.
+ * start timestamp is part of the sample). Each text is stored once.
  */
-export function createBody2(): Body {
+export function createMessageV2(): MessageBuilder {
   const series = createWriter();
   const symbols = createWriter();
   let owner = {};
@@ -97,15 +97,15 @@ export function createBody2(): Body {
     nextRef = 1;
     points = 0;
   };
-  const refOf = (word: Word): number => {
-    if (word.owner !== owner) {
-      word.owner = owner;
-      word.ref = word.bytes.length === 0 ? 0 : nextRef++;
-      if (word.ref > 0) symbols.chunk(4, word.bytes);
+  const refOf = (text: Text): number => {
+    if (text.owner !== owner) {
+      text.owner = owner;
+      text.ref = text.bytes.length === 0 ? 0 : nextRef++;
+      if (text.ref > 0) symbols.chunk(4, text.bytes);
     }
-    return word.ref;
+    return text.ref;
   };
-  const writeMetadata = ({ type, help }: Row): void => {
+  const writeMetadata = ({ type, help }: Sample): void => {
     const ref = refOf(help);
     if (type === 0 && ref === 0) return;
     series.open(5);
@@ -116,24 +116,24 @@ export function createBody2(): Body {
 
   begin();
   return {
-    form: 'rw2',
+    format: 'rw2',
     get points() {
       return points;
     },
     get bytes() {
       return series.bytes + symbols.bytes;
     },
-    add(row) {
+    add(sample) {
       points += 1;
       series.open(5);
       series.open(1);
-      for (const word of row.labels) series.packed(refOf(word));
+      for (const text of sample.labels) series.packed(refOf(text));
       series.close();
       series.open(2);
-      writeValue(series, row);
-      if (row.startMs > 0) series.varint(3, row.startMs);
+      writeValue(series, sample);
+      if (sample.startMs > 0) series.varint(3, sample.startMs);
       series.close();
-      writeMetadata(row);
+      writeMetadata(sample);
       series.close();
     },
     take() {
@@ -144,68 +144,70 @@ export function createBody2(): Body {
   };
 }
 
-export const createBody = (form: Form): Body => (form === 'rw1' ? createBody1() : createBody2());
+export const createMessage = (format: BatchFormat): MessageBuilder =>
+  format === 'rw1' ? createMessageV1() : createMessageV2();
 
-const noWord = wordOf(Buffer.alloc(0));
+const noText = textOf(Buffer.alloc(0));
 
 function isStale(bits: Buffer): boolean {
   return bits.readUInt32LE(0) === 2 && bits.readUInt32LE(4) === 0x7ff0_0000;
 }
 
-function readSample(bytes: Buffer, row: Row): void {
+function readSample(bytes: Buffer, sample: Sample): void {
   for (const { field, value, bytes: bits } of fieldsOf(bytes)) {
     if (field === 1) {
-      row.stale = isStale(bits);
-      row.value = bits.readDoubleLE(0);
-    } else if (field === 2) row.timeMs = value;
-    else if (field === 3) row.startMs = value;
+      sample.stale = isStale(bits);
+      sample.value = bits.readDoubleLE(0);
+    } else if (field === 2) sample.timeMs = value;
+    else if (field === 3) sample.startMs = value;
   }
 }
 
-const emptyRow = (): Row => ({
+const emptySample = (): Sample => ({
   labels: [],
   type: 0,
-  help: noWord,
+  help: noText,
   value: 0,
   stale: false,
   timeMs: 0,
   startMs: 0,
 });
 
-function row1(message: Buffer): Row {
-  const row = emptyRow();
-  const labels: Word[] = [];
+function sampleOfV1(message: Buffer): Sample {
+  const sample = emptySample();
+  const labels: Text[] = [];
   for (const { field, bytes } of fieldsOf(message)) {
-    if (field === 1) for (const part of fieldsOf(bytes)) labels.push(wordOf(part.bytes));
-    else if (field === 2) readSample(bytes, row);
+    if (field === 1) for (const part of fieldsOf(bytes)) labels.push(textOf(part.bytes));
+    else if (field === 2) readSample(bytes, sample);
   }
-  return { ...row, labels };
+  return { ...sample, labels };
 }
 
-function row2(message: Buffer, symbols: readonly Word[]): Row {
-  const row = emptyRow();
-  const word = (ref: number): Word => {
+function sampleOfV2(message: Buffer, symbols: readonly Text[]): Sample {
+  const sample = emptySample();
+  const text = (ref: number): Text => {
     const found = symbols[ref];
-    if (!found) throw new RangeError('a symbol is missing');
+    if (!found) throw new RangeError('not a remote write request: a symbol is missing');
     return found;
   };
   for (const { field, bytes } of fieldsOf(message)) {
-    if (field === 1) row.labels = [...packedOf(bytes)].map(word);
-    else if (field === 2) readSample(bytes, row);
+    if (field === 1) sample.labels = [...packedOf(bytes)].map(text);
+    else if (field === 2) readSample(bytes, sample);
     else if (field === 5) {
       for (const { field: part, value } of fieldsOf(bytes)) {
-        if (part === 1) row.type = value;
-        else if (part === 3) row.help = word(value);
+        if (part === 1) sample.type = value;
+        else if (part === 3) sample.help = text(value);
       }
     }
   }
-  return row;
+  return sample;
 }
 
-/** What a body of ours says, to say it in other words. Throws `RangeError` on bytes that are none. */
-export function rowsOf(form: Form, message: Buffer): Row[] {
+/** Decodes a message, to split it or to encode it in another version. Throws `RangeError` if it is corrupt. */
+export function samplesOf(format: BatchFormat, message: Buffer): Sample[] {
   const fields = [...fieldsOf(message)];
-  if (form === 'rw1') return fields.filter(({ field }) => field === 1).map(({ bytes }) => row1(bytes));
-  const symbols = fields.filter(({ field }) => field === 4).map(({ bytes }) => wordOf(bytes));
-  return fields.filter(({ field }) => field === 5).map(({ bytes }) => row2(bytes, symbols));
+  if (format === 'rw1')
+    return fields.filter(({ field }) => field === 1).map(({ bytes }) => sampleOfV1(bytes));
+  const symbols = fields.filter(({ field }) => field === 4).map(({ bytes }) => textOf(bytes));
+  return fields.filter(({ field }) => field === 5).map(({ bytes }) => sampleOfV2(bytes, symbols));
 }

@@ -1,18 +1,18 @@
-import { createPause } from '../../pacing.ts';
+import { createYielder } from '../../pacing.ts';
 import {
   type Answer,
   type Batch,
-  type Form,
+  type BatchFormat,
   type Origin,
-  type Picture,
   type Protocol,
-  type RequestLimits,
+  type Report,
   type Verdict,
   verdictOfFailure,
 } from '../protocol.ts';
+import type { RequestLimits } from '../request-limits.ts';
 import { packSnappy, unpackSnappy } from '../wire/snappy.ts';
-import { type Body, createBody, type Row, rowsOf } from './message.ts';
-import { createLines } from './samples.ts';
+import { createMessage, type MessageBuilder, type Sample, samplesOf } from './message.ts';
+import { createSampler } from './samples.ts';
 
 const writtenHeader = 'x-prometheus-remote-write-samples-written';
 
@@ -24,99 +24,103 @@ const headersOf = {
   rw1: { 'content-type': 'application/x-protobuf', 'x-prometheus-remote-write-version': '0.1.0' },
 } as const;
 
-const batchOf = (body: Body, timeMs: number): Batch => {
-  const { form, points } = body;
-  return { form, points, timeMs, body: packSnappy(body.take()) };
+const batchOf = (message: MessageBuilder, timeMs: number): Batch => {
+  const { format, points } = message;
+  return { format, points, timeMs, body: packSnappy(message.take()) };
 };
 
-function reworded(batch: Batch, form: Form, rows: readonly Row[]): Batch {
-  const body = createBody(form);
-  for (const row of rows) body.add(row);
-  return batchOf(body, batch.timeMs);
+function encodeSamples(batch: Batch, format: BatchFormat, samples: readonly Sample[]): Batch {
+  const message = createMessage(format);
+  for (const sample of samples) message.add(sample);
+  return batchOf(message, batch.timeMs);
 }
 
-/** How many points of a request the receiver says it has written; undefined if it does not say. */
+/** Number of samples that the receiver reports as written; undefined without the header. */
 function writtenOf(answer: Answer): number | undefined {
   const header = answer.header(writtenHeader);
   return header !== undefined && /^\d+$/.test(header.trim()) ? Number(header) : undefined;
 }
 
 /**
- * Prometheus remote write 2.0, and 1.0 with receivers that do not know it: those that answer 415, those that
- * answer 400 before they ever took a request of 2.0, and those that answer 2xx without saying how many samples
- * they wrote, as a 1.0 receiver does to a message in which it finds nothing. Once found out, a receiver's
- * version holds until the process or the configuration changes.
+ * Prometheus remote write 2.0, or 1.0 for receivers that do not support it: those that answer 415, those that
+ * answer 400 before they have accepted a 2.0 request, and those that answer 2xx without the number of samples
+ * written, as a 1.0 receiver does because it finds no series in the message. The version is remembered until the
+ * process or the configuration changes.
  *
- * Histograms and summaries go as classic series (`_bucket`, `_sum`, `_count`); a series that is gone gets a stale
- * marker.
+ * Histograms and summaries are sent as classic series (`_bucket`, `_sum`, `_count`). A series that vanished gets a
+ * stale marker, and so does each gauge when the reporter stops. Totals whose beginning the agent did not see have
+ * no start timestamp.
  */
 export function createRemoteWrite(origin: Origin, limits: RequestLimits): Protocol {
-  const lines = createLines(origin);
+  const sampler = createSampler(origin);
   let known: 'rw1' | 'rw2' | undefined;
 
-  const judgeSuccess = (answer: Answer, { form, points }: Batch): Verdict => {
+  const judgeSuccess = (answer: Answer, { format, points }: Batch): Verdict => {
     const written = writtenOf(answer);
-    if (form === 'rw2') {
+    if (format === 'rw2') {
       if (written === undefined) {
         known = 'rw1';
-        return { kind: 'older' };
+        return { kind: 'downgrade' };
       }
       known = 'rw2';
     } else known ??= 'rw1';
-    const lost = form === 'rw2' ? Math.max(0, points - (written ?? 0)) : 0;
-    return lost > 0 ? { kind: 'taken_in_part', lost } : { kind: 'taken' };
+    const lost = format === 'rw2' ? Math.max(0, points - (written ?? 0)) : 0;
+    return lost > 0 ? { kind: 'partial', lost } : { kind: 'accepted' };
   };
 
   return {
-    speaks: (form) => form !== 'otlp',
-    async *encode({ view, vanished, timeMs }: Picture) {
-      const body = createBody(known ?? 'rw2');
-      const pause = createPause();
-      const take = (row: Row): void => body.add(row);
-      const isFull = (): boolean => body.points >= limits.points || body.bytes >= limits.bytes;
-      lines.begin(timeMs);
+    speaks: (format) => format !== 'otlp',
+    endsGaugesOnStop: true,
+    async *encode({ view, vanished, timeMs }: Report) {
+      const message = createMessage(known ?? 'rw2');
+      const yielder = createYielder();
+      const take = (sample: Sample): void => message.add(sample);
+      const isFull = (): boolean => message.points >= limits.points || message.bytes >= limits.bytes;
+      sampler.begin(timeMs);
       for (const { family, series } of vanished) {
-        lines.each(family, series, undefined, take);
-        if (isFull()) yield batchOf(body, timeMs);
-        if (pause.isDue()) await pause.rest();
+        sampler.each(family, series, undefined, take);
+        if (isFull()) yield batchOf(message, timeMs);
+        if (yielder.isDue()) await yielder.yield();
       }
       for (const family of view.families) {
         for (const series of family.series) {
-          lines.each(family, series, view.numbers(series), take);
-          if (isFull()) yield batchOf(body, timeMs);
-          if (pause.isDue()) await pause.rest();
+          sampler.each(family, series, view.numbers(series), take);
+          if (isFull()) yield batchOf(message, timeMs);
+          if (yielder.isDue()) await yielder.yield();
         }
       }
-      if (body.points > 0) yield batchOf(body, timeMs);
+      if (message.points > 0) yield batchOf(message, timeMs);
     },
-    headers: ({ form }) => ({
-      ...headersOf[form === 'rw1' ? 'rw1' : 'rw2'],
+    headers: ({ format }) => ({
+      ...headersOf[format === 'rw1' ? 'rw1' : 'rw2'],
       'content-encoding': 'snappy',
     }),
     judge(answer, batch) {
       const { status } = answer;
       if (status >= 200 && status < 300) return judgeSuccess(answer, batch);
-      if (status === 413) return { kind: 'split' };
-      const mayBeOlder = status === 415 || (status === 400 && known === undefined);
-      if (batch.form === 'rw2' && mayBeOlder) {
+      if (status === 413) return { kind: 'too_large' };
+      const mayBeVersion1 = status === 415 || (status === 400 && known === undefined);
+      if (batch.format === 'rw2' && mayBeVersion1) {
         if (status === 415) known = 'rw1';
-        return { kind: 'older' };
+        return { kind: 'downgrade' };
       }
-      // A receiver that was taken for an old one, or has become a new one since.
-      if (batch.form === 'rw1' && status === 415) known = undefined;
-      const written = batch.form === 'rw2' ? (writtenOf(answer) ?? 0) : 0;
+      // The receiver was mistaken for a 1.0 receiver, or was upgraded.
+      if (batch.format === 'rw1' && status === 415) known = undefined;
+      const written = batch.format === 'rw2' ? (writtenOf(answer) ?? 0) : 0;
       const isRetried = status === 429 || status >= 500;
       return verdictOfFailure(status, isRetried, Math.max(0, batch.points - written));
     },
     async split(batch) {
-      const rows = rowsOf(batch.form, unpackSnappy(batch.body));
-      if (rows.length < 2) return [];
-      const middle = Math.ceil(rows.length / 2);
-      return [rows.slice(0, middle), rows.slice(middle)].map((half) => reworded(batch, batch.form, half));
+      const samples = samplesOf(batch.format, unpackSnappy(batch.body));
+      if (samples.length < 2) return [];
+      const middle = Math.ceil(samples.length / 2);
+      return [samples.slice(0, middle), samples.slice(middle)].map((half) =>
+        encodeSamples(batch, batch.format, half),
+      );
     },
-    async inKnownForm(batch, isRefused) {
-      if (batch.form !== 'rw2' || !(isRefused || known === 'rw1')) return batch;
-      return reworded(batch, 'rw1', rowsOf('rw2', unpackSnappy(batch.body)));
+    async convert(batch, wasRefused) {
+      if (batch.format !== 'rw2' || !(wasRefused || known === 'rw1')) return batch;
+      return encodeSamples(batch, 'rw1', samplesOf('rw2', unpackSnappy(batch.body)));
     },
   };
 }

@@ -1,53 +1,52 @@
 import { compareText } from '../../../core/labels.ts';
 import type { FamilyView, Kind, Labels, SeriesView } from '../../../core/model.ts';
-import { jobOf, type Origin } from '../protocol.ts';
-import { metricTypes, type Row, type Word, wordOf } from './message.ts';
+import { jobOf, type Origin, startTimeOf } from '../protocol.ts';
+import { metricTypes, type Sample, type Text, textOf } from './message.ts';
 
-/** Hands out a series' lines one after another, each in the same row: whoever gets it must not keep it. */
-export interface Lines {
+/** Turns series into samples. Each call of `take` gets the same object, which must not be kept. */
+export interface Sampler {
   /**
-   * All lines of a series; `numbers` undefined: the markers of its end. They lie 1 ms before the picture, so that
-   * they never meet a sample of a series that has come in its place.
+   * All samples of a series; `numbers` undefined: stale markers. Those are dated 1 ms before the report, so that
+   * they never collide with a sample of a series that replaced this one.
    */
   each(
     family: FamilyView,
     series: SeriesView,
     numbers: Float64Array | undefined,
-    take: (row: Row) => void,
+    take: (sample: Sample) => void,
   ): void;
-  /** A picture begins, taken at this time. Texts that nobody uses any more are forgotten now and then. */
+  /** Begins a report of this time. Cached texts that are no longer used are dropped from time to time. */
   begin(timeMs: number): void;
 }
 
-/** What does not change from picture to picture. */
-interface Fixed {
-  /** Labels of the lines without `le` or `quantile`, and the place of the name's value. */
-  readonly plain: Word[];
+/** What is cached per series between reports. */
+interface CachedLabels {
+  /** Labels of samples without `le` or `quantile`, and the index of the metric name. */
+  readonly plain: Text[];
   readonly plainName: number;
-  /** Labels of those with, and the places of the name's value and of theirs. */
-  readonly bounded: Word[];
+  /** Labels of samples with them, and the indexes of the metric name and of their value. */
+  readonly bounded: Text[];
   readonly boundedName: number;
   readonly boundedValue: number;
-  readonly bounds: readonly Word[];
+  readonly bounds: readonly Text[];
   readonly kind: Kind;
 }
 
-const spareWords = 1000;
-const counts: ReadonlySet<Kind> = new Set<Kind>(['counter', 'histogram', 'summary']);
+const spareTexts = 1000;
 
-export function createLines(origin: Origin): Lines {
-  let words = new Map<string, Word>();
-  let known = new WeakMap<SeriesView, Fixed>();
-  let mostWords = spareWords;
-  let isRenewed = true;
+export function createSampler(origin: Origin): Sampler {
+  let texts = new Map<string, Text>();
+  let known = new WeakMap<SeriesView, CachedLabels>();
+  let mostTexts = spareTexts;
+  let isReset = true;
 
-  const wordFor = (text: string): Word => {
-    let word = words.get(text);
-    if (!word) {
-      word = wordOf(Buffer.from(text));
-      words.set(text, word);
+  const textFor = (value: string): Text => {
+    let text = texts.get(value);
+    if (!text) {
+      text = textOf(Buffer.from(value));
+      texts.set(value, text);
     }
-    return word;
+    return text;
   };
 
   const pairsOf = (series: SeriesView): [string, string][] => {
@@ -59,37 +58,37 @@ export function createLines(origin: Origin): Lines {
     add('instance', origin.instance);
     return [...pairs, ['__name__', '']];
   };
-  const sorted = (pairs: Labels): { labels: Word[]; place(name: string): number } => {
+  const sorted = (pairs: Labels): { labels: Text[]; place(name: string): number } => {
     const inOrder = [...pairs].sort(([a], [b]) => compareText(a, b));
     return {
-      labels: inOrder.flatMap(([name, value]) => [wordFor(name), wordFor(value)]),
+      labels: inOrder.flatMap(([name, value]) => [textFor(name), textFor(value)]),
       place: (name) => inOrder.findIndex(([other]) => other === name) * 2 + 1,
     };
   };
-  const fix = (kind: Kind, series: SeriesView): Fixed => {
+  const cache = (kind: Kind, series: SeriesView): CachedLabels => {
     const pairs = pairsOf(series);
     const extra = kind === 'histogram' ? 'le' : 'quantile';
     const plain = sorted(pairs);
     const bounded = sorted([...pairs, [extra, '']]);
     const bounds = kind === 'histogram' ? [...series.bounds, '+Inf'] : series.bounds;
-    const fixed = {
+    const cached = {
       plain: plain.labels,
       plainName: plain.place('__name__'),
       bounded: bounded.labels,
       boundedName: bounded.place('__name__'),
       boundedValue: bounded.place(extra),
-      bounds: bounds.map(wordFor),
+      bounds: bounds.map(textFor),
       kind,
     };
-    known.set(series, fixed);
-    return fixed;
+    known.set(series, cached);
+    return cached;
   };
 
-  let pictureMs = 0;
-  const row: Row = {
+  let reportMs = 0;
+  const sample: Sample = {
     labels: [],
     type: 0,
-    help: wordFor(''),
+    help: textFor(''),
     value: 0,
     stale: false,
     timeMs: 0,
@@ -98,56 +97,56 @@ export function createLines(origin: Origin): Lines {
 
   const distribution = (
     name: string,
-    fixed: Fixed,
+    cached: CachedLabels,
     value: (part: number) => number,
-    take: (row: Row) => void,
+    take: (sample: Sample) => void,
   ): void => {
-    const { bounded, plain, bounds, kind } = fixed;
-    const startMs = row.startMs;
-    bounded[fixed.boundedName] = wordFor(kind === 'histogram' ? `${name}_bucket` : name);
-    row.labels = bounded;
-    // Quantiles go up and down.
-    if (kind === 'summary') row.startMs = 0;
+    const { bounded, plain, bounds, kind } = cached;
+    const startMs = sample.startMs;
+    bounded[cached.boundedName] = textFor(kind === 'histogram' ? `${name}_bucket` : name);
+    sample.labels = bounded;
+    // Quantiles are gauges.
+    if (kind === 'summary') sample.startMs = 0;
     for (let part = 0; part < bounds.length; part++) {
-      bounded[fixed.boundedValue] = bounds[part]!;
-      row.value = value(part);
-      take(row);
+      bounded[cached.boundedValue] = bounds[part]!;
+      sample.value = value(part);
+      take(sample);
     }
-    row.labels = plain;
-    row.startMs = startMs;
+    sample.labels = plain;
+    sample.startMs = startMs;
     for (const [i, ending] of ['_sum', '_count'].entries()) {
-      plain[fixed.plainName] = wordFor(name + ending);
-      row.value = value(bounds.length + i);
-      take(row);
+      plain[cached.plainName] = textFor(name + ending);
+      sample.value = value(bounds.length + i);
+      take(sample);
     }
   };
 
   return {
     begin(timeMs) {
-      pictureMs = timeMs;
-      if (isRenewed) mostWords = words.size * 2 + spareWords;
-      isRenewed = words.size > mostWords;
-      if (!isRenewed) return;
-      words = new Map();
+      reportMs = timeMs;
+      if (isReset) mostTexts = texts.size * 2 + spareTexts;
+      isReset = texts.size > mostTexts;
+      if (!isReset) return;
+      texts = new Map();
       known = new WeakMap();
     },
     each(family, series, numbers, take) {
       const { kind } = family;
       const remembered = known.get(series);
-      const fixed = remembered?.kind === kind ? remembered : fix(kind, series);
+      const cached = remembered?.kind === kind ? remembered : cache(kind, series);
       const name = origin.prefix + family.name;
-      const { at, startMs } = series;
-      row.stale = numbers === undefined;
-      row.timeMs = numbers ? pictureMs : pictureMs - 1;
-      row.type = metricTypes[kind];
-      row.help = wordFor(family.help);
-      row.startMs = numbers && counts.has(kind) && startMs <= row.timeMs ? Math.floor(startMs) : 0;
+      const { at } = series;
+      sample.stale = numbers === undefined;
+      sample.timeMs = numbers ? reportMs : reportMs - 1;
+      sample.type = metricTypes[kind];
+      sample.help = textFor(family.help);
+      sample.startMs = numbers ? startTimeOf(origin, kind, series, sample.timeMs) : 0;
       const value = (part: number): number => (numbers ? numbers[at + part]! : 0);
-      if (kind === 'histogram' || kind === 'summary') return distribution(name, fixed, value, take);
-      fixed.plain[fixed.plainName] = wordFor(name);
-      row.labels = fixed.plain;
-      row.value = value(0);
-      take(row);
+      if (kind === 'histogram' || kind === 'summary') return distribution(name, cached, value, take);
+      cached.plain[cached.plainName] = textFor(name);
+      sample.labels = cached.plain;
+      sample.value = value(0);
+      take(sample);
     },
   };
 }

@@ -1,0 +1,136 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { handClock } from '../clock.ts';
+import { folder, openBed, openReceiver, type Receiver, removeFolders, until } from '../hosted.ts';
+import { metricsOf, pointsOf } from '../hosted-wire.ts';
+import type { FamilySpec } from '../view.ts';
+
+let receiver: Receiver;
+beforeEach(async () => {
+  receiver = await openReceiver();
+});
+afterEach(async () => {
+  await receiver.close();
+  removeFolders();
+});
+
+const minuteMs = 60_000;
+const firstMs = Date.UTC(2026, 0, 1);
+
+/**
+ * What an agent shows that was started at `startedMs`: totals of a role's page, which began at a time that nobody
+ * knows, and a total of its own, which the state restored with its beginning.
+ */
+const shownBy = (startedMs: number, total: number): FamilySpec[] => [
+  {
+    name: 'relayed',
+    kind: 'counter',
+    series: [{ service: 'frontend', relayed: true, numbers: [total], startMs: startedMs }],
+  },
+  {
+    name: 'relayed_latency',
+    kind: 'histogram',
+    series: [
+      {
+        service: 'frontend',
+        relayed: true,
+        bounds: ['1'],
+        numbers: [total, total, 5, total],
+        startMs: startedMs,
+      },
+    ],
+  },
+  { name: 'own', kind: 'counter', series: [{ numbers: [total], startMs: firstMs }] },
+];
+
+/** Reports once in each of two lives of the agent. */
+async function twoLives(protocol: 'otlp' | 'remotewrite'): Promise<void> {
+  const directory = folder();
+  for (const [life, total] of [1_000, 1_010].entries()) {
+    const startedMs = firstMs + life * minuteMs;
+    const bed = await openBed(
+      receiver.url,
+      { protocol },
+      { directory, clock: handClock(startedMs), hasExternalTotals: ({ relayed }) => relayed },
+    );
+    bed.show(shownBy(startedMs, total));
+    await bed.tick();
+    await until(() => bed.delivered() > 0, 'the report is delivered');
+    await bed.stop();
+  }
+}
+
+describe('a total whose beginning the agent did not see has no start time, before and after a restart', () => {
+  test('OTLP', async () => {
+    await twoLives('otlp');
+    const starts: Record<string, Set<string | undefined>> = {};
+    for (const metric of receiver.taken().flatMap((one) => metricsOf(one.resources()))) {
+      for (const { startTimeUnixNano: start } of pointsOf(metric)) {
+        starts[metric.name] = (starts[metric.name] ?? new Set()).add(start);
+      }
+    }
+    expect(starts).toEqual({
+      relayed: new Set([undefined]),
+      relayed_latency: new Set([undefined]),
+      own: new Set([`${firstMs}000000`]),
+    });
+  });
+
+  test('remote write', async () => {
+    await twoLives('remotewrite');
+    const starts: Record<string, Set<number | undefined>> = {};
+    for (const { labels, startMs } of receiver.taken().flatMap((one) => one.samples())) {
+      const name = labels.__name__!;
+      starts[name] = (starts[name] ?? new Set()).add(startMs);
+    }
+    expect(starts).toEqual({
+      relayed: new Set([undefined]),
+      relayed_latency_bucket: new Set([undefined]),
+      relayed_latency_sum: new Set([undefined]),
+      relayed_latency_count: new Set([undefined]),
+      own: new Set([firstMs]),
+    });
+  });
+});
+
+describe('an orderly stop', () => {
+  const families: FamilySpec[] = [
+    { name: 'total', kind: 'counter', series: [{ numbers: [1] }] },
+    { name: 'temperature', kind: 'gauge', series: [{ labels: { room: 'a' }, numbers: [20] }] },
+    { name: 'unknown', kind: 'untyped', series: [{ numbers: [3] }] },
+    { name: 'latency', kind: 'histogram', series: [{ bounds: ['1'], numbers: [1, 1, 0.5, 1] }] },
+  ];
+
+  test('remote write marks gauges stale, after their last sample and before their next', async () => {
+    const directory = folder();
+    const bed = await openBed(receiver.url, {}, { directory });
+    bed.show(families);
+    await bed.tick();
+    await until(() => bed.delivered() === 1, 'the report is delivered');
+    bed.clock.advance(500);
+    const stopMs = bed.clock.nowMs();
+    await bed.stop();
+    const next = await openBed(receiver.url, {}, { directory, clock: handClock(stopMs + 1000) });
+    next.show(families);
+    await next.tick();
+    await until(() => next.delivered() > 0, 'the next life reports');
+    const samples = receiver.taken().flatMap((one) => one.samples());
+    const stale = samples.filter(({ value }) => value === 'stale');
+    expect(stale.map(({ labels }) => labels.__name__).sort()).toEqual(['temperature', 'unknown']);
+    for (const name of ['temperature', 'unknown']) {
+      const own = samples.filter(({ labels }) => labels.__name__ === name);
+      const times = own.map(({ timeMs }) => timeMs);
+      expect(own.map(({ value }) => value === 'stale')).toEqual([false, false, true, false]);
+      expect(times).toEqual([...new Set(times)].sort((a, b) => a - b));
+    }
+    await next.stop();
+  });
+
+  test('OTLP does not end its series', async () => {
+    const bed = await openBed(receiver.url, { protocol: 'otlp' });
+    bed.show(families);
+    await bed.tick();
+    await bed.stop();
+    const points = receiver.taken().flatMap((one) => metricsOf(one.resources()).flatMap(pointsOf));
+    expect(points.filter(({ flags = 0 }) => flags !== 0)).toEqual([]);
+  });
+});
