@@ -27,7 +27,7 @@ function ourView(): { view: View; grow(): void } {
   const values = Float64Array.from({ length: seriesCount }, (_, i) => i * 7);
   const series = Array.from({ length: seriesCount }, (_, at): SeriesView => {
     const shown = { labels: Object.entries(tags(at)), service: 'frontend', relayed: true };
-    return { ...shown, at, bounds: [], startMs: 0 };
+    return { ...shown, at, bounds: [], hasSum: true, hasCount: true, startMs: 0 };
   });
   const families = [
     { name: 'svc_frontend_requests_total', kind: 'counter', help: 'Requests', series },

@@ -39,8 +39,12 @@ function samplesOf({ kind, name, tags, shape, numbers }: Held): [string, number]
       sampleName(name + ending, { ...tags, [label]: text }),
       numbers[i]!,
     ]),
-    [sampleName(`${name}_sum`, tags), numbers[texts.length]!],
-    [sampleName(`${name}_count`, tags), numbers[texts.length + 1]!],
+    ...(shape.hasSum === false
+      ? []
+      : [[sampleName(`${name}_sum`, tags), numbers[texts.length]!] as [string, number]]),
+    ...(shape.hasCount === false
+      ? []
+      : [[sampleName(`${name}_count`, tags), numbers[texts.length + 1]!] as [string, number]]),
   ];
 }
 

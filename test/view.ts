@@ -6,6 +6,8 @@ export interface SeriesSpec {
   service?: string;
   relayed?: boolean;
   bounds?: readonly string[];
+  hasSum?: boolean;
+  hasCount?: boolean;
   startMs?: number;
   numbers: readonly number[];
 }
@@ -34,8 +36,16 @@ export function viewOf(specs: readonly FamilySpec[]): TestView {
     const views = series.map((spec): SeriesView => {
       const at = all.length;
       all.push(...spec.numbers);
-      const { labels = {}, service = '', relayed = false, bounds = [], startMs = 0 } = spec;
-      return { labels: sorted(labels), service, relayed, at, bounds, startMs };
+      const {
+        labels = {},
+        service = '',
+        relayed = false,
+        bounds = [],
+        hasSum = true,
+        hasCount = true,
+        startMs = 0,
+      } = spec;
+      return { labels: sorted(labels), service, relayed, at, bounds, hasSum, hasCount, startMs };
     });
     return { name, kind, help, series: views };
   });

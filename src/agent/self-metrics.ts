@@ -136,11 +136,14 @@ function grouped(metric: Metric, split: string): Map<string, Value[]> {
   return groups;
 }
 
+/** prom-client's gauges `…_active_handles_total` as `…_handles`: only counters end in `_total` (promtool check metrics). */
+const gaugeName = (name: string): string => name.replace(/active_(\w+)_total$/, '$1');
+
 function open(intake: Intake, metric: Metric, type: string, values: readonly Value[]): Relayed {
   const shape = { help: metric.help };
   if (!isSplit(type)) {
     const handle = (type === 'counter' ? intake.counter : intake.gauge)(
-      metric.name,
+      type === 'gauge' ? gaugeName(metric.name) : metric.name,
       tagsOf(values[0]!, ''),
       shape,
     );

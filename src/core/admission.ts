@@ -1,39 +1,58 @@
-import { detach, enrol, type Handle, ownersOf, withdraw } from './handles.ts';
-import { sameBounds } from './histogram.ts';
+import { attach, detach, type Handle, ownersOf, withdraw } from './handles.ts';
+import { sameLayout } from './histogram.ts';
 import { compareText } from './labels.ts';
 import type { RefusalReason } from './reasons.ts';
 import {
-  claim,
   type Family,
   familyOf,
   type Owner,
   type RegistryState,
+  removeIfUnused,
   Series,
   type SeriesSpec,
   type Source,
-  tidy,
-  unclaim,
-  winningClaim,
 } from './registry-state.ts';
 import type { SeriesRecord } from './stores.ts';
 
 /**
- * Who gets which place. Everything here depends on who is there, not on who came first; only limits are
- * first come. Who loses keeps its handle and waits: it is admitted when what stands in its way goes.
+ * Admission decides which handle owns which series. The result depends on the handles that are there, not on their
+ * order of arrival; only limits are first come, first served.
+ *
+ * A handle is in one of three states:
+ * - owner: it has the cells of a series, alone or shared with others (`handle.series`);
+ * - waiting: another handle has its name (`kind_conflict`, `suffix_taken`) or its series (`duplicate_source`,
+ *   `not_additive`, `unequal_buckets`). It keeps its claim and is admitted when that handle leaves. As many
+ *   handles wait as series may open; the others are refused;
+ * - refused: it has no claim, and the registry does not hold it. Only asking again can admit it.
+ *
+ * Two questions decide, in this order:
+ * 1. Which kind holds the name of the family? (`settle`) The winning claim's. When the winner changes, all owners
+ *    leave the family and are admitted anew. A name that keeps changing hands is settled before the next view
+ *    and not at each change, so that a hostile order of names costs linear time.
+ * 2. Does the series exist, and can the handle share it? (`admit`) A series that does not exist opens unless a
+ *    limit forbids it; then counters and histograms go into the overflow series of their service.
  */
 export interface Admission {
   join(handle: Handle): void;
   /** `keep`: a durable series whose last owner leaves stays in the state. */
   leave(handle: Handle, keep: boolean): void;
-  /** Judges anew after a claim was made or given back without a handle. */
-  judge(family: Family): void;
+  /** Decides which kind holds a name after its claims changed without a handle. */
+  settle(family: Family): void;
+  /** Decides about the names whose decision was put off. Call it before a view is taken. */
+  settleAll(): void;
 }
 
-/** Waiting in one place; a series that very many spec at once is refused to the rest for good. */
-const maxWaiting = 100;
+/** Handles that wait for one series. */
+const maxWaitingPerSeries = 100;
+/** Handles that wait for one name, or in all, however small the limits are. */
+const leastWaiting = 100;
+/** Changes of a name that take effect at once; later ones wait for the next view. */
+const immediateChanges = 16;
+/** Overflow series in all: the names and services of senders must not grow even these. */
+const maxOverflow = 1000;
 const suffixes = ['_bucket', '_sum', '_count'];
 
-/** Which of two sources keeps a series that both send. */
+/** Which of two sources keeps a series that both send: negative if `a` does. */
 export function compareSources(a: Source, b: Source): number {
   return (
     a.rank - b.rank ||
@@ -47,91 +66,153 @@ export function compareSources(a: Source, b: Source): number {
 const byOrder = (a: Handle, b: Handle) =>
   compareSources(a.spec.source, b.spec.source) || compareText(a.spec.rawKey, b.spec.rawKey);
 
-/** The order of a handle against a series: negative if the handle comes first. */
-function against({ spec: { source }, leader }: Series, { spec }: Handle): number {
+/** Negative if the handle comes before the owners of the series. */
+function compareToOwners({ spec: { source }, leader }: Series, { spec }: Handle): number {
   return compareSources(spec.source, source) || compareText(spec.rawKey, leader ?? spec.rawKey);
 }
 
 /** Why a handle cannot share a series, or undefined if it can. */
 function obstacle(series: Series, spec: SeriesSpec, additive: boolean): RefusalReason | undefined {
   if (compareSources(spec.source, series.spec.source) !== 0) return 'duplicate_source';
-  const sameLayout = sameBounds(spec.layout, series.spec.layout);
-  if (spec.kind === 'histogram') return sameLayout ? undefined : 'unequal_buckets';
+  const isSameLayout = sameLayout(spec.layout, series.spec.layout);
+  if (spec.kind === 'histogram') return isSameLayout ? undefined : 'unequal_buckets';
   const alone = !series.first || series.first.spec.rawKey === spec.rawKey;
-  if (alone && sameLayout) return undefined;
+  if (alone && isSameLayout) return undefined;
   return spec.kind === 'counter' || additive ? undefined : 'not_additive';
 }
 
 function refuse(state: RegistryState, handle: Handle, reason: RefusalReason): void {
   const { family, rawName, labels, scope } = handle.spec;
-  const known = handle.refusal === reason;
+  const isKnown = handle.refusal === reason;
   handle.refusal = reason;
-  if (!known) state.refusals.record({ family, rawName, labels, reason, service: scope.service });
+  if (!isKnown) state.refusals.record({ family, rawName, labels, reason, service: scope.service });
 }
 
-function wait(state: RegistryState, waiting: Set<Owner>, handle: Handle, reason: RefusalReason): void {
+/** Refuses a handle for good: the registry does not hold it. */
+function reject(state: RegistryState, family: Family, handle: Handle, reason: RefusalReason): void {
   refuse(state, handle, reason);
-  handle.waitsIn = waiting.add(handle);
+  family.claims.remove(handle.spec);
 }
 
-/** Who is turned away for good has no claim and is not kept. */
-function turnAway(state: RegistryState, family: Family, handle: Handle, reason: RefusalReason): void {
+interface Queue {
+  handles: Set<Owner>;
+  most: number;
+}
+
+function wait(
+  state: RegistryState,
+  family: Family,
+  { handles, most }: Queue,
+  handle: Handle,
+  reason: RefusalReason,
+) {
+  const isFull = handles.size >= most || state.waiting >= Math.max(state.limits.series, leastWaiting);
+  if (isFull) {
+    reject(state, family, handle, reason);
+    return;
+  }
   refuse(state, handle, reason);
-  unclaim(family, handle.spec);
+  handle.waitsIn = handles.add(handle);
+  state.waiting += 1;
 }
 
-/** Ends a series; who owned it or waited for it comes back without a place. */
+function stopWaiting(state: RegistryState, handle: Handle): void {
+  if (!handle.waitsIn) return;
+  handle.waitsIn.delete(handle);
+  handle.waitsIn = undefined;
+  state.waiting -= 1;
+}
+
+function waitForName(state: RegistryState, family: Family, handle: Handle, reason: RefusalReason): void {
+  const most = Math.max(state.limits.seriesPerMetric, leastWaiting);
+  wait(state, family, { handles: family.waiting, most }, handle, reason);
+}
+
+function waitForSeries(
+  state: RegistryState,
+  family: Family,
+  series: Series,
+  handle: Handle,
+  reason: RefusalReason,
+): void {
+  series.waiting ??= new Set();
+  wait(state, family, { handles: series.waiting, most: maxWaitingPerSeries }, handle, reason);
+}
+
+/** Removes a series. Returns the handles that owned it or waited for it, without a series. */
 function clear(state: RegistryState, family: Family, series: Series, keep = false): Handle[] {
-  const handles = [...ownersOf(series), ...((series.waiting ?? []) as Iterable<Handle>)];
+  const waiting = [...((series.waiting ?? []) as Iterable<Handle>)];
+  const owners = [...ownersOf(series)];
   closeSeries(state, family, series, keep);
-  for (const handle of handles) detach(handle);
-  return handles;
+  for (const handle of owners) detach(handle);
+  for (const handle of waiting) stopWaiting(state, handle);
+  return [...owners, ...waiting];
 }
 
 function admitAll(state: RegistryState, family: Family, handles: Handle[]): void {
   for (const handle of handles.sort(byOrder)) admit(state, family, handle);
 }
 
-function contend(state: RegistryState, family: Family, series: Series, handle: Handle): void {
-  const reason = obstacle(series, handle.spec, state.catalogKind(family.name)?.additive ?? false);
-  const unowned = !series.first && reason !== 'duplicate_source';
-  if (!reason) enrol(series, handle);
-  else if (unowned || against(series, handle) < 0) {
-    admitAll(state, family, [...clear(state, family, series), handle]);
-  } else {
-    series.waiting ??= new Set();
-    if (series.waiting.size < maxWaiting) wait(state, series.waiting, handle, reason);
-    else turnAway(state, family, handle, reason);
+/** Gives a series to a handle that comes before its owners. */
+function replaceOwners(state: RegistryState, family: Family, series: Series, handle: Handle): void {
+  const { spec, waiting } = series;
+  // To those that wait, an owner from the same source with the same layout makes no difference.
+  const isAlike =
+    series.first !== undefined &&
+    compareSources(handle.spec.source, spec.source) === 0 &&
+    sameLayout(handle.spec.layout, spec.layout);
+  if (isAlike) series.waiting = undefined;
+  const cleared = clear(state, family, series);
+  admitAll(state, family, [...cleared, handle]);
+  if (!isAlike || !waiting) return;
+  const next = handle.series;
+  if (!next) for (const one of [...waiting] as Handle[]) stopWaiting(state, one);
+  else if (!next.waiting) next.waiting = waiting;
+  else {
+    for (const one of next.waiting) {
+      waiting.add(one);
+      (one as Handle).waitsIn = waiting;
+    }
+    next.waiting = waiting;
   }
 }
 
-/** Over the limit: into the sum of all those, or away. */
-function spill(state: RegistryState, family: Family, handle: Handle, limit: RefusalReason): void {
+function contend(state: RegistryState, family: Family, series: Series, handle: Handle): void {
+  const reason = obstacle(series, handle.spec, state.catalogKind(family.name)?.additive ?? false);
+  const isUnowned = !series.first && reason !== 'duplicate_source';
+  if (!reason) attach(series, handle);
+  else if (isUnowned || compareToOwners(series, handle) < 0) replaceOwners(state, family, series, handle);
+  else waitForSeries(state, family, series, handle, reason);
+}
+
+/** Over the limit: counters and histograms go into the overflow series, others are refused. */
+function overflow(state: RegistryState, family: Family, handle: Handle, limit: RefusalReason): void {
   const { spec } = handle;
-  const spills = spec.kind === 'counter' || spec.kind === 'histogram';
-  const series = spills ? overflowSeries(state, family, spec) : undefined;
+  const isSummable = spec.kind === 'counter' || spec.kind === 'histogram';
+  const series = isSummable ? overflowSeries(state, family, spec) : undefined;
   const reason = series && obstacle(series, spec, false);
-  if (!series || reason) turnAway(state, family, handle, reason ?? limit);
+  if (!series || reason) reject(state, family, handle, reason ?? limit);
   else {
     refuse(state, handle, limit);
-    enrol(series, handle);
+    attach(series, handle);
   }
 }
 
 function admit(state: RegistryState, family: Family, handle: Handle): void {
   const { spec } = handle;
   const series = family.series.get(spec.identity);
-  if (family.taken) wait(state, family.waiting, handle, 'suffix_taken');
-  else if (spec.kind !== family.kind) wait(state, family.waiting, handle, 'kind_conflict');
+  if (family.taken) waitForName(state, family, handle, 'suffix_taken');
+  else if (spec.kind !== family.kind) waitForName(state, family, handle, 'kind_conflict');
   else if (series) contend(state, family, series, handle);
+  else if (spec.isOverflow) attach(openSeries(state, family, spec, true), handle);
   else {
     const limit = overLimit(state, family, spec);
-    if (limit) spill(state, family, handle, limit);
-    else enrol(openSeries(state, family, spec), handle);
+    if (limit) overflow(state, family, handle, limit);
+    else attach(openSeries(state, family, spec), handle);
   }
 }
 
-/** Whether the name is a part of a histogram or summary that is there. */
+/** Whether the name is a part of a histogram or summary that exists. */
 function isTaken(state: RegistryState, name: string): boolean {
   return suffixes.some((suffix) => {
     if (!name.endsWith(suffix)) return false;
@@ -140,65 +221,78 @@ function isTaken(state: RegistryState, name: string): boolean {
   });
 }
 
-/** Everybody of a family, out of their places. */
+/** Takes all handles of a family out of their series and returns them. */
 function evict(state: RegistryState, family: Family): Handle[] {
   const handles = [...(family.waiting as Set<Handle>)];
-  for (const handle of handles) detach(handle);
-  family.waiting.clear();
+  for (const handle of handles) stopWaiting(state, handle);
   for (const series of [...family.series.values()]) handles.push(...clear(state, family, series));
   return handles;
 }
 
-/** Decides whose the name is and, if that changed, lets everybody in again. */
-function judge(state: RegistryState, family: Family, newcomer?: Handle): void {
-  const kind = winningClaim(family.claims.values(), state.catalogKind(family.name)?.kind)?.kind;
+/** Decides which kind holds the name and, if that changed, admits all handles anew. */
+function settle(state: RegistryState, family: Family, mayWait: boolean, newcomer?: Handle): void {
+  const kind = family.claims.winner()?.kind;
   const taken = isTaken(state, family.name);
-  const handles = newcomer ? [newcomer] : [];
-  const changed = kind !== family.kind || taken !== family.taken;
-  if (changed) handles.push(...evict(state, family));
+  const isChanged = kind !== family.kind || taken !== family.taken;
+  const isPutOff = isChanged && mayWait && family.changes >= immediateChanges && family.kind !== undefined;
+  if (isPutOff) state.unsettled.add(family);
+  if (!isChanged || isPutOff) {
+    if (newcomer) admit(state, family, newcomer);
+    return;
+  }
+  state.unsettled.delete(family);
+  if (family.kind !== undefined) family.changes += 1;
+  const handles = evict(state, family);
+  if (newcomer) handles.push(newcomer);
   family.kind = kind;
   family.taken = taken;
   admitAll(state, family, handles);
-  if (!changed) return;
   for (const suffix of suffixes) {
     const other = state.families.get(family.name + suffix);
-    if (other) judge(state, other);
+    if (other) settle(state, other, mayWait);
   }
 }
 
 function join(state: RegistryState, handle: Handle): void {
   const family = familyOf(state, handle.spec.family);
-  claim(family, handle.spec);
-  judge(state, family, handle);
-  tidy(state, family);
+  family.claims.add(handle.spec);
+  settle(state, family, true, handle);
+  removeIfUnused(state, family);
 }
 
 function leave(state: RegistryState, handle: Handle, keep: boolean): void {
   const family = state.families.get(handle.spec.family);
   const { series, waitsIn } = handle;
   if (!family || !(series || waitsIn)) return;
-  unclaim(family, handle.spec);
-  waitsIn?.delete(handle);
+  family.claims.remove(handle.spec);
+  stopWaiting(state, handle);
   if (series) withdraw(series, handle);
-  else detach(handle);
   if (series && !series.first) admitAll(state, family, clear(state, family, series, keep));
-  judge(state, family);
-  tidy(state, family);
+  settle(state, family, true);
+  removeIfUnused(state, family);
 }
 
 export function createAdmission(state: RegistryState): Admission {
   return {
     join: (handle) => join(state, handle),
     leave: (handle, keep) => leave(state, handle, keep),
-    judge: (family) => judge(state, family),
+    settle: (family) => settle(state, family, true),
+    settleAll() {
+      for (const family of state.unsettled) {
+        settle(state, family, false);
+        removeIfUnused(state, family);
+      }
+      state.unsettled.clear();
+    },
   };
 }
 
-/** Series over the limits in all; names and services that come from elsewhere must not grow even these. */
-const maxOverflow = 1000;
-
-/** Which limit a new series would break. */
-export function overLimit(state: RegistryState, family: Family, spec: SeriesSpec): RefusalReason | undefined {
+/** Which limit a new series would exceed. */
+export function overLimit(
+  state: RegistryState,
+  family: Family,
+  spec: SeriesSpec,
+): 'limit_metric' | 'limit_total' | undefined {
   if (spec.exempt) return undefined;
   if (family.counted >= state.limits.seriesPerMetric) return 'limit_metric';
   return state.counted >= state.limits.series ? 'limit_total' : undefined;
@@ -207,22 +301,22 @@ export function overLimit(state: RegistryState, family: Family, spec: SeriesSpec
 const sameTexts = (a: readonly string[], b: readonly string[]) =>
   a.length === b.length && a.every((text, i) => text === b[i]);
 
-/** Whether a series from the state is the one that is wanted. */
+/** Whether a series from the state has the shape that is asked for. */
 export function isSameShape(retained: SeriesRecord, spec: Pick<SeriesSpec, 'kind' | 'layout'>): boolean {
   return retained.kind === spec.kind && sameTexts(retained.texts, spec.layout.texts);
 }
 
-/** A series over the cells of the state if that has the wanted one, else over new ones. */
-function place(state: RegistryState, spec: SeriesSpec, overflow: boolean): Series {
+/** A series over the cells that the state has for it, or over new ones. */
+function createSeries(state: RegistryState, spec: SeriesSpec, isOverflow: boolean): Series {
   const { store } = spec.source;
   const retained = store.index?.find(spec.family, spec.identity);
   if (retained && isSameShape(retained, spec)) {
     store.index?.reclaim(retained);
-    return new Series(spec, retained.at, retained.born, retained.startMs, overflow);
+    return new Series(spec, retained.at, retained.born, retained.startMs, isOverflow);
   }
   if (retained) store.index?.discard(retained);
   const at = store.cells.take(spec.layout.width);
-  const series = new Series(spec, at, store.birth(), state.startMs(), overflow);
+  const series = new Series(spec, at, store.birth(), state.startMs(), isOverflow);
   store.index?.add(series);
   return series;
 }
@@ -241,14 +335,19 @@ function count(state: RegistryState, family: Family, series: Series, by: 1 | -1)
   }
 }
 
-export function openSeries(state: RegistryState, family: Family, spec: SeriesSpec, overflow = false): Series {
-  const series = place(state, spec, overflow);
+export function openSeries(
+  state: RegistryState,
+  family: Family,
+  spec: SeriesSpec,
+  isOverflow = false,
+): Series {
+  const series = createSeries(state, spec, isOverflow);
   family.series.set(spec.identity, series);
   count(state, family, series, 1);
   return series;
 }
 
-/** Takes a series out of its family; `keep` leaves it in the state for who asks for it next. */
+/** Removes a series from its family. With `keep` the state retains it for the next source that asks for it. */
 export function closeSeries(state: RegistryState, family: Family, series: Series, keep: boolean): void {
   const { store, at, spec } = series;
   family.series.delete(spec.identity);
@@ -259,17 +358,15 @@ export function closeSeries(state: RegistryState, family: Family, series: Series
 }
 
 /**
- * The series that stands for those of a service over the limit, or undefined when there are too many of its
- * kind. Values of `svc_service` that only the sender made up count for
- * the sender's own service.
+ * The overflow series of a service in a family, or undefined if there are too many of them. Values of
+ * `svc_service` that only the sender made up count for the sender's own service.
  */
-export function overflowSeries(state: RegistryState, family: Family, spec: SeriesSpec): Series | undefined {
+function overflowSeries(state: RegistryState, family: Family, spec: SeriesSpec): Series | undefined {
   const { source } = spec;
   const sent = spec.scope.service;
-  const service = sent === '' || family.services.has(sent) ? sent : source.service;
-  const place = source.overflow(service);
-  const known = family.series.get(place.identity);
+  const id = source.overflow(sent === '' || family.services.has(sent) ? sent : source.service);
+  const known = family.series.get(id.identity);
   if (known) return known;
   if (state.overflow >= maxOverflow) return undefined;
-  return openSeries(state, family, { ...spec, ...place, rawKey: '' }, true);
+  return openSeries(state, family, { ...spec, ...id, rawKey: '' }, true);
 }

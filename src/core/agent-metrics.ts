@@ -272,3 +272,26 @@ const byName = new Map<string, Metric>(agentMetrics.map((metric) => [metric.name
 export function agentMetric(name: AgentMetricName): Metric {
   return byName.get(name) as Metric;
 }
+
+const parts = ['_bucket', '_sum', '_count'];
+const isDistribution = (kind: Kind) => kind === 'histogram' || kind === 'summary';
+
+/** Names that a received family must not have, with the group of the metric that they would replace. */
+const reserved = new Map<string, string>(
+  agentMetrics.flatMap(({ name, kind, group }: Metric) => [
+    [name, group] as const,
+    // OpenMetrics names a counter's family without `_total`.
+    ...(name.endsWith('_total') ? [[name.slice(0, -'_total'.length), group] as const] : []),
+    ...(isDistribution(kind) ? parts.map((part) => [name + part, group] as const) : []),
+  ]),
+);
+
+/**
+ * Whether a sanitized family name is one of the agent's own, or would replace one by its suffixes. Sources refuse
+ * received series of such a name. `own` is the group of metrics that the source itself makes, if any.
+ */
+export function isAgentName(family: string, kind: Kind, own?: string): boolean {
+  const isTaken = (name: string) => reserved.has(name) && reserved.get(name) !== own;
+  if (family.startsWith('svc_agent_') || isTaken(family)) return true;
+  return isDistribution(kind) && parts.some((part) => isTaken(family + part));
+}

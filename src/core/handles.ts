@@ -4,7 +4,7 @@ import type { RefusalReason, RegistryDrop } from './reasons.ts';
 import type { Owner, Series, SeriesSpec } from './registry-state.ts';
 import { Cells } from './stores.ts';
 
-/** Whom a handle turns to when something other than an update happens. */
+/** Callbacks for release, drops and counter resets. */
 export interface HandleCallbacks {
   leave(handle: Handle): void;
   drop(reason: RegistryDrop): void;
@@ -14,11 +14,12 @@ export interface HandleCallbacks {
 const nowhere = new Cells();
 
 /**
- * One source's hold on a series. Asking again for the same raw series gives the same handle with one owner
- * more. It points to cells, or to none (`at` -1) while it is refused: updates are then counted as dropped.
+ * A source's access to a series. Asking again for the same raw series returns the same handle with one owner more.
+ * The handle points to cells, or to none (`at` is -1) while it waits or is refused: its updates are counted as
+ * dropped then.
  *
- * `plain` says that absolute numbers are shown as they come: it has its series to itself and nothing is to be
- * converted. Otherwise `last` keeps what it last said, and increases are added.
+ * `plain` means that absolute numbers are stored as they come: the handle has the series alone and nothing is
+ * converted. Otherwise `last` keeps its last numbers, and their increases are added.
  */
 export abstract class Handle implements Owner {
   readonly spec: SeriesSpec;
@@ -30,7 +31,7 @@ export abstract class Handle implements Owner {
   last: Float64Array | undefined;
   owners = 1;
   refusal: RefusalReason | undefined;
-  /** Where it waits for a place. */
+  /** The queue that it waits in. */
   waitsIn: Set<Owner> | undefined;
   next: Owner | undefined;
   previous: Owner | undefined;
@@ -38,6 +39,14 @@ export abstract class Handle implements Owner {
   constructor(spec: SeriesSpec, callbacks: HandleCallbacks) {
     this.spec = spec;
     this.callbacks = callbacks;
+  }
+
+  /**
+   * Whether the registry does not hold the series by itself: it waits, is refused, or is added up in an overflow
+   * series. A source that keeps `RefusedLines` may release such a handle at once.
+   */
+  get refused(): boolean {
+    return this.series === undefined || this.series.overflow;
   }
 
   /** One number of the series by itself: a bucket, a sum, a count, a value. */
@@ -49,6 +58,12 @@ export abstract class Handle implements Owner {
     if (this.owners === 0) return;
     this.owners -= 1;
     if (this.owners === 0) this.callbacks.leave(this);
+  }
+
+  /** Adds an increase of one number, in the sender's unit: for overflow series whose members the source tracks. */
+  addIncrease(index: number, increase: number): void {
+    if (this.at < 0) this.callbacks.drop('refused_series');
+    else this.cells.live[this.at + index]! += this.convert(index, increase);
   }
 
   /** Takes an absolute number as its sender has it. */
@@ -74,7 +89,7 @@ export abstract class Handle implements Owner {
     live[cell] = value;
   }
 
-  /** A fall is a restart from 0. Without a last number (NaN) this one is only where increases begin. */
+  /** A fall is a restart from 0. Without a last number (NaN), this one is only the start of increases. */
   private merge(index: number, value: number, last: Float64Array): void {
     const before = last[index]!;
     const falls = value < before && this.grows(index);
@@ -87,7 +102,7 @@ export abstract class Handle implements Owner {
   }
 }
 
-/** One line of a page: updates one number without a look-up. */
+/** One number of a series, updated without a look-up: a line of a scraped page. */
 export class PartHandle {
   readonly handle: Handle;
   readonly index: number;
@@ -106,15 +121,15 @@ export class PartHandle {
   }
 }
 
-/** The owners of a series as a doubly linked list: no memory beside them, and any of them leaves at once. */
-export function linkOwner(series: Series, owner: Owner): void {
+/** The owners of a series are a doubly linked list: it needs no memory of its own, and removing one is O(1). */
+function linkOwner(series: Series, owner: Owner): void {
   owner.previous = undefined;
   owner.next = series.first;
   if (series.first) series.first.previous = owner;
   series.first = owner;
 }
 
-export function unlinkOwner(series: Series, owner: Owner): void {
+function unlinkOwner(series: Series, owner: Owner): void {
   if (owner.previous) owner.previous.next = owner.next;
   else series.first = owner.next;
   if (owner.next) owner.next.previous = owner.previous;
@@ -126,16 +141,15 @@ export function* ownersOf(series: Series): Generator<Handle> {
   for (let owner = series.first; owner; owner = owner.next) yield owner as Handle;
 }
 
-/**
- * How owners share a series. Alone, an owner's absolute numbers are shown as they are. Once several senders
- * met, their increases are added, for as long as the series lives; gauges add their differences.
- */
-
-/** Senders that left a series and are remembered, so that one that comes back does not count twice. */
+/** Members of a merged series that left and whose totals are kept, so that one that returns does not count twice. */
 const maxGone = 4096;
 
-/** From now on the series adds increases; what its owners said so far is what stands in its cells (0 if that is not finite). */
-export function startMerging(series: Series): void {
+/**
+ * A single owner's absolute numbers are shown as they are. Once several senders share a series, their increases
+ * are added for as long as the series lives; gauges add their differences. The increases start at what the cells
+ * hold, or at 0 if that is not finite.
+ */
+function startMerging(series: Series): void {
   if (series.merged) return;
   series.merged = true;
   const cells = series.store.cells.live.subarray(series.at, series.at + series.spec.layout.width);
@@ -147,8 +161,8 @@ export function startMerging(series: Series): void {
 }
 
 /**
- * Where a new member's numbers begin: where it left, else 0. Of one that may have been forgotten the first
- * total is only a beginning: that loses what a really new one had before, and never counts anything twice.
+ * The numbers that a member's increases start from: its last ones if it returns, else 0. If it may have been
+ * forgotten, its first total is only a start: that loses what a new member counted before, but never counts twice.
  */
 function beginning(series: Series, handle: Handle): Float64Array {
   const { rawKey, layout } = handle.spec;
@@ -157,11 +171,11 @@ function beginning(series: Series, handle: Handle): Float64Array {
   return left ?? new Float64Array(layout.width).fill(series.forgot && handle.grows(0) ? Number.NaN : 0);
 }
 
-/** Gives a handle its cells in a series that it may have. */
-export function enrol(series: Series, handle: Handle): void {
+/** Makes a handle an owner of a series. */
+export function attach(series: Series, handle: Handle): void {
   const { spec } = handle;
-  const twin = series.first?.spec.rawKey === spec.rawKey;
-  if (series.first && !twin) startMerging(series);
+  const isTwin = series.first?.spec.rawKey === spec.rawKey;
+  if (series.first && !isTwin) startMerging(series);
   linkOwner(series, handle);
   if (series.leader === undefined || spec.rawKey < series.leader) series.leader = spec.rawKey;
   handle.series = series;
@@ -182,7 +196,7 @@ function remember(series: Series, handle: Handle, last: Float64Array): void {
   gone.set(handle.spec.rawKey, last);
 }
 
-/** Takes a handle out of its series. What it added to a sum stays, what it added to a gauge goes. */
+/** Removes an owner. What it added to a total stays; what it added to a gauge is subtracted. */
 export function withdraw(series: Series, handle: Handle): void {
   unlinkOwner(series, handle);
   if (series.first && handle.last) {
@@ -192,13 +206,12 @@ export function withdraw(series: Series, handle: Handle): void {
   detach(handle);
 }
 
-/** Leaves a handle without cells; its updates count as dropped. */
+/** Leaves a handle without a series; its updates are counted as dropped. */
 export function detach(handle: Handle): void {
   handle.series = undefined;
   handle.at = -1;
   handle.plain = false;
   handle.last = undefined;
-  handle.waitsIn = undefined;
 }
 
 export class CounterHandle extends Handle implements Counter {
@@ -288,7 +301,7 @@ export class SummaryHandle extends Handle implements Summary {
   }
 }
 
-/** A sender with other parts than its series has none that fit. */
+/** A sender's parts fit only a series with as many of them. */
 function setAll(handle: Handle, parts: ArrayLike<number>): void {
   if (parts.length !== handle.spec.layout.width) handle.callbacks.drop('refused_series');
   else for (let i = 0; i < parts.length; i++) handle.setPart(i, parts[i]!);
@@ -302,7 +315,7 @@ const classes = {
   summary: SummaryHandle,
 } as const satisfies Record<Kind, new (spec: SeriesSpec, callbacks: HandleCallbacks) => Handle>;
 
-/** The handle of a spec's kind, not yet admitted anywhere. */
+/** A handle of the spec's kind, not yet admitted. */
 export function createHandle(spec: SeriesSpec, callbacks: HandleCallbacks): Handle {
   return new classes[spec.kind](spec, callbacks);
 }

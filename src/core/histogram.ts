@@ -4,39 +4,48 @@ import type { Kind, Shape } from './model.ts';
 /** The spec's buckets for latencies, in seconds (Metrics configuration). */
 export const defaultBounds: readonly number[] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10];
 
-/** How a series' numbers lie beside each other. */
+/** The order of a series' numbers in its cells. */
 export interface Layout {
-  /** Numbers in all. */
+  /** How many numbers there are. */
   readonly width: number;
   /** Histogram: upper bounds, ascending, without +Inf; else empty. */
   readonly bounds: readonly number[];
   /** Texts of `le` or `quantile`, in order; empty for single numbers. */
   readonly texts: readonly string[];
+  /** Whether the sender has a sum and a count. Their cells exist either way; reporters leave missing ones out. */
+  readonly hasSum: boolean;
+  readonly hasCount: boolean;
 }
 
-export const singleLayout: Layout = { width: 1, bounds: [], texts: [] };
+export const singleLayout: Layout = { width: 1, bounds: [], texts: [], hasSum: false, hasCount: false };
 
 /** Cumulative buckets with +Inf last, then sum, then count. */
 export function histogramLayout(
   bounds: readonly number[],
   texts: readonly string[] = bounds.map(formatDecimal),
+  { hasSum = true, hasCount = true }: Pick<Shape, 'hasSum' | 'hasCount'> = {},
 ): Layout {
-  return { width: bounds.length + 3, bounds, texts };
+  return { width: bounds.length + 3, bounds, texts, hasSum, hasCount };
 }
 
 /** Quantiles, then sum, then count. */
-export function summaryLayout(quantiles: readonly string[]): Layout {
-  return { width: quantiles.length + 2, bounds: [], texts: quantiles };
+export function summaryLayout(
+  quantiles: readonly string[],
+  { hasSum = true, hasCount = true }: Pick<Shape, 'hasSum' | 'hasCount'> = {},
+): Layout {
+  return { width: quantiles.length + 2, bounds: [], texts: quantiles, hasSum, hasCount };
 }
 
-/** Whether two histograms can be added up; how their senders spell a bound does not matter. */
-export function sameBounds(a: Layout, b: Layout): boolean {
-  return a === b || (a.width === b.width && a.bounds.every((bound, i) => bound === b.bounds[i]));
+/** Whether two histograms can be added up. The spelling of a bound makes no difference. */
+export function sameLayout(a: Layout, b: Layout): boolean {
+  if (a === b) return true;
+  const isSameShape = a.width === b.width && a.hasSum === b.hasSum && a.hasCount === b.hasCount;
+  return isSameShape && a.bounds.every((bound, i) => bound === b.bounds[i]);
 }
 
 /**
- * Counts one observation into cumulative buckets. Adding at the write keeps what readers see a plain copy,
- * at the price of a few additions per observation. It stands for `weight` of them.
+ * Adds an observation to cumulative buckets, sum and count. Writing cumulative counts costs a few additions per
+ * observation and lets readers copy the cells as they are. `weight` is the number of observations it stands for.
  */
 export function observeInto(
   live: Float64Array,
@@ -53,12 +62,17 @@ export function observeInto(
   live[infinite + 2]! += weight;
 }
 
-/** The layout of a kind as its sender describes it; bounds that come from there are divided by `divisor`. */
-export function layoutOf(kind: Kind, { bounds, boundTexts, quantiles }: Shape, divisor = 1): Layout {
-  if (kind === 'summary') return summaryLayout(quantiles ?? []);
+/** The layout of a kind as its sender describes it. Bounds that the sender gave are divided by `divisor`. */
+export function layoutOf(kind: Kind, shape: Shape, divisor = 1): Layout {
+  const { bounds, boundTexts, quantiles } = shape;
+  if (kind === 'summary') return summaryLayout(quantiles ?? [], shape);
   if (kind !== 'histogram') return singleLayout;
-  if (!bounds) return histogramLayout(defaultBounds);
+  if (!bounds) return histogramLayout(defaultBounds, undefined, shape);
   return divisor === 1
-    ? histogramLayout(bounds, boundTexts)
-    : histogramLayout(bounds.map((bound) => bound / divisor));
+    ? histogramLayout(bounds, boundTexts, shape)
+    : histogramLayout(
+        bounds.map((bound) => bound / divisor),
+        undefined,
+        shape,
+      );
 }

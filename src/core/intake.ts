@@ -1,24 +1,24 @@
 import { type Admission, closeSeries, isSameShape, openSeries, overLimit } from './admission.ts';
+import { isAgentName } from './agent-metrics.ts';
 import { serviceOf } from './durable-store.ts';
 import { createHandle, type Handle, type HandleCallbacks, type PartHandle } from './handles.ts';
 import { layoutOf } from './histogram.ts';
 import { createLabeller, foldTag, identityOf, type Labeller, sanitizeName, type TagFault } from './labels.ts';
 import type { Counter, Gauge, Histogram, Intake, Kind, RawTags, Shape, Summary } from './model.ts';
+import type { Clock } from './ports.ts';
 import type { Component, RefusalReason, RegistryDrop } from './reasons.ts';
 import {
-  claim,
   type Family,
   familyOf,
   type Limits,
   type RegistryState,
+  removeIfUnused,
   type SeriesSpec,
   type Source,
-  tidy,
-  unclaim,
 } from './registry-state.ts';
 import type { SeriesIndex, SeriesRecord, Store } from './stores.ts';
 
-/** What a vocabulary makes of a series: its place in the catalog. */
+/** What a vocabulary makes of a series: its name, tags and unit in the catalog. */
 export interface Translated {
   name: string;
   tags: RawTags;
@@ -28,25 +28,28 @@ export interface Translated {
   kind?: Kind;
 }
 
-/** `undefined`: not one of the vocabulary's; `'double'`: a sum over others, left out and counted. */
-export type Translate = (kind: Kind, name: string, tags: RawTags) => Translated | 'double' | undefined;
+/**
+ * `undefined`: no vocabulary applies. `'left_out'`: the vocabulary leaves the series out on purpose, because others
+ * that are sent contain it; that is neither a drop nor a refusal.
+ */
+export type Translate = (kind: Kind, name: string, tags: RawTags) => Translated | 'left_out' | undefined;
 
 /** A raw series as a source asks for it. */
-export interface RawSeries {
+interface RawSeries {
   kind: Kind;
   name: string;
   tags: RawTags;
   shape: Shape;
 }
 
-export interface ResolvedSeries {
+interface ResolvedSeries {
   readonly spec: SeriesSpec;
-  /** Why there can be no such series, whoever else is there. */
-  readonly unfit: RefusalReason | undefined;
+  /** Why there can be no such series, whatever others there are. */
+  readonly unfit: RefusalReason | 'left_out' | undefined;
   readonly faults: readonly TagFault[];
 }
 
-export interface ResolveRules {
+interface ResolveRules {
   source: Source;
   labeller: Labeller;
   scopeOf: RegistryState['scopeOf'];
@@ -55,32 +58,31 @@ export interface ResolveRules {
   translate: Translate | undefined;
 }
 
-/** Names of the agent's own families, which nobody else may send. */
-const reservedPrefix = 'svc_agent_';
 const single: ReadonlySet<Kind | undefined> = new Set<Kind>(['counter', 'gauge', 'untyped']);
 
-/** Who asks, without ambiguity; the layout is part of it, since a series whose buckets changed is another one. */
-export function rawKeyOf({ kind, name, tags, shape }: RawSeries): string {
+/** Unambiguous text of a raw series. The layout is part of it: with other buckets it is another series. */
+function rawKeyOf({ kind, name, tags, shape }: RawSeries): string {
   const pairs = Object.keys(tags)
     .sort()
     .map((tag) => [tag, tags[tag]]);
-  const { bounds, boundTexts, quantiles } = shape;
+  const { bounds, boundTexts, quantiles, hasSum, hasCount } = shape;
   const layout = { histogram: boundTexts ?? bounds, summary: quantiles, counter: 0, gauge: 0, untyped: 0 };
-  return JSON.stringify([name, pairs, kind, layout[kind]]);
+  const key: unknown[] = [name, pairs, kind, layout[kind]];
+  if (hasSum === false || hasCount === false) key.push(hasSum, hasCount);
+  return JSON.stringify(key);
 }
 
-/** Settles once everything about the place of a series: vocabulary, name, labels, layout. */
-export function createResolver(rules: ResolveRules): (raw: RawSeries, rawKey: string) => ResolvedSeries {
+/** Resolves a raw series once: vocabulary, name, labels, identity, layout. */
+function createResolver(rules: ResolveRules): (raw: RawSeries, rawKey: string) => ResolvedSeries {
   const { source, labeller, received, exempt } = rules;
-  const unfitness = (family: string, translated: ReturnType<Translate>): RefusalReason | undefined => {
-    if (translated === 'double') return 'double';
-    return family === '' || (received && family.startsWith(reservedPrefix)) ? 'reserved_name' : undefined;
-  };
+  const isReserved = (family: string, kind: Kind) =>
+    family === '' ||
+    (received && isAgentName(family, kind, source.component === 'logs' ? 'logs' : undefined));
 
-  return ({ kind: told, name, tags, shape }, rawKey) => {
-    const translated = rules.translate?.(told, name, tags);
+  return ({ kind: sent, name, tags, shape }, rawKey) => {
+    const translated = rules.translate?.(sent, name, tags);
     const to: Translated = typeof translated === 'object' ? translated : { name, tags };
-    const kind = to.kind && single.has(told) && single.has(to.kind) ? to.kind : told;
+    const kind = to.kind && single.has(sent) && single.has(to.kind) ? to.kind : sent;
     const divisor = to.divisor ?? 1;
     const family = sanitizeName(to.name);
     const { labels, service, faults } = labeller.label(to.tags, kind);
@@ -98,15 +100,16 @@ export function createResolver(rules: ResolveRules): (raw: RawSeries, rawKey: st
       divisor,
       exempt,
     };
-    return { spec, unfit: unfitness(family, translated), faults };
+    const reserved = isReserved(family, kind) ? 'reserved_name' : undefined;
+    return { spec, unfit: translated === 'left_out' ? translated : reserved, faults };
   };
 }
 
-/** How series of the state come back before anybody asks for them. */
-export interface Restorer {
+/** Reopens series of the state before their sources ask for them. */
+interface Restorer {
   restore(kind: Kind, name: string, shape: Shape): readonly RawTags[];
-  /** Gives all claims back; series that nobody owns go back to the state. */
-  close(): void;
+  /** Gives all claims back, a step for each series; series without an owner return to the state. */
+  close(): Generator<void>;
 }
 
 interface RestoredFamily {
@@ -115,7 +118,7 @@ interface RestoredFamily {
   rawName: string;
 }
 
-export interface RestorerDeps {
+interface RestorerDeps {
   state: RegistryState;
   admission: Admission;
   source: Source;
@@ -125,19 +128,19 @@ export interface RestorerDeps {
 
 const ownLabel = (name: string) => name.replace(/^(?:exported_)+/, '');
 
-export function createRestorer({ state, admission, source, labeller, exempt }: RestorerDeps): Restorer {
+function createRestorer({ state, admission, source, labeller, exempt }: RestorerDeps): Restorer {
   const { globals } = labeller;
   const restored: RestoredFamily[] = [];
 
-  /** Judges whether what series of the state carry is what their rule gives today. */
+  /** Whether a series of the state has the labels that its rule gives today. */
   const createFits = (shape: Shape) => {
     const tags = shape.tags && new Set(shape.tags.map(sanitizeName));
     const isGiven = (name: string): boolean =>
       name === 'svc_service' ||
       (!labeller.isForbidden(name) && (!tags || tags.has(name) || tags.has(ownLabel(name))));
-    /** Few names stand on many series. */
+    /** Many series have the same few names. */
     const given = new Map<string, boolean>();
-    const mayCarry = (name: string): boolean => {
+    const mayHave = (name: string): boolean => {
       let may = given.get(name);
       if (may === undefined) {
         may = isGiven(name);
@@ -150,7 +153,7 @@ export function createRestorer({ state, admission, source, labeller, exempt }: R
       for (const [name, value] of labels) {
         const global = globals.get(name);
         if (global?.[1] === value) found += 1;
-        else if (global || !((overflow && name === 'overflow') || mayCarry(name))) return false;
+        else if (global || !((overflow && name === 'overflow') || mayHave(name))) return false;
       }
       return found === globals.size;
     };
@@ -175,19 +178,15 @@ export function createRestorer({ state, admission, source, labeller, exempt }: R
     };
   };
 
-  const bringBack = (
-    index: SeriesIndex,
-    { family, kind, rawName }: RestoredFamily,
-    shape: Shape,
-  ): RawTags[] => {
+  const reopen = (index: SeriesIndex, { family, kind, rawName }: RestoredFamily, shape: Shape): RawTags[] => {
     const back: RawTags[] = [];
     const layout = layoutOf(kind, shape);
     const fits = createFits(shape);
     for (const retained of index.retainedOf(family.name)) {
       if (serviceOf(retained.labels) !== source.service) continue;
       const spec = specOf(retained, rawName, shape);
-      const wanted = isSameShape(retained, { kind, layout }) && fits(retained);
-      if (!wanted || (!retained.overflow && overLimit(state, family, spec))) index.discard(retained);
+      const isWanted = isSameShape(retained, { kind, layout }) && fits(retained);
+      if (!isWanted || (!retained.overflow && overLimit(state, family, spec))) index.discard(retained);
       else {
         openSeries(state, family, spec, retained.overflow);
         const own = retained.labels.filter(([name]) => !globals.has(name) && name !== 'svc_service');
@@ -202,19 +201,21 @@ export function createRestorer({ state, admission, source, labeller, exempt }: R
       const family = familyOf(state, sanitizeName(rawName));
       const one = { family, kind, rawName };
       restored.push(one);
-      claim(family, { kind, rawName, help: shape.help ?? '' });
-      admission.judge(family);
+      family.claims.add({ kind, rawName, help: shape.help ?? '' });
+      admission.settle(family);
       const { index } = source.store;
-      return index && !family.taken && family.kind === kind ? bringBack(index, one, shape) : [];
+      return index && !family.taken && family.kind === kind ? reopen(index, one, shape) : [];
     },
-    close() {
+    *close() {
       for (const { family, kind, rawName } of restored.splice(0)) {
         for (const series of [...family.series.values()]) {
-          if (!series.first && series.spec.source === source) closeSeries(state, family, series, true);
+          if (series.first || series.spec.source !== source) continue;
+          closeSeries(state, family, series, true);
+          yield;
         }
-        unclaim(family, { kind, rawName });
-        admission.judge(family);
-        tidy(state, family);
+        family.claims.remove({ kind, rawName });
+        admission.settle(family);
+        removeIfUnused(state, family);
       }
     },
   };
@@ -230,38 +231,48 @@ export interface IntakeOptions {
   rank: number;
   store: Store;
   globalTags: RawTags;
-  /** Tags were made by others: reserved names are renamed and values cleaned. */
+  /** Names and tags come from others: the agent's own names are refused, reserved tags renamed, values cleaned. */
   received: boolean;
   /** Series that come without `svc_service` get the service's key. */
   tagService: boolean;
   translate?: Translate;
   /** The agent's own closed label sets: neither limited nor subject to forbidden tags. */
   exempt?: boolean;
-  /** Its totals began, and go on, without the agent, or without this intake: somebody else keeps them. */
+  /** Its totals began, and go on, without the agent or without this intake: the sender keeps them. */
   externalTotals?: boolean;
 }
 
 /** A series whose numbers come one by one, as the lines of a page do. */
 export interface Parts {
-  /** The number at this place: 0 for single ones, else in the order of `SeriesView.at`. */
+  /** The number at this index: 0 for single ones, else in the order of `SeriesView.at`. */
   part(index: number): PartHandle;
+  /** Whether the registry does not hold the series by itself: it waits, is refused or is over a limit. */
+  readonly refused: boolean;
   release(): void;
 }
 
-/** An intake as the one who opened it has it. */
+/** The intake's interface for the component that opened it. */
 export interface OpenIntake extends Intake {
   parts(kind: Kind, name: string, tags: RawTags, shape?: Shape): Parts;
   /**
-   * Durable store: claims a family and brings back its series from the state, in sight from the next publish
-   * on even before their source asks for them; those that no longer fit `shape` are given up. Returns the tags
-   * of those that came back, for a source that wants to own them and let them expire.
+   * The overflow series that a refused one is added up in, or undefined if there is none: a handle for all those of
+   * one family and service, which the source gives increases to. With it the source can release the refused handle
+   * and keep `RefusedLines` only. Release it when the source has no such series any more.
+   */
+  overflowOf(refused: Parts | Counter | Histogram): Handle | undefined;
+  /**
+   * Durable store: claims a family and reopens its series from the state, which are shown from the next publish
+   * on, before their source asks for them. Series that do not fit `shape` any more are discarded. Returns the tags
+   * of the reopened ones, for a source that wants to own them and let them expire.
    */
   restore(kind: Kind, name: string, shape?: Shape): readonly RawTags[];
   /**
-   * Ends all its series and claims; durable ones stay in the state for who declares them or asks next:
-   * close an intake before its successor declares. What is asked for afterwards is refused.
+   * Ends all its series and claims. The state retains durable ones for the next intake that restores them or asks
+   * for them: close an intake before its successor restores. What is asked for afterwards is refused.
    */
   close(): void;
+  /** Does what `close` does in slices of at most 10 ms, with `pause` between them. */
+  closeInSlices(pause: () => Promise<void>): Promise<void>;
 }
 
 /** What an intake needs of its registry. */
@@ -270,6 +281,7 @@ export interface IntakeDeps {
   admission: Admission;
   limits: Limits;
   serviceKeys: ReadonlySet<string>;
+  clock: Pick<Clock, 'monotonicMs'>;
   drop(reason: RegistryDrop): void;
 }
 
@@ -305,7 +317,14 @@ function sourceOf(options: IntakeOptions, scopeOf: RegistryState['scopeOf'], lab
 function createOpener(options: IntakeOptions, deps: IntakeDeps, source: Source, labeller: Labeller) {
   const { state, admission, drop } = deps;
   const { received, exempt = false, translate } = options;
-  const resolve = createResolver({ source, labeller, scopeOf: state.scopeOf, received, exempt, translate });
+  const resolve = createResolver({
+    source,
+    labeller,
+    scopeOf: state.scopeOf,
+    received,
+    exempt,
+    translate,
+  });
   const handles = new Map<string, Handle>();
   let isClosed = false;
   const callbacks: HandleCallbacks = {
@@ -316,6 +335,8 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: Source, 
     },
     restarted: (series) => series.store.restarted(series, state.startMs()),
   };
+  /** What is left out on purpose is no drop. */
+  const silent: HandleCallbacks = { ...callbacks, drop() {} };
   const refused = ({ family, rawName, labels, scope }: SeriesSpec, reason: RefusalReason) =>
     state.refusals.record({ family, rawName, labels, service: scope.service, reason });
   const countFaults = (spec: SeriesSpec, faults: readonly TagFault[]) => {
@@ -324,43 +345,79 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: Source, 
       if (fault === 'tag_collision') refused(spec, fault);
     }
   };
+  const known = (rawKey: string): Handle | undefined => {
+    const handle = handles.get(rawKey);
+    if (handle) handle.owners += 1;
+    return handle;
+  };
 
   return {
-    /** Ends the handles that are there; those that are asked for later are refused. */
-    close() {
+    /** Ends the handles that are there, a step for each; those that are asked for later are refused. */
+    *close(): Generator<void> {
       isClosed = true;
-      // Those that wait go first: they would be let in only to be closed.
-      for (const waits of [true, false]) {
+      // Waiting ones go first: they would be admitted only to be closed.
+      for (const isWaiting of [true, false]) {
         for (const handle of handles.values()) {
-          if (waits && !handle.waitsIn) continue;
+          if (isWaiting && !handle.waitsIn) continue;
           handles.delete(handle.spec.rawKey);
           handle.owners = 0;
           admission.leave(handle, true);
+          yield;
         }
       }
     },
     open(raw: RawSeries): Handle {
       const rawKey = rawKeyOf(raw);
-      const known = handles.get(rawKey);
-      if (known) {
-        known.owners += 1;
-        return known;
-      }
+      const opened = known(rawKey);
+      if (opened) return opened;
       const { spec, unfit, faults } = resolve(raw, rawKey);
-      const handle = createHandle(spec, callbacks);
+      const handle = createHandle(spec, unfit === 'left_out' ? silent : callbacks);
       if (isClosed) return handle;
       handles.set(rawKey, handle);
+      if (unfit === 'left_out') return handle;
       countFaults(spec, faults);
       if (unfit) refused(spec, unfit);
       else admission.join(handle);
       return handle;
     },
+    overflowOf({ spec, series }: Handle): Handle | undefined {
+      if (isClosed || !series?.overflow) return undefined;
+      const { labels, identity, scope } = series.spec;
+      const { family, divisor, layout } = spec;
+      const rawKey = JSON.stringify([family, identity, divisor, layout.bounds, layout.texts]);
+      const opened = known(rawKey);
+      if (opened) return opened;
+      const handle = createHandle({ ...spec, labels, identity, scope, rawKey, isOverflow: true }, callbacks);
+      handles.set(rawKey, handle);
+      admission.join(handle);
+      return handle;
+    },
   };
+}
+
+/** Time that a slice of closing may take; below the longest slice that is allowed (DESIGN §4). */
+const sliceMs = 5;
+/** Series between two looks at the clock. */
+const seriesPerLook = 64;
+
+async function runInSlices(
+  steps: Iterable<void>,
+  clock: Pick<Clock, 'monotonicMs'>,
+  pause: () => Promise<void>,
+) {
+  let begunMs = clock.monotonicMs();
+  let done = 0;
+  for (const _ of steps) {
+    done += 1;
+    if (done % seriesPerLook > 0 || clock.monotonicMs() - begunMs < sliceMs) continue;
+    await pause();
+    begunMs = clock.monotonicMs();
+  }
 }
 
 /** An intake of a registry; use `registry.intake`. */
 export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenIntake {
-  const { state, admission } = deps;
+  const { state, admission, clock } = deps;
   const labeller = labellerOf(options, deps);
   const source = sourceOf(options, state.scopeOf, labeller);
   const restorer = createRestorer({ state, admission, source, labeller, exempt: options.exempt ?? false });
@@ -372,6 +429,11 @@ export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenInta
     (name: string, tags: RawTags, shape: Shape = {}) =>
       opener.open({ kind, name, tags, shape }) as Handle & H;
 
+  function* closing(): Generator<void> {
+    yield* opener.close();
+    yield* restorer.close();
+  }
+
   return {
     counter: of<Counter>('counter'),
     gauge: of<Gauge>('gauge'),
@@ -379,10 +441,11 @@ export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenInta
     summary: of<Summary>('summary'),
     untyped: of<Gauge>('untyped'),
     parts: (kind, name, tags, shape) => of<Parts>(kind)(name, tags, shape),
+    overflowOf: (refused) => opener.overflowOf(refused as unknown as Handle),
     restore: (kind, name, shape = {}) => restorer.restore(kind, name, shape),
     close() {
-      opener.close();
-      restorer.close();
+      for (const _ of closing());
     },
+    closeInSlices: (pause) => runInSlices(closing(), clock, pause),
   };
 }

@@ -66,6 +66,9 @@ export interface Shape {
   boundTexts?: readonly string[];
   /** Summary: quantiles as the sender spells them. */
   quantiles?: readonly string[];
+  /** Histogram, summary: false if the sender has no `_sum` or no `_count`; it is not shown then. Default true. */
+  hasSum?: boolean;
+  hasCount?: boolean;
   /** Durable families: the tags that a rule gives; series of the state that have others are given up. */
   tags?: readonly string[];
 }
@@ -94,6 +97,9 @@ export interface SeriesView {
   readonly at: number;
   /** Texts of `le` without +Inf, or of `quantile`; empty for single numbers. */
   readonly bounds: readonly string[];
+  /** Histogram, summary: whether the sender has a sum and a count; their cells hold no number otherwise. */
+  readonly hasSum: boolean;
+  readonly hasCount: boolean;
   /** When the series' counter began, ms since the epoch; what hosted reporters call its start time. */
   readonly startMs: number;
 }

@@ -22,7 +22,6 @@ export const refusalReasons = [
   'not_additive',
   'unequal_buckets',
   'tag_collision',
-  'double',
 ] as const;
 export type RefusalReason = (typeof refusalReasons)[number];
 

@@ -16,7 +16,6 @@ import {
   type Scope,
   type Series,
   visibleSeries,
-  winningClaim,
 } from './registry-state.ts';
 import { createDrops, createSelfSeries, type RegistryStatus, statusOf } from './self-metrics.ts';
 import { createImmediateStore, type HeldValues, type Store } from './stores.ts';
@@ -29,7 +28,7 @@ export interface ViewDeps {
 
 function helpOf(state: RegistryState, family: Family): string {
   const known = state.catalogKind(family.name);
-  return known?.help || winningClaim(family.claims.values(), known?.kind)?.help || '';
+  return known?.help || family.claims.winner()?.help || '';
 }
 
 /** The predicate, asked once per scope. */
@@ -143,8 +142,10 @@ export function createRegistry(
     catalogKind,
     scopeOf: createScopes(),
     limits: options.limits,
+    unsettled: new Set(),
     counted: 0,
     overflow: 0,
+    waiting: 0,
     version: 0,
   };
   const admission = createAdmission(state);
@@ -155,6 +156,7 @@ export function createRegistry(
     admission,
     limits: settings.limits,
     serviceKeys: new Set(settings.serviceKeys),
+    clock,
     drop: (reason) => own.drops.count('registry', reason),
   });
 
@@ -178,21 +180,32 @@ export function createRegistry(
       const intake = createIntake(intakeOptions, deps());
       if (store === durable || store === immediate) return intake;
       pages.set(store, (pages.get(store) ?? 0) + 1);
+      const leavePage = () => {
+        const left = (pages.get(store) ?? 0) - 1;
+        if (left > 0) pages.set(store, left);
+        else pages.delete(store);
+      };
       return {
         ...intake,
         close() {
           intake.close();
-          const left = (pages.get(store) ?? 0) - 1;
-          if (left > 0) pages.set(store, left);
-          else pages.delete(store);
+          leavePage();
+        },
+        async closeInSlices(pause) {
+          await intake.closeInSlices(pause);
+          leavePage();
         },
       };
     },
     view(takes = () => true) {
+      admission.settleAll();
       own.refresh();
       return view(takes);
     },
-    status: () => statusOf(state),
+    status() {
+      admission.settleAll();
+      return statusOf(state);
+    },
     configure(next) {
       const sameTags = JSON.stringify(next.globalTags ?? {}) === JSON.stringify(settings.globalTags ?? {});
       settings = next;

@@ -128,11 +128,11 @@ export interface RegistryStatus {
 const maxConflicts = 100;
 
 function isContested({ claims, taken }: Family): boolean {
-  return taken || new Set([...claims.values()].map((claim) => claim.kind)).size > 1;
+  return taken || claims.conflicting;
 }
 
 function conflictOf({ name, kind, taken, claims }: Family): Conflict {
-  const wanting = [...claims.values()].map(({ rawName, kind }) => ({ rawName, kind }));
+  const wanting = [...claims.all()].map(({ rawName, kind }) => ({ rawName, kind }));
   wanting.sort((a, b) => compareText(a.rawName, b.rawName) || compareText(a.kind, b.kind));
   return { family: name, kind: taken ? undefined : kind, claims: wanting };
 }

@@ -67,9 +67,9 @@ export function createVocabulary(table: VocabularyTable): Vocabulary {
     name: table.name,
     names: new Set(rules.keys()),
     leadsTo: new Set([...rules.values()].flatMap(namesIn)),
-    translate(kind, name, tags, has): Translated | 'double' {
+    translate(kind, name, tags, has): Translated | 'left_out' {
       const rule = rules.get(name);
-      if (isDouble(kind, tags) || rule?.unless?.some(has)) return 'double';
+      if (isDouble(kind, tags) || rule?.unless?.some(has)) return 'left_out';
       const to = rule && nameBy(rule, tags);
       const applied = to === undefined ? undefined : rule;
       const unit = applied?.unit ?? table.units?.[name];

@@ -39,7 +39,9 @@ export function createRenderer(prefix = ''): Renderer {
           const start = from < 0 ? prefixes.length + from : from;
           const end = to <= 0 ? prefixes.length + to : to;
           for (let part = start; part < end; part++) {
-            text += prefixes[part]!;
+            const prefix = prefixes[part]!;
+            if (prefix === '') continue;
+            text += prefix;
             text += numberText(numbers[series.at + part]!);
             text += '\n';
           }
@@ -178,10 +180,14 @@ function line(name: string, labels: Labels, extraName?: string, extraValue = '')
 
 /**
  * All of a series' lines up to their numbers, in the order of its numbers. The same text serves both formats:
- * names, label escapes and `le` do not differ.
+ * names, label escapes and `le` do not differ. A sum or count that the sender does not have is an empty text.
  */
-export function linesOf(name: string, kind: Kind, { labels, bounds }: SeriesView): readonly string[] {
-  const sums = () => [line(`${name}_sum`, labels), line(`${name}_count`, labels)];
+export function linesOf(name: string, kind: Kind, series: SeriesView): readonly string[] {
+  const { labels, bounds, hasSum, hasCount } = series;
+  const sums = () => [
+    hasSum ? line(`${name}_sum`, labels) : '',
+    hasCount ? line(`${name}_count`, labels) : '',
+  ];
   if (kind === 'histogram') {
     return [...bounds, '+Inf'].map((bound) => line(`${name}_bucket`, labels, 'le', bound)).concat(sums());
   }

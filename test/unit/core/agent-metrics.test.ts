@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { copySelfMetrics, createSelfMetrics } from '../../../src/agent/self-metrics.ts';
 import { agentMetric, agentMetrics } from '../../../src/core/agent-metrics.ts';
 import { findMetric } from '../../../src/core/catalog.ts';
+import { testRegistry } from '../../registry.ts';
 
 const table = readFileSync(new URL('../../fixtures/contract-metrics.md', import.meta.url), 'utf8');
 
@@ -39,4 +41,19 @@ describe('the agent’s own metrics', () => {
   it('shares no name with the service’s catalog', () => {
     expect(agentMetrics.filter(({ name }) => findMetric(name))).toEqual([]);
   });
+});
+
+it('gives none of its gauges a suffix that means a counter or a distribution', async () => {
+  const { registry, intake } = testRegistry();
+  const self = createSelfMetrics();
+  try {
+    await copySelfMetrics(self.registry, intake({ received: false, relayed: false, component: 'agent' }))();
+    const view = registry.view();
+    const gauges = view.families.filter(({ kind }) => kind === 'gauge').map(({ name }) => name);
+    view.release();
+    expect(gauges).toContain('svc_agent_nodejs_handles');
+    expect(gauges.filter((name) => /_(?:total|count|sum|bucket)$/.test(name))).toEqual([]);
+  } finally {
+    self.stop();
+  }
 });

@@ -5,7 +5,7 @@ import {
   histogramLayout,
   layoutOf,
   observeInto,
-  sameBounds,
+  sameLayout,
 } from '../../../src/core/histogram.ts';
 
 describe('layouts', () => {
@@ -29,6 +29,8 @@ describe('layouts', () => {
     expect(layoutOf('histogram', shape).texts).toEqual(['1e+06', '5e+09']);
     expect(layoutOf('histogram', shape, 1e9)).toEqual({
       width: 5,
+      hasSum: true,
+      hasCount: true,
       bounds: [0.001, 5],
       texts: ['0.001', '5'],
     });
@@ -36,9 +38,9 @@ describe('layouts', () => {
 
   it('compare by number', () => {
     const a = histogramLayout([1, 2], ['1', '2']);
-    expect(sameBounds(a, histogramLayout([1, 2], ['1.0', '2.0']))).toBe(true);
-    expect(sameBounds(a, histogramLayout([1, 3]))).toBe(false);
-    expect(sameBounds(a, histogramLayout([1, 2, 3]))).toBe(false);
+    expect(sameLayout(a, histogramLayout([1, 2], ['1.0', '2.0']))).toBe(true);
+    expect(sameLayout(a, histogramLayout([1, 3]))).toBe(false);
+    expect(sameLayout(a, histogramLayout([1, 2, 3]))).toBe(false);
   });
 });
 

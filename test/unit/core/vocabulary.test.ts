@@ -75,7 +75,7 @@ const rows: Record<string, Row> = {
     kind: 'histogram',
     name: 'cadence_latency',
     tags: { domain: 'all' },
-    to: 'double',
+    to: 'left_out',
   },
   'a counter of a domain of that name': {
     kind: 'counter',
@@ -87,7 +87,7 @@ const rows: Record<string, Row> = {
     kind: 'histogram',
     name: 'persistence_latency_ns',
     has: ['persistence_latency'],
-    to: 'double',
+    to: 'left_out',
   },
   'a new histogram without its timer': {
     kind: 'histogram',
@@ -146,6 +146,6 @@ describe('words', () => {
     words.detect(new Set(['persistence_latency_ns', 'other']));
     const reworded = words.detect(new Set(['persistence_latency_ns', 'persistence_latency', 'other']));
     expect(reworded).toEqual(new Set(['persistence_latency_ns', 'persistence_latency']));
-    expect(words.translate('histogram', 'persistence_latency_ns', {})).toBe('double');
+    expect(words.translate('histogram', 'persistence_latency_ns', {})).toBe('left_out');
   });
 });

@@ -79,9 +79,14 @@ const pages: Record<string, Row> = {
     samples: { [s('x', {})]: 1 },
     invalid: 2,
   },
-  'a sum that is missing is unknown, not 0': {
+  'a sum that is missing is not shown': {
     page: '# TYPE h histogram\nh_bucket{le="+Inf"} 1\nh_count 1\n',
-    samples: { [s('h_bucket', { le: '+Inf' })]: 1, [s('h_sum', {})]: Number.NaN, [s('h_count', {})]: 1 },
+    samples: { [s('h_bucket', { le: '+Inf' })]: 1, [s('h_count', {})]: 1 },
+  },
+  'a summary of quantiles alone has neither sum nor count': {
+    page: '# TYPE t summary\nt{quantile="0.5"} 1\n',
+    samples: { [s('t', { quantile: '0.5' })]: 1 },
+    kinds: { t: 'summary' },
   },
   'a bucket without a bound, and one whose bound is no number': {
     page: '# TYPE h histogram\nh_bucket 1\nh_bucket{le="x"} 1\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1\n',

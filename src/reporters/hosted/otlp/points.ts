@@ -66,7 +66,7 @@ function whole(count: number): number {
 }
 
 /** Converts the cumulative counts of `le` to counts per bucket, whose sum is the histogram's count. */
-function writeHistogram(writer: Writer, { at, bounds }: SeriesView, numbers: Float64Array): void {
+function writeHistogram(writer: Writer, { at, bounds, hasSum }: SeriesView, numbers: Float64Array): void {
   const infinite = at + bounds.length;
   let total = 0;
   writer.open(6);
@@ -77,16 +77,20 @@ function writeHistogram(writer: Writer, { at, bounds }: SeriesView, numbers: Flo
   }
   writer.close();
   writer.fixed64(4, total);
-  writer.double(5, numbers[infinite + 1]!);
+  if (hasSum) writer.double(5, numbers[infinite + 1]!);
   writer.open(7);
   for (const bound of bounds) writer.packedDouble(Number(bound));
   writer.close();
 }
 
-function writeSummary(writer: Writer, { at, bounds }: SeriesView, numbers: Float64Array): void {
+function writeSummary(
+  writer: Writer,
+  { at, bounds, hasSum, hasCount }: SeriesView,
+  numbers: Float64Array,
+): void {
   const end = at + bounds.length;
-  writer.fixed64(4, whole(numbers[end + 1]!));
-  writer.double(5, numbers[end]!);
+  if (hasCount) writer.fixed64(4, whole(numbers[end + 1]!));
+  if (hasSum) writer.double(5, numbers[end]!);
   for (const [i, quantile] of bounds.entries()) {
     writer.open(6);
     writer.double(1, Number(quantile));

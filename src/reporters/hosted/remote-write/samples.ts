@@ -30,6 +30,8 @@ interface CachedLabels {
   readonly boundedValue: number;
   readonly bounds: readonly Text[];
   readonly kind: Kind;
+  /** Whether the series has a sum, and a count. */
+  readonly has: readonly [sum: boolean, count: boolean];
 }
 
 const spareTexts = 1000;
@@ -71,7 +73,7 @@ export function createSampler(origin: Origin): Sampler {
     const plain = sorted(pairs);
     const bounded = sorted([...pairs, [extra, '']]);
     const bounds = kind === 'histogram' ? [...series.bounds, '+Inf'] : series.bounds;
-    const cached = {
+    const cached: CachedLabels = {
       plain: plain.labels,
       plainName: plain.place('__name__'),
       bounded: bounded.labels,
@@ -79,6 +81,7 @@ export function createSampler(origin: Origin): Sampler {
       boundedValue: bounded.place(extra),
       bounds: bounds.map(textFor),
       kind,
+      has: [series.hasSum, series.hasCount],
     };
     known.set(series, cached);
     return cached;
@@ -101,7 +104,7 @@ export function createSampler(origin: Origin): Sampler {
     value: (part: number) => number,
     take: (sample: Sample) => void,
   ): void => {
-    const { bounded, plain, bounds, kind } = cached;
+    const { bounded, plain, bounds, kind, has } = cached;
     const startMs = sample.startMs;
     bounded[cached.boundedName] = textFor(kind === 'histogram' ? `${name}_bucket` : name);
     sample.labels = bounded;
@@ -115,6 +118,7 @@ export function createSampler(origin: Origin): Sampler {
     sample.labels = plain;
     sample.startMs = startMs;
     for (const [i, ending] of ['_sum', '_count'].entries()) {
+      if (!has[i]) continue;
       plain[cached.plainName] = textFor(name + ending);
       sample.value = value(bounds.length + i);
       take(sample);

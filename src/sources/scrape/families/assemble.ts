@@ -29,7 +29,7 @@ const tagsOf = (place: Place): RawTags => Object.fromEntries(place.labels);
 /**
  * Puts the lines of one series together, in the order of the page: of two for the same number the first wins.
  * A histogram without a `+Inf` bucket takes its count for it, and the other way round; with neither it is
- * none. A sum or count that is missing altogether stays unknown (-1).
+ * none. A sum or count that is missing altogether (-1) is not shown.
  */
 export function assemble(placed: readonly PlacedLine[], help: string | undefined): Assembly {
   const first = placed[0]!.place;
@@ -92,7 +92,11 @@ function histogram(bounds: Bounds, { sum, count }: { sum: number; count: number 
   const finite = ascending(bounds).filter(([bound]) => bound !== Number.POSITIVE_INFINITY);
   return {
     lines: [...finite.map(([, { id }]) => id), infinite, sum, count === -1 ? infinite : count],
-    shape: { bounds: finite.map(([bound]) => bound), boundTexts: finite.map(([, { text }]) => text) },
+    shape: {
+      bounds: finite.map(([bound]) => bound),
+      boundTexts: finite.map(([, { text }]) => text),
+      hasSum: sum !== -1,
+    },
   };
 }
 
@@ -100,6 +104,10 @@ function summary(bounds: Bounds, { sum, count }: { sum: number; count: number })
   const quantiles = ascending(bounds);
   return {
     lines: [...quantiles.map(([, { id }]) => id), sum, count],
-    shape: { quantiles: quantiles.map(([, { text }]) => text) },
+    shape: {
+      quantiles: quantiles.map(([, { text }]) => text),
+      hasSum: sum !== -1,
+      hasCount: count !== -1,
+    },
   };
 }

@@ -14,5 +14,6 @@ export function both(one: Part, other: Part): Part {
 /** What must stay the same for a series to keep its place in the registry; its name and labels do by its key. */
 export function signatureOf({ kind, shape }: Assembly): string {
   if (kind !== 'histogram' && kind !== 'summary') return kind;
-  return [kind, ...(shape.boundTexts ?? shape.quantiles ?? [])].join(' ');
+  const { boundTexts, quantiles, hasSum, hasCount } = shape;
+  return [kind, hasSum, hasCount, ...(boundTexts ?? quantiles ?? [])].join(' ');
 }

@@ -75,11 +75,9 @@ export function createRelay(table: LineTable, { intake, words, breathe }: RelayD
     for (const id of series.lines) partOf[id] = undefined;
     lines.forEach((id, index) => {
       const part = series.parts!.part(index);
-      if (id === -1) part.set(Number.NaN);
-      else {
-        partOf[id] = partOf[id] === undefined ? part : both(partOf[id], part);
-        grows[id] = kind === 'counter' || (sumAt !== -1 && index > sumAt) ? 1 : 0;
-      }
+      if (id === -1) return;
+      partOf[id] = partOf[id] === undefined ? part : both(partOf[id], part);
+      grows[id] = kind === 'counter' || (sumAt !== -1 && index > sumAt) ? 1 : 0;
     });
   };
 
@@ -121,7 +119,7 @@ export function createRelay(table: LineTable, { intake, words, breathe }: RelayD
     for (const series of membership.series.values()) {
       if (series.family !== family && !words.vocabulary?.names.has(series.family)) continue;
       const { parts, tags, translated } = read(series);
-      if (parts !== 1 || translated === 'double') continue;
+      if (parts !== 1 || translated === 'left_out') continue;
       const line = series.lines[0]!;
       if (series.family === family) places.push({ line, labels: tags, divisor: 1 });
       else if (translated.name === family)
@@ -179,7 +177,7 @@ export function createRelay(table: LineTable, { intake, words, breathe }: RelayD
       for (const series of membership.series.values()) {
         const { translated } = read(series);
         const known = names.get(series.family) ?? new Set();
-        if (translated !== 'double') known.add(translated.name);
+        if (translated !== 'left_out') known.add(translated.name);
         names.set(series.family, known);
       }
       return names;

@@ -1,0 +1,193 @@
+import type { Handle } from './handles.ts';
+
+/**
+ * What a scrape source keeps of the lines whose series the registry refused, so that limits bound memory and not
+ * only output: a 52-bit hash, the last value and the number of the overflow series that the line's increases go
+ * into. A line costs 21 bytes of table at a load of at most 0.85.
+ *
+ * Two lines with one hash are treated as one; with a million lines the chance of any such pair is 1 in 9,000.
+ * Past `most` lines, lines that were not on the last page make room. When there are none, the sum of the page's
+ * further lines is tracked for each overflow series, and its increases count (a fall adds 0).
+ */
+export interface RefusedLines {
+  readonly size: number;
+  /**
+   * Takes the value of a refused line. False for an unknown hash: then ask the intake for the series and, if it is
+   * refused, call `add`. Values that are not finite are ignored.
+   */
+  set(hash: number, value: number): boolean;
+  /**
+   * Adds a line with its first value. `target` is the overflow handle that `OpenIntake.overflowOf` returned, and
+   * `index` the line's number in the series; without a target the line is only known as refused.
+   */
+  add(hash: number, value: number, target: Handle | undefined, index: number): void;
+  /** Ends a page. `isComplete` is false for a page that was discarded. */
+  endPage(isComplete: boolean): void;
+  /** Forgets all lines and releases the overflow handles. */
+  clear(): void;
+}
+
+interface Target {
+  handle: Handle;
+  index: number;
+  /** Sum over the lines of this page that are not in the table, and over those of the last one. */
+  rest: number;
+  lastRest: number;
+}
+
+const firstSlots = 1024;
+const fullest = 0.85;
+const noTarget = 0xffff;
+
+/** A hash of a line's key with 52 bits, never 0; `view` is over the bytes. */
+export function lineHash(view: DataView, from: number, to: number): number {
+  let low = to - from;
+  let high = ~low;
+  let at = from;
+  for (; at < to - 3; at += 4) {
+    const word = view.getInt32(at, true);
+    low = Math.imul(low ^ word, 0x2c1b3c6d) ^ (low >>> 15);
+    high = Math.imul(high ^ word, 0x297a2d39) ^ (high >>> 13);
+  }
+  for (; at < to; at++) {
+    const byte = view.getUint8(at);
+    low = Math.imul(low ^ byte, 0x01000193) ^ (low >>> 15);
+    high = Math.imul(high ^ byte, 0x85ebca6b | 0) ^ (high >>> 13);
+  }
+  return (high >>> 12) * 2 ** 32 + (low >>> 0) || 1;
+}
+
+export function createRefusedLines(most: number): RefusedLines {
+  let hashes = new Float64Array(firstSlots);
+  let values = new Float64Array(firstSlots);
+  let targetOf = new Uint16Array(firstSlots);
+  /** The page on which each line was seen last, modulo 256. */
+  let pages = new Uint8Array(firstSlots);
+  let size = 0;
+  let page = 1;
+  /** Lines had to be forgotten: the first value of a new one may have been counted before. */
+  let forgot = false;
+  let targets: Target[] = [];
+  let byHandle = new Map<Handle, Map<number, number>>();
+
+  const slotOf = (hash: number): number => {
+    const mask = hashes.length - 1;
+    let slot = (hash ^ Math.floor(hash / 2 ** 32)) & mask;
+    while (hashes[slot] !== 0 && hashes[slot] !== hash) slot = (slot + 1) & mask;
+    return slot;
+  };
+
+  /** Moves the lines that `keeps` takes into tables of `slots`. */
+  const rebuild = (slots: number, keeps: (slot: number) => boolean) => {
+    const [oldHashes, oldValues, oldTargets, oldPages] = [hashes, values, targetOf, pages];
+    hashes = new Float64Array(slots);
+    values = new Float64Array(slots);
+    targetOf = new Uint16Array(slots);
+    pages = new Uint8Array(slots);
+    size = 0;
+    for (let old = 0; old < oldHashes.length; old++) {
+      if (oldHashes[old] === 0 || !keeps(old)) continue;
+      const slot = slotOf(oldHashes[old]!);
+      hashes[slot] = oldHashes[old]!;
+      values[slot] = oldValues[old]!;
+      targetOf[slot] = oldTargets[old]!;
+      pages[slot] = oldPages[old]!;
+      size += 1;
+    }
+  };
+
+  /** Whether there is room for one line more, after growing or forgetting lines that are no longer sent. */
+  const makeRoom = (): boolean => {
+    if (size < most && size + 1 <= hashes.length * fullest) return true;
+    if (size < most) {
+      rebuild(hashes.length * 2, () => true);
+      return true;
+    }
+    const known = size;
+    const [now, before] = [page & 255, (page - 1) & 255];
+    const old = pages;
+    if (!old.some((seen, slot) => hashes[slot] !== 0 && seen !== now && seen !== before)) return false;
+    rebuild(hashes.length, (slot) => old[slot] === now || old[slot] === before);
+    forgot = true;
+    return size < known;
+  };
+
+  const targetNumber = (handle: Handle | undefined, index: number): number => {
+    if (!handle) return noTarget;
+    const numbers = byHandle.get(handle) ?? new Map<number, number>();
+    // One owner of the handle stands for all its lines.
+    if (byHandle.has(handle)) handle.release();
+    else byHandle.set(handle, numbers);
+    const known = numbers.get(index);
+    if (known !== undefined) return known;
+    if (targets.length >= noTarget) return noTarget;
+    numbers.set(index, targets.length);
+    return targets.push({ handle, index, rest: 0, lastRest: 0 }) - 1;
+  };
+
+  /** Adds the increase from the value before; a fall of a counter is a restart from 0. */
+  const count = (number: number, before: number, value: number) => {
+    const target = targets[number];
+    if (!target || Number.isNaN(before)) return;
+    const { handle, index } = target;
+    if (value >= before || !handle.grows(index)) handle.addIncrease(index, value - before);
+    else if (value >= 0) handle.addIncrease(index, value);
+  };
+
+  /** Whether the table was full of lines that are on the page: looking for old ones again would be in vain. */
+  let isFull = false;
+
+  return {
+    get size() {
+      return size;
+    },
+    set(hash, value) {
+      const slot = slotOf(hash);
+      if (hashes[slot] === 0) return false;
+      pages[slot] = page & 255;
+      if (!Number.isFinite(value)) return true;
+      count(targetOf[slot]!, values[slot]!, value);
+      values[slot] = value;
+      return true;
+    },
+    add(hash, value, handle, index) {
+      const number = targetNumber(handle, index);
+      if (isFull || !makeRoom()) {
+        isFull = true;
+        const target = targets[number];
+        if (target && Number.isFinite(value)) target.rest += value;
+        return;
+      }
+      const slot = slotOf(hash);
+      hashes[slot] = hash;
+      targetOf[slot] = number;
+      pages[slot] = page & 255;
+      size += 1;
+      const first = Number.isFinite(value) ? value : Number.NaN;
+      count(number, forgot ? Number.NaN : 0, first);
+      values[slot] = first;
+    },
+    endPage(isComplete) {
+      if (isComplete) {
+        page += 1;
+        isFull = false;
+      }
+      for (const target of targets) {
+        if (isComplete) {
+          const increase = target.rest - target.lastRest;
+          if (increase > 0) target.handle.addIncrease(target.index, increase);
+          target.lastRest = target.rest;
+        }
+        target.rest = 0;
+      }
+    },
+    clear() {
+      rebuild(firstSlots, () => false);
+      for (const handle of byHandle.keys()) handle.release();
+      targets = [];
+      byHandle = new Map();
+      forgot = false;
+      isFull = false;
+    },
+  };
+}

@@ -1,0 +1,96 @@
+import { describe, expect, it } from 'vitest';
+import type { OpenIntake } from '../../../src/core/intake.ts';
+import { testRegistry, wideLimits } from '../../registry.ts';
+
+/** Raw names that all sanitize to `a_a_a_…`: each of the separators is one of two. */
+const rawName = (i: number) =>
+  Array.from({ length: 16 }, (_, bit) => ((i >> bit) & 1 ? 'a.' : 'a-')).join('');
+
+const count = 32_768;
+
+/** The order in which the raw names arrive. */
+const orders: [string, (i: number) => number][] = [
+  ['ascending', (i) => i],
+  ['descending', (i) => count - 1 - i],
+  ['mixed', (i) => (i * 12_345) % count],
+];
+
+describe('32,768 raw names that sanitize to one family', () => {
+  it.each(orders)('of one kind, %s, merge and close', (_, at) => {
+    const { registry, intake, shown } = testRegistry();
+    const source = intake();
+    for (let i = 0; i < count; i++) source.counter(rawName(at(i)), {}).add(1);
+    expect(Object.values(shown())).toEqual([count]);
+    source.close();
+    expect(registry.status()).toMatchObject({ series: 0, overflow: 0, conflicts: [] });
+  });
+
+  it.each(orders)('of two kinds, %s, leave the name to the smallest and close', (_, at) => {
+    const { registry, intake, shown } = testRegistry({ limits: { ...wideLimits, seriesPerMetric: 200 } });
+    const source = intake();
+    // Half of the names are a gauge, of which each is a series of its own.
+    for (let i = 0; i < count; i++) {
+      const n = at(i);
+      if (n % 2) source.gauge(rawName(n), { n: `${n}` }).set(1);
+      else source.counter(rawName(n), { n: `${n}` }).add(1);
+    }
+    const view = registry.view();
+    // "-" sorts before ".": name 0 is the smallest, and a counter.
+    expect(view.families.filter(({ name }) => name.startsWith('a_')).map(({ kind }) => kind)).toEqual([
+      'counter',
+    ]);
+    view.release();
+    expect(Object.keys(shown()).length).toBeLessThanOrEqual(201);
+    source.close();
+    expect(registry.status()).toMatchObject({ series: 0, overflow: 0, conflicts: [] });
+  });
+});
+
+it('handles that wait are bounded by the limits, and the first of them return', () => {
+  const { registry, intake, shown } = testRegistry({ limits: { ...wideLimits, seriesPerMetric: 150 } });
+  const source = intake();
+  const winner = source.counter('a-b', {});
+  for (let i = 0; i < 1000; i++) source.gauge('a.b', { i: `${i}` });
+  expect(registry.status().refusals).toEqual([{ family: 'a_b', reason: 'kind_conflict', count: 1000 }]);
+  winner.release();
+  expect(Object.keys(shown())).toHaveLength(150);
+});
+
+describe('closing an intake in slices', () => {
+  const many = (intake: OpenIntake) => {
+    for (let i = 0; i < 5000; i++) intake.counter('x', { i: `${i}` }).add(1);
+  };
+
+  it('pauses each 5 ms, and opens nothing meanwhile', async () => {
+    const { registry, intake, clock } = testRegistry({ limits: { ...wideLimits, seriesPerMetric: 10_000 } });
+    const source = intake();
+    many(source);
+    const left: number[] = [];
+    // Each look at the clock, after 64 series, finds it 3 ms further on.
+    const nowMs = clock.monotonicMs;
+    let looks = 0;
+    clock.monotonicMs = () => nowMs() + 3 * looks++;
+    await source.closeInSlices(async () => {
+      left.push(registry.status().series);
+      expect(source.parts('counter', 'x', { i: 'new' }).refused).toBe(true);
+    });
+    expect(left.length).toBeGreaterThan(30);
+    expect(left[0]).toBe(5000 - 128);
+    expect(registry.status().series).toBe(0);
+  });
+
+  it('keeps durable series for the successor', async () => {
+    const { registry, intake, shown, commit } = testRegistry({
+      limits: { ...wideLimits, seriesPerMetric: 10_000 },
+    });
+    const options = { store: registry.durable, component: 'logs', relayed: false } as const;
+    const before = intake(options);
+    many(before);
+    commit();
+    await before.closeInSlices(async () => {});
+    const after = intake(options);
+    expect(after.restore('counter', 'x')).toHaveLength(5000);
+    commit();
+    expect(Object.keys(shown())).toHaveLength(5000);
+  });
+});
