@@ -1,5 +1,5 @@
-// Writes what src/monitoring generates: rules/ with its promtool tests, the same for Kubernetes, and dashboards/*.json. With --check: says what
-// differs, writes nothing.
+// Writes the generated files: rules/ with its promtool tests, the same rules for Kubernetes, and dashboards/*.json.
+// With --check it prints what differs and writes nothing.
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -19,7 +19,7 @@ let wanted;
 try {
   await build({
     absWorkingDir: root,
-    entryPoints: { rules: 'src/monitoring/shipped.ts', dashboards: 'src/monitoring/dashboards/shipped.ts' },
+    entryPoints: { shipped: 'tools/shipped.ts' },
     outdir: bundles,
     outExtension: { '.js': '.mjs' },
     bundle: true,
@@ -29,8 +29,9 @@ try {
     packages: 'external',
     logLevel: 'warning',
   });
-  const { files, deployedRules } = await import(pathToFileURL(join(bundles, 'rules.mjs')).href);
-  const { dashboardFiles } = await import(pathToFileURL(join(bundles, 'dashboards.mjs')).href);
+  const { files, deployedRules, dashboardFiles } = await import(
+    pathToFileURL(join(bundles, 'shipped.mjs')).href
+  );
   wanted = new Map([...files(), deployedRules(), ...dashboardFiles()]);
 } finally {
   rmSync(bundles, { recursive: true, force: true });

@@ -107,7 +107,15 @@ export const clusters = [
       'Duration of the last look at the remote cluster.',
     ],
   }),
-  ...group('clusters', [], { svc_clusters: ['gauge', 'none', 'Enabled clusters of the cluster group.'] }),
+  ...group('clusters', [], {
+    svc_clusters: ['gauge', 'none', 'Enabled clusters of the cluster group.'],
+    svc_cluster_group_info: [
+      'gauge',
+      'none',
+      'Always 1; the label is the primary cluster, which names the group.',
+      ['primary_cluster'],
+    ],
+  }),
 ];
 
 export const domains = group('domains', ['domain'], {

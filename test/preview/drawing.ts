@@ -1,9 +1,4 @@
-import {
-  fieldProperty,
-  type PanelJson,
-  type StepJson,
-  type TargetJson,
-} from '../../src/monitoring/dashboards/json.ts';
+import { fieldProperty, type PanelJson, type StepJson, type TargetJson } from '../../tools/grafana.ts';
 import type { Answered } from '../simulated/queries.ts';
 
 /** One query of a panel with its answer. */

@@ -1,4 +1,4 @@
-import type { DashboardJson, PanelJson } from '../../src/monitoring/dashboards/json.ts';
+import type { DashboardJson, PanelJson } from '../../tools/grafana.ts';
 import { chart } from './chart.ts';
 import type { Canvas, Shown } from './drawing.ts';
 import { escaped } from './format.ts';

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
-import type { DashboardJson, PanelJson } from '../../src/monitoring/dashboards/json.ts';
+import type { DashboardJson, PanelJson } from '../../tools/grafana.ts';
 import { ask, type View } from '../simulated/queries.ts';
 import { startSimulated } from '../simulated/server.ts';
 import { endSeconds } from '../simulated/time.ts';

@@ -1,4 +1,4 @@
-import { columnName } from '../../src/monitoring/dashboards/json.ts';
+import { columnName } from '../../tools/grafana.ts';
 import { type Canvas, lookOf, unitOf } from './drawing.ts';
 import { escaped, formatted } from './format.ts';
 

@@ -1,5 +1,4 @@
-import { type Filling, fill } from '../../src/monitoring/dashboards/fill.ts';
-import type { TargetJson } from '../../src/monitoring/dashboards/json.ts';
+import { type Filling, fill, type TargetJson } from '../../tools/grafana.ts';
 import { endSeconds } from './time.ts';
 
 /** One series of an answer: its samples, or the one of an instant query. */

@@ -1,13 +1,11 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { AgentError, errorText } from '../../core/errors.ts';
 import { nearest } from '../../core/suggest.ts';
-import { adapted, type DashboardOptions } from '../../monitoring/dashboards/adapt.ts';
-import type { DashboardJson } from '../../monitoring/dashboards/json.ts';
-import { dashboards as names } from '../../monitoring/rules/alert.ts';
-import { chosen } from '../../monitoring/rules/choose.ts';
-import { pack } from '../../monitoring/rules/packs.ts';
-import { shippedFolder } from '../installation.ts';
+import { type DashboardName, dashboards as names } from '../../monitoring/alert.ts';
+import type { DashboardOptions } from '../../monitoring/dashboards/render.ts';
+import { chosen } from '../../monitoring/options.ts';
+import { pack } from '../../monitoring/packs.ts';
 import { parseCommand } from './arguments.ts';
 import { type Io, table } from './io.ts';
 
@@ -22,7 +20,7 @@ Prints a dashboard for Grafana (classic schema), or writes a file for each. With
   --prefix P             the prefix of the metrics: P_name
   --match LABEL=VALUE    show only series with that label; alerts and recorded series are not narrowed
   --threshold ALERT=N    another threshold, as given to svc-agent rules
-  --runbook-url URL      where the folder runbooks is served. Default: runbooks
+  --runbook-url URL      address of the folder runbooks: adds links to the panels
   --json                 the list, or the ConfigMaps, as JSON
 
 Repeat --job, --match and --threshold as you need them.
@@ -41,8 +39,8 @@ const options = {
 type Values = ReturnType<typeof parseCommand<typeof options>>['values'];
 
 interface Shown {
-  name: string;
-  dashboard: DashboardJson;
+  name: DashboardName;
+  dashboard: { uid?: string; title?: string };
 }
 
 /** `svc-agent dashboards`: what Grafana shows, in the names and limits of this installation. */
@@ -55,10 +53,12 @@ export async function dashboards(args: readonly string[], io: Io): Promise<numbe
   const { out, kubernetes } = values;
   const asked = positionals.map(nameOf);
   const isList = values.list || (asked.length === 0 && out === undefined && !kubernetes);
-  const adaptation = optionsOf(values);
+  const rendering = optionsOf(values);
+  // Only this command needs the builders of Grafana's schema.
+  const { renderDashboard } = await import('../../monitoring/dashboards/render.ts');
   const shown = (asked.length > 0 ? asked : names).map((name) => ({
     name,
-    dashboard: adapted(shipped(name), adaptation),
+    dashboard: renderDashboard(name, rendering),
   }));
   if (isList) io.stdout(listText(shown, values.json, io.colour));
   else if (out !== undefined) await writeAll(shown, resolve(io.cwd, out), values, io);
@@ -67,9 +67,10 @@ export async function dashboards(args: readonly string[], io: Io): Promise<numbe
   return 0;
 }
 
-function nameOf(word: string): string {
+function nameOf(word: string): DashboardName {
   const name = word.replace(/^svc-/, '');
-  if ((names as readonly string[]).includes(name)) return name;
+  const found = names.find((known) => known === name);
+  if (found) return found;
   const near = nearest(name, names);
   const allowed = near ? `did you mean ${near}?` : `use ${names.join(', ')}`;
   throw new AgentError('usage', {
@@ -86,7 +87,7 @@ function optionsOf(values: Values): DashboardOptions {
       job: values.job ?? [],
       threshold: values.threshold ?? [],
       prefix: values.prefix ?? '',
-      runbookUrl: values['runbook-url'] ?? 'runbooks',
+      runbookUrl: values['runbook-url'] ?? '',
       label: [],
       for: [],
       dashboardUrl: '',
@@ -105,12 +106,14 @@ function optionsOf(values: Values): DashboardOptions {
 function matcherOf(text: string): readonly [label: string, value: string] {
   const [, label, value] = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/s.exec(text) ?? [];
   if (label && value !== undefined) return [label, value];
-  const fault = { where: '--match', what: 'no LABEL=VALUE', got: text, allowed: 'write --match LABEL=VALUE' };
+  const fault = {
+    where: '--match',
+    what: 'not LABEL=VALUE',
+    got: text,
+    allowed: 'write --match LABEL=VALUE',
+  };
   throw new AgentError('usage', fault);
 }
-
-const shipped = (name: string): DashboardJson =>
-  JSON.parse(readFileSync(join(shippedFolder('dashboards'), `${name}.json`), 'utf8'));
 
 const jsonText = (document: unknown): string => `${JSON.stringify(document, null, 2)}\n`;
 
@@ -153,7 +156,7 @@ async function kubernetesText(shown: readonly Shown[], isJson: boolean | undefin
   const items = shown.map(configMap);
   const document = items.length === 1 ? items[0] : { apiVersion: 'v1', kind: 'List', items };
   if (isJson) return jsonText(document);
-  const { toYaml } = await import('../../monitoring/rules/yaml.ts');
+  const { toYaml } = await import('../../monitoring/yaml.ts');
   return toYaml(document);
 }
 

@@ -1,11 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { AgentError, errorText } from '../../core/errors.ts';
-import { packNames } from '../../monitoring/rules/alert.ts';
-import { chosen, packNamed } from '../../monitoring/rules/choose.ts';
-import { shippedOptions } from '../../monitoring/rules/options.ts';
-import { pack } from '../../monitoring/rules/packs.ts';
-import { type RuleFile, renderPack } from '../../monitoring/rules/render.ts';
+import { packNames } from '../../monitoring/alert.ts';
+import { chosen, packNamed } from '../../monitoring/options.ts';
+import { pack, type RuleFile, renderPack, shippedOptions } from '../../monitoring/packs.ts';
 import { parseCommand } from './arguments.ts';
 import type { Io } from './io.ts';
 
@@ -22,8 +20,8 @@ Prints the rules for Prometheus, or writes a file for each pack. Load spec or re
   --label NAME=VALUE     one more label on every alert
   --threshold ALERT=N    another threshold, in the alert's unit; of a burn rate the objective, such as 0.995
   --for ALERT=TIME       another time that the condition must hold; 0s: at once
-  --runbook-url URL      where the folder runbooks is served. Default: runbooks
-  --dashboard-url URL    Grafana's address. Default: paths within it
+  --runbook-url URL      address of the folder runbooks: adds runbook_url to every alert
+  --dashboard-url URL    address of Grafana: adds dashboard_url to every alert
   --json                 JSON instead of YAML
 
 Repeat --job, --label, --threshold and --for as you need them.
@@ -68,7 +66,7 @@ export async function rules(args: readonly string[], io: Io): Promise<number> {
     },
     packs,
   );
-  const { listOf, prometheusRule, toYaml } = await import('../../monitoring/rules/yaml.ts');
+  const { listOf, prometheusRule, toYaml } = await import('../../monitoring/yaml.ts');
   const documents = packs.map((of) => {
     const file = renderPack(of, asked);
     return { name: of.name, document: values.kubernetes ? prometheusRule(of.name, file) : file };

@@ -1,5 +1,5 @@
-import type { Dashboard as DashboardName } from '../rules/alert.ts';
-import type { AlertRef } from './limits.ts';
+import type { DashboardName } from '../alert.ts';
+import type { Choice, Queries } from './queries.ts';
 
 /** Units of Grafana that the dashboards use, by what they mean here. */
 export const units = {
@@ -18,7 +18,7 @@ export const units = {
 } as const;
 export type UnitName = keyof typeof units;
 
-/** What 1 and 0 say in words, and which of them is bad. */
+/** What 1 and 0 mean, and their colours. */
 export const states = {
   up: { 1: ['up', 'green'], 0: ['down', 'red'] },
   ok: { 1: ['ok', 'green'], 0: ['failing', 'red'] },
@@ -26,19 +26,27 @@ export const states = {
   compatible: { 1: ['compatible', 'green'], 0: ['mismatch', 'red'] },
   readOnly: { 1: ['read only', 'red'], 0: ['writable', 'green'] },
   degraded: { 1: ['degraded', 'red'], 0: ['saved', 'green'] },
-  taken: { 1: ['taken', 'green'], 0: ['refused', 'red'] },
-  on: { 1: ['on', 'green'], 0: ['off', 'orange'] },
+  taken: { 1: ['loaded', 'green'], 0: ['rejected', 'red'] },
+  on: { 1: ['on', 'green'], 0: ['off', 'text'] },
   active: { 1: ['active', 'blue'] },
   yes: { 1: ['yes', 'blue'], 0: ['no', 'text'] },
 } as const;
 export type StateName = keyof typeof states;
 
-/** An expression without the matchers of the dashboard's variables; they are put in when it is rendered. */
 export interface Query {
   expr: string;
-  /** Comes before the labels in the legend. */
+  /** Stands before the labels in the legend. */
   name?: string;
 }
+
+/** An alert whose threshold is drawn; of several of that name, the one of this window. */
+export interface AlertRef {
+  alert: string;
+  window?: string;
+}
+
+/** Alerts by their names, as `limits` take them. */
+export const at = (...alerts: string[]): readonly AlertRef[] => alerts.map((alert) => ({ alert }));
 
 /** How a number is shown. */
 export interface Look {
@@ -46,22 +54,22 @@ export interface Look {
   state?: StateName;
   /** Alerts whose thresholds are drawn. */
   limits?: readonly AlertRef[];
-  /** The colour of any number above 0, where what is counted is bad by itself. */
+  /** The colour of any number above 0, where the counted thing is bad by itself. */
   anyIs?: 'red' | 'orange';
 }
 
 interface Common extends Look {
   title: string;
-  /** What is seen, and when it is bad. */
+  /** What is shown, and when it is bad. */
   description: string;
-  /** Alerts with other thresholds whose runbooks help here; those of `limits` are linked anyway. */
+  /** Further alerts whose runbooks help here. */
   runbooks?: readonly string[];
-  /** Of 24. */
+  /** Columns of 24. */
   width?: number;
   height?: number;
 }
 
-/** Lines over time, a big number now, states over time, or a distribution over time. */
+/** Lines over time, a number, states over time, or a distribution over time. */
 export interface SeriesPanel extends Common {
   type: 'timeseries' | 'stat' | 'timeline' | 'heatmap';
   queries: readonly Query[];
@@ -73,13 +81,13 @@ export interface Column extends Look {
   expr: string;
 }
 
-/** Numbers of now: a row per label set, which is the same in all columns. */
+/** Current numbers: a row per label set, which is the same in all columns. */
 export interface TablePanel extends Common {
   type: 'table';
   /** Titles of the labels' columns, in this order. */
   labels: Readonly<Record<string, string>>;
   columns: readonly Column[];
-  /** Title of the column that sorts, greatest first. */
+  /** Title of the column that sorts, descending. */
   sortBy?: string;
   /** Label whose value names a runbook. */
   linkedLabel?: string;
@@ -92,20 +100,73 @@ export interface Row {
   panels: readonly Panel[];
 }
 
-/** A choice at the top: the values that `label` has in the series of `metric`. */
-export interface Choice {
-  name: string;
-  label: string;
-  title: string;
-  metric: string;
-}
-
 export interface Dashboard {
   /** Its uid is this behind `svc-`. */
   name: DashboardName;
   title: string;
   description: string;
-  /** Besides the data source and the cluster. */
+  /** Variables besides the data source and the cluster. */
   choices: readonly Choice[];
-  rows: readonly Row[];
+  rows(queries: Queries): readonly Row[];
 }
+
+type Rest = Partial<Omit<SeriesPanel, 'type' | 'title' | 'description' | 'unit' | 'queries'>>;
+type Shown = string | readonly (Query | string)[];
+
+const listOf = (shown: Shown): readonly Query[] =>
+  (typeof shown === 'string' ? [shown] : shown).map((query) =>
+    typeof query === 'string' ? { expr: query } : query,
+  );
+
+const maker =
+  (type: SeriesPanel['type']) =>
+  (title: string, description: string, unit: UnitName, shown: Shown, rest: Rest = {}): SeriesPanel => ({
+    type,
+    title,
+    description,
+    unit,
+    queries: listOf(shown),
+    ...rest,
+  });
+
+export const timeseries = maker('timeseries');
+export const stat = maker('stat');
+const timelineOf = maker('timeline');
+
+/** States over time, a line per series. */
+export const timeline = (
+  title: string,
+  description: string,
+  state: StateName,
+  shown: Shown,
+  rest: Rest = {},
+): SeriesPanel => timelineOf(title, description, 'count', shown, { state, ...rest });
+
+/** A distribution of values in seconds. */
+export const heatmap = (title: string, description: string, expr: string, rest: Rest = {}): SeriesPanel => ({
+  type: 'heatmap',
+  title,
+  description,
+  unit: 'seconds',
+  queries: [{ expr }],
+  ...rest,
+});
+
+export const table = (
+  title: string,
+  description: string,
+  labels: TablePanel['labels'],
+  columns: readonly Column[],
+  rest: Partial<Omit<TablePanel, 'type' | 'title' | 'description' | 'labels' | 'columns'>> = {},
+): TablePanel => ({ type: 'table', title, description, unit: 'count', labels, columns, ...rest });
+
+export const column = (title: string, unit: UnitName, expr: string, look: Partial<Look> = {}): Column => ({
+  title,
+  unit,
+  expr,
+  ...look,
+});
+
+/** The usual percentiles in one panel, so that their distance shows. */
+export const percentiles = (of: (q: number) => string): readonly Query[] =>
+  [0.5, 0.95, 0.99].map((q) => ({ name: `p${q * 100}`, expr: of(q) }));

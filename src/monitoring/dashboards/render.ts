@@ -11,19 +11,50 @@ import {
   VariableRefresh,
   VariableSort,
 } from '@grafana/grafana-foundation-sdk/dashboard';
-import type { Dashboard as DashboardName } from '../rules/alert.ts';
-import { gridWidth, laidOut } from './layout.ts';
-import type { Choice, Dashboard, Panel } from './model.ts';
-import { datasource, link } from './parts.ts';
-import { clusterChoice, scoped } from './scope.ts';
+import type { DashboardName } from '../alert.ts';
+import type { Dashboard, Panel } from './model.ts';
+import { agent } from './pages/agent.ts';
+import { backups } from './pages/backups.ts';
+import { frontend } from './pages/frontend.ts';
+import { history } from './pages/history.ts';
+import { logs } from './pages/logs.ts';
+import { matching } from './pages/matching.ts';
+import { overview } from './pages/overview.ts';
+import { persistence } from './pages/persistence.ts';
+import { processes } from './pages/process.ts';
+import { replication } from './pages/replication.ts';
+import { taskLatency } from './pages/task-latency.ts';
+import { workerAndArchival } from './pages/worker.ts';
+import { datasource, link, type PanelContext } from './parts.ts';
+import { type Choice, clusterChoice, type QueryOptions, queriesFor } from './queries.ts';
 import { renderSeries } from './series-panels.ts';
 import { renderTable } from './table-panel.ts';
 
+const pages: readonly Dashboard[] = [
+  ...[overview, frontend, history, matching, workerAndArchival, taskLatency, persistence],
+  ...[replication, backups, processes, logs, agent],
+];
+const titles: ReadonlyMap<DashboardName, string> = new Map(pages.map(({ name, title }) => [name, title]));
+
 const tag = 'svc-agent';
 
-/** A dashboard in Grafana's classic schema; equal input gives equal text. */
-export function renderDashboard(of: Dashboard): GrafanaDashboard {
+/** How an installation differs from the shipped dashboards. */
+export interface DashboardOptions extends QueryOptions, Pick<PanelContext, 'thresholds' | 'runbookUrl'> {}
+
+export const shippedDashboardOptions: DashboardOptions = {
+  prefix: '',
+  jobs: {},
+  matchers: {},
+  thresholds: {},
+  runbookUrl: '',
+};
+
+/** A dashboard in Grafana's classic schema; equal options give equal text. */
+export function renderDashboard(name: DashboardName, options: DashboardOptions): GrafanaDashboard {
+  const of = pages.find((page) => page.name === name)!;
   const choices = [clusterChoice, ...of.choices];
+  const { s } = queriesFor(options, [clusterChoice]);
+  const context: PanelContext = { ...options, on: name, titles };
   const builder = new DashboardBuilder(`Svc / ${of.title}`)
     .uid(`svc-${of.name}`)
     .description(of.description)
@@ -35,9 +66,9 @@ export function renderDashboard(of: Dashboard): GrafanaDashboard {
     .tooltip(DashboardCursorSync.Crosshair)
     .variables([
       new DatasourceVariableBuilder('datasource').label('Data source').type('prometheus'),
-      ...choices.map((choice, index) => variable(choice, choices.slice(0, index))),
+      ...choices.map((choice, index) => variable(choice, choices.slice(0, index), options)),
     ])
-    .annotations(annotations())
+    .annotations(annotations(s))
     .links([
       link('Dashboards', '')
         .type(DashboardLinkType.Dashboards)
@@ -46,12 +77,16 @@ export function renderDashboard(of: Dashboard): GrafanaDashboard {
         .includeVars(true)
         .keepTime(true),
     ]);
-  return { ...builder.build(), panels: panelsOf(of, choices) };
+  return { ...builder.build(), panels: panelsOf(of, queriesFor(options, choices), context) };
 }
 
-/** Its values are those there are beside what is chosen before it; All matches series without the label too. */
-function variable({ name, label, title, metric }: Choice, before: readonly Choice[]): QueryVariableBuilder {
-  const query = `label_values(${scoped(metric, before)}, ${label})`;
+/** Offers the values that go with what is chosen before it; All also matches series without the label. */
+function variable(
+  { name, label, title, metric }: Choice,
+  before: readonly Choice[],
+  options: QueryOptions,
+): QueryVariableBuilder {
+  const query = `label_values(${queriesFor(options, before).s(metric)}, ${label})`;
   return new QueryVariableBuilder(name)
     .label(title)
     .datasource(datasource)
@@ -66,18 +101,13 @@ function variable({ name, label, title, metric }: Choice, before: readonly Choic
 }
 
 const annotation = (name: string, color: string, expr: string): AnnotationQueryBuilder =>
-  new AnnotationQueryBuilder()
-    .name(name)
-    .datasource(datasource)
-    .enable(true)
-    .iconColor(color)
-    .expr(scoped(expr, [clusterChoice]));
+  new AnnotationQueryBuilder().name(name).datasource(datasource).enable(true).iconColor(color).expr(expr);
 
-const annotations = (): AnnotationQueryBuilder[] => [
+const annotations = (s: (series: string) => string): AnnotationQueryBuilder[] => [
   annotation(
     'Alerts',
     'red',
-    'max by (cluster, alertname, severity) (ALERTS{alertstate="firing", alertname=~"Svc.+", severity!="info"})',
+    `max by (cluster, alertname, severity) (${s('ALERTS{alertstate="firing", alertname=~"Svc.+", severity!="info"}')})`,
   )
     .titleFormat('{{alertname}}')
     .textFormat('{{severity}} in {{cluster}}')
@@ -85,24 +115,55 @@ const annotations = (): AnnotationQueryBuilder[] => [
   annotation(
     'Failovers',
     'blue',
-    '1000 * max by (cluster, domain) (svc_domain_last_failover_timestamp_seconds)',
+    `1000 * max by (cluster, domain) (${s('svc_domain_last_failover_timestamp_seconds')})`,
   )
     .titleFormat('Failover of {{domain}}')
-    .textFormat('as {{cluster}} sees it')
+    .textFormat('seen in {{cluster}}')
     .step('60s')
     .useValueForTime(true),
 ];
 
-const rendered = (panel: Panel, choices: readonly Choice[], of: DashboardName): GrafanaPanel =>
-  panel.type === 'table' ? renderTable(panel, choices, of) : renderSeries(panel, choices, of);
+const sizes: Readonly<Record<Panel['type'], readonly [width: number, height: number]>> = {
+  timeseries: [8, 8],
+  stat: [4, 4],
+  timeline: [12, 7],
+  heatmap: [12, 8],
+  table: [24, 9],
+};
+const gridWidth = 24;
+
+/** A place on Grafana's grid of 24 columns. */
+interface Place {
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+}
+
+/** Places panels side by side from line `y` on, as many as fit; `below` is the line after them. */
+export function laidOut(panels: readonly Panel[], y: number): { places: readonly Place[]; below: number } {
+  const places: Place[] = [];
+  let [x, top, below] = [0, y, y];
+  for (const { type, width, height } of panels) {
+    const [w, h] = [width ?? sizes[type][0], height ?? sizes[type][1]];
+    if (x + w > gridWidth) [x, top] = [0, below];
+    places.push({ x, y: top, w, h });
+    x += w;
+    below = Math.max(below, top + h);
+  }
+  return { places, below };
+}
 
 function panelsOf(
-  { name, rows }: Dashboard,
-  choices: readonly Choice[],
+  { rows }: Dashboard,
+  queries: ReturnType<typeof queriesFor>,
+  context: PanelContext,
 ): NonNullable<GrafanaDashboard['panels']> {
   const panels: NonNullable<GrafanaDashboard['panels']> = [];
+  const rendered = (panel: Panel): GrafanaPanel =>
+    panel.type === 'table' ? renderTable(panel, context) : renderSeries(panel, context);
   let y = 0;
-  for (const row of rows) {
+  for (const row of rows(queries)) {
     const gridPos = { x: 0, y, w: gridWidth, h: 1 };
     panels.push(
       new RowBuilder(row.title)
@@ -112,7 +173,7 @@ function panelsOf(
     );
     const { places, below } = laidOut(row.panels, y + 1);
     for (const [index, panel] of row.panels.entries())
-      panels.push({ ...rendered(panel, choices, name), id: panels.length + 1, gridPos: places[index]! });
+      panels.push({ ...rendered(panel), id: panels.length + 1, gridPos: places[index]! });
     y = below;
   }
   return panels;

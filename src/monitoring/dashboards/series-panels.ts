@@ -22,11 +22,8 @@ import { DataqueryBuilder, PromQueryFormat } from '@grafana/grafana-foundation-s
 import { PanelBuilder as Stat } from '@grafana/grafana-foundation-sdk/stat';
 import { PanelBuilder as Timeline } from '@grafana/grafana-foundation-sdk/statetimeline';
 import { PanelBuilder as Timeseries } from '@grafana/grafana-foundation-sdk/timeseries';
-import type { Dashboard as DashboardName } from '../rules/alert.ts';
-import { legendOf } from './legend.ts';
-import { type Choice, type SeriesPanel, units } from './model.ts';
-import { datasource, linksOf, mappings, thresholds } from './parts.ts';
-import { scoped } from './scope.ts';
+import { type Query, type SeriesPanel, units } from './model.ts';
+import { datasource, linksOf, mappings, type PanelContext, thresholds } from './parts.ts';
 
 type Builder = Timeseries | Stat | Timeline | Heatmap;
 
@@ -37,33 +34,40 @@ const builders: Readonly<Record<SeriesPanel['type'], (panel: SeriesPanel) => Bui
   heatmap,
 };
 
-/** A panel of series as Grafana reads it, without its place. */
-export function renderSeries(
-  panel: SeriesPanel,
-  choices: readonly Choice[],
-  of: DashboardName,
-): GrafanaPanel {
+/** A panel of series in Grafana's schema, without its place. */
+export function renderSeries(panel: SeriesPanel, context: PanelContext): GrafanaPanel {
   const builder = builders[panel.type](panel)
     .title(panel.title)
     .description(panel.description)
     .datasource(datasource)
     .unit(units[panel.unit])
-    .links(linksOf(panel, of))
-    .thresholds(thresholds(panel))
-    .targets(panel.queries.map((_, index) => target(panel, index, choices)));
+    .links(linksOf(panel, context))
+    .thresholds(thresholds(panel, context))
+    .targets(panel.queries.map((_, index) => target(panel, index)));
   if (panel.state) builder.mappings(mappings(panel.state));
   return builder.build();
 }
 
-function target(panel: SeriesPanel, index: number, choices: readonly Choice[]): DataqueryBuilder {
-  const { expr, name } = panel.queries[index]!;
-  const query = new DataqueryBuilder()
+function target(panel: SeriesPanel, index: number): DataqueryBuilder {
+  const query = panel.queries[index]!;
+  const builder = new DataqueryBuilder()
     .refId(String.fromCharCode(65 + index))
     .datasource(datasource)
-    .expr(scoped(expr, choices));
-  if (panel.type === 'heatmap') return query.range().format(PromQueryFormat.Heatmap).legendFormat('{{le}}');
-  query.legendFormat(legendOf(expr, name));
-  return panel.type === 'stat' ? query.instant() : query.range();
+    .expr(query.expr);
+  if (panel.type === 'heatmap') return builder.range().format(PromQueryFormat.Heatmap).legendFormat('{{le}}');
+  builder.legendFormat(legendOf(query));
+  return panel.type === 'stat' ? builder.instant() : builder.range();
+}
+
+/**
+ * The query's name and every label that tells its series apart: those of the first aggregation, which is the
+ * outermost one in every query here. Throws where nothing is aggregated.
+ */
+export function legendOf({ expr, name }: Query): string {
+  const [, labels] = /\bby \(([^)]*)\)/.exec(expr) ?? [];
+  if (labels === undefined) throw new Error(`aggregate, so that the labels are known: ${expr}`);
+  const shown = labels.split(', ').filter((label) => label !== 'le');
+  return [...(name ? [name] : []), ...shown.map((label) => `{{${label}}}`)].join(' ');
 }
 
 const tooltip = () =>

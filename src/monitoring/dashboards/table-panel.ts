@@ -6,28 +6,27 @@ import type {
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import { DataqueryBuilder, PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
 import { PanelBuilder } from '@grafana/grafana-foundation-sdk/table';
-import type { Dashboard as DashboardName } from '../rules/alert.ts';
-import { type Choice, type Column, type TablePanel, units } from './model.ts';
-import { datasource, linksOf, mappings, runbookFolder, thresholds } from './parts.ts';
-import { scoped } from './scope.ts';
+import { type Column, type TablePanel, units } from './model.ts';
+import { datasource, linksOf, mappings, type PanelContext, thresholds } from './parts.ts';
 
 const letter = (index: number): string => String.fromCharCode(65 + index);
 
-/** A table as Grafana reads it, without its place. */
-export function renderTable(panel: TablePanel, choices: readonly Choice[], of: DashboardName): GrafanaPanel {
+/** A table in Grafana's schema, without its place. */
+export function renderTable(panel: TablePanel, context: PanelContext): GrafanaPanel {
   const builder = new PanelBuilder()
     .title(panel.title)
     .description(panel.description)
     .datasource(datasource)
     .unit(units[panel.unit])
-    .links(linksOf(panel, of))
-    .thresholds(thresholds({}))
+    .links(linksOf(panel, context))
+    .thresholds(thresholds({}, context))
     .cellHeight(TableCellHeight.Sm)
     .showHeader(true)
-    .targets(panel.columns.map(({ expr }, index) => target(scoped(expr, choices), index)))
+    .targets(panel.columns.map(({ expr }, index) => target(expr, index)))
     .transformations(transformations(panel));
-  for (const column of panel.columns) builder.overrideByName(column.title, look(column));
-  if (panel.linkedLabel) builder.overrideByName(panel.labels[panel.linkedLabel]!, [toRunbook]);
+  for (const column of panel.columns) builder.overrideByName(column.title, look(column, context));
+  if (panel.linkedLabel && context.runbookUrl)
+    builder.overrideByName(panel.labels[panel.linkedLabel]!, [toRunbook(context.runbookUrl)]);
   if (panel.sortBy) builder.sortBy([new TableSortByFieldStateBuilder().displayName(panel.sortBy).desc(true)]);
   return builder.build();
 }
@@ -40,24 +39,24 @@ const target = (expr: string, index: number): DataqueryBuilder =>
     .instant()
     .format(PromQueryFormat.Table);
 
-function look(column: Column): DynamicConfigValue[] {
+function look(column: Column, context: PanelContext): DynamicConfigValue[] {
   const { unit, state, limits, anyIs } = column;
   const hasSteps = limits !== undefined || anyIs !== undefined;
   const isColoured = state !== undefined || hasSteps;
   return [
     { id: 'unit', value: units[unit] },
     ...(state ? [{ id: 'mappings', value: mappings(state) }] : []),
-    ...(hasSteps ? [{ id: 'thresholds', value: thresholds(column).build() }] : []),
+    ...(hasSteps ? [{ id: 'thresholds', value: thresholds(column, context).build() }] : []),
     ...(isColoured ? [{ id: 'custom.cellOptions', value: { type: 'color-text' } }] : []),
   ];
 }
 
-const toRunbook: DynamicConfigValue = {
+const toRunbook = (runbookUrl: string): DynamicConfigValue => ({
   id: 'links',
-  value: [{ title: 'Runbook', url: `${runbookFolder}/\${__value.raw}.md`, targetBlank: true }],
-};
+  value: [{ title: 'Runbook', url: `${runbookUrl}/\${__value.raw}.md`, targetBlank: true }],
+});
 
-/** One frame of all queries, the time left out, the columns named and in order. */
+/** Merges the queries into one frame without the time, and names and orders the columns. */
 function transformations({ labels, columns }: TablePanel): DataTransformerConfig[] {
   const values = columns.map(
     ({ title }, index) => [columns.length === 1 ? 'Value' : `Value #${letter(index)}`, title] as const,

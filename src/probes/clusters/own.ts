@@ -1,4 +1,4 @@
-import type { Probe } from '../probe.ts';
+import type { Probe, Sample } from '../probe.ts';
 import type { ClusterGroupOptions } from './options.ts';
 
 /** The group as the own cluster's configuration has it; needs no network. */
@@ -8,11 +8,15 @@ export function createGroupProbe({
   primaryClusterName,
 }: ClusterGroupOptions): Probe {
   const enabled = clusters.filter((cluster) => cluster.enabled).map(({ name }) => name);
+  const gauges: readonly Sample[] = [
+    { name: 'svc_clusters', labels: {}, value: enabled.length },
+    { name: 'svc_cluster_group_info', labels: { primary_cluster: primaryClusterName }, value: 1 },
+  ];
   return {
     async check() {
       return {
         msg: `the own cluster; enabled in its group: ${enabled.join(', ') || 'none'}`,
-        gauges: [{ name: 'svc_clusters', labels: {}, value: enabled.length }],
+        gauges,
         details: { current: currentClusterName, primary: primaryClusterName, enabled },
       };
     },

@@ -1,7 +1,4 @@
-import type { Aggregate, Expr } from '../../../src/monitoring/promql/ast.ts';
-import { comparisons } from '../../../src/monitoring/promql/ast.ts';
-import { parse } from '../../../src/monitoring/promql/parse.ts';
-import { walk } from '../../../src/monitoring/promql/walk.ts';
+import { type Aggregate, comparisons, type Expr, parse, walk } from '../../../tools/promql.ts';
 
 /** A rule's expression with one thing wrong in it. */
 export interface Mutant {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { agentMetrics } from '../../../src/core/agent-metrics.ts';
 import { catalog } from '../../../src/core/catalog.ts';
-import { files, tests } from '../../../src/monitoring/shipped.ts';
+import { files, tests } from '../../../tools/shipped.ts';
 import { root } from '../../unit/house/imports.ts';
 import { queriesOf, runbookFiles } from '../../unit/monitoring/runbooks.ts';
 import { hasPromtool, promtool, promtoolOver } from './promtool.ts';

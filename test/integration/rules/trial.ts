@@ -1,9 +1,13 @@
-import { promtoolFile } from '../../../src/monitoring/cases/write.ts';
-import type { PackName } from '../../../src/monitoring/rules/alert.ts';
-import { shippedOptions } from '../../../src/monitoring/rules/options.ts';
-import { alertsOf, pack } from '../../../src/monitoring/rules/packs.ts';
-import { type RenderedAlert, renderPack } from '../../../src/monitoring/rules/render.ts';
-import { tests } from '../../../src/monitoring/shipped.ts';
+import type { PackName } from '../../../src/monitoring/alert.ts';
+import {
+  alertsOf,
+  pack,
+  type RenderedAlert,
+  renderPack,
+  shippedOptions,
+} from '../../../src/monitoring/packs.ts';
+import { promtoolFile } from '../../../tools/cases/promtool.ts';
+import { tests } from '../../../tools/shipped.ts';
 import { isEquivalent } from './equivalent.ts';
 import { type Mutant, mutantsOf } from './mutants.ts';
 import { promtoolOver } from './promtool.ts';

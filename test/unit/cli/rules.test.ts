@@ -105,16 +105,16 @@ describe('svc-agent rules', () => {
   test.each([
     [['--pack', 'recomended'], '--pack: unknown pack, got "recomended"; did you mean recommended?'],
     [['--job', 'front=x'], '--job: unknown role, got "front"; did you mean frontend?'],
-    [['--job', 'frontend'], '--job: no NAME=VALUE, got "frontend"; write --job NAME=VALUE'],
+    [['--job', 'frontend'], '--job: not NAME=VALUE, got "frontend"; write --job NAME=VALUE'],
     [['--job', 'frontend='], '--job: empty, got ""; name the scrape job'],
     [['--label', '1a=b'], '--label: not a label name, got "1a"'],
     [['--label', 'pack=b'], '--label: set by the rules, got "pack"'],
     [['--threshold', 'SvcHeapMemry=1'], 'did you mean SvcHeapMemory?'],
     [['--threshold', 'SvcHeapMemory=lots'], '--threshold: not a number, got "lots"'],
-    [['--threshold', 'SvcStoreDown=1'], '--threshold: has no threshold, it is a state, got "SvcStoreDown"'],
+    [['--threshold', 'SvcStoreDown=1'], '--threshold: the alert has no threshold, got "SvcStoreDown"'],
     [['--for', 'SvcStoreDown=5'], '--for: not a duration, got "5"'],
     [['--for', 'SvcFrontendLatencyBurn=5m'], '--for: unknown alert of these packs'],
-    [['--prefix', '9x'], '--prefix: not the beginning of a metric name, got "9x"'],
+    [['--prefix', '9x'], '--prefix: not a prefix of a metric name, got "9x"'],
     [['x.yml'], 'svc-agent rules: takes no file, got "x.yml"; use --out DIR'],
   ])('wrong usage %j ends with 2', async (args, message) => {
     const { status, out, err } = await ran(...args);

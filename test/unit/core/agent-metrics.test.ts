@@ -17,7 +17,7 @@ const inTable = table.split('\n').flatMap((row) => {
   return [...cells.matchAll(/`(svc_\w+)(?:\{([\w,]+)\})?`/g)].map((match) => ({
     name: match[1] as string,
     group,
-    tags: unlabelled >= 0 && match.index > unlabelled ? [] : [...list(groupTags), ...list(match[2])],
+    tags: [...(unlabelled >= 0 && match.index > unlabelled ? [] : list(groupTags)), ...list(match[2])],
   }));
 });
 

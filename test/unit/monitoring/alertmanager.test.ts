@@ -2,9 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { shippedOptions } from '../../../src/monitoring/rules/options.ts';
-import { packs } from '../../../src/monitoring/rules/packs.ts';
-import { type RenderedAlert, renderPack } from '../../../src/monitoring/rules/render.ts';
+import { packs, type RenderedAlert, renderPack, shippedOptions } from '../../../src/monitoring/packs.ts';
 import { root } from '../house/imports.ts';
 
 interface Inhibition {

@@ -1,27 +1,35 @@
 import { describe, expect, test } from 'vitest';
-import { lintNames, lintRules } from '../../../src/monitoring/lint/lint.ts';
-import { shippedOptions } from '../../../src/monitoring/rules/options.ts';
-import { packs } from '../../../src/monitoring/rules/packs.ts';
-import { type RenderedAlert, type RenderedRule, renderPack } from '../../../src/monitoring/rules/render.ts';
+import {
+  packs,
+  type RenderedAlert,
+  type RenderedRule,
+  renderPack,
+  shippedOptions,
+} from '../../../src/monitoring/packs.ts';
+import { lintNames, lintRules } from '../../../tools/lint/rules.ts';
 
 const good: RenderedAlert = {
   alert: 'SvcThing',
   expr: 'max by (cluster, store) (svc_store_up) == 0',
   for: '1m',
-  labels: { severity: 'warning', pack: 'recommended' },
+  labels: { severity: 'warning', pack: 'recommended', svc_service: 'history' },
   annotations: {
-    summary: 'A store is down.',
-    description: '{{ $labels.store }} has {{ $value }}.',
-    runbook_url: 'runbooks/SvcThing.md',
-    dashboard_url: '/d/svc-overview',
+    summary: 'Store {{ $labels.store }} is down.',
+    description: '{{ $labels.store }} has {{ $value }}. First steps: start it.',
+    runbook_url: 'https://wiki.example/SvcThing.md',
+    dashboard_url: 'https://grafana.example/d/svc-overview',
   },
 };
 const over = (expr: string): RenderedAlert => ({
   ...good,
   expr,
-  annotations: { ...good.annotations, description: '{{ $value }}.' },
+  annotations: {
+    ...good.annotations,
+    summary: '{{ $labels.svc_service }} is down.',
+    description: '{{ $value }}. First steps: read.',
+  },
 });
-const saying = (annotations: Partial<RenderedAlert['annotations']>): RenderedAlert => ({
+const saying = (annotations: Record<string, string>): RenderedAlert => ({
   ...good,
   annotations: { ...good.annotations, ...annotations },
 });
@@ -56,19 +64,25 @@ const bad: readonly (readonly [lint: string, rule: RenderedRule])[] = [
   ['fragile', over('topk(3, svc_memory_heap) > 1')],
   ['matching', over('max by (cluster, job) (up) == 0 and max by (cluster) (up) == 0')],
   ['annotation', saying({ summary: '' })],
-  ['summary', saying({ summary: '{{ $labels.store }} is down.' })],
-  ['description', saying({ description: 'It is down.' })],
-  ['template-label', saying({ description: '{{ $labels.database }} {{ $value }}' })],
+  ['summary', saying({ summary: 'A store is down.' })],
+  ['description', saying({ description: 'It is down. First steps: start it.' })],
+  ['description', saying({ description: 'It is {{ $value }}.' })],
+  ['template-label', saying({ description: '{{ $labels.database }} {{ $value }} First steps: none.' })],
   ['value-in-label', { ...good, labels: { ...good.labels, now: '{{ $value }}' } }],
   ['severity', { ...good, labels: { ...good.labels, severity: 'page' } }],
   ['pack', { ...good, labels: { ...good.labels, pack: 'spec' } }],
-  ['runbook', saying({ runbook_url: 'runbooks/SvcOther.md' })],
-  ['dashboard', saying({ dashboard_url: '/d/svc-nowhere' })],
+  ['runbook', saying({ runbook_url: 'https://wiki.example/SvcOther.md' })],
+  ['runbook', saying({ runbook_url: 'runbooks/SvcThing.md' })],
+  ['dashboard', saying({ dashboard_url: 'https://grafana.example/d/svc-nowhere' })],
   ['condition', over('max by (cluster) (svc_store_up)')],
   ['absent', { ...over('absent(up{job="frontend"})'), for: undefined }],
   [
     'name',
-    { ...good, alert: 'store_down', annotations: { ...good.annotations, runbook_url: 'a/store_down.md' } },
+    {
+      ...good,
+      alert: 'store_down',
+      annotations: { ...good.annotations, runbook_url: 'https://a/store_down.md' },
+    },
   ],
   ['cluster', over('max by (job) (up) == 0')],
   ['record-name', { record: 'svc_errors_5m', expr: 'max by (cluster) (up)' }],

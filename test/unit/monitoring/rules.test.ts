@@ -2,17 +2,22 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { shippedOptions } from '../../../src/monitoring/rules/options.ts';
-import { pack, packs } from '../../../src/monitoring/rules/packs.ts';
-import { type RenderedAlert, renderPack } from '../../../src/monitoring/rules/render.ts';
-import { rewrite } from '../../../src/monitoring/rules/rewrite.ts';
-import { files, tests } from '../../../src/monitoring/shipped.ts';
+import { withUnit } from '../../../src/monitoring/alert.ts';
+import { namesOf, shippedNaming } from '../../../src/monitoring/names.ts';
+import {
+  pack,
+  packs,
+  type RenderedAlert,
+  type RuleOptions,
+  renderPack,
+  shippedOptions,
+} from '../../../src/monitoring/packs.ts';
+import { parse as parsePromql, selectorsOf } from '../../../tools/promql.ts';
+import { files, tests } from '../../../tools/shipped.ts';
 import { root } from '../house/imports.ts';
 
-const plain = { prefix: '', jobs: {} };
-
 describe('what is shipped', () => {
-  test.each(files())('%s is what src/monitoring generates; run scripts/generate.mjs', (path, text) => {
+  test.each(files())('%s is what scripts/generate.mjs writes', (path, text) => {
     expect(readFileSync(join(root, path), 'utf8')).toBe(text);
   });
 
@@ -79,7 +84,7 @@ describe('what is shipped', () => {
     ['SvcReplicationLag', 'max without (instance, pod) (svc_replication_lag_seconds) > 300'],
     [
       'SvcReplicationTaskFailures',
-      'max without (instance, pod) (rate(svc_replication_task_failures_total[5m])) > 10',
+      'sum without (instance, pod) (rate(svc_replication_task_failures_total[5m])) > 10',
     ],
   ])('%s is the spec’s condition to the letter, without for', (name, expr) => {
     const rules = renderPack(pack('spec'), shippedOptions).groups.flatMap((group) => group.rules);
@@ -90,25 +95,67 @@ describe('what is shipped', () => {
   });
 });
 
-describe('rewrite', () => {
+describe('the names of an installation', () => {
   test.each([
-    ['svc_restarts', { prefix: 'p' }, 'p_svc_restarts'],
+    [{}, 'svc_restarts', 'job="frontend"', 'job=~"frontend|history"'],
+    [{ prefix: 'p' }, 'p_svc_restarts', 'job="frontend"', 'job=~"frontend|history"'],
     [
-      'rate(svc_persistence_latency_bucket[5m])',
-      { prefix: 'p' },
-      'rate(p_svc_persistence_latency_bucket[5m])',
+      { jobs: { frontend: 'prod/"fe"', history: 'h.1' } },
+      'svc_restarts',
+      'job="prod/\\"fe\\""',
+      'job=~"prod/\\"fe\\"|h\\\\.1"',
     ],
-    ['svc_agent_process_cpu_seconds_total', { prefix: 'p' }, 'p_svc_agent_process_cpu_seconds_total'],
-    ['up and slo:svc_x:ratio_rate5m', { prefix: 'p' }, 'up and slo:svc_x:ratio_rate5m'],
-    ['up{job="frontend"}', { jobs: { frontend: 'prod/"fe"' } }, 'up{job="prod/\\"fe\\""}'],
-    ['up{job=~"frontend|history"}', { jobs: { history: 'h.1' } }, 'up{job=~"frontend|h\\\\.1"}'],
-    ['up{job!="svc-agent"} > 1', { jobs: { 'svc-agent': 'agents' } }, 'up{job!="agents"} > 1'],
-    [
-      'svc_role_up{svc_service="frontend"}',
-      { jobs: { frontend: 'x' } },
-      'svc_role_up{svc_service="frontend"}',
-    ],
-  ])('%s with %j', (text, options, wanted) => {
-    expect(rewrite(text, { ...plain, ...options })).toBe(wanted);
+  ])('%j', (naming, metric, one, two) => {
+    const { m, job } = namesOf({ ...shippedNaming, ...naming });
+    expect([m('svc_restarts'), job('frontend'), job('frontend', 'history')]).toEqual([metric, one, two]);
+  });
+
+  test('a prefix reaches every metric that agents report, and nothing else', () => {
+    for (const of of packs)
+      for (const { rules } of renderPack(of, { ...shippedOptions, prefix: 'p' }).groups)
+        for (const { expr } of rules)
+          for (const { name } of selectorsOf(parsePromql(expr)))
+            expect(name, expr).toMatch(/^(?:p_svc_\w+|up|slo:.*)$/);
+  });
+});
+
+describe('a number with its unit', () => {
+  test.each([
+    [90_000, 'seconds', '1d 1h'],
+    [300, 'seconds', '5m'],
+    [0.5, 'seconds', '500ms'],
+    [90.5, 'seconds', '1m 30.5s'],
+    [0.05, 'share', '5%'],
+    [0.999, 'share', '99.9%'],
+    [8e9, 'bytes', '8GB'],
+    [67_108_864, 'binaryBytes', '64MiB'],
+    [0, 'binaryBytes', '0B'],
+    [10, 'none', '10'],
+  ] as const)('%d as %s', (value, unit, text) => expect(withUnit(value, unit)).toBe(text));
+});
+
+describe('links', () => {
+  const annotations = (options: Partial<RuleOptions>) =>
+    packs.flatMap((of) =>
+      renderPack(of, { ...shippedOptions, ...options }).groups.flatMap(({ rules }) =>
+        rules.flatMap((rule): Record<string, string>[] =>
+          'alert' in rule ? [{ name: rule.alert, ...rule.annotations }] : [],
+        ),
+      ),
+    );
+  test('are absent until there is an address, and the description has the first steps', () => {
+    for (const alert of annotations({})) {
+      expect(Object.keys(alert)).toEqual(['name', 'summary', 'description']);
+      expect(alert.description).toMatch(/ First steps: [A-Z].+\.$/s);
+    }
+  });
+  test('are absolute once there is one', () => {
+    const addresses = { runbookUrl: 'https://wiki.example/rb', dashboardUrl: 'https://grafana.example' };
+    for (const { name, runbook_url, dashboard_url } of annotations(addresses)) {
+      expect(runbook_url).toBe(`https://wiki.example/rb/${name}.md`);
+      expect(dashboard_url).toMatch(
+        /^https:\/\/grafana\.example\/d\/svc-[a-z-]+(?:\?var-cluster={{ \$labels\.cluster }})?$/,
+      );
+    }
   });
 });

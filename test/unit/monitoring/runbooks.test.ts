@@ -1,8 +1,10 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { lintRules } from '../../../src/monitoring/lint/lint.ts';
-import { alertsOf, packs } from '../../../src/monitoring/rules/packs.ts';
+import { dispatch } from '../../../src/agent/cli/dispatch.ts';
+import { alertsOf, packs } from '../../../src/monitoring/packs.ts';
+import { lintRules } from '../../../tools/lint/rules.ts';
+import { fakeIo } from '../cli/fake-io.ts';
 import { root } from '../house/imports.ts';
 import { queriesOf, runbookFiles } from './runbooks.ts';
 
@@ -17,6 +19,13 @@ const commands = runbookFiles.flatMap((file) =>
     block!.split('\n').map((line) => line.trim()),
   ),
 );
+
+/** First words of the agent's commands that runbooks and alerts tell an operator to use. */
+function ownCommands(): string[][] {
+  const said = [...commands, ...packs.flatMap(alertsOf).map(({ firstSteps }) => firstSteps)];
+  const found = said.flatMap((of) => [...of.matchAll(/\bsvc-agent ([a-z]+)/g)].map(([, word]) => word!));
+  return [...new Set(found)].sort().map((word) => [word]);
+}
 
 describe('runbooks', () => {
   test('there is one for each alert, and no other', () => {
@@ -84,9 +93,18 @@ describe('runbooks', () => {
       ).toBe(true);
   });
 
-  test('no command is used that the spec does not have', () => {
+  test('the service’s own tools are asked only for what the spec has', () => {
     const known =
-      /^(?:<cli> (?:--domain <domain> )?(?:domain (?:register|describe|update)|workflow (?:show|list|describe)|admin (?:domain describe|workflow (?:show|list-history-branches|refresh|delete)|db scan))|<schema tool> version|curl -s http)/;
-    expect(commands.filter((command) => command !== '' && !known.test(command))).toEqual([]);
+      /^(?:<cli> (?:--domain <domain> )?(?:domain (?:register|describe|update)|workflow (?:show|list|describe)|admin (?:domain describe|workflow (?:show|list-history-branches|refresh|delete)|db scan))|<schema tool> version)(?![\w-])/;
+    expect(commands.filter((command) => command.startsWith('<') && !known.test(command))).toEqual([]);
   });
+
+  test.each(ownCommands())(
+    'svc-agent %s, which a runbook uses, is a command of the agent',
+    async (...words) => {
+      const io = fakeIo(root);
+      expect(await dispatch([words[0]!, '--help'], io)).toBe(0);
+      expect(io.out()).toContain(`svc-agent ${words[0]}`);
+    },
+  );
 });

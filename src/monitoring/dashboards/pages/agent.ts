@@ -1,40 +1,36 @@
-import { at } from '../alerts.ts';
-import { instance } from '../choices.ts';
-import { age, highest, moment, peak, rate, top, total } from '../expr.ts';
-import type { Dashboard, Row } from '../model.ts';
-import { column, table, timeline, timeseries } from '../panels.ts';
-import { reports } from './agent-reports.ts';
+import { at, column, type Dashboard, type Row, table, timeline, timeseries } from '../model.ts';
+import { instance, type Queries, top } from '../queries.ts';
 
-const state: Row = {
-  title: 'Are the agents well',
+const state = ({ highest, job, moment }: Queries): Row => ({
+  title: 'State',
   panels: [
     timeline(
       'Agents',
-      'Whether Prometheus reaches each agent.',
+      'Whether Prometheus can scrape each agent.',
       'up',
-      highest('up{job="svc-agent"}', 'instance'),
+      highest(`up{${job('svc-agent')}}`, 'instance'),
       {
         width: 8,
         runbooks: ['SvcAgentDown'],
       },
     ),
     timeline(
-      'Totals',
-      'Whether totals can be saved. While they cannot, a crash would take some back.',
+      'Saved state',
+      'Whether the agent can save its state. While it cannot, a crash loses counts.',
       'degraded',
       highest('svc_agent_state_degraded', 'instance'),
       { width: 8, runbooks: ['SvcAgentStateDegraded'] },
     ),
     timeline(
       'Configuration',
-      'Whether the last changed configuration was taken; if not, the one before goes on.',
+      'Whether the last reload succeeded. If not, the previous configuration stays in effect.',
       'taken',
       highest('svc_agent_config_last_reload_successful', 'instance'),
       { width: 8, runbooks: ['SvcAgentReloadFailed'] },
     ),
     table(
       'Agents now',
-      'Every running agent and its versions.',
+      'Running agents and their versions.',
       { cluster: 'Cluster', instance: 'Instance', version: 'Version', node: 'Node.js' },
       [
         column('Running', 'count', highest('svc_agent_build_info', 'instance, version, node'), {
@@ -44,8 +40,8 @@ const state: Row = {
       { width: 12, height: 8 },
     ),
     table(
-      'Last done',
-      'When each agent last took a configuration, saved its totals and delivered a report.',
+      'Last successes',
+      'When each agent last loaded its configuration, saved its state and delivered a report.',
       { cluster: 'Cluster', instance: 'Instance' },
       [
         column(
@@ -53,59 +49,99 @@ const state: Row = {
           'ago',
           moment('svc_agent_config_last_reload_success_timestamp_seconds', 'instance'),
         ),
-        column('Totals saved', 'ago', moment('svc_agent_state_last_commit_timestamp_seconds', 'instance')),
+        column('State saved', 'ago', moment('svc_agent_state_last_commit_timestamp_seconds', 'instance')),
         column('Reported', 'ago', moment('svc_agent_report_last_success_timestamp_seconds', 'instance')),
       ],
       { width: 12, height: 8 },
     ),
   ],
-};
+});
 
-const losses: Row = {
-  title: 'What is lost or refused',
+const losses = ({ peak, rate, total }: Queries): Row => ({
+  title: 'Drops and refusals',
   panels: [
     timeseries(
       'Dropped',
-      'Everything that is dropped, by component and reason. Forbidden tags and values are taken away by the rules on cardinality and are no loss.',
+      'Everything that the agents drop, by component and reason. Forbidden tags and values are removed by the cardinality rules and are no loss.',
       'perSecond',
       rate('svc_agent_dropped_total', 'component, reason'),
       { width: 12, limits: at('SvcAgentDropping') },
     ),
     timeseries(
       'Datagrams dropped by the kernel',
-      'The receive buffer was full. More than 0: a larger buffer, or fewer datagrams.',
+      'Datagrams that arrived while the receive buffer was full. Above 0: raise the buffer or send fewer datagrams.',
       'perSecond',
       rate('svc_agent_statsd_kernel_drops_total', 'instance'),
       { width: 12, limits: at('SvcAgentDropping') },
     ),
     timeseries(
-      'Series held',
-      'By family: the largest ones, the rest as other.',
+      'Series',
+      'Series by family: the largest families, the others as other.',
       'count',
       top(20, total('svc_agent_series', 'family'), peak('svc_agent_series', 'family')),
     ),
     timeseries(
       'Series refused',
-      'By family and reason. limit_metric and limit_total: the family goes on as one series with overflow="true".',
+      'Refused series by family and reason. After limit_metric and limit_total the family has one more series with overflow="true".',
       'perSecond',
       top(20, rate('svc_agent_series_refused_total', 'family, reason')),
     ),
     timeseries(
-      'Totals that could not be saved',
-      'Attempts that failed.',
+      'Failed saves',
+      'Attempts to save the state that failed.',
       'perSecond',
       rate('svc_agent_state_commit_failures_total', 'instance'),
       { runbooks: ['SvcAgentStateDegraded'] },
     ),
   ],
-};
+});
 
-const probes: Row = {
+const reports = ({ age, highest, rate }: Queries): Row => ({
+  title: 'Reports',
+  panels: [
+    timeseries(
+      'Failed reports',
+      'Reports that failed, by reason.',
+      'perSecond',
+      rate('svc_agent_report_failures_total', 'instance, reason'),
+      { limits: at('SvcAgentReportFailing') },
+    ),
+    timeseries(
+      'Since the last report',
+      'Time since the last successful report.',
+      'duration',
+      age('svc_agent_report_last_success_timestamp_seconds', 'instance'),
+      { runbooks: ['SvcAgentReportFailing'] },
+    ),
+    timeseries(
+      'Queue on disk',
+      'Size of the data that waits to be sent.',
+      'bytes',
+      highest('svc_agent_queue_bytes', 'instance'),
+    ),
+    timeseries(
+      'Oldest in the queue',
+      'Age of the oldest batch in the queue. When the queue is full, the oldest batches are dropped.',
+      'duration',
+      `time() - ${highest('svc_agent_queue_oldest_timestamp_seconds', 'instance')}`,
+      { width: 12 },
+    ),
+    timeseries(
+      'Since the state was saved',
+      'Time since the state was saved. Totals are saved before they are exposed, so that exposed totals are as old as this.',
+      'duration',
+      `time() - ${highest('svc_agent_state_last_commit_timestamp_seconds', 'instance')}`,
+      { width: 12 },
+    ),
+  ],
+});
+
+const probes = ({ age, rate, s }: Queries): Row => ({
   title: 'Probes',
   panels: [
     timeseries(
       'Since the last result',
-      'How long ago each probe last had a result.',
+      'Time since the last result of each probe.',
       'duration',
       age('svc_probe_last_run_timestamp_seconds', 'instance, probe'),
       { runbooks: ['SvcProbeStale'] },
@@ -117,34 +153,34 @@ const probes: Row = {
       rate('svc_probe_failures_total', 'probe, reason'),
     ),
     timeseries(
-      'Runs left out',
-      'By reason. overlap: the run before had not ended.',
+      'Skipped runs',
+      'Skipped runs by reason. overlap: the previous run had not ended.',
       'perSecond',
       rate('svc_probe_skipped_total', 'probe, reason'),
     ),
     timeseries(
       'Certificates',
-      'How long the certificate that each probe meets is still good.',
+      'Time until the certificate that each probe sees expires.',
       'duration',
-      'min by (cluster, probe) (svc_probe_tls_not_after_timestamp_seconds) - time()',
+      `min by (cluster, probe) (${s('svc_probe_tls_not_after_timestamp_seconds')}) - time()`,
       { limits: at('SvcCertificateExpiring') },
     ),
   ],
-};
+});
 
-const use: Row = {
-  title: 'What the agents take',
+const resources = ({ highest, rate }: Queries): Row => ({
+  title: 'Resources',
   panels: [
     timeseries(
       'Processor time',
-      'Share of one core.',
+      'Share of one core that each agent uses.',
       'share',
       rate('svc_agent_process_cpu_seconds_total', 'instance'),
       { width: 6 },
     ),
     timeseries(
       'Memory',
-      'Resident set.',
+      'Resident memory of each agent.',
       'bytes',
       highest('svc_agent_process_resident_memory_bytes', 'instance'),
       {
@@ -153,14 +189,14 @@ const use: Row = {
     ),
     timeseries(
       'Heap of Node.js',
-      'Heap in use.',
+      'Heap that Node.js uses.',
       'bytes',
       highest('svc_agent_nodejs_heap_size_used_bytes', 'instance'),
       { width: 6 },
     ),
     timeseries(
-      'Delay of the event loop',
-      'The latest look, and the 99th percentile that Node.js keeps. Much of it: answers come late.',
+      'Event loop lag',
+      'The latest value, and the 99th percentile of Node.js. A high lag delays scrapes.',
       'seconds',
       [
         { name: 'latest', expr: highest('svc_agent_event_loop_lag_seconds', 'instance') },
@@ -169,12 +205,12 @@ const use: Row = {
       { width: 6 },
     ),
   ],
-};
+});
 
 export const agent: Dashboard = {
   name: 'agent',
   title: 'Agent',
-  description: 'The agents themselves: whether they are well, what they drop, whether their reports arrive.',
+  description: 'The agents themselves: their state, drops, reports, probes and resources.',
   choices: [instance],
-  rows: [state, losses, reports, probes, use],
+  rows: (queries) => [state(queries), losses(queries), reports(queries), probes(queries), resources(queries)],
 };

@@ -1,8 +1,5 @@
-import { at } from '../alerts.ts';
-import { backup, store } from '../choices.ts';
-import { age, grownOnce, highest, lastKnown, moment, rateOnce } from '../expr.ts';
-import type { Dashboard, Row } from '../model.ts';
-import { column, table, timeline, timeseries } from '../panels.ts';
+import { at, column, type Dashboard, type Row, table, timeline, timeseries } from '../model.ts';
+import { backup, type Queries, store } from '../queries.ts';
 
 const identity = 'backup, store, database, backup_type';
 const point = 'store, database, backup_type';
@@ -10,12 +7,12 @@ const success = 'svc_backup_last_success_timestamp_seconds';
 const offsite = 'svc_backup_offsite_last_success_timestamp_seconds';
 const timed = '{backup_type!="config"}';
 
-const now: Row = {
-  title: 'Backups now',
+const now = ({ age, grownOnce, lastKnown, moment }: Queries): Row => ({
+  title: 'Current state',
   panels: [
     table(
       'Backups',
-      'Every configured backup. A row without a last success has had none in the shown range.',
+      'Configured backups. Without a last success there was none in the shown range.',
       { cluster: 'Cluster', backup: 'Backup', store: 'Store', database: 'Database', backup_type: 'Type' },
       [
         column('Configured', 'count', lastKnown('svc_backup_configured', identity), { state: 'yes' }),
@@ -23,9 +20,9 @@ const now: Row = {
         column('Age', 'duration', age(`${success}${timed}`, identity), { limits: at('SvcBackupAge') }),
         column('Last failure', 'ago', moment('svc_backup_last_failure_timestamp_seconds', identity)),
         column('Restorable to', 'ago', moment('svc_backup_recovery_point_timestamp_seconds', identity)),
-        column('Off site', 'ago', moment(offsite, identity)),
+        column('Off-site copy', 'ago', moment(offsite, identity)),
         column('Size', 'bytes', lastKnown('svc_backup_last_size_bytes', identity)),
-        column('Took', 'duration', lastKnown('svc_backup_last_duration_seconds', identity)),
+        column('Duration', 'duration', lastKnown('svc_backup_last_duration_seconds', identity)),
         column('Retention', 'count', lastKnown('svc_backup_retention_compliant', identity), { state: 'ok' }),
         column('Failures', 'count', grownOnce('svc_backup_failures_total', identity), { anyIs: 'orange' }),
       ],
@@ -41,82 +38,81 @@ const now: Row = {
       },
     ),
   ],
-};
+});
 
-const time: Row = {
+const time = ({ age, highest }: Queries): Row => ({
   title: 'Ages',
   panels: [
     timeseries(
       'Since the last success',
-      'Those of configuration are due on change, and left out.',
+      'Backups of configuration run on change and are left out.',
       'duration',
       age(`${success}${timed}`, identity),
       { limits: at('SvcBackupAge') },
     ),
     timeseries(
-      'Since the last copy off site',
-      'How old the newest backup is that a lost site leaves behind.',
+      'Since the last off-site copy',
+      'Age of the newest backup that survives the loss of the site.',
       'duration',
       age(`${offsite}${timed}`, identity),
       { limits: at('SvcBackupOffsiteAge') },
     ),
     timeseries(
-      'What would be lost now',
-      'Seconds since the newest moment that can be restored, and how many may be lost by the objective.',
+      'Potential data loss',
+      'Time since the newest point that can be restored, and the recovery point objective.',
       'duration',
       [
-        { name: 'lost', expr: age('svc_backup_recovery_point_timestamp_seconds', point) },
+        { name: 'loss', expr: age('svc_backup_recovery_point_timestamp_seconds', point) },
         { name: 'objective', expr: highest('svc_rpo_objective_seconds', point) },
       ],
       { runbooks: ['SvcRecoveryObjectiveMissed'] },
     ),
   ],
-};
+});
 
-const runs: Row = {
+const runs = ({ highest, lastKnown, rateOnce }: Queries): Row => ({
   title: 'Runs',
   panels: [
     timeseries(
       'Runs by result',
-      'How many runs ended, and how.',
+      'Ended runs by result.',
       'perSecond',
       rateOnce('svc_backup_runs_total', 'backup, result'),
       { runbooks: ['SvcBackupFailures'] },
     ),
     timeseries(
       'Size',
-      'Size of the last backup that succeeded. A sudden fall: something is left out.',
+      'Size of the last successful backup. After a sudden drop, check that nothing is missing.',
       'bytes',
       lastKnown('svc_backup_last_size_bytes', identity),
     ),
     timeseries(
       'Duration',
-      'Duration of the last backup that succeeded.',
+      'Duration of the last successful backup.',
       'duration',
       lastKnown('svc_backup_last_duration_seconds', identity),
     ),
     timeline(
       'Integrity',
-      'Whether the last backup passed its test, by level of the test.',
+      'Whether the last backup passed its integrity test, by level of the test.',
       'ok',
       highest('svc_backup_integrity_ok', 'backup, database, level'),
       { runbooks: ['SvcBackupIntegrity'] },
     ),
     timeline(
       'Retention',
-      'Whether backups are kept as long as asked and no longer.',
+      'Whether backups are kept for the configured time.',
       'ok',
       highest('svc_backup_retention_compliant', 'backup, database'),
       { runbooks: ['SvcBackupRetention'] },
     ),
   ],
-};
+});
 
 export const backups: Dashboard = {
   name: 'backups',
   title: 'Backups',
-  description:
-    'Every configured backup: how old, how large, whether it was tested, and what would be lost now.',
+  description: 'Configured backups: age, size, integrity, retention and potential data loss.',
   choices: [store('svc_backup_configured'), backup('svc_backup_configured')],
-  rows: [now, time, runs],
+  rows: (queries) => [now(queries), time(queries), runs(queries)],
 };

@@ -1,21 +1,24 @@
-import { at } from '../alerts.ts';
-import { domain, instance, operation, role } from '../choices.ts';
-import { quantile, rate, share, top } from '../expr.ts';
-import type { Dashboard, Row } from '../model.ts';
-import { percentiles, timeseries } from '../panels.ts';
-import { callPanels } from './calls.ts';
+import { at, type Dashboard, percentiles, type Row, timeseries } from '../model.ts';
+import { domain, instance, operation, type Queries, role, top } from '../queries.ts';
+import { callRow } from './calls.ts';
 
 const closing = ['completed', 'failed', 'timeout', 'canceled', 'continued_as_new'];
-const closedBy = (outcome: string) =>
-  `(${rate(`svc_workflow_${outcome}`, 'domain')} or 0 * ${rate('svc_workflow_started', 'domain')})`;
-const timeoutShare = `${rate('svc_workflow_timeout', 'domain')} / (${closing.map(closedBy).join(' + ')} > 0)`;
 
-const workflows: Row = {
+/** Share of the closed workflows of a domain that timed out. */
+function timeoutShare({ rate }: Queries): string {
+  const closed = closing.map(
+    (outcome) =>
+      `(${rate(`svc_workflow_${outcome}`, 'domain')} or 0 * ${rate('svc_workflow_started', 'domain')})`,
+  );
+  return `${rate('svc_workflow_timeout', 'domain')} / (${closed.join(' + ')} > 0)`;
+}
+
+const workflows = (queries: Queries, { rate } = queries): Row => ({
   title: 'Workflows',
   panels: [
     timeseries(
       'Started and closed',
-      'Workflow executions by what became of them. Fewer closed than started: they pile up.',
+      'Workflow executions by outcome. If fewer close than start, they accumulate.',
       'perSecond',
       ['started', ...closing].map((outcome) => ({
         name: outcome.replaceAll('_', ' '),
@@ -41,7 +44,7 @@ const workflows: Row = {
       'Share timed out',
       'Share of the closed workflow executions of a domain that timed out; the 20 worst.',
       'share',
-      top(20, timeoutShare),
+      top(20, timeoutShare(queries)),
       { limits: at('SvcWorkflowTimeoutShare') },
     ),
     timeseries(
@@ -51,48 +54,48 @@ const workflows: Row = {
       top(20, rate('svc_workflow_failed', 'domain, workflow_type')),
     ),
   ],
-};
+});
 
-const cache: Row = {
+const cache = ({ quantile, rate, share }: Queries): Row => ({
   title: 'Cache, shards and replication',
   panels: [
-    timeseries('Cache look-ups', 'Look-ups in the history cache and those that failed.', 'perSecond', [
-      { name: 'look-ups', expr: rate('svc_history_cache_requests') },
+    timeseries('Cache lookups', 'Lookups in the history cache, and those that failed.', 'perSecond', [
+      { name: 'lookups', expr: rate('svc_history_cache_requests') },
       { name: 'failed', expr: rate('svc_history_cache_errors') },
     ]),
     timeseries(
-      'Share of failed look-ups',
-      'Share of the look-ups in the history cache that failed, by instance.',
+      'Share of failed lookups',
+      'Share of the lookups in the history cache that failed, by instance.',
       'share',
       share('svc_history_cache_errors', 'svc_history_cache_requests', 'instance'),
     ),
     timeseries(
       'Latency of the cache',
-      'Percentiles of look-ups in the history cache. Slow look-ups wait for a lock of the same workflow.',
+      'Percentiles of lookups in the history cache. Slow lookups wait for the lock of a workflow.',
       'seconds',
       percentiles((q) => quantile(q, 'svc_history_cache_latency')),
     ),
     timeseries(
-      'Shards given up',
-      'Shards that an instance gave up. A few at each start or stop of an instance are usual; without end they are not.',
+      'Shards closed',
+      'Shards that an instance released. A few at each start or stop of an instance are usual; a constant rate is not.',
       'perSecond',
       rate('svc_history_shard_context_closed', 'instance'),
       { width: 12 },
     ),
     timeseries(
       'Replication tasks applied',
-      'Tasks from other clusters that were applied here. 0 beside a growing lag: replication stands still.',
+      'Tasks from other clusters that were applied here. With 0 and a growing lag, replication is stalled.',
       'perSecond',
       rate('svc_history_replication_tasks_applied', 'instance'),
       { width: 12, runbooks: ['SvcReplicationLag'] },
     ),
   ],
-};
+});
 
 export const history: Dashboard = {
   name: 'history',
   title: 'History',
-  description: 'Workflow executions and the role that keeps their state.',
+  description: 'Workflow executions, and the role that keeps their state.',
   choices: [role, instance, domain('svc_workflow_started'), operation('svc_history_client_requests')],
-  rows: [workflows, cache, { title: 'Calls to history', panels: callPanels('history') }],
+  rows: (queries) => [workflows(queries), cache(queries), callRow('history', queries)],
 };

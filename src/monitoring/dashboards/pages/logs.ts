@@ -1,24 +1,20 @@
-import { at } from '../alerts.ts';
-import { instance, roleOf } from '../choices.ts';
-import { grown, highest, rate, top } from '../expr.ts';
-import type { Dashboard } from '../model.ts';
-import { stat, timeseries } from '../panels.ts';
+import { at, type Dashboard, stat, timeseries } from '../model.ts';
+import { instance, roleOf, top } from '../queries.ts';
 
 const bad = 'svc_log_entries_total{level=~"error|fatal"}';
 
 export const logs: Dashboard = {
   name: 'logs',
   title: 'Logs',
-  description:
-    'What the roles log, and whether every line of it was read. Derived from the logs by the agents.',
+  description: 'What the roles log, counted by the agents, and whether the agents read all of it.',
   choices: [roleOf('svc_log_bytes_total'), instance],
-  rows: [
+  rows: ({ grown, highest, rate }) => [
     {
-      title: 'What is logged',
+      title: 'Log entries',
       panels: [
         stat(
           'Fatal entries',
-          'In the shown range. Each one ends a process.',
+          'Fatal entries in the shown range. Each one ends a process.',
           'count',
           grown('svc_log_entries_total{level="fatal"}'),
           { limits: at('SvcFatalLogEntry'), height: 8 },
@@ -39,7 +35,7 @@ export const logs: Dashboard = {
         ),
         timeseries(
           'Errors by logger',
-          'Who complains; the 20 that do most.',
+          'Entries of level error and fatal by logger; the 20 most frequent.',
           'perSecond',
           top(20, rate(bad, 'svc_service, logger')),
           { width: 12 },
@@ -54,40 +50,48 @@ export const logs: Dashboard = {
       ],
     },
     {
-      title: 'Whether it is read',
+      title: 'Reading',
       panels: [
         timeseries(
-          'Not yet read',
-          'Bytes that are written and not yet counted.',
+          'Lag',
+          'Bytes that are written and not yet read.',
           'bytes',
           highest('svc_log_lag_bytes', 'svc_service, instance'),
           { limits: at('SvcLogLag') },
         ),
         timeseries(
           'Since the newest entry',
-          'How old the newest entry is by its own time. A role that is silent for long may have lost its log.',
+          'Age of the newest entry by its timestamp. If it grows while the role is up, the agent may watch the wrong file.',
           'duration',
           `time() - ${highest('svc_log_newest_entry_timestamp_seconds', 'svc_service, instance')}`,
         ),
         timeseries(
-          'Read',
+          'Bytes read',
           'Bytes of complete lines.',
           'bytesPerSecond',
           rate('svc_log_bytes_total', 'svc_service'),
+          { runbooks: ['SvcLogSilent'] },
         ),
         timeseries(
-          'Lines that are no entries',
-          'Lines that could not be read, by reason.',
+          'Dropped lines',
+          'Lines that could not be parsed, by reason.',
           'perSecond',
           rate('svc_log_lines_dropped_total', 'svc_service, reason'),
-          { width: 12 },
+          { width: 8 },
         ),
         timeseries(
-          'Bytes passed over',
-          'By reason. start_at_end is what stood in a file before it was first looked at, by configuration; any other is lost.',
+          'Errors of the roles’ own reporters',
+          'Warnings that the reporter of a role lost series: its metrics are incomplete.',
+          'perSecond',
+          rate('svc_role_reporter_errors_total', 'svc_service'),
+          { width: 8, runbooks: ['SvcRoleReporterErrors'] },
+        ),
+        timeseries(
+          'Skipped bytes',
+          'By reason. start_at_end: content from before the first scan, skipped by configuration; other reasons are losses.',
           'bytesPerSecond',
           rate('svc_log_skipped_bytes_total', 'svc_service, reason'),
-          { width: 12, runbooks: ['SvcLogBytesLost'] },
+          { width: 8, runbooks: ['SvcLogBytesLost'] },
         ),
       ],
     },

@@ -1,20 +1,114 @@
-import { slowByDesign } from '../../rules/alerts/requests.ts';
-import { at } from '../alerts.ts';
-import { instance, role } from '../choices.ts';
-import { age, highest, quantile, rate, share, total } from '../expr.ts';
-import type { Dashboard, Row } from '../model.ts';
-import { timeline, timeseries } from '../panels.ts';
-import { wrongNow } from './wrong-now.ts';
+import { slowByDesign } from '../../alerts/work.ts';
+import { jobs } from '../../names.ts';
+import { at, column, type Dashboard, type Row, stat, table, timeline, timeseries } from '../model.ts';
+import { instance, type Queries, role } from '../queries.ts';
 
-const around: Row = {
-  title: 'What the service stands on',
+const firing = 'ALERTS{alertstate="firing", alertname=~"Svc.+"}';
+const firingLabels =
+  'alertname, severity, svc_service, job, instance, store, database, domain, backup, remote_cluster';
+/** What the cardinality rules remove is no loss. */
+const losses = 'svc_agent_dropped_total{reason!~"forbidden_tag|forbidden_value|double"}';
+
+/** The number of firing alerts of a severity, 0 where an agent reports. */
+const firingOf = ({ highest, s }: Queries, severity: string) =>
+  `count by (cluster) (${s(`ALERTS{alertstate="firing", alertname=~"Svc.+", severity="${severity}"}`)})` +
+  ` or 0 * ${highest('svc_agent_build_info')}`;
+
+/** What an operator who was paged looks at first. */
+const problems = (queries: Queries, { highest, howMany, rate } = queries): Row => ({
+  title: 'Current problems',
+  panels: [
+    stat('Critical alerts', 'Firing alerts that page somebody.', 'count', firingOf(queries, 'critical'), {
+      anyIs: 'red',
+    }),
+    stat('Warnings', 'Firing alerts that make a ticket.', 'count', firingOf(queries, 'warning'), {
+      anyIs: 'orange',
+    }),
+    stat(
+      'Unhealthy instances',
+      'Instances of roles that fail their health check.',
+      'count',
+      howMany('svc_role_up', 'svc_service, instance', '== 0'),
+      { anyIs: 'red', runbooks: ['SvcHealthFailing'] },
+    ),
+    stat(
+      'Stores down',
+      'Databases of stores that do not answer.',
+      'count',
+      howMany('svc_store_up', 'store, kind, database', '== 0'),
+      { anyIs: 'red', runbooks: ['SvcStoreDown'] },
+    ),
+    stat(
+      'Not recoverable',
+      'Databases that do not meet their recovery objectives.',
+      'count',
+      howMany('svc_recovery_ready', 'store, database', '== 0'),
+      { anyIs: 'red', runbooks: ['SvcRecoveryObjectiveMissed'] },
+    ),
+    stat(
+      'Agents drop data',
+      'Items that the agents drop per second, for any reason. Above 0, other numbers may be too low.',
+      'perSecond',
+      rate(losses),
+      { limits: at('SvcAgentDropping') },
+    ),
+    table(
+      'Firing alerts',
+      'Firing alerts, and for how long their condition has held.',
+      {
+        severity: 'Severity',
+        alertname: 'Alert',
+        cluster: 'Cluster',
+        svc_service: 'Role',
+        job: 'Job',
+        instance: 'Instance',
+        store: 'Store',
+        database: 'Database',
+        domain: 'Domain',
+        backup: 'Backup',
+        remote_cluster: 'Remote cluster',
+      },
+      [
+        column(
+          'For',
+          'duration',
+          `(time() - ${highest('ALERTS_FOR_STATE{alertname=~"Svc.+"}', firingLabels)}) and ${highest(firing, firingLabels)}`,
+        ),
+      ],
+      { width: 14, height: 9, linkedLabel: 'alertname', sortBy: 'For' },
+    ),
+    timeline(
+      'Health of the roles',
+      'Result of the health check of each instance.',
+      'up',
+      highest('svc_role_up', 'svc_service, instance'),
+      {
+        width: 10,
+        height: 9,
+        runbooks: ['SvcRoleUnhealthy', 'SvcHealthFailing', 'SvcServiceDown', 'SvcInstanceDown'],
+      },
+    ),
+  ],
+});
+
+const dependencies = ({ age, highest, job, s }: Queries): Row => ({
+  title: 'Dependencies',
   panels: [
     timeline(
       'Targets',
-      'Whether Prometheus reaches the target of each job. A job that is missing here has no target at all.',
+      'Whether Prometheus can scrape the targets of each job. A job that is missing here has no target.',
       'up',
-      highest('up{job=~"frontend|history|matching|worker|svc-agent"}', 'job, instance'),
-      { width: 8, runbooks: ['SvcServiceDown', 'SvcTargetsVanished', 'SvcRoleAbsent', 'SvcAgentDown'] },
+      highest(`up{${job(...jobs)}}`, 'job, instance'),
+      {
+        width: 8,
+        runbooks: [
+          'SvcServiceDown',
+          'SvcRoleUnwatched',
+          'SvcTargetsVanished',
+          'SvcRoleAbsent',
+          'SvcAgentDown',
+        ],
+      },
     ),
     timeline(
       'Stores',
@@ -32,30 +126,30 @@ const around: Row = {
     ),
     timeseries(
       'Oldest backup',
-      'Seconds since the last success of the backup that is worst off; those of configuration are due on change.',
+      'Time since the last success of the oldest backup. Backups of configuration run on change and are left out.',
       'duration',
       `max by (cluster) (${age('svc_backup_last_success_timestamp_seconds{backup_type!="config"}', 'backup, store, database, backup_type')})`,
       { limits: at('SvcBackupAge') },
     ),
     timeseries(
       'Replication lag',
-      'How far the standby cluster that is worst off is behind. Nothing is shown where nobody knows.',
+      'The largest replication lag. No data: the lag is unknown.',
       'seconds',
       highest('svc_replication_lag_seconds', 'source_cluster, target_cluster'),
       { limits: at('SvcReplicationLag'), runbooks: ['SvcReplicationLagUnknown'] },
     ),
     timeseries(
       'Certificates',
-      'How long the certificate that each probe meets is still good.',
+      'Time until the certificate that each probe sees expires.',
       'duration',
-      'min by (cluster, probe) (svc_probe_tls_not_after_timestamp_seconds) - time()',
+      `min by (cluster, probe) (${s('svc_probe_tls_not_after_timestamp_seconds')}) - time()`,
       { limits: at('SvcCertificateExpiring') },
     ),
   ],
-};
+});
 
-const golden: Row = {
-  title: 'How the service does',
+const service = ({ highest, quantile, rate, share, total }: Queries): Row => ({
+  title: 'Service',
   panels: [
     timeseries(
       'Traffic',
@@ -65,7 +159,7 @@ const golden: Row = {
     ),
     timeseries(
       'Failed calls between roles',
-      'Share of the calls to each role that failed, by who called.',
+      'Share of the calls to each role that failed, by caller.',
       'share',
       ['frontend', 'history', 'matching'].map((callee) => ({
         name: `to ${callee} from`,
@@ -75,7 +169,7 @@ const golden: Row = {
     ),
     timeseries(
       'Latency of the frontend',
-      '95th percentile of calls to the frontend; those that are slow by design (polls, lists, histories) are left out.',
+      '95th percentile of calls to the frontend, without long polls, lists and histories.',
       'seconds',
       quantile(0.95, `svc_frontend_client_latency{${slowByDesign}}`),
       { limits: at('SvcFrontendLatency') },
@@ -86,26 +180,26 @@ const golden: Row = {
       'count',
       total('svc_matching_tasklist_backlog'),
       {
-        runbooks: ['SvcTaskListBacklogGrowth', 'SvcTaskListStalled'],
+        runbooks: ['SvcTaskListBacklogGrowth', 'SvcTaskListStalled', 'SvcTaskListBacklogNotFalling'],
       },
     ),
     timeseries(
       'Persistence errors',
-      'Calls to the store that failed, by role.',
+      'Persistence calls that failed, by role.',
       'perSecond',
       rate('svc_persistence_errors', 'svc_service'),
       { limits: at('SvcPersistenceErrorRate') },
     ),
     timeseries(
       'Largest heap',
-      'Heap of the largest instance of each role.',
+      'Heap of the instance of each role that has the largest one.',
       'bytes',
       highest('svc_memory_heap', 'svc_service'),
       { limits: at('SvcHeapMemory') },
     ),
     timeseries(
       'Workflows closed',
-      'Workflow executions that ended, by how.',
+      'Workflow executions that closed, by outcome.',
       'perSecond',
       ['completed', 'failed', 'timeout', 'canceled', 'continued_as_new'].map((outcome) => ({
         name: outcome.replaceAll('_', ' '),
@@ -115,18 +209,18 @@ const golden: Row = {
     ),
     timeseries(
       'Log entries of level error and fatal',
-      'What the roles themselves complain of. A fatal entry ends the process.',
+      'Entries of level error and fatal. A fatal entry ends the process.',
       'perSecond',
       rate('svc_log_entries_total{level=~"error|fatal"}', 'svc_service, level'),
       { width: 12, runbooks: ['SvcFatalLogEntry'] },
     ),
   ],
-};
+});
 
 export const overview: Dashboard = {
   name: 'overview',
   title: 'Overview',
-  description: 'What is wrong with the service, its stores, its backups and its agents, and since when.',
+  description: 'Current problems of the service, its stores, its backups and its agents.',
   choices: [role, instance],
-  rows: [wrongNow, around, golden],
+  rows: (queries) => [problems(queries), dependencies(queries), service(queries)],
 };

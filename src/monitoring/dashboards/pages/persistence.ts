@@ -1,28 +1,34 @@
-import { at } from '../alerts.ts';
-import { instance, operation, role, store } from '../choices.ts';
-import { distribution, highest, quantile, rate, rateOnce, share, top } from '../expr.ts';
-import type { Dashboard, Row } from '../model.ts';
-import { column, heatmap, percentiles, table, timeline, timeseries } from '../panels.ts';
+import {
+  at,
+  column,
+  type Dashboard,
+  heatmap,
+  percentiles,
+  type Row,
+  table,
+  timeline,
+  timeseries,
+} from '../model.ts';
+import { instance, operation, type Queries, role, store, top } from '../queries.ts';
 
 const identity = 'store, kind, database';
-const connections = `sum by (cluster, ${identity}) (${highest('svc_store_connections', `${identity}, state`)})`;
 const requests = 'svc_persistence_requests';
 const errors = 'svc_persistence_errors';
 const latency = 'svc_persistence_latency';
 
-const calls: Row = {
-  title: 'Calls of the roles to the store',
+const calls = ({ distribution, quantile, rate, share }: Queries): Row => ({
+  title: 'Persistence calls',
   panels: [
     timeseries(
       'Failed calls by role',
-      'Calls to the store that failed.',
+      'Persistence calls that failed.',
       'perSecond',
       rate(errors, 'svc_service'),
       { limits: at('SvcPersistenceErrorRate') },
     ),
     timeseries(
       'Share of failed calls by role',
-      'Share of the calls to the store that failed.',
+      'Share of the persistence calls that failed.',
       'share',
       share(errors, requests, 'svc_service'),
       { limits: at('SvcPersistenceErrorRatio') },
@@ -36,37 +42,38 @@ const calls: Row = {
     ),
     timeseries(
       'Calls by operation',
-      'Calls to the store; the 20 most frequent operations.',
+      'Persistence calls; the 20 most frequent operations.',
       'requestsPerSecond',
       top(20, rate(requests, 'operation')),
     ),
     timeseries(
       'Failed calls by operation',
-      'Calls to the store that failed; the 20 most frequent operations.',
+      'Persistence calls that failed; the 20 most frequent operations.',
       'perSecond',
       top(20, rate(errors, 'operation')),
     ),
     timeseries(
       'Persistence errors in the logs',
-      'What the roles log of failed calls; where they send no metrics, this is what there is.',
+      'Failed calls that the roles log. Use them where the metrics are missing or incomplete.',
       'perSecond',
       top(20, rate('svc_log_persistence_errors_total', 'svc_service, operation')),
+      { runbooks: ['SvcPersistenceErrorRate'] },
     ),
     timeseries(
       'Percentiles',
-      'How far the slowest calls are from the usual one.',
+      'Half of the calls, 95% and 99% of them are faster than this.',
       'seconds',
       percentiles((q) => quantile(q, latency)),
     ),
     timeseries(
       'Calls by role',
-      'Who asks the store most.',
+      'Persistence calls of each role.',
       'requestsPerSecond',
       rate(requests, 'svc_service'),
     ),
     heatmap(
       'Latency over time',
-      'How many calls took how long, over all chosen clusters.',
+      'Distribution of the calls over all chosen clusters.',
       distribution(latency),
       {
         width: 8,
@@ -74,7 +81,7 @@ const calls: Row = {
     ),
     table(
       'Operations',
-      'Each operation now; the greatest number of calls first.',
+      'Current numbers of each operation, by number of calls.',
       { cluster: 'Cluster', operation: 'Operation' },
       [
         column('Calls', 'requestsPerSecond', rate(requests, 'operation')),
@@ -89,10 +96,10 @@ const calls: Row = {
       { sortBy: 'Calls' },
     ),
   ],
-};
+});
 
-const stores: Row = {
-  title: 'The stores themselves, as the agents see them',
+const stores = ({ highest, rateOnce }: Queries): Row => ({
+  title: 'Stores',
   panels: [
     timeline('Stores', 'Whether each database answers.', 'up', highest('svc_store_up', identity), {
       width: 8,
@@ -100,45 +107,45 @@ const stores: Row = {
     }),
     timeline(
       'Schema',
-      'Whether the schema is what the configuration asks for.',
+      'Whether the schema has the configured version.',
       'compatible',
       highest('svc_store_schema_compatible', identity),
       { width: 8, runbooks: ['SvcSchemaMismatch'] },
     ),
     timeline(
       'Writes',
-      'Whether the store refuses writes. A standby does so by design.',
+      'Whether the store refuses writes, as a standby does.',
       'readOnly',
       highest('svc_store_read_only', identity),
       { width: 8, runbooks: ['SvcStoreReadOnly'] },
     ),
     timeseries(
       'Connections in use',
-      'Share of the connections the store allows that are open.',
+      'Open connections as a share of those that the store allows.',
       'share',
-      `${connections} / ${highest('svc_store_connections_max', identity)}`,
+      `sum by (cluster, ${identity}) (${highest('svc_store_connections', `${identity}, state`)}) / ${highest('svc_store_connections_max', identity)}`,
       { limits: at('SvcStoreConnections') },
     ),
-    timeseries('Connections by state', 'Connections the store has open, and how many it allows.', 'count', [
+    timeseries('Connections by state', 'Open connections by state, and how many the store allows.', 'count', [
       { expr: highest('svc_store_connections', `${identity}, state`) },
       { name: 'allowed', expr: highest('svc_store_connections_max', identity) },
     ]),
     timeseries(
       'Duration of the probe',
-      'How long the last look at the store took, from connecting to the last answer.',
+      'Duration of the last probe of the store, from connecting to the last answer.',
       'seconds',
       highest('svc_store_probe_duration_seconds', identity),
     ),
     timeseries(
       'Failed probes',
-      'Looks at the store that failed, by reason.',
+      'Probes of the store that failed, by reason.',
       'perSecond',
       rateOnce('svc_store_failures_total', `${identity}, reason`),
       { width: 12, runbooks: ['SvcStoreDown'] },
     ),
     table(
       'Schema versions',
-      'The version that was found in each database.',
+      'The schema version of each database.',
       { cluster: 'Cluster', store: 'Store', kind: 'Kind', database: 'Database', version: 'Version' },
       [
         column('Found', 'count', highest('svc_store_schema_version_info', `${identity}, version`), {
@@ -148,12 +155,12 @@ const stores: Row = {
       { width: 12, height: 8 },
     ),
   ],
-};
+});
 
 export const persistence: Dashboard = {
   name: 'persistence',
   title: 'Persistence',
-  description: 'Calls of the roles to their store, and the stores themselves.',
+  description: 'Persistence calls of the roles, and the stores themselves.',
   choices: [role, instance, operation('svc_persistence_requests'), store('svc_store_up')],
-  rows: [calls, stores],
+  rows: (queries) => [calls(queries), stores(queries)],
 };

@@ -1,22 +1,14 @@
-import { at } from '../alerts.ts';
-import { instance, role } from '../choices.ts';
-import { grownOnce, highest, rate } from '../expr.ts';
-import type { Dashboard, Row } from '../model.ts';
-import { column, table, timeline, timeseries } from '../panels.ts';
+import { at, column, type Dashboard, type Row, table, timeline, timeseries } from '../model.ts';
+import { instance, type Queries, role } from '../queries.ts';
 
 const own = 'svc_service, instance';
-const pause =
-  `max by (cluster, ${own}) (rate(svc_memory_gc_pause_ms{quantile=""}[$__rate_interval])` +
-  ' or 1000 * rate(svc_memory_gc_pause_ms_sum[$__rate_interval]))';
-const memory = (name: string) => highest(`svc_memory_${name}`, own);
-
-const life: Row = {
+const life = ({ grownOnce, highest, rate, s }: Queries): Row => ({
   title: 'Health and restarts',
   panels: [
-    timeline('Health', 'What the health check of each instance says.', 'up', highest('svc_role_up', own), {
+    timeline('Health', 'Result of the health check of each instance.', 'up', highest('svc_role_up', own), {
       width: 8,
       height: 8,
-      runbooks: ['SvcHealthFailing'],
+      runbooks: ['SvcHealthFailing', 'SvcRoleUnhealthy'],
     }),
     timeline(
       'Metrics',
@@ -27,94 +19,113 @@ const life: Row = {
     ),
     timeseries(
       'Restarts by role',
-      'All instances of a role together, as the agents saw them.',
+      'Restarts of all instances of a role, as the agents saw them.',
       'perSecond',
       rate('svc_role_restarts_total', 'svc_service'),
       { limits: at('SvcHighRestartRate') },
     ),
     table(
       'Restarts in the shown range',
-      'By instance: seen by the agent, counted by the process itself, and as its count of collections began again.',
+      'By instance: seen by the agent, counted by the process, and resets of its garbage collection counter.',
       { cluster: 'Cluster', svc_service: 'Role', instance: 'Instance' },
       [
         column('Seen', 'count', grownOnce('svc_role_restarts_total', own), {
           anyIs: 'orange',
         }),
-        column('Own count', 'count', grownOnce('svc_restarts', own)),
-        column('Began again', 'count', `max by (cluster, ${own}) (resets(svc_memory_num_gc[$__range]))`),
+        column('Counted by the process', 'count', grownOnce('svc_restarts', own)),
+        column(
+          'Counter resets',
+          'count',
+          `max by (cluster, ${own}) (resets(${s('svc_memory_num_gc')}[$__range]))`,
+        ),
       ],
       { width: 8, height: 8, sortBy: 'Seen', runbooks: ['SvcCrashLooping'] },
     ),
     timeseries(
       'Failed health checks',
-      'By reason.',
+      'Failed health checks by reason.',
       'perSecond',
       rate('svc_role_health_failures_total', 'svc_service, reason'),
       { runbooks: ['SvcHealthFailing'] },
     ),
     timeseries(
       'Changes of health',
-      'How often an instance went up or down. Many: it flaps.',
+      'How often instances became healthy or unhealthy. Many changes: they flap.',
       'perSecond',
       rate('svc_role_health_transitions_total', 'svc_service, to'),
     ),
     timeseries(
       'Duration of the health check',
-      'How long the last health check took.',
+      'Duration of the last health check.',
       'seconds',
       highest('svc_role_health_check_duration_seconds', own),
       { width: 12 },
     ),
     timeseries(
       'Goroutines',
-      'They grow with the work; where they grow without it, something leaks.',
+      'Goroutines grow with the load. If they grow without it, something leaks.',
       'count',
       highest('svc_num_goroutines', own),
       { width: 12 },
     ),
   ],
-};
+});
 
-const heap: Row = {
+const heap = ({ highest }: Queries): Row => ({
   title: 'Memory',
   panels: [
-    timeseries('Heap', 'Heap obtained from the operating system.', 'bytes', memory('heap'), {
+    timeseries('Heap', 'Heap obtained from the operating system.', 'bytes', highest('svc_memory_heap', own), {
       limits: at('SvcHeapMemory'),
     }),
-    timeseries('Heap in use', 'Spans with at least one object.', 'bytes', memory('heapinuse')),
-    timeseries('Heap idle', 'Spans without objects: held, and not needed now.', 'bytes', memory('heapidle')),
-    timeseries('Allocated', 'Allocated and not yet freed.', 'bytes', memory('allocated')),
-    timeseries('Stacks', 'Stacks in use; they grow with the goroutines.', 'bytes', memory('stack')),
     timeseries(
-      'Threads that may run',
-      'Threads that may run code at the same time. Below the cores that the container has, it is set wrong.',
+      'Heap in use',
+      'Spans with at least one object.',
+      'bytes',
+      highest('svc_memory_heapinuse', own),
+    ),
+    timeseries(
+      'Heap idle',
+      'Spans without objects, which the process keeps.',
+      'bytes',
+      highest('svc_memory_heapidle', own),
+    ),
+    timeseries('Allocated', 'Allocated and not yet freed.', 'bytes', highest('svc_memory_allocated', own)),
+    timeseries(
+      'Stacks',
+      'Stack memory; it grows with the goroutines.',
+      'bytes',
+      highest('svc_memory_stack', own),
+    ),
+    timeseries(
+      'GOMAXPROCS',
+      'Threads that may run at the same time. It should be the number of cores of the container.',
       'count',
       highest('svc_gomaxprocs', own),
     ),
   ],
-};
+});
 
-const collections: Row = {
+const collections = ({ rate, s }: Queries): Row => ({
   title: 'Garbage collection',
   panels: [
     timeseries(
       'Pauses',
-      'How long the process stands still for collections, in each second.',
+      'Milliseconds of each second for which the process pauses.',
       'msPerSecond',
-      pause,
+      `max by (cluster, ${own}) (rate(${s('svc_memory_gc_pause_ms{quantile=""}')}[$__rate_interval])` +
+        ` or 1000 * rate(${s('svc_memory_gc_pause_ms_sum')}[$__rate_interval]))`,
       { width: 12, limits: at('SvcGCPause') },
     ),
     timeseries('Collections', 'Garbage collections completed.', 'perSecond', rate('svc_memory_num_gc', own), {
       width: 12,
     }),
   ],
-};
+});
 
 export const processes: Dashboard = {
   name: 'process',
   title: 'Process and memory',
-  description:
-    'The processes of the roles: whether they live, how often they restart, what memory they hold.',
+  description: 'The processes of the roles: health, restarts, memory and garbage collection.',
   choices: [role, instance],
-  rows: [life, heap, collections],
+  rows: (queries) => [life(queries), heap(queries), collections(queries)],
 };

@@ -1,34 +1,31 @@
-import { at } from '../alerts.ts';
-import { domain, instance, store } from '../choices.ts';
-import { age, grownOnce, highest, lastKnown, moment, rate, rateOnce } from '../expr.ts';
-import type { Dashboard, Row } from '../model.ts';
-import { column, stat, table, timeline, timeseries } from '../panels.ts';
+import { at, column, type Dashboard, type Row, stat, table, timeline, timeseries } from '../model.ts';
+import { domain, instance, type Queries, store } from '../queries.ts';
 
 const pair = 'source_cluster, target_cluster';
 const identity = 'store, kind, database';
 const walOldest = 'svc_store_wal_oldest_unarchived_timestamp_seconds';
 const drill = 'svc_restore_drill_last';
 
-const readiness: Row = {
-  title: 'Could it be brought back',
+const readiness = ({ highest, lastKnown, moment, rateOnce }: Queries): Row => ({
+  title: 'Recovery',
   panels: [
     timeline(
       'Recovery readiness',
-      'Whether the recovery objectives are met, by evidence: fresh backups, archived logs, drills that succeeded.',
+      'Whether the recovery objectives are met, by backups, archived logs and restore drills.',
       'ready',
       highest('svc_recovery_ready', 'store, database'),
       { width: 8, runbooks: ['SvcRecoveryObjectiveMissed'] },
     ),
     timeline(
-      'Set-up of the stores',
-      'Checks of what recovery depends on.',
+      'Store checks',
+      'Checks of the settings and the state of each store.',
       'ok',
       highest('svc_store_check_ok', `${identity}, check`),
-      { width: 16, runbooks: ['SvcStoreCheckFailing'] },
+      { width: 16, runbooks: ['SvcStoreDataAtRisk', 'SvcStoreRecoveryWeak'] },
     ),
     timeseries(
-      'Wait for archiving',
-      'How long the oldest closed log segment has waited to be archived: what would be lost.',
+      'Oldest unarchived log segment',
+      'How long the oldest closed log segment has waited for archiving: a loss of the store would lose that much.',
       'duration',
       `time() - ${highest(walOldest, identity)}`,
       { limits: at('SvcWalArchivingStalled') },
@@ -42,7 +39,7 @@ const readiness: Row = {
     ),
     table(
       'Objectives',
-      'How much may be lost and how long recovery may take.',
+      'How much data may be lost, and how long recovery may take.',
       { cluster: 'Cluster', store: 'Store', database: 'Database', backup_type: 'Backup type' },
       [
         column(
@@ -60,7 +57,7 @@ const readiness: Row = {
     ),
     table(
       'Restore drills',
-      'When each procedure was last tried with success, and how long it took: the recovery time that is proven.',
+      'When each procedure last succeeded in a drill, and how long it took.',
       { cluster: 'Cluster', store: 'Store', database: 'Database', procedure: 'Procedure' },
       [
         column(
@@ -68,18 +65,18 @@ const readiness: Row = {
           'ago',
           moment(`${drill}_success_timestamp_seconds`, 'store, database, procedure'),
         ),
-        column('Took', 'duration', lastKnown(`${drill}_duration_seconds`, 'store, database, procedure')),
+        column('Duration', 'duration', lastKnown(`${drill}_duration_seconds`, 'store, database, procedure')),
       ],
     ),
   ],
-};
+});
 
-const flow: Row = {
+const flow = ({ age, highest, rate, rateOnce }: Queries): Row => ({
   title: 'Replication',
   panels: [
     timeseries(
       'Lag',
-      'Age of the oldest change that is not yet in the other cluster. Absent where nobody knows; that is no 0.',
+      'Age of the oldest change that the other cluster does not have yet. No data: the lag is unknown.',
       'seconds',
       highest('svc_replication_lag_seconds', pair),
       { limits: at('SvcReplicationLag'), runbooks: ['SvcReplicationLagUnknown'] },
@@ -93,7 +90,7 @@ const flow: Row = {
     ),
     timeseries(
       'Since a task was applied',
-      'It grows while nothing changes in the source, too: read it beside the lag.',
+      'Time since the last applied task. It also grows while the source has no changes; see the lag.',
       'duration',
       age('svc_replication_last_applied_timestamp_seconds', pair),
     ),
@@ -111,30 +108,34 @@ const flow: Row = {
       { width: 8, height: 8, runbooks: ['SvcClusterUnreachable'] },
     ),
     timeseries(
-      'Duration of the look at other clusters',
+      'Response time of other clusters',
       'How long the other cluster took to answer.',
       'seconds',
       highest('svc_cluster_probe_duration_seconds', 'remote_cluster'),
     ),
   ],
-};
+});
 
-const domains: Row = {
+const domains = ({ grownOnce, highest, moment, s }: Queries): Row => ({
   title: 'Domains',
   panels: [
-    stat('Clusters', 'Enabled clusters of the cluster group.', 'count', highest('svc_clusters'), {
-      height: 8,
-    }),
+    stat(
+      'Clusters',
+      'Enabled clusters of the cluster group, by its primary cluster.',
+      'count',
+      `max by (cluster, primary_cluster) (${s('svc_clusters')} * on (cluster) group_left (primary_cluster) ${highest('svc_cluster_group_info', 'primary_cluster')})`,
+      { height: 8 },
+    ),
     timeline(
       'Active cluster',
-      'Where each domain is active, as each cluster says. Two bars of one domain at the same time: they disagree.',
+      'Where each domain is active, according to each cluster. Two bars of one domain at the same time: the clusters disagree.',
       'active',
       highest('svc_domain_active_cluster', 'domain, active_cluster'),
-      { width: 20, height: 8, runbooks: ['SvcDomainDisagreement'] },
+      { width: 20, height: 8, runbooks: ['SvcDomainDisagreement', 'SvcDomainFailover'] },
     ),
     table(
-      'Domains now',
-      'How each domain is spread, and how often it was failed over in the shown range.',
+      'Domains',
+      'Clusters of each domain, and its failovers in the shown range.',
       { cluster: 'Cluster', domain: 'Domain' },
       [
         column('Global', 'count', highest('svc_domain_global', 'domain'), { state: 'yes' }),
@@ -148,13 +149,12 @@ const domains: Row = {
       ],
     ),
   ],
-};
+});
 
 export const replication: Dashboard = {
   name: 'dr',
   title: 'Replication and recovery',
-  description:
-    'Whether the service could be brought back, how far other clusters are behind, and where domains are active.',
+  description: 'Recovery readiness, replication lag, and the active cluster of each domain.',
   choices: [instance, store('svc_store_up'), domain('svc_domain_active_cluster')],
-  rows: [readiness, flow, domains],
+  rows: (queries) => [readiness(queries), flow(queries), domains(queries)],
 };

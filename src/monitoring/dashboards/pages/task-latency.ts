@@ -1,9 +1,13 @@
-import { domain, instance, tasklist } from '../choices.ts';
-import { distribution, observations, quantile, top } from '../expr.ts';
-import type { Dashboard, Row } from '../model.ts';
-import { heatmap, percentiles, timeseries } from '../panels.ts';
+import { type Dashboard, heatmap, percentiles, type Row, timeseries } from '../model.ts';
+import { domain, instance, type Queries, tasklist, top } from '../queries.ts';
 
-const row = (title: string, metric: string, type: string, meaning: string): Row => ({
+const row = (
+  { distribution, quantile }: Queries,
+  title: string,
+  metric: string,
+  type: string,
+  meaning: string,
+): Row => ({
   title,
   panels: [
     timeseries(
@@ -27,20 +31,15 @@ const row = (title: string, metric: string, type: string, meaning: string): Row 
       top(20, quantile(0.95, metric, type)),
       { width: 6 },
     ),
-    heatmap(
-      `${title}: distribution`,
-      'How many took how long, over all chosen clusters.',
-      distribution(metric),
-      {
-        width: 6,
-      },
-    ),
+    heatmap(`${title}: distribution`, 'Distribution over all chosen clusters.', distribution(metric), {
+      width: 6,
+    }),
   ],
 });
 
 const waiting =
-  'How long tasks wait for a poller. What grows here wants more workers, or a task list of its own.';
-const working = 'How long the workers of the domain work on tasks, from start to answer.';
+  'Time that tasks wait for a worker. If it grows, start more workers or use a separate task list.';
+const working = 'Time from the start of a task to the answer of the worker.';
 const metric = (task: string, span: string) => `svc_${task}_task_${span}_latency`;
 const spans = [
   ['schedule_to_start', 'wait', waiting],
@@ -50,27 +49,27 @@ const spans = [
 export const taskLatency: Dashboard = {
   name: 'task-latency',
   title: 'Task latency',
-  description: 'How long decision and activity tasks wait for a worker and how long it works on them.',
+  description: 'How long decision and activity tasks wait for a worker, and how long the worker takes.',
   choices: [
     instance,
     domain('svc_decision_task_schedule_to_start_latency_count'),
     tasklist('svc_decision_task_schedule_to_start_latency_count'),
   ],
-  rows: [
+  rows: (queries) => [
     ...spans.flatMap(([span, word, meaning]) => [
-      row(`Decision task ${word}`, metric('decision', span), 'workflow_type', meaning),
-      row(`Activity task ${word}`, metric('activity', span), 'activity_type', meaning),
+      row(queries, `Decision task ${word}`, metric('decision', span), 'workflow_type', meaning),
+      row(queries, `Activity task ${word}`, metric('activity', span), 'activity_type', meaning),
     ]),
     {
       title: 'Tasks',
       panels: (['decision', 'activity'] as const).map((task) =>
         timeseries(
           `Started and finished ${task} tasks`,
-          'Fewer finished than started: workers take tasks and do not answer.',
+          'If fewer tasks finish than start, workers take tasks and do not answer.',
           'perSecond',
           [
-            { name: 'started', expr: observations(metric(task, 'schedule_to_start')) },
-            { name: 'finished', expr: observations(metric(task, 'execution')) },
+            { name: 'started', expr: queries.observations(metric(task, 'schedule_to_start')) },
+            { name: 'finished', expr: queries.observations(metric(task, 'execution')) },
           ],
           { width: 12 },
         ),

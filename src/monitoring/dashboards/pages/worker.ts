@@ -1,26 +1,23 @@
-import { slowByDesign } from '../../rules/alerts/requests.ts';
-import { at } from '../alerts.ts';
-import { domain, instance } from '../choices.ts';
-import { age, highest, moment, quantile, rate, share } from '../expr.ts';
-import type { Dashboard, Row } from '../model.ts';
-import { column, percentiles, table, timeline, timeseries } from '../panels.ts';
+import { slowByDesign } from '../../alerts/work.ts';
+import { at, column, type Dashboard, percentiles, type Row, table, timeline, timeseries } from '../model.ts';
+import { domain, instance, type Queries } from '../queries.ts';
 
 const worker = 'svc_service="worker"';
 const archive = 'archive, scheme';
 
-const role: Row = {
+const role = ({ highest, quantile, rate, share }: Queries): Row => ({
   title: 'Worker',
   panels: [
     timeline(
       'Health of the workers',
-      'What the health check of each instance says.',
+      'Result of the health check of each instance.',
       'up',
       highest(`svc_role_up{${worker}}`, 'instance'),
       { width: 8, height: 8, runbooks: ['SvcHealthFailing'] },
     ),
     timeseries(
       'Calls of the workers',
-      'Calls that the workers make to the frontend and to the store.',
+      'Calls of the workers to the frontend and to the store.',
       'requestsPerSecond',
       [
         { name: 'frontend', expr: rate(`svc_frontend_client_requests{${worker}}`) },
@@ -29,7 +26,7 @@ const role: Row = {
     ),
     timeseries(
       'Share of failed calls of the workers',
-      'Of their calls to the frontend and to the store.',
+      'Share of the calls of the workers that failed.',
       'share',
       [
         {
@@ -45,45 +42,45 @@ const role: Row = {
     ),
     timeseries(
       'Latency of the frontend for the workers',
-      'Percentiles of the calls that the workers make; those that are slow by design are left out.',
+      'Percentiles of the calls of the workers, without long polls and lists.',
       'seconds',
       percentiles((q) => quantile(q, `svc_frontend_client_latency{${worker}, ${slowByDesign}}`)),
       { width: 12 },
     ),
     timeseries(
       'Goroutines of the workers',
-      'They grow with the work; where they grow without it, something leaks.',
+      'Goroutines grow with the load. If they grow without it, something leaks.',
       'count',
       highest(`svc_num_goroutines{${worker}}`, 'instance'),
       { width: 12 },
     ),
   ],
-};
+});
 
-const archives: Row = {
+const archives = ({ age, highest, moment, rate }: Queries): Row => ({
   title: 'Archival',
   panels: [
-    timeline('Archives', 'Whether each archive answers.', 'up', highest('svc_archival_up', archive), {
+    timeline('Archives', 'Whether each archive can be used.', 'up', highest('svc_archival_up', archive), {
       width: 8,
       height: 8,
       runbooks: ['SvcArchiveDown'],
     }),
     timeseries(
       'Age of the newest object',
-      'Seconds since something was archived. Only bad while workflows complete.',
+      'Time since something was archived. It is a problem only while workflows complete.',
       'duration',
       `time() - ${highest('svc_archival_newest_object_timestamp_seconds', archive)}`,
       { limits: at('SvcArchivalStalled') },
     ),
     timeseries(
       'Workflows completed',
-      'What there is to archive.',
+      'Workflows that completed and are to be archived.',
       'perSecond',
       rate('svc_workflow_completed'),
     ),
     table(
-      'Archives now',
-      'Each archive, and when the newest object was written.',
+      'Archive state',
+      'State of each archive, and when its newest object was written.',
       { cluster: 'Cluster', archive: 'Archive', scheme: 'Scheme' },
       [
         column('State', 'count', highest('svc_archival_up', archive), { state: 'up' }),
@@ -96,7 +93,7 @@ const archives: Row = {
     ),
     table(
       'Archival of the domains',
-      'Which domains archive what.',
+      'What each domain archives.',
       { cluster: 'Cluster', domain: 'Domain', archive: 'Archive' },
       [
         column('Archival', 'count', highest('svc_domain_archival_enabled', 'domain, archive'), {
@@ -106,13 +103,12 @@ const archives: Row = {
       { width: 12, runbooks: ['SvcArchivalOff'] },
     ),
   ],
-};
+});
 
 export const workerAndArchival: Dashboard = {
   name: 'worker',
   title: 'Worker and archival',
-  description:
-    'The role that works for the service itself, and the way of closed workflows into long-term storage.',
+  description: 'The worker role, and the archival of closed workflows.',
   choices: [instance, domain('svc_domain_retention_seconds')],
-  rows: [archives, role],
+  rows: (queries) => [archives(queries), role(queries)],
 };

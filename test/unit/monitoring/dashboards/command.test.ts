@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { dispatch } from '../../../../src/agent/cli/dispatch.ts';
-import type { DashboardJson, PanelJson, StepJson } from '../../../../src/monitoring/dashboards/json.ts';
-import { dashboards as names } from '../../../../src/monitoring/rules/alert.ts';
+import { dashboards as names } from '../../../../src/monitoring/alert.ts';
+import type { DashboardJson, PanelJson, StepJson } from '../../../../tools/grafana.ts';
 import { fakeIo } from '../../cli/fake-io.ts';
 import { root } from '../../house/imports.ts';
 
@@ -109,11 +109,11 @@ describe('svc-agent dashboards', () => {
   test.each([
     [['overvew'], 'unknown dashboard, got "overvew"; did you mean overview?'],
     [['logs', 'agent'], 'prints one dashboard, got "logs agent"; name one, or use --out DIR or --kubernetes'],
-    [['--match', 'env'], '--match: no LABEL=VALUE, got "env"; write --match LABEL=VALUE'],
-    [['--match', '1a=b'], '--match: no LABEL=VALUE'],
+    [['--match', 'env'], '--match: not LABEL=VALUE, got "env"; write --match LABEL=VALUE'],
+    [['--match', '1a=b'], '--match: not LABEL=VALUE'],
     [['--job', 'front=x'], '--job: unknown role, got "front"; did you mean frontend?'],
     [['--threshold', 'SvcHeapMemry=1'], 'did you mean SvcHeapMemory?'],
-    [['--prefix', '9x'], '--prefix: not the beginning of a metric name, got "9x"'],
+    [['--prefix', '9x'], '--prefix: not a prefix of a metric name, got "9x"'],
     [['--pack', 'spec'], 'svc-agent dashboards: wrong usage'],
   ])('wrong usage %j ends with 2', async (args, message) => {
     const { status, out, err } = await ran(...args);

@@ -1,9 +1,4 @@
-import type {
-  DashboardJson,
-  PanelJson,
-  TargetJson,
-  VariableJson,
-} from '../../../../src/monitoring/dashboards/json.ts';
+import type { DashboardJson, PanelJson, TargetJson, VariableJson } from '../../../../tools/grafana.ts';
 
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's notation of a variable
 export const datasource = { type: 'prometheus', uid: '${datasource}' };

@@ -1,11 +1,7 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { describe, expect, test } from 'vitest';
-import type { DashboardJson } from '../../../../src/monitoring/dashboards/json.ts';
-import {
-  dashboardLintNames,
-  lintDashboards,
-  uncataloged,
-} from '../../../../src/monitoring/lint/dashboard.ts';
+import type { DashboardJson } from '../../../../tools/grafana.ts';
+import { dashboardLintNames, lintDashboards, uncataloged } from '../../../../tools/lint/dashboards.ts';
 import { datasource, good, panel, target, variables, withPanel, withTarget, withVariable } from './good.ts';
 
 const judged = (...dashboards: DashboardJson[]) => [

@@ -1,0 +1,107 @@
+import type { Names } from './names.ts';
+
+/** `critical` pages somebody, `warning` makes a ticket, `info` is for the record. */
+export const severities = ['critical', 'warning', 'info'] as const;
+export type Severity = (typeof severities)[number];
+
+/** Dashboards; the `uid` of each is this name behind `svc-`. */
+export const dashboards = [
+  ...['overview', 'frontend', 'history', 'matching', 'worker', 'task-latency', 'persistence'],
+  ...['dr', 'backups', 'process', 'logs', 'agent'],
+] as const;
+export type DashboardName = (typeof dashboards)[number];
+
+/** The unit of a threshold in texts. */
+export type ThresholdUnit = 'none' | 'seconds' | 'share' | 'bytes' | 'binaryBytes';
+
+/** One alert: a function of the installation's names and of its threshold. */
+export interface Alert {
+  name: `Svc${string}`;
+  severity: Severity;
+  /** The condition. Lines are kept as they are written. */
+  expr(names: Names, threshold: number): string;
+  /** In the unit of the value that the condition compares. None: the condition is a state. */
+  threshold?: number;
+  /** Default: `none`. */
+  unit?: ThresholdUnit;
+  /** The value that dashboards draw for a threshold, if it is another one. */
+  drawn?(threshold: number): number;
+  /** Whether the alert fires below its threshold instead of above. */
+  isLow?: true;
+  /** How long the condition must hold, in Prometheus' notation; none: at once. */
+  for?: string;
+  /** One sentence that names the subject by its labels. A Go template. */
+  summary: string;
+  /** What was measured. A Go template; `$threshold` stands for the threshold with its unit. */
+  description: string;
+  /** What to do first, for an operator who has no runbook at hand. */
+  firstSteps: string;
+  dashboard: DashboardName;
+  /** Further labels, which tell rules of the same name apart. */
+  labels?: Readonly<Record<string, string>>;
+  /** The result has no label `cluster`: nothing is left to take it from. */
+  hasNoCluster?: true;
+}
+
+/** A recorded series, `level:metric:operation`; the level is the labels that are kept. */
+export interface Recording {
+  record: string;
+  expr(names: Names): string;
+}
+
+export interface RuleGroup {
+  name: string;
+  records?: readonly Recording[];
+  alerts?: readonly Alert[];
+}
+
+export const packNames = ['spec', 'recommended', 'recording', 'slo'] as const;
+export type PackName = (typeof packNames)[number];
+
+/** The rules of one file. */
+export interface Pack {
+  name: PackName;
+  groups: readonly RuleGroup[];
+}
+
+const trimmed = (value: number): string => String(Number(value.toPrecision(4)));
+
+/** A number with its unit, as it stands in a description beside the formatted value. */
+export function withUnit(value: number, unit: ThresholdUnit = 'none'): string {
+  switch (unit) {
+    case 'seconds':
+      return durationText(value);
+    case 'share':
+      return `${trimmed(value * 100)}%`;
+    case 'bytes':
+      return scaled(value, 1000, ['B', 'kB', 'MB', 'GB', 'TB']);
+    case 'binaryBytes':
+      return scaled(value, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB']);
+    default:
+      return trimmed(value);
+  }
+}
+
+function scaled(value: number, base: number, units: readonly string[]): string {
+  const step = Math.min(Math.floor(Math.log(Math.max(value, 1)) / Math.log(base)), units.length - 1);
+  return `${trimmed(value / base ** step)}${units[step]}`;
+}
+
+const spans = [
+  [86_400, 'd'],
+  [3600, 'h'],
+  [60, 'm'],
+  [1, 's'],
+] as const;
+
+/** Seconds as Prometheus' `humanizeDuration` writes them, without units that are 0. */
+function durationText(seconds: number): string {
+  if (seconds < 1) return `${trimmed(seconds * 1000)}ms`;
+  let rest = seconds;
+  const parts = spans.map(([length, unit]) => {
+    const count = length === 1 ? Number(trimmed(rest)) : Math.floor(rest / length);
+    rest -= count * length;
+    return count > 0 ? `${count}${unit}` : '';
+  });
+  return parts.filter(Boolean).join(' ');
+}

@@ -1,0 +1,195 @@
+import type { RuleGroup } from '../alert.ts';
+import { increaseWithBirths } from '../names.ts';
+
+const own = 'cluster, instance';
+const ofRole = 'cluster, svc_service, instance';
+
+/** Logs of the roles, as the agents read them. */
+export const logs: RuleGroup = {
+  name: 'svc-logs',
+  alerts: [
+    {
+      name: 'SvcFatalLogEntry',
+      severity: 'critical',
+      expr: ({ m }, threshold) => {
+        const fatal = increaseWithBirths(
+          `${m('svc_log_entries_total')}{level="fatal"}`,
+          m('svc_log_bytes_total'),
+          '10m',
+        );
+        return `sum by (${ofRole}) (${fatal}) > ${threshold}`;
+      },
+      threshold: 0,
+      summary: '{{ $labels.svc_service }} on {{ $labels.instance }} logged a fatal error.',
+      description:
+        '{{ $labels.svc_service }} on {{ $labels.instance }} logged {{ $value | printf "%.0f" }} fatal entries in 10m. Each one ends a process.',
+      firstSteps: 'Read the entry and those before it; check whether the role is running again.',
+      dashboard: 'logs',
+    },
+    {
+      name: 'SvcLogSilent',
+      severity: 'warning',
+      // Covers a role that stopped writing, a pattern that matches no file and a file that cannot be read.
+      expr: ({ m }) =>
+        [
+          `sum by (${ofRole}) (increase(${m('svc_log_bytes_total')}[1h])) == 0`,
+          `and on (${ofRole}) max by (${ofRole}) (${m('svc_role_up')} or ${m('svc_role_scrape_up')}) == 1`,
+        ].join('\n'),
+      for: '15m',
+      summary: '{{ $labels.svc_service }} on {{ $labels.instance }} is up, and its log is silent.',
+      description:
+        'The agent read {{ $value }} bytes of the log of {{ $labels.svc_service }} on {{ $labels.instance }} in the last hour, although the role is up.',
+      firstSteps:
+        'Check that the paths under logs match the files of the role and that the agent may read them (svc-agent check), then where the role writes its log and at which level.',
+      dashboard: 'logs',
+    },
+    {
+      name: 'SvcLogLag',
+      severity: 'warning',
+      expr: ({ m }, threshold) =>
+        `max by (${ofRole}) (min_over_time(${m('svc_log_lag_bytes')}[5m])) > ${threshold}`,
+      threshold: 67_108_864,
+      unit: 'binaryBytes',
+      for: '5m',
+      summary: 'The agent on {{ $labels.instance }} lags behind the log of {{ $labels.svc_service }}.',
+      description:
+        'At least {{ $value | humanize1024 }}B of the log of {{ $labels.svc_service }} on {{ $labels.instance }} have waited for 5m, above $threshold.',
+      firstSteps:
+        'Check the processor time of the agent and whether the role logs at level debug; a file that cannot be read waits, too.',
+      dashboard: 'logs',
+    },
+    {
+      name: 'SvcLogBytesLost',
+      severity: 'warning',
+      expr: ({ m }, threshold) =>
+        `sum by (${ofRole}, reason) (increase(${m('svc_log_skipped_bytes_total')}{reason!="start_at_end"}[10m])) > ${threshold}`,
+      threshold: 0,
+      summary: 'Log lines of {{ $labels.svc_service }} on {{ $labels.instance }} were lost.',
+      description:
+        '{{ $value | humanize1024 }}B of the log of {{ $labels.svc_service }} on {{ $labels.instance }} were gone before they were read ({{ $labels.reason }}) in 10m.',
+      firstSteps:
+        'Check the rotation: keep rotated files until the agent has read them, and keep copytruncate rare.',
+      dashboard: 'logs',
+    },
+    {
+      name: 'SvcRoleReporterErrors',
+      severity: 'info',
+      expr: ({ m }, threshold) =>
+        `sum by (${ofRole}) (increase(${m('svc_role_reporter_errors_total')}[15m])) > ${threshold}`,
+      threshold: 0,
+      for: '15m',
+      summary: 'The metrics of {{ $labels.svc_service }} on {{ $labels.instance }} are incomplete.',
+      description:
+        '{{ $labels.svc_service }} on {{ $labels.instance }} logged {{ $value | printf "%.0f" }} warnings in 15m that its own reporter lost series. Alerts on its metrics may stay silent.',
+      firstSteps:
+        'Read the warnings: they name the metric. Rely on the log counters until the role is fixed.',
+      dashboard: 'logs',
+    },
+  ],
+};
+
+/** Drops that are a loss; what the cardinality rules or a vocabulary leave out is none. */
+const losses = '{reason!~"forbidden_tag|forbidden_value|double"}';
+
+/** The agents themselves. */
+export const agent: RuleGroup = {
+  name: 'svc-agent',
+  alerts: [
+    {
+      name: 'SvcAgentDown',
+      severity: 'warning',
+      expr: ({ job }) => `max by (cluster, job, instance) (up{${job('svc-agent')}}) == 0`,
+      for: '5m',
+      summary: 'The agent on {{ $labels.instance }} is down.',
+      description:
+        'The agent on {{ $labels.instance }} does not answer its scrape: up is {{ $value }}. Nobody sees what it watches.',
+      firstSteps:
+        'Check whether the agent runs and what it logged last: svc-agent check finds faults of its configuration.',
+      dashboard: 'agent',
+    },
+    {
+      name: 'SvcProbeStale',
+      severity: 'warning',
+      // The gauges of a probe go when it had no result for three intervals, its counters only with the probe.
+      expr: ({ m }) =>
+        [
+          `sum by (${own}, probe) (increase(${m('svc_probe_skipped_total')}[5m]))`,
+          `unless on (${own}, probe) ${m('svc_probe_last_run_timestamp_seconds')}`,
+        ].join('\n'),
+      for: '10m',
+      summary: 'Probe {{ $labels.probe }} on {{ $labels.instance }} has no results.',
+      description:
+        'Probe {{ $labels.probe }} on {{ $labels.instance }} has had no result for three intervals; {{ $value | printf "%.0f" }} runs were skipped in 5m.',
+      firstSteps: 'Run svc-agent probe with its name: it shows where the probe hangs.',
+      dashboard: 'agent',
+    },
+    {
+      name: 'SvcCertificateExpiring',
+      severity: 'warning',
+      expr: ({ m }, threshold) =>
+        `min by (cluster, probe) (${m('svc_probe_tls_not_after_timestamp_seconds')}) - time() < ${threshold}`,
+      threshold: 1_209_600,
+      unit: 'seconds',
+      isLow: true,
+      for: '1h',
+      summary: 'The certificate that probe {{ $labels.probe }} sees expires soon.',
+      description:
+        'The certificate that probe {{ $labels.probe }} sees expires in {{ $value | humanizeDuration }}, below $threshold.',
+      firstSteps: 'Renew the certificate and reload the server that presents it.',
+      dashboard: 'overview',
+    },
+    {
+      name: 'SvcAgentDropping',
+      severity: 'warning',
+      expr: ({ m }, threshold) =>
+        [
+          `(sum by (${own}, component, reason) (rate(${m('svc_agent_dropped_total')}${losses}[5m]))`,
+          `or label_replace(label_replace(sum by (${own}) (rate(${m('svc_agent_statsd_kernel_drops_total')}[5m])), "component", "kernel", "", ""), "reason", "buffer_full", "", "")`,
+          `) > ${threshold}`,
+        ].join('\n'),
+      threshold: 0,
+      for: '15m',
+      summary: 'The agent on {{ $labels.instance }} drops data ({{ $labels.component }}).',
+      description:
+        'The agent on {{ $labels.instance }} drops {{ $value | printf "%.3f" }} items/s in {{ $labels.component }}, reason {{ $labels.reason }}.',
+      firstSteps:
+        'The status page of the agent explains the reason. refused_series: raise limits or drop a tag; buffer_full: raise the receive buffer.',
+      dashboard: 'agent',
+    },
+    {
+      name: 'SvcAgentStateDegraded',
+      severity: 'warning',
+      expr: ({ m }) => `max by (${own}) (${m('svc_agent_state_degraded')}) == 1`,
+      for: '5m',
+      summary: 'The agent on {{ $labels.instance }} cannot save its state.',
+      description:
+        'The agent on {{ $labels.instance }} counts in memory only: svc_agent_state_degraded is {{ $value }}. A crash would lose counts.',
+      firstSteps: 'Check the space and the permissions of the state directory.',
+      dashboard: 'agent',
+    },
+    {
+      name: 'SvcAgentReloadFailed',
+      severity: 'warning',
+      expr: ({ m }) => `max by (${own}) (${m('svc_agent_config_last_reload_successful')}) == 0`,
+      for: '5m',
+      summary: 'The agent on {{ $labels.instance }} rejected its changed configuration.',
+      description:
+        'The agent on {{ $labels.instance }} still runs its previous configuration: svc_agent_config_last_reload_successful is {{ $value }}.',
+      firstSteps: 'Run svc-agent check on that host: it names the line and the allowed values.',
+      dashboard: 'agent',
+    },
+    {
+      name: 'SvcAgentReportFailing',
+      severity: 'warning',
+      expr: ({ m }, threshold) =>
+        `sum by (${own}, reason) (rate(${m('svc_agent_report_failures_total')}[5m])) > ${threshold}`,
+      threshold: 0,
+      for: '15m',
+      summary: 'Reports of the agent on {{ $labels.instance }} fail ({{ $labels.reason }}).',
+      description:
+        '{{ $value | printf "%.3f" }} reports/s of the agent on {{ $labels.instance }} fail, reason {{ $labels.reason }}.',
+      firstSteps: 'Check the address, the credentials and the state of the destination.',
+      dashboard: 'agent',
+    },
+  ],
+};

@@ -1,0 +1,181 @@
+import type { RuleGroup } from '../alert.ts';
+import type { Names } from '../names.ts';
+
+const pair = 'cluster, source_cluster, target_cluster';
+
+/** Each cluster's opinion, with the group that the cluster belongs to: two groups may have equal domains. */
+const opinions = ({ m }: Names): string =>
+  `max by (cluster, domain, active_cluster) (${m('svc_domain_active_cluster')})` +
+  ` * on (cluster) group_left (primary_cluster) max by (cluster, primary_cluster) (${m('svc_cluster_group_info')})`;
+
+/** Clusters, the domains that span them, and replication between them. */
+export const replication: RuleGroup = {
+  name: 'svc-replication',
+  alerts: [
+    {
+      name: 'SvcReplicationLag',
+      severity: 'critical',
+      expr: ({ m }, threshold) => `max by (${pair}) (${m('svc_replication_lag_seconds')}) > ${threshold}`,
+      threshold: 300,
+      unit: 'seconds',
+      for: '5m',
+      summary: 'Replication from {{ $labels.source_cluster }} to {{ $labels.target_cluster }} lags.',
+      description:
+        '{{ $labels.target_cluster }} is {{ $value | humanizeDuration }} behind {{ $labels.source_cluster }}, above $threshold. A failover now would lose that much.',
+      firstSteps:
+        'Check whether both clusters reach each other and whether history applies replication tasks; do not fail over before the lag is gone.',
+      dashboard: 'dr',
+    },
+    {
+      name: 'SvcReplicationTaskFailures',
+      severity: 'warning',
+      expr: ({ m }, threshold) =>
+        `sum by (${pair}) (rate(${m('svc_replication_task_failures_total')}[5m])) > ${threshold}`,
+      threshold: 10,
+      for: '5m',
+      summary: 'Replication tasks from {{ $labels.source_cluster }} to {{ $labels.target_cluster }} fail.',
+      description:
+        'From {{ $labels.source_cluster }} to {{ $labels.target_cluster }} {{ $value | humanize }} replication tasks/s fail, above $threshold/s.',
+      firstSteps: 'Read the errors in the log of history of the target cluster; check its store.',
+      dashboard: 'dr',
+    },
+    {
+      name: 'SvcReplicationLagUnknown',
+      severity: 'warning',
+      expr: ({ m }, threshold) =>
+        [
+          `max by (cluster) (${m('svc_clusters')}) > ${threshold}`,
+          `unless max by (cluster) (${m('svc_replication_lag_seconds')})`,
+        ].join('\n'),
+      threshold: 1,
+      for: '30m',
+      summary: 'The replication lag of {{ $labels.cluster }} is unknown.',
+      description:
+        'The group of {{ $labels.cluster }} has {{ $value }} enabled clusters, and no agent knows the replication lag.',
+      firstSteps:
+        'The agents that scrape history need clusterGroupMetadata in their agent.yaml. Check that they have it and that svc_role_scrape_up of history is 1.',
+      dashboard: 'dr',
+    },
+    {
+      name: 'SvcClusterUnreachable',
+      severity: 'critical',
+      expr: ({ m }) => `max by (cluster, remote_cluster) (${m('svc_cluster_up')}) == 0`,
+      for: '5m',
+      summary: 'Cluster {{ $labels.remote_cluster }} cannot be reached from {{ $labels.cluster }}.',
+      description:
+        'The frontend of cluster {{ $labels.remote_cluster }} does not answer in {{ $labels.cluster }}: svc_cluster_up is {{ $value }}.',
+      firstSteps:
+        'Check the network and the certificates between the clusters. If the cluster is lost, follow the runbook on datacenter failure.',
+      dashboard: 'dr',
+    },
+    {
+      name: 'SvcDomainDisagreement',
+      severity: 'critical',
+      expr: (names, threshold) =>
+        [
+          `(${opinions(names)})`,
+          '* on (domain, primary_cluster) group_left ()',
+          `count by (domain, primary_cluster) (max by (domain, active_cluster, primary_cluster) (${opinions(names)})) > ${threshold}`,
+        ].join('\n'),
+      threshold: 1,
+      for: '5m',
+      summary: 'Clusters disagree on where domain {{ $labels.domain }} is active.',
+      description:
+        '{{ $labels.cluster }} has domain {{ $labels.domain }} active in {{ $labels.active_cluster }}; the clusters of the group name {{ $value }} different ones.',
+      firstSteps:
+        'Describe the domain in each cluster. Stop writes to the one that should be standby, then update the domain with the right active cluster.',
+      dashboard: 'dr',
+    },
+    {
+      name: 'SvcDomainFailover',
+      severity: 'info',
+      expr: ({ m }, threshold) =>
+        `time() - max by (cluster, domain) (${m('svc_domain_last_failover_timestamp_seconds')}) < ${threshold}`,
+      threshold: 900,
+      unit: 'seconds',
+      isLow: true,
+      summary: 'Domain {{ $labels.domain }} failed over.',
+      description:
+        '{{ $labels.cluster }} saw a failover of domain {{ $labels.domain }} {{ $value | humanizeDuration }} ago.',
+      firstSteps:
+        'If it was not planned, find out who updated the domain; check the replication lag and that clients reach the active cluster.',
+      dashboard: 'dr',
+    },
+    {
+      name: 'SvcDomainTooFewClusters',
+      severity: 'info',
+      // Only where the group has more clusters than the domain uses.
+      expr: ({ m }, threshold) =>
+        [
+          `max by (cluster, domain) (${m('svc_domain_clusters')}) < ${threshold}`,
+          `and max by (cluster, domain) (${m('svc_domain_global')}) == 1`,
+          `and on (cluster) max by (cluster) (${m('svc_clusters')}) >= ${threshold}`,
+        ].join('\n'),
+      threshold: 3,
+      isLow: true,
+      for: '1h',
+      summary: 'Global domain {{ $labels.domain }} spans few clusters.',
+      description:
+        'The global domain {{ $labels.domain }} spans {{ $value }} clusters; $threshold or more are suggested, and the group has them.',
+      firstSteps: 'Decide whether the domain should span more clusters; if so, update its clusters.',
+      dashboard: 'dr',
+    },
+  ],
+};
+
+const archive = 'cluster, archive, scheme';
+
+/** Archival of closed workflows. */
+export const archival: RuleGroup = {
+  name: 'svc-archival',
+  alerts: [
+    {
+      name: 'SvcArchiveDown',
+      severity: 'warning',
+      expr: ({ m }) => `max by (${archive}) (${m('svc_archival_up')}) == 0`,
+      for: '10m',
+      summary: 'The {{ $labels.archive }} archive of {{ $labels.cluster }} is down.',
+      description:
+        'The {{ $labels.archive }} archive ({{ $labels.scheme }}) of {{ $labels.cluster }} cannot be used: svc_archival_up is {{ $value }}.',
+      firstSteps: 'Run svc-agent probe: it says why. Check credentials, the bucket or directory, and space.',
+      dashboard: 'worker',
+    },
+    {
+      name: 'SvcArchivalStalled',
+      severity: 'warning',
+      expr: ({ m }, threshold) =>
+        [
+          `time() - max by (${archive}) (${m('svc_archival_newest_object_timestamp_seconds')}) > ${threshold}`,
+          `and on (cluster) sum by (cluster) (rate(${m('svc_workflow_completed')}[1h])) > 0`,
+        ].join('\n'),
+      threshold: 86_400,
+      unit: 'seconds',
+      for: '1h',
+      summary: 'Nothing reaches the {{ $labels.archive }} archive of {{ $labels.cluster }}.',
+      description:
+        'The newest object of the {{ $labels.archive }} archive ({{ $labels.scheme }}) is {{ $value | humanizeDuration }} old, above $threshold, although workflows complete.',
+      firstSteps:
+        'Check whether the worker role runs and what it logs about archival. Retention deletes what was not archived.',
+      dashboard: 'worker',
+    },
+    {
+      name: 'SvcArchivalOff',
+      severity: 'info',
+      // What the owner chose is no alert; that it changed is worth a line.
+      expr: ({ m }) => {
+        const enabled = m('svc_domain_archival_enabled');
+        return [
+          `max by (cluster, domain, archive) (${enabled}) == 0`,
+          `and max by (cluster, domain, archive) (max_over_time(${enabled}[1d])) == 1`,
+        ].join('\n');
+      },
+      for: '15m',
+      summary: 'Domain {{ $labels.domain }} no longer archives its {{ $labels.archive }}.',
+      description:
+        'Archival of {{ $labels.archive }} was on within the last day for domain {{ $labels.domain }} and is off now: svc_domain_archival_enabled is {{ $value }}.',
+      firstSteps:
+        'Ask the owner of the domain. Workflows that close while archival is off are deleted after the retention.',
+      dashboard: 'worker',
+    },
+  ],
+};

@@ -1,0 +1,213 @@
+import { type StoreCheckSeverity, storeChecksOf } from '../../core/reasons.ts';
+import type { RuleGroup } from '../alert.ts';
+import type { Names } from '../names.ts';
+
+const backup = 'cluster, backup, store, database, backup_type';
+/** The newest value of three days: the age of a backup outlives the host whose agent reported it. */
+const newest = (series: string): string => `max by (${backup}) (last_over_time(${series}[3d]))`;
+const success = 'svc_backup_last_success_timestamp_seconds';
+const backupName =
+  'Backup {{ $labels.backup }} ({{ $labels.backup_type }}) of {{ $labels.store }}/{{ $labels.database }}';
+
+/** Backups. Those of configuration are due on change, so that their age says nothing. */
+export const backups: RuleGroup = {
+  name: 'svc-backups',
+  alerts: [
+    {
+      name: 'SvcBackupAge',
+      severity: 'critical',
+      expr: ({ m }, threshold) => `time() - ${newest(`${m(success)}{backup_type!="config"}`)} > ${threshold}`,
+      threshold: 90_000,
+      unit: 'seconds',
+      summary: `${backupName} is too old.`,
+      description: `${backupName} last succeeded {{ $value | humanizeDuration }} ago, above $threshold.`,
+      firstSteps: 'Check whether the job ran and what it printed; run it now.',
+      dashboard: 'backups',
+    },
+    {
+      name: 'SvcBackupNeverSucceeded',
+      severity: 'critical',
+      expr: ({ m }) =>
+        [
+          `max by (${backup}) (last_over_time(${m('svc_backup_configured')}[1h])) == 1`,
+          `unless ${newest(m(success))}`,
+        ].join('\n'),
+      for: '25h',
+      summary: `${backupName} has never succeeded.`,
+      description: `${backupName} is configured (svc_backup_configured is {{ $value }}) and had no success within 25h.`,
+      firstSteps: 'Check whether the job is scheduled and reports to the agent; run it once by hand.',
+      dashboard: 'backups',
+    },
+    {
+      name: 'SvcBackupFailures',
+      severity: 'warning',
+      expr: ({ m }) => {
+        const failure = newest(m('svc_backup_last_failure_timestamp_seconds'));
+        return `${failure}\n> (${newest(m(success))} or 0 * ${failure})`;
+      },
+      summary: `${backupName} failed.`,
+      description: `${backupName} failed at {{ $value | humanizeTimestamp }} and has not succeeded since.`,
+      firstSteps: 'Read the output of the failed run; check space and credentials; run the job again.',
+      dashboard: 'backups',
+    },
+    {
+      name: 'SvcBackupIntegrity',
+      severity: 'critical',
+      expr: ({ m }) => `max by (${backup}, level) (${m('svc_backup_integrity_ok')}) == 0`,
+      for: '5m',
+      summary: `${backupName} fails its integrity test.`,
+      description: `${backupName} fails its integrity test at level {{ $labels.level }}: svc_backup_integrity_ok is {{ $value }}.`,
+      firstSteps:
+        'Treat the backup as lost: take a new one now, keep the older ones, check the disk and the transfer.',
+      dashboard: 'backups',
+    },
+    {
+      name: 'SvcBackupOffsiteAge',
+      severity: 'warning',
+      expr: ({ m }, threshold) =>
+        `time() - ${newest(`${m('svc_backup_offsite_last_success_timestamp_seconds')}{backup_type!="config"}`)} > ${threshold}`,
+      threshold: 90_000,
+      unit: 'seconds',
+      summary: `The off-site copy of backup {{ $labels.backup }} of {{ $labels.store }}/{{ $labels.database }} is too old.`,
+      description: `${backupName} last reached off-site storage {{ $value | humanizeDuration }} ago, above $threshold.`,
+      firstSteps: 'Check the upload: credentials, space and the network to the off-site storage.',
+      dashboard: 'backups',
+    },
+    {
+      name: 'SvcBackupRetention',
+      severity: 'warning',
+      expr: ({ m }) => `max by (${backup}) (${m('svc_backup_retention_compliant')}) == 0`,
+      for: '1h',
+      summary: `The retention of backup {{ $labels.backup }} of {{ $labels.store }}/{{ $labels.database }} is not met.`,
+      description: `${backupName} is kept for a shorter or longer time than configured: svc_backup_retention_compliant is {{ $value }}.`,
+      firstSteps: 'List what is stored, oldest first; check the job that deletes old backups.',
+      dashboard: 'backups',
+    },
+    {
+      name: 'SvcBackupClockSkew',
+      severity: 'warning',
+      expr: ({ m }, threshold) => `max by (${backup}) (${m(success)}) - time() > ${threshold}`,
+      threshold: 300,
+      unit: 'seconds',
+      for: '5m',
+      summary: `${backupName} ended in the future.`,
+      description: `${backupName} ended {{ $value | humanizeDuration }} from now, above $threshold: a clock is wrong, and its age cannot be trusted.`,
+      firstSteps: 'Compare the clocks of the backup host, of the agent and of Prometheus.',
+      dashboard: 'backups',
+    },
+  ],
+};
+
+const store = 'cluster, store, kind, database';
+const storeName = '{{ $labels.kind }} store {{ $labels.store }}/{{ $labels.database }}';
+
+/** Checks that have an alert of their own. */
+const ownAlert: ReadonlySet<string> = new Set(['schema', 'connections', 'uptime']);
+
+/** Failing checks of one severity. */
+function failing({ m }: Names, severity: StoreCheckSeverity): string {
+  const checks = storeChecksOf(severity).filter((check) => !ownAlert.has(check));
+  return `max by (${store}, check) (${m('svc_store_check_ok')}{check=~"${checks.join('|')}"}) == 0`;
+}
+
+/** Stores, and whether their data could be restored. */
+export const stores: RuleGroup = {
+  name: 'svc-stores',
+  alerts: [
+    {
+      name: 'SvcStoreDown',
+      severity: 'critical',
+      expr: ({ m }) => `max by (${store}) (${m('svc_store_up')}) == 0`,
+      for: '2m',
+      summary: `The ${storeName} is down.`,
+      description: `The ${storeName} does not answer: svc_store_up is {{ $value }}.`,
+      firstSteps:
+        'See svc_store_failures_total for the reason. refused or unreachable: check the server; credentials: check the account of the agent.',
+      dashboard: 'persistence',
+    },
+    {
+      name: 'SvcSchemaMismatch',
+      severity: 'critical',
+      expr: ({ m }) => `max by (${store}) (${m('svc_store_schema_compatible')}) == 0`,
+      for: '5m',
+      summary: `The schema of the ${storeName} does not match.`,
+      description: `The schema of the ${storeName} is not compatible with the configured version: svc_store_schema_compatible is {{ $value }}.`,
+      firstSteps:
+        'Compare svc_store_schema_version_info with the version of the service; after a restore, run the schema migration.',
+      dashboard: 'persistence',
+    },
+    {
+      name: 'SvcStoreReadOnly',
+      severity: 'critical',
+      expr: ({ m }) => `max by (${store}) (${m('svc_store_read_only')}) == 1`,
+      for: '2m',
+      summary: `The ${storeName} refuses writes.`,
+      description: `The ${storeName} refuses writes: svc_store_read_only is {{ $value }}.`,
+      firstSteps: 'Check whether the address leads to a standby, and whether the disk is full.',
+      dashboard: 'persistence',
+    },
+    {
+      name: 'SvcStoreConnections',
+      severity: 'warning',
+      expr: ({ m }, threshold) =>
+        [
+          `sum by (${store}) (max by (${store}, state) (${m('svc_store_connections')}))`,
+          `/ max by (${store}) (${m('svc_store_connections_max')}) > ${threshold}`,
+        ].join('\n'),
+      threshold: 0.9,
+      unit: 'share',
+      for: '5m',
+      summary: `The ${storeName} is running out of connections.`,
+      description: `{{ $value | humanizePercentage }} of the connections of the ${storeName} are in use, above $threshold.`,
+      firstSteps: 'See by state which connections are open; lower the pools of the roles or raise the limit.',
+      dashboard: 'persistence',
+    },
+    {
+      name: 'SvcStoreDataAtRisk',
+      severity: 'critical',
+      expr: (names) => failing(names, 'data_at_risk'),
+      for: '15m',
+      summary: `Data of the ${storeName} is at risk: check {{ $labels.check }} fails.`,
+      description: `Check {{ $labels.check }} of the ${storeName} fails: svc_store_check_ok is {{ $value }}. Data that is stored now may be damaged or lost.`,
+      firstSteps: 'Run svc-agent probe on the agent of the cluster: it says what was found and what to do.',
+      dashboard: 'dr',
+    },
+    {
+      name: 'SvcStoreRecoveryWeak',
+      severity: 'warning',
+      expr: (names) => failing(names, 'recovery_weak'),
+      for: '15m',
+      summary: `Recovery of the ${storeName} is weaker than planned: check {{ $labels.check }} fails.`,
+      description: `Check {{ $labels.check }} of the ${storeName} fails: svc_store_check_ok is {{ $value }}. A restore could lose more data than the backup schedule allows.`,
+      firstSteps:
+        'Run svc-agent probe: it says which setting to change. If it is a decision, name the check under stores[].accept with the reason.',
+      dashboard: 'dr',
+    },
+    {
+      name: 'SvcWalArchivingStalled',
+      severity: 'critical',
+      expr: ({ m }, threshold) =>
+        `time() - max by (${store}) (${m('svc_store_wal_oldest_unarchived_timestamp_seconds')}) > ${threshold}`,
+      threshold: 300,
+      unit: 'seconds',
+      for: '1m',
+      summary: `The ${storeName} does not archive its log segments.`,
+      description: `The oldest closed log segment of the ${storeName} has waited {{ $value | humanizeDuration }} for archiving, above $threshold.`,
+      firstSteps:
+        'Read the log of the server for archive failures; check the archive command, its credentials and the space.',
+      dashboard: 'dr',
+    },
+    {
+      name: 'SvcRecoveryObjectiveMissed',
+      severity: 'critical',
+      expr: ({ m }) => `max by (cluster, store, database) (${m('svc_recovery_ready')}) == 0`,
+      for: '5m',
+      summary: '{{ $labels.store }}/{{ $labels.database }} does not meet its recovery objectives.',
+      description:
+        'By its backups, archived logs and restore drills, {{ $labels.store }}/{{ $labels.database }} could not be restored within its objectives: svc_recovery_ready is {{ $value }}.',
+      firstSteps:
+        'The dashboard Replication and recovery shows the objectives. Compare them with the age of the last backup, the unarchived log and the last restore drill.',
+      dashboard: 'dr',
+    },
+  ],
+};

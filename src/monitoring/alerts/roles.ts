@@ -1,0 +1,197 @@
+import { roles } from '../../core/catalog.ts';
+import type { Alert, RuleGroup } from '../alert.ts';
+import { jobs, type Names } from '../names.ts';
+
+const own = 'cluster, svc_service, instance';
+
+/**
+ * `up` of the roles' targets without those whose agent is down: through a dead agent nobody sees the role, which
+ * may well be alive.
+ */
+const seen = ({ job }: Names): string =>
+  `(up{${job(...roles)}} unless on (cluster, instance) up{${job('svc-agent')}} == 0)`;
+const down = (names: Names): string => `max by (cluster, job) ${seen(names)} == 0`;
+
+/** Failed health checks with their reason, of what is down; without a reason where none was counted. */
+function unhealthy({ m }: Names, by: string): string {
+  const reasons = `sum by (${by}, reason) (increase(${m('svc_role_health_failures_total')}[5m])) > 0`;
+  const isDown = `max by (${by}) (${m('svc_role_up')}) == 0`;
+  return [
+    `(${isDown}) * on (${by}) group_right () (${reasons}) ^ 0`,
+    `or (${isDown} unless on (${by}) (${reasons}))`,
+  ].join('\n');
+}
+
+/** Whether anything answers. */
+export const availability: RuleGroup = {
+  name: 'svc-availability',
+  alerts: [
+    {
+      name: 'SvcServiceDown',
+      severity: 'critical',
+      expr: down,
+      for: '1m',
+      summary: 'Every instance of {{ $labels.job }} is down.',
+      description: 'No target of job {{ $labels.job }} answers its scrape: the highest up is {{ $value }}.',
+      firstSteps:
+        'Check the health endpoint and the last log entries of the role on one host; start the role or undo the last rollout.',
+      dashboard: 'overview',
+    },
+    {
+      name: 'SvcInstanceDown',
+      severity: 'warning',
+      expr: (names) =>
+        [
+          `max by (cluster, job, instance) ${seen(names)} == 0`,
+          `unless on (cluster, job) (${down(names)})`,
+        ].join('\n'),
+      for: '5m',
+      summary: '{{ $labels.instance }} of {{ $labels.job }} is down.',
+      description:
+        'Target {{ $labels.instance }} of job {{ $labels.job }} does not answer its scrape, other instances do: up is {{ $value }}.',
+      firstSteps: 'Check whether the process runs on that host and what it logged last.',
+      dashboard: 'overview',
+    },
+    {
+      name: 'SvcRoleUnwatched',
+      severity: 'critical',
+      expr: (names) =>
+        [
+          `max by (cluster, job) (up{${names.job(...roles)}}) == 0`,
+          `unless on (cluster, job) max by (cluster, job) ${seen(names)}`,
+        ].join('\n'),
+      for: '5m',
+      summary: 'No agent beside {{ $labels.job }} answers; the state of the role is unknown.',
+      description:
+        'Every target of job {{ $labels.job }} is behind an agent that is down: the highest up is {{ $value }}. The hosts, the network or only the agents may be gone.',
+      firstSteps:
+        'Check whether the hosts of the role are reachable. If they are, start the agents; if they are not, treat it as an outage of the role.',
+      dashboard: 'overview',
+    },
+    {
+      name: 'SvcTargetsVanished',
+      severity: 'critical',
+      expr: ({ job }) =>
+        [
+          `count by (cluster, job) (last_over_time(up{${job(...jobs)}}[1d]))`,
+          `unless count by (cluster, job) (up{${job(...jobs)}})`,
+        ].join('\n'),
+      for: '5m',
+      summary: 'All targets of {{ $labels.job }} are gone.',
+      description: 'Job {{ $labels.job }} had {{ $value }} targets within the last day and has none now.',
+      firstSteps:
+        'Check the service discovery and the relabelling of Prometheus, then whether the role still exists.',
+      dashboard: 'overview',
+    },
+    {
+      name: 'SvcRoleAbsent',
+      severity: 'critical',
+      expr: ({ job }) => jobs.map((one) => `absent(up{${job(one)}})`).join('\nor '),
+      for: '10m',
+      summary: 'Prometheus has no target of {{ $labels.job }} in any cluster.',
+      description: 'There is no series up of job {{ $labels.job }} at all (absent returns {{ $value }}).',
+      firstSteps:
+        'Add the job to the scrape configuration, or generate the rules without it: svc-agent rules --job.',
+      dashboard: 'overview',
+      hasNoCluster: true,
+    },
+    {
+      name: 'SvcRoleUnhealthy',
+      severity: 'critical',
+      expr: (names) => unhealthy(names, 'cluster, svc_service'),
+      for: '3m',
+      summary: 'Every instance of {{ $labels.svc_service }} fails its health check.',
+      description:
+        'No instance of {{ $labels.svc_service }} is healthy: the highest svc_role_up is {{ $value }}{{ with $labels.reason }}, reason {{ . }}{{ end }}.',
+      firstSteps:
+        'Read the message of the health endpoint. Reason persistence: check the store first; not_in_ring: check the membership of the cluster.',
+      dashboard: 'overview',
+    },
+    {
+      name: 'SvcHealthFailing',
+      severity: 'warning',
+      expr: (names) => unhealthy(names, own),
+      for: '10m',
+      summary: '{{ $labels.svc_service }} on {{ $labels.instance }} fails its health check.',
+      description:
+        'svc_role_up of {{ $labels.svc_service }} on {{ $labels.instance }} is {{ $value }}{{ with $labels.reason }}, reason {{ . }}{{ end }}.',
+      firstSteps:
+        'Read the message of the health endpoint on that host, then the last log entries of the role.',
+      dashboard: 'overview',
+    },
+  ],
+};
+
+/**
+ * Restarts in whole numbers: `increase()` extrapolates, and would count more than there were. Where no agent
+ * counts restarts, a process that starts again counts its garbage collections from 0.
+ */
+const restarts = ({ m }: Names): string => {
+  const counted = m('svc_role_restarts_total');
+  return [
+    `max by (${own}) (${counted} - min_over_time(${counted}[15m]))`,
+    `or max by (${own}) (resets(${m('svc_memory_num_gc')}[15m]))`,
+  ].join('\n');
+};
+
+const processAlerts: readonly Alert[] = [
+  {
+    name: 'SvcHighRestartRate',
+    severity: 'critical',
+    expr: ({ m }, threshold) =>
+      `sum by (cluster, svc_service) (rate(${m('svc_role_restarts_total')}[5m])) > ${threshold}`,
+    threshold: 0.1,
+    for: '1m',
+    summary: 'Many instances of {{ $labels.svc_service }} are restarting.',
+    description:
+      'The instances of {{ $labels.svc_service }} restart {{ $value | printf "%.2f" }} times/s in total, above $threshold/s.',
+    firstSteps:
+      'Read the fatal log entries of the role; undo the last change of its version or configuration.',
+    dashboard: 'process',
+  },
+  {
+    name: 'SvcCrashLooping',
+    severity: 'critical',
+    expr: (names, threshold) => `(\n${restarts(names)}\n) > ${threshold}`,
+    threshold: 2,
+    summary: '{{ $labels.svc_service }} on {{ $labels.instance }} restarts again and again.',
+    description:
+      '{{ $labels.svc_service }} on {{ $labels.instance }} restarted {{ $value | printf "%.0f" }} times in 15m, above $threshold.',
+    firstSteps:
+      'Read the last log entries before each start; check memory limits, the configuration and the schema of the store.',
+    dashboard: 'process',
+  },
+  {
+    name: 'SvcHeapMemory',
+    severity: 'warning',
+    expr: ({ m }, threshold) =>
+      `max by (${own}) (min_over_time(${m('svc_memory_heap')}[10m])) > ${threshold}`,
+    threshold: 8e9,
+    unit: 'bytes',
+    for: '5m',
+    summary: '{{ $labels.svc_service }} on {{ $labels.instance }} has a large heap.',
+    description:
+      'The heap of {{ $labels.svc_service }} on {{ $labels.instance }} was at least {{ $value | humanize }}B for 10m, above $threshold.',
+    firstSteps:
+      'Compare with the other instances. One alone: restart it after you took a heap profile. All: check cache sizes and shards per host.',
+    dashboard: 'process',
+  },
+  {
+    name: 'SvcGCPause',
+    severity: 'warning',
+    // A counter of ms, or the sum of a timer of that name, in seconds. The quantiles of a summary are neither.
+    expr: ({ m }, threshold) =>
+      `max by (${own}) (rate(${m('svc_memory_gc_pause_ms')}{quantile=""}[5m])` +
+      ` or 1000 * rate(${m('svc_memory_gc_pause_ms')}_sum[5m])) > ${threshold}`,
+    threshold: 100,
+    for: '10m',
+    summary: '{{ $labels.svc_service }} on {{ $labels.instance }} spends much time in garbage collection.',
+    description:
+      '{{ $labels.svc_service }} on {{ $labels.instance }} pauses for {{ $value | humanize }} ms/s, above $threshold ms/s.',
+    firstSteps: 'Check the heap and the allocation rate of the process; give it more memory or less load.',
+    dashboard: 'process',
+  },
+];
+
+/** The processes of the roles. */
+export const processes: RuleGroup = { name: 'svc-process', alerts: processAlerts };

@@ -1,0 +1,153 @@
+import { type Names, type Naming, namesOf } from '../names.ts';
+import { typeOf } from '../series.ts';
+
+/** A variable of a dashboard: the values that `label` has in the series of `metric`. */
+export interface Choice {
+  name: string;
+  label: string;
+  title: string;
+  metric: string;
+}
+
+export const clusterChoice: Choice = {
+  name: 'cluster',
+  label: 'cluster',
+  title: 'Cluster',
+  metric: 'svc_agent_build_info',
+};
+
+/** The roles that the series of `metric` have. */
+export const roleOf = (metric: string): Choice => ({
+  name: 'role',
+  label: 'svc_service',
+  title: 'Role',
+  metric,
+});
+export const role = roleOf('svc_num_goroutines');
+export const instance: Choice = {
+  name: 'instance',
+  label: 'instance',
+  title: 'Instance',
+  metric: 'svc_agent_build_info',
+};
+
+const labelled =
+  (label: string, title: string) =>
+  (metric: string): Choice => ({ name: label, label, title, metric });
+export const operation = labelled('operation', 'Operation');
+export const domain = labelled('domain', 'Domain');
+export const tasklist = labelled('tasklist', 'Task list');
+export const store = labelled('store', 'Store');
+export const backup = labelled('backup', 'Backup');
+
+/** Whether a variable of the label narrows a series, which is written `name` or `name{matchers}`. */
+export function isNarrowedBy(series: string, label: string): boolean {
+  const { name, matchers } = partsOf(series);
+  if (label === 'cluster') return true;
+  const type = typeOf(name);
+  if (!type?.labels.includes(label)) return false;
+  // All agents say the same: which one does not matter.
+  if (label === 'instance') return !type.isReplicated;
+  if (label !== 'svc_service') return true;
+  // Series of one role only: a role chosen on another dashboard must not empty this one.
+  return type.isOfSeveralRoles && !/(?:^|[\s,])svc_service="/.test(matchers);
+}
+
+function partsOf(series: string): { name: string; matchers: string } {
+  const [, name = '', matchers = ''] = /^([\w:]+)(?:\{(.*)\})?$/.exec(series) ?? [];
+  if (!name) throw new Error(`neither name nor name{matchers}: ${series}`);
+  return { name, matchers };
+}
+
+/** What dashboards ask: the names of the installation, and matchers that every scraped series gets. */
+export interface QueryOptions extends Naming {
+  matchers: Readonly<Record<string, string>>;
+}
+
+export type Queries = ReturnType<typeof queriesFor>;
+
+const interval = '[$__rate_interval]';
+const wholeRange = '[$__range] @ end()';
+const level = (by: string): string => (by ? `cluster, ${by}` : 'cluster');
+
+/**
+ * PromQL by what it says. Series are written `name` or `name{matchers}`; the matchers of the variables are added.
+ * `by` lists labels besides `cluster`.
+ */
+export function queriesFor({ prefix, jobs, matchers }: QueryOptions, choices: readonly Choice[]) {
+  const names: Names = namesOf({ prefix, jobs });
+  const fixed = Object.entries(matchers).map(([label, value]) => `${label}=${JSON.stringify(value)}`);
+
+  /** A selector of the installation's series, narrowed by the variables. */
+  function s(series: string): string {
+    const { name, matchers: own } = partsOf(series);
+    const isReported = name.startsWith('svc_') && !name.includes(':');
+    const isScraped = isReported || name === 'up';
+    const all = [
+      ...(isScraped ? fixed : []),
+      ...choices
+        .filter(({ label }) => isNarrowedBy(series, label))
+        .map(({ name: variable, label }) => `${label}=~"$${variable}"`),
+      ...(own ? [own] : []),
+    ];
+    const selected = isReported ? names.m(name as `svc_${string}`) : name;
+    return all.length > 0 ? `${selected}{${all.join(', ')}}` : selected;
+  }
+
+  /** The rate of a counter. */
+  const rate = (series: string, by = '') => `sum by (${level(by)}) (rate(${s(series)}${interval}))`;
+  const highest = (series: string, by = '') => `max by (${level(by)}) (${s(series)})`;
+  const total = (series: string, by = '') => `sum by (${level(by)}) (${s(series)})`;
+  /** The latest value in the shown range: it outlives the agent that reported it. */
+  const lastKnown = (series: string, by = '') =>
+    `max by (${level(by)}) (last_over_time(${s(series)}[$__range]))`;
+
+  return {
+    s,
+    job: names.job,
+    rate,
+    highest,
+    total,
+    lastKnown,
+    /** The rate of a counter that several agents may count alike. */
+    rateOnce: (series: string, by = '') => `max by (${level(by)}) (rate(${s(series)}${interval}))`,
+    /** The growth of a counter in the shown range; rounded, since `increase` extrapolates. */
+    grown: (series: string, by = '') => `round(sum by (${level(by)}) (increase(${s(series)}[$__range])))`,
+    /** The same for a counter that several agents may count alike. */
+    grownOnce: (series: string, by = '') => `round(max by (${level(by)}) (increase(${s(series)}[$__range])))`,
+    /** Seconds since a timestamp. */
+    age: (series: string, by = '') => `time() - ${lastKnown(series, by)}`,
+    /** A timestamp in milliseconds, as Grafana takes it. */
+    moment: (series: string, by = '') => `1000 * ${lastKnown(series, by)}`,
+    /** A share of events: 0 where none is bad, absent where there is none at all. */
+    share: (bad: string, all: string, by = '') =>
+      `(${rate(bad, by)} or 0 * ${rate(all, by)}) / (${rate(all, by)} > 0)`,
+    /** A quantile of a histogram. */
+    quantile: (q: number, metric: string, by = '') =>
+      `histogram_quantile(${q}, sum by (${level(by)}, le) (rate(${s(part(metric, 'bucket'))}${interval})))`,
+    /** The observations of a histogram per second. */
+    observations: (metric: string, by = '') => rate(part(metric, 'count'), by),
+    /** The distribution over all chosen clusters. */
+    distribution: (metric: string) => `sum by (le) (rate(${s(part(metric, 'bucket'))}${interval}))`,
+    /** The maximum of a gauge in the shown range. */
+    peak: (series: string, by = '') => `sum by (${level(by)}) (max_over_time(${s(series)}${wholeRange}))`,
+    /** The number of series that meet the condition; 0 where there are series and none does. */
+    howMany: (series: string, by: string, condition: string) =>
+      `count by (cluster) (${highest(series, by)} ${condition}) or 0 * ${highest(series)}`,
+  };
+}
+
+const part = (metric: string, suffix: string): string =>
+  metric.replace(/^\w+/, (name) => `${name}_${suffix}`);
+
+/**
+ * The series that are highest over the whole shown range: `topk` alone chooses anew at each step, and shows
+ * hundreds of series where many are alike. `overall` is what they are chosen by.
+ */
+export function top(count: number, expr: string, overall = expr.replaceAll(interval, wholeRange)): string {
+  return `${expr} and topk(${count}, ${overall})`;
+}
+
+/** The rows of a table that would have too many: those in which `chosenBy` is highest now. */
+export const rowsOf = (expr: string, count: number, chosenBy: string): string =>
+  `${expr} and topk(${count}, ${chosenBy})`;

@@ -1,0 +1,49 @@
+import { roles } from '../core/catalog.ts';
+
+/** The jobs of the shipped scrape configuration (CONTRACT, HTTP): one per role, and the agents'. */
+export const jobs = [...roles, 'svc-agent'] as const;
+export type Job = (typeof jobs)[number];
+
+/** What an installation calls differently from the shipped files. */
+export interface Naming {
+  /** `prefix` of the reporters: `p` makes `p_name`. */
+  prefix: string;
+  /** Names of scrape jobs. */
+  jobs: Readonly<Partial<Record<Job, string>>>;
+}
+
+/** The names that expressions use. */
+export interface Names {
+  /** The metric, with the prefix of the reporters. */
+  m(name: `svc_${string}`): string;
+  /** A matcher of these scrape jobs, such as `job="frontend"`. */
+  job(...wanted: readonly Job[]): string;
+}
+
+export const shippedNaming: Naming = { prefix: '', jobs: {} };
+
+export function namesOf({ prefix, jobs: named }: Naming): Names {
+  const nameOf = (job: Job): string => named[job] ?? job;
+  return {
+    m: (name) => (prefix ? `${prefix}_${name}` : name),
+    job(...wanted) {
+      const [only] = wanted;
+      if (wanted.length === 1) return `job=${JSON.stringify(nameOf(only!))}`;
+      return `job=~${JSON.stringify(wanted.map((job) => escaped(nameOf(job))).join('|'))}`;
+    },
+  };
+}
+
+const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+
+/**
+ * The increase of a counter over a span, births included. A relayed counter appears with its first event, so
+ * that `increase()` alone never sees a first burst. The value at birth counts if `witness`, a series of the same
+ * process, was already there a span ago; else the target is new or was not scraped, and its old total is no news.
+ */
+export function increaseWithBirths(counter: string, witness: string, span: string): string {
+  const increase = `increase(${counter}[${span}])`;
+  const born = `(min_over_time(${counter}[${span}]) unless ${counter} offset ${span})`;
+  const known = `${born} and on (cluster, svc_service, instance) ${witness} offset ${span}`;
+  return `${increase} + (${known}) or ${increase}`;
+}

@@ -1,0 +1,116 @@
+import type { Alert, Pack, PackName } from './alert.ts';
+import { withUnit } from './alert.ts';
+import { agent, logs } from './alerts/agent.ts';
+import { archival, replication } from './alerts/clusters.ts';
+import { recordings } from './alerts/recordings.ts';
+import { backups, stores } from './alerts/recovery.ts';
+import { availability, processes } from './alerts/roles.ts';
+import { slos } from './alerts/slo.ts';
+import { specAlerts } from './alerts/spec.ts';
+import { persistence, requests, tasks } from './alerts/work.ts';
+import { type Names, type Naming, namesOf, shippedNaming } from './names.ts';
+
+const recommended = [
+  ...[availability, processes, persistence, tasks, requests],
+  ...[backups, stores, replication, archival, logs, agent],
+];
+
+const byName: Readonly<Record<PackName, Pack>> = {
+  spec: { name: 'spec', groups: specAlerts },
+  recommended: { name: 'recommended', groups: recommended },
+  recording: { name: 'recording', groups: recordings },
+  slo: { name: 'slo', groups: slos },
+};
+
+/** Everything that is shipped (CONTRACT, Rules and dashboards). Load `spec` or `recommended`, not both. */
+export const packs: readonly Pack[] = Object.values(byName);
+
+export function pack(name: PackName): Pack {
+  return byName[name];
+}
+
+export function alertsOf(of: Pack): readonly Alert[] {
+  return of.groups.flatMap(({ alerts = [] }) => alerts);
+}
+
+/** How an installation differs from the shipped files. */
+export interface RuleOptions extends Naming {
+  /** Labels that every alert gets in addition. */
+  labels: Readonly<Record<string, string>>;
+  /** By alert; of an objective's alerts the objective. */
+  thresholds: Readonly<Record<string, number>>;
+  /** By alert, in Prometheus' notation; empty: at once. */
+  fors: Readonly<Record<string, string>>;
+  /** Address of the folder `runbooks`; a link is this, a slash and `<AlertName>.md`. Empty: no link. */
+  runbookUrl: string;
+  /** Address of Grafana. Empty: no link. */
+  dashboardUrl: string;
+}
+
+export const shippedOptions: RuleOptions = {
+  ...shippedNaming,
+  labels: {},
+  thresholds: {},
+  fors: {},
+  runbookUrl: '',
+  dashboardUrl: '',
+};
+
+/** One rule as Prometheus reads it. */
+export interface RenderedAlert {
+  alert: string;
+  expr: string;
+  for?: string;
+  labels: Readonly<Record<string, string>>;
+  annotations: Readonly<Record<string, string>>;
+}
+export interface RenderedRecording {
+  record: string;
+  expr: string;
+}
+export type RenderedRule = RenderedAlert | RenderedRecording;
+
+/** A rule file as Prometheus reads it; also the `spec` of a PrometheusRule. */
+export interface RuleFile {
+  groups: readonly { name: string; rules: readonly RenderedRule[] }[];
+}
+
+/** A pack with the names, thresholds, times and addresses of an installation. */
+export function renderPack(pack: Pack, options: RuleOptions): RuleFile {
+  const names = namesOf(options);
+  return {
+    groups: pack.groups.map(({ name, records = [], alerts = [] }) => ({
+      name,
+      rules: [
+        ...records.map(({ record, expr }) => ({ record, expr: expr(names) })),
+        ...alerts.map((alert) => renderAlert(alert, pack, names, options)),
+      ],
+    })),
+  };
+}
+
+function renderAlert(alert: Alert, pack: Pack, names: Names, options: RuleOptions): RenderedAlert {
+  const threshold = options.thresholds[alert.name] ?? alert.threshold ?? 0;
+  const holdFor = options.fors[alert.name] ?? alert.for;
+  const measured = alert.description.replaceAll('$threshold', () => withUnit(threshold, alert.unit));
+  return {
+    alert: alert.name,
+    expr: alert.expr(names, threshold),
+    ...(holdFor ? { for: holdFor } : {}),
+    labels: { severity: alert.severity, pack: pack.name, ...alert.labels, ...options.labels },
+    annotations: {
+      summary: alert.summary,
+      description: `${measured} First steps: ${alert.firstSteps}`,
+      ...linksOf(alert, options),
+    },
+  };
+}
+
+/** Links are absolute or not there: a receiver of alerts has no base for a relative one. */
+function linksOf({ name, dashboard, hasNoCluster }: Alert, { runbookUrl, dashboardUrl }: RuleOptions) {
+  const cluster = hasNoCluster ? '' : '?var-cluster={{ $labels.cluster }}';
+  return {
+    ...(runbookUrl ? { runbook_url: `${runbookUrl}/${name}.md` } : {}),
+    ...(dashboardUrl ? { dashboard_url: `${dashboardUrl}/d/svc-${dashboard}${cluster}` } : {}),
+  };
+}

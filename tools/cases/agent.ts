@@ -1,0 +1,277 @@
+import type { Plan, Series } from './plan.ts';
+
+const role = 'svc_service="history"';
+const history = { svc_service: 'history' };
+const at = 'cluster="dc1", instance="a"';
+const fatal = (values: string): Series => ({
+  [`svc_log_entries_total{${role}, level="fatal", logger="shard"}`]: values,
+});
+const silence = (bytes: string): Series => ({
+  [`svc_log_bytes_total{${role}}`]: bytes,
+  [`svc_role_up{${role}}`]: '1x200',
+});
+const probe = (values: string): Series => ({
+  'svc_probe_last_run_timestamp_seconds{probe="store/main"}': values,
+  'svc_probe_skipped_total{probe="store/main", reason="overlap"}': '0+1x40',
+  'svc_probe_skipped_total{probe="store/main", reason="backlog"}': '10x40',
+});
+const drops = (values: string): Series => ({
+  'svc_agent_dropped_total{component="scrape", reason="invalid_line"}': values,
+});
+const failures = (values: string): Series => ({
+  'svc_agent_report_failures_total{reason="refused"}': values,
+});
+const skipped = (values: string): Series => ({
+  [`svc_log_skipped_bytes_total{${role}, reason="vanished"}`]: values,
+});
+
+export const agentPlans: readonly Plan[] = [
+  {
+    alert: 'SvcFatalLogEntry',
+    at: 20,
+    bad: fatal('3x15 5x20'),
+    good: fatal('3x40'),
+    edge: fatal('0x40'),
+    reset: fatal('9x15 0x20'),
+    labels: history,
+    instance: true,
+    value: '2',
+    more: [
+      {
+        shows: 'an old total is no news',
+        series: {
+          [`svc_log_entries_total{${at}, ${role}, level="fatal", logger="shard"}`]: '7x40',
+          [`svc_log_bytes_total{${at}, ${role}}`]: '0+900x40',
+        },
+        at: 20,
+        fires: [],
+      },
+      {
+        shows: 'the first fatal entry of a logger, which brings its series along',
+        series: {
+          [`svc_log_entries_total{${at}, ${role}, level="fatal", logger="shard"}`]: '_x15 1x20',
+          [`svc_log_bytes_total{${at}, ${role}}`]: '0+900x40',
+        },
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', instance: 'a', ...history }, value: '1' }],
+      },
+      {
+        shows: 'an agent that is new brings its old total along',
+        series: {
+          [`svc_log_entries_total{${at}, ${role}, level="fatal", logger="shard"}`]: '_x15 7x20',
+          [`svc_log_bytes_total{${at}, ${role}}`]: '_x15 90000+900x40',
+        },
+        at: 20,
+        fires: [],
+      },
+      {
+        shows: 'errors are not fatal',
+        series: { [`svc_log_entries_total{${at}, ${role}, level="error", logger="shard"}`]: '0+5x40' },
+        at: 20,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcLogSilent',
+    at: 90,
+    bad: silence('5000x120'),
+    good: silence('0+900x120'),
+    edge: silence('0+900x20 18000x200'),
+    reset: silence('5000x60 5900x100'),
+    labels: history,
+    instance: true,
+    value: '0',
+    more: [
+      {
+        shows: 'a pattern that matches nothing, of a role that is only scraped',
+        series: {
+          [`svc_log_bytes_total{${at}, ${role}}`]: '0x120',
+          [`svc_role_scrape_up{${at}, ${role}}`]: '1x120',
+        },
+        at: 90,
+        fires: [{ labels: { cluster: 'dc1', instance: 'a', ...history }, value: '0' }],
+      },
+      {
+        shows: 'a role that is down writes nothing',
+        series: {
+          [`svc_log_bytes_total{${at}, ${role}}`]: '5000x120',
+          [`svc_role_up{${at}, ${role}}`]: '0x120',
+          [`svc_role_scrape_up{${at}, ${role}}`]: '1x120',
+        },
+        at: 90,
+        fires: [],
+      },
+      {
+        shows: 'a role without health check and scrape',
+        series: { [`svc_log_bytes_total{${at}, ${role}}`]: '5000x120' },
+        at: 90,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcLogLag',
+    at: 20,
+    bad: { [`svc_log_lag_bytes{${role}}`]: '134217728x40' },
+    good: { [`svc_log_lag_bytes{${role}}`]: '4096x40' },
+    edge: { [`svc_log_lag_bytes{${role}}`]: '67108864x40' },
+    reset: { [`svc_log_lag_bytes{${role}}`]: '134217728x13 0 134217728x40' },
+    labels: history,
+    instance: true,
+    value: '128Mi',
+  },
+  {
+    alert: 'SvcLogBytesLost',
+    at: 20,
+    bad: skipped('0x14 2048x20'),
+    good: skipped('2048x40'),
+    edge: skipped('0x40'),
+    reset: skipped('2048x15 0x20'),
+    labels: { ...history, reason: 'vanished' },
+    instance: true,
+    value: '2ki',
+    more: [
+      {
+        shows: 'what the start rule passes over is no loss',
+        series: { [`svc_log_skipped_bytes_total{${at}, ${role}, reason="start_at_end"}`]: '0x14 2048x20' },
+        at: 20,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcRoleReporterErrors',
+    at: 40,
+    bad: { [`svc_role_reporter_errors_total{${role}}`]: '0+1x60' },
+    good: { [`svc_role_reporter_errors_total{${role}}`]: '7x60' },
+    edge: { [`svc_role_reporter_errors_total{${role}}`]: '0x60' },
+    reset: { [`svc_role_reporter_errors_total{${role}}`]: '9x15 0x60' },
+    labels: history,
+    instance: true,
+    value: '15',
+  },
+  {
+    alert: 'SvcAgentDown',
+    at: 10,
+    bad: { 'up{job="svc-agent"}': '1 0x20' },
+    good: { 'up{job="svc-agent"}': '1x20' },
+    edge: { 'up{job="svc-agent"}': '1x5 0x20' },
+    reset: { 'up{job="svc-agent"}': '0x7 1 0x20' },
+    labels: { job: 'svc-agent' },
+    instance: true,
+    value: '0',
+    more: [
+      { shows: 'a role is no agent', series: { [`up{job="worker", ${at}}`]: '0x20' }, at: 10, fires: [] },
+    ],
+  },
+  {
+    alert: 'SvcProbeStale',
+    at: 20,
+    bad: probe('0x2 stale'),
+    good: probe('0+60x40'),
+    edge: probe('0+60x11 stale'),
+    reset: probe('0x2 stale _x10 780+60x40'),
+    labels: { probe: 'store/main' },
+    instance: true,
+    value: '5',
+    more: [
+      {
+        shows: 'a probe that was taken out of the configuration',
+        series: {
+          [`svc_probe_last_run_timestamp_seconds{${at}, probe="store/main"}`]: '0x2 stale',
+          [`svc_probe_skipped_total{${at}, probe="store/main", reason="overlap"}`]: '0x2 stale',
+        },
+        at: 20,
+        fires: [],
+      },
+      {
+        shows: 'a probe with results beside one without, on another agent',
+        series: {
+          'svc_probe_last_run_timestamp_seconds{cluster="dc1", instance="b", probe="store/main"}': '0+60x40',
+          'svc_probe_skipped_total{cluster="dc1", instance="b", probe="store/main", reason="overlap"}':
+            '0x40',
+          [`svc_probe_skipped_total{${at}, probe="store/main", reason="overlap"}`]: '7x40',
+        },
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', instance: 'a', probe: 'store/main' }, value: '0' }],
+      },
+    ],
+  },
+  {
+    alert: 'SvcCertificateExpiring',
+    at: 75,
+    bad: { 'svc_probe_tls_not_after_timestamp_seconds{probe="health/frontend"}': '604800+60x99' },
+    good: { 'svc_probe_tls_not_after_timestamp_seconds{probe="health/frontend"}': '9999999x99' },
+    edge: { 'svc_probe_tls_not_after_timestamp_seconds{probe="health/frontend"}': '1209600+60x99' },
+    reset: { 'svc_probe_tls_not_after_timestamp_seconds{probe="health/frontend"}': '90900x60 9999999x99' },
+    labels: { probe: 'health/frontend' },
+    value: '7d 0h 0m 0s',
+  },
+  {
+    alert: 'SvcAgentDropping',
+    at: 30,
+    bad: drops('0+30x60'),
+    good: drops('70x60'),
+    edge: drops('0x60'),
+    reset: drops('900x20 0x60'),
+    labels: { component: 'scrape', reason: 'invalid_line' },
+    instance: true,
+    value: '0.500',
+    more: [
+      {
+        shows: 'what the cardinality rules take away is no loss',
+        series: {
+          [`svc_agent_dropped_total{${at}, component="registry", reason="forbidden_tag"}`]: '0+30x60',
+          [`svc_agent_dropped_total{${at}, component="registry", reason="double"}`]: '0+30x60',
+        },
+        at: 30,
+        fires: [],
+      },
+      {
+        shows: 'datagrams that the kernel dropped',
+        series: { [`svc_agent_statsd_kernel_drops_total{${at}, pod="pod-a"}`]: '0+30x60' },
+        at: 30,
+        fires: [
+          {
+            labels: { cluster: 'dc1', instance: 'a', component: 'kernel', reason: 'buffer_full' },
+            value: '0.500',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    alert: 'SvcAgentStateDegraded',
+    at: 15,
+    bad: { svc_agent_state_degraded: '0 1x40' },
+    good: { svc_agent_state_degraded: '0x40' },
+    edge: { svc_agent_state_degraded: '0x10 1x40' },
+    reset: { svc_agent_state_degraded: '1x12 0 1x40' },
+    labels: {},
+    instance: true,
+    value: '1',
+  },
+  {
+    alert: 'SvcAgentReloadFailed',
+    at: 15,
+    bad: { svc_agent_config_last_reload_successful: '1 0x40' },
+    good: { svc_agent_config_last_reload_successful: '1x40' },
+    edge: { svc_agent_config_last_reload_successful: '1x10 0x40' },
+    reset: { svc_agent_config_last_reload_successful: '0x12 1 0x40' },
+    labels: {},
+    instance: true,
+    value: '0',
+  },
+  {
+    alert: 'SvcAgentReportFailing',
+    at: 30,
+    bad: failures('0+30x60'),
+    good: failures('70x60'),
+    edge: failures('0x60'),
+    reset: failures('900x20 0x60'),
+    labels: { reason: 'refused' },
+    instance: true,
+    value: '0.500',
+  },
+];

@@ -1,0 +1,253 @@
+import { type HandWritten, type Plan, type Series, series, state } from './plan.ts';
+
+const at = 'cluster="dc1", instance="a"';
+const pair = 'source_cluster="dc1", target_cluster="dc2"';
+const toDc2 = { source_cluster: 'dc1', target_cluster: 'dc2' };
+const lag = series('svc_replication_lag_seconds', pair);
+/** Of src/monitoring/rules/alerts/replication.ts. */
+const failedOver = series('svc_domain_last_failover_timestamp_seconds', 'domain="orders"');
+const spread = (clusters: string): Series => ({
+  'svc_domain_clusters{domain="orders"}': clusters,
+  'svc_domain_global{domain="orders"}': '1x99',
+  svc_clusters: '3x99',
+});
+
+export const replicationPlans: readonly (Plan | HandWritten)[] = [
+  {
+    alert: 'SvcReplicationLag',
+    at: 15,
+    bad: lag('2x3 400x20'),
+    good: lag('2x20'),
+    edge: lag('300x20'),
+    reset: lag('400x12 2 400x20'),
+    agentsDiffer: 'fires',
+    labels: toDc2,
+    value: '6m 40s',
+  },
+  {
+    alert: 'SvcReplicationTaskFailures',
+    at: 15,
+    bad: { [`svc_replication_task_failures_total{${pair}}`]: '0+720x20' },
+    good: { [`svc_replication_task_failures_total{${pair}}`]: '0+60x20' },
+    edge: { [`svc_replication_task_failures_total{${pair}}`]: '0+600x20' },
+    reset: { [`svc_replication_task_failures_total{${pair}}`]: '900000x8 0+60x20' },
+    labels: toDc2,
+    value: '12',
+    twice: '24',
+    more: [
+      {
+        shows: 'agents of which each sees a part',
+        series: Object.fromEntries(
+          ['a', 'b', 'c'].map((instance) => [
+            `svc_replication_task_failures_total{cluster="dc1", instance="${instance}", ${pair}}`,
+            '0+240x20',
+          ]),
+        ),
+        at: 15,
+        fires: [{ labels: { cluster: 'dc1', ...toDc2 }, value: '12' }],
+      },
+    ],
+  },
+  {
+    alert: 'SvcReplicationLagUnknown',
+    at: 45,
+    bad: { svc_clusters: '3x60' },
+    good: { svc_clusters: '3x60', ...lag('5x60') },
+    edge: { svc_clusters: '1x60' },
+    reset: { svc_clusters: '3x60', ...lag('_x40 5 stale') },
+    agentsDiffer: 'is silent',
+    labels: {},
+    value: '3',
+  },
+  state('SvcClusterUnreachable', series('svc_cluster_up', 'remote_cluster="dc3"'), 5, {
+    remote_cluster: 'dc3',
+  }),
+  {
+    alert: 'SvcDomainDisagreement',
+    cases: disagreement(),
+  },
+  {
+    alert: 'SvcDomainFailover',
+    at: 10,
+    bad: failedOver('300x40'),
+    good: failedOver('-90000x40'),
+    edge: failedOver('-300x40'),
+    reset: failedOver('300x5 -90000x40'),
+    agentsDiffer: 'fires',
+    labels: { domain: 'orders' },
+    value: '5m 0s',
+  },
+  {
+    alert: 'SvcDomainTooFewClusters',
+    at: 75,
+    bad: spread('2x99'),
+    good: spread('4x99'),
+    edge: spread('3x99'),
+    reset: spread('2x60 3 2x99'),
+    agentsDiffer: 'is silent',
+    labels: { domain: 'orders' },
+    value: '2',
+    more: [
+      {
+        shows: 'a local domain has one cluster by nature',
+        series: {
+          [`svc_domain_clusters{${at}, domain="orders"}`]: '1x99',
+          [`svc_domain_global{${at}, domain="orders"}`]: '0x99',
+          [`svc_clusters{${at}}`]: '3x99',
+        },
+        at: 75,
+        fires: [],
+      },
+      {
+        shows: 'the group has no more clusters',
+        series: {
+          [`svc_domain_clusters{${at}, domain="orders"}`]: '2x99',
+          [`svc_domain_global{${at}, domain="orders"}`]: '1x99',
+          [`svc_clusters{${at}}`]: '2x99',
+        },
+        at: 75,
+        fires: [],
+      },
+    ],
+  },
+];
+function disagreement(): HandWritten['cases'] {
+  const says = (cluster: string, active: string, values = '1x60', instance = cluster): Series => ({
+    [`svc_cluster_group_info{cluster="${cluster}", instance="${instance}", primary_cluster="dc1"}`]: '1x60',
+    [`svc_domain_active_cluster{cluster="${cluster}", instance="${instance}", domain="orders", active_cluster="${active}"}`]:
+      values,
+  });
+  const firing = (cluster: string, active_cluster: string, value: string) => ({
+    labels: { cluster, domain: 'orders', active_cluster, primary_cluster: 'dc1' },
+    value,
+  });
+  const both = [firing('dc1', 'dc1', '2'), firing('dc2', 'dc2', '2')];
+  return [
+    { shows: 'healthy', series: { ...says('dc1', 'dc1'), ...says('dc2', 'dc1') }, at: 20, fires: [] },
+    { shows: 'fires', series: { ...says('dc1', 'dc1'), ...says('dc2', 'dc2') }, at: 20, fires: both },
+    {
+      shows: 'exactly on the threshold',
+      series: {
+        ...says('dc1', 'dc1'),
+        ...says('dc2', 'dc1', '1x15 stale'),
+        ...says('dc2', 'dc2', '_x16 1x60'),
+      },
+      at: 20,
+      fires: [],
+    },
+    {
+      shows: 'counter reset or interruption',
+      series: { ...says('dc1', 'dc1'), ...says('dc2', 'dc2', '1x10 stale _x6 1x60') },
+      at: 20,
+      fires: [],
+    },
+    {
+      shows: 'series missing',
+      series: { ...says('dc1', 'dc1'), ...says('dc2', 'dc2', '1x10 stale') },
+      at: 20,
+      fires: [],
+    },
+    {
+      shows: 'three clusters of which one is ill',
+      series: { ...says('dc1', 'dc1'), ...says('dc2', 'dc1'), ...says('dc3', 'dc3') },
+      at: 20,
+      fires: [firing('dc1', 'dc1', '2'), firing('dc2', 'dc1', '2'), firing('dc3', 'dc3', '2')],
+    },
+    {
+      shows: 'two agents that report the same',
+      series: { ...says('dc1', 'dc1'), ...says('dc1', 'dc1', '1x60', 'b'), ...says('dc2', 'dc2') },
+      at: 20,
+      fires: both,
+    },
+    {
+      shows: 'a domain of the same name in another group of clusters',
+      series: {
+        ...says('dc1', 'dc1'),
+        'svc_cluster_group_info{cluster="test1", instance="t", primary_cluster="test1"}': '1x60',
+        'svc_domain_active_cluster{cluster="test1", instance="t", domain="orders", active_cluster="test1"}':
+          '1x60',
+      },
+      at: 20,
+      fires: [],
+    },
+    {
+      shows: 'clusters that say nothing of their group',
+      series: Object.fromEntries(
+        ['dc1', 'dc2'].map((cluster) => [
+          `svc_domain_active_cluster{cluster="${cluster}", instance="a", domain="orders", active_cluster="${cluster}"}`,
+          '1x60',
+        ]),
+      ),
+      at: 20,
+      fires: [],
+    },
+    {
+      shows: 'domains of one cluster are active in different clusters',
+      series: {
+        ...says('dc1', 'dc1'),
+        'svc_domain_active_cluster{cluster="dc1", instance="a", domain="bills", active_cluster="dc2"}':
+          '1x60',
+      },
+      at: 20,
+      fires: [],
+    },
+  ];
+}
+/** Of src/monitoring/rules/alerts/archival.ts. */
+export const archivalPlans: readonly Plan[] = [
+  state('SvcArchiveDown', series('svc_archival_up', 'archive="history", scheme="file"'), 10, {
+    archive: 'history',
+    scheme: 'file',
+  }),
+  {
+    alert: 'SvcArchivalStalled',
+    at: 130,
+    bad: archived('-90000x200', '0+60x200'),
+    good: archived('0x200', '0+60x200'),
+    edge: archived('-86400+60x200', '0+60x200'),
+    reset: archived('-90000x99 5000 -90000x99', '0+60x200'),
+    agentsDiffer: 'is silent',
+    labels: { archive: 'history', scheme: 'file' },
+    value: '1d 3h 10m 0s',
+    more: [
+      {
+        shows: 'nothing completes, so that nothing is there to archive',
+        series: {
+          [`svc_archival_newest_object_timestamp_seconds{${at}, archive="history", scheme="file"}`]:
+            '-90000x200',
+          [`svc_workflow_completed{${at}, domain="orders"}`]: '70x200',
+        },
+        at: 130,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcArchivalOff',
+    at: 40,
+    bad: archives('1x10 0x60'),
+    good: archives('1x60'),
+    edge: archives('1x30 0x60'),
+    reset: archives('1x10 0x20 1 0x60'),
+    agentsDiffer: 'is silent',
+    labels: { domain: 'orders', archive: 'history' },
+    value: '0',
+    more: [
+      {
+        shows: 'the owner never archived',
+        series: { [`svc_domain_archival_enabled{${at}, domain="orders", archive="history"}`]: '0x60' },
+        at: 40,
+        fires: [],
+      },
+    ],
+  },
+];
+function archived(newest: string, completed: string): Series {
+  return {
+    'svc_archival_newest_object_timestamp_seconds{archive="history", scheme="file"}': newest,
+    'svc_workflow_completed{domain="orders"}': completed,
+  };
+}
+function archives(enabled: string): Series {
+  return { 'svc_domain_archival_enabled{domain="orders", archive="history"}': enabled };
+}

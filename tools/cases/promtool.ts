@@ -1,0 +1,164 @@
+import type { Pack } from '../../src/monitoring/alert.ts';
+import {
+  type RenderedAlert,
+  type RenderedRule,
+  renderPack,
+  shippedOptions,
+} from '../../src/monitoring/packs.ts';
+import type { Extra, Firing, HandWritten, Plan, Series } from './plan.ts';
+
+/** One test group of `promtool test rules`. */
+export interface PromtoolTest {
+  name: string;
+  interval: string;
+  input_series: readonly { series: string; values: string }[];
+  alert_rule_test: readonly {
+    eval_time: string;
+    alertname: string;
+    exp_alerts: readonly { exp_labels: Record<string, string>; exp_annotations: Record<string, string> }[];
+  }[];
+}
+
+/** A file of `promtool test rules`. */
+export interface PromtoolFile {
+  rule_files: readonly string[];
+  evaluation_interval: string;
+  tests: readonly PromtoolTest[];
+}
+
+interface Place {
+  cluster: string;
+  instance: string;
+}
+const reporting: Place = { cluster: 'dc1', instance: 'a' };
+const beside: Place = { cluster: 'dc1', instance: 'b' };
+const elsewhere: Place = { cluster: 'dc2', instance: 'c' };
+
+/** Series with the labels that a scrape gives them. */
+function placed(series: Series, { cluster, instance }: Place): Series {
+  const labels = `cluster="${cluster}", instance="${instance}", pod="pod-${instance}"`;
+  return Object.fromEntries(
+    Object.entries(series).map(([key, values]) => [
+      key.includes('{') ? key.replace('{', `{${labels}, `) : `${key}{${labels}}`,
+      values,
+    ]),
+  );
+}
+
+function firing(plan: Plan, { cluster, instance }: Place, value = plan.value): Firing {
+  const own = { instance, ...(plan.instance === 'with pod' ? { pod: `pod-${instance}` } : {}) };
+  return { labels: { ...plan.labels, cluster, ...(plan.instance ? own : {}) }, value };
+}
+
+/** The seven cases that every alert has, what happens if agents differ, then its own. */
+function casesOf(plan: Plan): Extra[] {
+  const { at, bad, good, edge, edgeAt = at, reset, ending = { afterMinutes: 20 } } = plan;
+  const [hereBad, hereFiring] = [placed(bad, reporting), firing(plan, reporting)];
+  const both = { ...hereBad, ...placed(bad, beside) };
+  const twice = firing(plan, reporting, plan.twice ?? plan.value);
+  const ended = Object.fromEntries(
+    Object.entries(hereBad).map(([key, values]) => [key, until(values, plan)]),
+  );
+  return [
+    { shows: 'healthy', series: placed(good, reporting), at, fires: [] },
+    { shows: 'fires', series: hereBad, at, fires: [hereFiring] },
+    { shows: 'exactly on the threshold', series: placed(edge, reporting), at: edgeAt, fires: [] },
+    { shows: 'counter reset or interruption', series: placed(reset, reporting), at, fires: [] },
+    {
+      shows: 'series missing',
+      series: ended,
+      at: at + ending.afterMinutes,
+      fires: ending.value === undefined ? [] : [firing(plan, reporting, ending.value)],
+    },
+    {
+      shows: 'two clusters of which one is ill',
+      series: { ...hereBad, ...placed(good, elsewhere) },
+      at,
+      fires: [hereFiring],
+    },
+    {
+      shows: 'two agents that report the same',
+      series: both,
+      at,
+      fires: plan.instance ? [hereFiring, firing(plan, beside)] : [twice],
+    },
+    ...(plan.agentsDiffer ? [disagreement(plan, hereFiring)] : []),
+    ...(plan.more ?? []),
+  ];
+}
+
+function disagreement({ at, bad, good, agentsDiffer }: Plan, here: Firing): Extra {
+  return {
+    shows: 'two agents of which one sees it well',
+    series: { ...placed(bad, reporting), ...placed(good, beside) },
+    at,
+    fires: agentsDiffer === 'fires' ? [here] : [],
+  };
+}
+
+/** The values up to the moment of the look, then the end of the series. */
+function until(values: string, { at, every = 1 }: Plan): string {
+  const whole = values.split(' ').flatMap((part) => samples(part));
+  return `${whole.slice(0, at / every + 1).join(' ')} stale`;
+}
+
+/** The samples of one part of promtool's notation. */
+function samples(part: string): string[] {
+  const repeat = /^(.+?)(?:([+-][\d.e]+))?x(\d+)$/.exec(part);
+  if (!repeat) return [part];
+  const [, first = '', step, count] = repeat;
+  const times = Number(count);
+  if (first === '_') return Array.from({ length: times }, () => '_');
+  return Array.from({ length: times + 1 }, (_, index) => String(Number(first) + index * Number(step ?? 0)));
+}
+
+/** The tests of one pack's plans, against the rules as they are shipped. Throws if a plan is for no rule. */
+export function promtoolFile(
+  pack: Pack,
+  plans: readonly (Plan | HandWritten)[],
+  ruleFile: string,
+  everyMinutes = 1,
+): PromtoolFile {
+  const rules = renderPack(pack, shippedOptions).groups.flatMap((group) => group.rules);
+  const tests = plans.flatMap((plan) => {
+    const rule = rules.find((candidate): candidate is RenderedAlert => isOf(candidate, plan));
+    if (!rule) throw new Error(`a plan for ${plan.alert}, which pack ${pack.name} does not have`);
+    const cases = 'cases' in plan ? plan.cases : casesOf(plan);
+    return cases.map((of) => promtoolTest(rule, of, plan));
+  });
+  return { rule_files: [ruleFile], evaluation_interval: `${everyMinutes}m`, tests };
+}
+
+function isOf(rule: RenderedRule, { alert, ruleLabels = {} }: Plan | HandWritten): boolean {
+  const has = ([label, value]: [string, string]) => 'labels' in rule && rule.labels[label] === value;
+  return 'alert' in rule && rule.alert === alert && Object.entries(ruleLabels).every(has);
+}
+
+function promtoolTest(
+  rule: RenderedAlert,
+  of: Extra,
+  { ruleLabels, every = 1 }: Plan | HandWritten,
+): PromtoolTest {
+  const exp_alerts = of.fires.map(({ labels, value }) => ({
+    exp_labels: { ...labels, ...rule.labels },
+    exp_annotations: Object.fromEntries(
+      Object.entries(rule.annotations).map(([name, text]) => [name, filled(text, labels, value)]),
+    ),
+  }));
+  return {
+    name: `${rule.alert}${ruleLabels ? ` ${Object.values(ruleLabels).join(' ')}` : ''}: ${of.shows}`,
+    interval: `${every}m`,
+    input_series: Object.entries(of.series).map(([series, values]) => ({ series, values })),
+    alert_rule_test: [{ eval_time: `${of.at}m`, alertname: rule.alert, exp_alerts }],
+  };
+}
+
+/** A template with its labels and its value, whatever it pipes that through, put in. */
+function filled(template: string, labels: Readonly<Record<string, string>>, value: string): string {
+  return template
+    .replace(/{{ with \$labels\.(\w+) }}(.*?){{ end }}/g, (_, label: string, text: string) =>
+      labels[label] ? text.replace('{{ . }}', labels[label]) : '',
+    )
+    .replace(/{{ \$labels\.(\w+) }}/g, (_, label: string) => labels[label] ?? '')
+    .replace(/{{ \$value[^}]*}}/g, value);
+}

@@ -1,0 +1,208 @@
+import { type Plan, type Series, series, state } from './plan.ts';
+
+const backup = 'backup="nightly", store="main", database="persistence", backup_type="full"';
+const nightly = { backup: 'nightly', store: 'main', database: 'persistence', backup_type: 'full' };
+const at = 'cluster="dc1", instance="a"';
+const success = 'svc_backup_last_success_timestamp_seconds';
+const failure = 'svc_backup_last_failure_timestamp_seconds';
+const configured = 'svc_backup_configured';
+const outcome = (failed: string, succeeded: string): Series => ({
+  [`${failure}{${backup}}`]: failed,
+  [`${success}{${backup}}`]: succeeded,
+});
+/** What takes a day, looked at every five minutes. */
+export const dayLongPlans: readonly Plan[] = [
+  {
+    alert: 'SvcBackupNeverSucceeded',
+    at: 1520,
+    every: 5,
+    bad: { [`${configured}{${backup}}`]: '1x320' },
+    good: { [`${configured}{${backup}}`]: '1x320', [`${success}{${backup}}`]: '_x200 60000x120' },
+    edge: { [`${configured}{${backup}}`]: '1x320' },
+    edgeAt: 1495,
+    reset: { [`${configured}{${backup}}`]: '1x100 stale _x20 1x220' },
+    labels: nightly,
+    value: '1',
+    ending: { afterMinutes: 70 },
+  },
+];
+/** Of src/monitoring/rules/alerts/backups.ts. */
+export const backupPlans: readonly Plan[] = [
+  {
+    alert: 'SvcBackupAge',
+    at: 20,
+    bad: { [`${success}{${backup}}`]: '-90000x20' },
+    good: { [`${success}{${backup}}`]: '-80000x20' },
+    edge: { [`${success}{${backup}}`]: '-88800x20' },
+    reset: { [`${success}{${backup}}`]: '-95000x5 300x20' },
+    labels: nightly,
+    value: '1d 1h 20m 0s',
+    ending: { afterMinutes: 100, value: '1d 3h 0m 0s' },
+    more: [
+      {
+        shows: 'the newest that any agent knows counts',
+        series: {
+          [`${success}{${at}, ${backup}}`]: '-90000x20',
+          [`${success}{cluster="dc1", instance="b", ${backup}}`]: '-80000x20',
+        },
+        at: 20,
+        fires: [],
+      },
+      {
+        shows: 'configuration is backed up on change',
+        series: { [`${success}{${at}, backup="files", backup_type="config"}`]: '-900000x20' },
+        at: 20,
+        fires: [],
+      },
+      {
+        shows: 'a fresh incremental hides no old full backup',
+        series: {
+          [`${success}{${at}, ${backup}}`]: '-90000x20',
+          [`${success}{${at}, backup="hourly", store="main", database="persistence", backup_type="incremental"}`]:
+            '0x20',
+        },
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', ...nightly }, value: '1d 1h 20m 0s' }],
+      },
+    ],
+  },
+  {
+    alert: 'SvcBackupFailures',
+    at: 20,
+    bad: outcome('300x20', '60x20'),
+    good: outcome('60x20', '300x20'),
+    edge: outcome('300x20', '300x20'),
+    reset: outcome('300x20', '60x10 600x20'),
+    agentsDiffer: 'is silent',
+    labels: nightly,
+    value: '1970-01-01 00:05:00 +0000 UTC',
+    ending: { afterMinutes: 100, value: '1970-01-01 00:05:00 +0000 UTC' },
+    more: [
+      {
+        shows: 'a failure that only one of two agents has seen',
+        series: {
+          [`${failure}{${at}, ${backup}}`]: '300x20',
+          [`${failure}{cluster="dc1", instance="b", ${backup}}`]: '60x20',
+          [`${success}{${at}, ${backup}}`]: '120x20',
+        },
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', ...nightly }, value: '1970-01-01 00:05:00 +0000 UTC' }],
+      },
+      {
+        shows: 'the first failure, before any success',
+        series: { [`${failure}{${at}, ${backup}}`]: '_x10 600x20' },
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', ...nightly }, value: '1970-01-01 00:10:00 +0000 UTC' }],
+      },
+    ],
+  },
+  state('SvcBackupIntegrity', series('svc_backup_integrity_ok', `${backup}, level="full"`), 5, {
+    ...nightly,
+    level: 'full',
+  }),
+  {
+    alert: 'SvcBackupOffsiteAge',
+    at: 20,
+    bad: { [`svc_backup_offsite_last_success_timestamp_seconds{${backup}}`]: '-90000x20' },
+    good: { [`svc_backup_offsite_last_success_timestamp_seconds{${backup}}`]: '-80000x20' },
+    edge: { [`svc_backup_offsite_last_success_timestamp_seconds{${backup}}`]: '-88800x20' },
+    reset: { [`svc_backup_offsite_last_success_timestamp_seconds{${backup}}`]: '-95000x5 300x20' },
+    agentsDiffer: 'is silent',
+    labels: nightly,
+    value: '1d 1h 20m 0s',
+    ending: { afterMinutes: 100, value: '1d 3h 0m 0s' },
+    more: [
+      {
+        shows: 'configuration is backed up on change',
+        series: {
+          [`svc_backup_offsite_last_success_timestamp_seconds{${at}, backup="files", backup_type="config"}`]:
+            '-900000x20',
+        },
+        at: 20,
+        fires: [],
+      },
+    ],
+  },
+  state('SvcBackupRetention', series('svc_backup_retention_compliant', backup), 60, nightly),
+  {
+    alert: 'SvcBackupClockSkew',
+    at: 20,
+    bad: { [`${success}{${backup}}`]: '1800x20' },
+    good: { [`${success}{${backup}}`]: '60x20' },
+    edge: { [`${success}{${backup}}`]: '1500x20' },
+    reset: { [`${success}{${backup}}`]: '1800x17 60 1800x20' },
+    agentsDiffer: 'fires',
+    labels: nightly,
+    value: '10m 0s',
+  },
+];
+const store = 'store="main", kind="postgres", database="persistence"';
+const main = { store: 'main', kind: 'postgres', database: 'persistence' };
+const wal = series('svc_store_wal_oldest_unarchived_timestamp_seconds', store);
+/** Of src/monitoring/rules/alerts/stores.ts. */
+
+/** An alert on the checks of one severity: it fires for one of them, and not for others. */
+function check(alert: string, one: string, others: readonly string[]): Plan {
+  return {
+    ...state(alert, series('svc_store_check_ok', `${store}, check="${one}"`), 15, { ...main, check: one }),
+    more: others.map((other) => ({
+      shows: `check ${other} is of another severity or has another alert`,
+      series: { [`svc_store_check_ok{${at}, ${store}, check="${other}"}`]: '0x60' },
+      at: 25,
+      fires: [],
+    })),
+  };
+}
+
+export const storePlans: readonly Plan[] = [
+  state('SvcStoreDown', series('svc_store_up', store), 2, main),
+  state('SvcSchemaMismatch', series('svc_store_schema_compatible', store), 5, main),
+  state('SvcStoreReadOnly', series('svc_store_read_only', store), 2, main, 1),
+  {
+    alert: 'SvcStoreConnections',
+    at: 15,
+    bad: {
+      [`svc_store_connections{${store}, state="active"}`]: '55x20',
+      [`svc_store_connections{${store}, state="idle"}`]: '40x20',
+      [`svc_store_connections_max{${store}}`]: '100x20',
+    },
+    good: {
+      [`svc_store_connections{${store}, state="active"}`]: '5x20',
+      [`svc_store_connections_max{${store}}`]: '100x20',
+    },
+    edge: {
+      [`svc_store_connections{${store}, state="active"}`]: '50x20',
+      [`svc_store_connections{${store}, state="idle"}`]: '40x20',
+      [`svc_store_connections_max{${store}}`]: '100x20',
+    },
+    reset: {
+      [`svc_store_connections{${store}, state="active"}`]: '95x12 0 95x20',
+      [`svc_store_connections_max{${store}}`]: '100x20',
+    },
+    agentsDiffer: 'fires',
+    labels: main,
+    value: '95%',
+  },
+  check('SvcStoreDataAtRisk', 'checksum_failures', ['archive_mode', 'data_checksums']),
+  check('SvcStoreRecoveryWeak', 'archive_mode', ['wraparound', 'data_checksums', 'uptime', 'connections']),
+  {
+    alert: 'SvcWalArchivingStalled',
+    at: 20,
+    bad: wal('-600+60x40'),
+    good: wal('-10+60x40'),
+    edge: wal('-300+60x40'),
+    reset: wal('0x19 1190x20'),
+    agentsDiffer: 'is silent',
+    labels: main,
+    value: '10m 0s',
+  },
+  state(
+    'SvcRecoveryObjectiveMissed',
+    series('svc_recovery_ready', 'store="main", database="persistence"'),
+    5,
+    {
+      store: 'main',
+      database: 'persistence',
+    },
+  ),
+];

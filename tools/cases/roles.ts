@@ -1,0 +1,383 @@
+import type { HandWritten, Plan, Series } from './plan.ts';
+
+const role = 'svc_service="history"';
+const history = { svc_service: 'history' };
+const at = 'cluster="dc1", instance="a"';
+const all = (values: string, but?: string): Series =>
+  Object.fromEntries(
+    ['frontend', 'history', 'matching', 'worker', 'svc-agent']
+      .filter((job) => job !== but)
+      .map((job) => [`up{cluster="dc1", instance="a", job="${job}"}`, values]),
+  );
+const up = (instance: string, values: string, cluster = 'dc1'): Series => ({
+  [`up{cluster="${cluster}", instance="${instance}", pod="pod-${instance}", job="history"}`]: values,
+});
+const downAt = (instance: string) => ({ labels: { cluster: 'dc1', job: 'history', instance }, value: '0' });
+const unhealthy = (up: string, failures = '0+6x60'): Series => ({
+  [`svc_role_up{${role}}`]: up,
+  [`svc_role_health_failures_total{${role}, reason="persistence"}`]: failures,
+});
+const absent = { labels: { job: 'worker' }, value: '1' };
+/** Of src/monitoring/rules/alerts/availability.ts. */
+export const availabilityPlans: readonly (Plan | HandWritten)[] = [
+  {
+    alert: 'SvcServiceDown',
+    at: 10,
+    bad: { 'up{job="history"}': '1 0x20' },
+    good: { 'up{job="history"}': '1x20' },
+    edge: { 'up{job="history"}': '1x9 0x20' },
+    reset: { 'up{job="history"}': '0x8 1 0x20' },
+    labels: { job: 'history' },
+    value: '0',
+    more: [
+      {
+        shows: 'one of two instances answers',
+        series: {
+          'up{job="history", cluster="dc1", instance="a"}': '0x20',
+          'up{job="history", cluster="dc1", instance="b"}': '1x20',
+        },
+        at: 10,
+        fires: [],
+      },
+      {
+        shows: 'an agent that is down hides its role',
+        series: {
+          [`up{job="history", ${at}}`]: '0x20',
+          [`up{job="svc-agent", ${at}}`]: '0x20',
+        },
+        at: 10,
+        fires: [],
+      },
+      {
+        shows: 'the agent answers, and its role does not',
+        series: {
+          [`up{job="history", ${at}}`]: '0x20',
+          [`up{job="svc-agent", ${at}}`]: '1x20',
+        },
+        at: 10,
+        fires: [{ labels: { cluster: 'dc1', job: 'history' }, value: '0' }],
+      },
+      {
+        shows: 'the agent is no role',
+        series: { [`up{job="svc-agent", ${at}}`]: '0x20' },
+        at: 10,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcInstanceDown',
+    cases: [
+      { shows: 'healthy', series: { ...up('a', '1x20'), ...up('b', '1x20') }, at: 10, fires: [] },
+      { shows: 'fires', series: { ...up('a', '0x20'), ...up('b', '1x20') }, at: 10, fires: [downAt('a')] },
+      {
+        shows: 'exactly on the threshold',
+        series: { ...up('a', '1x5 0x20'), ...up('b', '1x20') },
+        at: 10,
+        fires: [],
+      },
+      {
+        shows: 'counter reset or interruption',
+        series: { ...up('a', '0x7 1 0x20'), ...up('b', '1x20') },
+        at: 10,
+        fires: [],
+      },
+      {
+        shows: 'series missing',
+        series: { ...up('a', '0x5 stale'), ...up('b', '1x20') },
+        at: 10,
+        fires: [],
+      },
+      {
+        shows: 'two clusters of which one is ill: an outage there hides nothing here',
+        series: { ...up('a', '0x20'), ...up('b', '1x20'), ...up('c', '0x20', 'dc2') },
+        at: 10,
+        fires: [downAt('a')],
+      },
+      {
+        shows: 'two agents that report the same: each has its own scrape',
+        series: { ...up('a', '0x20'), ...up('b', '0x20'), ...up('d', '1x20') },
+        at: 10,
+        fires: [downAt('a'), downAt('b')],
+      },
+      {
+        shows: 'all down is another alert',
+        series: { ...up('a', '0x20'), ...up('b', '0x20') },
+        at: 10,
+        fires: [],
+      },
+      {
+        shows: 'behind an agent that is down',
+        series: {
+          ...up('a', '0x20'),
+          ...up('b', '1x20'),
+          [`up{job="svc-agent", ${at}}`]: '0x20',
+          'up{job="svc-agent", cluster="dc1", instance="b"}': '1x20',
+        },
+        at: 10,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcRoleUnwatched',
+    at: 15,
+    bad: { 'up{job="history"}': '1 0x20', 'up{job="svc-agent"}': '1 0x20' },
+    good: { 'up{job="history"}': '0x20', 'up{job="svc-agent"}': '1x20' },
+    edge: { 'up{job="history"}': '1x10 0x20', 'up{job="svc-agent"}': '1x10 0x20' },
+    reset: { 'up{job="history"}': '0x20', 'up{job="svc-agent"}': '0x12 1 0x20' },
+    labels: { job: 'history' },
+    value: '0',
+    more: [
+      {
+        shows: 'one of two agents answers',
+        series: {
+          ...up('a', '0x20'),
+          ...up('b', '0x20'),
+          [`up{job="svc-agent", ${at}}`]: '0x20',
+          'up{job="svc-agent", cluster="dc1", instance="b"}': '1x20',
+        },
+        at: 15,
+        fires: [],
+      },
+      {
+        shows: 'the role is scraped past the agent, which is down, and answers',
+        series: { ...up('a', '1x20'), [`up{job="svc-agent", ${at}}`]: '0x20' },
+        at: 15,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcTargetsVanished',
+    at: 30,
+    bad: { 'up{job="matching"}': '1x10 stale' },
+    good: { 'up{job="matching"}': '1x60' },
+    edge: { 'up{job="matching"}': '1x25 stale' },
+    reset: { 'up{job="matching"}': '1x10 stale _x14 1 stale _x9' },
+    labels: { job: 'matching' },
+    value: '1',
+    twice: '2',
+    ending: { afterMinutes: 60, value: '1' },
+    more: [
+      {
+        shows: 'one of two targets is gone, as after a rollout',
+        series: {
+          'up{job="matching", cluster="dc1", instance="a"}': '1x10 stale',
+          'up{job="matching", cluster="dc1", instance="b"}': '1x60',
+        },
+        at: 30,
+        fires: [],
+      },
+      {
+        shows: 'the agents too',
+        series: { [`up{job="svc-agent", ${at}}`]: '1x10 stale' },
+        at: 30,
+        fires: [{ labels: { cluster: 'dc1', job: 'svc-agent' }, value: '1' }],
+      },
+    ],
+  },
+  {
+    alert: 'SvcRoleAbsent',
+    cases: [
+      { shows: 'healthy', series: all('1x20'), at: 15, fires: [] },
+      { shows: 'fires', series: all('1x20', 'worker'), at: 15, fires: [absent] },
+      { shows: 'down is not absent', series: all('0x20'), at: 15, fires: [] },
+      {
+        shows: 'exactly on the threshold',
+        series: { ...all('1x20', 'worker'), 'up{job="worker"}': '1x6 stale' },
+        at: 15,
+        fires: [],
+      },
+      {
+        shows: 'counter reset or interruption',
+        series: { ...all('1x20', 'worker'), 'up{job="worker"}': '_x8 1 stale' },
+        at: 15,
+        fires: [],
+      },
+      {
+        shows: 'series missing',
+        series: {},
+        at: 15,
+        fires: ['frontend', 'history', 'matching', 'worker', 'svc-agent'].map((job) => ({
+          labels: { job },
+          value: '1',
+        })),
+      },
+      {
+        shows: 'two clusters of which one is ill: it cannot see that, SvcTargetsVanished does',
+        series: { ...all('1x20', 'worker'), 'up{cluster="dc2", instance="c", job="worker"}': '1x20' },
+        at: 15,
+        fires: [],
+      },
+      {
+        shows: 'two agents that report the same',
+        series: { ...all('1x20', 'worker'), 'up{cluster="dc1", instance="b", job="frontend"}': '1x20' },
+        at: 15,
+        fires: [absent],
+      },
+    ],
+  },
+  {
+    alert: 'SvcRoleUnhealthy',
+    at: 10,
+    bad: unhealthy('1 0x20'),
+    good: unhealthy('1x20', '7x20'),
+    edge: unhealthy('1x8 0x20'),
+    reset: unhealthy('0x8 1 0x20'),
+    labels: { ...history, reason: 'persistence' },
+    agentsDiffer: 'is silent',
+    value: '0',
+    more: [
+      {
+        shows: 'nobody counted a reason',
+        series: { [`svc_role_up{${at}, ${role}}`]: '0x20' },
+        at: 10,
+        fires: [{ labels: { cluster: 'dc1', ...history }, value: '0' }],
+      },
+      {
+        shows: 'one instance at a time, as in a rollout',
+        series: {
+          [`svc_role_up{${at}, ${role}}`]: '1x2 0x2 1x20',
+          [`svc_role_up{cluster="dc1", instance="b", ${role}}`]: '1x5 0x2 1x20',
+        },
+        at: 8,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcHealthFailing',
+    at: 20,
+    bad: unhealthy('1 0x40'),
+    good: unhealthy('1x40', '7x40'),
+    edge: unhealthy('1x12 0x40'),
+    reset: unhealthy('0x15 1 0x40'),
+    labels: { ...history, reason: 'persistence' },
+    instance: true,
+    value: '0',
+    more: [
+      {
+        shows: 'a restart of three minutes, as in a rollout',
+        series: { [`svc_role_up{${at}, ${role}}`]: '1x5 0x3 1x40' },
+        at: 9,
+        fires: [],
+      },
+    ],
+  },
+];
+/** Of src/monitoring/rules/alerts/process.ts. */
+export const processPlans: readonly Plan[] = [
+  {
+    alert: 'SvcHighRestartRate',
+    at: 10,
+    bad: { [`svc_role_restarts_total{${role}}`]: '0+12x10' },
+    good: { [`svc_role_restarts_total{${role}}`]: '40x10' },
+    edge: { [`svc_role_restarts_total{${role}}`]: '0+6x10' },
+    reset: { [`svc_role_restarts_total{${role}}`]: '500x5 0x10' },
+    labels: history,
+    value: '0.20',
+    twice: '0.40',
+    more: [
+      {
+        shows: 'instances that stay below each by itself',
+        series: {
+          [`svc_role_restarts_total{cluster="dc1", instance="a", ${role}}`]: '0+5x10',
+          [`svc_role_restarts_total{cluster="dc1", instance="b", ${role}}`]: '0+4x10',
+        },
+        at: 10,
+        fires: [{ labels: { cluster: 'dc1', ...history }, value: '0.15' }],
+      },
+    ],
+  },
+  {
+    alert: 'SvcCrashLooping',
+    at: 20,
+    bad: { [`svc_role_restarts_total{${role}}`]: '0x5 1x4 2x2 5x20' },
+    good: { [`svc_role_restarts_total{${role}}`]: '3x20' },
+    edge: { [`svc_role_restarts_total{${role}}`]: '0x6 1x4 2x20' },
+    reset: { [`svc_role_restarts_total{${role}}`]: '50x9 0x20' },
+    labels: history,
+    instance: true,
+    value: '5',
+    ending: { afterMinutes: 20 },
+    more: [
+      {
+        shows: 'without an agent’s count, collections that start again and again',
+        series: { [`svc_memory_num_gc{${role}, ${at}, pod="pod-a"}`]: '0+5x4 0+5x4 0+5x4 0+5x4 0' },
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', instance: 'a', ...history }, value: '3' }],
+      },
+      {
+        shows: 'two restarts between few samples, of which increase() would make three',
+        series: { [`svc_role_restarts_total{${at}, ${role}}`]: '_x18 1 3 3' },
+        at: 20,
+        fires: [],
+      },
+      {
+        shows: 'one restart of each of five instances, as in a rollout',
+        series: Object.fromEntries(
+          ['a', 'b', 'c', 'd', 'e'].map((instance) => [
+            `svc_role_restarts_total{cluster="dc1", instance="${instance}", ${role}}`,
+            '0x10 1x20',
+          ]),
+        ),
+        at: 20,
+        fires: [],
+      },
+      {
+        shows: 'the literal condition’s blind spot: every process counts its start as 1',
+        series: {
+          [`svc_restarts{${role}, ${at}}`]: '1x20',
+          [`svc_memory_num_gc{${role}, ${at}, pod="pod-a"}`]: '0+5x4 0+5x4 0+5x4 0+5x4 0',
+        },
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', instance: 'a', ...history }, value: '3' }],
+      },
+    ],
+  },
+  {
+    alert: 'SvcHeapMemory',
+    at: 30,
+    bad: { [`svc_memory_heap{${role}}`]: '9e9x40' },
+    good: { [`svc_memory_heap{${role}}`]: '1e9x40' },
+    edge: { [`svc_memory_heap{${role}}`]: '8e9x40' },
+    reset: { [`svc_memory_heap{${role}}`]: '9e9x18 1e8 9e9x20' },
+    labels: history,
+    instance: true,
+    value: '9G',
+    more: [
+      {
+        shows: 'a sawtooth between collections is no leak',
+        series: { [`svc_memory_heap{${role}, ${at}}`]: '4e9+1e9x5 4e9+1e9x5 4e9+1e9x5 4e9+1e9x5 4e9+1e9x5' },
+        at: 29,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcGCPause',
+    at: 25,
+    bad: { [`svc_memory_gc_pause_ms{${role}}`]: '0+12000x30' },
+    good: { [`svc_memory_gc_pause_ms{${role}}`]: '0+60x30' },
+    edge: { [`svc_memory_gc_pause_ms{${role}}`]: '0+6000x30' },
+    reset: { [`svc_memory_gc_pause_ms{${role}}`]: '900000x5 0+60x30' },
+    labels: history,
+    instance: true,
+    value: '200',
+    more: [
+      {
+        shows: 'a timer keeps seconds in its sum',
+        series: { [`svc_memory_gc_pause_ms_sum{${role}, ${at}}`]: '0+12x30' },
+        at: 25,
+        fires: [{ labels: { cluster: 'dc1', instance: 'a', ...history }, value: '200' }],
+      },
+      {
+        shows: 'the quantiles of a summary are no counters',
+        series: { [`svc_memory_gc_pause_ms{${role}, ${at}, quantile="0.99"}`]: '0+12000x30' },
+        at: 25,
+        fires: [],
+      },
+    ],
+  },
+];

@@ -1,0 +1,415 @@
+import type { Plan, Series } from './plan.ts';
+
+const role = 'svc_service="history"';
+const history = { svc_service: 'history' };
+const at = 'cluster="dc1", instance="a"';
+const operation = 'operation="PersistenceGetWorkflowExecution"';
+const buckets = (
+  metric: string,
+  labels: string,
+  le: string,
+  withinPercent: number,
+  perMinute = 6000,
+): Series => ({
+  [`${metric}_bucket{${labels}, le="${le}"}`]: `0+${(withinPercent * perMinute) / 100}x60`,
+  [`${metric}_bucket{${labels}, le="${le === '1' ? '2.5' : '1'}"}`]: `0+${perMinute}x60`,
+  [`${metric}_bucket{${labels}, le="+Inf"}`]: `0+${perMinute}x60`,
+  [`${metric}_count{${labels}}`]: `0+${perMinute}x60`,
+});
+const restarted = (metric: string, labels: string, le: string): Series => ({
+  [`${metric}_bucket{${labels}, le="${le}"}`]: '9000000x5 0+6000x60',
+  [`${metric}_bucket{${labels}, le="+Inf"}`]: '9900000x5 0+6000x60',
+  [`${metric}_count{${labels}}`]: '9900000x5 0+6000x60',
+});
+const calls = (errors: string, requests: string): Series => ({
+  [`svc_persistence_errors{${role}, ${operation}}`]: errors,
+  [`svc_persistence_requests{${role}, ${operation}}`]: requests,
+});
+/** Of src/monitoring/rules/alerts/persistence.ts. */
+export const persistencePlans: readonly Plan[] = [
+  {
+    alert: 'SvcPersistenceErrorRate',
+    at: 15,
+    bad: calls('0+720x20', '0+9000x20'),
+    good: calls('0+60x20', '0+9000x20'),
+    edge: calls('0+600x20', '0+9000x20'),
+    reset: calls('900000x8 0+60x20', '900000x8 0+9000x20'),
+    labels: history,
+    value: '12',
+    twice: '24',
+    more: [
+      {
+        shows: 'instances and operations that stay below each by itself',
+        series: Object.fromEntries(
+          ['a', 'b', 'c', 'd'].map((instance) => [
+            `svc_persistence_errors{cluster="dc1", instance="${instance}", ${role}, ${operation}}`,
+            '0+240x20',
+          ]),
+        ),
+        at: 15,
+        fires: [{ labels: { cluster: 'dc1', ...history }, value: '16' }],
+      },
+      {
+        shows: 'a series that is born with its first burst',
+        series: {
+          [`svc_persistence_errors{${at}, ${role}, ${operation}}`]: '_x10 9000x20',
+          [`svc_persistence_requests{${at}, ${role}, ${operation}}`]: '0+9000x20',
+        },
+        at: 14,
+        fires: [{ labels: { cluster: 'dc1', ...history }, value: '30' }],
+      },
+      {
+        shows: 'the role’s own reporter lost the series, and the role logs what failed',
+        series: { [`svc_log_persistence_errors_total{${at}, ${role}, ${operation}}`]: '0+20x20' },
+        at: 15,
+        fires: [{ labels: { cluster: 'dc1', ...history }, value: '333.3m' }],
+      },
+      {
+        shows: 'a logged error now and then',
+        series: { [`svc_log_persistence_errors_total{${at}, ${role}, ${operation}}`]: '0+12x20' },
+        at: 15,
+        fires: [],
+      },
+      {
+        shows: 'a target that is new brings its old total along',
+        series: {
+          [`svc_persistence_errors{${at}, ${role}, ${operation}}`]: '_x10 9000x20',
+          [`svc_persistence_requests{${at}, ${role}, ${operation}}`]: '_x10 90000x20',
+        },
+        at: 14,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcPersistenceErrorRatio',
+    at: 15,
+    bad: calls('0+12x20', '0+120x20'),
+    good: calls('0+1x20', '0+120x20'),
+    edge: calls('0+6x20', '0+120x20'),
+    reset: calls('90000x8 0+1x20', '90000x8 0+120x20'),
+    labels: history,
+    value: '10%',
+    more: [
+      {
+        shows: 'some series of the requests are missing',
+        series: {
+          [`svc_persistence_errors{${at}, ${role}, ${operation}}`]: '0+60x20',
+          [`svc_persistence_requests{${at}, ${role}, ${operation}}`]: '0+30x20',
+        },
+        at: 15,
+        fires: [{ labels: { cluster: 'dc1', ...history }, value: '100%' }],
+      },
+      {
+        shows: 'every second call of a quiet night',
+        series: {
+          [`svc_persistence_errors{${at}, ${role}, ${operation}}`]: '0+1x20',
+          [`svc_persistence_requests{${at}, ${role}, ${operation}}`]: '0+2x20',
+        },
+        at: 15,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcPersistenceLatency',
+    at: 15,
+    bad: buckets('svc_persistence_latency', `${role}, ${operation}`, '1', 50),
+    good: buckets('svc_persistence_latency', `${role}, ${operation}`, '1', 100),
+    edge: buckets('svc_persistence_latency', `${role}, ${operation}`, '1', 99),
+    reset: restarted('svc_persistence_latency', `${role}, ${operation}`, '1'),
+    labels: { ...history, operation: 'PersistenceGetWorkflowExecution' },
+    value: '2.47s',
+    more: [
+      {
+        shows: 'one slow call in a quiet night',
+        series: buckets('svc_persistence_latency', `${at}, ${role}, ${operation}`, '1', 50, 2),
+        at: 15,
+        fires: [],
+      },
+    ],
+  },
+];
+const list = 'svc_service="matching", domain="orders", tasklist="pay"';
+const pay = { domain: 'orders', tasklist: 'pay' };
+const backlog = (values: string): Series => ({ [`svc_matching_tasklist_backlog{${list}}`]: values });
+const polls = (values: string): Series => ({ [`svc_matching_poll_success{${list}}`]: values });
+const dispatches = (values: string): Series => ({ [`svc_matching_tasks_dispatched{${list}}`]: values });
+const timeouts = (values: string): Series => ({
+  [`svc_workflow_timeout{${role}, domain="orders", workflow_type="Pay"}`]: values,
+});
+const closed = (timeout: string, completed: string): Series => ({
+  ...timeouts(timeout),
+  [`svc_workflow_completed{${role}, domain="orders", workflow_type="Pay"}`]: completed,
+});
+/** Of src/monitoring/rules/alerts/tasks.ts. */
+export const taskPlans: readonly Plan[] = [
+  {
+    alert: 'SvcTaskListBacklogGrowth',
+    at: 25,
+    bad: backlog('0+12000x40'),
+    good: backlog('500x40'),
+    edge: backlog('0+6000x40'),
+    reset: backlog('90000x15 0x40'),
+    labels: pay,
+    value: '200',
+    twice: '400',
+    more: [
+      {
+        shows: 'a backlog that drains',
+        series: { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '2000000-40000x40' },
+        at: 25,
+        fires: [],
+      },
+      {
+        shows: 'a task list that moves to another host',
+        series: {
+          [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '900000x18 stale',
+          [`svc_matching_tasklist_backlog{cluster="dc1", instance="b", ${list}}`]: '_x19 900000x40',
+        },
+        at: 25,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcTaskListBacklogNotFalling',
+    at: 150,
+    bad: backlog('0+5x200'),
+    good: backlog('500x200'),
+    edge: backlog('5x86 10x200'),
+    reset: backlog('0+5x140 100 705+5x60'),
+    labels: pay,
+    value: '450',
+    twice: '900',
+    ending: { afterMinutes: 70 },
+    more: [
+      {
+        shows: 'a backlog that rises and falls',
+        series: {
+          [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '0+50x40 2000-50x39 50+50x40 2050-50x40',
+        },
+        at: 150,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcTaskListStalled',
+    at: 30,
+    bad: { ...backlog('70x60'), ...polls('9000x60'), ...dispatches('9000x60') },
+    good: { ...backlog('70x60'), ...polls('0+60x60') },
+    edge: { ...backlog('10x60'), ...polls('9000x60') },
+    reset: { ...backlog('70x60'), ...polls('9000x15 0+60x60') },
+    labels: pay,
+    value: '70',
+    twice: '140',
+    more: [
+      {
+        shows: 'no poll ever got a task',
+        series: { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '70x60' },
+        at: 30,
+        fires: [{ labels: { cluster: 'dc1', ...pay }, value: '70' }],
+      },
+      {
+        shows: 'a product that counts dispatches',
+        series: {
+          [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '70x60',
+          [`svc_matching_tasks_dispatched{${at}, ${list}}`]: '0+60x60',
+        },
+        at: 30,
+        fires: [],
+      },
+      {
+        shows: 'one task in a list that nobody polls',
+        series: { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '1x60' },
+        at: 30,
+        fires: [],
+      },
+      {
+        shows: 'the backlog was gone for a moment',
+        series: { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '70x25 0 70x60' },
+        at: 30,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcTaskListAbandoned',
+    at: 200,
+    bad: { ...backlog('1x300'), ...polls('9000x300'), ...dispatches('9000x300') },
+    good: { ...backlog('1x300'), ...polls('0+1x300') },
+    edge: { ...backlog('0x300'), ...polls('9000x300') },
+    reset: { ...backlog('1x150 0 1x300'), ...polls('9000x300') },
+    labels: pay,
+    value: '1',
+    twice: '2',
+    ending: { afterMinutes: 80 },
+    more: [
+      {
+        shows: 'a product that counts dispatches',
+        series: {
+          [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '70x300',
+          [`svc_matching_tasks_dispatched{${at}, ${list}}`]: '0+1x300',
+        },
+        at: 200,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcWorkflowTimeouts',
+    at: 15,
+    bad: timeouts('0+600x20'),
+    good: timeouts('0+60x20'),
+    edge: timeouts('0+300x20'),
+    reset: timeouts('900000x8 0+60x20'),
+    labels: { domain: 'orders' },
+    value: '10',
+    twice: '20',
+    more: [
+      {
+        shows: 'an old total is no news',
+        series: {
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '900000x20',
+          [`svc_workflow_started{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+600x20',
+        },
+        at: 15,
+        fires: [],
+      },
+      {
+        shows: 'a target that is new brings its old total along',
+        series: {
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '_x10 900000x20',
+          [`svc_workflow_started{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '_x10 900000x20',
+        },
+        at: 14,
+        fires: [],
+      },
+      {
+        shows: 'workflow types that stay below each by itself',
+        series: {
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+240x20',
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Ship"}`]: '0+240x20',
+        },
+        at: 15,
+        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '8' }],
+      },
+      {
+        shows: 'a series that is born with its first burst',
+        series: {
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '_x10 6000x20',
+          [`svc_workflow_started{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+600x20',
+        },
+        at: 14,
+        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '20' }],
+      },
+    ],
+  },
+  {
+    alert: 'SvcWorkflowTimeoutShare',
+    at: 20,
+    bad: closed('0+12x40', '0+108x40'),
+    good: closed('0+1x40', '0+108x40'),
+    edge: closed('0+6x40', '0+114x40'),
+    reset: closed('9000x8 0+1x40', '9000x8 0+108x40'),
+    labels: { domain: 'orders' },
+    value: '10%',
+    more: [
+      {
+        shows: 'every outcome counts',
+        series: {
+          ...Object.fromEntries(
+            ['completed', 'failed', 'canceled', 'continued_as_new'].map((name) => [
+              `svc_workflow_${name}{${at}, ${role}, domain="orders", workflow_type="Pay"}`,
+              '0+27x40',
+            ]),
+          ),
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+12x40',
+        },
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '10%' }],
+      },
+      {
+        shows: 'the few workflows of a quiet night',
+        series: {
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+0.3x40',
+        },
+        at: 20,
+        fires: [],
+      },
+      {
+        shows: 'nothing but timeouts, and no other outcome ever',
+        series: {
+          [`svc_workflow_timeout{${at}, ${role}, domain="orders", workflow_type="Pay"}`]: '0+60x40',
+        },
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', domain: 'orders' }, value: '100%' }],
+      },
+    ],
+  },
+];
+const requests = (errors: string, total: string): Series => ({
+  [`svc_matching_client_errors{${role}, operation="AddActivityTask"}`]: errors,
+  [`svc_matching_client_requests{${role}, operation="AddActivityTask"}`]: total,
+});
+const frontend = 'svc_frontend_client_latency';
+const start = 'svc_service="worker", operation="StartWorkflowExecution"';
+const poll = `svc_service="worker", operation="PollForDecisionTask", ${at}`;
+/** Of src/monitoring/rules/alerts/requests.ts. */
+export const requestPlans: readonly Plan[] = [
+  {
+    alert: 'SvcFrontendLatency',
+    at: 15,
+    bad: buckets(frontend, start, '0.5', 50),
+    good: buckets(frontend, start, '0.5', 100),
+    edge: buckets(frontend, start, '0.5', 95),
+    reset: restarted(frontend, start, '0.5'),
+    labels: {},
+    value: '950ms',
+    more: [
+      {
+        shows: 'polls that wait for work',
+        series: { ...buckets(frontend, poll, '0.5', 0), ...buckets(frontend, `${at}, ${start}`, '0.5', 100) },
+        at: 15,
+        fires: [],
+      },
+      {
+        shows: 'one slow call in a quiet night',
+        series: buckets(frontend, `${at}, ${start}`, '0.5', 50, 2),
+        at: 15,
+        fires: [],
+      },
+    ],
+  },
+  {
+    alert: 'SvcRequestErrors',
+    at: 15,
+    bad: requests('0+12x20', '0+120x20'),
+    good: requests('0+1x20', '0+120x20'),
+    edge: requests('0+6x20', '0+120x20'),
+    reset: requests('90000x8 0+1x20', '90000x8 0+120x20'),
+    labels: { ...history, callee: 'matching' },
+    value: '10%',
+    more: [
+      ...['frontend', 'history'].map((callee) => ({
+        shows: `calls to the ${callee}`,
+        series: {
+          [`svc_${callee}_client_errors{${at}, svc_service="worker"}`]: '0+12x20',
+          [`svc_${callee}_client_requests{${at}, svc_service="worker"}`]: '0+120x20',
+        },
+        at: 15,
+        fires: [{ labels: { cluster: 'dc1', svc_service: 'worker', callee }, value: '10%' }],
+      })),
+      {
+        shows: 'every second call of a quiet night',
+        series: {
+          [`svc_history_client_errors{${at}, ${role}}`]: '0+1x20',
+          [`svc_history_client_requests{${at}, ${role}}`]: '0+2x20',
+        },
+        at: 15,
+        fires: [],
+      },
+    ],
+  },
+];

@@ -1,0 +1,120 @@
+/** What is read of a dashboard in Grafana's classic schema; everything else is kept as it is. */
+export interface DashboardJson {
+  uid?: string;
+  title?: string;
+  tags?: readonly string[];
+  editable?: boolean;
+  templating?: { list: readonly VariableJson[] };
+  annotations?: { list: readonly AnnotationJson[] };
+  links?: readonly LinkJson[];
+  panels?: readonly PanelJson[];
+}
+
+export interface DataSourceJson {
+  type?: string;
+  uid?: string;
+}
+
+export interface VariableJson {
+  name: string;
+  type: string;
+  label?: string;
+  query?: string;
+  definition?: string;
+  datasource?: DataSourceJson;
+  refresh?: number;
+  multi?: boolean;
+  includeAll?: boolean;
+  allValue?: string;
+}
+
+export interface AnnotationJson {
+  name: string;
+  expr?: string;
+  datasource?: DataSourceJson;
+}
+
+export interface LinkJson {
+  title?: string;
+  type?: string;
+  url?: string;
+}
+
+export interface StepJson {
+  value: number | null;
+  color: string;
+}
+
+export interface FieldJson {
+  unit?: string;
+  mappings?: readonly unknown[];
+  thresholds?: { steps: readonly StepJson[] };
+}
+
+export interface OverrideJson {
+  matcher: { id: string; options?: unknown };
+  properties: readonly { id: string; value?: unknown }[];
+}
+
+export interface PanelJson {
+  id?: number;
+  type: string;
+  title?: string;
+  description?: string;
+  datasource?: DataSourceJson;
+  gridPos?: { x: number; y: number; w: number; h: number };
+  links?: readonly LinkJson[];
+  targets?: readonly TargetJson[];
+  fieldConfig?: { defaults: FieldJson; overrides: readonly OverrideJson[] };
+  transformations?: readonly { id: string; options: unknown }[];
+}
+
+export interface TargetJson {
+  refId?: string;
+  expr?: string;
+  legendFormat?: string;
+  instant?: boolean;
+  format?: string;
+  datasource?: DataSourceJson;
+}
+
+/** What a table calls the values of a query. */
+export function columnName({ transformations = [] }: PanelJson, { refId }: TargetJson): string | undefined {
+  const organize = transformations.find(({ id }) => id === 'organize')?.options;
+  const names = (organize as { renameByName?: Record<string, string> } | undefined)?.renameByName ?? {};
+  return names[`Value #${refId}`] ?? names.Value;
+}
+
+/** A property of the values of a query: that of its column if it has one, else the panel's. */
+export function fieldProperty(
+  panel: PanelJson,
+  target: TargetJson,
+  id: 'unit' | 'mappings' | 'thresholds',
+): unknown {
+  const { defaults, overrides } = panel.fieldConfig ?? { defaults: {}, overrides: [] };
+  const name = panel.type === 'table' ? columnName(panel, target) : undefined;
+  const own = overrides.find(({ matcher }) => matcher.id === 'byName' && matcher.options === name);
+  return own?.properties.find((property) => property.id === id)?.value ?? defaults[id];
+}
+
+/** Values for what Grafana puts into a query before it sends it. */
+export interface Filling {
+  rateInterval: string;
+  range: string;
+  interval: string;
+  /** Values of variables by name, as regular expressions. */
+  values: Readonly<Record<string, string>>;
+}
+
+/** A query as Grafana would send it. A variable without a value becomes `.*`, as its All does. */
+export function fill(expr: string, { rateInterval, range, interval, values }: Filling): string {
+  return expr
+    .replaceAll('$__rate_interval', rateInterval)
+    .replaceAll('$__range', range)
+    .replaceAll('$__interval', interval)
+    .replace(/\$(\w+)|\$\{(\w+)(?::\w+)?\}/g, (_, bare, braced) => values[bare ?? braced] ?? '.*');
+}
+
+/** Grafana's spans as PromQL durations. Variables inside of strings parse as they are. */
+export const parseable = (expr: string): string =>
+  expr.replace(/\$__(?:rate_interval|range|interval)\b/g, '1m');

@@ -1,0 +1,61 @@
+import { dashboards } from '../src/monitoring/alert.ts';
+import { renderDashboard, shippedDashboardOptions } from '../src/monitoring/dashboards/render.ts';
+import { pack, packs, renderPack, shippedOptions } from '../src/monitoring/packs.ts';
+import { listOf, prometheusRule, toYaml } from '../src/monitoring/yaml.ts';
+import { agentPlans } from './cases/agent.ts';
+import { archivalPlans, replicationPlans } from './cases/clusters.ts';
+import { promtoolFile } from './cases/promtool.ts';
+import { recordingTests } from './cases/recordings.ts';
+import { backupPlans, dayLongPlans, storePlans } from './cases/recovery.ts';
+import { availabilityPlans, processPlans } from './cases/roles.ts';
+import { sloPlans } from './cases/slo.ts';
+import { specPlans } from './cases/spec.ts';
+import { persistencePlans, requestPlans, taskPlans } from './cases/work.ts';
+
+/** The promtool test files: name, plans, pack, and the evaluation interval in minutes. */
+export const tests = [
+  ['spec', specPlans, 'spec', 1],
+  ['availability', availabilityPlans, 'recommended', 1],
+  ['process', processPlans, 'recommended', 1],
+  ['persistence', persistencePlans, 'recommended', 1],
+  ['tasks', taskPlans, 'recommended', 1],
+  ['requests', requestPlans, 'recommended', 1],
+  ['backups', backupPlans, 'recommended', 1],
+  ['day-long', dayLongPlans, 'recommended', 5],
+  ['stores', storePlans, 'recommended', 1],
+  ['replication', replicationPlans, 'recommended', 1],
+  ['archival', archivalPlans, 'recommended', 1],
+  ['agent', agentPlans, 'recommended', 1],
+  ['slo', sloPlans, 'slo', 1],
+] as const;
+
+/** Every generated file: its path in the project, and its text. */
+export function files(): readonly (readonly [path: string, text: string])[] {
+  return [
+    ...packs.map((of) => [`rules/${of.name}.rules.yml`, toYaml(renderPack(of, shippedOptions))] as const),
+    ...tests.map(
+      ([name, plans, of]) =>
+        [
+          `rules/tests/${name}.test.yml`,
+          toYaml(promtoolFile(pack(of), plans, `../${of}.rules.yml`)),
+        ] as const,
+    ),
+    ['rules/tests/recording.test.yml', toYaml(recordingTests('../recording.rules.yml'))],
+  ];
+}
+
+/** The rules that the Kubernetes manifests bring along, as `svc-agent rules --kubernetes` prints these packs. */
+export function deployedRules(): readonly [path: string, text: string] {
+  const objects = (['recommended', 'recording', 'slo'] as const).map((name) =>
+    prometheusRule(name, renderPack(pack(name), shippedOptions)),
+  );
+  return ['deploy/kubernetes/monitoring/rules.yaml', toYaml(listOf(objects))];
+}
+
+/** Every generated dashboard: its path in the project, and its text. */
+export function dashboardFiles(): readonly (readonly [path: string, text: string])[] {
+  return dashboards.map((name) => [
+    `dashboards/${name}.json`,
+    `${JSON.stringify(renderDashboard(name, shippedDashboardOptions), null, 2)}\n`,
+  ]);
+}
