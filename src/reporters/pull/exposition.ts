@@ -1,4 +1,4 @@
-import type { FamilyView, Kind, Labels, SeriesView, View } from '../../core/model.ts';
+import type { FamilyView, Kind, SeriesView, View } from '../../core/model.ts';
 
 /** Turns views into pages. */
 export interface Renderer {
@@ -18,41 +18,51 @@ const sliceMs = 2;
  * costs only its numbers. `prefix` comes before every name as it stands. An empty view is an empty text page.
  */
 export function createRenderer(prefix = ''): Renderer {
-  const known = new WeakMap<SeriesView, readonly string[]>();
+  const known = new WeakMap<SeriesView, SeriesText>();
+  const internBounds = createBoundTexts();
 
-  const lines = (family: FamilyView, series: SeriesView): readonly string[] => {
+  const textOf = (family: FamilyView, series: SeriesView): SeriesText => {
     const found = known.get(series);
     if (found) return found;
-    const made = linesOf(prefix + family.name, family.kind, series);
+    const made = seriesText(prefix + family.name, family.kind, series, internBounds);
     known.set(series, made);
     return made;
   };
 
+  /**
+   * Joins many short texts at once: added up one by one they would leave a rope of small objects for the garbage
+   * collector, which took longer than the rendering itself.
+   */
   function* pieces(view: View, families: readonly FamilyView[], blocks: Blocks): Generator<string> {
-    let text = '';
+    const texts: string[] = [];
+    let chars = 0;
     for (const family of families) {
       for (const { head, from, to } of blocks(family)) {
-        text += head;
+        texts.push(head);
         for (const series of family.series) {
-          const prefixes = lines(family, series);
+          const { boundHead, bounds, lines } = textOf(family, series);
           const numbers = view.numbers(series);
-          const start = from < 0 ? prefixes.length + from : from;
-          const end = to <= 0 ? prefixes.length + to : to;
+          const count = bounds.length + lines.length;
+          const start = from < 0 ? count + from : from;
+          const end = to <= 0 ? count + to : to;
           for (let part = start; part < end; part++) {
-            const prefix = prefixes[part]!;
-            if (prefix === '') continue;
-            text += prefix;
-            text += numberText(numbers[series.at + part]!);
-            text += '\n';
+            const isBound = part < bounds.length;
+            const last = isBound ? bounds[part]! : lines[part - bounds.length]!;
+            if (last === '') continue;
+            if (isBound) texts.push(boundHead);
+            const number = numberText(numbers[series.at + part]!);
+            texts.push(last, number, '\n');
+            chars += (isBound ? boundHead.length : 0) + last.length + number.length + 1;
           }
-          if (text.length >= pieceChars) {
-            yield text;
-            text = '';
+          if (chars >= pieceChars) {
+            yield texts.join('');
+            texts.length = 0;
+            chars = 0;
           }
         }
       }
     }
-    yield text;
+    yield texts.join('');
   }
 
   return {
@@ -171,28 +181,53 @@ export function numberText(value: number): string {
   return value < 0 ? '-Inf' : 'NaN';
 }
 
-/** Joined and not concatenated: a rope would be walked again each time it is rendered. */
-function line(name: string, labels: Labels, extraName?: string, extraValue = ''): string {
-  const pairs = labels.map(([label, value]) => `${label}="${escapeLabelValue(value)}"`);
-  if (extraName !== undefined) pairs.push(`${extraName}="${escapeLabelValue(extraValue)}"`);
-  return pairs.length === 0 ? `${name} ` : [name, '{', pairs.join(','), '} '].join('');
+/**
+ * The lines of a series up to their numbers, in the order of its numbers. Lines with a bound are kept as one head
+ * and the texts of the bounds, which most histograms share: that takes a twentieth of the memory of whole lines.
+ * The same text serves both formats: names, label escapes and `le` do not differ.
+ */
+interface SeriesText {
+  /** What the lines with a bound begin with, up to the bound. */
+  readonly boundHead: string;
+  /** The bounds with what follows them: `0.5"} `. */
+  readonly bounds: readonly string[];
+  /** The other lines; a sum or count that the sender does not have is an empty text. */
+  readonly lines: readonly string[];
 }
 
-/**
- * All of a series' lines up to their numbers, in the order of its numbers. The same text serves both formats:
- * names, label escapes and `le` do not differ. A sum or count that the sender does not have is an empty text.
- */
-export function linesOf(name: string, kind: Kind, series: SeriesView): readonly string[] {
-  const { labels, bounds, hasSum, hasCount } = series;
-  const sums = () => [
-    hasSum ? line(`${name}_sum`, labels) : '',
-    hasCount ? line(`${name}_count`, labels) : '',
-  ];
-  if (kind === 'histogram') {
-    return [...bounds, '+Inf'].map((bound) => line(`${name}_bucket`, labels, 'le', bound)).concat(sums());
-  }
-  if (kind === 'summary') {
-    return bounds.map((quantile) => line(name, labels, 'quantile', quantile)).concat(sums());
-  }
-  return [line(name, labels)];
+type InternBounds = (bounds: readonly string[]) => readonly string[];
+
+const maxBoundTexts = 256;
+
+/** Gives the same texts for the same bounds. */
+function createBoundTexts(): InternBounds {
+  const known = new Map<string, readonly string[]>();
+  return (bounds) => {
+    const key = bounds.join('\n');
+    const found = known.get(key);
+    if (found) return found;
+    const made = bounds.map((bound) => [escapeLabelValue(bound), '"} '].join(''));
+    if (known.size >= maxBoundTexts) known.clear();
+    known.set(key, made);
+    return made;
+  };
+}
+
+/** Joined and not concatenated: a rope would be walked again each time it is rendered. */
+function seriesText(
+  name: string,
+  kind: Kind,
+  { labels, bounds, hasSum, hasCount }: SeriesView,
+  internBounds: InternBounds,
+): SeriesText {
+  const pairs = labels.map(([label, value]) => `${label}="${escapeLabelValue(value)}"`).join(',');
+  const line = (lineName: string) => [lineName, pairs === '' ? '' : `{${pairs}}`, ' '].join('');
+  if (kind !== 'histogram' && kind !== 'summary') return { boundHead: '', bounds: [], lines: [line(name)] };
+  const isHistogram = kind === 'histogram';
+  const open = pairs === '' ? '{' : `{${pairs},`;
+  return {
+    boundHead: [isHistogram ? `${name}_bucket` : name, open, isHistogram ? 'le="' : 'quantile="'].join(''),
+    bounds: internBounds(isHistogram ? [...bounds, '+Inf'] : bounds),
+    lines: [hasSum ? line(`${name}_sum`) : '', hasCount ? line(`${name}_count`) : ''],
+  };
 }
