@@ -1,17 +1,8 @@
-import { accessSync, constants, statSync } from 'node:fs';
-import { dirname } from 'node:path';
 import { type DestinationStream, destination, type Logger, pino } from 'pino';
 import { AgentError, errorText } from '../core/errors.ts';
-import type { Drops, Log, LogFields, LogLevel } from '../core/ports.ts';
-
-/** The agent's own `log` block, in the spec's keys (spec, Logging configuration). */
-export interface LogOptions {
-  level: LogLevel;
-  encoding: 'json' | 'console';
-  outputFile?: string;
-  stdout: boolean;
-  levelKey: string;
-}
+import type { Drops, Log, LogFields } from '../core/ports.ts';
+import { unwritableFile } from './config/environment.ts';
+import type { LogOptions } from './config/types.ts';
 
 interface OpenLog {
   log: Log;
@@ -20,23 +11,19 @@ interface OpenLog {
   close(): void;
 }
 
-/** Throws `log_unwritable` unless the directory of `log.outputFile` exists and can be written to (spec, Logging). */
-function checkDirectory(outputFile: string): void {
-  const directory = dirname(outputFile);
+function unwritable(outputFile: string, what: string, cause?: unknown): AgentError {
+  const allowed = 'name a file in a directory that exists and is writable';
+  return new AgentError('log_unwritable', { where: 'log.outputFile', what, got: outputFile, allowed }, cause);
+}
+
+/** Opens the destination of the log. Throws `log_unwritable` (spec, Logging configuration). */
+function openSink({ outputFile, stdout }: LogOptions) {
+  const trouble = outputFile && unwritableFile(outputFile);
+  if (trouble) throw unwritable(outputFile, trouble);
   try {
-    if (!statSync(directory).isDirectory()) throw new Error('not a directory');
-    accessSync(directory, constants.W_OK | constants.X_OK);
+    return destination({ dest: outputFile ?? (stdout ? 1 : 2), sync: true, append: true });
   } catch (cause) {
-    const fault = {
-      where: 'log.outputFile',
-      what: `its directory cannot be written to (${errorText(cause)})`,
-      got: outputFile,
-    };
-    throw new AgentError(
-      'log_unwritable',
-      { ...fault, allowed: 'name a file in a directory that exists and is writable' },
-      cause,
-    );
+    throw unwritable(outputFile ?? '', `cannot be opened (${errorText(cause)})`, cause);
   }
 }
 
@@ -69,12 +56,7 @@ function wrap(logger: Logger): Log {
  * Entries that a full disk swallows are counted (`agent`, `log_write`), never fatal.
  */
 export function createLog(options: LogOptions, drops?: () => Drops | undefined): OpenLog {
-  if (options.outputFile) checkDirectory(options.outputFile);
-  const sink = destination({
-    dest: options.outputFile ?? (options.stdout ? 1 : 2),
-    sync: true,
-    append: true,
-  });
+  const sink = openSink(options);
   sink.on('error', () => drops?.()?.count('agent', 'log_write'));
   const stream: DestinationStream =
     options.encoding === 'console' ? consoleStream(sink, options.levelKey) : sink;

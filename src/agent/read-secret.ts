@@ -12,7 +12,11 @@ export function createReadSecret(env: Readonly<Record<string, string | undefined
     if ('env' in secret) {
       const text = env[secret.env];
       if (text !== undefined) return text;
-      const fault = { where: 'secret', what: 'variable is not set', got: secret.env, allowed: 'set it' };
+      const fault = {
+        where: 'secret',
+        what: `environment variable ${secret.env} is not set`,
+        allowed: 'set it',
+      };
       throw new AgentError('config_invalid', fault);
     }
     const text = await readFile(secret.file, 'utf8').catch((cause: unknown) => {

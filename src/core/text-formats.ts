@@ -109,7 +109,10 @@ export const ascending = {
   fault: 'not ascending; use each bound once, the smallest first',
   /** What is no number is passed over: it has a fault of its own. */
   holds: (bounds: readonly unknown[]): boolean =>
-    bounds.every((bound, index) => index === 0 || !((bound as number) <= (bounds[index - 1] as number))),
+    bounds.every((bound, index) => {
+      const before = bounds[index - 1];
+      return typeof bound !== 'number' || typeof before !== 'number' || bound > before;
+    }),
 };
 
 /** An answer is awaited at most until the next question. */

@@ -1,15 +1,16 @@
 import { parseArgs } from 'node:util';
-import { AgentError, faultLine } from '../../core/errors.ts';
+import { systemClock } from '../../core/clock.ts';
+import { AgentError, errorText, type Fault, faultLine } from '../../core/errors.ts';
 import { nearest } from '../../core/suggest.ts';
 import { loadConfig } from '../config/load.ts';
-import type { LoadRequest, ReadyConfig } from '../config/types.ts';
+import type { AgentConfig, Loaded, LoadRequest, ReadyConfig } from '../config/types.ts';
 import type { Io } from './io.ts';
 
 /** Every command that works, with its line in the help; `dispatch.ts` holds their code. */
 export const commands = [
   { name: 'run', summary: 'run the agent' },
-  { name: 'check', summary: 'judge the configuration, and the service’s own files' },
-  { name: 'probe', summary: 'look once at roles, stores, clusters, domains and archives' },
+  { name: 'check', summary: 'check the configuration, and the service’s own files' },
+  { name: 'probe', summary: 'probe roles, stores, clusters, domains and archives once' },
   { name: 'status', summary: 'show what a running agent is doing' },
   { name: 'rules', summary: 'print or write alert and recording rules for Prometheus' },
   { name: 'dashboards', summary: 'print or write dashboards for Grafana' },
@@ -22,7 +23,7 @@ export const commands = [
 ] as const;
 export type CommandName = (typeof commands)[number]['name'];
 
-/** Commands of the contract whose parts are still to come; they say so instead of pretending. */
+/** Commands of the contract that are not available yet. */
 export const laterCommands = ['doctor', 'recover'] as const;
 
 type Options = NonNullable<NonNullable<Parameters<typeof parseArgs>[0]>['options']>;
@@ -40,28 +41,36 @@ const commonOptions = {
   json: { type: 'boolean' },
 } as const satisfies Options;
 
-/** Parses a command's arguments strictly. Throws `usage` with the nearest known option. */
-export function parseCommand<const O extends Options>(command: string, args: readonly string[], options: O) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: { ...commonOptions, ...options },
-      allowPositionals: true,
-      strict: true,
-    });
-  } catch (cause) {
-    const unknown = /'(--?[^'\s=]+)/.exec(String(cause))?.[1] ?? '';
-    const near = nearest(unknown.replace(/^-+/, ''), Object.keys({ ...commonOptions, ...options }));
-    throw new AgentError(
-      'usage',
-      {
-        where: `svc-agent ${command}`,
-        what: `wrong usage, ${(cause as Error).message.split('. To specify')[0]}`,
-        allowed: `${near ? `did you mean --${near}? ` : ''}see svc-agent ${command} --help`,
-      },
-      cause,
-    );
-  }
+/** What a usage error says to do. */
+const seeHelp = (command: string, near = '') =>
+  `${near ? `did you mean --${near}? ` : ''}see svc-agent ${command} --help`;
+
+/**
+ * Parses a command's arguments strictly; `most` is how many it takes besides its options. Throws `usage` with the
+ * nearest known option, and for surplus arguments.
+ */
+export function parseCommand<const O extends Options>(
+  command: string,
+  args: readonly string[],
+  options: O,
+  most = 0,
+) {
+  const where = `svc-agent ${command}`;
+  const known = { ...commonOptions, ...options };
+  const parsed = (() => {
+    try {
+      return parseArgs({ args: [...args], options: known, allowPositionals: true, strict: true });
+    } catch (cause) {
+      const unknown = /'(--?[^'\s=]+)/.exec(String(cause))?.[1] ?? '';
+      const near = nearest(unknown.replace(/^-+/, ''), Object.keys(known));
+      const what = `wrong usage, ${(cause as Error).message.split('. To specify')[0]}`;
+      throw new AgentError('usage', { where, what, allowed: seeHelp(command, near) }, cause);
+    }
+  })();
+  const surplus = parsed.positionals.slice(most);
+  if (surplus.length === 0) return parsed;
+  const what = surplus.length === 1 ? 'surplus argument' : 'surplus arguments';
+  throw new AgentError('usage', { where, what, got: surplus.join(' '), allowed: seeHelp(command) });
 }
 
 export const helpText = `svc-agent: metrics, logs and health of a clustered workflow orchestration service
@@ -80,7 +89,8 @@ Options of every command:
   -h, --help                 help of the command
       --version              version, alone
 
-Exit status: 0 well; 1 failed at run time, or a check found a fault; 2 wrong usage or an invalid configuration.
+Exit status: 0 success; 1 a failure at run time, or a check found a fault; 2 wrong usage or an invalid
+configuration.
 `;
 
 /** The options of `configurationOptions` as they were given. */
@@ -100,15 +110,35 @@ export function loadRequest(values: ConfigurationValues, io: Io): LoadRequest {
   };
 }
 
+/** The configuration with the fault that building it has found, at its place in the file. */
+export function withBuildFault(request: LoadRequest, thrown: unknown): Promise<Loaded> {
+  const built: Fault =
+    thrown instanceof AgentError ? thrown.fault : { where: 'configuration', what: errorText(thrown) };
+  return loadConfig({ ...request, built });
+}
+
+/** What keeps everything that the configuration asks for from being built; undefined if nothing does. */
+export async function buildError(config: AgentConfig): Promise<unknown> {
+  const { dryRun } = await import('../dry-run.ts');
+  return dryRun(config, { clock: systemClock }).then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+}
+
+/** Prints every fault of a configuration, and returns the error to throw. */
+export function invalid({ faults }: Loaded, io: Io): AgentError {
+  for (const fault of faults) io.stderr(`${faultLine(fault)}\n`);
+  return new AgentError('config_invalid', {
+    where: 'configuration',
+    what: `${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}, listed above`,
+    allowed: 'svc-agent check shows them again',
+  });
+}
+
 /** Loads the configuration of a command; prints every fault of it and throws `config_invalid` if there is any. */
 export async function configured(values: ConfigurationValues, io: Io): Promise<ReadyConfig> {
   const loaded = await loadConfig(loadRequest(values, io));
   if (loaded.config && loaded.faults.length === 0) return { ...loaded, config: loaded.config };
-  for (const fault of loaded.faults) io.stderr(`${faultLine(fault)}\n`);
-  const count = loaded.faults.length;
-  throw new AgentError('config_invalid', {
-    where: 'configuration',
-    what: `${count} ${count === 1 ? 'fault' : 'faults'}, listed above`,
-    allowed: 'svc-agent check shows them again',
-  });
+  throw invalid(loaded, io);
 }

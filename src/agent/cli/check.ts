@@ -1,8 +1,15 @@
 import { type Fault, faultLine } from '../../core/errors.ts';
 import { loadConfig } from '../config/load.ts';
-import { placeText } from '../config/tree.ts';
+import { placeText, redacted } from '../config/tree.ts';
 import type { AgentConfig, Discovered, Loaded, MetricsConfig, ServiceConfig } from '../config/types.ts';
-import { configurationOptions, loadRequest, parseCommand } from './arguments.ts';
+import {
+  buildError,
+  type ConfigurationValues,
+  configurationOptions,
+  loadRequest,
+  parseCommand,
+  withBuildFault,
+} from './arguments.ts';
 import { type Io, table } from './io.ts';
 import type { LiveReport } from './live-pages.ts';
 
@@ -25,7 +32,7 @@ export async function check(args: readonly string[], io: Io): Promise<number> {
     io.stdout(usage);
     return 0;
   }
-  const loaded = await loadConfig(loadRequest(values, io));
+  const loaded = await loadBuilt(values, io);
   const live = values.live && loaded.config ? await lookAt(loaded.config, io) : undefined;
   if (values.json) io.stdout(`${JSON.stringify({ ...asJson(loaded), live })}\n`);
   else {
@@ -35,6 +42,15 @@ export async function check(args: readonly string[], io: Io): Promise<number> {
   }
   if (loaded.faults.length > 0) return 2;
   return loaded.findings.length > 0 || live?.some(({ failure }) => failure !== undefined) ? 1 : 0;
+}
+
+/** The configuration, and with it every fault that `run` would meet when it builds what the configuration asks for. */
+async function loadBuilt(values: ConfigurationValues, io: Io): Promise<Loaded> {
+  const request = loadRequest(values, io);
+  const loaded = await loadConfig(request);
+  if (!loaded.config || loaded.faults.length > 0) return loaded;
+  const thrown = await buildError(loaded.config);
+  return thrown === undefined ? loaded : withBuildFault(request, thrown);
 }
 
 /** What a look at pages needs is loaded only for it. */
@@ -117,7 +133,7 @@ function reporterText({ reporter }: MetricsConfig): string {
   if (!reporter) return 'none';
   if (reporter.kind === 'pullmetrics') return `pullmetrics on ${reporter.options.listenAddress}`;
   if (reporter.kind === 'pushmetrics') return `pushmetrics to ${reporter.options.hostPort}`;
-  return `hostedmetrics to ${reporter.options.endpoint}`;
+  return `hostedmetrics to ${redacted(reporter.options.endpoint)}`;
 }
 
 function servicesTable({ services }: AgentConfig, colour: boolean): string {
@@ -127,8 +143,8 @@ function servicesTable({ services }: AgentConfig, colour: boolean): string {
     logs
       ? `${logs.paths.join(' ')}${logs.rules.length > 0 ? ` (${counted(logs.rules.length, 'rule')})` : ''}`
       : '-',
-    health?.url ?? '-',
-    scrape?.url ?? '-',
+    redacted(health?.url ?? '-'),
+    redacted(scrape?.url ?? '-'),
     statsd ? [statsd.listen, statsd.tcp, statsd.unix].filter(Boolean).join(' ') : '-',
     metrics ? reporterText(metrics) : 'shared',
   ];

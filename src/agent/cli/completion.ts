@@ -42,7 +42,7 @@ _svc_agent "$@"
 
 /** `svc-agent completion bash|zsh|fish`: prints a script to be sourced. */
 export async function completion(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals } = parseCommand('completion', args, {});
+  const { values, positionals } = parseCommand('completion', args, {}, 1);
   if (values.help) {
     io.stdout('Usage: svc-agent completion bash|zsh|fish\n\n  source <(svc-agent completion bash)\n');
     return 0;

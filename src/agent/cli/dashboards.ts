@@ -45,7 +45,7 @@ interface Shown {
 
 /** `svc-agent dashboards`: what Grafana shows, in the names and limits of this installation. */
 export async function dashboards(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals } = parseCommand('dashboards', args, options);
+  const { values, positionals } = parseCommand('dashboards', args, options, Infinity);
   if (values.help) {
     io.stdout(usage);
     return 0;

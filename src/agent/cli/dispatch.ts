@@ -44,6 +44,10 @@ export async function dispatch(args: readonly string[], io: Io): Promise<number>
 }
 
 async function runNamed([name, ...rest]: readonly string[], io: Io): Promise<number> {
+  if (rest.length > 0 && /^(?:--version|version|--help|-h|help)$/.test(name ?? '')) {
+    const fault = { where: `svc-agent ${name}`, what: 'takes no arguments', got: rest.join(' ') };
+    throw new AgentError('usage', { ...fault, allowed: 'use it alone, or svc-agent COMMAND --help' });
+  }
   if (name === '--version' || name === 'version') {
     io.stdout(`svc-agent ${version}\n`);
     return 0;

@@ -19,14 +19,10 @@ With the service's own files it takes roles and addresses from there.
 /** `svc-agent init`: a first configuration that `check` passes. */
 export async function init(args: readonly string[], io: Io): Promise<number> {
   const { role, 'service-config': serviceConfig } = configurationOptions;
-  const { values, positionals } = parseCommand('init', args, { role, 'service-config': serviceConfig });
+  const { values, positionals } = parseCommand('init', args, { role, 'service-config': serviceConfig }, 1);
   if (values.help) {
     io.stdout(usage);
     return 0;
-  }
-  if (positionals.length > 1) {
-    const fault = { where: 'svc-agent init', what: 'more than one file', got: positionals.join(' ') };
-    throw new AgentError('usage', { ...fault, allowed: 'name one, or none for standard output' });
   }
   const files = values['service-config'] ?? [];
   const text = starter(readForStarter(files, values.role ?? [], io));

@@ -23,10 +23,15 @@ Exit status: 0 well; 1 something was found at fault; 2 wrong usage or an invalid
 
 /** `svc-agent probe`: one look, without an agent that runs. */
 export async function probe(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals } = parseCommand('probe', args, {
-    ...configurationOptions,
-    'print-grants': { type: 'boolean' },
-  });
+  const { values, positionals } = parseCommand(
+    'probe',
+    args,
+    {
+      ...configurationOptions,
+      'print-grants': { type: 'boolean' },
+    },
+    Infinity,
+  );
   if (values.help) {
     io.stdout(usage);
     return 0;

@@ -42,14 +42,10 @@ const options = {
 
 /** `svc-agent rules`: what Prometheus loads, in the names and limits of this installation. */
 export async function rules(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals } = parseCommand('rules', args, options);
+  const { values } = parseCommand('rules', args, options);
   if (values.help) {
     io.stdout(usage);
     return 0;
-  }
-  if (positionals.length > 0) {
-    const fault = { where: 'svc-agent rules', what: 'takes no file', got: positionals.join(' ') };
-    throw new AgentError('usage', { ...fault, allowed: 'use --out DIR' });
   }
   const { out } = values;
   const usual = out === undefined ? (['recommended'] as const) : packNames;

@@ -1,35 +1,28 @@
 import { systemClock } from '../../core/clock.ts';
 import { AgentError } from '../../core/errors.ts';
+import type { Agent } from '../agent.ts';
 import { loadConfig } from '../config/load.ts';
-import { configurationOptions, configured, loadRequest, parseCommand } from './arguments.ts';
+import {
+  buildError,
+  type ConfigurationValues,
+  configurationOptions,
+  configured,
+  invalid,
+  loadRequest,
+  parseCommand,
+  withBuildFault,
+} from './arguments.ts';
 import { type Io, onSignals } from './io.ts';
 
 const usage = `Usage: svc-agent run [-c FILE] [--service-config FILE]… [--role ROLE]…
 
-Runs the agent until SIGTERM or SIGINT. SIGHUP, or a changed file, reads the configuration again; a bad one
+Runs the agent until SIGTERM or SIGINT. SIGHUP, or a changed file, reloads the configuration; an invalid one
 changes nothing. The log goes to stderr unless log.stdout or log.outputFile says otherwise.
 `;
 
 /** `svc-agent run`. */
 export async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals } = parseCommand('run', args, configurationOptions);
-  if (values.help) {
-    io.stdout(usage);
-    return 0;
-  }
-  if (positionals.length > 0) {
-    throw new AgentError('usage', {
-      where: 'svc-agent run',
-      what: 'takes no arguments',
-      got: positionals.join(' '),
-    });
-  }
-  // The configuration is checked in a process of its own; the agent's code loads meanwhile.
-  const [loaded, { startAgent }] = await Promise.all([configured(values, io), import('../agent.ts')]);
-  const load = async () => {
-    const again = await loadConfig(loadRequest(values, io));
-    return again;
-  };
+  // First of all: whoever asks for the end gets it, however early.
   let ask = () => {};
   const asked = new Promise<void>((resolve) => (ask = resolve));
   let reload = () => {};
@@ -37,13 +30,51 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
   // Timers of the agent let a process end; this one keeps it until it is told to stop.
   const awake = setInterval(() => {}, 3_600_000);
   try {
-    const agent = await startAgent(loaded, { clock: systemClock, load });
+    const { values } = parseCommand('run', args, configurationOptions);
+    if (values.help) {
+      io.stdout(usage);
+      return 0;
+    }
+    const starting = start(values, io);
+    const agent = await Promise.race([starting, asked]);
+    if (!agent) return await endEarly(starting);
     reload = agent.reload;
     await asked;
-    await agent.stop();
+    await endWithin(agent.stop());
+    return 0;
   } finally {
     clearInterval(awake);
     offSignals();
   }
+}
+
+/** Starts the agent. Throws `config_invalid` where the configuration asks for what cannot be built. */
+async function start(values: ConfigurationValues, io: Io): Promise<Agent> {
+  // The configuration is checked in a process of its own; the agent's code loads meanwhile.
+  const [loaded, { startAgent }] = await Promise.all([configured(values, io), import('../agent.ts')]);
+  const request = loadRequest(values, io);
+  const load = () => loadConfig(request);
+  try {
+    return await startAgent(loaded, { clock: systemClock, load });
+  } catch (thrown) {
+    const isOfRunTime = thrown instanceof AgentError && thrown.code !== 'config_invalid';
+    if (isOfRunTime || (await buildError(loaded.config)) === undefined) throw thrown;
+    throw invalid(await withBuildFault(request, thrown), io);
+  }
+}
+
+/** The agent was told to stop before it was ready: what has started by then is stopped in order. */
+async function endEarly(starting: Promise<Agent>): Promise<number> {
+  await endWithin(starting.then((agent) => agent.stop()).catch(() => {}));
   return 0;
+}
+
+/** The agent stops within 5 s (CONTRACT, Command line), whatever it waits for. */
+const longestStopMs = 4_700;
+
+function endWithin(stopped: Promise<void>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, longestStopMs);
+    stopped.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
 }

@@ -91,3 +91,41 @@ function readBounded(file: string): Buffer {
 function reason(error: unknown): string {
   return errorText(error).split(', ')[0]!;
 }
+
+function isWritable(path: string, mode = constants.W_OK): boolean {
+  try {
+    accessSync(path, mode);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function statsOf(path: string) {
+  try {
+    return statSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What keeps the agent from writing a file of its own, such as its log; undefined if nothing does. */
+export function unwritableFile(file: string): string | undefined {
+  const directory = statsOf(dirname(file));
+  if (!directory) return 'its directory is missing';
+  if (!directory.isDirectory()) return 'its directory is a file';
+  if (!isWritable(dirname(file), constants.W_OK | constants.X_OK)) return 'its directory is not writable';
+  const there = statsOf(file);
+  if (there?.isDirectory()) return 'a directory';
+  return there && !isWritable(file) ? 'not writable' : undefined;
+}
+
+/** What keeps the agent from writing to a directory, or from making it; undefined if nothing does. */
+export function unwritableDirectory(directory: string): string | undefined {
+  const there = statsOf(directory);
+  if (there && !there.isDirectory()) return 'not a directory';
+  if (there) return isWritable(directory, constants.W_OK | constants.X_OK) ? undefined : 'not writable';
+  const above = dirname(directory);
+  const trouble = above === directory ? 'missing' : unwritableDirectory(above);
+  return trouble && `missing, and ${above} is ${trouble}`;
+}

@@ -38,7 +38,7 @@ export function secretsUnmet(tree: TreeNode, { env, cwd }: Pick<LoadRequest, 'en
     const named = isSecret(path.slice(0, -1));
     if (named && key === 'env') {
       return env[node.value] === undefined
-        ? [faultAt(tree, path, `variable ${node.value} is not set; set it`)]
+        ? [faultAt(tree, path, `environment variable ${node.value} is not set; set it`)]
         : [];
     }
     if (!fileKeys.has(key) && !(named && key === 'file')) return [];

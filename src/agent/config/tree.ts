@@ -112,6 +112,22 @@ export function keyPlaceOf(root: TreeNode, path: TreePath): Position {
   return entry?.key ?? placeOf(root, path);
 }
 
+/** The path of the node that a path's text names, as far as the tree has it. */
+export function pathNamed(root: TreeNode, text: string): TreePath {
+  let path: TreePath = [];
+  let node: TreeNode | undefined = root;
+  while (node && node.kind !== 'scalar') {
+    const steps: (string | number)[] =
+      node.kind === 'map' ? [...node.entries.keys()] : [...node.items.keys()];
+    const above: TreePath = path;
+    const step = steps.find((one) => isWithin(text, pathText([...above, one])));
+    if (step === undefined) return path;
+    path = [...path, step];
+    node = node.kind === 'map' ? node.entries.get(String(step))?.node : node.items[Number(step)];
+  }
+  return path;
+}
+
 /** The tree as plain data; map entries that are null are left out. */
 export function plain(node: TreeNode): unknown {
   if (node.kind === 'scalar') return node.value;
@@ -127,27 +143,51 @@ export function nodeWord(node: TreeNode): string {
   return node.value === null ? 'nothing' : `a ${typeof node.value}`;
 }
 
-/** Keys whose values are nobody's business, at any depth below them. */
-const secretKeys: ReadonlySet<string> = new Set([
-  'password',
-  'basicAuthUsers',
-  'basic_auth_users',
+/** Keys that hold secrets, at any depth below them. */
+const secretKey =
+  /pass(?:word|wd|phrase)|secret|token|bearer|authorization|^headers$|api_?key|access_?key|private_?key|^basic_?auth_?users$/i;
+
+/** Keys below a secret one that say where the secret is, and are no secret themselves. */
+const referenceKeys: ReadonlySet<string> = new Set([
+  'env',
+  'file',
+  'basic',
   'bearer',
-  'token',
-  'headers',
-  'accessKey',
-  'secretKey',
+  'username',
+  'password',
 ]);
+
+/** Whether a value at this path must not be shown. */
+export function isSecret(path: TreePath): boolean {
+  return path.some((step) => typeof step === 'string' && secretKey.test(step));
+}
+
+/** A path for messages: a key that somebody wrote in the place of a secret is left out. */
+function shownPath(path: TreePath): string {
+  const from = path.findIndex((step) => typeof step === 'string' && secretKey.test(step));
+  // The names of users and of headers are no secrets.
+  const isNames = /users$|^headers$/i.test(String(path[from]));
+  const shown = (step: string | number, index: number) => {
+    const isHarmless = index <= from || typeof step === 'number' || referenceKeys.has(step);
+    return from < 0 || isNames || isHarmless ? step : '…';
+  };
+  return pathText(path.map(shown));
+}
 
 /** Longer values would bury the message. */
 const longestShown = 120;
 
-const shown = (got: unknown): unknown =>
-  typeof got === 'string' && got.length > longestShown ? `${got.slice(0, longestShown)}…` : got;
+/** A text without what may be a secret in it: the user part of a URL and the values of its query. */
+export function redacted(text: string): string {
+  return text
+    .replace(/([a-z][\w+.-]*:\/\/)?\S*@/gi, (_, scheme = '') => `${scheme}…@`)
+    .replace(/([?&][^=&\s]*)=[^&\s]*/g, '$1=…');
+}
 
-/** Whether a value at this path must not be shown. */
-export function isSecret(path: TreePath): boolean {
-  return path.some((step) => typeof step === 'string' && secretKeys.has(step));
+function shown(got: unknown): unknown {
+  if (typeof got !== 'string') return got;
+  const text = redacted(got);
+  return text.length > longestShown ? `${text.slice(0, longestShown)}…` : text;
 }
 
 export const placeText = ({ file, line, column }: Position): string => `${file}:${line}:${column}`;
@@ -156,13 +196,14 @@ export const placeText = ({ file, line, column }: Position): string => `${file}:
 export function placedFault(place: Position, path: TreePath, message: string, got?: unknown): PlacedFault {
   const cut = message.indexOf('; ');
   const text = pathText(path);
+  const where = shownPath(path);
   const fault: Fault = {
-    where: text === '' ? placeText(place) : `${placeText(place)}: ${text}`,
+    where: where === '' ? placeText(place) : `${placeText(place)}: ${where}`,
     what: cut < 0 ? message : message.slice(0, cut),
   };
   if (got !== undefined && !isSecret(path)) fault.got = shown(got);
   if (cut >= 0) fault.allowed = message.slice(cut + 2);
-  return { ...fault, place, path: text };
+  return { ...fault, place, path: isSecret(path) ? where : text };
 }
 
 /** A fault of what stands at a path, with its value if it is a single one; where it is missing, without. */

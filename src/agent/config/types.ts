@@ -1,5 +1,6 @@
 import type { ListenerAuth, ListenerTls } from '../../core/access.ts';
 import type { Fault } from '../../core/errors.ts';
+import type { LogLevel } from '../../core/ports.ts';
 import type { ArchivalOptions, DomainDefaults } from '../../probes/archival/options.ts';
 import type { BackupOptions } from '../../probes/backups/options.ts';
 import type { ClusterGroupOptions } from '../../probes/clusters/options.ts';
@@ -12,7 +13,6 @@ import type { PushOptions } from '../../reporters/push/block.ts';
 import type { LogsOptions } from '../../sources/logs/options.ts';
 import type { ScrapeOptions } from '../../sources/scrape/options.ts';
 import type { StatsdOptions } from '../../sources/statsd/options.ts';
-import type { LogOptions } from '../own-log.ts';
 
 export const scopes = ['host', 'cluster', 'all'] as const;
 export type Scope = (typeof scopes)[number];
@@ -78,6 +78,15 @@ export interface AdminConfig {
   health?: string;
   tls?: ListenerTls;
   auth?: ListenerAuth;
+}
+
+/** The agent's own `log` block, in the spec's keys (spec, Logging configuration). */
+export interface LogOptions {
+  level: LogLevel;
+  encoding: 'json' | 'console';
+  outputFile?: string;
+  stdout: boolean;
+  levelKey: string;
 }
 
 /** `agent.yaml`, checked, defaults and what was discovered filled in. Plain data: it travels between threads. */
@@ -153,6 +162,8 @@ export interface LoadRequest {
   serviceConfig?: readonly string[];
   /** Replaces `SVC_AGENT_ROLES`, which replaces `roles` of the file. */
   roles?: readonly string[];
+  /** A fault that was found by building what the configuration asks for; it is given its place in the file. */
+  built?: Fault;
   env: Readonly<Record<string, string | undefined>>;
   cwd: string;
 }

@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
+import { nearest } from '../../core/suggest.ts';
 import type { ClusterGroupOptions } from '../../probes/clusters/options.ts';
 import { discover, serviceListeners } from '../service-config/discover.ts';
-import { directoryTrouble, judge } from '../service-config/judge.ts';
+import { judge } from '../service-config/judge.ts';
 import { overlay, without } from '../service-config/overlay.ts';
 import { readServiceFiles, type ServiceFiles } from '../service-config/read.ts';
 import { agentBlock, type Parsed, type ParsedMetrics } from './blocks.ts';
@@ -13,10 +14,24 @@ import {
   machineAddresses,
   namedRoles,
   readFileText,
+  unwritableDirectory,
+  unwritableFile,
 } from './environment.ts';
 import { errorWords, issueFaults } from './issues.ts';
 import { certificatesUnfit, secretsUnmet } from './secrets.ts';
-import { entriesAt, faultAt, isNull, itemsAt, type MapNode, nodeAt, plain, textAt } from './tree.ts';
+import {
+  entriesAt,
+  faultAt,
+  isNull,
+  itemsAt,
+  type MapNode,
+  nodeAt,
+  pathNamed,
+  placedFault,
+  placeOf,
+  plain,
+  textAt,
+} from './tree.ts';
 import {
   type AgentConfig,
   type Discovered,
@@ -61,7 +76,13 @@ export function validate(request: LoadRequest): Loaded {
   const names = serviceFileNames(tree, request);
   const service = readServiceFiles(names, request.cwd, request.env);
   const checked = check(agent, service, roles);
-  const faults = [...agent.faults, ...checked.faults, ...ownLogFaults(tree, request.cwd)];
+  const faults = [
+    ...agent.faults,
+    ...checked.faults,
+    ...ownLogFaults(tree, request.cwd),
+    ...unknownRoles(tree, service, request),
+    ...builtFaults(checked.tree, request),
+  ];
   const scope = scopeOf(tree);
   const findings = [
     ...service.findings,
@@ -74,6 +95,9 @@ export function validate(request: LoadRequest): Loaded {
   const files = [agent.file, ...service.files];
   if (faults.length > 0 || !checked.parsed) return { ...loaded, warnings: [], files };
   const written = checked.parsed.stateDirectory;
+  const stateDirectory = written
+    ? resolve(request.cwd, written)
+    : defaultStateDirectory(agent.file, request.env);
   const config = fill(checked.parsed, {
     tree: checked.tree,
     roles,
@@ -82,9 +106,32 @@ export function validate(request: LoadRequest): Loaded {
       textAt(checked.tree, 'clusterGroupMetadata', 'currentClusterName') ??
       textAt(service.tree, 'clusterGroupMetadata', 'currentClusterName'),
     instance: defaultInstance(request.env),
-    stateDirectory: written ? resolve(request.cwd, written) : defaultStateDirectory(agent.file, request.env),
+    stateDirectory,
   });
-  return { ...loaded, config, warnings: inOrder(warningsOf(config, checked.tree, agent.name)), files };
+  return {
+    ...loaded,
+    findings: inOrder([...findings, ...stateFindings(tree, stateDirectory)]),
+    config,
+    warnings: inOrder(warningsOf(config, checked.tree, agent.name)),
+    files,
+  };
+}
+
+/** A state directory that cannot be written to: the agent runs without one, and says so. */
+function stateFindings(tree: MapNode, directory: string): PlacedFault[] {
+  const trouble = unwritableDirectory(directory);
+  if (!trouble) return [];
+  const message = `${trouble}, so that totals and offsets do not survive a restart; use a writable directory`;
+  return [placedFault(placeOf(tree, ['stateDirectory']), ['stateDirectory'], message, directory)];
+}
+
+/** A fault that building the configuration found, at its place. */
+function builtFaults(tree: MapNode, { built }: LoadRequest): PlacedFault[] {
+  if (!built) return [];
+  const { where, what, got, allowed } = built;
+  const path = pathNamed(tree, where);
+  const message = `${path.length > 0 ? '' : `${where}: `}${what}${allowed ? `; ${allowed}` : ''}`;
+  return [placedFault(placeOf(tree, path), path, message, got)];
 }
 
 function readAgent({
@@ -108,15 +155,19 @@ function readAgent({
   const content = readFileText(path, name);
   if ('fault' in content) return { fault: content.fault, files: [path] };
   const { tree, faults } = readYaml(content.text, name, env);
+  if (tree?.entries.size === 0 && faults.length === 0) {
+    faults.push(placedFault(place, [], 'empty; write a configuration with svc-agent init'));
+  }
   return { name, file: path, tree: tree ? withServices(tree) : empty, faults };
 }
 
 /** The agent's own log file (spec, Logging configuration); what its user may not do shows when it is opened. */
 function ownLogFaults(tree: MapNode, cwd: string): PlacedFault[] {
   const file = textAt(tree, 'log', 'outputFile');
-  const trouble = file === undefined ? undefined : directoryTrouble(file, cwd);
+  const trouble = file === undefined ? undefined : unwritableFile(resolve(cwd, file));
   if (!trouble) return [];
-  return [faultAt(tree, ['log', 'outputFile'], `${trouble}; the directory must exist and be writable`)];
+  const message = `${trouble}; name a file in a directory that exists and is writable`;
+  return [faultAt(tree, ['log', 'outputFile'], message)];
 }
 
 /** A service without anything of its own (`frontend:`) is there all the same, unlike other nulls. */
@@ -152,9 +203,52 @@ function selectedRoles(tree: MapNode, { roles, env }: LoadRequest): readonly str
   return [...keys.filter((key) => wanted.has(key)), ...[...wanted].filter((role) => !keys.includes(role))];
 }
 
+/**
+ * Roles that no service has. Service files without services are of one role, whatever it is called; those that
+ * cannot be read may have any.
+ */
+function unknownRoles(tree: MapNode, service: ServiceFiles, { roles, env }: LoadRequest): PlacedFault[] {
+  const inFiles = entriesAt(service.tree, 'services').map(([name]) => name);
+  const known = [...new Set([...entriesAt(tree, 'services').map(([name]) => name), ...inFiles])];
+  const isOpen = service.files.length > 0 && (inFiles.length === 0 || service.findings.length > 0);
+  if (isOpen) return [];
+  const allowed = (role: string) => {
+    const near = nearest(role, known);
+    if (near) return `did you mean ${near}?`;
+    return known.length > 0 ? `services has ${known.join(', ')}` : 'services has none';
+  };
+  const what = 'unknown role';
+  const isReserved = (role: string) => role === 'agent' || role === 'unknown';
+  const named = namedRoles(roles, env);
+  if (named) {
+    const where = roles && roles.length > 0 ? '--role' : 'SVC_AGENT_ROLES';
+    const unknown = named.filter((role) => !known.includes(role));
+    return unknown.map((role) => ({ where, what, got: role, allowed: allowed(role), path: 'roles' }));
+  }
+  return itemsAt(tree, 'roles').flatMap((item, index) => {
+    if (item.kind !== 'scalar' || typeof item.value !== 'string' || isReserved(item.value)) return [];
+    if (known.includes(item.value)) return [];
+    return [faultAt(tree, ['roles', index], `${what}; ${allowed(item.value)}`)];
+  });
+}
+
 function scopeOf(tree: MapNode): Scope {
   const written = textAt(tree, 'scope');
   return scopes.find((scope) => scope === written) ?? 'host';
+}
+
+/** The tree by the description of the blocks. A check that throws has met a value that it was not made for. */
+function parsed(tree: MapNode): { data?: Parsed; faults: PlacedFault[] } {
+  try {
+    const result = agentBlock.safeParse(plain(tree), { error: errorWords });
+    return result.success
+      ? { data: result.data, faults: [] }
+      : { faults: issueFaults(result.error.issues, tree) };
+  } catch {
+    const message =
+      'a value that cannot be checked; use texts, numbers, lists and maps as in svc-agent schema';
+    return { faults: [placedFault(tree.place, [], message)] };
+  }
 }
 
 /** Checks the file with what was discovered under it; what the service's files get wrong is taken out again. */
@@ -170,9 +264,11 @@ function check(agent: Agent, service: ServiceFiles, roles: readonly string[]): C
   const listeners = serviceListeners(service.tree, roles);
   const attempt = (found: MapNode) => {
     const tree = overlay(agent.tree, found);
-    const result = agentBlock.safeParse(plain(tree), { error: errorWords });
-    const own = result.success ? [] : issueFaults(result.error.issues, tree);
-    const faults = [...own, ...crossFaults({ tree, roles, localHosts, serviceListeners: listeners })];
+    const result = parsed(tree);
+    const faults = [
+      ...result.faults,
+      ...crossFaults({ tree, roles, localHosts, serviceListeners: listeners }),
+    ];
     return { tree, parsed: result.data, faults };
   };
   const isOwn = ({ place }: PlacedFault) => place === undefined || place.file === agent.name;

@@ -12,6 +12,7 @@ import {
   type YAMLMap,
 } from 'yaml';
 import {
+  isSecret,
   type MapNode,
   nodeWord,
   placedFault,
@@ -44,7 +45,8 @@ function expand(text: string, env: Environment): Expanded {
       return '';
     }
     const value = env[name] ?? otherwise;
-    if (value === undefined) fault ??= `variable ${name} is not set; set it, or write \${${name}:default}`;
+    if (value === undefined)
+      fault ??= `environment variable ${name} is not set; set it, or write \${${name}:default}`;
     return value ?? '';
   });
   return fault === undefined ? { text: expanded } : { fault };
@@ -142,7 +144,17 @@ function walkScalar(
 ): TreeNode | undefined {
   if (typeof value === 'string' && value.includes('${')) {
     const expanded = expand(value, walk.env);
-    if ('fault' in expanded) return refuse(walk, place, path, expanded.fault, value);
+    if ('fault' in expanded) {
+      // What stands beside the variable may be a part of the secret, and so may what looks like its name.
+      const isPart = isSecret(path) && !/^\$\{[A-Za-z_]\w*(?::[^{}]*)?\}$/.test(value);
+      return refuse(
+        walk,
+        place,
+        path,
+        isPart ? 'a variable in it is not set; use {env: NAME}' : expanded.fault,
+        value,
+      );
+    }
     const meant = type === Scalar.PLAIN ? resolvePlain(expanded.text) : expanded.text;
     return { kind: 'scalar', place, value: meant, written: value };
   }
@@ -201,7 +213,6 @@ const tooDeep = `nested too deeply; use at most ${maxDepth} levels`;
 
 /** The parser's words where they would not help. */
 const yamlFaults: Readonly<Record<string, string>> = {
-  DUPLICATE_KEY: 'key stands twice in one map; keep one of them',
   TAB_AS_INDENT: 'a tab as indentation; use spaces',
   MULTIPLE_DOCS: 'more than one document; use one file for each',
   RESOURCE_EXHAUSTION: tooDeep,
@@ -226,15 +237,21 @@ export function readYaml(text: string, file: string, env: Environment): Read {
     // The parser recurses; what overflows its stack is no configuration.
     return { faults: [placedFault(at(0), [], tooDeep)] };
   }
-  const faults = [...document.errors, ...document.warnings].map(({ code, message, pos }) =>
-    placedFault(at(pos[0]), [], yamlFaults[code] ?? `not YAML, ${oneLine(message)}`),
-  );
+  const faults = [...document.errors, ...document.warnings].map(({ code, message, pos: [from] }) => {
+    const duplicate = code === 'DUPLICATE_KEY' ? `duplicate key ${keyAt(text, from)}; remove one` : undefined;
+    return placedFault(at(from), [], duplicate ?? yamlFaults[code] ?? `not YAML, ${oneLine(message)}`);
+  });
   if (document.errors.some(({ code }) => code !== 'DUPLICATE_KEY')) return { faults };
   const tree = walkDocument(document, at, env, faults);
   return { tree, faults };
 }
 
+/** A key as it stands in the text. */
+const keyAt = (text: string, from: number): string =>
+  /^(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^:\s,{}[\]]+)/.exec(text.slice(from, from + 120))?.[0] ?? '';
+
 function oneLine(message: string): string {
-  const line = message.split('\n')[0]!.trim().slice(0, 160).replaceAll(';', ',');
+  // Behind a colon the parser quotes the text, which may be a secret.
+  const line = message.split(/[\n:]/)[0]!.trim().slice(0, 160).replaceAll(';', ',');
   return line.slice(0, 1).toLowerCase() + line.slice(1);
 }

@@ -12,6 +12,7 @@ import {
   nodeAt,
   pathText,
   placeOf,
+  redacted,
   type Scalar,
   scalarAt,
   type TreeNode,
@@ -303,7 +304,8 @@ function createDiscovery(top: Position): Discovery {
         ? { kind: 'list', place, items: value.map(scalar) }
         : scalar(value as Scalar);
       set(path, { key: place, node });
-      const shown = isSecret(path) ? '(secret)' : Array.isArray(value) ? value.join(', ') : String(value);
+      const text = Array.isArray(value) ? value.join(', ') : String(value);
+      const shown = isSecret(path) ? '(secret)' : redacted(text);
       discovered.set(node, { path: pathText(path), value: shown, place });
     },
     itemsIn(other) {

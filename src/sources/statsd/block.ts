@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import * as z from 'zod';
 import type { ListenerTls } from '../../core/access.ts';
 import { interval, listenAddress, parsedAs } from '../../core/text-formats.ts';
@@ -6,6 +7,15 @@ import { type StatsdOptions, statsdTagFormats } from './options.ts';
 const defaultReceiveBufferBytes = 4 * 1024 * 1024;
 const sender =
   /^(?:\d{1,3}(?:\.\d{1,3}){3}(?:\/(?:[0-9]|[12][0-9]|3[0-2]))?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:\/\d{1,3})?)$/;
+const senderFault = 'not an address or range; use the form 10.0.0.0/8 or fd00::/8';
+
+/** Whether an address is one, and a range no wider than addresses of its kind. */
+function isSender(text: string): boolean {
+  const [address = '', bits = '0'] = text.split('/');
+  const family = isIP(address);
+  return family !== 0 && Number(bits) <= (family === 4 ? 32 : 128);
+}
+
 const address = () => z.string(listenAddress.fault).transform(parsedAs(listenAddress));
 
 /** `services.<service>.statsd`: host:port for datagrams, or a map. */
@@ -17,7 +27,7 @@ export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
       tls: access.tls.optional(),
       unix: z.string().min(1).optional().describe('Path of a stream socket, lines as over TCP.'),
       senders: z
-        .array(z.string().regex(sender, 'not an address or range; use the form 10.0.0.0/8 or fd00::/8'))
+        .array(z.string().regex(sender, senderFault).refine(isSender, senderFault))
         .default([])
         .describe('Addresses or ranges that are listened to; if empty, this machine alone.'),
       receiveBufferBytes: z.int().min(4096).default(defaultReceiveBufferBytes),

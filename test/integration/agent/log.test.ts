@@ -2,7 +2,8 @@ import { chmodSync, mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { createLog, type LogOptions } from '../../../src/agent/own-log.ts';
+import type { LogOptions } from '../../../src/agent/config/types.ts';
+import { createLog } from '../../../src/agent/own-log.ts';
 import { AgentError } from '../../../src/core/errors.ts';
 
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-log-'));
@@ -58,18 +59,20 @@ describe('an entry of the agent’s own log', () => {
 
 describe('log.outputFile', () => {
   test.each([
-    ['whose directory is missing', join(place, 'nowhere', 'agent.log')],
-    ['whose directory is a file', join(place, 'json.log', 'agent.log')],
-  ])('%s is refused', (_, outputFile) => {
-    expect(() => createLog(options({ outputFile }))).toThrow(AgentError);
-    expect(() => createLog(options({ outputFile }))).toThrow(
-      /^log\.outputFile: its directory cannot be written to/,
-    );
+    ['its directory is missing', join(place, 'nowhere', 'agent.log')],
+    ['its directory is a file', join(place, 'json.log', 'agent.log')],
+    ['a directory', place],
+  ])('%s: refused', (what, outputFile) => {
+    const open = () => createLog(options({ outputFile }));
+    expect(open).toThrow(AgentError);
+    expect(open).toThrow(`log.outputFile: ${what}, got`);
   });
 
   test.skipIf(process.getuid?.() === 0)('in a read-only directory is refused', () => {
     const directory = mkdtempSync(join(tmpdir(), 'svc-agent-readonly-'));
     chmodSync(directory, 0o500);
-    expect(() => createLog(options({ outputFile: join(directory, 'agent.log') }))).toThrow(/EACCES/);
+    expect(() => createLog(options({ outputFile: join(directory, 'agent.log') }))).toThrow(
+      'its directory is not writable',
+    );
   });
 });

@@ -115,7 +115,7 @@ describe('svc-agent rules', () => {
     [['--for', 'SvcStoreDown=5'], '--for: not a duration, got "5"'],
     [['--for', 'SvcFrontendLatencyBurn=5m'], '--for: unknown alert of these packs'],
     [['--prefix', '9x'], '--prefix: not a prefix of a metric name, got "9x"'],
-    [['x.yml'], 'svc-agent rules: takes no file, got "x.yml"; use --out DIR'],
+    [['x.yml'], 'svc-agent rules: surplus argument, got "x.yml"'],
   ])('wrong usage %j ends with 2', async (args, message) => {
     const { status, out, err } = await ran(...args);
     expect([status, out]).toEqual([2, '']);

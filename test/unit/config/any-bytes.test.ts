@@ -115,7 +115,7 @@ test('a service file alone never makes agent.yaml wrong', () => {
         nested.map((map) => JSON.stringify(map)),
       ),
       (service) => {
-        expect(outcomeOf('scope: all\nroles: [frontend]\n', service).faults).toEqual([]);
+        expect(outcomeOf('scope: all\nservices: {frontend: }\n', service).faults).toEqual([]);
       },
     ),
     { numRuns: 300 },

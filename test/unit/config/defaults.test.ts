@@ -40,8 +40,8 @@ describe('a warning about the samples of hostedmetrics', () => {
 });
 
 describe('defaults', () => {
-  test('of an empty file', async () => {
-    const { config, faults, warnings, file } = await load('');
+  test('of a file that says next to nothing', async () => {
+    const { config, faults, warnings, file } = await load('roles: []\n');
     expect(faults).toEqual([]);
     expect(warnings.map(({ path }) => path)).toEqual(['metrics']);
     expect(config).toEqual({
@@ -59,7 +59,9 @@ describe('defaults', () => {
       admin: { listenAddress: '127.0.0.1:9465' },
       log: { level: 'info', encoding: 'json', stdout: false, levelKey: 'level' },
     });
-    expect((await load('', { STATE_DIRECTORY: '/s/one:/s/two' })).config!.stateDirectory).toBe('/s/one');
+    expect((await load('roles: []', { STATE_DIRECTORY: '/s/one:/s/two' })).config!.stateDirectory).toBe(
+      '/s/one',
+    );
     expect((await load('stateDirectory: here')).config!.stateDirectory).toBe(join(dirname(file), 'here'));
   });
 
@@ -138,14 +140,52 @@ describe('roles', () => {
       'the option before the variable',
       three,
       { SVC_AGENT_ROLES: 'worker' },
-      ['frontend', 'history'],
-      ['frontend', 'history'],
+      ['frontend', '1'],
+      ['1', 'frontend'],
     ],
   ])('%s', async (_, content, env, options, expected) => {
     const { config } = await load(content, env, options);
     expect(config!.roles).toEqual(expected);
     expect(config!.services.filter(({ selected }) => selected).map(({ name }) => name)).toEqual(expected);
   });
+
+  test.each<[string, string, Record<string, string>, string[], string]>([
+    [
+      'in the file',
+      `roles: [fronted]\n${three}`,
+      {},
+      [],
+      'roles[0]: unknown role, got "fronted"; did you mean frontend?',
+    ],
+    [
+      'in the variable',
+      three,
+      { SVC_AGENT_ROLES: 'wroker' },
+      [],
+      'SVC_AGENT_ROLES: unknown role, got "wroker"; did you mean worker?',
+    ],
+    ['as an option', three, {}, ['zzz'], '--role: unknown role, got "zzz"; services has worker, 1, frontend'],
+    [
+      'without any service',
+      'roles: [frontend]\n',
+      {},
+      [],
+      'roles[0]: unknown role, got "frontend"; services has none',
+    ],
+  ])('an unknown role is a fault: %s', async (_, content, env, options, message) => {
+    const { faults } = await load(content, env, options);
+    expect(faults.map(faultLine)).toEqual([expect.stringContaining(message)]);
+  });
+
+  test.each(['', '# nothing but a comment\n', '{}\n', '---\n'])(
+    'an empty file is a fault: %j',
+    async (content) => {
+      const { faults, file } = await load(content);
+      expect(faults.map(faultLine)).toEqual([
+        `${file}:1:1: empty; write a configuration with svc-agent init`,
+      ]);
+    },
+  );
 
   test('a listener of a service that is not watched is in nobody’s way', async () => {
     const content =
