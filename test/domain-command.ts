@@ -1,4 +1,4 @@
-import { planDomains } from '../src/probes/domains/plan.ts';
+import { planDomains } from '../src/probes/plan.ts';
 import type { Finding } from '../src/probes/probe.ts';
 import { lookOnce, probesOptions } from './cluster-group.ts';
 

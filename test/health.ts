@@ -3,8 +3,8 @@ import { createServer as createHttpServer, type IncomingMessage, type ServerResp
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { createReadSecret } from '../src/agent/read-secret.ts';
 import type { Lookup } from '../src/probes/connection/connect.ts';
-import type { HealthOptions } from '../src/probes/health/options.ts';
-import { planHealth } from '../src/probes/health/plan.ts';
+import type { HealthOptions } from '../src/probes/health/health.ts';
+import { planHealth } from '../src/probes/plan.ts';
 import type { Finding, ProbeDeps } from '../src/probes/probe.ts';
 import { handClock } from './clock.ts';
 
@@ -57,7 +57,7 @@ export interface LookOptions extends Partial<HealthOptions> {
 export async function look(options: LookOptions): Promise<Finding> {
   const { service = 'frontend', signal, lookup, env = {}, recalled, onStep, ...more } = options;
   const health = { intervalMs: 15_000, timeoutMs: 5000, failureThreshold: 3, successThreshold: 1, ...more };
-  const [row] = planHealth({ services: [{ name: service, selected: true, health }], stores: [] }, lookup);
+  const [row] = planHealth({ services: [{ name: service, selected: true, health }] }, lookup);
   const clock = handClock();
   const deps: ProbeDeps = {
     readSecret: createReadSecret(env),

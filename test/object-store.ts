@@ -1,10 +1,11 @@
+import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { ReadSecret } from '../src/core/access.ts';
 import { AgentError } from '../src/core/errors.ts';
 import type { Clock, Log } from '../src/core/ports.ts';
-import { planArchives } from '../src/probes/archival/plan.ts';
+import { planArchives } from '../src/probes/plan.ts';
 import type { Finding, ProbeRow } from '../src/probes/probe.ts';
 import { handClock } from './clock.ts';
 import { type Keys, refusalCode } from './sigv4.ts';
@@ -18,6 +19,10 @@ export interface ObjectStoreServer {
   readonly objects: Map<string, string>;
   /** Paths with queries, in the order in which they came. */
   readonly asked: string[];
+  /** Content of the objects that were put, by key. */
+  readonly contents: Map<string, string>;
+  /** Methods and keys of the requests for single objects. */
+  readonly changed: string[];
   /** Answers by itself from now on. */
   answer(handler: (request: IncomingMessage, response: ServerResponse) => void): void;
   close(): Promise<void>;
@@ -30,6 +35,8 @@ export interface ObjectStoreServerOptions {
   pageSize?: number;
   /** Served over TLS. */
   tls?: { cert: string; key: string };
+  /** Refuses to put objects. */
+  isReadOnly?: boolean;
   /** Encodes keys as asked; old stores do not. */
   encodes?: boolean;
 }
@@ -88,17 +95,44 @@ export async function openObjectStore(options: ObjectStoreServerOptions = {}): P
   const { region = 'eu-west-1', clock = handClock(), tls } = options;
   const objects = new Map<string, string>();
   const asked: string[] = [];
+  const contents = new Map<string, string>();
+  const changed: string[] = [];
   const refuse = (response: ServerResponse, code: string, status = statuses[code] ?? 403): void => {
     response.writeHead(status, { 'content-type': 'application/xml' }).end(errorDocument(code));
   };
   const list = (request: IncomingMessage, response: ServerResponse): void => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://store');
-    if (pathname !== '/archive') refuse(response, 'NoSuchBucket', 404);
+    if (pathname.startsWith('/archive/')) serveObject(request, response, pathname.slice('/archive/'.length));
+    else if (pathname !== '/archive') refuse(response, 'NoSuchBucket', 404);
     else if (searchParams.get('list-type') !== '2') refuse(response, 'NotImplemented', 501);
     else {
       response.writeHead(200, { 'content-type': 'application/xml' });
       response.end(listDocument(objects, searchParams, options));
     }
+  };
+  const serveObject = (request: IncomingMessage, response: ServerResponse, path: string): void => {
+    const key = decodeURIComponent(path);
+    changed.push(`${request.method} ${key}`);
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const body = Buffer.concat(chunks);
+      const isHashed =
+        createHash('sha256').update(body).digest('hex') === request.headers['x-amz-content-sha256'];
+      if (!isHashed) return refuse(response, 'XAmzContentSHA256Mismatch');
+      if (request.method === 'PUT') {
+        if (options.isReadOnly) return refuse(response, 'AccessDenied', 403);
+        contents.set(key, body.toString());
+        objects.set(key, new Date(clock.nowMs()).toISOString());
+        return response.end();
+      }
+      const content = contents.get(key);
+      if (content === undefined) return refuse(response, 'NoSuchKey', 404);
+      if (request.method === 'GET') return response.end(content);
+      contents.delete(key);
+      objects.delete(key);
+      response.writeHead(204).end();
+    });
   };
   let answer = (request: IncomingMessage, response: ServerResponse): void => {
     const headers = Object.fromEntries(
@@ -121,6 +155,8 @@ export async function openObjectStore(options: ObjectStoreServerOptions = {}): P
     port,
     objects,
     asked,
+    contents,
+    changed,
     answer(handler) {
       answer = handler;
     },
@@ -145,6 +181,12 @@ export function secretsOf(
   };
 }
 
+/** Makes these the only variables that name credentials; the SDK reads them from the process. */
+export function useEnvironment(env: Readonly<Record<string, string>>): void {
+  for (const name of Object.keys(process.env)) if (name.startsWith('AWS_')) delete process.env[name];
+  Object.assign(process.env, { AWS_EC2_METADATA_DISABLED: 'true', HOME: '/nowhere' }, env);
+}
+
 /** The variables of a pair of keys, in a home without files. */
 export const environmentOf = ({ accessKeyId, secretAccessKey, sessionToken }: Keys) => ({
   HOME: '/nowhere',
@@ -166,6 +208,7 @@ export interface ArchiveSetting {
   endpoint?: string;
   region?: string;
   status?: 'enabled' | 'paused' | 'disabled';
+  writeCheck?: boolean;
   env?: Readonly<Record<string, string>>;
   files?: Readonly<Record<string, string>>;
   clock?: Clock;
@@ -173,12 +216,17 @@ export interface ArchiveSetting {
 
 /** The probe of a history archive as the configuration makes it. */
 export async function openArchive(setting: ArchiveSetting): Promise<Look> {
-  const { uri, endpoint, region = 'eu-west-1', status = 'enabled', env = environmentOf(keys) } = setting;
+  const {
+    uri,
+    endpoint,
+    region = 'eu-west-1',
+    status = 'enabled',
+    writeCheck,
+    env = environmentOf(keys),
+  } = setting;
   const providers = [{ kind: 'objectstore', region, endpoint }];
   const [row] = planArchives({
-    services: [],
-    stores: [],
-    archival: { history: { status, enableRead: true, providers } },
+    archival: { history: { status, enableRead: true, writeCheck, providers } },
     domainDefaults: { archival: { history: { status, uri } } },
   });
   const probe = await row!.open({
@@ -189,6 +237,9 @@ export async function openArchive(setting: ArchiveSetting): Promise<Look> {
   });
   return {
     row: row!,
-    check: (signal = new AbortController().signal, recalled) => probe.check(signal, recalled),
+    check(signal = new AbortController().signal, recalled) {
+      useEnvironment(env);
+      return probe.check(signal, recalled);
+    },
   };
 }

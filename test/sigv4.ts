@@ -89,7 +89,8 @@ export function refusalCode(
   const signedHeaders = names.split(';');
   const needed = ['host', ...Object.keys(headers).filter((name) => name.startsWith('x-amz-'))];
   if (needed.some((name) => !signedHeaders.includes(name))) return 'AccessDenied';
-  if (headers['x-amz-content-sha256'] !== sha256('')) return 'XAmzContentSHA256Mismatch';
+  if (request.method === 'GET' && headers['x-amz-content-sha256'] !== sha256(''))
+    return 'XAmzContentSHA256Mismatch';
   return signature === signatureOf(request, signedHeaders, scope, keys.secretAccessKey)
     ? undefined
     : 'SignatureDoesNotMatch';

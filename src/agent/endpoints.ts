@@ -1,6 +1,6 @@
 import type { Protection } from '../core/access.ts';
 import type { Clock, Drops, Gather, Log } from '../core/ports.ts';
-import type { ProbeReport } from '../probes/runner/report.ts';
+import type { ProbeReport } from '../probes/runner/probe-state.ts';
 import type { Listener } from '../reporters/listen/listener.ts';
 import type { Listeners } from '../reporters/listen/shared-listeners.ts';
 import { createPull, metricsRoutes, type PullDeps } from '../reporters/pull/pull.ts';

@@ -1,7 +1,7 @@
 import type { ReadSecret } from '../core/access.ts';
 import type { Clock, Log, Readings } from '../core/ports.ts';
 import { planProbes } from '../probes/plan.ts';
-import type { ProbeReport } from '../probes/runner/report.ts';
+import type { ProbeReport } from '../probes/runner/probe-state.ts';
 import { createRunner, type Runner } from '../probes/runner/runner.ts';
 import type { AgentConfig } from './config/types.ts';
 import type { Intakes } from './intakes.ts';

@@ -1,13 +1,13 @@
-import type { ArchivalOptions, DomainDefaults } from './archival/options.ts';
+import type { ArchivalOptions, DomainDefaults } from './archival/archives.ts';
 import type { BackupOptions } from './backups/options.ts';
-import type { ClusterGroupOptions } from './clusters/options.ts';
-import type { DomainsOptions } from './domains/options.ts';
-import type { HealthOptions } from './health/options.ts';
+import type { ClusterGroupOptions } from './clusters/cluster-group.ts';
+import type { DomainsOptions } from './domains/domains.ts';
+import type { HealthOptions } from './health/health.ts';
 import type { StoreOptions } from './stores/options.ts';
 
-/** What of a configuration the probes are made from. */
+/** The parts of a configuration that probes are made from. */
 export interface ProbesOptions {
-  /** Only selected ones are looked at. */
+  /** Only selected services are checked. */
   services: readonly { name: string; selected: boolean; health?: HealthOptions }[];
   stores: readonly StoreOptions[];
   clusterGroupMetadata?: ClusterGroupOptions;

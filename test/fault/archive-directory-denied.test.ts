@@ -37,7 +37,7 @@ afterAll(() => {
 test('a directory that may be read and not written', async () => {
   expect(await look('closed')).toMatchObject({
     reason: 'not_writable',
-    msg: `${root}/closed/: the agent’s user (uid ${process.geteuid?.()}) may not write to it`,
+    msg: `${root}/closed/: the agent’s user (uid ${process.geteuid?.()}) has no permission to write`,
   });
   expect((await look('closed', 'paused')).reason).toBeUndefined();
 });
@@ -58,7 +58,7 @@ test('a part that may not be read: the newest file is not known', async () => {
   const finding = await look('mixed');
   expect(finding.reason).toBeUndefined();
   expect(finding.gauges).toEqual([]);
-  expect(finding.msg).toContain('not all was looked at, as parts of it cannot be read');
+  expect(finding.msg).toContain('not all of it was searched: parts of it cannot be read');
 });
 
 test('a directory that may be both', async () => {

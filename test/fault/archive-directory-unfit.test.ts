@@ -1,10 +1,9 @@
-import { mkdtempSync, rmSync, type StatsFs, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, type StatsFs, writeFileSync } from 'node:fs';
 import * as files from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createDirectoryProbe, leastFreeBytes } from '../../src/probes/archival/directory.ts';
-import type { Disk } from '../../src/probes/archival/disk.ts';
+import { createDirectoryProbe, type Disk, leastFreeBytes } from '../../src/probes/archival/directory.ts';
 import type { Finding } from '../../src/probes/probe.ts';
 import { handClock } from '../clock.ts';
 import { openArchive } from '../object-store.ts';
@@ -25,6 +24,7 @@ const target = (isWritten: boolean) => ({
   scheme: 'file',
   uri: `file://${root}/`,
   isWritten,
+  writeCheck: isWritten,
 });
 const lookWith = (disk: Partial<Disk>, isWritten = true): Promise<Finding> =>
   createDirectoryProbe(root, target(isWritten), { clock: handClock(), disk: { ...files, ...disk } }).check(
@@ -32,10 +32,94 @@ const lookWith = (disk: Partial<Disk>, isWritten = true): Promise<Finding> =>
     undefined,
   );
 
-test('missing', async () => {
-  const finding = await look(join(root, 'none'));
-  expect(finding).toMatchObject({ reason: 'not_found', msg: expect.stringContaining('ENOENT') });
-  expect(finding.gauges).toBeUndefined();
+test('missing: no fault before the first archival, a fault once it existed', async () => {
+  const directory = join(root, 'none', 'history');
+  const { check } = await openArchive({ uri: `file://${directory}/` });
+  const before = await check();
+  expect(before.reason).toBeUndefined();
+  expect(before.msg).toContain('does not exist yet');
+  expect(before.gauges).toEqual([]);
+  mkdirSync(directory, { recursive: true });
+  const there = await check(undefined, before.remember);
+  expect(there).toMatchObject({ msg: expect.stringMatching(/^writable, /) });
+  rmSync(directory, { recursive: true });
+  const gone = await check(undefined, JSON.parse(JSON.stringify(there.remember)));
+  expect(gone).toMatchObject({ reason: 'not_found', msg: expect.stringContaining('ENOENT') });
+  expect(gone.gauges).toBeUndefined();
+  expect((await check(undefined, gone.remember)).reason).toBe('not_found');
+});
+
+test('missing, and only read', async () => {
+  expect((await look(join(root, 'none'), 'paused')).reason).toBe('not_found');
+});
+
+describe('a test file', () => {
+  const left = () => readdirSync(root);
+  test('is written, read and deleted', async () => {
+    const calls: string[] = [];
+    const finding = await lookWith({
+      async writeFile(path, text, options) {
+        calls.push('write');
+        return files.writeFile(path, text, options);
+      },
+      async unlink(path) {
+        calls.push('delete');
+        expect(left()).toHaveLength(1);
+        return files.unlink(path);
+      },
+    });
+    expect(finding).toMatchObject({ msg: expect.stringMatching(/^writable, /), details: { files: 0 } });
+    expect([calls, left()]).toEqual([['write', 'delete'], []]);
+  });
+
+  test('that a killed agent left is replaced, and never the newest file', async () => {
+    await lookWith({ unlink: async () => {} });
+    expect(left()).toHaveLength(1);
+    const finding = await lookWith({});
+    expect(finding).toMatchObject({ gauges: [], msg: expect.stringMatching(/^writable, .*no file yet$/) });
+    expect(left()).toEqual([]);
+  });
+
+  test('is not written where that is turned off', async () => {
+    const writeFile = async () => expect.fail('written');
+    const off = { ...target(true), writeCheck: false };
+    const probe = createDirectoryProbe(root, off, { clock: handClock(), disk: { ...files, writeFile } });
+    expect((await probe.check(never, undefined)).msg).toMatch(/^readable, writing is not tested, /);
+  });
+
+  const failing = (code: string) => ({
+    writeFile: async () => {
+      throw Object.assign(new Error(`${code}: no`), { code });
+    },
+  });
+  test.each([
+    ['ENOSPC', 'no_space'],
+    ['EDQUOT', 'no_space'],
+    ['EIO', 'failed'],
+  ])('that cannot be written for %s is a fault', async (code, reason) => {
+    expect((await lookWith(failing(code))).reason).toBe(reason);
+  });
+
+  test('that reads back with other content is a fault', async () => {
+    const { reason, msg } = await lookWith({ readFile: async () => 'other' });
+    expect([reason, msg]).toEqual(['failed', expect.stringContaining('reads back with other content')]);
+    expect(left()).toEqual([]);
+  });
+
+  test.each(['EACCES', 'EROFS'])(
+    'that the agent’s own user or mount refuses by %s proves nothing',
+    async (code) => {
+      const stat = async (path: string) => Object.assign(await files.stat(path), { uid: 4321 });
+      const finding = await lookWith({ ...failing(code), stat });
+      expect(finding.reason).toBeUndefined();
+      expect(finding.msg).toContain('whether the service can write is not known');
+      expect(finding.details).toMatchObject({ writable: 'unknown' });
+      const disk = { ...files, ...failing(code), stat };
+      const probe = createDirectoryProbe(root, target(true), { clock: handClock(), disk });
+      const couldBefore = { uri: target(true).uri, existed: true, written: true };
+      expect((await probe.check(never, couldBefore)).reason).toBe('not_writable');
+    },
+  );
 });
 
 test('a file', async () => {

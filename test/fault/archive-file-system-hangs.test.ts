@@ -3,8 +3,7 @@ import * as files from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createDirectoryProbe } from '../../src/probes/archival/directory.ts';
-import type { Disk } from '../../src/probes/archival/disk.ts';
+import { createDirectoryProbe, type Disk } from '../../src/probes/archival/directory.ts';
 import { handClock } from '../clock.ts';
 
 let root: string;
@@ -14,7 +13,7 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 /** A file system one call of which waits until it is let go. */
-function hangingAt(call: 'stat' | 'access' | 'statfs' | 'opendir' | 'lstat') {
+function hangingAt(call: 'stat' | 'writeFile' | 'unlink' | 'statfs' | 'opendir' | 'lstat') {
   let calls = 0;
   let letGo!: () => void;
   const gate = new Promise<void>((resolve) => {
@@ -31,11 +30,17 @@ function hangingAt(call: 'stat' | 'access' | 'statfs' | 'opendir' | 'lstat') {
 }
 
 const open = (disk: Disk, clock = handClock()) => {
-  const target = { archive: 'history', scheme: 'file', uri: `file://${root}/`, isWritten: true } as const;
+  const target = {
+    archive: 'history',
+    scheme: 'file',
+    uri: `file://${root}/`,
+    isWritten: true,
+    writeCheck: true,
+  } as const;
   return createDirectoryProbe(root, target, { clock, disk });
 };
 
-test.each(['stat', 'access', 'statfs', 'opendir', 'lstat'] as const)(
+test.each(['stat', 'writeFile', 'unlink', 'statfs', 'opendir', 'lstat'] as const)(
   '%s hangs: the look ends with its signal, and no further call is made until it has come back',
   async (call) => {
     writeFileSync(join(root, 'a.history'), '');
@@ -46,12 +51,12 @@ test.each(['stat', 'access', 'statfs', 'opendir', 'lstat'] as const)(
     stop.abort();
     expect(await looking).toEqual({
       reason: 'too_slow',
-      msg: `${root}: the file system has not answered in time`,
+      msg: `${root}: the file system did not answer in time`,
     });
     const never = new AbortController().signal;
     expect(await probe.check(never, undefined)).toMatchObject({
       reason: 'too_slow',
-      msg: expect.stringContaining('an earlier look still waits'),
+      msg: expect.stringContaining('an earlier check still waits'),
     });
     expect(calls()).toBeLessThanOrEqual(1);
     letGo();
@@ -61,7 +66,7 @@ test.each(['stat', 'access', 'statfs', 'opendir', 'lstat'] as const)(
   },
 );
 
-test('a slow one: the walk ends in time, and the newest file is not known', async () => {
+test('a slow one: the newest file is known once the checks have gone through all of it', async () => {
   writeFileSync(join(root, 'a.history'), '');
   writeFileSync(join(root, 'b.history'), '');
   const clock = handClock();
@@ -69,10 +74,14 @@ test('a slow one: the walk ends in time, and the newest file is not known', asyn
     clock.advance(10_000);
     return files.lstat(path);
   };
-  const finding = await open({ ...files, lstat }, clock).check(new AbortController().signal, undefined);
-  expect(finding.reason).toBeUndefined();
-  expect(finding.gauges).toEqual([]);
-  expect(finding.msg).toContain('not all was looked at, as time ran out');
+  const probe = open({ ...files, lstat }, clock);
+  const never = new AbortController().signal;
+  const first = await probe.check(never, undefined);
+  expect(first.reason).toBeUndefined();
+  expect(first.gauges).toEqual([]);
+  expect(first.msg).toContain('the next check continues the search');
+  await probe.check(never, first.remember);
+  expect((await probe.check(never, first.remember)).gauges).toHaveLength(1);
 });
 
 test('a file that goes away between being listed and looked at is passed over', async () => {

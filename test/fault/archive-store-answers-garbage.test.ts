@@ -11,12 +11,12 @@ const look = async () => (await openArchive({ uri: 's3://archive/h/', endpoint: 
 
 test.each([
   ['HTML', '<!doctype html><html><body>Sign in</body></html>', 'not XML at character 0'],
-  ['JSON', '{"ok":true}', 'not one element'],
-  ['nothing', '', 'not one element'],
+  ['JSON', '{"ok":true}', 'not a single element'],
+  ['nothing', '', 'not a single element'],
   [
     'half a list',
     '<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>a',
-    '<Key> is never ended',
+    '<Key> is not closed',
   ],
   ['bytes', Buffer.from([0, 255, 254, 1]), 'not UTF-8'],
   ['entities that grow', '<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;">]><a>&c;</a>', 'not XML'],
@@ -34,7 +34,7 @@ test('a list that never ends', async () => {
   );
   expect(await look()).toMatchObject({
     reason: 'invalid_answer',
-    msg: 'the object store goes on with the page just asked for',
+    msg: 'the object store continues with the page just requested',
   });
   expect(store.asked).toHaveLength(2);
 });
@@ -54,7 +54,7 @@ test.each(['<ListBucketResult>', '<', '<a ', ' '])('100 MB of %j are not taken',
     pour();
   });
   const finding = await look();
-  expect(finding).toMatchObject({ reason: 'too_large', msg: 'the answer has more than 8388608 bytes' });
+  expect(finding).toMatchObject({ reason: 'too_large', msg: 'the response has more than 8388608 bytes' });
   expect(written).toBeLessThan(64e6);
 });
 
@@ -72,6 +72,6 @@ test('no HTTP', async () => {
   });
   expect(await look()).toMatchObject({
     reason: 'invalid_answer',
-    msg: expect.stringContaining('the answer is no HTTP'),
+    msg: expect.stringContaining('the response is not HTTP'),
   });
 });

@@ -24,7 +24,7 @@ const look = async (more: Partial<Parameters<typeof openArchive>[0]> = {}) => {
 test('a bucket that is missing', async () => {
   expect(await look({ uri: 's3://elsewhere/h/' })).toMatchObject({
     reason: 'not_found',
-    msg: 'the object store refuses: status 404, NoSuchBucket, no',
+    msg: 'the object store refused: status 404, NoSuchBucket, no',
   });
 });
 
@@ -46,7 +46,7 @@ test('half a pair of keys: nothing is asked', async () => {
   const finding = await look({ env: { HOME: '/nowhere', AWS_ACCESS_KEY_ID: 'AKID' } });
   expect(finding).toMatchObject({
     reason: 'credentials',
-    msg: 'the environment: AWS_SECRET_ACCESS_KEY is not set',
+    msg: expect.stringContaining('AWS_ACCESS_KEY_ID is set'),
   });
   expect(store.asked).toEqual([]);
 });
@@ -93,7 +93,7 @@ test('a redirect is told, not followed', async () => {
   await other.close();
   expect(finding).toMatchObject({
     reason: 'http_status',
-    msg: `the object store refuses: status 307; it redirects to ${other.url}/archive`,
+    msg: `the object store refused: status 307; it redirects to ${other.url}/archive`,
   });
   expect(other.asked).toEqual([]);
 });

@@ -37,7 +37,7 @@ test('silence after the request ends with the signal, and the connection with it
   stop.abort();
   expect(await looking).toMatchObject({
     reason: 'too_slow',
-    msg: 'the object store has not answered in time',
+    msg: 'the object store did not answer in time',
   });
   await vi.waitFor(() => expect(sockets.size).toBe(0), patience);
 });

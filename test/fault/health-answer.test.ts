@@ -41,7 +41,7 @@ test.each([
     '503 that says ok: true',
     http('503 Unavailable', '{"ok":true,"msg":"OK"}'),
     'http_status',
-    'status 503, though it says ok: OK',
+    'status 503, although it says ok: OK',
     503,
   ],
   [

@@ -40,7 +40,7 @@ test('the answer drips, byte by byte, and is not done with its head in time', as
   });
   expect(found).toMatchObject({
     reason: 'body_timeout',
-    msg: 'the answer began, but was not whole in time',
+    msg: 'the response began, but did not end in time',
   });
   expect(Object.keys(found.phasesMs!)).toEqual(['resolve', 'connect', 'first_byte', 'body']);
 });
@@ -74,7 +74,7 @@ test.each([
   await server.close();
   expect(found).toMatchObject({
     reason: 'body_timeout',
-    msg: 'the answer began, but was not whole in time',
+    msg: 'the response began, but did not end in time',
   });
 });
 

@@ -37,7 +37,7 @@ describe('the name', () => {
       return new Promise(() => {});
     };
     const found = await look({ url: 'grpc://role.test:1', lookup, signal: stop.signal });
-    expect(found).toMatchObject({ reason: 'resolve', msg: 'role.test:1: the name was not resolved in time' });
+    expect(found).toMatchObject({ reason: 'resolve', msg: 'role.test:1: name resolution timed out' });
   });
 
   test('has a second address, which is not tried', async () => {

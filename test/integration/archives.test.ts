@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { newestFile } from '../../src/probes/archival/newest-file.ts';
+import { createDirectoryWalk, maxDepth } from '../../src/probes/archival/directory-walk.ts';
 import type { Finding } from '../../src/probes/probe.ts';
 import { handClock } from '../clock.ts';
 import {
@@ -52,9 +52,7 @@ describe('a file archive', () => {
     const finding = await check();
     expect(finding.reason).toBeUndefined();
     expect(newest(finding)).toEqual([[gauge, 'file', seconds('2026-03-04T05:06:07.500Z')]]);
-    expect(finding.msg).toMatch(
-      /^writable, [\d.]+ GiB free; newest of 3 files is of 2026-03-04T05:06:07\.500Z$/,
-    );
+    expect(finding.msg).toMatch(/^writable, [\d.]+ GiB free; newest file from 2026-03-04T05:06:07\.500Z$/);
     expect(finding.details).toMatchObject({ files: 3, complete: true });
   });
 
@@ -73,27 +71,42 @@ describe('a file archive', () => {
 
   test('deeper than it is looked through: the newest file is not known', async () => {
     write('a.history', '2026-01-02T03:04:05Z');
-    write('1/2/3/4/5/6/7/8/9/b.history', '2026-02-03T04:05:06Z');
+    write(`${'1/'.repeat(maxDepth + 1)}b.history`, '2026-02-03T04:05:06Z');
     const finding = await (await open()).check();
     expect(finding.reason).toBeUndefined();
     expect(finding.gauges).toEqual([]);
     expect(finding.msg).toContain(
-      'newest file is at least of 2026-01-02T03:04:05.000Z; not all was looked at',
+      'newest file seen from 2026-01-02T03:04:05.000Z; not all of it was searched: it has directories more than',
     );
     expect(finding.details).toMatchObject({ complete: false });
   });
 
-  test.each([
-    [3, undefined],
-    [2, 'entries'],
-    [1, 'entries'],
-  ])('of three files at most %i entries are looked at: cut by %s', async (maxEntries, cut) => {
-    for (const name of ['a', 'b', 'c']) write(`${name}.history`, '2026-01-02T03:04:05Z');
-    const bounds = { maxEntries, maxDepth: 1, untilMs: 1 };
-    const deps = { disk: files, clock: handClock(), signal: new AbortController().signal };
-    const found = await newestFile(directory, bounds, deps);
-    expect(found).toMatchObject({ files: maxEntries, newestMs: Date.parse('2026-01-02T03:04:05Z') });
-    expect(found.cut).toBe(cut);
+  test.each([1, 2, 3, 5, 1000])('of any size, %i entries at a time', async (maxEntries) => {
+    for (const name of ['a', 'b/c', 'b/d', 'b/e/f', 'g']) write(`${name}.history`, '2026-01-02T03:04:05Z');
+    write('b/e/newest.history', '2026-05-06T07:08:09Z');
+    const walk = createDirectoryWalk(directory, { maxEntries }, { disk: files, clock: handClock() });
+    onTestFinished(() => walk.close());
+    let polls = 0;
+    for (; walk.last === undefined; polls++) {
+      expect(polls).toBeLessThan(100);
+      await walk.advance(new AbortController().signal);
+    }
+    expect(walk.last).toEqual({ files: 6, newestMs: Date.parse('2026-05-06T07:08:09Z') });
+    if (maxEntries === 1) expect(polls).toBeGreaterThan(6);
+  });
+
+  test('of more files than one check looks at: known after the second, and at once after a restart', async () => {
+    mkdirSync(join(directory, 'many'));
+    for (let i = 0; i < 21_000; i++) writeFileSync(join(directory, 'many', `${i}`), '');
+    write('many/newest.history', '2036-05-06T07:08:09Z');
+    const { check } = await open();
+    const first = await check();
+    expect(first.gauges).toEqual([]);
+    expect(first.msg).toContain('the next check continues the search');
+    const second = await check(undefined, first.remember);
+    expect(newest(second)).toEqual([[gauge, 'file', seconds('2036-05-06T07:08:09Z')]]);
+    const restarted = await (await open()).check(undefined, JSON.parse(JSON.stringify(second.remember)));
+    expect(newest(restarted)).toEqual([[gauge, 'file', seconds('2036-05-06T07:08:09Z')]]);
   });
 
   test('that is only read leaves nothing behind either', async () => {
@@ -123,7 +136,7 @@ describe('an object store', () => {
     const finding = await check();
     expect(finding.reason).toBeUndefined();
     expect(newest(finding)).toEqual([[gauge, scheme, seconds('2026-01-03T00:00:00Z')]]);
-    expect(finding.msg).toBe('it answers; newest object is of 2026-01-03T00:00:00.000Z');
+    expect(finding.msg).toBe('readable, writing is not tested; newest object from 2026-01-03T00:00:00.000Z');
     expect(Object.keys(finding.phasesMs!)).toEqual(['resolve', 'connect', 'first_byte', 'body']);
     expect(store.asked).toEqual(['/archive?list-type=2&max-keys=1000&encoding-type=url&prefix=history%2F']);
   });
@@ -151,7 +164,7 @@ describe('an object store', () => {
     };
     const first = await look(undefined);
     expect(first.gauges).toEqual([]);
-    expect(first.msg).toContain('newest object is at least of 2026-01-01T00:00:19.000Z');
+    expect(first.msg).toContain('newest object seen from 2026-01-01T00:00:19.000Z');
     const second = await look(first.remember);
     expect(second.gauges).toEqual([]);
     const third = await look(second.remember);
@@ -159,7 +172,7 @@ describe('an object store', () => {
     expect(third.details).toEqual({ pages: 5, objects: 5, complete: true });
     const fourth = await look(third.remember);
     expect(newest(fourth)).toEqual([[gauge, 's3', seconds('2026-02-02T00:00:00Z')]]);
-    expect(fourth.msg).toContain('newest object is of 2026-02-02T00:00:00.000Z, or of later');
+    expect(fourth.msg).toContain('newest object from 2026-02-02T00:00:00.000Z, or later');
     expect(store.asked.filter((path) => !/start-after|continuation/.test(path))).toHaveLength(2);
   });
 
@@ -178,15 +191,43 @@ describe('an object store', () => {
     const { check } = await openArchive({ uri: 's3://archive/', endpoint: store.url, clock, env });
     expect(await check()).toMatchObject({
       reason: 'denied',
-      msg: expect.stringContaining('it was not signed: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'),
+      msg: expect.stringContaining(
+        'the request was not signed: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+      ),
     });
     const signatures: unknown[] = [];
     store.answer((request, response) => {
       signatures.push(request.headers.authorization);
       response.end('<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>');
     });
-    expect((await check()).msg).toBe('it answers; no object yet');
+    expect((await check()).msg).toBe('readable, writing is not tested; no object yet');
     expect(signatures).toEqual([undefined]);
+  });
+
+  test('is written only where that is asked for: put, read and deleted', async () => {
+    await open();
+    store.objects.set('history/a', '2026-01-03T00:00:00.000Z');
+    const setting = { uri: 's3://archive/history/', endpoint: store.url, clock };
+    expect((await (await openArchive(setting)).check()).reason).toBeUndefined();
+    expect(store.changed).toEqual([]);
+    const finding = await (await openArchive({ ...setting, writeCheck: true })).check();
+    expect(finding.reason).toBeUndefined();
+    expect(finding.msg).toBe('writable; newest object from 2026-01-03T00:00:00.000Z');
+    const key = expect.stringMatching(/^\w+ history\/\.svc-agent-write-check-[0-9a-f]{12}$/);
+    expect(store.changed).toEqual([key, key, key]);
+    expect(store.changed.map((line) => line.split(' ')[0])).toEqual(['PUT', 'GET', 'DELETE']);
+    expect(store.contents.size).toBe(0);
+  });
+
+  test('that refuses the test object is not writable', async () => {
+    await open({ isReadOnly: true });
+    const setting = { uri: 's3://archive/history/', endpoint: store.url, clock, writeCheck: true };
+    expect(await (await openArchive(setting)).check()).toMatchObject({
+      reason: 'not_writable',
+      msg: expect.stringContaining(
+        'writing an object failed: the object store refused: status 403, AccessDenied',
+      ),
+    });
   });
 
   test('may stand below a path', async () => {

@@ -64,7 +64,7 @@ test.each([
   const logged: unknown[] = [];
   const found = await lookAtPeer({ port: server.port, rpcTransport, logged });
   await server.close();
-  const warning = `${said}, a frontend is only connected to, not asked; rpcTransport: grpc asks it`;
+  const warning = `${said}, the agent only opens a TCP connection to the frontend; set rpcTransport: grpc for a health check`;
   expect(found.reason).toBeUndefined();
   expect(found.details).toMatchObject({ protocol: 'tcp', warning });
   expect(logged).toEqual([

@@ -14,7 +14,7 @@ import { createService, type Service, type ServiceAddresses } from '../../exampl
 import { parseAddress } from '../../src/core/address.ts';
 import { roles } from '../../src/core/catalog.ts';
 import { systemClock } from '../../src/core/clock.ts';
-import { grpcHealth } from '../../src/probes/health/grpc/grpc.ts';
+import { checkGrpc } from '../../src/probes/health/grpc.ts';
 import { type HandClock, handClock } from '../clock.ts';
 
 let directory: string;
@@ -239,9 +239,9 @@ describe('the clusters', () => {
       const deps = { clock: systemClock, readSecret: async () => '' };
       const signal = AbortSignal.timeout(30_000);
       const asked = { dial, role: 'frontend', timeoutMs: 30_000 };
-      expect(await grpcHealth(asked, deps, signal, undefined)).toMatchObject({ msg: 'SERVING' });
+      expect(await checkGrpc(asked, deps, signal, undefined)).toMatchObject({ msg: 'SERVING' });
       const own = { ...asked, service: 'svc.api.v1.MetaAPI' };
-      expect((await grpcHealth(own, deps, signal, undefined)).reason).toBe('unimplemented');
+      expect((await checkGrpc(own, deps, signal, undefined)).reason).toBe('unimplemented');
     }
   });
 

@@ -1,4 +1,4 @@
-import type { ProbeReport } from '../../probes/runner/report.ts';
+import type { ProbeReport } from '../../probes/runner/probe-state.ts';
 import type { Routes } from '../../reporters/listen/http.ts';
 import { statusPage } from './page.ts';
 import { type Health, probeDebug, probeStatus, type StatusReport } from './status.ts';

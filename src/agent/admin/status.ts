@@ -1,6 +1,6 @@
 import type { HealthState } from '../../core/reasons.ts';
 import type { Registry } from '../../core/registry.ts';
-import type { ProbeReport, ProbeResult } from '../../probes/runner/report.ts';
+import type { ProbeReport, ProbeResult } from '../../probes/runner/probe-state.ts';
 import type { ScrapeStatus } from '../../sources/scrape/tally.ts';
 import type { StatsdStatus } from '../../sources/statsd/source.ts';
 import type { ReadyConfig } from '../config/types.ts';

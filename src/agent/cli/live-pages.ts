@@ -2,7 +2,7 @@ import { catalog, type Role, roles } from '../../core/catalog.ts';
 import { systemClock } from '../../core/clock.ts';
 import type { Log } from '../../core/ports.ts';
 import { createRegistry } from '../../core/registry.ts';
-import { placesRead } from '../../probes/replication/places.ts';
+import { placesRead } from '../../probes/replication/readings.ts';
 import type { Scrape, ScrapeResult } from '../../sources/scrape/source.ts';
 import { readVocabularies } from '../../sources/vocabularies.ts';
 import { type AgentConfig, blockOf, blocksOf, type ServiceConfig } from '../config/types.ts';

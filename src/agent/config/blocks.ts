@@ -1,11 +1,11 @@
 import * as z from 'zod';
 import { logLevels } from '../../core/reasons.ts';
 import { interval, listenAddress, parsedAs } from '../../core/text-formats.ts';
-import { archivalBlock, domainDefaultsBlock } from '../../probes/archival/block.ts';
+import { archivalBlock, domainDefaultsBlock } from '../../probes/archival/archives.ts';
 import { backupBlock } from '../../probes/backups/block.ts';
-import { clusterGroupBlock } from '../../probes/clusters/block.ts';
-import { domainsBlock } from '../../probes/domains/block.ts';
-import { healthBlock } from '../../probes/health/block.ts';
+import { clusterGroupBlock } from '../../probes/clusters/cluster-group.ts';
+import { domainsBlock } from '../../probes/domains/domains.ts';
+import { healthBlock } from '../../probes/health/health.ts';
 import { storeBlock } from '../../probes/stores/block.ts';
 import { hostedBlock } from '../../reporters/hosted/block.ts';
 import { pullBlock } from '../../reporters/pull/block.ts';

@@ -1,4 +1,4 @@
-import { schemes } from '../../probes/archival/schemes.ts';
+import { schemes } from '../../probes/archival/archives.ts';
 import { entriesAt, faultAt, nodeAt, scalarAt, type TreeNode, type TreePath, textAt } from './tree.ts';
 import type { PlacedFault } from './types.ts';
 

@@ -1,11 +1,11 @@
 import type { ListenerAuth, ListenerTls } from '../../core/access.ts';
 import type { Fault } from '../../core/errors.ts';
 import type { LogLevel } from '../../core/ports.ts';
-import type { ArchivalOptions, DomainDefaults } from '../../probes/archival/options.ts';
+import type { ArchivalOptions, DomainDefaults } from '../../probes/archival/archives.ts';
 import type { BackupOptions } from '../../probes/backups/options.ts';
-import type { ClusterGroupOptions } from '../../probes/clusters/options.ts';
-import type { DomainsOptions } from '../../probes/domains/options.ts';
-import type { HealthOptions } from '../../probes/health/options.ts';
+import type { ClusterGroupOptions } from '../../probes/clusters/cluster-group.ts';
+import type { DomainsOptions } from '../../probes/domains/domains.ts';
+import type { HealthOptions } from '../../probes/health/health.ts';
 import type { StoreOptions } from '../../probes/stores/options.ts';
 import type { HostedOptions } from '../../reporters/hosted/block.ts';
 import type { PullOptions } from '../../reporters/pull/block.ts';

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { nearest } from '../../core/suggest.ts';
-import type { ClusterGroupOptions } from '../../probes/clusters/options.ts';
+import type { ClusterGroupOptions } from '../../probes/clusters/cluster-group.ts';
 import { discover, serviceListeners } from '../service-config/discover.ts';
 import { judge } from '../service-config/judge.ts';
 import { overlay, without } from '../service-config/overlay.ts';

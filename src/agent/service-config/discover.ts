@@ -152,7 +152,14 @@ function discoverStores(service: TreeNode, agent: MapNode, discovery: Discovery)
 }
 
 const groupKeys = ['failoverVersionIncrement', 'primaryClusterName', 'currentClusterName'] as const;
-const clusterKeys = ['enabled', 'initialFailoverVersion', 'rpcName', 'rpcAddress', 'rpcTransport'] as const;
+const clusterKeys = [
+  'enabled',
+  'initialFailoverVersion',
+  'newInitialFailoverVersion',
+  'rpcName',
+  'rpcAddress',
+  'rpcTransport',
+] as const;
 
 function discoverGroup(service: TreeNode, discovery: Discovery): void {
   const path = ['clusterGroupMetadata'];

@@ -1,13 +1,19 @@
+import { createHash } from 'node:crypto';
+import { hostname } from 'node:os';
 import type { ReadSecret } from '../../core/access.ts';
+import { errorText } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { createTrace, type Trace } from '../connection/connect.ts';
-import { type Bucket, createBucket } from '../object-store/bucket.ts';
-import { credentialPlaces, readCredentials, readTrustedFile } from '../object-store/credentials.ts';
+import type { ObjectPage } from '../object-store/answers.ts';
+import { createCredentialSource, credentialPlaces } from '../object-store/credentials.ts';
 import type { Endpoint } from '../object-store/endpoint.ts';
-import { failureOf } from '../object-store/failure.ts';
+import { type Bucket, createBucket, failureOf } from '../object-store/object-store.ts';
 import type { Finding, Probe } from '../probe.ts';
-import { newestOf, type ObjectWalk, resumedWalk, walkOn } from './object-walk.ts';
-import { type ArchiveTarget, newestGauge, timeText } from './target.ts';
+import { ProbeError } from '../probe-error.ts';
+import { type ArchiveTarget, later, newestGauge, timeText } from './archives.ts';
+
+// An archive in an object store: it answers a signed list request, it can be written if that is tested, and how old
+// its newest object is.
 
 export interface BucketPlace {
   endpoint: Endpoint;
@@ -21,16 +27,16 @@ export interface BucketProbeDeps {
   readSecret: ReadSecret;
 }
 
-/** Pages of 1000 objects that one look asks for at most: 14 million objects in a day of looks each minute. */
+/** Pages of 1000 objects per check: 14 million objects a day with a check each minute. */
 const maxPages = 10;
-/** No further page is asked for then, so that a slow store is still up. */
-const walkMs = 10_000;
+/** After this time no further page is requested, so that a slow store still has a result. */
+const listMs = 10_000;
 
-/**
- * An archive in an object store: whether it answers a signed list request, and the time of its newest object,
- * which is known once all objects have been listed. Each look opens a connection of its own and reads the
- * credentials again.
- */
+/** The object that is written, read and deleted; the same at each check, so that a killed agent leaves one at most. */
+const testKeyPrefix = '.svc-agent-write-check-';
+const testKey = `${testKeyPrefix}${createHash('sha256').update(hostname()).digest('hex').slice(0, 12)}`;
+
+/** Each check opens a connection of its own and asks for the credentials again. */
 export function createBucketProbe(
   place: BucketPlace,
   target: ArchiveTarget,
@@ -38,24 +44,29 @@ export function createBucketProbe(
 ): Probe {
   const of = JSON.stringify(place);
   const { endpoint, region, bucket: name, prefix } = place;
+  const source = createCredentialSource(region);
   return {
     async check(signal, recalled) {
       const trace = createTrace(clock);
-      const turn: Turn = { walk: resumedWalk(recalled, of), pages: 0, objects: 0 };
+      const progress: Progress = { listing: resumedListing(recalled, of), pages: 0, objects: 0 };
       let bucket: Bucket | undefined;
       let isSigned = true;
       try {
-        const credentials = await readCredentials(readSecret);
+        const credentials = await source.read(signal);
         isSigned = credentials !== undefined;
-        const caFile = await readTrustedFile(readSecret);
-        const options = { endpoint, region, bucket: name, credentials, caFile };
-        bucket = createBucket(options, { clock, trace, signal });
-        await walkThrough(bucket, prefix, turn, clock);
-        return { ...found(turn, target), ...traced(trace) };
+        const caFile = (await readSecret({ env: 'AWS_CA_BUNDLE' }).catch(() => '')) || undefined;
+        bucket = createBucket(
+          { endpoint, region, bucket: name, credentials, caFile },
+          { clock, trace, signal },
+        );
+        await listObjects(bucket, prefix, progress, clock);
+        if (target.writeCheck) await writeReadDelete(bucket, prefix, clock);
+        return { ...found(progress, target), ...traced(trace) };
       } catch (error) {
         const { reason, message } = failureOf(error);
-        const hint = reason === 'denied' && !isSigned ? `; it was not signed: set ${credentialPlaces}` : '';
-        return { reason, msg: `${message}${hint}`, remember: turn.walk, ...traced(trace) };
+        const hint =
+          reason === 'denied' && !isSigned ? `; the request was not signed: set ${credentialPlaces}` : '';
+        return { reason, msg: `${message}${hint}`, remember: progress.listing, ...traced(trace) };
       } finally {
         await bucket?.close();
       }
@@ -65,44 +76,112 @@ export function createBucketProbe(
 
 const traced = ({ phasesMs, tlsNotAfterMs }: Trace) => ({ phasesMs, tlsNotAfterMs });
 
-/** What one look adds to the walk. */
-interface Turn {
-  walk: ObjectWalk;
+/** Throws ProbeError `not_writable` for a store that refuses, else what the store or the connection says. */
+async function writeReadDelete(bucket: Bucket, prefix: string, clock: Clock): Promise<void> {
+  const key = `${prefix}${testKey}`;
+  const body = Buffer.from(`svc-agent ${new Date(clock.nowMs()).toISOString()}\n`);
+  const refused = (what: string) => (error: unknown) => {
+    const failure = failureOf(error);
+    const reason = failure.reason === 'denied' ? 'not_writable' : failure.reason;
+    throw new ProbeError(reason, `${what} an object failed: ${errorText(failure)}`, error);
+  };
+  await bucket.put(key, body).catch(refused('writing'));
+  const read = await bucket.get(key).catch(refused('reading'));
+  await bucket.delete(key).catch(refused('deleting'));
+  if (!read || !body.equals(read)) {
+    throw new ProbeError('invalid_answer', 'an object that was written reads back with other content');
+  }
+}
+
+/** What one check adds to the listing. */
+interface Progress {
+  listing: Listing;
   pages: number;
   objects: number;
 }
 
-async function walkThrough(bucket: Bucket, prefix: string, turn: Turn, clock: Clock): Promise<void> {
-  const untilMs = clock.monotonicMs() + walkMs;
-  const startAfter = turn.walk.after;
+async function listObjects(bucket: Bucket, prefix: string, progress: Progress, clock: Clock): Promise<void> {
+  const untilMs = clock.monotonicMs() + listMs;
+  const startAfter = progress.listing.after;
   let continuation: string | undefined;
   do {
     const page = await bucket.list({ prefix, startAfter, continuation });
-    turn.walk = walkOn(turn.walk, page);
-    turn.pages++;
-    turn.objects += page.objects.length;
+    progress.listing = withPage(progress.listing, page);
+    progress.pages++;
+    progress.objects += page.objects.length;
     continuation = page.continuation;
-  } while (continuation !== undefined && turn.pages < maxPages && clock.monotonicMs() < untilMs);
+  } while (continuation !== undefined && progress.pages < maxPages && clock.monotonicMs() < untilMs);
 }
 
-function found({ walk, pages, objects }: Turn, target: ArchiveTarget): Finding {
-  const newestMs = newestOf(walk);
+function found({ listing, pages, objects }: Progress, target: ArchiveTarget): Finding {
+  const newestMs = newestOf(listing);
+  const writing = target.writeCheck ? 'writable' : 'readable';
+  const untested = target.isWritten && !target.writeCheck ? ', writing is not tested' : '';
   return {
-    msg: `it answers; ${newestText(walk, newestMs)}`,
+    msg: `${writing}${untested}; ${newestText(listing, newestMs)}`,
     gauges: newestGauge(target, newestMs),
-    details: { pages, objects, complete: walk.after === undefined },
-    remember: walk,
+    details: { pages, objects, complete: listing.after === undefined },
+    remember: listing,
   };
 }
 
-function newestText(walk: ObjectWalk, newestMs: number | undefined): string {
-  const isCut = walk.after !== undefined;
-  const on = 'the list is in the order of names, and the next look goes on with it';
-  if (walk.whole) {
-    const newest = newestMs === undefined ? 'no object yet' : `newest object is of ${timeText(newestMs)}`;
-    return isCut ? `${newest}, or of later; ${on}` : newest;
+function newestText(listing: Listing, newestMs: number | undefined): string {
+  const goesOn = 'the list is long, and the next check continues it';
+  if (listing.whole) {
+    const newest = newestMs === undefined ? 'no object yet' : `newest object from ${timeText(newestMs)}`;
+    return listing.after === undefined ? newest : `${newest}, or later; ${goesOn}`;
   }
-  return walk.seenMs === undefined
-    ? `no object seen yet; ${on}`
-    : `newest object is at least of ${timeText(walk.seenMs)}; ${on}`;
+  return listing.seenMs === undefined
+    ? `no object seen yet; ${goesOn}`
+    : `newest object seen from ${timeText(listing.seenMs)}; ${goesOn}`;
 }
+
+/**
+ * A listing of all objects of an archive that takes many checks: a list is in the order of names, so that the newest
+ * object may be anywhere in it. JSON, kept across checks and restarts.
+ */
+export interface Listing {
+  /** The archive that is listed. */
+  of: string;
+  /** The name after which it continues; none at the beginning. */
+  after?: string;
+  /** Newest object so far, ms since the epoch. */
+  seenMs?: number;
+  /** Result of the last complete listing. */
+  whole?: { newestMs?: number };
+}
+
+/** The listing that an earlier check left; a new one if there is none, or if it is of another archive. */
+export function resumedListing(recalled: unknown, of: string): Listing {
+  const listing = recalled as Partial<Record<keyof Listing, unknown>> | null | undefined;
+  if (typeof listing !== 'object' || listing === null || listing.of !== of) return { of };
+  const { after, seenMs, whole } = listing;
+  const isWhole = typeof whole === 'object' && whole !== null;
+  return {
+    of,
+    ...(typeof after === 'string' ? { after, seenMs: timeOf(seenMs) } : {}),
+    ...(isWhole ? { whole: { newestMs: timeOf((whole as { newestMs?: unknown }).newestMs) } } : {}),
+  };
+}
+
+/** The listing with one more page; after the last page it starts again. */
+export function withPage(listing: Listing, { objects, continuation }: ObjectPage): Listing {
+  const times = objects.filter(isArchived).map(({ lastModifiedMs }) => lastModifiedMs);
+  const seenMs = later(listing.seenMs, times.reduce<number | undefined>(later, undefined));
+  if (continuation === undefined) return { of: listing.of, whole: { newestMs: seenMs } };
+  return { ...listing, after: objects.at(-1)?.key ?? listing.after, seenMs };
+}
+
+/** Consoles create an empty object for a directory; another one may be left by a write check. */
+function isArchived({ key, sizeBytes }: ObjectPage['objects'][number]): boolean {
+  const isDirectory = key.endsWith('/') && sizeBytes === 0;
+  return !isDirectory && !key.slice(key.lastIndexOf('/') + 1).startsWith(testKeyPrefix);
+}
+
+/** Newest object, ms since the epoch; undefined until one listing is complete, and if there is none. */
+export function newestOf({ seenMs, whole }: Listing): number | undefined {
+  return whole && later(whole.newestMs, seenMs);
+}
+
+const timeOf = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isFinite(value) ? value : undefined;

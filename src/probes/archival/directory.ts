@@ -1,13 +1,32 @@
-import { constants } from 'node:fs';
+import { createHash } from 'node:crypto';
+import type { Stats, StatsFs } from 'node:fs';
 import * as files from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { dirname, join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ArchiveFailureReason } from '../../core/reasons.ts';
 import type { Finding, Probe } from '../probe.ts';
 import { ProbeError } from '../probe-error.ts';
-import type { Disk } from './disk.ts';
-import { type NewestFile, newestFile, type WalkCut, type WalkDeps } from './newest-file.ts';
-import { type ArchiveTarget, newestGauge, timeText } from './target.ts';
+import { type ArchiveTarget, later, newestGauge, timeText } from './archives.ts';
+import {
+  createDirectoryWalk,
+  type DirectoryWalk,
+  maxDepth,
+  type WalkDisk,
+  type WalkGap,
+} from './directory-walk.ts';
+
+// An archive in a directory: it exists, it can be written, it has room, and how old its newest file is.
+
+/** The calls of `node:fs/promises` that the probe makes. */
+export interface Disk extends WalkDisk {
+  stat(path: string): Promise<Stats>;
+  statfs(path: string): Promise<StatsFs>;
+  readFile(path: string, encoding: 'utf8'): Promise<string>;
+  writeFile(path: string, text: string, options: { flag: string; mode: number }): Promise<void>;
+  unlink(path: string): Promise<void>;
+}
 
 export interface DirectoryDeps {
   clock: Clock;
@@ -15,62 +34,231 @@ export interface DirectoryDeps {
   disk?: Disk;
 }
 
-/** With less room than this an archive counts as full. */
+/** Less free space than this counts as full. */
 export const leastFreeBytes = 100 * 2 ** 20;
 
-/** About a second of work on a local disk. */
-const bounds = { maxEntries: 20_000, maxDepth: 8 };
-/** A slow file system is walked no longer, so that the look ends with what it has. */
-const walkMs = 10_000;
-const cuts: Readonly<Record<WalkCut, string>> = {
-  entries: `it has more than ${bounds.maxEntries} entries`,
-  depth: `it is more than ${bounds.maxDepth} directories deep`,
-  time: 'time ran out',
-  unreadable: 'parts of it cannot be read',
-};
+/** The file that is written, read and deleted; the same at each check, so that a killed agent leaves one at most. */
+const testFilePrefix = '.svc-agent-write-check-';
+const testFile = `${testFilePrefix}${createHash('sha256').update(hostname()).digest('hex').slice(0, 12)}`;
 
-/**
- * A file archive: there, writable where it is written to, with room, and the time of its newest file. Writing is
- * judged by the rights of the agent's user and by the mount; no file is written, because whoever reads the archive
- * would find it there. A file system that hangs costs one thread, not one with each look.
- */
+/** What a check leaves for the next one, across restarts. */
+interface Memory {
+  uri: string;
+  /** It was seen, so that its absence is a fault. */
+  existed?: boolean;
+  /** The agent could write to it, so that a refusal is a fault. */
+  written?: boolean;
+  /** Newest file by the last complete pass, ms since the epoch. */
+  newestMs?: number;
+}
+
+type Checked = Pick<Finding, 'msg' | 'gauges' | 'details'> & { memory: Memory };
+
+/** A file system that hangs occupies one thread, not one more with each check. */
 export function createDirectoryProbe(
   directory: string,
   target: ArchiveTarget,
   { clock, disk = files }: DirectoryDeps,
 ): Probe {
+  const walk = createDirectoryWalk(directory, { ignore: testFilePrefix }, { disk, clock });
   let hanging: Promise<Finding> | undefined;
   return {
-    async check(signal) {
+    async check(signal, recalled) {
       if (hanging) {
-        return { reason: 'too_slow', msg: `${directory}: an earlier look still waits for the file system` };
+        return { reason: 'too_slow', msg: `${directory}: an earlier check still waits for the file system` };
       }
-      const look = lookAt(directory, target, { clock, disk, signal }).catch(failed(directory));
-      hanging = look.finally(() => {
+      const memory = memoryOf(recalled, target.uri);
+      const checking = checkDirectory({ directory, target, disk, walk, signal }, memory).then(
+        ({ memory: remember, ...found }): Finding => ({ ...found, remember }),
+        failed(directory, memory),
+      );
+      hanging = checking.finally(() => {
         hanging = undefined;
       });
       return Promise.race([hanging, aborted(signal, directory)]);
     },
+    close: () => walk.close(),
   };
 }
 
-async function lookAt(directory: string, target: ArchiveTarget, deps: WalkDeps): Promise<Finding> {
-  const { disk, clock } = deps;
-  const stats = await disk.stat(directory).catch(refused('it cannot be looked at'));
-  if (!stats.isDirectory()) throw new ProbeError('not_found', 'it is no directory');
-  if (target.isWritten) await checkWritable(directory, disk);
-  const freeBytes = await freeAt(directory, target, disk);
-  const untilMs = clock.monotonicMs() + walkMs;
-  const newest = await newestFile(directory, { ...bounds, untilMs }, deps).catch(
-    refused('it cannot be read'),
-  );
-  const { files: seen, newestMs, cut } = newest;
+interface Context {
+  directory: string;
+  target: ArchiveTarget;
+  disk: Disk;
+  walk: DirectoryWalk;
+  signal: AbortSignal;
+}
+
+async function checkDirectory(context: Context, memory: Memory): Promise<Checked> {
+  const { directory, target, disk } = context;
+  const stats = await disk.stat(directory).catch((error: unknown) => {
+    // The service creates the directory when it archives for the first time.
+    if (systemCode(error) === 'ENOENT' && target.isWritten && !memory.existed) return undefined;
+    return refused('it cannot be accessed')(error);
+  });
+  if (stats === undefined) return checkNotCreated(context, memory);
+  if (!stats.isDirectory()) throw new ProbeError('not_found', 'it is not a directory');
+  const freeBytes = await checkSpace(directory, target, disk);
+  const writing = await checkWriting(context, stats, memory);
+  const newest = await checkNewest(context, memory);
   return {
-    msg: `${target.isWritten ? 'writable' : 'readable'}, ${gibibytes(freeBytes)} free; ${newestText(newest)}`,
-    gauges: newestGauge(target, cut === undefined ? newestMs : undefined),
-    details: { freeBytes, files: seen, complete: cut === undefined },
+    msg: `${writing.msg}, ${gibibytes(freeBytes)} free; ${newest.msg}`,
+    gauges: newestGauge(target, newest.knownMs),
+    details: { freeBytes, writable: writing.isWritable ?? 'unknown', ...newest.details },
+    memory: {
+      uri: target.uri,
+      existed: true,
+      written: writing.isWritable || memory.written,
+      newestMs: newest.knownMs ?? memory.newestMs,
+    },
   };
 }
+
+/** A directory that does not exist yet is no fault, but the file system that it will be on must have room. */
+async function checkNotCreated({ directory, target, disk }: Context, memory: Memory): Promise<Checked> {
+  let parent = dirname(directory.replace(/\/+$/, ''));
+  while (parent !== dirname(parent) && (await isMissing(parent, disk))) parent = dirname(parent);
+  const freeBytes = await checkSpace(parent, target, disk);
+  return {
+    msg: `does not exist yet: the service creates it when it archives for the first time; ${gibibytes(freeBytes)} free`,
+    gauges: [],
+    details: { exists: false, freeBytes },
+    memory,
+  };
+}
+
+async function isMissing(path: string, disk: Disk): Promise<boolean> {
+  return disk.stat(path).then(
+    () => false,
+    (error: unknown) => systemCode(error) === 'ENOENT' || refused('its parent cannot be accessed')(error),
+  );
+}
+
+/** Bytes that users without privileges may still write. Throws for an archive that is written to and is full. */
+async function checkSpace(path: string, { isWritten }: ArchiveTarget, disk: Disk): Promise<number> {
+  const file = await disk.statfs(path).catch(refused('its file system cannot be accessed'));
+  const freeBytes = file.bavail * file.bsize;
+  if (isWritten && freeBytes < leastFreeBytes) {
+    const least = `less than ${leastFreeBytes / 2 ** 20} MiB`;
+    throw new ProbeError('no_space', `${least} free: ${Math.floor(freeBytes / 2 ** 20)} MiB`);
+  }
+  // A file system without a fixed number of inodes reports none at all.
+  if (isWritten && file.files > 0 && file.ffree === 0) throw new ProbeError('no_space', 'no inodes free');
+  return freeBytes;
+}
+
+// Writing
+
+interface Writing {
+  /** Undefined when it is not known. */
+  isWritable?: true;
+  msg: string;
+}
+
+/**
+ * Writes, reads and deletes a small file. A refusal is a fault only if it cannot be due to the agent's own user or
+ * mount: the file system itself is read-only, the agent owns the directory, or it could write there before. Otherwise
+ * it is not known whether the service can write.
+ */
+async function checkWriting(
+  { directory, target, disk }: Context,
+  stats: Stats,
+  memory: Memory,
+): Promise<Writing> {
+  if (!target.isWritten) return { msg: 'readable' };
+  if (!target.writeCheck) return { msg: 'readable, writing is not tested' };
+  try {
+    await writeReadDelete(join(directory, testFile), disk);
+    return { isWritable: true, msg: 'writable' };
+  } catch (error) {
+    const code = systemCode(error) ?? '';
+    if (code === 'ENOSPC' || code === 'EDQUOT') throw new ProbeError('no_space', errorText(error), error);
+    if (!['EACCES', 'EPERM', 'EROFS'].includes(code)) refused('it cannot be written')(error);
+    const isReadOnly = code === 'EROFS' && (await isFileSystemReadOnly(stats.dev, disk));
+    const who = `the agent’s user (uid ${process.geteuid?.() ?? 'unknown'}) has no permission to write`;
+    const why = isReadOnly
+      ? 'its file system is mounted read-only'
+      : code === 'EROFS'
+        ? 'it is mounted read-only for the agent'
+        : who;
+    const isOwner = code !== 'EROFS' && stats.uid === process.geteuid?.();
+    if (isReadOnly || isOwner || memory.written) throw new ProbeError('not_writable', why, error);
+    return { msg: `readable, whether the service can write is not known (${why})` };
+  }
+}
+
+async function writeReadDelete(path: string, disk: Disk): Promise<void> {
+  const text = `svc-agent ${new Date().toISOString()}\n`;
+  const write = () => disk.writeFile(path, text, { flag: 'wx', mode: 0o600 });
+  await write().catch(async (error: unknown) => {
+    // Left by an agent that was killed.
+    if (systemCode(error) !== 'EEXIST') throw error;
+    await disk.unlink(path);
+    await write();
+  });
+  let read: string;
+  try {
+    read = await disk.readFile(path, 'utf8');
+  } finally {
+    await disk.unlink(path);
+  }
+  if (read !== text) throw new ProbeError('failed', 'a file that was written reads back with other content');
+}
+
+/**
+ * Whether a file system is read-only for everybody, and not only where the agent has it mounted, as in a container or
+ * under systemd's ProtectSystem. By the options of the superblock in /proc/self/mountinfo.
+ */
+async function isFileSystemReadOnly(device: number, disk: Disk): Promise<boolean> {
+  const mounts = await disk.readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
+  const [major, minor] = [(device >> 8) & 0xfff, (device & 0xff) | ((device >> 12) & 0xfff00)];
+  const entries = mounts.split('\n').filter((line) => line.split(' ')[2] === `${major}:${minor}`);
+  return entries.some((line) => line.split(' ').at(-1)?.split(',').includes('ro'));
+}
+
+// The newest file
+
+const gaps: Readonly<Record<WalkGap, string>> = {
+  depth: `it has directories more than ${maxDepth} levels deep`,
+  unreadable: 'parts of it cannot be read',
+};
+
+async function checkNewest({ walk, signal }: Context, memory: Memory) {
+  await walk.advance(signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    return refused('it cannot be read')(error);
+  });
+  const { current, last } = walk;
+  const wholeMs = last === undefined ? memory.newestMs : last.gap === undefined ? last.newestMs : undefined;
+  const isKnown = last === undefined ? memory.newestMs !== undefined : last.gap === undefined;
+  const knownMs = isKnown ? later(wholeMs, current?.newestMs) : undefined;
+  const seenMs = later(last?.newestMs, current?.newestMs);
+  const counted = last ?? current;
+  return {
+    knownMs,
+    msg: newestText({ isKnown, knownMs, seenMs, gap: last?.gap, isUnderWay: current !== undefined }),
+    details: { files: counted?.files, complete: current === undefined && last?.gap === undefined },
+  };
+}
+
+function newestText(newest: {
+  isKnown: boolean;
+  knownMs?: number;
+  seenMs?: number;
+  gap?: WalkGap;
+  isUnderWay: boolean;
+}): string {
+  const { isKnown, knownMs, seenMs, gap, isUnderWay } = newest;
+  const goesOn = 'it is large, and the next check continues the search';
+  if (isKnown) {
+    const text = knownMs === undefined ? 'no file yet' : `newest file from ${timeText(knownMs)}`;
+    return isUnderWay ? `${text}, or later; ${goesOn}` : text;
+  }
+  const seen = seenMs === undefined ? 'no file seen' : `newest file seen from ${timeText(seenMs)}`;
+  return `${seen}; ${gap === undefined ? goesOn : `not all of it was searched: ${gaps[gap]}`}`;
+}
+
+// Results
 
 const reasons: Readonly<Record<string, ArchiveFailureReason>> = {
   ENOENT: 'not_found',
@@ -79,61 +267,33 @@ const reasons: Readonly<Record<string, ArchiveFailureReason>> = {
   EPERM: 'denied',
 };
 
-/** Throws what a call to the file system threw as a fault, by its code. */
+/** Throws an error of the file system as ProbeError, by its code. */
 function refused(what: string): (error: unknown) => never {
   return (error) => {
+    if (error instanceof ProbeError) throw error;
     const code = systemCode(error) ?? '';
     const reason = Object.hasOwn(reasons, code) ? reasons[code]! : 'failed';
     throw new ProbeError(reason, `${what} (${errorText(error)})`, error);
   };
 }
 
-async function checkWritable(directory: string, disk: Disk): Promise<void> {
-  try {
-    await disk.access(directory, constants.W_OK | constants.X_OK);
-  } catch (error) {
-    const code = systemCode(error) ?? '';
-    if (!['EACCES', 'EPERM', 'EROFS'].includes(code)) refused('it cannot be looked at')(error);
-    const why =
-      code === 'EROFS'
-        ? 'its file system is mounted read-only'
-        : `the agent’s user (uid ${process.geteuid?.() ?? 'unknown'}) may not write to it`;
-    throw new ProbeError('not_writable', why, error);
-  }
-}
-
-/** Bytes that users without privileges may still write. Throws for an archive that is written to and is full. */
-async function freeAt(directory: string, { isWritten }: ArchiveTarget, disk: Disk): Promise<number> {
-  const {
-    bavail,
-    bsize,
-    files: inodes,
-    ffree,
-  } = await disk.statfs(directory).catch(refused('its file system cannot be looked at'));
-  const freeBytes = bavail * bsize;
-  if (isWritten && freeBytes < leastFreeBytes) {
-    const least = `less than ${leastFreeBytes / 2 ** 20} MiB`;
-    throw new ProbeError('no_space', `${least} free: ${Math.floor(freeBytes / 2 ** 20)} MiB`);
-  }
-  // A file system without a fixed number of inodes says that it has none at all.
-  if (isWritten && inodes > 0 && ffree === 0) throw new ProbeError('no_space', 'no inodes free');
-  return freeBytes;
-}
-
 const gibibytes = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 
-function newestText({ files: seen, newestMs, cut }: NewestFile): string {
-  const newest =
-    newestMs === undefined ? 'no file yet' : `newest of ${seen} files is of ${timeText(newestMs)}`;
-  if (cut === undefined) return newest;
-  const bound = newestMs === undefined ? 'no file seen' : `newest file is at least of ${timeText(newestMs)}`;
-  return `${bound}; not all was looked at, as ${cuts[cut]}`;
+function memoryOf(recalled: unknown, uri: string): Memory {
+  const { existed, written, newestMs, ...rest } = (recalled ?? {}) as Partial<Record<keyof Memory, unknown>>;
+  if (rest.uri !== uri) return { uri };
+  return {
+    uri,
+    existed: existed === true,
+    written: written === true,
+    newestMs: Number.isFinite(newestMs) ? (newestMs as number) : undefined,
+  };
 }
 
 function aborted(signal: AbortSignal, directory: string): Promise<Finding> {
   const finding: Finding = {
     reason: 'too_slow',
-    msg: `${directory}: the file system has not answered in time`,
+    msg: `${directory}: the file system did not answer in time`,
   };
   return new Promise((resolve) => {
     if (signal.aborted) resolve(finding);
@@ -142,8 +302,9 @@ function aborted(signal: AbortSignal, directory: string): Promise<Finding> {
 }
 
 const failed =
-  (directory: string) =>
+  (directory: string, memory: Memory) =>
   (error: unknown): Finding => ({
     reason: error instanceof ProbeError ? error.reason : 'failed',
     msg: `${directory}: ${errorText(error)}`,
+    remember: memory,
   });

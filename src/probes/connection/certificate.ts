@@ -12,8 +12,8 @@ import { errorText } from '../../core/errors.ts';
 import { type ConnectionReason, ProbeError } from '../probe-error.ts';
 
 /**
- * How TLS is begun with a host. Files are read anew. The certificate is judged by `certificateFault` and not by the
- * handshake, so that its end is known also when it is refused. Throws `ProbeError` (`credentials`).
+ * TLS options for a host; reads the files each time. The handshake accepts every certificate, and `certificateFault`
+ * verifies it afterwards, so that its expiry is known even if it is refused. Throws ProbeError `credentials`.
  */
 export async function tlsOptions(host: string, tls: ClientTls): Promise<ConnectionOptions> {
   const { caFile, certFile, keyFile, serverName } = tls;
@@ -32,12 +32,12 @@ export async function tlsOptions(host: string, tls: ClientTls): Promise<Connecti
   }
 }
 
-/** The earliest end in the chain of a connection's certificates, ms since the epoch; undefined if there is none. */
+/** The earliest expiry in the certificate chain, ms since the epoch; undefined without a certificate. */
 export function earliestEndMs(socket: TLSSocket): number | undefined {
   const prints = new Set<string>();
   let earliestMs: number | undefined;
   let certificate: DetailedPeerCertificate | undefined = socket.getPeerCertificate(true);
-  // A root is its own issuer.
+  // A root certificate is its own issuer.
   while (certificate?.valid_to && !prints.has(certificate.fingerprint256)) {
     prints.add(certificate.fingerprint256);
     const endMs = Date.parse(certificate.valid_to);
@@ -52,12 +52,12 @@ const reasons: Readonly<Record<string, ConnectionReason>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'tls_hostname',
 };
 
-/** What is wrong with the certificate of a connection whose handshake is done; undefined when it is trusted. */
+/** The fault of the certificate after the handshake; undefined for a trusted one. */
 export function certificateFault(socket: TLSSocket): ProbeError | undefined {
   if (socket.authorized) return undefined;
-  // Typed as an error, but a code.
+  // Typed as an error, but it is a code.
   const code = String(socket.authorizationError);
   const { subject, subjectaltname } = socket.getPeerCertificate();
   const whose = subjectaltname ?? subject?.CN ?? 'nobody';
-  return new ProbeError(reasons[code] ?? 'tls_untrusted', `${code}: the certificate is of ${whose}`);
+  return new ProbeError(reasons[code] ?? 'tls_untrusted', `${code}: the certificate is for ${whose}`);
 }

@@ -11,25 +11,25 @@ import type { Clock } from '../../core/ports.ts';
 import { type ConnectionReason, connectionFault, ProbeError } from '../probe-error.ts';
 import { certificateFault, earliestEndMs, tlsOptions } from './certificate.ts';
 
-/** The steps to an answer, in their order. */
+/** The phases of a request, in order. */
 export type Phase = 'resolve' | 'connect' | 'tls' | 'first_byte' | 'body';
 
-/** How far one look has come: known also, and above all, when it fails. */
+/** How far a check got, also when it failed. */
 export interface Trace {
-  /** The step that it is in, or was in last. */
+  /** The current phase, or the last one. */
   readonly phase: Phase;
-  /** How long each step took that was begun; one that is begun twice adds up. */
+  /** Duration of each phase that began; a phase that is entered twice adds up. */
   readonly phasesMs: Readonly<Partial<Record<Phase, number>>>;
-  /** `host:port` that was dialled, the host as a number. */
+  /** `IP:port` that was dialled. */
   dialled?: string;
-  /** Earliest end of a certificate met, ms since the epoch. */
+  /** Earliest expiry in the server's certificate chain, ms since the epoch. */
   tlsNotAfterMs?: number;
-  /** Ends the step before. */
+  /** Ends the phase before. */
   enter(phase: Phase): void;
   end(): void;
 }
 
-/** Microseconds are exact enough for a network. */
+/** Rounded to microseconds. */
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;
 
 export function createTrace(clock: Pick<Clock, 'monotonicMs'> = systemClock): Trace {
@@ -55,7 +55,7 @@ export function createTrace(clock: Pick<Clock, 'monotonicMs'> = systemClock): Tr
   };
 }
 
-/** The addresses of a name, the preferred one first; rejects as `dns.lookup` does. */
+/** The addresses of a name, the preferred one first. Throws what `dns.lookup` throws. */
 export type Lookup = (host: string) => Promise<readonly string[]>;
 
 const underWay = new Map<string, Promise<readonly string[]>>();
@@ -66,8 +66,8 @@ async function ask(host: string): Promise<readonly string[]> {
 }
 
 /**
- * The system's own look-up, its file of hosts included. It cannot be called back, and while it hangs it holds one
- * of the few threads of the process: so whoever asks for the same name meanwhile waits for the same answer.
+ * The system's name resolution, including the hosts file. It cannot be cancelled, and a lookup that hangs occupies one
+ * of the few threads of the process, so concurrent lookups of one name share a call.
  */
 export const lookupOfSystem: Lookup = (host) => {
   let asked = underWay.get(host);
@@ -78,8 +78,8 @@ export const lookupOfSystem: Lookup = (host) => {
   return asked;
 };
 
-/** Settles as `work` does, or rejects once the signal aborts. */
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+/** Settles like `work`, or rejects when the signal aborts. */
+export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason);
     if (signal.aborted) abort();
@@ -89,9 +89,8 @@ function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
 }
 
 /**
- * The one address that is dialled: the first, as the system orders them. A second is never tried, so that a host of
- * which one address is dead does not look well. Only for the machine's own name IPv4 goes first: it is where
- * services listen that are told `localhost`.
+ * The address to dial: the first in the system's order. A second one is never tried, so that a host with a dead address
+ * does not pass. For loopback names IPv4 goes first, because that is where services listen that bind to `localhost`.
  */
 export async function chosenAddress(host: string, lookup: Lookup, signal: AbortSignal): Promise<string> {
   if (isIP(host) !== 0) return host;
@@ -103,29 +102,29 @@ export async function chosenAddress(host: string, lookup: Lookup, signal: AbortS
 }
 
 export interface ConnectOptions {
-  /** TLS is spoken when this is there, be it empty. */
+  /** TLS is used if this is set, even to an empty map. */
   tls?: ClientTls;
   /** Protocols offered in the TLS handshake (ALPN). */
   protocols?: readonly string[];
   lookup?: Lookup;
-  /** Is told of each step; its own unless given. */
+  /** Records the phases. Default: a new one. */
   trace?: Trace;
 }
 
 export interface Connection {
-  /** Open, and destroyed with an error once the signal aborts; the caller destroys it. */
+  /** Open; the caller destroys it. Destroyed with an error when the signal aborts. */
   socket: Socket;
   phasesMs: Trace['phasesMs'];
-  /** `host:port` that was dialled, the host as a number. */
+  /** `IP:port` that was dialled. */
   address: string;
-  /** Earliest end of a certificate met, ms since the epoch. */
+  /** Earliest expiry in the server's certificate chain, ms since the epoch. */
   tlsNotAfterMs?: number;
-  /** Version of TLS, as the library names it; undefined without TLS. */
+  /** TLS version, such as `TLSv1.3`; undefined without TLS. */
   tlsVersion?: string;
 }
 
 const hung: Readonly<Partial<Record<Phase, readonly [ConnectionReason, string]>>> = {
-  resolve: ['resolve', 'the name was not resolved in time'],
+  resolve: ['resolve', 'name resolution timed out'],
   connect: ['connect_timeout', 'the connection was not accepted in time'],
   tls: ['tls', 'the TLS handshake was not finished in time'],
 };
@@ -138,7 +137,7 @@ function asFailure(thrown: unknown, where: string, phase: Phase, signal: AbortSi
   return new ProbeError(reason === 'failed' && phase === 'tls' ? 'tls' : reason, msg, thrown);
 }
 
-/** Judges the certificate before anything is sent. */
+/** Verifies the certificate before anything is sent. */
 function inspect(socket: TLSSocket, { insecure }: ClientTls, trace: Trace): void {
   trace.tlsNotAfterMs = earliestEndMs(socket);
   const fault = insecure === true ? undefined : certificateFault(socket);
@@ -160,7 +159,7 @@ async function open(
   trace.dialled = formatAddress(to);
   trace.enter('connect');
   const socket = secure === undefined ? connect(to) : tlsConnect({ ...secure, ...to });
-  // What happens between two steps is seen in the next one.
+  // An error between two phases shows up in the next one.
   socket.on('error', () => {});
   addAbortSignal(signal, socket);
   try {
@@ -176,10 +175,7 @@ async function open(
   }
 }
 
-/**
- * One attempt at one address of a host. Throws `ProbeError`; when the signal aborts, its reason says in which
- * step it hung.
- */
+/** Connects to one address of a host, once. Throws ProbeError; after an abort, its reason names the phase that hung. */
 export async function connectTo(
   address: Address,
   options: ConnectOptions,

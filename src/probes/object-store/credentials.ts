@@ -1,8 +1,6 @@
-import { homedir } from 'node:os';
-import { join } from 'node:path';
-import type { ReadSecret } from '../../core/access.ts';
-import { errorText, systemCode } from '../../core/errors.ts';
-import { ProbeError } from '../probe-error.ts';
+import { errorText } from '../../core/errors.ts';
+import { untilAborted } from '../connection/connect.ts';
+import { excerpt, ProbeError } from '../probe-error.ts';
 
 /** A pair of keys, with the token that temporary ones have. */
 export interface Credentials {
@@ -11,98 +9,64 @@ export interface Credentials {
   sessionToken?: string;
 }
 
-/** Where credentials are looked for, as messages say it. */
+export interface CredentialSource {
+  /**
+   * The credentials of the AWS SDK's default chain: environment, shared files (`~/.aws`), web identity, container
+   * and instance metadata. Temporary ones are kept until shortly before they expire, others are read again each time.
+   * Undefined when none are configured. Throws ProbeError: `credentials` for those that are configured and cannot be
+   * used, `too_slow` when the signal aborts.
+   */
+  read(signal: AbortSignal): Promise<Credentials | undefined>;
+}
+
+/** Where credentials come from, for messages. */
 export const credentialPlaces =
-  'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the file that AWS_SHARED_CREDENTIALS_FILE names';
+  'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a shared credentials file, a web identity or an instance role';
 
-/**
- * Credentials as the tools of object stores find them: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
- * AWS_SESSION_TOKEN, else the profile AWS_PROFILE (`default`) of the file AWS_SHARED_CREDENTIALS_FILE
- * (`~/.aws/credentials`). Undefined when there are none. Throws ProbeError `credentials` for half a
- * pair, and for a file or a profile that is named and not there.
- */
-export async function readCredentials(readSecret: ReadSecret): Promise<Credentials | undefined> {
-  const accessKeyId = await readVariable(readSecret, 'AWS_ACCESS_KEY_ID');
-  const secretAccessKey = await readVariable(readSecret, 'AWS_SECRET_ACCESS_KEY');
-  if (accessKeyId === undefined && secretAccessKey === undefined) return readShared(readSecret);
-  const sessionToken = await readVariable(readSecret, 'AWS_SESSION_TOKEN');
-  return pair(
-    { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey },
-    sessionToken,
-    'the environment',
-  );
+/** Variables that ask for credentials: with one of them set, finding none is a fault. */
+const configuredBy = [
+  'AWS_ACCESS_KEY_ID',
+  'AWS_SECRET_ACCESS_KEY',
+  'AWS_PROFILE',
+  'AWS_SHARED_CREDENTIALS_FILE',
+  'AWS_WEB_IDENTITY_TOKEN_FILE',
+  'AWS_CONTAINER_CREDENTIALS_RELATIVE_URI',
+  'AWS_CONTAINER_CREDENTIALS_FULL_URI',
+];
+
+/** For requests to the token service; those to instance metadata have a second each by default. */
+const requestTimes = { connectionTimeout: 3000, requestTimeout: 10_000 };
+
+type Provider = () => Promise<Credentials & { expiration?: Date }>;
+
+/** Loads the SDK's chain at the first use. `region`: of the token service, where the environment has none. */
+export function createCredentialSource(region: string): CredentialSource {
+  let provider: Provider | undefined;
+  const open = async (): Promise<Provider> => {
+    const { defaultProvider } = await import('@aws-sdk/credential-provider-node');
+    const clientConfig = { region: process.env.AWS_REGION ?? region, requestHandler: requestTimes };
+    return defaultProvider({ ignoreCache: true, clientConfig });
+  };
+  return {
+    async read(signal) {
+      try {
+        provider ??= await open();
+        const found = await untilAborted(provider(), signal);
+        if (found.expiration === undefined) provider = undefined;
+        const { accessKeyId, secretAccessKey, sessionToken } = found;
+        return { accessKeyId, secretAccessKey, sessionToken };
+      } catch (error) {
+        provider = undefined;
+        if (signal.aborted) throw new ProbeError('too_slow', 'the credentials were not read in time', error);
+        const asked = configuredBy.filter((name) => process.env[name]);
+        if (asked.length === 0 && isNoneFound(error)) return undefined;
+        const where = asked.length === 0 ? '' : ` (${asked.join(', ')} is set)`;
+        throw new ProbeError('credentials', `no credentials: ${excerpt(errorText(error))}${where}`, error);
+      }
+    },
+  };
 }
 
-/** The file of certificates to trust instead of the usual ones, where AWS_CA_BUNDLE names one. */
-export function readTrustedFile(readSecret: ReadSecret): Promise<string | undefined> {
-  return readVariable(readSecret, 'AWS_CA_BUNDLE');
-}
-
-/** An empty variable is none. */
-async function readVariable(readSecret: ReadSecret, env: string): Promise<string | undefined> {
-  const text = await readSecret({ env }).catch(() => '');
-  return text === '' ? undefined : text;
-}
-
-async function readNamed(readSecret: ReadSecret, file: string, variable: string): Promise<string> {
-  return readSecret({ file }).catch((error: unknown) => {
-    throw new ProbeError('credentials', `${variable}: ${errorText(error)}`, error);
-  });
-}
-
-async function readShared(readSecret: ReadSecret): Promise<Credentials | undefined> {
-  const named = await readVariable(readSecret, 'AWS_SHARED_CREDENTIALS_FILE');
-  const profile = await readVariable(readSecret, 'AWS_PROFILE');
-  const home = (await readVariable(readSecret, 'HOME')) ?? homedir();
-  const file = named ?? join(home, '.aws', 'credentials');
-  const text =
-    named === undefined && profile === undefined
-      ? await readSecret({ file }).catch(absent)
-      : await readNamed(
-          readSecret,
-          file,
-          named === undefined ? 'AWS_PROFILE' : 'AWS_SHARED_CREDENTIALS_FILE',
-        );
-  if (text === undefined) return undefined;
-  const settings = profileOf(text, profile ?? 'default');
-  if (settings) {
-    const { aws_access_key_id, aws_secret_access_key, aws_session_token } = settings;
-    return pair({ aws_access_key_id, aws_secret_access_key }, aws_session_token, file);
-  }
-  if (named === undefined && profile === undefined) return undefined;
-  throw new ProbeError('credentials', `${file} has no profile ${profile ?? 'default'}`);
-}
-
-/** The usual file need not be there; one that may not be read is a fault. */
-function absent(error: unknown): undefined {
-  const cause = (error as { cause?: unknown } | null)?.cause ?? error;
-  if (['ENOENT', 'ENOTDIR'].includes(systemCode(cause) ?? '')) return undefined;
-  throw new ProbeError('credentials', errorText(error), error);
-}
-
-/** The settings of one profile of a file of sections `[name]` with lines `key = value`. */
-function profileOf(text: string, profile: string): Readonly<Record<string, string>> | undefined {
-  let settings: Record<string, string> | undefined;
-  let isWanted = false;
-  for (const line of text.split(/\r?\n/)) {
-    const [, section] = /^\s*\[\s*(.*?)\s*\]\s*$/.exec(line) ?? [];
-    if (section !== undefined) isWanted = section === profile;
-    if (!isWanted) continue;
-    settings ??= {};
-    const [, key, value] = /^\s*(\w+)\s*=\s*(.*?)\s*$/.exec(line) ?? [];
-    if (key !== undefined && value) settings[key.toLowerCase()] = value;
-  }
-  return settings;
-}
-
-/** Both keys, by the names they have where they stand. */
-function pair(
-  keys: Readonly<Record<string, string | undefined>>,
-  sessionToken: string | undefined,
-  where: string,
-): Credentials {
-  const missing = Object.keys(keys).find((name) => keys[name] === undefined);
-  if (missing !== undefined) throw new ProbeError('credentials', `${where}: ${missing} is not set`);
-  const [accessKeyId, secretAccessKey] = Object.values(keys) as [string, string];
-  return { accessKeyId, secretAccessKey, sessionToken };
-}
+/** No provider of the chain is configured; any other error is one of a provider that is. */
+const isNoneFound = (error: unknown): boolean =>
+  error instanceof Error && error.name === 'CredentialsProviderError';

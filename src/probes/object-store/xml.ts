@@ -1,20 +1,20 @@
-/** One element of a document: its name less a namespace's prefix, what stands below it, and its text. */
+/** One element of a document: its name without namespace prefix, its children, and its text. */
 export interface XmlElement {
   name: string;
-  /** All its own text, entities replaced; blanks included. */
+  /** Its own text with entities replaced, whitespace included. */
   text: string;
   children: readonly XmlElement[];
 }
 
 interface OpenElement extends XmlElement {
-  /** With the prefix, as its end tag must have it. */
+  /** The name with its prefix, as in the end tag. */
   tag: string;
   children: XmlElement[];
 }
 
 const startTag = /<([A-Za-z_][\w.:-]*)(?:\s+[A-Za-z_][\w.:-]*\s*=\s*(?:"[^"<]*"|'[^'<]*')){0,32}\s*(\/?)>/y;
 const endTag = /<\/([A-Za-z_][\w.:-]*)\s*>/y;
-/** Markup that holds neither elements nor text to be decoded: how it begins and how it ends. */
+/** Start and end of markup that contains neither elements nor text to decode. */
 const sections = [
   ['<!--', '-->'],
   ['<![CDATA[', ']]>'],
@@ -23,13 +23,13 @@ const sections = [
 
 const entities: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
 const deepest = 32;
-/** Ten times what a full page has. */
+/** Ten times a full page. */
 const mostElements = 100_000;
 
 /**
- * Reads one XML document as object stores answer: elements and text; attributes, comments and processing
- * instructions are passed over. Throws SyntaxError for anything that is not well-formed, and for a document type,
- * which no such answer has and which could define entities.
+ * Reads one XML document of an object store: elements and text; ignores attributes, comments and processing
+ * instructions. Throws SyntaxError for a document that is not well-formed, and for a document type, which could define
+ * entities.
  */
 export function readXml(text: string): XmlElement {
   const top: OpenElement = { name: '', tag: '', text: '', children: [] };
@@ -44,12 +44,13 @@ export function readXml(text: string): XmlElement {
     if (++tags > 2 * mostElements) throw new SyntaxError(`more than ${mostElements} elements`);
   }
   const [root] = top.children;
-  if (open.length > 1) throw new SyntaxError(`<${open.at(-1)!.tag}> is never ended`);
-  if (!root || top.children.length > 1 || top.text.trim() !== '') throw new SyntaxError('not one element');
+  if (open.length > 1) throw new SyntaxError(`<${open.at(-1)!.tag}> is not closed`);
+  if (!root || top.children.length > 1 || top.text.trim() !== '')
+    throw new SyntaxError('not a single element');
   return root;
 }
 
-/** Takes one tag or section; gives where it ends. */
+/** Reads one tag or section; returns its end. */
 function takeMarkup(text: string, at: number, open: OpenElement[]): number {
   const here = open.at(-1)!;
   startTag.lastIndex = at;
@@ -65,7 +66,7 @@ function takeMarkup(text: string, at: number, open: OpenElement[]): number {
   endTag.lastIndex = at;
   const end = endTag.exec(text);
   if (end) {
-    if (here.tag !== end[1]) throw new SyntaxError(`</${end[1]}> at character ${at} ends no open element`);
+    if (here.tag !== end[1]) throw new SyntaxError(`</${end[1]}> at character ${at} closes no open element`);
     open.pop();
     return endTag.lastIndex;
   }
@@ -80,7 +81,7 @@ function takeSection(text: string, at: number, here: OpenElement): number {
   return end + found[1].length;
 }
 
-/** The text of the first child of a name. */
+/** The text of the first child with this name. */
 export function childText({ children }: XmlElement, child: string): string | undefined {
   return children.find(({ name }) => name === child)?.text;
 }

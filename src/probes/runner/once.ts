@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import type { ProbeDeps, ProbeRow } from '../probe.ts';
-import { createOpened } from './opened.ts';
-import { type HearResult, type ProbeResult, resultOf } from './report.ts';
-import { createTurns, type Turn } from './turns.ts';
+import { createTurns, type Turn } from './concurrency.ts';
+import { createOpened } from './probe-run.ts';
+import { type HearResult, type ProbeResult, resultOf } from './probe-state.ts';
 
 export interface OnceOptions {
   /** How many look at once. Default 8. */

@@ -1,11 +1,11 @@
 import { AgentError } from '../../core/errors.ts';
 import type { Durable } from '../../core/ports.ts';
 import type { ProbeDeps, ProbeRow } from '../probe.ts';
-import { type DurableIntake, isDurable, type ProbeIntakes, restoreDurable } from './intakes.ts';
-import { createMemories } from './memories.ts';
-import type { HearResult, ProbeReport } from './report.ts';
-import { createTurns } from './turns.ts';
-import { startWatch, type Watch, type WatchOptions } from './watch.ts';
+import { createTurns } from './concurrency.ts';
+import { createMemories } from './probe-memory.ts';
+import { type DurableIntake, isDurable, type ProbeIntakes, restoreDurable } from './probe-series.ts';
+import type { HearResult, ProbeReport } from './probe-state.ts';
+import { startWatch, type Watch, type WatchOptions } from './schedule.ts';
 
 export interface RunnerOptions extends WatchOptions {
   /** How many probes run at once. Default 8. */

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { storeFailureReasons } from '../../core/reasons.ts';
-import type { ProbesOptions } from '../options.ts';
+
 import type { ProbeRow, Shown } from '../probe.ts';
 import { storeKindRows } from './kinds.ts';
 import { type StoreOptions, type StoreRole, storeRoles } from './options.ts';
 
 /** One row for each database of each store; a store of which none is named is looked at as such. */
-export function planStores({ stores }: Pick<ProbesOptions, 'stores'>): ProbeRow[] {
+export function planStores({ stores }: { stores: readonly StoreOptions[] }): ProbeRow[] {
   return stores.flatMap((store) => {
     const named = storeRoles.filter((role) => store.databases[role] !== undefined);
     return (named.length === 0 ? ([''] as const) : named).map((role) => rowOf(store, role));

@@ -137,6 +137,7 @@ describe('the words of real files', () => {
           name: 'dc1',
           enabled: true,
           initialFailoverVersion: 0,
+          newInitialFailoverVersion: 1,
           rpcName: 'svc-frontend',
           rpcAddress: 'dc1.example:7833',
           rpcTransport: 'grpc',

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { domainJson, domainText } from '../../../examples/cli/print.ts';
 import { createDomains, nextVersion } from '../../../examples/service/clusters/domains.ts';
 import { createRandom } from '../../../examples/service/random.ts';
-import { describingOf } from '../../../src/probes/domains/describing.ts';
+import { describingOf } from '../../../src/probes/domains/description.ts';
 import { handClock } from '../../clock.ts';
 
 const begin = () => {

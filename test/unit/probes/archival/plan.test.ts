@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { ArchiveOptions } from '../../../../src/probes/archival/options.ts';
-import { planArchives } from '../../../../src/probes/archival/plan.ts';
+import type { ArchiveOptions } from '../../../../src/probes/archival/archives.ts';
+import { planArchives } from '../../../../src/probes/plan.ts';
 import { openArchive } from '../../../object-store.ts';
 
 const section = (more: Partial<ArchiveOptions>): ArchiveOptions => ({
@@ -11,8 +11,6 @@ const section = (more: Partial<ArchiveOptions>): ArchiveOptions => ({
 });
 const plan = (history?: ArchiveOptions, uri: string | undefined = 's3://bucket/h/') =>
   planArchives({
-    services: [],
-    stores: [],
     archival: { history },
     domainDefaults: { archival: { history: { status: 'enabled', uri } } },
   });
@@ -27,15 +25,13 @@ describe('an archive is looked at', () => {
 
   test('not without a place', () => {
     expect(plan(section({}), '')).toEqual([]);
-    expect(planArchives({ services: [], stores: [], archival: { history: section({}) } })).toEqual([]);
-    expect(planArchives({ services: [], stores: [] })).toEqual([]);
+    expect(planArchives({ archival: { history: section({}) } })).toEqual([]);
+    expect(planArchives({})).toEqual([]);
   });
 });
 
 test('both archives, each with its series', () => {
   const rows = planArchives({
-    services: [],
-    stores: [],
     archival: { history: section({}), visibility: section({}) },
     domainDefaults: {
       archival: {
@@ -84,6 +80,6 @@ test.each(['azure', 'constructor'])('an unknown scheme, %s, is said and shows no
   expect(row.shows).toEqual({});
   expect(await check()).toEqual({
     reason: 'failed',
-    msg: `archives of scheme ${scheme} cannot be looked at; known are file, s3, gs`,
+    msg: `archives of scheme ${scheme} cannot be checked; known schemes: file, s3, gs`,
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { archivalUri } from '../../../../src/probes/archival/uri.ts';
+import { archivalUri } from '../../../../src/probes/archival/archives.ts';
 
 test.each([
   ['s3://bucket/a/b/', { scheme: 's3', bucket: 'bucket', path: 'a/b/' }],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { planClusters } from '../../../../src/probes/clusters/plan.ts';
+import { planClusters } from '../../../../src/probes/plan.ts';
 import { clusterGroup, lookOnce, probesOptions, samplesOf } from '../../../cluster-group.ts';
 
 const planned = (group: ReturnType<typeof clusterGroup>) =>
@@ -38,7 +38,7 @@ test('the enabled clusters are counted once, without peers too', async () => {
   const three = planned(clusterGroup({}, {}, { enabled: false }, { rpcAddress: '10.0.0.4:1' }));
   const found = await lookOnce(three[0]!);
   expect(samplesOf(found)).toEqual([group, 'svc_clusters 3']);
-  expect(found.msg).toBe('the own cluster; enabled in its group: dc1, dc2, dc4');
+  expect(found.msg).toBe('this cluster; enabled in the group: dc1, dc2, dc4');
   expect(found.details).toEqual({ current: 'dc1', primary: 'dc1', enabled: ['dc1', 'dc2', 'dc4'] });
 });
 

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { describingOf } from '../../../../src/probes/domains/describing.ts';
+import { describingOf } from '../../../../src/probes/domains/description.ts';
 
 const folder = new URL('../../../fixtures/domains/', import.meta.url);
 const dayMs = 86_400_000;

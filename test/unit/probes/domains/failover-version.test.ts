@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { clusterOfVersion } from '../../../../src/probes/domains/failover-version.ts';
+import { clusterOfVersion } from '../../../../src/probes/clusters/cluster-group.ts';
 
 const groupOf = (failoverVersionIncrement: number, initials: readonly number[]) => ({
   failoverVersionIncrement,

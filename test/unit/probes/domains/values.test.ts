@@ -6,7 +6,7 @@ import {
   momentOf,
   namesOf,
   retentionOf,
-} from '../../../../src/probes/domains/values.ts';
+} from '../../../../src/probes/domains/description.ts';
 
 const atMs = Date.UTC(2026, 2, 2, 10, 15, 30);
 const dayMs = 86_400_000;

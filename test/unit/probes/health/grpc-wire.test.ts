@@ -1,15 +1,16 @@
 import fc from 'fast-check';
 import protobuf from 'protobufjs';
 import { expect, test } from 'vitest';
-import { methodsFor, usualRpcService } from '../../../../src/probes/health/grpc/methods.ts';
 import {
   framed,
   grpcTimeout,
   messageOf,
+  methodsFor,
   numberAndText,
   textMessage,
   unframed,
-} from '../../../../src/probes/health/grpc/wire.ts';
+  usualRpcService,
+} from '../../../../src/probes/health/grpc-messages.ts';
 
 const { root } = protobuf.parse(`
   syntax = "proto3";

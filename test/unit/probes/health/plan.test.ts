@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { healthFailureReasons } from '../../../../src/core/reasons.ts';
-import { planHealth } from '../../../../src/probes/health/plan.ts';
+import { planHealth } from '../../../../src/probes/plan.ts';
 
 const health = (url: string) => ({
   url,
@@ -10,7 +10,7 @@ const health = (url: string) => ({
   successThreshold: 2,
 });
 const plan = (url: string, selected = true) =>
-  planHealth({ services: [{ name: 'history', selected, health: health(url) }], stores: [] });
+  planHealth({ services: [{ name: 'history', selected, health: health(url) }] });
 
 test('a row for each selected service with an endpoint', () => {
   const services = [
@@ -19,10 +19,7 @@ test('a row for each selected service with an endpoint', () => {
     { name: 'matching', selected: false, health: health('http://127.0.0.1:2/health') },
     { name: 'worker', selected: true, health: health('tcp://127.0.0.1:3') },
   ];
-  expect(planHealth({ services, stores: [] }).map(({ name }) => name)).toEqual([
-    'health/frontend',
-    'health/worker',
-  ]);
+  expect(planHealth({ services }).map(({ name }) => name)).toEqual(['health/frontend', 'health/worker']);
 });
 
 test('what a row shows and when it runs', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readPage } from '../../../../src/probes/object-store/listing.ts';
+import { readPage } from '../../../../src/probes/object-store/answers.ts';
 import { ProbeError } from '../../../../src/probes/probe-error.ts';
 
 const page = (inner: string) => Buffer.from(`<ListBucketResult>${inner}</ListBucketResult>`);
@@ -46,18 +46,18 @@ describe('a page', () => {
 describe('no page', () => {
   test.each([
     ['not UTF-8', Buffer.from([0x3c, 0xff]), 'not UTF-8'],
-    ['cut off', Buffer.from('<ListBucketResult><IsTruncated>'), '<IsTruncated> is never ended'],
+    ['cut off', Buffer.from('<ListBucketResult><IsTruncated>'), '<IsTruncated> is not closed'],
     ['another document', Buffer.from('<ListAllMyBucketsResult/>'), '<ListAllMyBucketsResult> instead of'],
     ['without an end', page(object('a')), 'no <IsTruncated>'],
-    ['without a continuation', page('<IsTruncated>true</IsTruncated>'), 'no <NextContinuationToken>'],
+    ['without a continuation', page('<IsTruncated>true</IsTruncated>'), 'without <NextContinuationToken>'],
     ['a key missing', page(whole + object('')), 'an object without <Key>'],
-    ['a time of words', page(whole + object('a', 'yesterday')), '<LastModified> that is no time: yesterday'],
+    ['a time of words', page(whole + object('a', 'yesterday')), '<LastModified> is not a time: yesterday'],
     [
       'a time that is none',
       page(whole + object('a', '2026-13-45T00:00:00Z')),
-      '<LastModified> that is no time',
+      '<LastModified> is not a time',
     ],
-    ['a size of words', page(whole + object('a', undefined, 'big')), '<Size> that is no number: big'],
+    ['a size of words', page(whole + object('a', undefined, 'big')), '<Size> is not a number: big'],
     ['a key badly encoded', page(`${whole}<EncodingType>url</EncodingType>${object('%zz')}`), 'not encoded'],
   ])('%s', (_, body, message) => {
     const read = () => readPage(body);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { ClusterGroupOptions } from '../../../../src/probes/clusters/options.ts';
-import type { ReplicationOptions } from '../../../../src/probes/replication/options.ts';
-import { planReplication } from '../../../../src/probes/replication/plan.ts';
+import type { ClusterGroupOptions } from '../../../../src/probes/clusters/cluster-group.ts';
+import { planReplication } from '../../../../src/probes/plan.ts';
+import type { ReplicationOptions } from '../../../../src/probes/replication/replication.ts';
 import { handClock } from '../../../clock.ts';
 import { clusterGroup, probeDeps, probesOptions, samplesOf } from '../../../cluster-group.ts';
 

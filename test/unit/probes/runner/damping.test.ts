@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createDamping } from '../../../../src/probes/runner/damping.ts';
-import { createFlapping } from '../../../../src/probes/runner/flapping.ts';
+import { createDamping, createFlapping } from '../../../../src/probes/runner/probe-state.ts';
 
 /** `+` is a look that went well, `-` one that failed. */
 const looks = (text: string) => [...text].map((sign) => sign === '+');

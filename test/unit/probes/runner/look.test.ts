@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ProbeReport } from '../../../../src/probes/runner/report.ts';
+import type { ProbeReport } from '../../../../src/probes/runner/probe-state.ts';
 import { rest, runnerBed, scripted } from './bed.ts';
 
 /** What a look came to; undefined as long as it has not come. */

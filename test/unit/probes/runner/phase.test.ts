@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { phaseOf, shareOf } from '../../../../src/probes/runner/phase.ts';
+import { phaseOf, shareOf } from '../../../../src/probes/runner/schedule.ts';
 
 const noon = Date.UTC(2026, 0, 1, 12);
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../../../src/core/ports.ts';
-import { startTicks } from '../../../../src/probes/runner/ticks.ts';
+import { startTicks } from '../../../../src/probes/runner/schedule.ts';
 import { handClock } from '../../../clock.ts';
 
 const phase = { firstMs: 100, thenMs: 1700, intervalMs: 1000 };

@@ -1,0 +1,179 @@
+import * as z from 'zod';
+import type { TextFormat } from '../../core/text-formats.ts';
+import { endpoint } from '../object-store/endpoint.ts';
+import type { Sample } from '../probe.ts';
+
+// Configuration of archives: the blocks `archival` and `domainDefaults`, URIs and their schemes.
+
+export const archivalStatuses = ['enabled', 'disabled', 'paused'] as const;
+export type ArchivalStatus = (typeof archivalStatuses)[number];
+
+/** Where archived data is stored; unknown kinds keep their own key. */
+export interface ArchivalProvider {
+  kind: string;
+  region?: string;
+  endpoint?: string;
+}
+
+/** One section of `archival` (spec, Archival configuration). */
+export interface ArchiveOptions {
+  status: ArchivalStatus;
+  enableRead: boolean;
+  /** Whether a small object is written, read and deleted at each check. Default: for files, not for object stores. */
+  writeCheck?: boolean;
+  providers: readonly ArchivalProvider[];
+}
+
+export interface ArchivalOptions {
+  history?: ArchiveOptions;
+  visibility?: ArchiveOptions;
+}
+
+/** `domainDefaults.archival`: what applies to a domain that sets nothing. */
+export interface DomainDefaults {
+  archival: Partial<Record<'history' | 'visibility', { status: ArchivalStatus; uri?: string }>>;
+}
+
+/** Location of an archive (spec, Archival URI forms). */
+export interface ArchivalUri {
+  scheme: string;
+  /** Empty for files. */
+  bucket: string;
+  /** Files: the directory. Object stores: the prefix of all keys; empty, or with a slash at its end, not in front. */
+  path: string;
+}
+
+/** No credentials, no query. */
+const uriShape =
+  /^(?:(file):\/\/(\/[^\s?#]+)|(?!file:)([a-z][a-z0-9+.-]*):\/\/([A-Za-z0-9][\w.-]*)((?:\/[^\s?#]*)?))$/;
+
+export const archivalUri: TextFormat<ArchivalUri> = {
+  fault: 'not an archival URI; use <scheme>://<bucket>/<path>/ or file:///<directory>/',
+  read(text) {
+    const [, file, directory = '', scheme, bucket = '', path = ''] = uriShape.exec(text) ?? [];
+    try {
+      if (file !== undefined) return { scheme: file, bucket, path: decodeURIComponent(directory) };
+      if (scheme === undefined) return undefined;
+      const prefix = decodeURIComponent(path).replace(/^\/+|\/+$/g, '');
+      return { scheme, bucket, path: prefix === '' ? '' : `${prefix}/` };
+    } catch {
+      return undefined;
+    }
+  },
+};
+
+/** What the agent knows of a scheme: the provider it needs, and the defaults of an object store. */
+export type SchemeRow =
+  | { providerKind: 'filestore' }
+  | { providerKind: 'objectstore'; region: string; endpoint(region: string): string };
+
+/** Every scheme that the agent can check. */
+export const schemes: Readonly<Record<string, SchemeRow>> = {
+  file: { providerKind: 'filestore' },
+  s3: {
+    providerKind: 'objectstore',
+    region: 'us-east-1',
+    endpoint: (region) => `https://s3.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`,
+  },
+  // Its XML API takes the same requests and signatures, with HMAC keys.
+  gs: {
+    providerKind: 'objectstore',
+    region: 'auto',
+    endpoint: () => 'https://storage.googleapis.com',
+  },
+};
+
+const providerBlock = () =>
+  z.strictObject({
+    objectstore: z
+      .strictObject({
+        region: z
+          .string()
+          .regex(/^[\w.-]+$/, 'not a region; use letters, digits, -, _ and .')
+          .optional(),
+        endpoint: z
+          .string()
+          .refine((text) => endpoint.read(text) !== undefined, endpoint.fault)
+          .optional(),
+      })
+      .optional(),
+    filestore: z.strictObject({ fileMode: z.string().optional(), dirMode: z.string().optional() }).optional(),
+  });
+
+const sectionBlock = () =>
+  z
+    .strictObject({
+      status: z.enum(archivalStatuses),
+      enableRead: z.boolean().default(false),
+      writeCheck: z
+        .boolean()
+        .optional()
+        .describe(
+          'Whether each check writes, reads and deletes a small object. Default: true for file, else false.',
+        ),
+      provider: providerBlock().default({}),
+    })
+    .transform(({ provider: kinds, ...rest }) => ({
+      ...rest,
+      providers: Object.entries(kinds).map(([kind, fields]) => ({
+        kind,
+        ...('region' in fields ? { region: fields.region } : {}),
+        ...('endpoint' in fields ? { endpoint: fields.endpoint } : {}),
+      })),
+    }));
+
+/** `archival` (spec, Archival configuration). */
+export const archivalBlock = () =>
+  z.strictObject({
+    history: sectionBlock().optional(),
+    visibility: sectionBlock().optional(),
+  }) satisfies z.ZodType<ArchivalOptions>;
+
+const defaultsBlock = () =>
+  z
+    .strictObject({
+      status: z.enum(archivalStatuses),
+      URI: z
+        .string()
+        .refine((text) => archivalUri.read(text) !== undefined, archivalUri.fault)
+        .optional(),
+    })
+    .transform(({ status, URI }) => ({ status, uri: URI }));
+
+/** `domainDefaults` (spec, Archival configuration). */
+export const domainDefaultsBlock = () =>
+  z.strictObject({
+    archival: z
+      .strictObject({ history: defaultsBlock().optional(), visibility: defaultsBlock().optional() })
+      .default({}),
+  }) satisfies z.ZodType<DomainDefaults>;
+
+/** One archive as the probe checks it. */
+export interface ArchiveTarget {
+  archive: 'history' | 'visibility';
+  scheme: string;
+  /** As configured. */
+  uri: string;
+  /** The service writes to it; if not, it is only read, as after a pause. */
+  isWritten: boolean;
+  /** Whether a small object is written, read and deleted. */
+  writeCheck: boolean;
+}
+
+/** The gauge of the newest object; none while it is not known. */
+export function newestGauge({ archive, scheme }: ArchiveTarget, newestMs: number | undefined): Sample[] {
+  if (newestMs === undefined) return [];
+  const name = 'svc_archival_newest_object_timestamp_seconds';
+  return [{ name, labels: { archive, scheme }, value: newestMs / 1000 }];
+}
+
+/** A moment for people. Files may have times that no calendar has. */
+export function timeText(ms: number): string {
+  const moment = new Date(ms);
+  return Number.isNaN(moment.getTime()) ? `${ms} ms` : moment.toISOString();
+}
+
+export function later(one: number | undefined, other: number | undefined): number | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return Math.max(one, other);
+}

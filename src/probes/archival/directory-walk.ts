@@ -1,0 +1,146 @@
+import type { Dirent, Stats } from 'node:fs';
+import { join } from 'node:path';
+import { systemCode } from '../../core/errors.ts';
+import type { Clock } from '../../core/ports.ts';
+import { later } from './archives.ts';
+
+// The newest file of a directory of any size. One poll looks at a bounded number of entries; the next one goes on
+// where it stopped, with the directories still open. What is newest is known once the first pass has ended.
+
+/** The calls of `node:fs/promises` that the walk makes. */
+export interface WalkDisk {
+  lstat(path: string): Promise<Stats>;
+  opendir(path: string, options: { bufferSize: number }): Promise<OpenDirectory>;
+}
+
+export interface OpenDirectory {
+  /** Null at the end. */
+  read(): Promise<Dirent | null>;
+  close(): Promise<void>;
+}
+
+/** Why a pass left something out. */
+export type WalkGap = 'depth' | 'unreadable';
+
+/** One pass over the whole directory. */
+export interface WalkPass {
+  files: number;
+  /** Modification time of the newest file, ms since the epoch; none without a file. */
+  newestMs?: number;
+  /** Some files were not seen, so that another one may be newer. */
+  gap?: WalkGap;
+}
+
+export interface DirectoryWalk {
+  /** The pass under way; undefined between two passes. */
+  readonly current: WalkPass | undefined;
+  /** The last pass that came to its end. */
+  readonly last: WalkPass | undefined;
+  /**
+   * Goes on with the pass, or starts the next one. Links are not followed; files that disappear meanwhile are passed
+   * over. Makes one call to the file system at a time, so that one that hangs occupies a single thread. Throws when the
+   * directory itself cannot be read, and when `signal` aborts.
+   */
+  advance(signal: AbortSignal): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface DirectoryWalkOptions {
+  /** Entries per poll. Default 20,000: about a second on a local disk. */
+  maxEntries?: number;
+  /** Time per poll, so that a slow file system still has a result. */
+  maxMs?: number;
+  /** Names that begin with this are left out. */
+  ignore?: string;
+}
+
+/** Levels below the directory; each costs one open directory. */
+export const maxDepth = 32;
+
+interface Level {
+  path: string;
+  directory: OpenDirectory;
+}
+
+export function createDirectoryWalk(
+  root: string,
+  { maxEntries = 20_000, maxMs = 10_000, ignore = '' }: DirectoryWalkOptions,
+  { disk, clock }: { disk: WalkDisk; clock: Clock },
+): DirectoryWalk {
+  const levels: Level[] = [];
+  let current: WalkPass | undefined;
+  let last: WalkPass | undefined;
+
+  const enter = async (path: string) => {
+    levels.push({ path, directory: await disk.opendir(path, { bufferSize: 256 }) });
+  };
+  const leave = async () => {
+    await levels
+      .pop()
+      ?.directory.close()
+      .catch(() => {});
+  };
+  const close = async () => {
+    while (levels.length > 0) await leave();
+    current = undefined;
+  };
+  const take = async ({ path }: Level, entry: Dirent, pass: WalkPass) => {
+    const below = join(path, entry.name);
+    if (entry.isDirectory()) {
+      if (levels.length > maxDepth) pass.gap = 'depth';
+      else await enter(below);
+    } else if (entry.isFile() && (ignore === '' || !entry.name.startsWith(ignore))) {
+      const { mtimeMs } = await disk.lstat(below);
+      pass.files++;
+      pass.newestMs = later(pass.newestMs, mtimeMs);
+    }
+  };
+  /** One entry. Only an error of the root itself ends the walk; others leave a gap. */
+  const step = async (level: Level, pass: WalkPass) => {
+    let entry: Dirent | null;
+    try {
+      entry = await level.directory.read();
+    } catch (error) {
+      if (levels.length === 1) throw error;
+      pass.gap = 'unreadable';
+      return leave();
+    }
+    if (!entry) return leave();
+    try {
+      await take(level, entry, pass);
+    } catch (error) {
+      if (systemCode(error) !== 'ENOENT') pass.gap = 'unreadable';
+    }
+  };
+
+  return {
+    get current() {
+      return current;
+    },
+    get last() {
+      return last;
+    },
+    async advance(signal) {
+      const untilMs = clock.monotonicMs() + maxMs;
+      if (current === undefined) {
+        await enter(root);
+        current = { files: 0 };
+      }
+      try {
+        for (let entries = 0; entries < maxEntries && clock.monotonicMs() < untilMs; entries++) {
+          signal.throwIfAborted();
+          const level = levels.at(-1);
+          if (level === undefined) break;
+          await step(level, current);
+        }
+      } catch (error) {
+        if (!signal.aborted) await close();
+        throw error;
+      }
+      if (levels.length > 0) return;
+      last = current;
+      current = undefined;
+    },
+    close,
+  };
+}

@@ -1,0 +1,258 @@
+import type { AgentMetricName } from '../../core/agent-metrics.ts';
+import type { CommandFailureReason, DomainFailureReason } from '../../core/reasons.ts';
+import type { ClusterGroupOptions, ClusterOptions } from '../clusters/cluster-group.ts';
+import { runCommand } from '../command.ts';
+import type { Finding, Probe, ProbeDeps, Sample } from '../probe.ts';
+import { excerpt, ProbeError } from '../probe-error.ts';
+import { archives, type DomainDescription, describingOf } from './description.ts';
+import { asksEachCluster, commandFor } from './domains.ts';
+import { countFailovers, failoverMemory } from './failovers.ts';
+
+/**
+ * The cluster that a failover version belongs to: the one whose initial version it is, modulo the increment.
+ * Undefined for a version of no cluster, and for a negative one, which stands for none.
+ */
+export function clusterOfVersion(
+  version: number,
+  { failoverVersionIncrement, clusters }: Pick<ClusterGroupOptions, 'failoverVersionIncrement' | 'clusters'>,
+): ClusterOptions | undefined {
+  if (version < 0) return undefined;
+  const initial = version % failoverVersionIncrement;
+  return clusters.find(({ initialFailoverVersion }) => initialFailoverVersion === initial);
+}
+
+/** Suggested redundancy for global domains (spec, Limits). */
+const suggestedClusters = 3;
+
+/** What is said of a domain beside its numbers: why it is not well, and what is worth a note. */
+export interface Judgement {
+  reason?: DomainFailureReason;
+  msg?: string;
+  /** The cluster that the failover version belongs to. */
+  versionOf?: string;
+  notes: readonly string[];
+}
+
+/** Holds a domain's description against itself, the group's arithmetic and the other clusters' views by name. */
+export function judgeDomain(
+  own: DomainDescription,
+  views: ReadonlyMap<string, DomainDescription>,
+  group: ClusterGroupOptions | undefined,
+): Judgement {
+  const notes = notesOn(own);
+  const { versionOf, fault } = judgeVersion(own, group);
+  const others = [...views].filter(([, view]) => isElsewhere(own, view));
+  if (others.length > 0) {
+    const told = others.map(([name, view]) => `${name} says ${view.activeCluster}`).join(', ');
+    const msg = `active in ${own.activeCluster} as the own cluster has it, but ${told}`;
+    return { reason: 'clusters_disagree', msg, versionOf, notes: fault ? [fault, ...notes] : notes };
+  }
+  return fault ? { reason: 'version_mismatch', msg: fault, versionOf, notes } : { versionOf, notes };
+}
+
+function isElsewhere(
+  { activeCluster: here }: DomainDescription,
+  { activeCluster: there }: DomainDescription,
+) {
+  return here !== undefined && there !== undefined && here !== there;
+}
+
+/** A local domain's version means nothing, and one that is active everywhere has more than one. */
+function judgeVersion(
+  { global, activeActive, failoverVersion, activeCluster }: DomainDescription,
+  group: ClusterGroupOptions | undefined,
+): { versionOf?: string; fault?: string } {
+  const isJudged = global !== false && !activeActive && failoverVersion !== undefined && failoverVersion >= 0;
+  if (!group || !isJudged) return {};
+  const versionOf = clusterOfVersion(failoverVersion, group)?.name;
+  if (versionOf === activeCluster || activeCluster === undefined) return { versionOf };
+  const whose = versionOf === undefined ? 'no cluster of the group' : versionOf;
+  const fault = `active in ${activeCluster}, but its failover version ${failoverVersion} belongs to ${whose}`;
+  return { versionOf, fault };
+}
+
+function notesOn({ global, activeActive, clusters, activeCluster }: DomainDescription): string[] {
+  const notes: string[] = [];
+  if (global && clusters && clusters.length < suggestedClusters) {
+    notes.push(`spans ${clusters.length} clusters; ${suggestedClusters} or more are suggested`);
+  }
+  if (clusters && activeCluster !== undefined && !clusters.includes(activeCluster)) {
+    notes.push(`active in ${activeCluster}, which is not among its clusters`);
+  }
+  if (activeActive)
+    notes.push('active in several clusters at once; the name is where it is active by default');
+  return notes;
+}
+
+/** The gauges of a domain; what its description does not show is left out. `lastFailoverMs` is since the epoch. */
+export function domainGauges(
+  domain: string,
+  description: DomainDescription,
+  lastFailoverMs: number | undefined,
+): Sample[] {
+  const { activeCluster, failoverVersion, global, retentionMs, archival } = description;
+  const flag = (value: boolean | undefined) => (value === undefined ? undefined : Number(value));
+  const inSeconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
+  const gauge = (name: AgentMetricName, value: number | undefined, labels = {}): Sample[] =>
+    value === undefined ? [] : [{ name, labels: { domain, ...labels }, value }];
+  return [
+    ...(activeCluster === undefined
+      ? []
+      : gauge('svc_domain_active_cluster', 1, { active_cluster: activeCluster })),
+    ...gauge('svc_domain_clusters', spanOf(description)),
+    ...gauge('svc_domain_global', flag(global)),
+    ...gauge('svc_domain_failover_version', failoverVersion),
+    ...gauge('svc_domain_retention_seconds', inSeconds(retentionMs)),
+    ...archives.flatMap((archive) =>
+      gauge('svc_domain_archival_enabled', flag(archival[archive]), { archive }),
+    ),
+    ...gauge('svc_domain_last_failover_timestamp_seconds', inSeconds(lastFailoverMs)),
+  ];
+}
+
+/** Clients do not list the one cluster of a local domain. */
+function spanOf({ clusters, global }: DomainDescription): number | undefined {
+  return clusters?.length ?? (global === false ? 1 : undefined);
+}
+
+export interface DomainProbeOptions {
+  domain: string;
+  /** As configured, with its placeholders. */
+  command: readonly string[];
+  group?: ClusterGroupOptions;
+  timeoutMs: number;
+}
+
+/** A description takes a few kilobytes. */
+const maxBytes = 1024 * 1024;
+const shownOfAnswer = 120;
+/** The part of the time that other clusters are waited for, so that one that hangs does not cost the own view. */
+const shareOfOthers = 0.8;
+
+type View =
+  | { description: DomainDescription; fault?: undefined }
+  | { description?: undefined; fault: { reason: CommandFailureReason; msg: string } };
+
+/** Where a domain is active and how it is set up, by what a client's command prints. */
+export function createDomainProbe(options: DomainProbeOptions, { clock }: Pick<ProbeDeps, 'clock'>): Probe {
+  return {
+    async check(signal, recalled) {
+      const othersLate = new AbortController();
+      const cancel = clock.after(shareOfOthers * options.timeoutMs, () => othersLate.abort());
+      try {
+        const own = await viewThrough(options, ownCluster(options.group), signal);
+        if (own.fault) return { ...own.fault, remember: recalled };
+        const inTime = AbortSignal.any([signal, othersLate.signal]);
+        const others = await otherViews(options, own.description, inTime);
+        return findingOf(options, own.description, others, recalled, clock.nowMs());
+      } finally {
+        cancel();
+      }
+    },
+  };
+}
+
+function ownCluster(group: ClusterGroupOptions | undefined): ClusterOptions | undefined {
+  return group?.clusters.find(({ name }) => name === group.currentClusterName);
+}
+
+/** The domain by one call of the command; what the command does wrong is part of the view. */
+async function viewThrough(
+  { domain, command }: DomainProbeOptions,
+  cluster: ClusterOptions | undefined,
+  signal: AbortSignal,
+): Promise<View> {
+  try {
+    const { stdout } = await runCommand(commandFor(command, domain, cluster), { signal, maxBytes });
+    return readView(domain, stdout);
+  } catch (thrown) {
+    if (thrown instanceof ProbeError) return { fault: { reason: thrown.reason, msg: thrown.message } };
+    throw thrown;
+  }
+}
+
+function readView(domain: string, printed: string): View {
+  const description = describingOf(printed);
+  const name = description?.name;
+  if (description && (name === undefined || name === domain)) return { description };
+  const msg = description
+    ? `the answer describes another domain, ${name}`
+    : `not a description of a domain: ${beginningOf(printed)}`;
+  return { fault: { reason: 'invalid_answer', msg } };
+}
+
+function beginningOf(printed: string): string {
+  const line = excerpt(printed, shownOfAnswer);
+  return line === '' ? 'nothing' : JSON.stringify(line);
+}
+
+/** The views of the other clusters that have the domain, by name; only where the command can ask them. */
+async function otherViews(
+  options: DomainProbeOptions,
+  { global, clusters }: DomainDescription,
+  signal: AbortSignal,
+): Promise<Map<string, View>> {
+  const { command, group } = options;
+  if (!group || global === false || !asksEachCluster(command)) return new Map();
+  const asked = group.clusters.filter(
+    ({ name, enabled }) =>
+      enabled && name !== group.currentClusterName && (clusters === undefined || clusters.includes(name)),
+  );
+  const views = asked.map(
+    async (cluster) => [cluster.name, await viewThrough(options, cluster, signal)] as const,
+  );
+  return new Map(await Promise.all(views));
+}
+
+function findingOf(
+  { domain, group }: DomainProbeOptions,
+  own: DomainDescription,
+  others: ReadonlyMap<string, View>,
+  recalled: unknown,
+  nowMs: number,
+): Finding {
+  const seen = new Map(
+    [...others].flatMap(([name, { description }]) => (description ? [[name, description]] : [])),
+  );
+  const unseen = [...others].flatMap(([name, { fault }]) =>
+    fault ? `not known through ${name}: ${fault.msg}` : [],
+  );
+  const { reason, msg, versionOf, notes } = judgeDomain(own, seen, group);
+  const { count, memory } = countFailovers(failoverMemory(recalled), own, nowMs);
+  return {
+    reason,
+    msg: [msg ?? summaryOf(own), ...unseen].join('; '),
+    gauges: domainGauges(domain, own, memory.lastMs),
+    increases: [{ name: 'svc_domain_failovers_total', labels: { domain }, value: count }],
+    details: { ...shown(own), versionOf, notes: [...notes, ...unseen], views: viewsShown(group, own, seen) },
+    remember: memory,
+  };
+}
+
+function summaryOf({ activeCluster, clusters, global }: DomainDescription): string {
+  const where =
+    activeCluster === undefined ? 'it is not said where it is active' : `active in ${activeCluster}`;
+  return global === false
+    ? `${where}, a local domain`
+    : clusters
+      ? `${where}, of ${clusters.join(', ')}`
+      : where;
+}
+
+const shown = ({ failoverHistory, ...rest }: DomainDescription) => ({
+  ...rest,
+  failovers: failoverHistory?.length,
+});
+
+/** Who says what, where more than one was asked. */
+function viewsShown(
+  group: ClusterGroupOptions | undefined,
+  own: DomainDescription,
+  others: ReadonlyMap<string, DomainDescription>,
+) {
+  if (!group || others.size === 0) return undefined;
+  const views = [[group.currentClusterName, own] as const, ...others];
+  return Object.fromEntries(
+    views.map(([name, { activeCluster, failoverVersion }]) => [name, { activeCluster, failoverVersion }]),
+  );
+}

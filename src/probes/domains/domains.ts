@@ -1,0 +1,88 @@
+import * as z from 'zod';
+import type { ClusterOptions } from '../clusters/cluster-group.ts';
+import { type ReplicationOptions, replicationBlock } from '../replication/replication.ts';
+import { timedBlock } from '../timing-block.ts';
+
+const placeholder = /\{(domain|cluster|address)\}/g;
+
+/** Which placeholders the arguments of a command have. */
+export function asks([, ...args]: readonly string[]): Record<'domain' | 'cluster' | 'address', boolean> {
+  const has = (name: string) => args.some((arg) => arg.includes(`{${name}}`));
+  return { domain: has('domain'), cluster: has('cluster'), address: has('address') };
+}
+
+/** Whether each cluster of the group is asked for its view. */
+export function asksEachCluster(command: readonly string[]): boolean {
+  const { cluster, address } = asks(command);
+  return cluster || address;
+}
+
+/** The argument list for one domain through one cluster; a placeholder without a value stays. */
+export function commandFor(
+  [program = '', ...args]: readonly string[],
+  domain: string,
+  through?: Pick<ClusterOptions, 'name' | 'rpcAddress'>,
+): string[] {
+  const values: Record<string, string | undefined> = {
+    domain,
+    cluster: through?.name,
+    address: through?.rpcAddress,
+  };
+  return [
+    program,
+    ...args.map((arg) => arg.replace(placeholder, (written, name: string) => values[name] ?? written)),
+  ];
+}
+
+/** How a domain is described. */
+export interface DescribeOptions {
+  /**
+   * Command of the service's client. `{domain}` in an argument stands for the domain's name. With `{cluster}` or
+   * `{address}` (name and rpcAddress of a cluster of the group) it runs once per cluster, and the views are compared.
+   */
+  command: readonly string[];
+  intervalMs: number;
+  timeoutMs: number;
+}
+
+/** `domains`, defaults filled in. */
+export interface DomainsOptions {
+  /** Names of the domains to check. */
+  watch: readonly string[];
+  describe?: DescribeOptions;
+  /** Metrics that replication is read from. Default: those that real services send. */
+  replication?: ReplicationOptions;
+}
+
+const describeBlock = (): z.ZodType<DescribeOptions> =>
+  timedBlock(
+    {
+      command: z
+        .array(z.string())
+        .min(1)
+        .describe(
+          'Command that describes a domain. {domain} stands for its name, {cluster} and {address} for each cluster.',
+        ),
+    },
+    { interval: '60s', timeoutMs: 10_000 },
+  );
+
+/** A command without `{domain}` always describes the same domain. */
+function tellsDomainsApart({ watch, describe }: { watch?: unknown; describe?: unknown }): boolean {
+  const { command } = (describe ?? {}) as { command?: unknown };
+  if (!Array.isArray(watch) || !Array.isArray(command)) return true;
+  return new Set(watch).size < 2 || asks(command.map(String)).domain;
+}
+
+/** `domains` (CONTRACT, Configuration). */
+export const domainsBlock = () =>
+  z
+    .strictObject({
+      watch: z.array(z.string().min(1)).default([]).describe('Names of the domains to check.'),
+      describe: describeBlock().optional(),
+      replication: replicationBlock().optional(),
+    })
+    .refine(tellsDomainsApart, {
+      path: ['describe', 'command'],
+      error: 'does not say which domain; put {domain} where its name belongs',
+    }) satisfies z.ZodType<DomainsOptions>;

@@ -1,0 +1,216 @@
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+} from 'node:http2';
+import type { Socket } from 'node:net';
+import { formatAddress } from '../../core/address.ts';
+import { errorText, systemCode } from '../../core/errors.ts';
+import type { HealthFailureReason } from '../../core/reasons.ts';
+import type { Trace } from '../connection/connect.ts';
+import type { Finding } from '../probe.ts';
+import { excerpt, ProbeError } from '../probe-error.ts';
+import {
+  checkOver,
+  type Dial,
+  faultOf,
+  type HealthDeps,
+  type OpenConnection,
+  reasonOf,
+  type Verdict,
+} from './check.ts';
+import {
+  framed,
+  grpcTimeout,
+  type Method,
+  messageOf,
+  methodsFor,
+  unframed,
+  usualRpcService,
+} from './grpc-messages.ts';
+
+/** The result of a call. */
+export interface CallReply {
+  /** gRPC's status code. */
+  status: number;
+  message: string;
+  /** The response message with its length prefix; empty for most failed calls. */
+  body: Buffer;
+}
+
+export const unimplemented = 12;
+const maxBodyBytes = 65_536;
+
+/** The whole response of a call. */
+interface Answer {
+  head: IncomingHttpHeaders;
+  body: Buffer;
+  trailers: IncomingHttpHeaders;
+}
+
+/** Errors of HTTP/2 itself as ProbeError; errors of the connection stay as they are. */
+function http2Failure(thrown: unknown): unknown {
+  const code = systemCode(thrown) ?? '';
+  if (!code.startsWith('ERR_HTTP2_')) return thrown;
+  const reason = code === 'ERR_HTTP2_ERROR' ? 'invalid_answer' : 'reset';
+  return new ProbeError(reason, `HTTP/2: ${errorText(thrown)}`, thrown);
+}
+
+function answerOf(session: ClientHttp2Session, stream: ClientHttp2Stream, trace: Trace): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    let head: IncomingHttpHeaders | undefined;
+    let trailers: IncomingHttpHeaders = {};
+    const pieces: Buffer[] = [];
+    let bytes = 0;
+    const fail = (thrown: unknown): void => reject(http2Failure(thrown));
+    session.on('error', fail);
+    stream.on('error', fail);
+    stream.on('response', (headers) => {
+      head = headers;
+      trace.enter('body');
+    });
+    stream.on('trailers', (headers) => {
+      trailers = headers;
+    });
+    stream.on('data', (piece: Buffer) => {
+      bytes += piece.length;
+      if (bytes > maxBodyBytes) {
+        fail(new ProbeError('too_large', `the response has more than ${maxBodyBytes} bytes`));
+        stream.destroy();
+      } else pieces.push(piece);
+    });
+    stream.on('close', () => {
+      if (head !== undefined) resolve({ head, body: Buffer.concat(pieces), trailers });
+      else fail(new ProbeError('reset', 'the call ended without a response'));
+    });
+  });
+}
+
+/** The gRPC status of a call that ended with an HTTP status only, as gRPC maps it. */
+function httpOutcome({ head }: Answer): CallReply {
+  const status = Number(head[':status']);
+  if (status === 404) return { status: unimplemented, message: 'HTTP status 404', body: Buffer.alloc(0) };
+  if (status === 401 || status === 403) {
+    throw new ProbeError('credentials', `HTTP status ${status}: the credentials are missing or refused`);
+  }
+  if (status !== 200) throw new ProbeError('http_status', `HTTP status ${status} without a gRPC status`);
+  const type = JSON.stringify(excerpt(head['content-type'] ?? ''));
+  throw new ProbeError('invalid_answer', `the response has no gRPC status; its content type is ${type}`);
+}
+
+function replyOf(answer: Answer, resetCode: number): CallReply {
+  const { head, body, trailers } = answer;
+  // A call that fails at once has headers only, with the status in them.
+  const [status, message] = ['grpc-status', 'grpc-message'].map((name) => trailers[name] ?? head[name]);
+  if (status !== undefined) {
+    return { status: Number(status), message: messageOf(String(message ?? '')), body };
+  }
+  if (resetCode !== 0) throw new ProbeError('reset', 'the call was reset during its response');
+  return httpOutcome(answer);
+}
+
+/** A client over an open connection. */
+export function createCaller(socket: Socket, authority: string, trace: Trace) {
+  const session = connect(authority, { createConnection: () => socket, settings: { enablePush: false } });
+  return {
+    /** A unary call. Throws ProbeError; errors of the connection are thrown as they are. */
+    async call(path: string, headers: OutgoingHttpHeaders, message: Buffer): Promise<CallReply> {
+      trace.enter('first_byte');
+      const stream = session.request({ ':method': 'POST', ':path': `/${path}`, ...headers });
+      try {
+        const answering = answerOf(session, stream, trace);
+        stream.end(framed(message));
+        return replyOf(await answering, stream.rstCode);
+      } finally {
+        trace.end();
+      }
+    },
+    close: () => session.destroy(),
+  };
+}
+
+export interface GrpcTarget {
+  /** Its `protocols` are set here. */
+  dial: Dial;
+  /** `package.Service` to check. Default: the server as a whole. */
+  service?: string;
+  /** The role, from which its name inside the product is derived. */
+  role: string;
+  /** The name inside the product, if it is not the usual one. */
+  rpcService?: string;
+  /** Sent to the server as its deadline. */
+  timeoutMs: number;
+}
+
+/** Reasons by gRPC status code; other codes go by the message. */
+const reasons: Readonly<Record<number, HealthFailureReason>> = {
+  4: 'too_slow',
+  7: 'credentials',
+  16: 'credentials',
+};
+
+/** Headers of the call: those of gRPC, and those that the product's routing requires. */
+function headersOf(
+  { service = '', role, rpcService, timeoutMs }: GrpcTarget,
+  { credentials }: OpenConnection,
+) {
+  return {
+    'content-type': 'application/grpc',
+    te: 'trailers',
+    'grpc-timeout': grpcTimeout(timeoutMs),
+    'user-agent': 'svc-agent',
+    'rpc-caller': 'svc-agent',
+    'rpc-service': rpcService ?? usualRpcService(service, role),
+    'rpc-encoding': 'proto',
+    'context-ttl-ms': String(Math.ceil(timeoutMs)),
+    ...credentials,
+  };
+}
+
+function verdictOf({ path, id, read }: Method, { status, message, body }: CallReply): Verdict {
+  const details = { protocol: 'grpc', method: path, grpcStatus: status };
+  const remember = { method: id };
+  if (status !== 0) {
+    const reason = reasons[status] ?? reasonOf(message);
+    const msg = `gRPC status ${status}: ${excerpt(message) || 'without a message'}`;
+    return { fault: { reason, msg }, msg, details, remember };
+  }
+  const answer = read(unframed(body));
+  return { fault: faultOf(answer), msg: excerpt(answer.msg) || 'ok', details, remember };
+}
+
+async function ask(target: GrpcTarget, connection: OpenConnection, recalled: unknown): Promise<Verdict> {
+  const { address, tls } = target.dial;
+  const authority = `${tls === undefined ? 'http' : 'https'}://${formatAddress(address)}`;
+  const headers = headersOf(target, connection);
+  const caller = createCaller(connection.socket, authority, connection.trace);
+  const missing: string[] = [];
+  try {
+    const answeredLast = (recalled as { method?: unknown } | null | undefined)?.method;
+    for (const method of methodsFor(target.service ?? '', answeredLast)) {
+      const reply = await caller.call(method.path, headers, method.request);
+      if (reply.status !== unimplemented) return verdictOf(method, reply);
+      missing.push(`${method.path} (${excerpt(reply.message) || 'without a message'})`);
+    }
+  } finally {
+    caller.close();
+  }
+  const msg = `not implemented: ${missing.join(', ')}`;
+  return { fault: { reason: 'unimplemented', msg }, msg, details: { protocol: 'grpc' } };
+}
+
+/**
+ * Checks a server by gRPC: the standard health method, or the service's own where the standard one is not
+ * implemented. The method that answered is remembered and tried first the next time.
+ */
+export function checkGrpc(
+  target: GrpcTarget,
+  deps: HealthDeps,
+  signal: AbortSignal,
+  recalled?: unknown,
+): Promise<Finding> {
+  const dial: Dial = { ...target.dial, protocols: ['h2'] };
+  return checkOver(dial, deps, signal, (connection) => ask(target, connection, recalled), recalled);
+}

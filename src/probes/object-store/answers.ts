@@ -1,0 +1,122 @@
+import type { ArchiveFailureReason } from '../../core/reasons.ts';
+import { excerpt, ProbeError } from '../probe-error.ts';
+import { childText, readXml, type XmlElement } from './xml.ts';
+
+export interface Answer {
+  status: number;
+  /** By its name in lower case; the first value. */
+  header(name: string): string | undefined;
+  body: Buffer;
+}
+
+export interface StoredObject {
+  key: string;
+  sizeBytes: number;
+  /** ms since the epoch, by the store's clock. */
+  lastModifiedMs: number;
+}
+
+/** One page of a list, in the order of the keys' UTF-8 bytes, not of time. */
+export interface ObjectPage {
+  objects: readonly StoredObject[];
+  /** Token for the next page; none on the last page. */
+  continuation?: string;
+}
+
+/** The XML document of a response. Throws ProbeError `invalid_answer`. */
+export function readDocument(body: Uint8Array): XmlElement {
+  try {
+    return readXml(new TextDecoder('utf-8', { fatal: true }).decode(body));
+  } catch (error) {
+    const why = error instanceof SyntaxError ? error.message : 'not UTF-8';
+    throw invalid(why, error);
+  }
+}
+
+/** One page of ListObjectsV2 (`ListBucketResult`). Throws ProbeError `invalid_answer`. */
+export function readPage(body: Uint8Array): ObjectPage {
+  const root = readDocument(body);
+  if (root.name !== 'ListBucketResult') throw invalid(`<${root.name}> instead of <ListBucketResult>`);
+  const isEncoded = childText(root, 'EncodingType') === 'url';
+  const objects = root.children
+    .filter(({ name }) => name === 'Contents')
+    .map((element) => readObject(element, isEncoded));
+  const truncated = childText(root, 'IsTruncated')?.trim();
+  if (truncated !== 'true' && truncated !== 'false') throw invalid('no <IsTruncated> of true or false');
+  if (truncated === 'false') return { objects };
+  const continuation = childText(root, 'NextContinuationToken');
+  if (!continuation) throw invalid('truncated, and without <NextContinuationToken>');
+  return { objects, continuation };
+}
+
+function readObject(element: XmlElement, isEncoded: boolean): StoredObject {
+  const key = childText(element, 'Key');
+  const modified = childText(element, 'LastModified')?.trim() ?? '';
+  const size = childText(element, 'Size')?.trim() ?? '';
+  if (!key) throw invalid('an object without <Key>');
+  const lastModifiedMs = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/.test(modified)
+    ? Date.parse(modified)
+    : NaN;
+  if (Number.isNaN(lastModifiedMs)) throw invalid(`<LastModified> is not a time: ${modified.slice(0, 40)}`);
+  if (!/^\d{1,16}$/.test(size)) throw invalid(`<Size> is not a number: ${size.slice(0, 40)}`);
+  return { key: isEncoded ? decodedKey(key) : key, sizeBytes: Number(size), lastModifiedMs };
+}
+
+/** Keys may contain characters that XML cannot; so the list is requested with form encoding. */
+function decodedKey(key: string): string {
+  try {
+    return decodeURIComponent(key.replaceAll('+', ' '));
+  } catch (error) {
+    throw invalid('a <Key> that is not encoded as declared', error);
+  }
+}
+
+function invalid(why: string, cause?: unknown): ProbeError {
+  return new ProbeError('invalid_answer', `the response is not a list of objects: ${why}`, cause);
+}
+
+/** Reasons by error code (S3 API reference, List of error codes); other codes go by the status. */
+const codes: Readonly<Record<string, ArchiveFailureReason>> = {
+  NoSuchBucket: 'not_found',
+  AccessDenied: 'denied',
+  AllAccessDisabled: 'denied',
+  AccountProblem: 'denied',
+  SignatureDoesNotMatch: 'denied',
+  InvalidAccessKeyId: 'credentials',
+  InvalidToken: 'credentials',
+  ExpiredToken: 'credentials',
+  TokenRefreshRequired: 'credentials',
+  RequestTimeTooSkewed: 'clock_skew',
+};
+
+const advice: Readonly<Record<string, string>> = {
+  SignatureDoesNotMatch: 'the secret key does not belong to the access key, or the region is wrong',
+  RequestTimeTooSkewed: 'the clock of this machine or of the store is wrong',
+};
+
+/** A response other than 200 as ProbeError, with an excerpt of the store's message. */
+export function refusalOf({ status, header, body }: Answer): ProbeError {
+  const error = errorOf(body);
+  const code = (error && childText(error, 'Code')?.trim()) ?? '';
+  const reason = Object.hasOwn(codes, code) ? codes[code]! : reasonOfStatus(status);
+  const said = [`status ${status}`, code, error && childText(error, 'Message')].filter(Boolean).join(', ');
+  const region = header('x-amz-bucket-region') ?? (error && childText(error, 'Region'));
+  const elsewhere = region ? `the bucket is in region ${excerpt(region)}` : undefined;
+  const location = status >= 300 && status < 400 ? header('location') : undefined;
+  const hint = advice[code] ?? elsewhere ?? (location && `it redirects to ${excerpt(location)}`);
+  return new ProbeError(reason, `the object store refused: ${excerpt(said)}${hint ? `; ${hint}` : ''}`);
+}
+
+function reasonOfStatus(status: number): ArchiveFailureReason {
+  if (status === 401) return 'credentials';
+  return status === 403 ? 'denied' : 'http_status';
+}
+
+function errorOf(body: Uint8Array): XmlElement | undefined {
+  try {
+    const root = readDocument(body);
+    return root.name === 'Error' ? root : root.children.find(({ name }) => name === 'Error');
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,251 @@
+import { createHash } from 'node:crypto';
+import type { buildConnector, Client, Dispatcher } from 'undici';
+import type { Clock } from '../../core/ports.ts';
+import type { ArchiveFailureReason } from '../../core/reasons.ts';
+import { connectTo, type Trace } from '../connection/connect.ts';
+import { connectionFault, ProbeError } from '../probe-error.ts';
+import { type Answer, type ObjectPage, readPage, refusalOf } from './answers.ts';
+import type { Credentials } from './credentials.ts';
+import type { Endpoint } from './endpoint.ts';
+
+interface SignedRequest {
+  method: 'GET' | 'PUT' | 'DELETE';
+  path: string;
+  headers: Readonly<Record<string, string>>;
+  body?: Buffer;
+}
+
+/** One connection to one origin, reused by every request; reopened after the server closes it. */
+export interface Connection {
+  /** Follows no redirect. Throws ProbeError, soon after the signal aborts too. */
+  send(request: SignedRequest): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+export interface ConnectionOptions {
+  /** Scheme, host and port. */
+  origin: string;
+  /** File of certificates to trust instead of the system's. */
+  caFile?: string;
+  /** Longest response body. */
+  maxBytes: number;
+}
+
+export interface ConnectionDeps {
+  /** Records the phases. */
+  trace: Trace;
+  /** Ends every request. */
+  signal: AbortSignal;
+}
+
+/** Loads the HTTP client; connects at the first request. */
+export async function openConnection(options: ConnectionOptions, deps: ConnectionDeps): Promise<Connection> {
+  const { default: HttpClient } = await import('undici/lib/dispatcher/client.js');
+  const client = new HttpClient(options.origin, {
+    pipelining: 1,
+    // The signal bounds the whole request.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: dialling(options, deps),
+  });
+  return {
+    send: (request) => exchange(client, { ...request }, options.maxBytes, deps),
+    close: () => client.destroy(null),
+  };
+}
+
+function dialling({ origin, caFile }: ConnectionOptions, deps: ConnectionDeps): buildConnector.connector {
+  const { protocol, hostname, port } = new URL(origin);
+  const tls = protocol === 'https:' ? { caFile } : undefined;
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const address = { host, port: Number(port) || (tls ? 443 : 80) };
+  return (_, callback) => {
+    connectTo(address, { tls, protocols: tls && ['http/1.1'], trace: deps.trace }, deps.signal).then(
+      ({ socket }) => callback(null, socket),
+      (error: Error) => callback(error, null),
+    );
+  };
+}
+
+function exchange(
+  client: Client,
+  request: Dispatcher.DispatchOptions,
+  maxBytes: number,
+  { trace, signal }: ConnectionDeps,
+): Promise<Answer> {
+  const late = new ProbeError('too_slow', 'the object store did not answer in time');
+  if (signal.aborted) return Promise.reject(late);
+  let controller: Dispatcher.DispatchController | undefined;
+  // Before there is a connection, connecting fails by itself, and its error names the phase.
+  const abort = (): void => controller?.abort(late);
+  signal.addEventListener('abort', abort, { once: true });
+  const answer = new Promise<Answer>((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    let head: Pick<Answer, 'status' | 'header'>;
+    client.dispatch(request, {
+      onRequestStart(started) {
+        controller = started;
+        trace.enter('first_byte');
+        if (signal.aborted) started.abort(late);
+      },
+      onResponseStart(_, status, headers) {
+        trace.enter('body');
+        head = { status, header: (name) => [headers[name] ?? []].flat()[0] };
+      },
+      onResponseData(flow, chunk) {
+        size += chunk.length;
+        if (size <= maxBytes) chunks.push(chunk);
+        else flow.abort(new ProbeError('too_large', `the response has more than ${maxBytes} bytes`));
+      },
+      onResponseEnd: () => resolve({ ...head, body: Buffer.concat(chunks) }),
+      onResponseError: (_, error) => reject(signal.aborted && controller ? late : failureOf(error)),
+    });
+  });
+  return answer.finally(() => {
+    signal.removeEventListener('abort', abort);
+    trace.end();
+  });
+}
+
+/** Whatever was thrown during a request, as ProbeError. */
+export function failureOf(thrown: unknown): ProbeError<ArchiveFailureReason> {
+  if (thrown instanceof ProbeError) return thrown;
+  const { reason, msg } = connectionFault(thrown);
+  if (thrown instanceof Error && thrown.name === 'HTTPParserError') {
+    return new ProbeError('invalid_answer', `the response is not HTTP: ${msg}`, thrown);
+  }
+  return new ProbeError(reason, msg.trim(), thrown);
+}
+
+export interface BucketOptions {
+  endpoint: Endpoint;
+  region: string;
+  bucket: string;
+  /** Without credentials requests are not signed. */
+  credentials?: Credentials;
+  /** File of certificates to trust instead of the system's. */
+  caFile?: string;
+}
+
+export interface ListRequest {
+  /** Prefix of the keys. */
+  prefix: string;
+  /** Only keys after this one. */
+  startAfter?: string;
+  /** Token from the page before. */
+  continuation?: string;
+}
+
+export interface BucketDeps {
+  /** Its wall clock dates the signatures. */
+  clock: Clock;
+  /** Records the phases and the expiry of the server's certificate. */
+  trace: Trace;
+  /** Ends every request. */
+  signal: AbortSignal;
+}
+
+/**
+ * One bucket of an object store with the S3 API, path-style. Every call throws ProbeError, soon after the signal aborts
+ * too.
+ */
+export interface Bucket {
+  /** One page of at most 1000 objects. */
+  list(request: ListRequest): Promise<ObjectPage>;
+  put(key: string, body: Buffer): Promise<void>;
+  get(key: string): Promise<Buffer>;
+  /** Also succeeds if there is no such object. */
+  delete(key: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A full page with the longest keys, each of their characters percent-encoded. */
+const maxBytes = 8 << 20;
+
+/** Loads the HTTP client and connects with the first call. */
+export function createBucket(options: BucketOptions, { clock, trace, signal }: BucketDeps): Bucket {
+  const { endpoint, caFile } = options;
+  let connection: Connection | undefined;
+  const send = async (method: SignedRequest['method'], path: string, body?: Buffer): Promise<Answer> => {
+    connection ??= await openConnection({ origin: endpoint.origin, caFile, maxBytes }, { trace, signal });
+    const headers = await signedHeaders(options, { method, path, body }, clock.nowMs());
+    const answer = await connection.send({ method, path, headers, body });
+    if (answer.status !== 200 && !(method === 'DELETE' && answer.status === 204)) throw refusalOf(answer);
+    return answer;
+  };
+  return {
+    async list(request) {
+      const page = readPage((await send('GET', listPath(options, request))).body);
+      if (page.continuation !== undefined && page.continuation === request.continuation) {
+        throw new ProbeError('invalid_answer', 'the object store continues with the page just requested');
+      }
+      return page;
+    },
+    async put(key, body) {
+      await send('PUT', objectPath(options, key), body);
+    },
+    get: async (key) => (await send('GET', objectPath(options, key))).body,
+    async delete(key) {
+      await send('DELETE', objectPath(options, key));
+    },
+    async close() {
+      await connection?.close();
+    },
+  };
+}
+
+function listPath({ endpoint, bucket }: BucketOptions, request: ListRequest): string {
+  const { prefix, startAfter, continuation } = request;
+  const parameters: Record<string, string | undefined> = {
+    'list-type': '2',
+    'max-keys': '1000',
+    'encoding-type': 'url',
+    prefix: prefix || undefined,
+    'start-after': continuation === undefined ? startAfter : undefined,
+    'continuation-token': continuation,
+  };
+  const query = Object.entries(parameters)
+    .filter((entry): entry is [string, string] => entry[1] !== undefined)
+    .map((entry) => entry.map(strictlyEncoded).join('='));
+  return `${endpoint.basePath}/${strictlyEncoded(bucket)}?${query.join('&')}`;
+}
+
+const objectPath = ({ endpoint, bucket }: BucketOptions, key: string): string =>
+  [endpoint.basePath, bucket, ...key.split('/')]
+    .map((part, i) => (i === 0 ? part : strictlyEncoded(part)))
+    .join('/');
+
+/** Percent-encoded as in the signature (RFC 3986), so that no proxy rewrites it. */
+function strictlyEncoded(text: string): string {
+  return encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}
+
+/** The headers of a request, with an AWS Signature Version 4 if there are credentials. */
+async function signedHeaders(
+  { endpoint, region, credentials }: BucketOptions,
+  { method, path, body }: Omit<SignedRequest, 'headers'>,
+  nowMs: number,
+): Promise<Record<string, string>> {
+  const headers = { 'user-agent': 'svc-agent' };
+  if (credentials === undefined) return headers;
+  const { AwsV4Signer } = await import('aws4fetch');
+  const signed = await new AwsV4Signer({
+    ...credentials,
+    method,
+    url: endpoint.origin + path,
+    headers: {
+      ...headers,
+      'x-amz-content-sha256': createHash('sha256')
+        .update(body ?? '')
+        .digest('hex'),
+    },
+    service: 's3',
+    region,
+    datetime: new Date(nowMs).toISOString().replace(/[:-]|\.\d{3}/g, ''),
+  }).sign();
+  return Object.fromEntries(signed.headers);
+}

@@ -1,0 +1,191 @@
+import type { ClusterGroupOptions } from '../clusters/cluster-group.ts';
+import type { Finding, Probe, ProbeDeps } from '../probe.ts';
+import {
+  type Found,
+  finderIn,
+  isPairOf,
+  joinByPair,
+  type OfPair,
+  type Quantity,
+  samplesOf,
+  type Told,
+} from './readings.ts';
+import type { ReplicationOptions } from './replication.ts';
+
+/** A counter's total as a look found it. */
+export interface Total {
+  /** The same for the same series; also for series that cannot be told apart, which count as one. */
+  series: string;
+  value: number;
+}
+
+export interface Rise {
+  by: number;
+  /** The total fell: it began anew, and what it has counted since then is its rise. */
+  anew: boolean;
+}
+
+export interface Rises {
+  /**
+   * How much each series rose since the look before. A series that is new, or back after a look without it,
+   * has no rise: what it counted meanwhile is not known.
+   */
+  since(totals: readonly Total[]): Map<string, Rise>;
+}
+
+interface Sum {
+  value: number;
+  parts: number;
+}
+
+/** Remembers the last totals of counters that somebody else keeps. */
+export function createRises(): Rises {
+  let last = new Map<string, Sum>();
+  return {
+    since(totals) {
+      const now = sumsOf(totals);
+      const rises = new Map<string, Rise>();
+      for (const [series, sum] of now) {
+        const before = last.get(series);
+        if (before?.parts === sum.parts) rises.set(series, riseOf(before, sum));
+      }
+      last = now;
+      return rises;
+    },
+  };
+}
+
+function sumsOf(totals: readonly Total[]): Map<string, Sum> {
+  const sums = new Map<string, Sum>();
+  for (const { series, value } of totals) {
+    const { value: sum, parts } = sums.get(series) ?? { value: 0, parts: 0 };
+    sums.set(series, { value: sum + value, parts: parts + 1 });
+  }
+  return sums;
+}
+
+/** Which part of a sum began anew is not known, nor what it has counted. */
+function riseOf(before: Sum, { value, parts }: Sum): Rise {
+  if (value >= before.value) return { by: value - before.value, anew: false };
+  return { by: parts === 1 ? value : 0, anew: true };
+}
+
+export interface LastApplied {
+  /** The times that were known before and those of the pairs that had a task applied since the look before. */
+  after(before: readonly OfPair[], applied: readonly Told[], nowMs: number): OfPair[];
+}
+
+/**
+ * When tasks were last applied, ms since the epoch: the moment of the look that found a total risen since the look
+ * before. A role that began anew has applied nothing that is known to be new.
+ */
+export function createLastApplied(): LastApplied {
+  const progress = createRises();
+  return {
+    after(before, applied, nowMs) {
+      const rises = progress.since(applied);
+      const risen = applied.filter(({ series }) => {
+        const rise = rises.get(series);
+        return rise !== undefined && !rise.anew && rise.by > 0;
+      });
+      const now = risen.map(({ pair }) => ({ pair, value: nowMs }));
+      return joinByPair(
+        [...before, ...now],
+        ({ value }) => value,
+        (_, later) => later,
+      );
+    },
+  };
+}
+
+/** The times that an earlier look left. */
+export function lastAppliedIn(recalled: unknown): OfPair[] {
+  if (!Array.isArray(recalled)) return [];
+  return recalled.flatMap((entry) => {
+    const [source, target, value] = Array.isArray(entry) ? entry : [];
+    const isWhole = typeof source === 'string' && typeof target === 'string' && Number.isFinite(value);
+    return isWhole ? [{ pair: { source, target }, value }] : [];
+  });
+}
+
+/** What `lastAppliedIn` reads. */
+export function remembered(lastApplied: readonly OfPair[]): unknown {
+  return lastApplied.map(({ pair: { source, target }, value }) => [source, target, value]);
+}
+
+export interface ReplicationProbeOptions {
+  group: ClusterGroupOptions;
+  replication?: ReplicationOptions;
+}
+
+/**
+ * How far clusters are behind each other, by the service's own metrics. What is not known is no failure: nothing is
+ * shown of it. Failures count from the look after the one
+ * that first saw their counter: those of before, and of a gap in the readings, are not among them.
+ */
+export function createReplicationProbe(
+  { group, replication }: ReplicationProbeOptions,
+  { readings, clock }: Pick<ProbeDeps, 'readings' | 'clock'>,
+): Probe {
+  const find = finderIn(group, replication, readings);
+  const lastApplied = createLastApplied();
+  const failing = createRises();
+  return {
+    async check(_, recalled) {
+      const found = { lag: find('lag'), applied: find('applied'), failures: find('failures') };
+      const before = lastAppliedIn(recalled).filter(({ pair }) => isPairOf(group, pair));
+      const failed = failing.since(found.failures.told);
+      return findingOf(
+        joinByPair(found.lag.told, ({ value }) => value, Math.max),
+        lastApplied.after(before, found.applied.told, clock.nowMs()),
+        failuresOf(found.failures.told, failed),
+        found,
+      );
+    },
+  };
+}
+
+/** Failures of each pair since the look before, 0 included; series that are one have one rise. */
+function failuresOf(told: readonly Told[], failed: ReturnType<Rises['since']>): OfPair[] {
+  const once = [...new Map(told.map((reading) => [reading.series, reading])).values()];
+  return joinByPair(
+    once,
+    ({ series }) => failed.get(series)?.by ?? 0,
+    (one, other) => one + other,
+  );
+}
+
+function findingOf(
+  lags: readonly OfPair[],
+  lastApplied: readonly OfPair[],
+  failed: readonly OfPair[],
+  found: Readonly<Record<Quantity, Found>>,
+): Finding {
+  const inSeconds = lastApplied.map(({ pair, value }) => ({ pair, value: value / 1000 }));
+  return {
+    msg: lags.length === 0 ? whyUnknown(found.lag) : lags.map(sentence).join(', '),
+    gauges: [
+      ...samplesOf('svc_replication_lag_seconds', lags),
+      ...samplesOf('svc_replication_last_applied_timestamp_seconds', inSeconds),
+    ],
+    increases: samplesOf('svc_replication_task_failures_total', failed),
+    details: Object.fromEntries(
+      Object.entries(found).map(([quantity, { metric, told, untold }]) => [
+        quantity,
+        { metric, series: told.length, untold },
+      ]),
+    ),
+    remember: remembered(lastApplied),
+  };
+}
+
+const sentence = ({ pair: { source, target }, value }: OfPair): string =>
+  value === 0
+    ? `${target} has all of ${source}`
+    : `${target} is ${Number(value.toPrecision(3))} s behind ${source}`;
+
+function whyUnknown({ metric, untold }: Found): string {
+  return untold === 0
+    ? 'the lag is not known: no scraped metric has it'
+    : `the lag is not known: the labels of ${untold} series of ${metric} name no two clusters of the group`;
+}

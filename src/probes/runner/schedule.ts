@@ -1,0 +1,253 @@
+import { createHash } from 'node:crypto';
+import type { Clock, Log } from '../../core/ports.ts';
+import type { ProbeSkipReason } from '../../core/reasons.ts';
+import type { ProbeDeps, ProbeRow } from '../probe.ts';
+import type { Turn, Turns } from './concurrency.ts';
+import type { Memories } from './probe-memory.ts';
+import { createOpened, type Outcome } from './probe-run.ts';
+import { createProbeSeries, type ProbeIntakes } from './probe-series.ts';
+import {
+  createStanding,
+  type HearResult,
+  type HistoryOptions,
+  type ProbeReport,
+  resultOf,
+} from './probe-state.ts';
+
+/** When a probe runs, as delays from now. */
+export interface Phase {
+  /** The first run, soon after the start. */
+  firstMs: number;
+  /** The first of the regular runs, an interval apart from then on. */
+  thenMs: number;
+}
+
+export interface PhaseOptions {
+  /** The agent's name. */
+  instance: string;
+  /** The probe's name. */
+  name: string;
+  intervalMs: number;
+}
+
+/** Over how long first runs are spread. */
+const spreadMs = 10_000;
+
+/** From 0 up to 1: always the same for this probe of this agent, and evenly spread over probes and agents. */
+export function shareOf(instance: string, name: string): number {
+  const digest = createHash('sha256')
+    .update(JSON.stringify([instance, name]))
+    .digest();
+  return digest.readUIntBE(0, 6) / 2 ** 48;
+}
+
+/**
+ * Regular runs stand on the wall clock: at its moments `share × interval` past a multiple of the interval, so
+ * that a restart finds them again, as does an agent that starts at the same time as a hundred others. The clock
+ * is read here only; later jumps move nothing. Regular runs begin at least half an interval after the first run.
+ */
+export function phaseOf({ instance, name, intervalMs }: PhaseOptions, nowMs: number): Phase {
+  const share = shareOf(instance, name);
+  const firstMs = Math.floor(share * Math.min(intervalMs, spreadMs));
+  const phaseMs = Math.floor(share * intervalMs);
+  const earliestMs = Math.ceil(firstMs + intervalMs / 2);
+  const pastMs = (nowMs + earliestMs - phaseMs) % intervalMs;
+  return { firstMs, thenMs: pastMs === 0 ? earliestMs : earliestMs + intervalMs - pastMs };
+}
+
+/** The moments at which one probe is due. */
+export interface Ticks {
+  /** The next one, in monotonic ms. */
+  readonly dueMs: number;
+  cancel(): void;
+}
+
+/**
+ * Calls `tick` at each due moment. They are reckoned from the start, so that late timers do not add up; `missed`
+ * says how many further ones went by before this call, as when the machine stood still.
+ */
+export function startTicks(
+  { firstMs, thenMs, intervalMs }: Phase & { intervalMs: number },
+  clock: Clock,
+  tick: (missed: number) => void,
+): Ticks {
+  const startMs = clock.monotonicMs();
+  let dueMs = startMs + firstMs;
+  let cancel = () => {};
+
+  const run = () => {
+    const nowMs = clock.monotonicMs();
+    dueMs = dueMs < startMs + thenMs ? startMs + thenMs : dueMs + intervalMs;
+    const missed = nowMs < dueMs ? 0 : Math.floor((nowMs - dueMs) / intervalMs) + 1;
+    dueMs += missed * intervalMs;
+    arm();
+    tick(missed);
+  };
+  const arm = () => {
+    cancel = clock.after(dueMs - clock.monotonicMs(), run);
+  };
+
+  arm();
+  return {
+    get dueMs() {
+      return dueMs;
+    },
+    cancel: () => cancel(),
+  };
+}
+
+/** One probe that is run time and again. */
+export interface Watch {
+  readonly row: ProbeRow;
+  report(): ProbeReport;
+  /**
+   * Looks now, or joins the look under way; resolves with its result in the report. Where the last result is
+   * younger than a second, or its turn does not come within the timeout, the report stays as it is.
+   */
+  look(): Promise<void>;
+  /** Goes on as it is, with its series in other intakes. */
+  move(row: ProbeRow, intakes: ProbeIntakes): void;
+  /** Ends it, and its series but for the durable ones if those `stay`; resolves when all is given back. */
+  end(stay?: 'durable'): Promise<void>;
+}
+
+export interface WatchOptions extends HistoryOptions {
+  instance: string;
+}
+
+export interface WatchDeps extends ProbeDeps {
+  turns: Turns;
+  memories: Memories;
+  hear?: HearResult;
+  clock: Clock;
+  log: Log;
+}
+
+/** A younger result is not asked for again. */
+const freshMs = 1000;
+/** Intervals without a result after which nothing is shown as current any more. */
+const vanishAfter = 3;
+
+/** Begins at once: the first look is due within 10 s. */
+export function startWatch(
+  first: ProbeRow,
+  intakes: ProbeIntakes,
+  options: WatchOptions,
+  deps: WatchDeps,
+): Watch {
+  const { clock, turns, memories } = deps;
+  const { intervalMs, timeoutMs } = first.schedule;
+  const { name, kind, lane } = first;
+  const opened = createOpened(first, deps);
+  const standing = createStanding(first, options, deps.log);
+  const skipped: Record<ProbeSkipReason, number> = { overlap: 0, backlog: 0 };
+  const lookers = new Set<() => void>();
+  let row = first;
+  let series = createProbeSeries(row, intakes);
+  let isEnded = false;
+  let resultAtMs = Number.NEGATIVE_INFINITY;
+  let cancelVanish = () => {};
+  let withdraw = () => {};
+  let isWaiting = false;
+  /** The look under way, until the probe itself has settled, which may be long after the result. */
+  let current: { turn: Turn; hasResult: boolean } | undefined;
+
+  const skip = (reason: ProbeSkipReason, runs = 1) => {
+    if (runs === 0) return;
+    skipped[reason] += runs;
+    series.skipped(reason, runs);
+  };
+
+  /** In one step: what is remembered and what is counted from it belong together. */
+  const take = (outcome: Outcome) => {
+    const result = resultOf(outcome, clock.nowMs());
+    if (outcome.memory !== undefined) memories.keep(name, outcome.memory);
+    series.show({ ...outcome, atMs: result.atMs, turned: standing.take(result) });
+    resultAtMs = clock.monotonicMs();
+    cancelVanish();
+    cancelVanish = clock.after(vanishAfter * intervalMs, () => series.vanish());
+    for (const { level, msg, fields } of outcome.finding.events ?? []) deps.log.write(level, msg, fields);
+    deps.hear?.(row, result);
+  };
+
+  const run = async (turn: Turn) => {
+    const begun = { turn, hasResult: false };
+    isWaiting = false;
+    current = begun;
+    const attempt = opened.look(memories.recall(name));
+    const outcome = await attempt.outcome;
+    begun.hasResult = true;
+    turn.leave();
+    if (outcome && !isEnded) take(outcome);
+    for (const looked of lookers) looked();
+    await attempt.gone;
+    current = undefined;
+    turn.leaveLane();
+  };
+  const ask = (isUrgent: boolean) => {
+    withdraw();
+    isWaiting = true;
+    withdraw = turns.ask({ lane, isUrgent, start: (turn) => void run(turn) });
+  };
+
+  const phase = phaseOf({ instance: options.instance, name, intervalMs }, clock.nowMs());
+  const ticks = startTicks({ ...phase, intervalMs }, clock, (missed) => {
+    skip('backlog', missed);
+    if (current) skip('overlap');
+    else if (isWaiting) skip('backlog');
+    else ask(false);
+  });
+
+  /** A reload can free a lane that a probe holds which does not listen. */
+  const close = async () => {
+    await opened.close();
+    current?.turn.leaveLane();
+  };
+
+  return {
+    get row() {
+      return row;
+    },
+    report: () => ({
+      name,
+      kind,
+      target: row.target,
+      ...standing.report(),
+      intervalMs,
+      timeoutMs,
+      nextRunMs: Math.round(clock.nowMs() + ticks.dueMs - clock.monotonicMs()),
+      isRunning: current !== undefined,
+      skipped: { ...skipped },
+    }),
+    look() {
+      const isFresh = clock.monotonicMs() - resultAtMs < freshMs;
+      if (isEnded || isFresh || current?.hasResult) return Promise.resolve();
+      return new Promise((resolve) => {
+        const cancel = clock.after(timeoutMs, () => {
+          if (!current) looked();
+        });
+        const looked = () => {
+          cancel();
+          lookers.delete(looked);
+          resolve();
+        };
+        lookers.add(looked);
+        if (!current) ask(true);
+      });
+    },
+    move(next, nextIntakes) {
+      series = series.reopen(next, nextIntakes);
+      row = next;
+    },
+    end(stay) {
+      isEnded = true;
+      ticks.cancel();
+      cancelVanish();
+      withdraw();
+      if (stay === 'durable') series.withdraw();
+      else series.giveUp();
+      for (const looked of lookers) looked();
+      return close();
+    },
+  };
+}
