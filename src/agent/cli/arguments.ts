@@ -17,6 +17,7 @@ export const commands = [
   { name: 'init', summary: 'write a commented starter configuration' },
   { name: 'demo', summary: 'run an example service and the agent beside it' },
   { name: 'backup', summary: 'run a backup whose result counts, or print backup commands for each store' },
+  { name: 'recover', summary: 'go through a recovery procedure step by step, each checked' },
   { name: 'schema', summary: 'print the JSON Schema of the configuration, or every closed list' },
   { name: 'healthcheck', summary: 'ask a running agent for its health' },
   { name: 'completion', summary: 'print a completion script for bash, zsh or fish' },
@@ -24,7 +25,7 @@ export const commands = [
 export type CommandName = (typeof commands)[number]['name'];
 
 /** Commands of the contract that are not available yet. */
-export const laterCommands = ['doctor', 'recover'] as const;
+export const laterCommands = ['doctor'] as const;
 
 type Options = NonNullable<NonNullable<Parameters<typeof parseArgs>[0]>['options']>;
 

@@ -16,6 +16,7 @@ const loaders: Readonly<Record<CommandName, () => Promise<Command>>> = {
   init: async () => (await import('./init.ts')).init,
   demo: async () => (await import('./demo.ts')).demo,
   backup: async () => (await import('./backup.ts')).backup,
+  recover: async () => (await import('./recover.ts')).recover,
   schema: async () => (await import('./schema.ts')).schema,
   healthcheck: async () => (await import('./healthcheck.ts')).healthcheck,
   completion: async () => (await import('./completion.ts')).completion,

@@ -13,6 +13,7 @@ import { pushBlock } from '../../reporters/push/block.ts';
 import { logsBlock } from '../../sources/logs/block.ts';
 import { scrapeBlock } from '../../sources/scrape/block.ts';
 import { statsdBlock } from '../../sources/statsd/block.ts';
+import { recoveryBlock } from '../recovery/block.ts';
 import {
   clientAuthBlock,
   clientTlsBlock,
@@ -135,6 +136,7 @@ export const agentBlock = z.strictObject({
   archival: archivalBlock().optional(),
   domainDefaults: domainDefaultsBlock().optional(),
   domains: domainsBlock().optional(),
+  recovery: recoveryBlock(),
   backups: z.array(backupBlock({ secret: secretBlock })).default([]),
   limits: limitsBlock.prefault({}),
   admin: adminBlock.prefault({}),

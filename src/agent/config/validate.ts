@@ -327,6 +327,7 @@ export function fill(parsed: Parsed, around: Surroundings): AgentConfig {
     domainDefaults: parsed.domainDefaults,
     domains: parsed.domains,
     backups: parsed.backups,
+    recovery: parsed.recovery,
     limits: parsed.limits,
     admin: adminOff?.kind === 'scalar' && adminOff.value === null ? undefined : parsed.admin,
     log: parsed.log,

@@ -98,6 +98,7 @@ async function openBackup(
 ): Promise<Probe> {
   const { journalPath, readRuns } = await import('./journal.ts');
   const journal = journalPath(stateDirectory, 'backup', backup.name);
+  const leave = shared.verifier.join();
   return {
     async check(signal, recalled) {
       const ledger = recalled as Ledger | undefined;
@@ -119,7 +120,7 @@ async function openBackup(
         };
       }
     },
-    close: async () => shared.verifier.close(),
+    close: async () => leave(),
   };
 }
 

@@ -107,7 +107,7 @@ export function faultsOfRuns(
 /** When a backup that was complete at `endMs` was started, if a run says so. */
 export function startOfRun(runs: readonly RunRecord[], endMs: number): number | undefined {
   const toleranceMs = 5_000;
-  return runs.find(
+  return runs.findLast(
     (run) => run.endMs !== undefined && run.startMs <= endMs && endMs <= run.endMs + toleranceMs,
   )?.startMs;
 }

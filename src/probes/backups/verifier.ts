@@ -31,21 +31,25 @@ export interface Verifier {
   ask(key: string, request: VerifyRequest): VerifyAnswer | undefined;
   /** Resolves when nothing waits any more. */
   idle(): Promise<void>;
-  close(): void;
+  /** Takes part; gives back the end of it. With the last one ends what is under way. */
+  join(): () => void;
 }
 
 export function createVerifier(verify: VerifyBackup = verifyInProcess): Verifier {
   const answers = new Map<string, VerifyAnswer>();
   const waiting = new Map<string, VerifyRequest>();
-  const closing = new AbortController();
+  let closing = new AbortController();
+  let members = 0;
   let running: Promise<void> | undefined;
 
   const run = async (): Promise<void> => {
-    for (let [next] = waiting; next && !closing.signal.aborted; [next] = waiting) {
+    for (let [next] = waiting; next; [next] = waiting) {
       const [key, request] = next;
-      const answer = await verify(request, closing.signal).catch(
+      const { signal } = closing;
+      const answer = await verify(request, signal).catch(
         (thrown): VerifyAnswer => ({ result: 'unknown', msg: `cannot be verified: ${errorText(thrown)}` }),
       );
+      if (signal.aborted) continue;
       answers.set(key, answer);
       waiting.delete(key);
     }
@@ -67,6 +71,13 @@ export function createVerifier(verify: VerifyBackup = verifyInProcess): Verifier
       return undefined;
     },
     idle: async () => running,
-    close: () => closing.abort(),
+    join() {
+      if (members++ === 0) closing = new AbortController();
+      return () => {
+        if (--members > 0) return;
+        closing.abort();
+        waiting.clear();
+      };
+    },
   };
 }

@@ -29,7 +29,11 @@ export type SeriesIntake = Pick<OpenIntake, 'counter' | 'gauge'>;
 export type DurableIntake = SeriesIntake & Pick<OpenIntake, 'restore'>;
 
 /** Events that are counted once across restarts. What they were counted from is remembered in the same step. */
-const durableNames: ReadonlySet<AgentMetricName> = new Set<AgentMetricName>(['svc_domain_failovers_total']);
+const durableNames: ReadonlySet<AgentMetricName> = new Set<AgentMetricName>([
+  'svc_domain_failovers_total',
+  'svc_backup_runs_total',
+  'svc_backup_failures_total',
+]);
 
 export const isDurable = ({ name }: SeriesName): boolean => durableNames.has(name);
 

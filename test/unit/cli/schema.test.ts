@@ -37,7 +37,7 @@ print(json.dumps([len(list(V(schema).iter_errors(d))) for d in json.load(open('d
 const hasValidator = spawnSync('python3', ['-c', 'import jsonschema']).status === 0;
 
 describe('the JSON Schema', () => {
-  test('has the top-level keys of the contract, stateFsync, and no others', async () => {
+  test('has the top-level keys of the contract, stateFsync and recovery, and no others', async () => {
     const { $schema, properties, additionalProperties } = JSON.parse(await printed());
     expect($schema).toBe('https://json-schema.org/draft/2020-12/schema');
     expect(additionalProperties).toBe(false);
@@ -58,6 +58,7 @@ describe('the JSON Schema', () => {
         'archival',
         'domainDefaults',
         'domains',
+        'recovery',
         'backups',
         'limits',
         'admin',

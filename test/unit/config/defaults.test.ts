@@ -55,6 +55,7 @@ describe('defaults', () => {
       services: [],
       stores: [],
       backups: [],
+      recovery: { allowExecute: false, commands: {} },
       limits: { seriesPerMetric: 2000, series: 50000, forbiddenTags: [], allowValues: [] },
       admin: { listenAddress: '127.0.0.1:9465' },
       log: { level: 'info', encoding: 'json', stdout: false, levelKey: 'level' },

@@ -1,0 +1,307 @@
+import { createInterface } from 'node:readline/promises';
+import { parseAddress } from '../../core/address.ts';
+import { systemClock } from '../../core/clock.ts';
+import { AgentError } from '../../core/errors.ts';
+import { type RecoveryProcedure, recoveryProcedures } from '../../core/reasons.ts';
+import { nearest } from '../../core/suggest.ts';
+import { drillName } from '../../probes/backups/backups.ts';
+import { journalPath, recordRun } from '../../probes/backups/journal.ts';
+import { planProbes } from '../../probes/plan.ts';
+import { lookOnce } from '../../probes/runner/once.ts';
+import type { AgentConfig } from '../config/types.ts';
+import { createReadSecret } from '../read-secret.ts';
+import { createChecks, type RunProbe, type Subject } from '../recovery/checks.ts';
+import { type Commands, procedures, type Situation, type Step } from '../recovery/procedures.ts';
+import { type Operator, runSession, shellText, unfinishedRun } from '../recovery/session.ts';
+import { configurationOptions, configured, parseCommand } from './arguments.ts';
+import type { Io } from './io.ts';
+import { openLivePages, silent } from './live-pages.ts';
+
+const usage = `Usage: svc-agent recover PROCEDURE [--plan] [--execute] [OPTIONS] [-c FILE]
+
+Procedures: ${recoveryProcedures.join(', ')}.
+Goes through the procedure step by step: says what each step is for, checks what must hold before it, gives the
+commands for this configuration, and checks what must hold after it.
+  --plan                print all steps, change nothing
+  --execute             run the commands here; needs recovery.allowExecute: true
+  --yes                 do not ask before each command
+  --confirm NAME        with --yes: the store or domain that may be changed for good
+  --force REASON        go on where a check refuses; the reason is recorded
+  --store NAME --database persistence|visibility   what to restore
+  --backup FILE         the backup to restore; default: the newest verified one
+  --domain NAME --to CLUSTER                       what to fail over, and where to
+  --json                the plan, or the result, as JSON
+A run that was interrupted goes on at the step that was not finished.
+Exit status: 0 done; 1 refused or failed; 2 wrong usage or an invalid configuration.
+`;
+
+const options = {
+  ...configurationOptions,
+  plan: { type: 'boolean' },
+  execute: { type: 'boolean' },
+  yes: { type: 'boolean' },
+  confirm: { type: 'string' },
+  force: { type: 'string' },
+  store: { type: 'string' },
+  database: { type: 'string' },
+  backup: { type: 'string' },
+  domain: { type: 'string' },
+  to: { type: 'string' },
+} as const;
+
+const wrongUsage = (what: string, got?: string, allowed = 'see svc-agent recover --help') =>
+  new AgentError('usage', { where: 'svc-agent recover', what, got, allowed });
+
+/** `svc-agent recover`. */
+export async function recover(args: readonly string[], io: Io): Promise<number> {
+  const { values, positionals } = parseCommand('recover', args, options);
+  if (values.help) {
+    io.stdout(usage);
+    return 0;
+  }
+  const procedure = procedureOf(positionals);
+  if (values.force?.trim() === '') throw wrongUsage('--force needs a reason');
+  const { config } = await configured(values, io);
+  const subject = subjectOf(procedure, values, config);
+  if (values.execute && !config.recovery.allowExecute) {
+    throw wrongUsage('--execute is not allowed here', undefined, 'set recovery.allowExecute: true');
+  }
+  const tools = await openTools(config, io);
+  try {
+    const situation = await situationOf(subject, config, tools.runProbe, values.backup);
+    const steps = procedures[procedure].steps(situation);
+    if (values.plan) {
+      io.stdout(
+        values.json
+          ? `${JSON.stringify(planOf(procedure, situation.subject, steps), null, 2)}\n`
+          : planText(procedure, steps),
+      );
+      return 0;
+    }
+    return await go(procedure, situation.subject, steps, { config, values, io });
+  } finally {
+    await tools.close();
+  }
+}
+
+function procedureOf([name, ...surplus]: readonly string[]): RecoveryProcedure {
+  const known = recoveryProcedures.find((procedure) => procedure === name);
+  if (surplus.length > 0) throw wrongUsage('unexpected argument', surplus[0]);
+  if (known) return known;
+  const near = name === undefined ? undefined : nearest(name, recoveryProcedures);
+  const allowed = `${near ? `did you mean ${near}? ` : ''}use ${recoveryProcedures.join(', ')}`;
+  throw wrongUsage(name === undefined ? 'no procedure' : 'unknown procedure', name, allowed);
+}
+
+function subjectOf(
+  procedure: RecoveryProcedure,
+  values: { [K in keyof Subject]?: string | undefined },
+  config: AgentConfig,
+): Subject {
+  const { store, database, domain, to, backup } = values;
+  const stores = config.stores.map(({ name }) => name);
+  const only = stores.length === 1 ? stores[0] : undefined;
+  const isRestore = procedures[procedure].needs.includes('store');
+  const subject = { store: isRestore ? (store ?? only) : store, database, domain, to, backup };
+  for (const need of procedures[procedure].needs) {
+    if (subject[need] === undefined) throw wrongUsage(`--${need} is missing`);
+  }
+  if (subject.store !== undefined && !stores.includes(subject.store)) {
+    throw wrongUsage('no such store', subject.store, `there is ${stores.join(', ') || 'none'}`);
+  }
+  if (database !== undefined && database !== 'persistence' && database !== 'visibility') {
+    throw wrongUsage('unknown --database', database, 'use persistence or visibility');
+  }
+  return JSON.parse(JSON.stringify(subject)) as Subject;
+}
+
+interface Tools {
+  runProbe: RunProbe;
+  close(): Promise<void>;
+}
+
+/** Probes by name, run at the moment they are asked for. */
+async function openTools(config: AgentConfig, io: Io): Promise<Tools> {
+  const rows = planProbes(config);
+  // The clock's timers let a process end; this one does not until the procedure is over.
+  const awake = setInterval(() => {}, 60_000);
+  const pages = rows.some(({ kind }) => kind === 'replication') ? await openLivePages(config, io) : [];
+  const readings = { look: (family: string) => pages.flatMap(({ scrape }) => [...scrape.look(family)]) };
+  const deps = { readSecret: createReadSecret(io.env), readings, clock: systemClock, log: silent };
+  return {
+    async runProbe(name) {
+      const row = rows.find((each) => each.name === name);
+      if (!row) return undefined;
+      // Backups are judged first: a database is judged by what they found.
+      const first = row.kind === 'recovery' ? rows.filter(({ kind }) => kind === 'backup') : [];
+      const polled = await lookOnce([...first, row], deps);
+      const { result } = polled.at(-1)!;
+      return { ...result, ok: result.ok };
+    },
+    async close() {
+      clearInterval(awake);
+      await Promise.all(pages.map(({ close }) => close()));
+    },
+  };
+}
+
+async function situationOf(
+  asked: Subject,
+  config: AgentConfig,
+  runProbe: RunProbe,
+  backup: string | undefined,
+): Promise<Situation> {
+  const subject = { ...asked, backup: backup ?? (await newestBackup(asked, config, runProbe)) };
+  const rows = planProbes(config);
+  return {
+    subject,
+    commands: commandsOf(subject, config),
+    checks: createChecks(subject, { config, rows, runProbe }),
+  };
+}
+
+/** Path of the full backup that the chain of evidence begins with. */
+async function newestBackup(
+  { store, database }: Subject,
+  config: AgentConfig,
+  runProbe: RunProbe,
+): Promise<string | undefined> {
+  if (store === undefined) return undefined;
+  const finding = await runProbe(`recovery/${store}/${database}`);
+  const chain = finding?.details?.chain as
+    | { links?: { type: string; what: string; backup: string }[] }
+    | undefined;
+  const full = chain?.links?.find(({ type }) => type === 'full');
+  const source = config.backups.find(({ name }) => name === full?.backup)?.source;
+  if (!full || !source || !('directory' in source)) return full?.what;
+  return `${source.directory}/${full.what}`;
+}
+
+function commandsOf(subject: Subject, { recovery, domains, stores }: AgentConfig): Commands {
+  const described = domains?.describe?.command ?? [];
+  const at = described.indexOf('--domain');
+  const client = recovery.client ?? (at > 0 ? described.slice(0, at) : undefined);
+  const store = stores.find(({ name }) => name === subject.store);
+  const database = subject.database && store?.databases[subject.database];
+  const places: Readonly<Record<string, string | undefined>> = {
+    ...{ store: subject.store, database, address: store?.address, file: subject.backup },
+    ...{ domain: subject.domain, cluster: subject.to },
+  };
+  const filled = (command: readonly string[]) =>
+    command.map((word) => word.replace(/\{(\w+)\}/g, (whole, name: string) => places[name] ?? whole));
+  return {
+    client: (...args) => client && [...client, ...args],
+    named: (name) => {
+      const command = recovery.commands[name];
+      return command && filled(command);
+    },
+    restore() {
+      const { host, port } = parseAddress(store?.address ?? '') ?? {};
+      if (store?.kind !== 'postgres' || !subject.backup || !database || !host) return undefined;
+      const to = ['--host', host, '--port', String(port), '--username', store.user ?? 'postgres'];
+      return [
+        [
+          'pg_restore',
+          ...to,
+          '--clean',
+          '--if-exists',
+          '--exit-on-error',
+          '--dbname',
+          database,
+          subject.backup,
+        ],
+      ];
+    },
+  };
+}
+
+const planOf = (procedure: RecoveryProcedure, subject: Subject, steps: readonly Step[]) => ({
+  procedure,
+  title: procedures[procedure].title,
+  subject,
+  steps: steps.map(({ requires = [], proves = [], ...step }) => ({
+    ...step,
+    requires: requires.map(({ id, text }) => ({ id, text })),
+    proves: proves.map(({ id, text }) => ({ id, text })),
+  })),
+});
+
+function planText(procedure: RecoveryProcedure, steps: readonly Step[]): string {
+  const lines = [`${procedure}: ${procedures[procedure].title}`];
+  for (const [index, { title, text, requires = [], commands = [], byHand, proves = [] }] of steps.entries()) {
+    lines.push('', `${index + 1}. ${title}`, `   ${text}`);
+    for (const check of requires) lines.push(`   before: ${check.text}`);
+    for (const command of commands) lines.push(`   $ ${shellText(command)}`);
+    if (commands.length === 0 && byHand) lines.push(`   by hand: ${byHand}`);
+    for (const check of proves) lines.push(`   after: ${check.text}`);
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+interface Around {
+  config: AgentConfig;
+  values: { execute?: boolean; yes?: boolean; confirm?: string; force?: string; json?: boolean };
+  io: Io;
+}
+
+async function go(
+  procedure: RecoveryProcedure,
+  subject: Subject,
+  steps: readonly Step[],
+  { config, values, io }: Around,
+): Promise<number> {
+  const { terminal, close } = openOperator(values, io);
+  const what =
+    subject.store !== undefined ? [subject.store, subject.database ?? ''] : [subject.domain ?? '', ''];
+  const name = drillName(procedure, what[0]!, what[1]!);
+  // The backup may be another one after an interruption; what is recovered is the same.
+  const { backup: _, ...same } = subject;
+  const journal = journalPath(config.stateDirectory, 'recovery', `${name}.steps`);
+  if (unfinishedRun(journal, same) && !values.json) io.stderr('svc-agent: an earlier run was not finished\n');
+  try {
+    const result = await runSession(
+      { procedure, subject: same, steps, journal, execute: values.execute ?? false, force: values.force },
+      terminal,
+    );
+    const endMs = Date.now();
+    await recordRun(journalPath(config.stateDirectory, 'recovery', name), {
+      startMs: result.startMs,
+      endMs,
+      status: result.ok ? 0 : 1,
+      msg: result.msg,
+    });
+    const seconds = Math.round((endMs - result.startMs) / 1000);
+    if (values.json) io.stdout(`${JSON.stringify({ procedure, subject, ...result, seconds })}\n`);
+    else {
+      terminal.tell(`\n${result.ok ? `Done in ${seconds} s.` : `Stopped: ${result.msg}`}`);
+      for (const line of result.notProved) terminal.tell(`Not proved: ${line}`);
+    }
+    return result.ok ? 0 : 1;
+  } finally {
+    close();
+  }
+}
+
+/** The person at the terminal; with `--yes` nobody is asked, and only the confirmed name may be changed for good. */
+function openOperator(
+  { yes, confirm, json }: Around['values'],
+  io: Io,
+): { terminal: Operator; close(): void } {
+  const tell = (line: string) => (json ? io.stderr(`${line}\n`) : io.stdout(`${line}\n`));
+  if (yes) {
+    const terminal: Operator = {
+      tell,
+      ask: async () => true,
+      confirmName: async (_, name) => confirm === name,
+    };
+    return { terminal, close: () => {} };
+  }
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  const terminal: Operator = {
+    tell,
+    ask: async (question) => /^y(?:es)?$/i.test((await lines.question(`  ${question} [y/N] `)).trim()),
+    confirmName: async (what, name) =>
+      (await lines.question(`  ${what}. Type ${name} to go on: `)).trim() === name,
+  };
+  return { terminal, close: () => lines.close() };
+}

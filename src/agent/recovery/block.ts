@@ -1,0 +1,27 @@
+import * as z from 'zod';
+
+const command = z.array(z.string().min(1)).min(1).optional();
+
+/** `recovery`: what `svc-agent recover` may run; ours, as the spec has no configuration for its procedures. */
+export const recoveryBlock = () =>
+  z
+    .strictObject({
+      allowExecute: z.boolean().default(false).describe('Lets svc-agent recover --execute run commands.'),
+      client: command.describe(
+        'The command-line client, such as [cli, --address, host:7933]; default: from domains.describe.',
+      ),
+      commands: z
+        .strictObject({
+          stopServices: command,
+          startServices: command,
+          restore: command.describe(
+            '{file}, {store}, {database} and {address} stand for the backup and where it goes.',
+          ),
+          repointTraffic: command.describe('{domain} and {cluster} stand for what fails over, and where to.'),
+          deploy: command,
+        })
+        .prefault({}),
+    })
+    .prefault({});
+
+export type RecoveryOptions = z.output<ReturnType<typeof recoveryBlock>>;

@@ -1,0 +1,232 @@
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, statSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
+import { command, folder, type RunningAgent, startAgent, until } from './process.ts';
+
+// Backups beside the built program: the verifying process is a file of its own in dist/.
+
+describe.skipIf(!hasPostgres)('a backup of a real store, through the built program', () => {
+  let server: Postgres;
+  const place = folder();
+  const dumps = join(place.path, 'dumps');
+  const agents: RunningAgent[] = [];
+  const labels = 'backup="nightly",store="main",database="persistence",backup_type="full"';
+  let file: string;
+
+  beforeAll(async () => {
+    execFileSync('mkdir', ['-m', '777', dumps]);
+    server = await startPostgres();
+    await server.query('CREATE TABLE executions AS SELECT i, md5(i::text) FROM generate_series(1, 20000) i');
+    file = join(place.path, 'agent.yaml');
+    writeFileSync(
+      file,
+      `stateDirectory: ${join(place.path, 'state')}
+metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
+admin: {listenAddress: 127.0.0.1:0}
+roles: [history]
+services: {history: {logs: {paths: [${place.path}/none.log]}}}
+stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: postgres}}]
+backups:
+  - name: nightly
+    store: main
+    database: persistence
+    type: full
+    source: {files: {directory: ${dumps}, pattern: '\\.dump$', settle: 500ms}}
+    integrity: {level: full}
+    interval: 200ms
+`,
+    );
+  });
+  afterEach(async () => {
+    for (const agent of agents.splice(0)) await agent.end();
+  });
+  afterAll(async () => {
+    await server?.stop();
+    place.remove();
+  });
+
+  const run = async () => {
+    const agent = await startAgent(file);
+    agents.push(agent);
+    return agent;
+  };
+  const shown = async (agent: RunningAgent, name: string, more = '') => {
+    const page = await (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
+    const wanted = [...`${labels}${more}`.split(',')].sort();
+    const line = page
+      .split('\n')
+      .find((text) => text.startsWith(`${name}{`) && wanted.every((label) => text.includes(label)));
+    return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ') + 1));
+  };
+  const ready = async (agent: RunningAgent) => {
+    const page = await (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
+    return /^svc_recovery_ready\{[^}]*\} (\d)$/m.exec(page)?.[1];
+  };
+  const backUp = (name: string) =>
+    command([
+      ...['backup', 'run', '--job', 'nightly', '-c', file, '--artifact', join(dumps, name), '--'],
+      ...['pg_dump', '-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '-Fc'],
+      ...['-f', join(dumps, name), 'postgres'],
+    ]);
+
+  test('taken, verified, damaged, failed and lost: each is found, counted once, and recovery is ready or not', async () => {
+    const agent = await run();
+    await until('a backup is configured', async () => (await shown(agent, 'svc_backup_configured')) === 1);
+    await until('nothing to recover from', async () => (await ready(agent)) === '0');
+
+    expect(backUp('a.dump').status).toBe(0);
+    await until(
+      'success',
+      async () => (await shown(agent, 'svc_backup_runs_total', ',result="success"')) === 1,
+    );
+    expect(await shown(agent, 'svc_backup_integrity_ok', ',level="full"')).toBe(1);
+    expect(await shown(agent, 'svc_backup_last_size_bytes')).toBe(statSync(join(dumps, 'a.dump')).size);
+    await until('recovery is ready', async () => (await ready(agent)) === '1');
+    // The recovery point is the start of the run, not its end or the file's time.
+    const [start] = readFileSync(join(place.path, 'state', 'backup-runs', 'nightly.jsonl'), 'utf8').split(
+      '\n',
+    );
+    expect(await shown(agent, 'svc_backup_recovery_point_timestamp_seconds')).toBe(
+      JSON.parse(start!).startMs / 1000,
+    );
+
+    // Its table of contents stays readable.
+    truncateSync(join(dumps, 'a.dump'), statSync(join(dumps, 'a.dump')).size - 2000);
+    execFileSync('pg_restore', ['--list', join(dumps, 'a.dump')]);
+    await until(
+      'corrupt',
+      async () => (await shown(agent, 'svc_backup_runs_total', ',result="corrupt"')) === 1,
+    );
+    await until('recovery is not ready', async () => (await ready(agent)) === '0');
+    expect(await shown(agent, 'svc_backup_integrity_ok', ',level="full"')).toBe(0);
+
+    const failed = command([
+      'backup',
+      'run',
+      '--job',
+      'nightly',
+      '-c',
+      file,
+      '--',
+      'sh',
+      '-c',
+      'echo out; echo err >&2; exit 7',
+    ]);
+    expect(failed).toMatchObject({ status: 7, stdout: 'out\n' });
+    expect(failed.stderr).toContain('err');
+    await until(
+      'failed',
+      async () => (await shown(agent, 'svc_backup_runs_total', ',result="failed"')) === 1,
+    );
+    expect(await shown(agent, 'svc_backup_failures_total')).toBe(2);
+
+    expect(backUp('b.dump').status).toBe(0);
+    await until('recovery is ready again', async () => (await ready(agent)) === '1');
+
+    // Across a kill each result stays counted once.
+    await agent.end('SIGKILL');
+    const next = await run();
+    await until('ready after the kill', async () => (await ready(next)) === '1');
+    expect(await shown(next, 'svc_backup_runs_total', ',result="success"')).toBe(2);
+    expect(await shown(next, 'svc_backup_runs_total', ',result="corrupt"')).toBe(1);
+    expect(await shown(next, 'svc_backup_runs_total', ',result="failed"')).toBe(1);
+
+    for (const name of readdirSync(dumps)) unlinkSync(join(dumps, name));
+    await until('nothing left', async () => (await ready(next)) === '0');
+  });
+
+  test('svc-agent probe judges at once, with a verification', () => {
+    expect(backUp('c.dump').status).toBe(0);
+    const { stdout } = command(['probe', 'backup', 'recovery', '-c', file, '--json']);
+    const found = JSON.parse(stdout) as { name: string; ok: boolean; details: object }[];
+    expect(found, stdout).toMatchObject([
+      { name: 'backup/nightly', ok: true, details: { integrity: { result: 'ok' } } },
+      { name: 'recovery/main/persistence', ok: true, details: { chain: { links: [{ what: 'c.dump' }] } } },
+    ]);
+  });
+
+  test('what cannot be read is unknown: neither ready nor not', async () => {
+    const agent = await run();
+    await until('judged', async () => (await ready(agent)) !== undefined);
+    execFileSync('mv', [dumps, `${dumps}-away`]);
+    try {
+      await until('unknown', async () => ((await ready(agent)) === undefined ? true : undefined));
+    } finally {
+      execFileSync('mv', [`${dumps}-away`, dumps]);
+    }
+    await until('judged again', async () => (await ready(agent)) !== undefined);
+  });
+
+  test.each([
+    [
+      ['backup', 'run', '--job', 'nighty', '--', 'true'],
+      /no such backup, got "nighty"; did you mean nightly\?/,
+    ],
+    [['backup', 'run', '--', 'true'], /--job is missing/],
+    [['backup', 'run', '--job', 'nightly'], /no command/],
+    [['backup', 'walk'], /unknown action, got "walk"/],
+  ])('%j is wrong usage', (args, message) => {
+    const { status, stderr } = command([...args.slice(0, 2), '-c', file, ...args.slice(2)]);
+    expect({ status, stderr }).toMatchObject({ status: 2, stderr: expect.stringMatching(message) });
+  });
+
+  test('a command that cannot be started is 127, and recorded', () => {
+    const { status, stderr } = command([
+      'backup',
+      'run',
+      '--job',
+      'nightly',
+      '-c',
+      file,
+      '--',
+      '/no/such/program',
+    ]);
+    expect(status).toBe(127);
+    expect(stderr).toContain('/no/such/program cannot be started: ENOENT');
+  });
+});
+
+test('the planned commands are valid shell, and cover each store', () => {
+  const place = folder();
+  const file = join(place.path, 'agent.yaml');
+  writeFileSync(
+    file,
+    `stateDirectory: ${place.path}
+services: {history: {health: 'http://127.0.0.1:1/health'}}
+stores:
+  - {name: pg, kind: postgres, address: 'db:5432', databases: {persistence: svc, visibility: svc_visibility}}
+  - {name: my, kind: mysql, address: 'db:3306', databases: {persistence: svc}}
+  - {name: wide, kind: widecolumn, address: 'db:9042', databases: {persistence: svc}}
+`,
+  );
+  const { status, stdout } = command(['backup', 'plan', '-c', file]);
+  expect(status).toBe(0);
+  for (const wanted of [
+    'pg_dump --format=custom',
+    'pg_basebackup',
+    'mysqldump',
+    '--single-transaction',
+    '--routines',
+    '--triggers',
+    '--events',
+    '--hex-blob',
+    'nodetool snapshot',
+  ]) {
+    expect(stdout).toContain(wanted);
+  }
+  for (const script of stdout.split('#!/bin/bash\n').slice(1)) {
+    execFileSync('bash', ['-n'], { input: script.split('\n# ----')[0] });
+  }
+  const entries = stdout
+    .split('\n')
+    .filter((line) => line.startsWith('#   '))
+    .map((line) => line.slice(4))
+    .join('\n');
+  writeFileSync(file, `${readFileSync(file, 'utf8')}\n${entries}\n`);
+  expect(command(['check', '-c', file]).stderr).toBe('');
+  const kubernetes = command(['backup', 'plan', '--format', 'kubernetes', '-c', file]).stdout;
+  expect(kubernetes.match(/kind: CronJob/g)).toHaveLength(7);
+  place.remove();
+});
