@@ -22,19 +22,23 @@ export async function backup(args: readonly string[], io: Io): Promise<number> {
   const at = args.indexOf('--');
   const own = at < 0 ? args : args.slice(0, at);
   const command = at < 0 ? [] : args.slice(at + 1);
-  const { values, positionals } = parseCommand('backup', own, {
-    ...configurationOptions,
-    job: { type: 'string' },
-    artifact: { type: 'string' },
-    format: { type: 'string' },
-    image: { type: 'string' },
-  });
+  const { values, positionals } = parseCommand(
+    'backup',
+    own,
+    {
+      ...configurationOptions,
+      job: { type: 'string' },
+      artifact: { type: 'string' },
+      format: { type: 'string' },
+      image: { type: 'string' },
+    },
+    1,
+  );
   if (values.help) {
     io.stdout(usage);
     return 0;
   }
-  const [action, ...surplus] = positionals;
-  if (surplus.length > 0) throw wrongUsage('unexpected argument', surplus[0]);
+  const [action] = positionals;
   if (action === 'plan') {
     const format = values.format ?? 'cron';
     if (!planFormats.some((known) => known === format)) {

@@ -54,7 +54,7 @@ const wrongUsage = (what: string, got?: string, allowed = 'see svc-agent recover
 
 /** `svc-agent recover`. */
 export async function recover(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals } = parseCommand('recover', args, options);
+  const { values, positionals } = parseCommand('recover', args, options, 1);
   if (values.help) {
     io.stdout(usage);
     return 0;
@@ -84,9 +84,8 @@ export async function recover(args: readonly string[], io: Io): Promise<number> 
   }
 }
 
-function procedureOf([name, ...surplus]: readonly string[]): RecoveryProcedure {
+function procedureOf([name]: readonly string[]): RecoveryProcedure {
   const known = recoveryProcedures.find((procedure) => procedure === name);
-  if (surplus.length > 0) throw wrongUsage('unexpected argument', surplus[0]);
   if (known) return known;
   const near = name === undefined ? undefined : nearest(name, recoveryProcedures);
   const allowed = `${near ? `did you mean ${near}? ` : ''}use ${recoveryProcedures.join(', ')}`;
