@@ -1,5 +1,5 @@
 import { observeInto } from './histogram.ts';
-import type { Counter, Gauge, Histogram, Kind, Summary } from './model.ts';
+import type { Counter, Gauge, Histogram, Kind, Part, Summary } from './model.ts';
 import type { RefusalReason, RegistryDrop } from './reasons.ts';
 import type { Owner, Series, SeriesSpec } from './registry-state.ts';
 import { Cells } from './stores.ts';
@@ -306,6 +306,52 @@ function setAll(handle: Handle, parts: ArrayLike<number>): void {
   if (parts.length !== handle.spec.layout.width) handle.callbacks.drop('refused_series');
   else for (let i = 0; i < parts.length; i++) handle.setPart(i, parts[i]!);
 }
+
+/** Two handles that take the same updates: a raw series that a vocabulary keeps under two names. */
+export class HandlePair implements Counter, Gauge {
+  readonly #first: Handle;
+  readonly #second: Handle;
+
+  constructor(first: Handle, second: Handle) {
+    this.#first = first;
+    this.#second = second;
+  }
+
+  /** Whether neither series opened: a source that drops the pair then loses nothing. */
+  get refused(): boolean {
+    return this.#first.refused && this.#second.refused;
+  }
+
+  part(index: number): Part {
+    const [first, second] = [this.#first.part(index), this.#second.part(index)];
+    return {
+      set(value) {
+        first.set(value);
+        second.set(value);
+      },
+    };
+  }
+
+  add(delta: number): void {
+    for (const handle of [this.#first, this.#second]) (handle as CounterHandle | GaugeHandle).add(delta);
+  }
+
+  observe(value: number, weight?: number): void {
+    for (const handle of [this.#first, this.#second]) (handle as HistogramHandle).observe(value, weight);
+  }
+
+  set(numbers: number | ArrayLike<number>): void {
+    for (const handle of [this.#first, this.#second]) (handle as GaugeHandle).set(numbers as number);
+  }
+
+  release(): void {
+    this.#first.release();
+    this.#second.release();
+  }
+}
+
+export const pairOf = (first: Handle, second: Handle | undefined): Handle | HandlePair =>
+  second ? new HandlePair(first, second) : first;
 
 const classes = {
   counter: CounterHandle,

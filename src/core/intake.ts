@@ -1,10 +1,10 @@
 import { type Admission, closeSeries, isSameShape, openSeries, overLimit } from './admission.ts';
 import { isAgentName } from './agent-metrics.ts';
 import { serviceOf } from './durable-store.ts';
-import { createHandle, type Handle, type HandleCallbacks, type PartHandle } from './handles.ts';
+import { createHandle, Handle, type HandleCallbacks, type HandlePair, pairOf } from './handles.ts';
 import { layoutOf } from './histogram.ts';
 import { createLabeller, foldTag, identityOf, type Labeller, sanitizeName, type TagFault } from './labels.ts';
-import type { Counter, Gauge, Histogram, Intake, Kind, RawTags, Shape, Summary } from './model.ts';
+import type { Counter, Gauge, Histogram, Intake, Kind, Part, RawTags, Shape, Summary } from './model.ts';
 import type { Clock } from './ports.ts';
 import type { Component, RefusalReason, RegistryDrop } from './reasons.ts';
 import {
@@ -26,6 +26,8 @@ export interface Translated {
   divisor?: number;
   /** Another kind of those with one number (counter, gauge, untyped); ignored for others. */
   kind?: Kind;
+  /** The same numbers under a second name. */
+  also?: Omit<Translated, 'also'>;
 }
 
 /**
@@ -47,6 +49,7 @@ interface ResolvedSeries {
   /** Why there can be no such series, whatever others there are. */
   readonly unfit: RefusalReason | 'left_out' | undefined;
   readonly faults: readonly TagFault[];
+  readonly also: SeriesSpec | undefined;
 }
 
 interface ResolveRules {
@@ -79,9 +82,7 @@ function createResolver(rules: ResolveRules): (raw: RawSeries, rawKey: string) =
     family === '' ||
     (received && isAgentName(family, kind, source.component === 'logs' ? 'logs' : undefined));
 
-  return ({ kind: sent, name, tags, shape }, rawKey) => {
-    const translated = rules.translate?.(sent, name, tags);
-    const to: Translated = typeof translated === 'object' ? translated : { name, tags };
+  const specOf = ({ kind: sent, name, shape }: RawSeries, rawKey: string, to: Omit<Translated, 'also'>) => {
     const kind = to.kind && single.has(sent) && single.has(to.kind) ? to.kind : sent;
     const divisor = to.divisor ?? 1;
     const family = sanitizeName(to.name);
@@ -100,10 +101,25 @@ function createResolver(rules: ResolveRules): (raw: RawSeries, rawKey: string) =
       divisor,
       exempt,
     };
-    const reserved = isReserved(family, kind) ? 'reserved_name' : undefined;
-    return { spec, unfit: translated === 'left_out' ? translated : reserved, faults };
+    return { spec, faults };
+  };
+
+  return (raw, rawKey) => {
+    const translated = rules.translate?.(raw.kind, raw.name, raw.tags);
+    const to: Translated = typeof translated === 'object' ? translated : { name: raw.name, tags: raw.tags };
+    const { spec, faults } = specOf(raw, rawKey, to);
+    const reserved = isReserved(spec.family, spec.kind) ? 'reserved_name' : undefined;
+    return {
+      spec,
+      faults,
+      unfit: translated === 'left_out' ? translated : reserved,
+      also: to.also && specOf(raw, secondKey(rawKey), to.also).spec,
+    };
   };
 }
+
+/** Raw key of the second series that a raw one may have. */
+const secondKey = (rawKey: string): string => `${rawKey} also`;
 
 /** Reopens series of the state before their sources ask for them. */
 interface Restorer {
@@ -245,7 +261,7 @@ export interface IntakeOptions {
 /** A series whose numbers come one by one, as the lines of a page do. */
 export interface Parts {
   /** The number at this index: 0 for single ones, else in the order of `SeriesView.at`. */
-  part(index: number): PartHandle;
+  part(index: number): Part;
   /** Whether the registry does not hold the series by itself: it waits, is refused or is over a limit. */
   readonly refused: boolean;
   release(): void;
@@ -366,11 +382,11 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: Source, 
         }
       }
     },
-    open(raw: RawSeries): Handle {
+    open(raw: RawSeries): Handle | HandlePair {
       const rawKey = rawKeyOf(raw);
       const opened = known(rawKey);
-      if (opened) return opened;
-      const { spec, unfit, faults } = resolve(raw, rawKey);
+      if (opened) return pairOf(opened, known(secondKey(rawKey)));
+      const { spec, unfit, faults, also } = resolve(raw, rawKey);
       const handle = createHandle(spec, unfit === 'left_out' ? silent : callbacks);
       if (isClosed) return handle;
       handles.set(rawKey, handle);
@@ -378,10 +394,15 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: Source, 
       countFaults(spec, faults);
       if (unfit) refused(spec, unfit);
       else admission.join(handle);
-      return handle;
+      if (unfit || !also) return handle;
+      const second = createHandle(also, callbacks);
+      handles.set(also.rawKey, second);
+      admission.join(second);
+      return pairOf(handle, second);
     },
-    overflowOf({ spec, series }: Handle): Handle | undefined {
-      if (isClosed || !series?.overflow) return undefined;
+    overflowOf(refused: Handle | HandlePair): Handle | undefined {
+      if (isClosed || !(refused instanceof Handle) || !refused.series?.overflow) return undefined;
+      const { spec, series } = refused;
       const { labels, identity, scope } = series.spec;
       const { family, divisor, layout } = spec;
       const rawKey = JSON.stringify([family, identity, divisor, layout.bounds, layout.texts]);
@@ -427,7 +448,7 @@ export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenInta
   const of =
     <H>(kind: Kind) =>
     (name: string, tags: RawTags, shape: Shape = {}) =>
-      opener.open({ kind, name, tags, shape }) as Handle & H;
+      opener.open({ kind, name, tags, shape }) as unknown as H;
 
   function* closing(): Generator<void> {
     yield* opener.close();
@@ -441,7 +462,7 @@ export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenInta
     summary: of<Summary>('summary'),
     untyped: of<Gauge>('untyped'),
     parts: (kind, name, tags, shape) => of<Parts>(kind)(name, tags, shape),
-    overflowOf: (refused) => opener.overflowOf(refused as unknown as Handle),
+    overflowOf: (refused) => opener.overflowOf(refused as Handle | HandlePair),
     restore: (kind, name, shape = {}) => restorer.restore(kind, name, shape),
     close() {
       for (const _ of closing());

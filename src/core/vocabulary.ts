@@ -1,5 +1,6 @@
 import { catalog } from './catalog.ts';
 import type { Translate, Translated } from './intake.ts';
+import { compareText } from './labels.ts';
 import type { Kind, RawTags } from './model.ts';
 
 /** Units that products count in, by how many of them make one of the catalog's (seconds, bytes). */
@@ -14,28 +15,44 @@ export const unitDivisors = {
 } as const;
 export type Unit = keyof typeof unitDivisors;
 
-/** How one metric of a product is called in the catalog. */
+/** How one metric of a product becomes one of the catalog, and for which series and senders the rule holds. */
 export interface MetricRule {
-  /** The catalog's name, or one name for each value of the tag `by`. */
-  to: string | Readonly<Record<string, string>>;
-  /** Tag whose value chooses the name. It is dropped unless `keep`; a value without a name leaves the metric alone. */
+  /** Holds only for senders that have all of these metrics. */
+  has?: readonly string[];
+  /** Holds only for series that have none of these tags. */
+  lacks?: readonly string[];
+  /** Holds only for series whose tags have one of these values. */
+  where?: Readonly<Record<string, readonly string[]>>;
+  /**
+   * The catalog's name, or one name for each value of the tag `by`. Several metrics of a product may have the same
+   * name: they are parts of one whole and are added up. Without a name the series is left out on purpose.
+   */
+  to?: string | Readonly<Record<string, string>>;
+  /** Tag whose value chooses the name. It is dropped unless `keep`; a value without a name leaves the metric as it is. */
   by?: string;
   keep?: boolean;
-  /** Where one of these is sent too, this metric only repeats it and is left out. */
+  /** Tags that are dropped, by the product's names. */
+  drop?: readonly string[];
+  /** A second name for the same numbers, with other tags dropped. */
+  also?: { to: string; drop?: readonly string[] };
+  /** If the sender has one of these metrics, this one repeats it and is left out. */
   unless?: readonly string[];
-  /** What its numbers count, where that is not the catalog's unit. */
+  /** The unit of its numbers, where that is not the catalog's. */
   unit?: Unit;
   /** The catalog's kind, where a single number is sent as another. */
   kind?: Kind;
-  /** Text that the catalog puts in front of a tag's value, by the product's name of the tag. */
+  /** Text that the catalog puts before a tag's value, by the product's name of the tag. */
   prefix?: Readonly<Record<string, string>>;
 }
 
-/** A product's words as data. */
+/** A name, a rule, or several rules of which the first that holds applies. */
+export type MetricEntry = string | MetricRule | readonly MetricRule[];
+
+/** A product's names as data. */
 export interface VocabularyTable {
   name: string;
-  /** By the product's name; a rule that only renames is the catalog's name. */
-  metrics: Readonly<Record<string, string | MetricRule>>;
+  /** By the product's name. */
+  metrics: Readonly<Record<string, MetricEntry>>;
   /** Tag names, of every metric. */
   tags: Readonly<Record<string, string>>;
   /** Units by the product's name of a metric. */
@@ -46,51 +63,86 @@ export interface VocabularyTable {
 
 export interface Vocabulary {
   readonly name: string;
+  readonly table: VocabularyTable;
   /** Its metrics by the product's names. */
   readonly names: ReadonlySet<string>;
-  /** Names of the catalog that it can lead to. */
+  /** Names that it can lead to. */
   readonly leadsTo: ReadonlySet<string>;
-  /** A series in the catalog's words. `has` says whether the sender has a metric of that name. */
+  /** A series in the catalog's names. `has` tells whether the sender has a metric of that name. */
   translate(kind: Kind, name: string, tags: RawTags, has: (name: string) => boolean): ReturnType<Translate>;
 }
 
-const ruleOf = (entry: string | MetricRule): MetricRule =>
-  typeof entry === 'string' ? { to: entry } : entry;
-const namesIn = ({ to }: MetricRule): string[] => (typeof to === 'string' ? [to] : Object.values(to));
+const rulesOf = (entry: MetricEntry): readonly MetricRule[] => {
+  if (typeof entry === 'string') return [{ to: entry }];
+  return Array.isArray(entry) ? entry : [entry as MetricRule];
+};
+const namesIn = ({ to, also }: MetricRule): string[] => [
+  ...(typeof to === 'string' ? [to] : Object.values(to ?? {})),
+  ...(also ? [also.to] : []),
+];
+
+function holds({ has, lacks, where }: MetricRule, tags: RawTags, sends: (name: string) => boolean): boolean {
+  return (
+    (has?.every(sends) ?? true) &&
+    (lacks?.every((tag) => tags[tag] === undefined) ?? true) &&
+    Object.entries(where ?? {}).every(([tag, values]) => values.includes(tags[tag] ?? ''))
+  );
+}
 
 export function createVocabulary(table: VocabularyTable): Vocabulary {
-  const rules = new Map(Object.entries(table.metrics).map(([from, entry]) => [from, ruleOf(entry)]));
+  const metrics = new Map(Object.entries(table.metrics).map(([from, entry]) => [from, rulesOf(entry)]));
   const doubles = Object.entries(table.doubles ?? {});
   const isDouble = (kind: Kind, tags: RawTags): boolean =>
     (kind === 'histogram' || kind === 'summary') && doubles.some(([tag, value]) => tags[tag] === value);
   return {
     name: table.name,
-    names: new Set(rules.keys()),
-    leadsTo: new Set([...rules.values()].flatMap(namesIn)),
-    translate(kind, name, tags, has): Translated | 'left_out' {
-      const rule = rules.get(name);
-      if (isDouble(kind, tags) || rule?.unless?.some(has)) return 'left_out';
+    table,
+    names: new Set(metrics.keys()),
+    leadsTo: new Set([...metrics.values()].flat().flatMap(namesIn)),
+    translate(kind, name, tags, sends): Translated | 'left_out' {
+      const rule = metrics.get(name)?.find((one) => holds(one, tags, sends));
+      if (isDouble(kind, tags) || rule?.unless?.some(sends)) return 'left_out';
+      if (rule && rule.to === undefined) return 'left_out';
       const to = rule && nameBy(rule, tags);
       const applied = to === undefined ? undefined : rule;
       const unit = applied?.unit ?? table.units?.[name];
+      const common = { divisor: unit === undefined ? 1 : unitDivisors[unit], kind: applied?.kind };
+      const also = applied?.also;
       return {
+        ...common,
         name: to ?? name,
         tags: renameTags(tags, table.tags, applied),
-        divisor: unit === undefined ? 1 : unitDivisors[unit],
-        kind: applied?.kind,
+        ...(also && {
+          also: {
+            ...common,
+            name: also.to,
+            tags: renameTags(tags, table.tags, { ...applied, drop: also.drop }),
+          },
+        }),
       };
     },
   };
 }
 
-/** The catalog's own words, for senders that speak them already. */
+/** A table with the entries of another one in place of its own. */
+export function extendTable(base: VocabularyTable, own: VocabularyTable): VocabularyTable {
+  return {
+    ...base,
+    name: own.name,
+    metrics: { ...base.metrics, ...own.metrics },
+    tags: { ...base.tags, ...own.tags },
+    units: { ...base.units, ...own.units },
+  };
+}
+
+/** The catalog's own names, for senders that use them already. */
 export function catalogVocabulary(): Vocabulary {
   const metrics = Object.fromEntries(catalog.map(({ name }) => [name, name]));
   return createVocabulary({ name: 'svc', metrics, tags: {} });
 }
 
 function nameBy({ to, by }: MetricRule, tags: RawTags): string | undefined {
-  if (typeof to === 'string') return to;
+  if (to === undefined || typeof to === 'string') return to;
   const value = by === undefined ? undefined : tags[by];
   return value !== undefined && Object.hasOwn(to, value) ? to[value] : undefined;
 }
@@ -100,6 +152,7 @@ function renameTags(tags: RawTags, renames: RawTags, rule: MetricRule | undefine
   const renamed = new Map<string, string>();
   for (const [name, value] of Object.entries(tags)) {
     if (rule !== undefined && name === rule.by && !rule.keep) continue;
+    if (rule?.drop?.includes(name)) continue;
     const to = Object.hasOwn(renames, name) ? renames[name]! : name;
     const front = rule?.prefix && Object.hasOwn(rule.prefix, name) ? rule.prefix[name]! : '';
     const isTaken = to !== name && (Object.hasOwn(tags, to) || renamed.has(to));
@@ -109,8 +162,8 @@ function renameTags(tags: RawTags, renames: RawTags, rule: MetricRule | undefine
 }
 
 /**
- * The vocabulary that a sender speaks: the one of whose own names, those that no other has, it uses most.
- * Undefined while it uses none, or as many of one as of another.
+ * The vocabulary of a sender: the one of which it has most names that no other vocabulary has. Undefined while it
+ * has none, or as many of one as of another.
  */
 export function detectVocabulary(
   vocabularies: readonly Vocabulary[],
@@ -128,43 +181,95 @@ export function detectVocabulary(
   return best !== undefined && best.used > (next?.used ?? 0) ? best.vocabulary : undefined;
 }
 
-/** The words of one sender: a vocabulary, settled by configuration or by the names it is heard to use. */
+/** Detects the vocabulary of one sender, unless the configuration settles it. */
 export interface VocabularyDetector {
-  /** For its intake. Undefined as long as no vocabulary is settled. */
+  /** For the sender's intake. Undefined while no vocabulary is known. */
   readonly translate: Translate;
-  /** What it has been found to speak. */
   readonly vocabulary: Vocabulary | undefined;
   /**
-   * Hears the names that the sender has. Answers which of them mean something else than before, so that
-   * their series must be asked for anew.
+   * Takes the names that the sender has now. Returns the ones whose meaning may have changed: ask for their series
+   * anew.
    */
   detect(names: ReadonlySet<string>): ReadonlySet<string>;
 }
 
 /**
- * `choices` are the tables that `auto` chooses from, once, or the only one there is when `isSettled`; none
- * leaves every name as it is.
+ * `choices` are the tables that `auto` chooses from, once, or the only one if `isSettled`; without any, names stay
+ * as they are.
  */
 export function createVocabularyDetector(
   choices: readonly Vocabulary[],
   isSettled = false,
 ): VocabularyDetector {
   let vocabulary = isSettled ? choices[0] : undefined;
-  let heard: ReadonlySet<string> = new Set();
-  const has = (name: string): boolean => heard.has(name);
+  let sent: ReadonlySet<string> = new Set();
+  const has = (name: string): boolean => sent.has(name);
   return {
     translate: (kind, name, tags) => vocabulary?.translate(kind, name, tags, has),
     get vocabulary() {
       return vocabulary;
     },
     detect(names) {
-      const isSame = names.size === heard.size && [...names].every(has);
-      heard = names;
+      const isSame = names.size === sent.size && [...names].every(has);
+      sent = names;
       if (isSame) return new Set();
       const settled = vocabulary ?? detectVocabulary(choices, names);
       const isNew = settled !== vocabulary;
       vocabulary = settled;
       return isNew ? names : new Set([...names].filter((name) => settled?.names.has(name)));
     },
+  };
+}
+
+/** What one raw metric of a sender became: `to` is empty if all its series were left out. */
+export interface MappedMetric {
+  readonly name: string;
+  readonly to: ReadonlySet<string>;
+  /** Whether some of its series were left out on purpose. */
+  readonly leftOut: boolean;
+}
+
+/** A page against the catalog, for `check --live`. */
+export interface Coverage {
+  /** Metrics of the catalog that the page has, and the raw names that each was made of. */
+  readonly made: ReadonlyMap<string, readonly string[]>;
+  readonly missing: readonly string[];
+  /** Raw names that no rule maps; `alike` are missing metrics of the catalog with the same words in their names. */
+  readonly unmapped: readonly { readonly name: string; readonly alike: readonly string[] }[];
+  /** Raw names of which at least some series were left out on purpose. */
+  readonly leftOut: readonly string[];
+}
+
+const wordsOf = (name: string): string[] => name.split('_').filter((word) => word !== 'svc' && word !== 'ns');
+
+/** Two names are alike if all words of the shorter one, at least two, are in the other. */
+function isAlike(one: string, other: string): boolean {
+  const [short, long] = [wordsOf(one), wordsOf(other)].sort((a, b) => a.length - b.length) as [
+    string[],
+    string[],
+  ];
+  return short.length > 1 && short.every((word) => long.includes(word));
+}
+
+/** `wanted` are the names that the sender should have; `known` are further ones that are read under their raw names. */
+export function coverageOf(
+  mapped: Iterable<MappedMetric>,
+  wanted: readonly string[],
+  known: ReadonlySet<string>,
+): Coverage {
+  const all = [...mapped].sort((a, b) => compareText(a.name, b.name));
+  const made = new Map<string, string[]>();
+  for (const { name, to } of all)
+    for (const target of to) made.set(target, [...(made.get(target) ?? []), name]);
+  const missing = wanted.filter((name) => !made.has(name));
+  const isMapped = ({ name, to }: MappedMetric) =>
+    to.size === 0 || known.has(name) || [...to].some((target) => target !== name || known.has(target));
+  return {
+    made,
+    missing,
+    unmapped: all
+      .filter((metric) => !isMapped(metric))
+      .map(({ name }) => ({ name, alike: missing.filter((metric) => isAlike(name, metric)) })),
+    leftOut: all.filter(({ leftOut }) => leftOut).map(({ name }) => name),
   };
 }

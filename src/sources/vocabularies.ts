@@ -5,6 +5,7 @@ import {
   catalogVocabulary,
   createVocabulary,
   createVocabularyDetector,
+  extendTable,
   type Unit,
   unitDivisors,
   type Vocabulary,
@@ -12,15 +13,17 @@ import {
   type VocabularyTable,
 } from '../core/vocabulary.ts';
 
-/** A table as it stands in the configuration. */
+/** A vocabulary in the configuration. */
 export interface InlineTable {
+  /** Name of the shipped table that this one adds to. Without it, this table is the whole vocabulary. */
+  extends?: string;
   metrics: Readonly<Record<string, string>>;
   tags: Readonly<Record<string, string>>;
   /** Units by the sender's name of a metric. */
   units: Readonly<Record<string, string>>;
 }
 
-/** The shipped tables (`vocabularies/*.json`) and the catalog's own words. Rejects with what the file system says. */
+/** The shipped tables (`vocabularies/*.json`) and the catalog's own names. Rejects with what the file system says. */
 export async function readVocabularies(directory: string): Promise<Vocabulary[]> {
   const files = (await readdir(directory)).filter((name) => name.endsWith('.json')).sort();
   const tables = await Promise.all(
@@ -30,8 +33,8 @@ export async function readVocabularies(directory: string): Promise<Vocabulary[]>
 }
 
 /**
- * The words of a service by its `vocabulary`: `auto`, a table's name, or a table. Throws `AgentError`
- * (`config_invalid`) for a name or a unit that there is not.
+ * The vocabulary of a service by its `vocabulary` setting: `auto`, a table's name, or a table. Throws `AgentError`
+ * (`config_invalid`) for a name or a unit that does not exist.
  */
 export function vocabularyDetectorFor(
   setting: string | InlineTable,
@@ -39,25 +42,36 @@ export function vocabularyDetectorFor(
   where: string,
 ): VocabularyDetector {
   if (setting === 'auto') return createVocabularyDetector(shipped);
-  if (typeof setting !== 'string')
-    return createVocabularyDetector([createVocabulary(tableOf(setting, where))], true);
-  const named = shipped.find(({ name }) => name === setting);
-  if (named !== undefined) return createVocabularyDetector([named], true);
-  const names = ['auto', ...shipped.map(({ name }) => name)].join(', ');
-  const allowed = `use ${names} or a table`;
-  throw new AgentError('config_invalid', { where, what: 'unknown vocabulary', got: setting, allowed });
+  const vocabulary =
+    typeof setting === 'string'
+      ? named(setting, shipped, where, ['auto'])
+      : createVocabulary(inlineTable(setting, shipped, where));
+  return createVocabularyDetector([vocabulary], true);
 }
 
-function tableOf({ metrics, tags, units }: InlineTable, where: string): VocabularyTable {
+function named(
+  name: string,
+  shipped: readonly Vocabulary[],
+  where: string,
+  others: readonly string[],
+): Vocabulary {
+  const found = shipped.find((vocabulary) => vocabulary.name === name);
+  if (found) return found;
+  const names = [...others, ...shipped.map((vocabulary) => vocabulary.name)].join(', ');
+  const allowed = `use ${names}${others.length > 0 ? ' or a table' : ''}`;
+  throw new AgentError('config_invalid', { where, what: 'unknown vocabulary', got: name, allowed });
+}
+
+function inlineTable(setting: InlineTable, shipped: readonly Vocabulary[], where: string): VocabularyTable {
+  const { metrics, tags, units } = setting;
   for (const [name, unit] of Object.entries(units)) {
     if (Object.hasOwn(unitDivisors, unit)) continue;
     const allowed = `use ${Object.keys(unitDivisors).join(', ')}`;
-    throw new AgentError('config_invalid', {
-      where: `${where}.units.${name}`,
-      what: 'unknown unit',
-      got: unit,
-      allowed,
-    });
+    const fault = { where: `${where}.units.${name}`, what: 'unknown unit', got: unit, allowed };
+    throw new AgentError('config_invalid', fault);
   }
-  return { name: 'own', metrics, tags, units: units as Record<string, Unit> };
+  const own = { name: 'own', metrics, tags, units: units as Record<string, Unit> };
+  if (setting.extends === undefined) return own;
+  const base = named(setting.extends, shipped, `${where}.extends`, []);
+  return extendTable(base.table, { ...own, name: `${base.name} with own entries` });
 }

@@ -78,7 +78,15 @@ const vocabularyBlock = z
     z
       .string()
       .regex(/^[\w.-]+$/, 'not the name of a vocabulary; use auto, svc, a shipped table’s name or a table'),
-    z.strictObject({ metrics: words.default({}), tags: words.default({}), units: words.default({}) }),
+    z.strictObject({
+      extends: z
+        .string()
+        .optional()
+        .describe('A shipped table that this one adds to: cadence, temporal or svc.'),
+      metrics: words.default({}),
+      tags: words.default({}),
+      units: words.default({}),
+    }),
   ])
   .describe('auto, svc, a shipped table’s name, or a table from a product’s words to the catalog’s.');
 

@@ -41,6 +41,8 @@ export interface MetricsConfig {
 
 /** A table from a product's own words to the catalog's. */
 interface InlineVocabulary {
+  /** A shipped table that it adds to. */
+  extends?: string;
   metrics: Readonly<Record<string, string>>;
   tags: Readonly<Record<string, string>>;
   /** Unit of a metric's numbers where it is not the catalog's. */

@@ -4,11 +4,13 @@ import { catalog } from '../../../src/core/catalog.ts';
 import type { Kind, RawTags } from '../../../src/core/model.ts';
 import {
   catalogVocabulary,
+  coverageOf,
   createVocabulary,
   createVocabularyDetector,
   detectVocabulary,
   type VocabularyTable,
 } from '../../../src/core/vocabulary.ts';
+import { vocabularyDetectorFor } from '../../../src/sources/vocabularies.ts';
 
 const tableOf = (name: string): VocabularyTable =>
   JSON.parse(readFileSync(new URL(`../../../vocabularies/${name}.json`, import.meta.url), 'utf8'));
@@ -17,12 +19,25 @@ const cadence = createVocabulary(tables.cadence);
 const temporal = createVocabulary(tables.temporal);
 const all = [catalogVocabulary(), cadence, temporal];
 
-test.each(Object.entries(tables))('%s leads to the catalog', (name, table) => {
-  expect(table.name).toBe(name);
-  const known = new Set([...catalog.map((metric) => metric.name), 'svc_replication_latency']);
-  const strangers = [...createVocabulary(table).leadsTo].filter((metric) => !known.has(metric));
-  expect(strangers).toEqual([]);
-});
+const readme = readFileSync(new URL('../../../vocabularies/README.md', import.meta.url), 'utf8');
+
+/** Names in the page, with `, \`_latency\`` after a name standing for another one with that ending. */
+const documented = new Set(
+  [...readme.matchAll(/`(svc_\w+)`((?:, `_\w+`)*)/g)].flatMap(([, name = '', endings = '']) => [
+    name,
+    ...[...endings.matchAll(/`(_\w+)`/g)].map(([, ending]) => name.replace(/_[a-z]+$/, '') + ending),
+  ]),
+);
+
+test.each(Object.entries(tables))(
+  '%s leads to the catalog, or to a name of ours that the page documents',
+  (name, table) => {
+    expect(table.name).toBe(name);
+    const known = new Set([...catalog.map((metric) => metric.name), 'svc_replication_latency']);
+    const others = [...createVocabulary(table).leadsTo].filter((metric) => !known.has(metric));
+    expect(others.filter((metric) => !documented.has(metric))).toEqual([]);
+  },
+);
 
 interface Row {
   vocabulary?: typeof cadence;
@@ -30,7 +45,7 @@ interface Row {
   name: string;
   tags?: RawTags;
   has?: string[];
-  to: string | { name: string; tags?: RawTags; divisor?: number };
+  to: string | { name: string; tags?: RawTags; divisor?: number; also?: { name: string; tags: RawTags } };
 }
 
 const rows: Record<string, Row> = {
@@ -94,6 +109,69 @@ const rows: Record<string, Row> = {
     name: 'persistence_latency_ns',
     to: { name: 'svc_persistence_latency' },
   },
+  'a part of a whole, which loses the tags that the other part does not have': {
+    name: 'persistence_requests_per_domain',
+    has: ['persistence_requests', 'persistence_requests_rollup'],
+    tags: { operation: 'GetTasks', domain: 'd', is_retry: 'false' },
+    to: {
+      name: 'svc_persistence_requests',
+      tags: { operation: 'PersistenceGetTasks' },
+      also: {
+        name: 'svc_persistence_domain_requests',
+        tags: { operation: 'PersistenceGetTasks', domain: 'd' },
+      },
+    },
+  },
+  'a part that an older server has in the plain metric too': {
+    name: 'persistence_requests_per_domain',
+    has: ['persistence_requests'],
+    tags: { operation: 'GetTasks', domain: 'd' },
+    to: { name: 'svc_persistence_domain_requests', tags: { operation: 'PersistenceGetTasks', domain: 'd' } },
+  },
+  'a rollup beside its parts': {
+    name: 'persistence_latency_rollup',
+    has: ['persistence_latency_per_domain'],
+    to: 'left_out',
+  },
+  'a rollup of errors that has the plain name': {
+    name: 'persistence_errors',
+    has: ['persistence_requests_rollup', 'persistence_errors_per_domain'],
+    tags: { operation: 'GetTasks' },
+    to: 'left_out',
+  },
+  'errors without a domain beside those with one': {
+    name: 'persistence_errors',
+    has: ['persistence_requests_rollup', 'persistence_errors_per_domain'],
+    tags: { operation: 'GetShard', is_retry: 'false', task_category: 'none' },
+    to: { name: 'svc_persistence_errors', tags: { operation: 'PersistenceGetShard' } },
+  },
+  'errors whose part per domain is not sent': {
+    name: 'persistence_errors',
+    has: ['persistence_requests_rollup'],
+    tags: { operation: 'GetTasks' },
+    to: { name: 'svc_persistence_errors', tags: { operation: 'PersistenceGetTasks' } },
+  },
+  'the frontend’s own requests': {
+    name: 'cadence_requests',
+    tags: { cadence_service: 'cadence_frontend', operation: 'StartWorkflowExecution', caller: 'x' },
+    to: {
+      name: 'svc_frontend_client_requests',
+      tags: { svc_service: 'cadence_frontend', operation: 'FrontendClientStartWorkflowExecution' },
+    },
+  },
+  'another role’s requests': {
+    name: 'cadence_requests',
+    tags: { cadence_service: 'cadence_history', operation: 'StartWorkflowExecution' },
+    to: {
+      name: 'cadence_requests',
+      tags: { svc_service: 'cadence_history', operation: 'StartWorkflowExecution' },
+    },
+  },
+  'an answer of the frontend, which is no failure': {
+    name: 'cadence_errors_entity_not_exists',
+    tags: { cadence_service: 'cadence_frontend' },
+    to: { name: 'cadence_errors_entity_not_exists', tags: { svc_service: 'cadence_frontend' } },
+  },
   'a tag whose new name is taken': {
     name: 'x',
     tags: { cadence_service: 'a', svc_service: 'b' },
@@ -112,7 +190,11 @@ test.each(Object.entries(rows))(
   (_, { vocabulary = cadence, kind = 'counter', name, tags = {}, has = [], to }) => {
     const translated = vocabulary.translate(kind, name, tags, (other) => has.includes(other));
     if (typeof to === 'string') expect(translated).toBe(to);
-    else expect(translated).toMatchObject({ tags: {}, divisor: 1, ...to });
+    else {
+      expect(translated).toMatchObject({ divisor: 1, ...to });
+      expect(translated).toHaveProperty('tags', to.tags ?? {});
+      if (!to.also) expect(translated).not.toHaveProperty('also');
+    }
   },
 );
 
@@ -147,5 +229,78 @@ describe('words', () => {
     const reworded = words.detect(new Set(['persistence_latency_ns', 'persistence_latency', 'other']));
     expect(reworded).toEqual(new Set(['persistence_latency_ns', 'persistence_latency']));
     expect(words.translate('histogram', 'persistence_latency_ns', {})).toBe('left_out');
+  });
+});
+
+describe('a vocabulary of the configuration', () => {
+  const own = { metrics: { my_started: 'svc_workflow_started' }, tags: { team_name: 'team' }, units: {} };
+  const translate = (
+    setting: Parameters<typeof vocabularyDetectorFor>[0],
+    name: string,
+    tags: RawTags = {},
+  ) => vocabularyDetectorFor(setting, all, 'services.history.vocabulary').translate('counter', name, tags);
+
+  test('extends a shipped table', () => {
+    const extended = { ...own, extends: 'cadence', metrics: { ...own.metrics, restarts: 'svc_gomaxprocs' } };
+    expect(translate(extended, 'my_started', { team_name: 'a' })).toMatchObject({
+      name: 'svc_workflow_started',
+      tags: { team: 'a' },
+    });
+    expect(translate(extended, 'workflow_cancel', { workflowType: 'w' })).toMatchObject({
+      name: 'svc_workflow_canceled',
+      tags: { workflow_type: 'w' },
+    });
+    expect(translate(extended, 'restarts')).toMatchObject({ name: 'svc_gomaxprocs' });
+  });
+
+  test('is the whole vocabulary without a base', () => {
+    expect(translate(own, 'my_started')).toMatchObject({ name: 'svc_workflow_started' });
+    expect(translate(own, 'workflow_cancel')).toMatchObject({ name: 'workflow_cancel' });
+  });
+
+  test.each([
+    [
+      { ...own, extends: 'nosuch' },
+      'services.history.vocabulary.extends: unknown vocabulary, got "nosuch"; use svc, cadence, temporal',
+    ],
+    [{ ...own, units: { x: 'hours' } }, 'services.history.vocabulary.units.x: unknown unit, got "hours"'],
+    [
+      'nosuch',
+      'services.history.vocabulary: unknown vocabulary, got "nosuch"; use auto, svc, cadence, temporal or a table',
+    ],
+  ])('refuses %j', (setting, message) => {
+    expect(() => translate(setting, 'x')).toThrow(message);
+  });
+});
+
+test('coverage of a page: what was made of what, what is missing, what looks like it, what was left out', () => {
+  const mapped = [
+    { name: 'persistence_requests', to: new Set(['svc_persistence_requests']), leftOut: false },
+    { name: 'persistence_requests_per_domain', to: new Set(['svc_persistence_requests']), leftOut: false },
+    { name: 'persistence_requests_rollup', to: new Set<string>(), leftOut: true },
+    { name: 'matching_poll_success_v2', to: new Set(['matching_poll_success_v2']), leftOut: false },
+    { name: 'build_age', to: new Set(['build_age']), leftOut: false },
+    { name: 'read_by_a_probe', to: new Set(['read_by_a_probe']), leftOut: false },
+    { name: 'svc_restarts', to: new Set(['svc_restarts']), leftOut: false },
+  ];
+  const wanted = [
+    'svc_restarts',
+    'svc_persistence_requests',
+    'svc_matching_poll_success',
+    'svc_persistence_errors',
+  ];
+  const { made, ...rest } = coverageOf(mapped, wanted, new Set([...wanted, 'read_by_a_probe']));
+  expect(made.get('svc_persistence_requests')).toEqual([
+    'persistence_requests',
+    'persistence_requests_per_domain',
+  ]);
+  expect(made.get('svc_restarts')).toEqual(['svc_restarts']);
+  expect(rest).toEqual({
+    missing: ['svc_matching_poll_success', 'svc_persistence_errors'],
+    unmapped: [
+      { name: 'build_age', alike: [] },
+      { name: 'matching_poll_success_v2', alike: ['svc_matching_poll_success'] },
+    ],
+    leftOut: ['persistence_requests_rollup'],
   });
 });

@@ -177,7 +177,10 @@ export function createRelay(table: LineTable, { intake, words, breathe }: RelayD
       for (const series of membership.series.values()) {
         const { translated } = read(series);
         const known = names.get(series.family) ?? new Set();
-        if (translated !== 'left_out') known.add(translated.name);
+        if (translated !== 'left_out') {
+          known.add(translated.name);
+          if (translated.also) known.add(translated.also.name);
+        }
         names.set(series.family, known);
       }
       return names;
