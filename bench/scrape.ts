@@ -4,13 +4,14 @@
  */
 import { performance } from 'node:perf_hooks';
 import { systemClock } from '../src/core/clock.ts';
+import { createRefusedLines } from '../src/core/refused-lines.ts';
 import { createRegistry } from '../src/core/registry.ts';
 import { createPageStore } from '../src/core/stores.ts';
 import { createVocabularyDetector } from '../src/core/vocabulary.ts';
 import { createRenderer } from '../src/reporters/pull/exposition.ts';
 import { createLineTable } from '../src/sources/scrape/exposition/line-table.ts';
 import { createPageReader } from '../src/sources/scrape/exposition/page-reader.ts';
-import { createRelay } from '../src/sources/scrape/families/relay.ts';
+import { createPageSeries } from '../src/sources/scrape/series/page-series.ts';
 import { generatePage } from './exposition.ts';
 
 const lines = Number(process.argv[2] ?? 100_000);
@@ -62,8 +63,13 @@ const intake = registry.intake({
   translate: words.translate,
 });
 const table = createLineTable();
-const reader = createPageReader(table, { bodyBytes: 1 << 30, samples: 10_000_000, labelBytes: 8192 });
-const relay = createRelay(table, { intake, words, breathe });
+const refusedLines = createRefusedLines(1000);
+const reader = createPageReader(table, refusedLines, {
+  bodyBytes: 1 << 30,
+  samples: 10_000_000,
+  labelBytes: 8192,
+});
+const pageSeries = createPageSeries(table, { intake, refusedLines, words, breathe });
 const renderer = createRenderer();
 
 async function expose(): Promise<number> {
@@ -95,8 +101,8 @@ for (let round = 0; round < rounds; round++) {
   for (let at = 0; at < page.length; at += chunkBytes) reader.write(page.subarray(at, at + chunkBytes));
   const read = reader.end(true);
   const readMs = cpuMs(start);
-  await relay.arrange(read);
-  relay.fill(read);
+  await pageSeries.arrange(read);
+  pageSeries.fill(read);
   reader.take(read);
   store.swap();
   const filledMs = cpuMs(start);

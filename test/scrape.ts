@@ -2,12 +2,16 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import type { Gauge, Kind, RawTags, Shape } from '../src/core/model.ts';
 import type { Clock, Drops, Log } from '../src/core/ports.ts';
+import { createRefusedLines } from '../src/core/refused-lines.ts';
 import { createVocabularyDetector } from '../src/core/vocabulary.ts';
 import { createLineTable } from '../src/sources/scrape/exposition/line-table.ts';
 import { createPageReader, type Exposition } from '../src/sources/scrape/exposition/page-reader.ts';
-import type { PageIntake, PageShow } from '../src/sources/scrape/families/intake.ts';
-import { createRelay } from '../src/sources/scrape/families/relay.ts';
 import { type ScrapeLimits, type ScrapeOptions, scrapeDefaults } from '../src/sources/scrape/options.ts';
+import {
+  createPageSeries,
+  type PageIntake,
+  type PageShow,
+} from '../src/sources/scrape/series/page-series.ts';
 import { createScrape, type Scrape, type ScrapeDeps } from '../src/sources/scrape/source.ts';
 
 interface Held {
@@ -83,8 +87,10 @@ export interface Reading {
 export function pageTarget(limits: Partial<ScrapeLimits> = {}) {
   const table = createLineTable();
   const intake = openIntake();
-  const reader = createPageReader(table, { ...scrapeDefaults.limits, ...limits });
-  const relay = createRelay(table, { intake, words: createVocabularyDetector([]), breathe: () => undefined });
+  const refusedLines = createRefusedLines(1000);
+  const reader = createPageReader(table, refusedLines, { ...scrapeDefaults.limits, ...limits });
+  const words = createVocabularyDetector([]);
+  const relay = createPageSeries(table, { intake, refusedLines, words, breathe: () => undefined });
   return {
     intake,
     relay,

@@ -180,13 +180,13 @@ function link(table: ByteTable, id: number): void {
   table.heads[slot] = id;
 }
 
-/** A copy of a column with another capacity. */
+/** A copy of a column with another capacity, larger or smaller. */
 export function grownColumn<T extends Int32Array | Float64Array | Uint8Array>(
   column: T,
   capacity: number,
 ): T {
   const grown = new (column.constructor as new (length: number) => T)(capacity);
-  grown.set(column);
+  grown.set(capacity < column.length ? column.subarray(0, capacity) : column);
   return grown;
 }
 
@@ -201,11 +201,39 @@ function growColumns(table: ByteTable): void {
   for (let id = 0; id < held; id++) if (table.keyLength[id] !== -1) link(table, id);
 }
 
+/**
+ * Gives memory back after many keys were removed: ids above the last one in use go, and the arena is made to fit.
+ * Returns whether the columns are shorter; the caller then resizes its own.
+ */
+export function trimTable(table: ByteTable): boolean {
+  let end = table.end;
+  while (end > 0 && table.keyLength[end - 1] === -1) end--;
+  table.end = end;
+  table.freeIds = table.freeIds.filter((id) => id < end);
+  let capacity = firstCapacity;
+  while (capacity < end) capacity *= 2;
+  const isShorter = capacity < table.keyAt.length;
+  if (isShorter) {
+    table.keyAt = grownColumn(table.keyAt, capacity);
+    table.keyLength = grownColumn(table.keyLength, capacity);
+    table.hash = grownColumn(table.hash, capacity);
+    table.next = new Int32Array(capacity);
+    table.heads = new Int32Array(capacity * 2).fill(-1);
+    for (let id = 0; id < end; id++) if (table.keyLength[id] !== -1) link(table, id);
+  }
+  moveKeys(table, table.arenaUsed - table.arenaFreed);
+  return isShorter;
+}
+
 /** Makes room for `needed` bytes in an arena without the keys that were removed. */
 function makeRoom(table: ByteTable, needed: number): void {
   if (table.arenaUsed + needed <= table.arena.length) return;
-  const kept = table.arenaUsed - table.arenaFreed;
-  const arena = Buffer.allocUnsafeSlow(Math.max(Math.ceil(kept * 1.5) + needed, smallestArena));
+  moveKeys(table, Math.ceil((table.arenaUsed - table.arenaFreed) * 1.25) + needed);
+}
+
+/** Moves the keys into a new arena of at least `size` bytes. */
+function moveKeys(table: ByteTable, size: number): void {
+  const arena = Buffer.allocUnsafeSlow(Math.max(size, smallestArena));
   let used = 0;
   for (let id = 0; id < table.end; id++) {
     const length = table.keyLength[id]!;

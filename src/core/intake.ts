@@ -275,7 +275,7 @@ export interface OpenIntake extends Intake {
    * one family and service, which the source gives increases to. With it the source can release the refused handle
    * and keep `RefusedLines` only. Release it when the source has no such series any more.
    */
-  overflowOf(refused: Parts | Counter | Histogram): Handle | undefined;
+  overflowOf(refused: { release(): void }): Handle | undefined;
   /**
    * Durable store: claims a family and reopens its series from the state, which are shown from the next publish
    * on, before their source asks for them. Series that do not fit `shape` any more are discarded. Returns the tags

@@ -1,7 +1,7 @@
 import type { HealthState } from '../../core/reasons.ts';
 import type { Registry } from '../../core/registry.ts';
 import type { ProbeReport, ProbeResult } from '../../probes/runner/probe-state.ts';
-import type { ScrapeStatus } from '../../sources/scrape/tally.ts';
+import type { ScrapeStatus } from '../../sources/scrape/scrape-status.ts';
 import type { StatsdStatus } from '../../sources/statsd/source.ts';
 import type { ReadyConfig } from '../config/types.ts';
 import { version } from '../installation.ts';

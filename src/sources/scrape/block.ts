@@ -12,7 +12,7 @@ const limits = z
     labelBytes: z.int().min(1).default(scrapeDefaults.limits.labelBytes),
   })
   .prefault({})
-  .describe('What a page may be at most; one that is more is not taken at all.');
+  .describe('Limits of a page; one that exceeds them is discarded.');
 
 /** `services.<service>.scrape`: a URL, or a map with one. */
 export const scrapeBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType<ClientAuth> }) => {

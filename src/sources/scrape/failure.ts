@@ -1,6 +1,7 @@
+import { errorText, networkFault, systemCode } from '../../core/errors.ts';
 import type { DropReason, ScrapeFailureReason } from '../../core/reasons.ts';
 
-/** A page that is not taken, and why; `what` is for the log and the status page. */
+/** Why a scrape failed; the message is for the log and the status page. */
 export class ScrapeFailure extends Error {
   readonly reason: ScrapeFailureReason;
 
@@ -11,7 +12,7 @@ export class ScrapeFailure extends Error {
   }
 }
 
-/** What a failure counts as in `svc_agent_dropped_total{component="scrape"}`; `failed` unless named here. */
+/** Reasons of `svc_agent_dropped_total{component="scrape"}`; other failures count as `failed`. */
 const drops: Partial<Record<ScrapeFailureReason, DropReason>> = {
   invalid_body: 'invalid_body',
   too_large: 'too_large',
@@ -21,3 +22,11 @@ const drops: Partial<Record<ScrapeFailureReason, DropReason>> = {
 };
 
 export const dropOf = (reason: ScrapeFailureReason): DropReason => drops[reason] ?? 'failed';
+
+/** Classifies an error of the request. A connection that is reset within the body cuts the page off. */
+export function failureOf(thrown: unknown, inBody: boolean): ScrapeFailure {
+  if (thrown instanceof ScrapeFailure) return thrown;
+  const reason = networkFault(thrown) ?? 'failed';
+  const text = errorText(thrown) || (systemCode(thrown) ?? '');
+  return new ScrapeFailure(inBody && reason === 'reset' ? 'cut_off' : reason, text, thrown);
+}

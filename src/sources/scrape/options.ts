@@ -1,6 +1,6 @@
 import type { ClientAuth, ClientTls } from '../../core/access.ts';
 
-/** What a page may be at most; one that is more is not taken at all. */
+/** Limits of a page. A page that exceeds one is discarded. */
 export interface ScrapeLimits {
   /** Bytes of the page after decompression. */
   bodyBytes: number;
@@ -14,10 +14,10 @@ export interface ScrapeOptions {
   url: string;
   intervalMs: number;
   timeoutMs: number;
-  /** Of an `https:` target; files are read again for each new connection. */
+  /** For an `https:` target. Files are read again for each new connection. */
   tls?: ClientTls;
   auth?: ClientAuth;
-  /** `scrapeDefaults.limits` unless told. */
+  /** Default: `scrapeDefaults.limits`. */
   limits?: ScrapeLimits;
 }
 

@@ -2,58 +2,60 @@ import { errorText } from '../../core/errors.ts';
 import type { Gauge } from '../../core/model.ts';
 import type { Drops, Log, Readings, Source } from '../../core/ports.ts';
 import type { ScrapeFailureReason } from '../../core/reasons.ts';
+import { createRefusedLines } from '../../core/refused-lines.ts';
 import type { VocabularyDetector } from '../../core/vocabulary.ts';
-import { createLineTable } from './exposition/line-table.ts';
-import { createPageReader, type Page } from './exposition/page-reader.ts';
+import { createLineTable, type Page } from './exposition/line-table.ts';
+import { createPageReader } from './exposition/page-reader.ts';
 import { dropOf, ScrapeFailure } from './failure.ts';
-import type { PageIntake, PageShow } from './families/intake.ts';
-import { createRelay, type Relayed } from './families/relay.ts';
 import { createFetch, type FetchDeps } from './fetch/fetch.ts';
 import { type ScrapeOptions, scrapeDefaults } from './options.ts';
-import { createTally, type ScrapeStatus } from './tally.ts';
+import { createScrapeStatus, type ScrapeStatus } from './scrape-status.ts';
+import { createPageSeries, type PageIntake, type PageResult, type PageShow } from './series/page-series.ts';
 
 export interface ScrapeDeps extends FetchDeps {
   intake: PageIntake;
-  /** The numbers behind `intake`. */
+  /** The values behind `intake`. */
   show: PageShow;
   /** `svc_role_scrape_up` of the role. */
   up: Gauge;
   drops: Drops;
   log: Log;
-  /** The words of the target, by which `intake` translates. */
+  /** The vocabulary of the target, by which `intake` translates. */
   words: VocabularyDetector;
-  /** A page was taken: of so many counters that were on the page before, so many fell. */
+  /** Called for each accepted page: how many counters were on the last page too, and how many of them fell. */
   onPage?(evidence: { fallen: number; counters: number }): void;
 }
 
 export type ScrapeResult = { ok: true } | { ok: false; reason: ScrapeFailureReason; what: string };
 
 /**
- * Relays one role's metrics page. A page is taken whole or not at all; of a target that does not answer nothing
- * is shown. Pages are fetched when asked for, and every `intervalMs` when nobody asks; never two at a time.
+ * Scrapes one role's metrics page. A page is accepted completely or discarded. While the target does not answer,
+ * none of its series is shown. Pages are fetched on request and otherwise every `intervalMs`, one at a time.
  */
 export interface Scrape extends Source, Readings {
   /**
-   * A page that is younger than a second, or the next. With a monotonic `deadlineMs`, what has not come by
-   * then is a failure: nothing of the target is shown until the late page arrives. Never rejects.
+   * Resolves with a page that is younger than a second, or else with the next. A page that misses the monotonic
+   * `deadlineMs` is a failure: the target's series are hidden until the late page arrives. Never rejects.
    */
   scrapeNow(deadlineMs?: number): Promise<ScrapeResult>;
   status(): ScrapeStatus;
-  /** Every metric of the target, with the names it has in the catalog's words. */
+  /** Every metric of the target, with its names in the catalog. */
   names(): Map<string, Set<string>>;
 }
 
 const sharedMs = 1000;
 const sliceMs = 2;
-/** A target that is gone so long gives its places under the limits back. */
+/** After this time the series of a target that is down no longer count against the limits. */
 const forgottenMs = 10 * 60_000;
 
 export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
   const { clock, show, up, drops, log, onPage } = deps;
   const table = createLineTable();
-  const reader = createPageReader(table, options.limits ?? scrapeDefaults.limits);
+  const limits = options.limits ?? scrapeDefaults.limits;
+  const refusedLines = createRefusedLines(limits.samples);
+  const reader = createPageReader(table, refusedLines, limits);
   const fetch = createFetch(options, deps);
-  const tally = createTally({ url: options.url, drops, log, clock });
+  const status = createScrapeStatus({ url: options.url, drops, log, clock });
   let sliceStartMs = 0;
   const breathe = (): Promise<void> | undefined => {
     if (clock.monotonicMs() - sliceStartMs < sliceMs) return undefined;
@@ -64,7 +66,8 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
       });
     });
   };
-  const relay = createRelay(table, { intake: deps.intake, words: deps.words, breathe });
+  const { intake, words } = deps;
+  const pageSeries = createPageSeries(table, { intake, refusedLines, words, breathe });
   let running: Promise<ScrapeResult> | undefined;
   let cancelTimer = (): void => {};
   let isStopped = true;
@@ -72,25 +75,26 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
   let goneSinceMs: number | undefined;
   let isLate = false;
 
-  const vanish = (): void => {
+  const hide = (): void => {
     show.hide();
     up.set(0);
     takenMs = Number.NEGATIVE_INFINITY;
     goneSinceMs ??= clock.monotonicMs();
   };
 
-  const take = async (page: Page): Promise<Relayed> => {
+  const accept = async (page: Page): Promise<PageResult> => {
     sliceStartMs = clock.monotonicMs();
-    await relay.arrange(page);
-    const relayed = relay.fill(page);
+    await pageSeries.arrange(page);
+    const result = pageSeries.fill(page);
+    pageSeries.endPage(true);
     reader.take(page);
-    if (isStopped) return relayed;
+    if (isStopped) return result;
     show.swap();
     up.set(1);
     goneSinceMs = undefined;
     takenMs = clock.monotonicMs();
-    onPage?.({ fallen: relayed.fallen, counters: relayed.counters });
-    return relayed;
+    onPage?.({ fallen: result.fallen, counters: result.counters });
+    return result;
   };
 
   const run = async (): Promise<ScrapeResult> => {
@@ -100,17 +104,18 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
     try {
       const { wholeBody } = await fetch.page(reader);
       const page = reader.end(wholeBody);
-      const relayed = await take(page);
-      tally.taken(page, relayed, clock.monotonicMs() - startMs);
+      const result = await accept(page);
+      status.succeeded(page, result, clock.monotonicMs() - startMs);
       return { ok: true };
     } catch (error) {
       reader.discard();
+      pageSeries.endPage(false);
       const failure =
         error instanceof ScrapeFailure ? error : new ScrapeFailure('failed', errorText(error), error);
       if (!isStopped) {
-        vanish();
-        tally.failed(failure, isLate);
-        if (clock.monotonicMs() - goneSinceMs! >= forgottenMs) relay.withdraw();
+        hide();
+        status.failed(failure, isLate);
+        if (clock.monotonicMs() - goneSinceMs! >= forgottenMs) pageSeries.withdraw();
       }
       return { ok: false, reason: failure.reason, what: failure.message };
     } finally {
@@ -135,13 +140,13 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
     });
   };
 
-  /** Nothing of the target may stand in an answer that its page has missed. */
+  /** Hides the target's series from an answer for which its page is late. */
   const missed = (): ScrapeResult => {
     const failure = new ScrapeFailure('too_slow', 'the page did not come before the deadline of the scrape');
     if (running !== undefined && !isLate) {
       isLate = true;
-      vanish();
-      tally.failed(failure, false);
+      hide();
+      status.failed(failure, false);
     }
     return { ok: false, reason: failure.reason, what: failure.message };
   };
@@ -171,13 +176,13 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
         await fetch.close();
         await running;
         show.hide();
-        relay.withdraw();
+        pageSeries.withdraw();
         up.release();
       });
     },
     scrapeNow,
-    status: () => tally.status(deps.words.vocabulary?.name),
-    names: () => relay.names(),
-    look: (family) => (takenMs === Number.NEGATIVE_INFINITY ? [] : relay.look(family)),
+    status: () => status.current(words.vocabulary?.name),
+    names: () => pageSeries.names(),
+    look: (family) => (takenMs === Number.NEGATIVE_INFINITY ? [] : pageSeries.look(family)),
   };
 }

@@ -54,6 +54,29 @@ const pages: Record<string, Row> = {
     page: 'größe{ort="Zürich 🗻"} 1\n',
     samples: { [s('größe', { ort: 'Zürich 🗻' })]: 1 },
   },
+  'quoted names, as text 1.0.0 has them': {
+    page: '# HELP "my.requests" Requests.\n# TYPE "my.requests" counter\n{"my.requests","host.name"="a",code="2"} 3\n{"my.requests"} 4\nplain{"a \\"b\\" c"="d"} 5\n',
+    samples: {
+      [s('my.requests', { 'host.name': 'a', code: '2' })]: 3,
+      [s('my.requests', {})]: 4,
+      [s('plain', { 'a "b" c': 'd' })]: 5,
+    },
+    kinds: { 'my.requests': 'counter', plain: 'untyped' },
+  },
+  'quoted names of a histogram': {
+    page: '# TYPE "h.s" histogram\n{"h.s_bucket",le="1"} 2\n{"h.s_bucket",le="+Inf"} 3\n{"h.s_sum"} 4\n{"h.s_count"} 3\n',
+    samples: {
+      [s('h.s_bucket', { le: '1' })]: 2,
+      [s('h.s_bucket', { le: '+Inf' })]: 3,
+      [s('h.s_sum', {})]: 4,
+      [s('h.s_count', {})]: 3,
+    },
+  },
+  'quoted names that are none': {
+    page: 'good 1\n{} 1\n{a="b"} 1\n{"x","y"} 1\n{"x" 1\n{"x"="1"} 1\n{""} 1\nx{"y"} 1\n',
+    samples: { [s('good', {})]: 1 },
+    invalid: 7,
+  },
   'a histogram whose bounds keep their text': {
     page: '# TYPE h histogram\nh_bucket{le="0.10"} 1\nh_bucket{le="5.0000000000000004e-08"} 0\nh_bucket{le="+Inf"} 3\nh_sum 4.5\nh_count 3\n',
     samples: {

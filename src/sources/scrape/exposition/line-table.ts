@@ -1,188 +1,125 @@
+import {
+  addKey,
+  type ByteTable,
+  createByteTable,
+  findKey,
+  grownColumn,
+  hashRange,
+  hashSeed,
+  isKeyAt,
+  removeKey,
+  trimTable,
+  writeKey,
+} from '../../../core/byte-table.ts';
+
 /**
- * The lines of a target's pages, known by their keys: all bytes in front of a sample's value, or a whole
- * comment. Each known line has a number, its id, which indexes the columns below. Keys lie end to end in one
- * arena and are found by a hash; no string is kept, so 100,000 series cost little more than their text.
+ * The lines of a target's pages by their keys: all bytes before a sample's value, or a whole comment. Each known
+ * line has an id, which indexes the columns. No string is kept per line, so that 100,000 series cost little more
+ * than their text. Lines that the registry refused are not kept here (`RefusedLines`).
  */
 export interface LineTable {
-  /** Ids run below this; those of freed lines are used again. */
-  size: number;
-  arena: Buffer;
-  arenaView: DataView;
-  arenaUsed: number;
-  /** Bytes in the arena that belong to freed lines. */
-  arenaFreed: number;
-  keyAt: Int32Array;
-  keyLength: Int32Array;
-  hash: Int32Array;
-  /** The next id with the same hash slot, or -1. */
-  next: Int32Array;
-  /** First id of each hash slot, or -1; its length is a power of two. */
-  heads: Int32Array;
-  freeIds: number[];
-  /** The page (by number) in which the line was met last. */
+  readonly keys: ByteTable;
+  /** The number of the page that had the line last. */
   seen: Int32Array;
-  /** Where on that page it stood, counted in known lines. */
+  /** The line's position on that page, counted in known lines. */
   position: Int32Array;
   /** 1 for a comment, which has no value. */
   comment: Uint8Array;
-  /** Values as the page being read has them. */
+  /** Values of the page that is being read. */
   incoming: Float64Array;
-  /** Values of the last page that was taken. */
+  /** Values of the last accepted page. */
   taken: Float64Array;
 }
 
-export function createLineTable(): LineTable {
-  const arena = Buffer.allocUnsafeSlow(4096);
-  return {
-    size: 0,
-    arena,
-    arenaView: new DataView(arena.buffer),
-    arenaUsed: 0,
-    arenaFreed: 0,
-    keyAt: new Int32Array(64),
-    keyLength: new Int32Array(64),
-    hash: new Int32Array(64),
-    next: new Int32Array(64),
-    heads: new Int32Array(128).fill(-1),
-    freeIds: [],
-    seen: new Int32Array(64),
-    position: new Int32Array(64),
-    comment: new Uint8Array(64),
-    incoming: new Float64Array(64),
-    taken: new Float64Array(64),
-  };
+/** A page that was read completely. Nothing of it is shown yet. */
+export interface Page {
+  /** The number of the page, as in `seen` of the table. */
+  round: number;
+  /** The ids of its lines in order, in the first `count` elements. Refused lines have none. */
+  order: Int32Array;
+  count: number;
+  samples: number;
+  bytes: number;
+  /** Skipped lines: invalid ones, and those that repeat a line of the same page. */
+  invalidLines: number;
+  /** The first of them, for the log. */
+  firstInvalid: { line: number; text: string } | undefined;
+  /** Whether lines appeared, disappeared or moved since the last accepted page. */
+  changed: boolean;
 }
 
-function hashOf(bytes: Uint8Array, start: number, end: number): number {
-  let hash = end - start;
-  for (let i = start; i < end; i++) hash = Math.imul(hash ^ bytes[i]!, 0x01000193);
-  return hash ^ (hash >>> 15);
+const firstCapacity = 64;
+
+export function createLineTable(): LineTable {
+  return {
+    keys: createByteTable(),
+    seen: new Int32Array(firstCapacity),
+    position: new Int32Array(firstCapacity),
+    comment: new Uint8Array(firstCapacity),
+    incoming: new Float64Array(firstCapacity),
+    taken: new Float64Array(firstCapacity),
+  };
 }
 
 /** Whether the bytes at `at` are the key of line `id`; `view` is over `bytes`, which end at `end`. */
 export function hasKey(
-  table: LineTable,
+  { keys }: LineTable,
   id: number,
   view: DataView,
   bytes: Uint8Array,
   at: number,
   end: number,
 ): boolean {
-  const length = table.keyLength[id]!;
-  // A freed line has no key (-1).
-  if (length < 0 || at + length > end) return false;
-  const { arena, arenaView } = table;
-  const key = table.keyAt[id]!;
-  let i = 0;
-  for (const whole = length - 3; i < whole; i += 4) {
-    if (view.getInt32(at + i, true) !== arenaView.getInt32(key + i, true)) return false;
-  }
-  for (; i < length; i++) if (bytes[at + i] !== arena[key + i]) return false;
-  return true;
+  const length = keys.keyLength[id]!;
+  // A freed line has the length -1.
+  return length >= 0 && at + length <= end && isKeyAt(keys, id, 0, view, bytes, at, at + length);
 }
 
-/** The id of the line with this key, or -1. */
-export function findLine(table: LineTable, bytes: Buffer, start: number, end: number): number {
-  const hash = hashOf(bytes, start, end);
-  let id = table.heads[hash & (table.heads.length - 1)]!;
-  while (id !== -1) {
-    const key = table.keyAt[id]!;
-    const length = table.keyLength[id]!;
-    const isLike = table.hash[id] === hash && length === end - start;
-    if (isLike && bytes.compare(table.arena, key, key + length, start, end) === 0) return id;
-    id = table.next[id]!;
-  }
-  return -1;
+/** The id of the line with this key, or -1; `view` is over `bytes`. */
+export function findLine(
+  { keys }: LineTable,
+  view: DataView,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+): number {
+  return findKey(keys, view, bytes, start, end, hashRange(hashSeed, view, start, end));
 }
 
 /** Adds a line that `findLine` does not find; returns its id. */
 export function addLine(
   table: LineTable,
-  bytes: Buffer,
+  view: DataView,
+  bytes: Uint8Array,
   start: number,
   end: number,
   comment: boolean,
 ): number {
-  const id = table.freeIds.pop() ?? table.size++;
-  if (id === table.keyAt.length) growColumns(table);
-  makeRoom(table, end - start);
-  bytes.copy(table.arena, table.arenaUsed, start, end);
-  table.keyAt[id] = table.arenaUsed;
-  table.keyLength[id] = end - start;
-  table.hash[id] = hashOf(bytes, start, end);
-  table.arenaUsed += end - start;
+  const { keys } = table;
+  const id = addKey(keys, hashRange(hashSeed, view, start, end), end - start);
+  writeKey(keys, id, 0, bytes, start, end);
+  if (keys.keyAt.length > table.seen.length) resizeColumns(table, keys.keyAt.length);
   table.seen[id] = 0;
   table.position[id] = -1;
   table.comment[id] = comment ? 1 : 0;
   table.taken[id] = Number.NaN;
-  link(table, id);
   return id;
 }
 
-/** Forgets a line; its id may come back for another one. */
+/** Forgets a line, if it is still there; its id may be used again. */
 export function freeLine(table: LineTable, id: number): void {
-  const { heads, next } = table;
-  const slot = table.hash[id]! & (heads.length - 1);
-  if (heads[slot] === id) heads[slot] = next[id]!;
-  else {
-    let before = heads[slot]!;
-    while (next[before] !== id) before = next[before]!;
-    next[before] = next[id]!;
-  }
-  table.arenaFreed += table.keyLength[id]!;
-  table.keyLength[id] = -1;
-  table.freeIds.push(id);
+  if (table.keys.keyLength[id] !== -1) removeKey(table.keys, id);
 }
 
-function link(table: LineTable, id: number): void {
-  const slot = table.hash[id]! & (table.heads.length - 1);
-  table.next[id] = table.heads[slot]!;
-  table.heads[slot] = id;
+/** Gives memory back after many lines were freed. */
+export function trimLines(table: LineTable): void {
+  if (trimTable(table.keys)) resizeColumns(table, table.keys.keyAt.length);
 }
 
-function growColumns(table: LineTable): void {
-  const capacity = table.keyAt.length * 2;
-  const grown = <T extends Int32Array | Float64Array | Uint8Array>(column: T, larger: T): T => {
-    larger.set(column);
-    return larger;
-  };
-  table.keyAt = grown(table.keyAt, new Int32Array(capacity));
-  table.keyLength = grown(table.keyLength, new Int32Array(capacity));
-  table.hash = grown(table.hash, new Int32Array(capacity));
-  table.next = grown(table.next, new Int32Array(capacity));
-  table.seen = grown(table.seen, new Int32Array(capacity));
-  table.position = grown(table.position, new Int32Array(capacity));
-  table.comment = grown(table.comment, new Uint8Array(capacity));
-  table.incoming = grown(table.incoming, new Float64Array(capacity));
-  table.taken = grown(table.taken, new Float64Array(capacity));
-  const last = table.size - 1;
-  table.keyLength[last] = -1;
-  table.heads = new Int32Array(capacity * 2).fill(-1);
-  for (let id = 0; id < last; id++) if (table.keyLength[id] !== -1) link(table, id);
-}
-
-/** Makes room for `needed` bytes of key in a larger arena, without the keys of freed lines. */
-function makeRoom(table: LineTable, needed: number): void {
-  if (table.arenaUsed + needed <= table.arena.length) return;
-  const kept = table.arenaUsed - table.arenaFreed;
-  const size = Math.max(Math.ceil(kept * 1.5) + needed, 4096);
-  const arena = Buffer.allocUnsafeSlow(size);
-  if (table.arenaFreed === 0) table.arena.copy(arena, 0, 0, table.arenaUsed);
-  else moveTogether(table, arena);
-  table.arena = arena;
-  table.arenaView = new DataView(arena.buffer);
-}
-
-function moveTogether(table: LineTable, arena: Buffer): void {
-  let used = 0;
-  for (let id = 0; id < table.size; id++) {
-    const length = table.keyLength[id]!;
-    const at = table.keyAt[id]!;
-    if (length < 0) continue;
-    table.arena.copy(arena, used, at, at + length);
-    table.keyAt[id] = used;
-    used += length;
-  }
-  table.arenaUsed = used;
-  table.arenaFreed = 0;
+function resizeColumns(table: LineTable, capacity: number): void {
+  table.seen = grownColumn(table.seen, capacity);
+  table.position = grownColumn(table.position, capacity);
+  table.comment = grownColumn(table.comment, capacity);
+  table.incoming = grownColumn(table.incoming, capacity);
+  table.taken = grownColumn(table.taken, capacity);
 }

@@ -1,57 +1,50 @@
-import { cursor } from '../../../core/decimal.ts';
+import { cursor, fastValue, parseValue } from '../../../core/decimal.ts';
+import { lineHash, type RefusedLines } from '../../../core/refused-lines.ts';
 import { ScrapeFailure } from '../failure.ts';
 import type { ScrapeLimits } from '../options.ts';
-import { readComment } from './comment.ts';
-import { brokenKey, longKey, scanKey } from './key.ts';
-import { addLine, findLine, freeLine, hasKey, type LineTable } from './line-table.ts';
-import { readValue } from './tail.ts';
+import { readComment } from './comments.ts';
+import { addLine, findLine, freeLine, hasKey, type LineTable, type Page } from './line-table.ts';
+import { brokenKey, longKey, scanBraces, scanKey } from './sample-key.ts';
 
 export type Exposition = 'text' | 'openmetrics';
 
-/** A page that was read to its end; nothing of it is shown yet. */
-export interface Page {
-  /** Its number, as \`seen\` of the table has it. */
-  round: number;
-  /** Ids of its lines in their order; the first `count` are of this page. */
-  order: Int32Array;
-  count: number;
-  samples: number;
-  bytes: number;
-  /** Lines passed over: broken ones, and those that repeat a line of the same page. */
-  invalidLines: number;
-  /** The first of them, for the log. */
-  firstInvalid: { line: number; text: string } | undefined;
-  /** Whether lines came, went or moved since the page taken last. */
-  changed: boolean;
-}
-
 /**
- * Reads pages of one target, one at a time, as their bytes come in. A page mostly repeats the lines of the one
- * before in the same order, so each line is first held against the next line of that page, byte by byte; only
- * one that differs is scanned and looked up. What it read stands in `incoming` of the table; a page that fails
- * leaves no trace but that.
+ * Reads pages of one target, one at a time, as their bytes arrive. A page mostly repeats the lines of the last
+ * page in the same order. Each line is therefore compared with the next line of that page first, and only one that
+ * differs is parsed and looked up. Values go to `incoming` of the table, or to the refused lines. A failed page
+ * leaves no other trace.
  *
- * Formats: text 0.0.4 (https://prometheus.io/docs/instrumenting/exposition_formats/) and OpenMetrics 1.0.
+ * Formats: text 0.0.4 and 1.0.0 (https://prometheus.io/docs/instrumenting/exposition_formats/), OpenMetrics 1.0.
  */
 export interface PageReader {
   begin(format: Exposition): void;
-  /** Reads on; the bytes are not kept. Throws `ScrapeFailure` for a page over its limits. */
+  /** Reads the next bytes, which are not kept. Throws `ScrapeFailure` for a page over its limits. */
   write(chunk: Buffer): void;
   /**
-   * Ends the page. `wholeBody` says that the transport vouches for the last byte: without that, a last line
-   * that has no newline may be cut off. Throws `ScrapeFailure` for a broken body.
+   * Ends the page. `wholeBody`: the transport guarantees that the body is complete. Otherwise a last line without
+   * a newline may be cut off. Throws `ScrapeFailure` for an invalid body.
    */
   end(wholeBody: boolean): Page;
-  /** Makes the page the one that the next is held against. */
+  /** Makes this page the one that the next is compared with. */
   take(page: Page): void;
-  /** Forgets the lines that only the failed page had. */
+  /** Forgets the lines that only this failed page had. */
   discard(): void;
+}
+
+/** The bytes that a line is in, and a view over them. */
+interface Line {
+  bytes: Buffer;
+  view: DataView;
 }
 
 const maxLineBytes = 1024 * 1024;
 const newline = Buffer.from('\n');
 
-export function createPageReader(table: LineTable, limits: ScrapeLimits): PageReader {
+export function createPageReader(
+  table: LineTable,
+  refusedLines: RefusedLines,
+  limits: ScrapeLimits,
+): PageReader {
   let openMetrics = false;
   let round = 0;
   let lastOrder: Int32Array = new Int32Array(64);
@@ -70,7 +63,13 @@ export function createPageReader(table: LineTable, limits: ScrapeLimits): PageRe
   let carry: Buffer[] = [];
   let carryBytes = 0;
 
-  const refuse = (bytes: Buffer, start: number, end: number): void => {
+  const countSample = (): void => {
+    if (++samples > limits.samples) {
+      throw new ScrapeFailure('too_many_samples', `the page has more than ${limits.samples} samples`);
+    }
+  };
+
+  const skipLine = (bytes: Buffer, start: number, end: number): void => {
     invalidLines++;
     firstInvalid ??= { line: lines, text: bytes.toString('utf8', start, Math.min(end, start + 120)) };
   };
@@ -85,16 +84,19 @@ export function createPageReader(table: LineTable, limits: ScrapeLimits): PageRe
     }
     order[count] = id;
     table.position[id] = count++;
-    if (table.comment[id] === 0 && ++samples > limits.samples) {
-      throw new ScrapeFailure('too_many_samples', `the page has more than ${limits.samples} samples`);
-    }
+    if (table.comment[id] === 0) countSample();
   };
 
-  /** Notes a line that is not where the last page had it; false if this page has it already. */
-  const noteMoved = (bytes: Buffer, start: number, end: number, comment: boolean, value: number): boolean => {
-    let id = findLine(table, bytes, start, end);
+  /** Records a line that is not at the expected position; false if this page has it already. */
+  const noteMoved = (line: Line, start: number, end: number, comment: boolean, value: number): boolean => {
+    const { bytes, view } = line;
+    let id = findLine(table, view, bytes, start, end);
     if (id === -1) {
-      id = addLine(table, bytes, start, end, comment);
+      if (!comment && refusedLines.size > 0 && refusedLines.set(lineHash(view, start, end), value)) {
+        countSample();
+        return true;
+      }
+      id = addLine(table, view, bytes, start, end, comment);
       born.push(id);
       moved = true;
     } else if (table.seen[id] === round) return false;
@@ -107,39 +109,38 @@ export function createPageReader(table: LineTable, limits: ScrapeLimits): PageRe
     return true;
   };
 
-  const readCommentLine = (bytes: Buffer, start: number, end: number): void => {
-    const comment = readComment(bytes, start, end);
-    if (comment === 'invalid') refuse(bytes, start, end);
+  const readCommentLine = (line: Line, start: number, end: number): void => {
+    const comment = readComment(line.bytes, start, end);
+    if (comment === 'invalid') skipLine(line.bytes, start, end);
     else if (comment?.about === 'end') ended = openMetrics;
-    else if (comment !== undefined) noteMoved(bytes, start, end, true, 0);
+    else if (comment !== undefined) noteMoved(line, start, end, true, 0);
   };
 
-  /** Reads the line at `at` without any expectation; returns the index behind its newline. */
-  const readLine = (bytes: Buffer, at: number): number => {
-    const end = bytes.indexOf(0x0a, at);
-    let start = at;
-    while (bytes[start] === 0x20 || bytes[start] === 0x09) start++;
-    if (start === end) return end + 1;
-    if (ended) throw new ScrapeFailure('invalid_body', 'the page goes on after # EOF');
-    if (bytes[start] === 0x23) readCommentLine(bytes, start, end);
-    else {
-      const valueAt = scanKey(bytes, start, end, limits.labelBytes);
-      if (valueAt === longKey) {
-        throw new ScrapeFailure(
-          'label_too_long',
-          `line ${lines}: a label is over ${limits.labelBytes} bytes`,
-        );
-      }
-      if (valueAt === brokenKey) refuse(bytes, start, end);
-      else {
-        const value = readValue(bytes, valueAt, openMetrics);
-        if (cursor.at === -1 || !noteMoved(bytes, start, valueAt, false, value)) refuse(bytes, start, end);
-      }
+  const readSampleLine = (line: Line, start: number, end: number): void => {
+    const { bytes } = line;
+    const valueAt = scanKey(bytes, start, end, limits.labelBytes);
+    if (valueAt === longKey) {
+      const what = `line ${lines}: a label is over ${limits.labelBytes} bytes`;
+      throw new ScrapeFailure('label_too_long', what);
     }
+    const value = valueAt === brokenKey ? 0 : readValue(bytes, valueAt, openMetrics);
+    const isValid = valueAt !== brokenKey && cursor.at !== -1;
+    if (!isValid || !noteMoved(line, start, valueAt, false, value)) skipLine(bytes, start, end);
+  };
+
+  /** Parses the line at `at`; returns the index after its newline. */
+  const readLine = (line: Line, at: number): number => {
+    const { bytes } = line;
+    const end = bytes.indexOf(0x0a, at);
+    const start = blanks(bytes, at);
+    if (start === end) return end + 1;
+    if (ended) throw new ScrapeFailure('invalid_body', 'the page continues after # EOF');
+    if (bytes[start] === 0x23) readCommentLine(line, start, end);
+    else readSampleLine(line, start, end);
     return end + 1;
   };
 
-  /** Reads the whole lines in `bytes[start, end)`; `bytes[end - 1]` is a newline. */
+  /** Reads the complete lines in `bytes[start, end)`; `bytes[end - 1]` is a newline. */
   const readLines = (bytes: Buffer, start: number, end: number): void => {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     let at = start;
@@ -147,10 +148,10 @@ export function createPageReader(table: LineTable, limits: ScrapeLimits): PageRe
       lines++;
       const id = expected < lastCount ? lastOrder[expected]! : -1;
       if (id !== -1 && hasKey(table, id, view, bytes, at, end) && table.seen[id] !== round && !ended) {
-        const behind = at + table.keyLength[id]!;
+        const after = at + table.keys.keyLength[id]!;
         let value = 0;
-        if (table.comment[id] === 1) cursor.at = behind;
-        else value = readValue(bytes, behind, openMetrics);
+        if (table.comment[id] === 1) cursor.at = after;
+        else value = readValue(bytes, after, openMetrics);
         if (cursor.at !== -1 && bytes[cursor.at] === 0x0a) {
           at = cursor.at + 1;
           expected++;
@@ -158,7 +159,7 @@ export function createPageReader(table: LineTable, limits: ScrapeLimits): PageRe
           continue;
         }
       }
-      at = readLine(bytes, at);
+      at = readLine({ bytes, view }, at);
     }
   };
 
@@ -226,4 +227,61 @@ export function createPageReader(table: LineTable, limits: ScrapeLimits): PageRe
     },
     discard,
   };
+}
+
+function blanks(bytes: Uint8Array, at: number): number {
+  let i = at;
+  while (bytes[i] === 0x20 || bytes[i] === 0x09) i++;
+  return i;
+}
+
+function tokenEnd(bytes: Uint8Array, at: number): number {
+  let i = at;
+  while (bytes[i] !== 0x20 && bytes[i] !== 0x09 && bytes[i] !== 0x0a) i++;
+  return i;
+}
+
+function isNumber(bytes: Buffer, start: number, end: number): boolean {
+  return parseValue(bytes.toString('latin1', start, end)) !== undefined;
+}
+
+/** Whether ` # {labels} value [timestamp]` from the byte after the `#` is a complete exemplar. */
+function isExemplar(bytes: Buffer, at: number, end: number): boolean {
+  const brace = blanks(bytes, at);
+  if (bytes[brace] !== 0x7b) return false;
+  const after = scanBraces(bytes, brace + 1, end);
+  if (after === brokenKey) return false;
+  const value = blanks(bytes, after);
+  const valueEnd = tokenEnd(bytes, value);
+  if (!isNumber(bytes, value, valueEnd)) return false;
+  const timestamp = blanks(bytes, valueEnd);
+  const timestampEnd = tokenEnd(bytes, timestamp);
+  return timestampEnd === end && (timestamp === end || isNumber(bytes, timestamp, timestampEnd));
+}
+
+/**
+ * Reads the value at `at`. A timestamp and, in OpenMetrics, an exemplar may follow; both are validated and
+ * discarded. Sets `cursor` to the index of the newline, or to -1 if the line is invalid. A newline must follow.
+ */
+function readValue(bytes: Buffer, at: number, openMetrics: boolean): number {
+  let value: number | undefined = fastValue(bytes, at);
+  if (cursor.at !== -1 && bytes[cursor.at] === 0x0a) return value;
+  const valueEnd = tokenEnd(bytes, at);
+  if (cursor.at !== valueEnd) value = parseValue(bytes.toString('latin1', at, valueEnd));
+  const newline = value === undefined ? -1 : tailEnd(bytes, valueEnd, openMetrics);
+  cursor.at = newline;
+  return value ?? 0;
+}
+
+function tailEnd(bytes: Buffer, at: number, openMetrics: boolean): number {
+  let i = blanks(bytes, at);
+  if (bytes[i] !== 0x0a && bytes[i] !== 0x23) {
+    const timestampEnd = tokenEnd(bytes, i);
+    if (!isNumber(bytes, i, timestampEnd)) return -1;
+    i = blanks(bytes, timestampEnd);
+  }
+  if (bytes[i] === 0x0a) return i;
+  if (bytes[i] !== 0x23 || !openMetrics) return -1;
+  const newline = bytes.indexOf(0x0a, i);
+  return isExemplar(bytes, i + 1, newline) ? newline : -1;
 }

@@ -24,7 +24,7 @@ async function tlsOptions(tls: ClientTls): Promise<object> {
   }
 }
 
-/** Whether the other end of a connection is one of our own listeners. */
+/** Whether the remote end of a connection is one of the agent's own listeners. */
 function isOwn(socket: Socket, listeners: readonly Address[]): boolean {
   const remote = (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
   const local = (socket.localAddress ?? '').replace(/^::ffff:/, '');
@@ -37,8 +37,8 @@ function isOwn(socket: Socket, listeners: readonly Address[]): boolean {
 }
 
 /**
- * Opens a target's connections: TLS files are read for each, so that a renewed certificate is taken up, and a
- * connection that turns out to lead to the agent itself is refused.
+ * Opens connections to a target. TLS files are read for each one, so that renewed certificates are used. A
+ * connection that leads to the agent itself is refused.
  */
 export function createConnect({ timeoutMs, tls, ownListeners }: ConnectOptions): buildConnector.connector {
   return (target, callback) => {
@@ -47,7 +47,7 @@ export function createConnect({ timeoutMs, tls, ownListeners }: ConnectOptions):
         const [error, socket] = result;
         if (error === null && isOwn(socket, ownListeners())) {
           socket.destroy();
-          const what = `the target ${socket.remoteAddress}:${socket.remotePort} is a listener of the agent itself`;
+          const what = `the target ${socket.remoteAddress}:${socket.remotePort} is a listener of this agent`;
           callback(new ScrapeFailure('own_endpoint', what), null);
         } else callback(...result);
       });

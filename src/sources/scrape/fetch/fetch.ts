@@ -1,27 +1,26 @@
 import Client from 'undici/lib/dispatcher/client.js';
-import type { ReadSecret } from '../../../core/access.ts';
-import type { Address } from '../../../core/address.ts';
+import { authorizationOf, type ClientAuth, type ReadSecret, scrapeMarkHeader } from '../../../core/access.ts';
+import { type Address, isLoopback } from '../../../core/address.ts';
 import type { Clock } from '../../../core/ports.ts';
 import { ScrapeFailure } from '../failure.ts';
 import type { ScrapeOptions } from '../options.ts';
 import { createConnect } from './connect.ts';
-import { type Arrival, createExchange, type PageSink } from './exchange.ts';
-import { requestHeaders } from './request-headers.ts';
+import { type Arrival, createExchange, type PageSink } from './response.ts';
 
 export interface FetchDeps {
   clock: Clock;
   readSecret: ReadSecret;
-  /** The agent's own listeners as they are bound now; a target among them is refused. */
+  /** The agent's own listeners as bound now; a target among them is refused. */
   ownListeners(): readonly Address[];
-  /** Names this agent in `scrapeMarkHeader`. */
+  /** Identifies this agent in `scrapeMarkHeader`. */
   mark: string;
 }
 
-/** One target's connection, kept alive from page to page. */
+/** The connection to one target, kept alive between pages. */
 export interface Fetch {
   /**
-   * Asks for one page; never two at a time. Resolves when the sink has its last byte. Rejects with
-   * `ScrapeFailure`. An answer takes `timeoutMs` at most, connecting included.
+   * Requests a page; not called again before it settles. Resolves when the sink has the last byte. Rejects with
+   * `ScrapeFailure`. The whole request, with the connection, is limited to `timeoutMs`.
    */
   page(sink: PageSink): Promise<Arrival>;
   close(): Promise<void>;
@@ -38,7 +37,7 @@ export function createFetch(options: ScrapeOptions, deps: FetchDeps): Fetch {
   const createClient = (): Client =>
     new Client(origin, {
       pipelining: 1,
-      // The exchange has a timer for the whole of it.
+      // The exchange has one timer for the whole request.
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: intervalMs * 2,
@@ -59,8 +58,8 @@ export function createFetch(options: ScrapeOptions, deps: FetchDeps): Fetch {
     headers: Record<string, string>,
     onAnswer: () => void,
   ): Promise<Arrival> => {
-    const giveUp = (): void => void close();
-    const { handler, arrival } = createExchange({ clock, timeoutMs, sink, onAnswer, giveUp });
+    const abandon = (): void => void close();
+    const { handler, arrival } = createExchange({ clock, timeoutMs, sink, onAnswer, abandon });
     client ??= createClient();
     client.dispatch({ path: pathname + search, method: 'GET', headers }, handler);
     return arrival;
@@ -77,7 +76,7 @@ export function createFetch(options: ScrapeOptions, deps: FetchDeps): Fetch {
       try {
         return await request(sink, headers, onAnswer);
       } catch (error) {
-        // A kept connection may be closed by the target just as it is used again: that is no fault of the target.
+        // The target may close an idle connection just when it is used again. That is not a failure: try once more.
         const isStale = error instanceof ScrapeFailure && error.reason === 'reset' && connections === before;
         if (!isStale || isAnswered) throw error;
         return await request(sink, headers, onAnswer);
@@ -85,4 +84,41 @@ export function createFetch(options: ScrapeOptions, deps: FetchDeps): Fetch {
     },
     close,
   };
+}
+
+/**
+ * Text 0.0.4 is preferred: in OpenMetrics many clients rename their counters (`_total`), while the rules of the
+ * catalog use the names that a role registered.
+ */
+const accept =
+  'text/plain;version=0.0.4;q=1,application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,*/*;q=0.1';
+
+async function authorization(
+  auth: ClientAuth | undefined,
+  readSecret: ReadSecret,
+): Promise<string | undefined> {
+  try {
+    return await authorizationOf(auth, readSecret);
+  } catch (error) {
+    throw new ScrapeFailure('credentials', 'the credentials of the scrape cannot be read', error);
+  }
+}
+
+/** Rejects with `ScrapeFailure` if a credential cannot be read. */
+async function requestHeaders(
+  { url, timeoutMs, auth }: ScrapeOptions,
+  { mark, readSecret }: { mark: string; readSecret: ReadSecret },
+): Promise<Record<string, string>> {
+  const headers: Record<string, string> = {
+    accept,
+    'user-agent': 'svc-agent',
+    'x-prometheus-scrape-timeout-seconds': String(timeoutMs / 1000),
+    [scrapeMarkHeader]: mark,
+  };
+  // On the same machine compression costs more than the bytes it saves.
+  const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
+  if (!isLoopback(host)) headers['accept-encoding'] = 'gzip';
+  const credentials = await authorization(auth, readSecret);
+  if (credentials !== undefined) headers.authorization = credentials;
+  return headers;
 }

@@ -1,12 +1,13 @@
 /**
- * The key of a sample line: everything in front of its value (`name{label="value",…} `). Names are taken as
- * they come, since sanitizing is the registry's: only what would make the line ambiguous (blanks, quotes,
- * braces, `,`, `=`) or a leading digit makes one invalid.
+ * The key of a sample line: everything before its value (`name{label="value",…} `). Names are accepted as they
+ * come, because the registry sanitizes them. A name is invalid only if it would make the line ambiguous (blanks,
+ * quotes, braces, `,`, `=`) or starts with a digit. Text 1.0.0 quotes other names and moves the metric's name into
+ * the braces: `{"metric.name","label.name"="value"} `.
  */
 import { isUtf8 } from 'node:buffer';
 
 const maxLabels = 256;
-/** Name, then name and value of each label, as pairs of indexes. Overwritten by each scan. */
+/** Pairs of indexes: the name, then name and value of each label. Each scan overwrites them. */
 const spans = new Int32Array(2 + 4 * maxLabels);
 let labelCount = 0;
 
@@ -28,7 +29,7 @@ function blanks(bytes: Uint8Array, at: number): number {
   return i;
 }
 
-/** Index behind the name that begins at `at`; `at` itself if none does. */
+/** The index after the name at `at`; `at` itself if there is none. */
 function nameEnd(bytes: Uint8Array, at: number): number {
   if ((nameClass[bytes[at]!]! & startsName) === 0) return at;
   let i = at + 1;
@@ -36,8 +37,8 @@ function nameEnd(bytes: Uint8Array, at: number): number {
   return i;
 }
 
-/** Index of the quote that closes the value which begins at `at`, or -1. */
-function valueEnd(bytes: Uint8Array, at: number, end: number): number {
+/** The index of the quote that closes the quoted text which begins at `at`, or -1. */
+function quotedEnd(bytes: Uint8Array, at: number, end: number): number {
   for (let i = at; i < end; i++) {
     const byte = bytes[i];
     if (byte === 0x22) return i;
@@ -57,17 +58,30 @@ function isRepeated(bytes: Uint8Array, from: number, to: number): boolean {
   return false;
 }
 
-/** Scans `{…}` from behind the brace; returns the index behind the closing one, `brokenKey` or `longKey`. */
+/**
+ * Scans the labels from the byte after the opening brace. Returns the index after the closing brace, `brokenKey`
+ * or `longKey`. A quoted name without a value is the metric's name, if that is still missing (`spans[1]` is -1).
+ */
 function scanLabels(bytes: Uint8Array, at: number, end: number, labelBytes: number): number {
   let i = blanks(bytes, at);
   while (bytes[i] !== 0x7d) {
-    const from = i;
-    const to = nameEnd(bytes, i);
-    i = blanks(bytes, to);
-    if (to === from || bytes[i] !== 0x3d) return brokenKey;
+    const isQuoted = bytes[i] === 0x22;
+    const from = isQuoted ? i + 1 : i;
+    const to = isQuoted ? quotedEnd(bytes, from, end) : nameEnd(bytes, i);
+    if (to <= from) return brokenKey;
+    i = blanks(bytes, isQuoted ? to + 1 : to);
+    if (isQuoted && spans[1] === -1 && bytes[i] !== 0x3d) {
+      if (to - from > labelBytes) return longKey;
+      spans[0] = from;
+      spans[1] = to;
+      if (bytes[i] === 0x2c) i = blanks(bytes, i + 1);
+      else if (bytes[i] !== 0x7d) return brokenKey;
+      continue;
+    }
+    if (bytes[i] !== 0x3d) return brokenKey;
     i = blanks(bytes, i + 1);
     if (bytes[i] !== 0x22) return brokenKey;
-    const close = valueEnd(bytes, i + 1, end);
+    const close = quotedEnd(bytes, i + 1, end);
     if (close === -1 || labelCount === maxLabels || isRepeated(bytes, from, to)) return brokenKey;
     if (to - from > labelBytes || close - i - 1 > labelBytes) return longKey;
     spans.set([from, to, i + 1, close], 2 + 4 * labelCount++);
@@ -79,56 +93,63 @@ function scanLabels(bytes: Uint8Array, at: number, end: number, labelBytes: numb
 }
 
 /**
- * Checks the key of the line in `bytes[start, end)`, where `bytes[end]` is a newline, and returns the index of
- * its value's first byte; `brokenKey` if it is none, `longKey` if a name or a label's value has more than
+ * Validates the key of the line in `bytes[start, end)`, where `bytes[end]` is a newline. Returns the index of the
+ * first byte of its value, `brokenKey` for an invalid key, or `longKey` if a name or a label's value has more than
  * `labelBytes`.
  */
 export function scanKey(bytes: Buffer, start: number, end: number, labelBytes: number): number {
   labelCount = 0;
   const from = blanks(bytes, start);
   const to = nameEnd(bytes, from);
-  if (to === from) return brokenKey;
+  if (to === from && bytes[from] !== 0x7b) return brokenKey;
   if (to - from > labelBytes) return longKey;
   spans[0] = from;
-  spans[1] = to;
+  spans[1] = to === from ? -1 : to;
   let i = blanks(bytes, to);
   if (bytes[i] === 0x7b) {
-    const behind = scanLabels(bytes, i + 1, end, labelBytes);
-    if (behind < 0) return behind;
-    i = blanks(bytes, behind);
+    const after = scanLabels(bytes, i + 1, end, labelBytes);
+    if (after < 0) return after;
+    if (spans[1] === -1) return brokenKey;
+    i = blanks(bytes, after);
   } else if (i === to) return brokenKey;
   return isUtf8(bytes.subarray(start, i)) ? i : brokenKey;
 }
 
-/** Checks the labels of an exemplar from behind its brace; the index behind the closing one, or `brokenKey`. */
+/** Validates the labels of an exemplar from the byte after the opening brace. Returns the index after the closing brace, or `brokenKey`. */
 export function scanBraces(bytes: Uint8Array, at: number, end: number): number {
   labelCount = 0;
+  spans[1] = 0;
   return scanLabels(bytes, at, end, Number.POSITIVE_INFINITY);
 }
 
-/** A key taken apart; label order is the line's. */
-export interface Key {
+/** A parsed key; the labels are in the order of the line. */
+export interface SampleKey {
   name: string;
   labels: [name: string, value: string][];
 }
 
-/** Takes a key apart that `scanKey` has found right; `bytes` must hold a byte behind it. */
-export function readKey(bytes: Buffer, start: number, end: number): Key {
+/** Parses a key that `scanKey` accepts; `bytes` must hold a byte after it. */
+export function readKey(bytes: Buffer, start: number, end: number): SampleKey {
   scanKey(bytes, start, end, Number.POSITIVE_INFINITY);
   const labels: [string, string][] = [];
   for (let label = 0; label < labelCount; label++) {
     const at = 2 + 4 * label;
     labels.push([
-      bytes.toString('utf8', spans[at], spans[at + 1]),
+      nameText(bytes, spans[at]!, spans[at + 1]!),
       unescapeValue(bytes.toString('utf8', spans[at + 2], spans[at + 3])),
     ]);
   }
-  return { name: bytes.toString('utf8', spans[0], spans[1]), labels };
+  return { name: nameText(bytes, spans[0]!, spans[1]!), labels };
+}
+
+function nameText(bytes: Buffer, from: number, to: number): string {
+  const text = bytes.toString('utf8', from, to);
+  return bytes[from - 1] === 0x22 ? unescapeValue(text) : text;
 }
 
 const escapes: Readonly<Record<string, string>> = { '\\\\': '\\', '\\"': '"', '\\n': '\n' };
 
-/** Escapes other than the three of the format stay as they are, as Prometheus keeps them. */
+/** Unescapes what both formats escape; other escapes stay as they are, as in Prometheus. */
 function unescapeValue(text: string): string {
   return text.includes('\\') ? text.replace(/\\[\\"n]/g, (pair) => escapes[pair]!) : text;
 }

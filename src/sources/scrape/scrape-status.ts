@@ -1,10 +1,10 @@
 import type { Clock, Drops, Log } from '../../core/ports.ts';
 import type { ScrapeFailureReason } from '../../core/reasons.ts';
-import type { Page } from './exposition/page-reader.ts';
+import type { Page } from './exposition/line-table.ts';
 import { dropOf, type ScrapeFailure } from './failure.ts';
-import type { Relayed } from './families/relay.ts';
+import type { PageResult } from './series/page-series.ts';
 
-/** How a target is doing, for the status page. */
+/** The state of a target, for the status page. */
 export interface ScrapeStatus {
   url: string;
   up: boolean;
@@ -13,7 +13,7 @@ export interface ScrapeStatus {
   lastFailure: { reason: ScrapeFailureReason; what: string; atMs: number } | undefined;
   /** Failures by reason since the start. */
   failures: Partial<Record<ScrapeFailureReason, number>>;
-  /** Of the page taken last. */
+  /** The last accepted page. */
   page:
     | { series: number; samples: number; bytes: number; invalidLines: number; durationMs: number }
     | undefined;
@@ -21,29 +21,29 @@ export interface ScrapeStatus {
   vocabulary: string | undefined;
 }
 
-/** Counts what became of pages, and says so in the log when it changes. */
-export interface Tally {
-  taken(page: Page, relayed: Relayed, durationMs: number): void;
-  /** A failure whose missed deadline is counted already (`isCounted`) is only remembered. */
+/** Counts the results of scrapes and logs when they change. */
+export interface ScrapeStatusRecorder {
+  succeeded(page: Page, result: PageResult, durationMs: number): void;
+  /** `isCounted`: the missed deadline of this scrape was counted before. */
   failed(failure: ScrapeFailure, isCounted: boolean): void;
-  status(vocabulary: string | undefined): ScrapeStatus;
+  current(vocabulary: string | undefined): ScrapeStatus;
 }
 
-export interface TallyDeps {
+export interface ScrapeStatusDeps {
   url: string;
   drops: Drops;
   log: Log;
   clock: Clock;
 }
 
-/** The URL without what may be a secret in it. */
-function shown(url: string): string {
+/** The URL without parts that may be secret. */
+function redacted(url: string): string {
   const { origin, pathname } = new URL(url);
   return origin + pathname;
 }
 
-export function createTally({ url, drops, log, clock }: TallyDeps): Tally {
-  const target = shown(url);
+export function createScrapeStatus({ url, drops, log, clock }: ScrapeStatusDeps): ScrapeStatusRecorder {
+  const target = redacted(url);
   const failures: ScrapeStatus['failures'] = {};
   let up: boolean | undefined;
   let lastTakenMs: number | undefined;
@@ -52,18 +52,18 @@ export function createTally({ url, drops, log, clock }: TallyDeps): Tally {
   let firstInvalid: Page['firstInvalid'];
 
   return {
-    taken(page, { series, refusedLines }, durationMs) {
+    succeeded(page, { series, refusedLines }, durationMs) {
       const invalidLines = page.invalidLines + refusedLines;
       const { samples, bytes } = page;
       if (invalidLines > 0) drops.count('scrape', 'invalid_line', invalidLines);
       if (invalidLines > 0 && (lastPage?.invalidLines ?? 0) === 0) {
-        log.write('warn', 'lines of a page are skipped', {
+        log.write('warn', 'skipping invalid lines of the page', {
           target,
           lines: invalidLines,
           first: page.firstInvalid,
         });
       }
-      if (up === false) log.write('info', 'the target answers again', { target });
+      if (up === false) log.write('info', 'the target is up again', { target });
       up = true;
       lastTakenMs = clock.nowMs();
       lastPage = { series, samples, bytes, invalidLines, durationMs };
@@ -75,12 +75,12 @@ export function createTally({ url, drops, log, clock }: TallyDeps): Tally {
         failures[reason] = (failures[reason] ?? 0) + 1;
       }
       if (up !== false || lastFailure?.reason !== reason) {
-        log.write('warn', 'a page is not taken', { target, reason, what: message, error: cause });
+        log.write('warn', 'scrape failed', { target, reason, what: message, error: cause });
       }
       up = false;
       lastFailure = { reason, what: message, atMs: clock.nowMs() };
     },
-    status: (vocabulary) => ({
+    current: (vocabulary) => ({
       url: target,
       up: up === true,
       lastTakenMs,

@@ -1,0 +1,185 @@
+import type { Part } from '../../../core/model.ts';
+import { changedTypes, type Metadata, metadataOf } from '../exposition/comments.ts';
+import type { Page } from '../exposition/line-table.ts';
+import { freeLine, type LineTable } from '../exposition/line-table.ts';
+import { readKey } from '../exposition/sample-key.ts';
+import { familyOf, type LinePlace, locate, type PlacedLine, seriesKey, strippedNames } from './assembly.ts';
+
+/** A series in the registry, of which each value is set by itself. */
+export interface SeriesParts {
+  /** The value at this index, in the order of `SeriesView.at`. */
+  part(index: number): Part;
+  /** The registry does not hold the series by itself. */
+  readonly refused?: boolean;
+  /** It is refused for now and gets its place when what is in its way ends. */
+  readonly waitsIn?: object;
+  release(): void;
+}
+
+/** A series of the target. */
+export interface ScrapedSeries {
+  readonly key: string;
+  readonly family: string;
+  /** The ids of its lines, in no order. */
+  lines: number[];
+  /** Its handle in the registry, while it is open there. */
+  parts: SeriesParts | undefined;
+  /** Kind and layout of that handle (`signatureOf`). */
+  signature: string;
+}
+
+/** Which line belongs to which series. Each changed page updates it; it does not touch the registry. */
+export interface LineGroups {
+  readonly series: ReadonlyMap<string, ScrapedSeries>;
+  readonly metadata: Metadata;
+  /** Lines that no family can have. */
+  readonly invalidLines: number;
+  /** Removes the lines that are not on the page; returns the series that lost a line. Empty ones are removed. */
+  removeMissing(page: Page): Set<ScrapedSeries>;
+  /** The names of all families on the page; valid after `removeMissing`. */
+  families(page: Page): Set<string>;
+  /**
+   * Adds the new lines of the page to their series. A line that is a series by itself goes through `single` at
+   * once, so that a line that the registry refuses is never kept. Returns the other series that got a line.
+   */
+  addNew(page: Page, single: (series: ScrapedSeries) => void): Promise<Set<ScrapedSeries>>;
+  /** Removes a series with its lines. */
+  remove(series: ScrapedSeries): void;
+  /** Makes the page the one that the next `removeMissing` compares with. */
+  keep(page: Page): void;
+  /** The lines of a series with their places, in the order of the page. */
+  linesOf(series: ScrapedSeries): PlacedLine[];
+}
+
+export interface LineGroupsDeps {
+  /** Called for each line that leaves its series. */
+  forget(id: number): void;
+  breathe(): Promise<void> | undefined;
+}
+
+export function createLineGroups(table: LineTable, { forget, breathe }: LineGroupsDeps): LineGroups {
+  const { keys } = table;
+  const series = new Map<string, ScrapedSeries>();
+  const seriesOf: (ScrapedSeries | undefined)[] = [];
+  const invalid = new Set<number>();
+  let live = new Int32Array(0);
+  let metadata: Metadata = { types: new Map(), helps: new Map() };
+  let changed: ReadonlySet<string> = new Set();
+
+  const keyOf = (id: number) => {
+    const at = keys.keyAt[id]!;
+    return readKey(keys.arena, at, at + keys.keyLength[id]!);
+  };
+  /** The metric name of a line, without parsing its labels. */
+  const nameOf = (id: number): string => {
+    const at = keys.keyAt[id]!;
+    const text = keys.arena.toString('utf8', at, at + Math.min(keys.keyLength[id]!, 256));
+    const end = text.search(/[{ \t]/);
+    return end > 0 ? text.slice(0, end) : keyOf(id).name;
+  };
+
+  const leave = (id: number): ScrapedSeries | undefined => {
+    forget(id);
+    invalid.delete(id);
+    const left = seriesOf[id];
+    if (left === undefined) return undefined;
+    seriesOf[id] = undefined;
+    left.lines.splice(left.lines.indexOf(id), 1);
+    if (left.lines.length === 0) series.delete(left.key);
+    return left;
+  };
+
+  const join = (id: number, place: LinePlace): ScrapedSeries => {
+    const key = seriesKey(place);
+    let joined = series.get(key);
+    if (joined === undefined) {
+      joined = { key, family: place.family, lines: [], parts: undefined, signature: '' };
+      series.set(key, joined);
+    }
+    joined.lines.push(id);
+    seriesOf[id] = joined;
+    return joined;
+  };
+
+  const isPlaced = (id: number) => seriesOf[id] !== undefined || invalid.has(id);
+  /** Whether the line's family, or one that its name could be a part of, has another type now. */
+  const isRetyped = (id: number): boolean => {
+    if (changed.size === 0) return false;
+    const family = seriesOf[id]?.family ?? nameOf(id);
+    return changed.has(family) || strippedNames(family).some((name) => changed.has(name));
+  };
+
+  return {
+    series,
+    get metadata() {
+      return metadata;
+    },
+    get invalidLines() {
+      return invalid.size;
+    },
+    removeMissing(page) {
+      const affected = new Set<ScrapedSeries>();
+      const now = metadataOf(table, page);
+      changed = changedTypes(metadata, now);
+      metadata = now;
+      const note = (left: ScrapedSeries | undefined) => left !== undefined && affected.add(left);
+      for (const id of live) {
+        if (table.seen[id] === page.round) continue;
+        note(leave(id));
+        freeLine(table, id);
+      }
+      for (let n = 0; n < page.count; n++) {
+        const id = page.order[n]!;
+        if (table.comment[id] === 0 && isPlaced(id) && isRetyped(id)) note(leave(id));
+      }
+      return affected;
+    },
+    families(page) {
+      const families = new Set<string>();
+      for (const { family } of series.values()) families.add(family);
+      const byName = new Map<string, string>();
+      for (let n = 0; n < page.count; n++) {
+        const id = page.order[n]!;
+        if (table.comment[id] === 1 || isPlaced(id)) continue;
+        const name = nameOf(id);
+        if (!byName.has(name)) byName.set(name, familyOf(name, metadata.types));
+      }
+      for (const family of byName.values()) families.add(family);
+      return families;
+    },
+    async addNew(page, single) {
+      const affected = new Set<ScrapedSeries>();
+      for (let n = 0; n < page.count; n++) {
+        const id = page.order[n]!;
+        if (table.comment[id] === 1 || isPlaced(id)) continue;
+        const place = locate(keyOf(id), metadata.types);
+        if (place === undefined) invalid.add(id);
+        else {
+          const joined = join(id, place);
+          if (place.kind === 'histogram' || place.kind === 'summary') affected.add(joined);
+          else single(joined);
+        }
+        const pause = breathe();
+        if (pause !== undefined) await pause;
+      }
+      return affected;
+    },
+    remove(removed) {
+      for (const id of removed.lines) {
+        forget(id);
+        seriesOf[id] = undefined;
+        freeLine(table, id);
+      }
+      removed.lines = [];
+      series.delete(removed.key);
+    },
+    keep(page) {
+      live = page.order.slice(0, page.count);
+      seriesOf.length = Math.min(seriesOf.length, keys.end);
+    },
+    linesOf({ lines }) {
+      const placed = lines.map((id) => ({ id, place: locate(keyOf(id), metadata.types)! }));
+      return placed.sort((a, b) => table.position[a.id]! - table.position[b.id]!);
+    },
+  };
+}

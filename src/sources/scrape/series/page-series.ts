@@ -1,0 +1,280 @@
+import type { Handle } from '../../../core/handles.ts';
+import type { Kind, Part, RawTags, Shape } from '../../../core/model.ts';
+import { lineHash, type RefusedLines } from '../../../core/refused-lines.ts';
+import type { VocabularyDetector } from '../../../core/vocabulary.ts';
+import type { Page } from '../exposition/line-table.ts';
+import { type LineTable, trimLines } from '../exposition/line-table.ts';
+import { assemble, type SeriesAssembly, signatureOf } from './assembly.ts';
+import { createLineGroups, type ScrapedSeries, type SeriesParts } from './line-groups.ts';
+
+/** The registry's intake for a scraped target (`OpenIntake`). */
+export interface PageIntake {
+  parts(kind: Kind, name: string, tags: RawTags, shape?: Shape): SeriesParts;
+  /** The overflow series of a refused one. An intake that refuses nothing does not have it. */
+  overflowOf?(refused: SeriesParts): Handle | undefined;
+}
+
+/** The values of a target's series. What is set stays hidden until the swap. */
+export interface PageShow {
+  swap(): void;
+  /** Hides all values until the next swap. */
+  hide(): void;
+}
+
+export interface PageSeriesDeps {
+  intake: PageIntake;
+  refusedLines: RefusedLines;
+  /** The vocabulary of the target, by which the intake translates. */
+  words: VocabularyDetector;
+  /** Yields to the event loop when a slice of time is used up; undefined while it is not. */
+  breathe(): Promise<void> | undefined;
+}
+
+/** What became of a page. */
+export interface PageResult {
+  series: number;
+  /** Lines that form no series, and those that repeat another's value. */
+  refusedLines: number;
+  /** Counters and counts of distributions that were on the last page too, and how many of them fell. */
+  counters: number;
+  fallen: number;
+}
+
+/**
+ * Keeps the series of one target in the registry in step with its pages. Series are assembled at the end of a
+ * page, so that a TYPE line may come after its samples. After that each known line sets its value without a
+ * look-up. A series that the registry refuses, because it is over a limit, costs a hash and a number for each line.
+ */
+export interface PageSeries {
+  /** Opens and closes series in the registry until they are those of the page. The values are not set yet. */
+  arrange(page: Page): Promise<void>;
+  /** Sets the values of an arranged page, in one step. */
+  fill(page: Page): PageResult;
+  /** Ends a page for the refused lines. `isComplete` is false if the page was discarded. */
+  endPage(isComplete: boolean): void;
+  /** Closes all series in the registry. The lines stay known, because the target may come back. */
+  withdraw(): void;
+  /** The last values of a single-valued metric, by the target's name or the catalog's. */
+  look(family: string): { labels: RawTags; value: number }[];
+  /** Every metric of the target, with its names in the catalog. */
+  names(): Map<string, Set<string>>;
+}
+
+/** One value of a metric that is looked at. */
+interface Reading {
+  line: number;
+  labels: RawTags;
+  divisor: number;
+}
+
+/** Names beyond it do not take part in the detection of the vocabulary. */
+const maxRefusedFamilies = 10_000;
+
+/** A line that sets two values: a count that stands for a missing `+Inf` bucket. */
+function both(one: Part, other: Part): Part {
+  return {
+    set(value) {
+      one.set(value);
+      other.set(value);
+    },
+  };
+}
+
+export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSeries {
+  const { intake, refusedLines, words, breathe } = deps;
+  const partOf: (Part | undefined)[] = [];
+  /** 1 for a line whose value only falls when its sender restarts. */
+  const grows: number[] = [];
+  const repeated = new Map<ScrapedSeries, number>();
+  /** Families with refused lines, which have no series here. */
+  const refusedFamilies = new Set<string>();
+  const forget = (id: number): void => {
+    partOf[id] = undefined;
+    grows[id] = 0;
+  };
+  const groups = createLineGroups(table, { forget, breathe });
+  /** The results of `look`, valid while the series are the same. */
+  const readings = new Map<string, Reading[]>();
+  let removedLines = 0;
+  let withdrawn = true;
+
+  const close = (series: ScrapedSeries): void => {
+    series.parts?.release();
+    series.parts = undefined;
+    series.signature = '';
+    repeated.delete(series);
+  };
+
+  const bind = (series: ScrapedSeries, { lines, kind, sumAt }: SeriesAssembly): void => {
+    for (const id of series.lines) partOf[id] = undefined;
+    lines.forEach((id, index) => {
+      const part = series.parts!.part(index);
+      if (id === -1) return;
+      partOf[id] = partOf[id] === undefined ? part : both(partOf[id], part);
+      grows[id] = kind === 'counter' || (sumAt !== -1 && index > sumAt) ? 1 : 0;
+    });
+  };
+
+  /** Keeps only hashes and values of a series that the registry refused. */
+  const keepRefused = (series: ScrapedSeries, parts: SeriesParts, { lines }: SeriesAssembly): void => {
+    const { keyAt, keyLength, arenaView } = table.keys;
+    lines.forEach((id, index) => {
+      if (id === -1) return;
+      const hash = lineHash(arenaView, keyAt[id]!, keyAt[id]! + keyLength[id]!);
+      refusedLines.add(hash, table.incoming[id]!, intake.overflowOf?.(parts), index);
+    });
+    if (refusedFamilies.size < maxRefusedFamilies) refusedFamilies.add(series.family);
+    removedLines += series.lines.length;
+    repeated.delete(series);
+    groups.remove(series);
+    parts.release();
+  };
+
+  const update = (series: ScrapedSeries): void => {
+    const assembly = assemble(groups.linesOf(series), groups.metadata.helps.get(series.family));
+    const signature = assembly.parts === 0 ? '' : signatureOf(assembly);
+    if (series.signature !== signature) close(series);
+    if (assembly.refused.length > 0) repeated.set(series, assembly.refused.length);
+    else repeated.delete(series);
+    if (assembly.parts === 0) {
+      for (const id of series.lines) partOf[id] = undefined;
+      return;
+    }
+    const parts = series.parts ?? intake.parts(assembly.kind, assembly.family, assembly.tags, assembly.shape);
+    if (parts.refused && !parts.waitsIn && intake.overflowOf !== undefined) {
+      series.parts = undefined;
+      keepRefused(series, parts, assembly);
+      return;
+    }
+    series.parts = parts;
+    series.signature = signature;
+    bind(series, assembly);
+  };
+
+  /** Closes the series whose meaning changed with the names on the page, so that they are opened anew. */
+  const closeReworded = (page: Page, affected: Set<ScrapedSeries>): void => {
+    const families = groups.families(page);
+    for (const family of refusedFamilies) families.add(family);
+    const reworded = words.detect(families);
+    if (reworded.size === 0) return;
+    // Refused lines come back as new ones on the next page, under their new meaning.
+    if ([...reworded].some((family) => refusedFamilies.has(family))) forgetRefused();
+    for (const series of groups.series.values()) {
+      if (!reworded.has(series.family)) continue;
+      close(series);
+      affected.add(series);
+    }
+  };
+
+  const forgetRefused = (): void => {
+    refusedLines.clear();
+    refusedFamilies.clear();
+  };
+
+  /** Takes the ids of removed lines out of the page's order. */
+  const compact = (page: Page): void => {
+    const { keyLength } = table.keys;
+    let count = 0;
+    for (let n = 0; n < page.count; n++) {
+      const id = page.order[n]!;
+      if (keyLength[id] === -1) continue;
+      table.position[id] = count;
+      page.order[count++] = id;
+    }
+    page.count = count;
+    trimLines(table);
+    partOf.length = Math.min(partOf.length, table.keys.end);
+    grows.length = Math.min(grows.length, table.keys.end);
+    removedLines = 0;
+  };
+
+  const updateLines = async (page: Page): Promise<Set<ScrapedSeries>> => {
+    const affected = groups.removeMissing(page);
+    closeReworded(page, affected);
+    // What is gone makes room for what is new.
+    for (const series of affected) if (series.lines.length === 0) close(series);
+    for (const series of await groups.addNew(page, update)) affected.add(series);
+    return affected;
+  };
+
+  const read = (series: ScrapedSeries) => {
+    const { kind, family, tags, parts } = assemble(groups.linesOf(series), undefined);
+    const translated = words.translate(kind, family, tags);
+    return { parts, tags, translated: translated ?? { name: family, tags, divisor: 1 } };
+  };
+
+  /** The values of a metric. Going through all series is slow, so that the result is kept. */
+  const findReadings = (family: string): Reading[] => {
+    const found: Reading[] = [];
+    for (const series of groups.series.values()) {
+      if (series.family !== family && !words.vocabulary?.names.has(series.family)) continue;
+      const { parts, tags, translated } = read(series);
+      if (parts !== 1 || translated === 'left_out') continue;
+      const line = series.lines[0]!;
+      if (series.family === family) found.push({ line, labels: tags, divisor: 1 });
+      else if (translated.name === family)
+        found.push({ line, labels: translated.tags, divisor: translated.divisor ?? 1 });
+    }
+    return found;
+  };
+
+  return {
+    async arrange(page) {
+      if (!page.changed && !withdrawn) return;
+      readings.clear();
+      const affected = page.changed ? await updateLines(page) : new Set<ScrapedSeries>();
+      if (withdrawn) for (const series of groups.series.values()) affected.add(series);
+      withdrawn = false;
+      for (const series of affected) {
+        if (series.lines.length > 0) update(series);
+        const pause = breathe();
+        if (pause !== undefined) await pause;
+      }
+      if (removedLines > 0) compact(page);
+      groups.keep(page);
+      // `look` may have been called in a pause.
+      readings.clear();
+    },
+    fill({ order, count }) {
+      const { incoming, taken } = table;
+      let fallen = 0;
+      let counters = 0;
+      for (let n = 0; n < count; n++) {
+        const id = order[n]!;
+        const value = incoming[id]!;
+        partOf[id]?.set(value);
+        if (grows[id] !== 1) continue;
+        if (value < taken[id]!) fallen++;
+        if (!Number.isNaN(taken[id]!)) counters++;
+      }
+      let refused = groups.invalidLines;
+      for (const lines of repeated.values()) refused += lines;
+      return { series: groups.series.size, refusedLines: refused, counters, fallen };
+    },
+    endPage: (isComplete) => refusedLines.endPage(isComplete),
+    withdraw() {
+      for (const series of groups.series.values()) close(series);
+      forgetRefused();
+      withdrawn = true;
+    },
+    look(family) {
+      if (withdrawn) return [];
+      const found = readings.get(family) ?? findReadings(family);
+      readings.set(family, found);
+      return found.map(({ line, labels, divisor }) => ({ labels, value: table.taken[line]! / divisor }));
+    },
+    names() {
+      const names = new Map<string, Set<string>>();
+      for (const series of groups.series.values()) {
+        const { translated } = read(series);
+        const known = names.get(series.family) ?? new Set();
+        if (translated !== 'left_out') {
+          known.add(translated.name);
+          if (translated.also) known.add(translated.also.name);
+        }
+        names.set(series.family, known);
+      }
+      return names;
+    },
+  };
+}

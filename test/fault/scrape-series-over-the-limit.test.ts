@@ -1,0 +1,113 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { createRefusedLines } from '../../src/core/refused-lines.ts';
+import { createVocabularyDetector } from '../../src/core/vocabulary.ts';
+import { createLineTable } from '../../src/sources/scrape/exposition/line-table.ts';
+import { createPageReader } from '../../src/sources/scrape/exposition/page-reader.ts';
+import { scrapeDefaults } from '../../src/sources/scrape/options.ts';
+import { createPageSeries } from '../../src/sources/scrape/series/page-series.ts';
+import { testRegistry, wideLimits } from '../registry.ts';
+
+/** A target whose pages go through the real registry. */
+function target(seriesPerMetric: number) {
+  const bed = testRegistry({ limits: { ...wideLimits, seriesPerMetric } });
+  const { intake, store } = bed.page();
+  const table = createLineTable();
+  const refusedLines = createRefusedLines(scrapeDefaults.limits.samples);
+  const reader = createPageReader(table, refusedLines, scrapeDefaults.limits);
+  const words = createVocabularyDetector([]);
+  const pageSeries = createPageSeries(table, { intake, refusedLines, words, breathe: () => undefined });
+  return {
+    ...bed,
+    table,
+    refusedLines,
+    async read(text: string, isCut = false) {
+      reader.begin('text');
+      const bytes = Buffer.from(text);
+      for (let at = 0; at < bytes.length; at += 65_536) reader.write(bytes.subarray(at, at + 65_536));
+      if (isCut) {
+        reader.discard();
+        pageSeries.endPage(false);
+        return;
+      }
+      const page = reader.end(true);
+      await pageSeries.arrange(page);
+      pageSeries.fill(page);
+      pageSeries.endPage(true);
+      reader.take(page);
+      store.swap();
+    },
+  };
+}
+
+const counterPage = (values: Iterable<[string, number]>) =>
+  `# TYPE c counter\n${Array.from(values, ([id, value]) => `c{i="${id}"} ${value}\n`).join('')}`;
+
+test('whatever comes and goes: admitted series have their values, the overflow series adds all increases', async () => {
+  const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
+  const pageOf = fc.dictionary(fc.constantFrom(...ids), fc.nat(50), { noNullPrototype: true });
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.tuple(pageOf, fc.boolean()), { maxLength: 10 }), async (pages) => {
+      const limit = 2;
+      const { read, shown } = target(limit);
+      const admitted = new Set<string>();
+      const refused = new Map<string, number>();
+      let overflow = 0;
+      for (const [values, isCut] of pages) {
+        const page = Object.entries(values);
+        await read(counterPage(page), isCut);
+        for (const [id, value] of page) {
+          const before = refused.get(id);
+          if (before === undefined) continue;
+          overflow += value >= before ? value - before : value;
+          refused.set(id, value);
+        }
+        if (isCut) continue;
+        for (const id of admitted) if (!(id in values)) admitted.delete(id);
+        for (const [id, value] of page) {
+          if (admitted.has(id) || refused.has(id)) continue;
+          if (admitted.size < limit) admitted.add(id);
+          else {
+            refused.set(id, value);
+            overflow += value;
+          }
+        }
+        const expected = Object.fromEntries([...admitted].map((id) => [`c{i="${id}"}`, values[id]]));
+        const all = refused.size > 0 ? { ...expected, 'c{overflow="true"}': overflow } : expected;
+        expect(shown()).toEqual(all);
+      }
+    }),
+  );
+});
+
+test('histograms over the limit add up, bucket by bucket', async () => {
+  const { read, shown, table, refusedLines } = target(1);
+  const series = (id: string, [a, b, sum]: [number, number, number]) =>
+    `h_bucket{i="${id}",le="1"} ${a}\nh_bucket{i="${id}",le="+Inf"} ${b}\nh_sum{i="${id}"} ${sum}\nh_count{i="${id}"} ${b}\n`;
+  await read(
+    `# TYPE h histogram\n${series('a', [1, 2, 3])}${series('b', [1, 2, 3])}${series('c', [4, 5, 6])}`,
+  );
+  expect(shown()).toEqual({ 'h{i="a"}': [1, 2, 3, 2], 'h{overflow="true"}': [5, 7, 9, 7] });
+  await read(
+    `# TYPE h histogram\n${series('a', [1, 2, 3])}${series('b', [2, 4, 5])}${series('c', [1, 1, 1])}`,
+  );
+  expect(shown()['h{overflow="true"}']).toEqual([5 + 1 + 1, 7 + 2 + 1, 9 + 2 + 1, 7 + 2 + 1]);
+  expect(refusedLines.size).toBe(8);
+  expect(table.keys.size).toBe(1 + 4);
+});
+
+test('a page of 200,000 series with a limit of 2,000 keeps 2,000 lines, and hashes of the rest', async () => {
+  const { read, shown, table, refusedLines, refused } = target(2000);
+  const page = (value: number) =>
+    counterPage(Array.from({ length: 200_000 }, (_, n): [string, number] => [`client-${n}`, value]));
+  await read(page(1));
+  await read(page(2));
+  expect(table.keys.size).toBe(2001);
+  expect(table.keys.arena.length).toBeLessThan(100_000);
+  expect(table.seen.length).toBeLessThan(5000);
+  expect(refusedLines.size).toBe(198_000);
+  expect(refused('c', 'limit_metric')).toBe(198_000);
+  expect(shown()['c{overflow="true"}']).toBe(2 * 198_000);
+  await read(counterPage([['client-0', 5]]));
+  expect(shown()).toEqual({ 'c{i="client-0"}': 5, 'c{overflow="true"}': 2 * 198_000 });
+});
