@@ -16,7 +16,7 @@ const alerts: readonly (readonly [name: string, severity: string, since: number,
   ['SvcRecoveryObjectiveMissed', 'critical', 4, { store: 'main', database: 'persistence' }],
   ['SvcReplicationLag', 'critical', 44, { source_cluster: 'dc2', target_cluster: 'dc1' }],
   ['SvcHeapMemory', 'warning', 38, { svc_service: 'matching', instance: 'dc1-a:9464' }],
-  ['SvcStoreCheckFailing', 'warning', 1, { store: 'main', database: 'persistence' }],
+  ['SvcStoreRecoveryWeak', 'warning', 1, { store: 'main', database: 'persistence' }],
 ];
 
 function alertSeries(): Simulated[] {

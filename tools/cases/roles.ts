@@ -127,7 +127,8 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
     edge: { 'up{job="history"}': '1x10 0x20', 'up{job="svc-agent"}': '1x10 0x20' },
     reset: { 'up{job="history"}': '0x20', 'up{job="svc-agent"}': '0x12 1 0x20' },
     labels: { job: 'history' },
-    value: '0',
+    value: '1',
+    twice: '2',
     more: [
       {
         shows: 'one of two agents answers',
@@ -257,6 +258,12 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
     instance: true,
     value: '0',
     more: [
+      {
+        shows: 'nobody counted a reason',
+        series: { [`svc_role_up{${at}, pod="pod-a", ${role}}`]: '0x40' },
+        at: 20,
+        fires: [{ labels: { cluster: 'dc1', instance: 'a', ...history }, value: '0' }],
+      },
       {
         shows: 'a restart of three minutes, as in a rollout',
         series: { [`svc_role_up{${at}, ${role}}`]: '1x5 0x3 1x40' },

@@ -177,13 +177,19 @@ export const taskPlans: readonly Plan[] = [
     at: 150,
     bad: backlog('0+5x200'),
     good: backlog('500x200'),
-    edge: backlog('5x86 10x200'),
+    edge: backlog('5x88 10x200'),
     reset: backlog('0+5x140 100 705+5x60'),
     labels: pay,
     value: '450',
     twice: '900',
     ending: { afterMinutes: 70 },
     more: [
+      {
+        shows: 'a backlog that grows by a task in four minutes',
+        series: { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '0+0.25x200' },
+        at: 150,
+        fires: [{ labels: { cluster: 'dc1', ...pay }, value: '22.5' }],
+      },
       {
         shows: 'a backlog that rises and falls',
         series: {
@@ -210,6 +216,12 @@ export const taskPlans: readonly Plan[] = [
         series: { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '70x60' },
         at: 30,
         fires: [{ labels: { cluster: 'dc1', ...pay }, value: '70' }],
+      },
+      {
+        shows: 'twenty tasks',
+        series: { [`svc_matching_tasklist_backlog{${at}, ${list}}`]: '20x60' },
+        at: 30,
+        fires: [{ labels: { cluster: 'dc1', ...pay }, value: '20' }],
       },
       {
         shows: 'a product that counts dispatches',
@@ -391,25 +403,38 @@ export const requestPlans: readonly Plan[] = [
     reset: requests('90000x8 0+1x20', '90000x8 0+120x20'),
     labels: { ...history, callee: 'matching' },
     value: '10%',
-    more: [
-      ...['frontend', 'history'].map((callee) => ({
-        shows: `calls to the ${callee}`,
-        series: {
-          [`svc_${callee}_client_errors{${at}, svc_service="worker"}`]: '0+12x20',
-          [`svc_${callee}_client_requests{${at}, svc_service="worker"}`]: '0+120x20',
+    more: ['frontend', 'history', 'matching'].flatMap((callee) => {
+      const calls = (errors: string, total: string): Series => ({
+        [`svc_${callee}_client_errors{${at}, svc_service="worker"}`]: errors,
+        [`svc_${callee}_client_requests{${at}, svc_service="worker"}`]: total,
+      });
+      const fires = (value: string) => [{ labels: { cluster: 'dc1', svc_service: 'worker', callee }, value }];
+      return [
+        {
+          shows: `calls to the ${callee}`,
+          series: calls('0+12x20', '0+120x20'),
+          at: 15,
+          fires: fires('10%'),
         },
-        at: 15,
-        fires: [{ labels: { cluster: 'dc1', svc_service: 'worker', callee }, value: '10%' }],
-      })),
-      {
-        shows: 'every second call of a quiet night',
-        series: {
-          [`svc_history_client_errors{${at}, ${role}}`]: '0+1x20',
-          [`svc_history_client_requests{${at}, ${role}}`]: '0+2x20',
+        {
+          shows: `calls to the ${callee} of which some series are missing`,
+          series: calls('0+60x20', '0+30x20'),
+          at: 15,
+          fires: fires('100%'),
         },
-        at: 15,
-        fires: [],
-      },
-    ],
+        {
+          shows: `few errors of the ${callee}`,
+          series: calls('0+1x20', '0+120x20'),
+          at: 15,
+          fires: [],
+        },
+        {
+          shows: `every second call to the ${callee} in a quiet night`,
+          series: calls('0+1x20', '0+2x20'),
+          at: 15,
+          fires: [],
+        },
+      ];
+    }),
   },
 ];

@@ -43,7 +43,7 @@ export const availability: RuleGroup = {
       expr: (names) =>
         [
           `max by (cluster, job, instance) ${seen(names)} == 0`,
-          `unless on (cluster, job) (${down(names)})`,
+          `unless on (cluster, job) (max by (cluster, job) (up{${names.job(...roles)}}) == 0)`,
         ].join('\n'),
       for: '5m',
       summary: '{{ $labels.instance }} of {{ $labels.job }} is down.',
@@ -57,13 +57,13 @@ export const availability: RuleGroup = {
       severity: 'critical',
       expr: (names) =>
         [
-          `max by (cluster, job) (up{${names.job(...roles)}}) == 0`,
-          `unless on (cluster, job) max by (cluster, job) ${seen(names)}`,
+          `count by (cluster, job) (up{${names.job(...roles)}} == 0)`,
+          `unless on (cluster, job) count by (cluster, job) ${seen(names)}`,
         ].join('\n'),
       for: '5m',
       summary: 'No agent beside {{ $labels.job }} answers; the state of the role is unknown.',
       description:
-        'Every target of job {{ $labels.job }} is behind an agent that is down: the highest up is {{ $value }}. The hosts, the network or only the agents may be gone.',
+        'The agents of all {{ $value }} targets of job {{ $labels.job }} are down. The hosts, the network or only the agents may be gone.',
       firstSteps:
         'Check whether the hosts of the role are reachable. If they are, start the agents; if they are not, treat it as an outage of the role.',
       dashboard: 'overview',

@@ -118,7 +118,6 @@ export const tasks: RuleGroup = {
           `> max_over_time(${backlogOf(names)}[1h:1m] offset 65m)) > ${threshold}`,
         ].join('\n'),
       threshold: 10,
-      for: '10m',
       summary: 'The backlog of task list {{ $labels.tasklist }} in domain {{ $labels.domain }} only grows.',
       description:
         'Task list {{ $labels.tasklist }} in domain {{ $labels.domain }} had at least {{ $value | humanize }} tasks waiting throughout the last hour, more than at any time in the hour before.',
@@ -193,8 +192,8 @@ export const slowByDesign =
 /** Share of the requests to a role that fail, by caller. What failed was called, whatever the series say. */
 function failedShare({ m }: Names, callee: string): string {
   const rate = (what: string) => `sum by (${byRole}) (rate(${m(`svc_${callee}_client_${what}`)}[5m]))`;
-  const calls = `(${rate('requests')} > 0.2 and ${rate('requests')} > ${rate('errors')} or ${rate('errors')} > 0.2)`;
-  return `label_replace(${rate('errors')} / ${calls}, "callee", "${callee}", "", "")`;
+  const calls = `(${rate('requests')} > ${rate('errors')} or ${rate('errors')})`;
+  return `label_replace(${rate('errors')} / ${calls} and ${rate('requests')} > 0.2, "callee", "${callee}", "", "")`;
 }
 
 /** Requests between the roles, as their callers see them. */

@@ -1,6 +1,6 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { otherConfig } from './configs.ts';
-import { critical, type Fault, warning } from './fault.ts';
+import { critical, type Fault, info, warning } from './fault.ts';
 import type { Stage } from './stage.ts';
 
 const onFirst = { cluster: 'dc1', instance: 'first' };
@@ -22,19 +22,30 @@ export const agentFaults: readonly Fault[] = [
       critical(
         'SvcFatalLogEntry',
         { ...onFirst, svc_service: 'worker' },
-        /logged \d+ fatal entries in 10m\.$/,
+        /logged \d+ fatal entries in 10m\./,
       ),
     ],
   },
   {
     what: 'frontend writes half of a long line',
-    provoke: ({ service }) => service.roles.frontend.write(`{"level":"info","msg":"${'x'.repeat(8192)}`),
-    undo: ({ service }) => service.roles.frontend.write('"}\n'),
+    provoke({ service }) {
+      service.roles.frontend.rest(true);
+      service.roles.frontend.write(`{"level":"info","msg":"${'x'.repeat(8192)}`);
+    },
+    undo({ service }) {
+      service.roles.frontend.write('"}\n');
+      service.roles.frontend.rest(false);
+    },
     alerts: [
       warning(
         'SvcLogLag',
         { ...onFirst, svc_service: 'frontend' },
-        /at least 8(\.\d+)?kiB have waited for 5m/,
+        /^At least 8(\.\d+)?kiB of the log of frontend/,
+      ),
+      warning(
+        'SvcLogSilent',
+        { ...onFirst, svc_service: 'frontend' },
+        /^The agent read 0 bytes of the log of frontend/,
       ),
     ],
   },
@@ -47,7 +58,20 @@ export const agentFaults: readonly Fault[] = [
       warning(
         'SvcLogBytesLost',
         { ...onFirst, svc_service: 'matching', reason: 'nul_hole' },
-        /matching beside .* [\d.]+(ki)?B were not read in 10m \(nul_hole\)\.$/,
+        /^[\d.]+(ki)?B of the log of matching .* \(nul_hole\) in 10m\./,
+      ),
+    ],
+  },
+  {
+    what: 'worker logs that its own reporter loses series',
+    provoke() {},
+    again: ({ service }) => service.roles.worker.say('warn', 'error in prometheus reporter'),
+    undo() {},
+    alerts: [
+      info(
+        'SvcRoleReporterErrors',
+        { ...onFirst, svc_service: 'worker' },
+        /logged \d+ warnings in 15m that its own reporter lost series\./,
       ),
     ],
   },
@@ -60,7 +84,7 @@ export const agentFaults: readonly Fault[] = [
       warning(
         'SvcAgentDropping',
         { ...onFirst, component: 'logs', reason: 'invalid_json' },
-        /drops \d+\.\d{3} items\/s \(logs, invalid_json\)\.$/,
+        /drops \d+\.\d{3} items\/s in logs, reason invalid_json\./,
       ),
     ],
   },
@@ -72,7 +96,7 @@ export const agentFaults: readonly Fault[] = [
       warning(
         'SvcCertificateExpiring',
         { cluster: 'dc1', probe: 'health/frontend' },
-        /^A certificate that probe health\/frontend meets expires in 4d 23h/,
+        /^The certificate that probe health\/frontend sees expires in 4d 23h/,
       ),
     ],
   },
@@ -80,7 +104,7 @@ export const agentFaults: readonly Fault[] = [
     what: 'a line is written into the configuration that is none',
     provoke: (stage) => takes(stage, { ...otherConfig(stage), servces: {} }, 'refused'),
     undo: (stage) => takes(stage, otherConfig(stage), 'taken'),
-    alerts: [warning('SvcAgentReloadFailed', onOther, /svc_agent_config_last_reload_successful is 0\.$/)],
+    alerts: [warning('SvcAgentReloadFailed', onOther, /svc_agent_config_last_reload_successful is 0\./)],
   },
   {
     what: 'a file stands where the state directory was',
@@ -94,7 +118,7 @@ export const agentFaults: readonly Fault[] = [
       rmSync(stateDirectory);
       renameSync(`${stateDirectory}-gone`, stateDirectory);
     },
-    alerts: [warning('SvcAgentStateDegraded', onOther, /svc_agent_state_degraded is 1\.$/)],
+    alerts: [warning('SvcAgentStateDegraded', onOther, /svc_agent_state_degraded is 1\./)],
   },
   {
     what: 'the hosted platform answers with 503',
@@ -106,7 +130,7 @@ export const agentFaults: readonly Fault[] = [
         ...warning(
           'SvcAgentReportFailing',
           { ...onOther, reason: 'server_error' },
-          /\d+\.\d{3}\/s fail \(server_error\)\.$/,
+          /^\d+\.\d{3} reports\/s .* fail, reason server_error\./,
         ),
         comesAndGoes: true,
       },

@@ -21,7 +21,10 @@ export interface LiveAgent {
   stop(): Promise<unknown>;
 }
 
-const said = { taken: 'configuration read again', refused: 'configuration not taken, the old one stays' };
+const said = {
+  taken: 'configuration reloaded',
+  refused: 'configuration refused; the previous one stays in use',
+};
 
 export async function startLiveAgent(directory: string, name: string, config: Config): Promise<LiveAgent> {
   const file = join(directory, `${name}.yaml`);

@@ -44,12 +44,15 @@ const group = (own: string, { frontends }: Surroundings) => ({
   failoverVersionIncrement: 10,
   primaryClusterName: 'dc1',
   currentClusterName: own,
-  clusterGroup: Object.fromEntries(
-    Object.entries(frontends).map(([name, { port }], at) => [
-      name,
-      { initialFailoverVersion: at, rpcAddress: `127.0.0.1:${port}` },
-    ]),
-  ),
+  clusterGroup: {
+    ...Object.fromEntries(
+      Object.entries(frontends).map(([name, { port }], at) => [
+        name,
+        { initialFailoverVersion: at, rpcAddress: `127.0.0.1:${port}` },
+      ]),
+    ),
+    dc3: { initialFailoverVersion: 2 },
+  },
 });
 
 const domains = (own: string, watch: readonly string[], { directory }: Surroundings) => ({
@@ -68,7 +71,7 @@ export function firstConfig(around: Surroundings) {
   return {
     services: {
       frontend: { ...scraped(frontend), ...logged(frontend), health: { url: frontend.healthUrl, tls } },
-      history: { ...scraped(history), ...logged(history) },
+      history: { ...scraped(history), ...logged(history), health: history.healthUrl },
       matching: { ...scraped(matching), ...logged(matching), health: matching.healthUrl },
       worker: { ...scraped(worker), ...logged(worker) },
     },
@@ -83,7 +86,12 @@ export function firstConfig(around: Surroundings) {
 /** Another host of dc1 that has a history role only. */
 export const secondConfig = ({ service }: Surroundings) => ({
   metrics: { tags: { cluster: 'dc1' } },
-  services: { history: scraped(service.roles['second history']) },
+  services: {
+    history: {
+      ...scraped(service.roles['second history']),
+      health: service.roles['second history'].healthUrl,
+    },
+  },
 });
 
 /** The agent of dc2, without the domains that it is not to watch. */
@@ -92,7 +100,7 @@ export function otherConfig(around: Surroundings) {
   return {
     services: {
       frontend: scraped(service.roles['dc2 frontend']),
-      history: scraped(service.roles['dc2 history']),
+      history: { ...scraped(service.roles['dc2 history']), health: service.roles['dc2 history'].healthUrl },
       worker: {
         ...logged(service.roles['dc2 history']),
         metrics: { hostedmetrics: { protocol: 'remotewrite', endpoint: platformUrl } },
@@ -103,3 +111,9 @@ export function otherConfig(around: Surroundings) {
     domains: domains('dc2', ['orders', 'payments'], around),
   };
 }
+
+/** The only agent of dc3. */
+export const loneConfig = ({ service }: Surroundings) => ({
+  metrics: { tags: { cluster: 'dc3' } },
+  services: { frontend: scraped(service.roles['dc3 frontend']) },
+});

@@ -1,6 +1,6 @@
 import { critical, type Fault, warning } from './fault.ts';
 
-/** A fault that explains another one, whose alert is not worth hearing meanwhile; each has one alert of its own. */
+/** A fault that explains another one, whose alert is held back or ends meanwhile; each has one alert of its own. */
 export interface ExplainingFault extends Fault {
   hides: string;
 }
@@ -15,7 +15,7 @@ export const explainingFaults: readonly ExplainingFault[] = [
       warning(
         'SvcAgentDown',
         { cluster: 'dc1', job: 'svc-agent', instance: 'second' },
-        /^The agent .* does not answer: up is 0\.$/,
+        /^The agent on .* does not answer its scrape: up is 0\./,
       ),
     ],
     hides: 'SvcInstanceDown',
@@ -25,7 +25,7 @@ export const explainingFaults: readonly ExplainingFault[] = [
     provoke: ({ frontends }) => frontends.dc1.shut(),
     undo: ({ frontends }) => frontends.dc1.open(),
     alerts: [
-      critical('SvcClusterUnreachable', { cluster: 'dc2', remote_cluster: 'dc1' }, /svc_cluster_up is 0\.$/),
+      critical('SvcClusterUnreachable', { cluster: 'dc2', remote_cluster: 'dc1' }, /svc_cluster_up is 0\./),
     ],
     hides: 'SvcReplicationLagUnknown',
   },

@@ -12,8 +12,8 @@ export interface Expected {
   labels: Readonly<Record<string, string>>;
   /** What its description says, value included. */
   says: RegExp;
-  /** Fires, but a graver one of the same name holds it back. */
-  isHeldBack?: true;
+  /** What holds it back while it fires, as `ALERT PACK SEVERITY`. */
+  heldBackBy?: string;
   /** Is an event of its own choosing, which may be over before the fault is. */
   comesAndGoes?: true;
 }

@@ -13,7 +13,7 @@ const burns = (alert: string, says: RegExp): Expected[] =>
     pack: 'slo',
     labels: { ...dc1, window: ['1h', '6h', '1d', '3d'][at]! },
     says,
-    ...(severity === 'warning' && { isHeldBack: true }),
+    ...(severity === 'warning' && { heldBackBy: `${alert} slo critical` }),
   }));
 
 /** What befalls the service's roles, and shows in what they answer. */
@@ -22,7 +22,13 @@ export const roleFaults: readonly Fault[] = [
     what: 'the only frontend of dc2 does not answer its page',
     provoke: ({ service }) => service.roles['dc2 frontend'].serve(false),
     undo: ({ service }) => service.roles['dc2 frontend'].serve(true),
-    alerts: [critical('SvcServiceDown', { cluster: 'dc2', job: 'frontend' }, /job frontend .* up is 0\./)],
+    alerts: [
+      critical(
+        'SvcServiceDown',
+        { cluster: 'dc2', job: 'frontend' },
+        /^No target of job frontend answers its scrape: the highest up is 0\./,
+      ),
+    ],
   },
   {
     what: 'one of two history hosts of dc1 does not answer its page',
@@ -32,7 +38,7 @@ export const roleFaults: readonly Fault[] = [
       warning(
         'SvcInstanceDown',
         { ...dc1, job: 'history', instance: 'second' },
-        /^127\.0\.0\.1:\d+ of job history .* up is 0\.$/,
+        /^Target 127\.0\.0\.1:\d+ of job history .* up is 0\./,
       ),
     ],
   },
@@ -42,7 +48,7 @@ export const roleFaults: readonly Fault[] = [
     undo: (stage) => stage.prometheusBy({}),
     alerts: [
       critical('SvcTargetsVanished', { ...dc1, job: 'worker' }, /^Job worker had 1 targets /),
-      critical('SvcRoleAbsent', { job: 'worker' }, /job worker at all: its absence has the value 1\.$/),
+      critical('SvcRoleAbsent', { job: 'worker' }, /job worker at all \(absent returns 1\)\./),
     ],
   },
   {
@@ -50,7 +56,70 @@ export const roleFaults: readonly Fault[] = [
     provoke: ({ service }) => service.roles.matching.feel(false),
     undo: ({ service }) => service.roles.matching.feel(true),
     alerts: [
-      critical('SvcHealthFailing', { ...dc1, svc_service: 'matching', ...onFirst }, /svc_role_up is 0\.$/),
+      critical(
+        'SvcRoleUnhealthy',
+        { ...dc1, svc_service: 'matching', reason: 'not_ok' },
+        /svc_role_up is 0, reason not_ok\./,
+      ),
+      {
+        ...warning(
+          'SvcHealthFailing',
+          { ...dc1, svc_service: 'matching', ...onFirst, reason: 'not_ok' },
+          /is 0, reason not_ok\./,
+        ),
+        heldBackBy: 'SvcRoleUnhealthy recommended critical',
+      },
+    ],
+  },
+  {
+    what: 'one of two history hosts of dc1 answers its health check with ok: false',
+    provoke: ({ service }) => service.roles['second history'].feel(false),
+    undo: ({ service }) => service.roles['second history'].feel(true),
+    alerts: [
+      warning(
+        'SvcHealthFailing',
+        { ...history, instance: 'second', reason: 'not_ok' },
+        /^svc_role_up of history on .* is 0, reason not_ok\./,
+      ),
+    ],
+  },
+  {
+    what: 'the history of dc2 says that its persistence fails, as its store is down',
+    provoke: ({ service }) => service.roles['dc2 history'].feel(false, 'persistence is unavailable'),
+    undo: ({ service }) => service.roles['dc2 history'].feel(true),
+    alerts: [
+      {
+        ...critical(
+          'SvcRoleUnhealthy',
+          { cluster: 'dc2', svc_service: 'history', reason: 'persistence' },
+          /reason persistence\./,
+        ),
+        heldBackBy: 'SvcStoreDown recommended critical',
+      },
+      {
+        ...warning(
+          'SvcHealthFailing',
+          { cluster: 'dc2', svc_service: 'history', instance: 'other', reason: 'persistence' },
+          /reason persistence\./,
+        ),
+        heldBackBy: 'SvcStoreDown recommended critical',
+      },
+    ],
+  },
+  {
+    what: 'the only agent of dc3 is killed',
+    provoke: ({ agents }) => agents.lone.kill(),
+    undo: ({ agents }) => agents.lone.restart(),
+    alerts: [
+      critical(
+        'SvcRoleUnwatched',
+        { cluster: 'dc3', job: 'frontend' },
+        /^The agents of all 1 targets of job frontend are down\./,
+      ),
+      {
+        ...warning('SvcAgentDown', { cluster: 'dc3', job: 'svc-agent', instance: 'lone' }, /up is 0\./),
+        heldBackBy: 'SvcRoleUnwatched recommended critical',
+      },
     ],
   },
   {
@@ -59,8 +128,8 @@ export const roleFaults: readonly Fault[] = [
     again: ({ service }) => service.roles.history.say('info', 'Starting service history'),
     undo: ({ service }) => service.starts.rise(0),
     alerts: [
-      critical('SvcHighRestartRate', history, /restart [\d.]+ times\/s, above 0\.1\/s\.$/),
-      critical('SvcCrashLooping', { ...history, ...onFirst }, /restarted \d+ times in 15m, above 2\.$/),
+      critical('SvcHighRestartRate', history, /restart [\d.]+ times\/s in total, above 0\.1\/s\./),
+      critical('SvcCrashLooping', { ...history, ...onFirst }, /restarted \d+ times in 15m, above 2\./),
     ],
   },
   {
@@ -73,14 +142,14 @@ export const roleFaults: readonly Fault[] = [
     what: 'history stands still for half of the time',
     provoke: ({ service }) => service.gcPause.rise(500),
     undo: ({ service }) => service.gcPause.rise(1),
-    alerts: [warning('SvcGCPause', { ...history, ...onFirst }, /stands still for [\d.]+ ms\/s/)],
+    alerts: [warning('SvcGCPause', { ...history, ...onFirst }, /pauses for [\d.]+ ms\/s/)],
   },
   {
     what: 'half of history’s calls to the store fail',
     provoke: ({ service }) => service.storeErrors.rise(1000),
     undo: ({ service }) => service.storeErrors.rise(0),
     alerts: [
-      critical('SvcPersistenceErrorRate', history, /together have [\d.]+ persistence errors\/s/),
+      critical('SvcPersistenceErrorRate', history, /has [\d.]+ persistence errors\/s/),
       warning('SvcPersistenceErrorRatio', history, /^[\d.]+% of the persistence calls of history fail/),
     ],
   },
@@ -92,7 +161,7 @@ export const roleFaults: readonly Fault[] = [
       warning(
         'SvcPersistenceLatency',
         { ...history, operation: 'UpdateWorkflowExecution' },
-        /the 99th percentile is [\d.]+s, above 1 s\.$/,
+        /is [\d.]+s, above 1s\./,
       ),
     ],
   },
@@ -104,7 +173,12 @@ export const roleFaults: readonly Fault[] = [
       warning(
         'SvcTaskListBacklogGrowth',
         { ...dc1, domain: 'orders', tasklist: 'growing' },
-        /^Task list growing of orders grows by [\d.]+k? tasks\/s/,
+        /^The backlog of task list growing in domain orders grows by [\d.]+k? tasks\/s/,
+      ),
+      warning(
+        'SvcTaskListBacklogNotFalling',
+        { ...dc1, domain: 'orders', tasklist: 'growing' },
+        /^Task list growing in domain orders had at least [\d.]+k? tasks waiting/,
       ),
     ],
   },
@@ -122,7 +196,27 @@ export const roleFaults: readonly Fault[] = [
       critical(
         'SvcTaskListStalled',
         { ...dc1, domain: 'orders', tasklist: 'stalled' },
-        /^Task list stalled of orders has 50 tasks waiting/,
+        /^At least 50 tasks have waited in task list stalled/,
+      ),
+      {
+        ...warning(
+          'SvcTaskListAbandoned',
+          { ...dc1, domain: 'orders', tasklist: 'stalled' },
+          /^At least 50 tasks/,
+        ),
+        heldBackBy: 'SvcTaskListStalled recommended critical',
+      },
+    ],
+  },
+  {
+    what: 'three tasks wait in a list that nobody polls',
+    provoke: ({ service }) => service.abandonedBacklog.set(3),
+    undo: ({ service }) => service.abandonedBacklog.set(0),
+    alerts: [
+      warning(
+        'SvcTaskListAbandoned',
+        { ...dc1, domain: 'orders', tasklist: 'abandoned' },
+        /^At least 3 tasks have waited in task list abandoned/,
       ),
     ],
   },
@@ -132,7 +226,7 @@ export const roleFaults: readonly Fault[] = [
     undo: ({ service }) => service.workflowTimeouts.rise(0),
     alerts: [
       warning('SvcWorkflowTimeouts', { ...dc1, domain: 'orders' }, /orders has [\d.]+ timeouts\/s/),
-      warning('SvcWorkflowTimeoutShare', { ...dc1, domain: 'orders' }, /^[\d.]+% of the workflows/),
+      warning('SvcWorkflowTimeoutShare', { ...dc1, domain: 'orders' }, /^[\d.]+% of the closed workflows/),
     ],
   },
   {
@@ -140,8 +234,11 @@ export const roleFaults: readonly Fault[] = [
     provoke: ({ service }) => service.frontendCalls.flow(frontendCallsPerSecond, 2),
     undo: ({ service }) => service.frontendCalls.flow(frontendCallsPerSecond, 0.01),
     alerts: [
-      warning('SvcFrontendLatency', dc1, /left out, is [\d.]+m?s, above 0\.5 s\.$/),
-      ...burns('SvcFrontendLatencyBurn', /^Over \d[hd] [\d.]+% of the requests .* longer than 0\.5 s/),
+      warning('SvcFrontendLatency', dc1, /without long polls and lists, is [\d.]+m?s, above 500ms\./),
+      ...burns(
+        'SvcFrontendLatencyBurn',
+        /^[\d.]+% of the requests to the frontend took longer than 0\.5s in \d[hd];/,
+      ),
     ],
   },
   {
@@ -154,7 +251,7 @@ export const roleFaults: readonly Fault[] = [
         { ...dc1, svc_service: 'frontend', callee: 'frontend' },
         /^[\d.]+% of the requests from frontend to frontend fail/,
       ),
-      ...burns('SvcFrontendAvailabilityBurn', /^Over \d[hd] [\d.]+% of the requests .* fail, above/),
+      ...burns('SvcFrontendAvailabilityBurn', /^[\d.]+% of the requests to the frontend failed in \d[hd];/),
     ],
   },
 ];

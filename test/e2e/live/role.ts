@@ -17,7 +17,11 @@ export interface FakeRole {
   /** Whether it answers its page. */
   serve(does: boolean): void;
   /** What its health says. */
-  feel(isWell: boolean): void;
+  feel(isWell: boolean, msg?: string): void;
+  /** Whether it has stopped to log what it does all the time. */
+  rest(does: boolean): void;
+  /** Logs an entry of its daily work, unless it rests. */
+  work(): void;
   readonly metricsUrl: string;
   readonly healthUrl: string;
   readonly log: string;
@@ -35,9 +39,13 @@ export async function startRole(directory: string, name: string, pair?: Pair): P
   const log = join(directory, `${name}.log`);
   writeFileSync(log, '');
   const write = (text: string) => appendFileSync(log, text);
+  const say = (level: string, msg: string) =>
+    write(`${JSON.stringify({ ts: new Date().toISOString(), level, msg, logger: name })}\n`);
   const page = createPage();
   let serves = true;
   let well = true;
+  let rests = false;
+  let complaint = '';
   const metrics = await listening(
     createServer((_, response) => {
       response.writeHead(serves ? 200 : 503, { 'content-type': 'text/plain; version=0.0.4' });
@@ -46,7 +54,7 @@ export async function startRole(directory: string, name: string, pair?: Pair): P
   );
   const answer: RequestListener = (_, response) => {
     response.writeHead(well ? 200 : 503, { 'content-type': 'application/json' });
-    response.end(JSON.stringify({ ok: well, msg: well ? 'healthy' : 'shards are lost' }));
+    response.end(JSON.stringify({ ok: well, msg: well ? 'healthy' : complaint }));
   };
   const secure = pair && createSecureServer(pair, answer);
   const health = await listening(secure ?? createServer(answer));
@@ -58,12 +66,18 @@ export async function startRole(directory: string, name: string, pair?: Pair): P
     serve(does) {
       serves = does;
     },
-    feel(isWell) {
+    feel(isWell, msg = 'shards are lost') {
       well = isWell;
+      complaint = msg;
+    },
+    rest(does) {
+      rests = does;
+    },
+    work() {
+      if (!rests) say('info', 'working');
     },
     write,
-    say: (level: string, msg: string) =>
-      write(`${JSON.stringify({ ts: new Date().toISOString(), level, msg, logger: name })}\n`),
+    say,
     certify: (next: Pair) => secure?.setSecureContext(next),
     async stop() {
       await Promise.all([metrics.close(), health.close()]);

@@ -15,17 +15,19 @@ interface RuleFile {
   groups: { name: string; interval?: string; rules: Rule[] }[];
 }
 
-/** Limits for which a test would have to write 64 MiB. */
-const thresholds = ['SvcLogLag=4096'];
+/** Limits for which a test would have to write 64 MiB, or to wait for a quarter of an hour. */
+const thresholds = ['SvcLogLag=4096', 'SvcDomainFailover=20'];
+/** Addresses that the links of alerts begin with. */
+export const links = { runbooks: 'https://wiki.example/runbooks', grafana: 'https://grafana.example' };
 
-/** What every window of the rules becomes, but for the long memory of `last_over_time`. */
+/** What every window of the rules becomes, but for the long memory of `last_over_time` and `max_over_time`. */
 const windowText = '10s';
 
 function cut(expr: string): string {
   return expr
-    .replace(/(?<!last_over_time\([^()]*)\[\d+[mhd]\]/g, `[${windowText}]`)
+    .replace(/(?<!(?:last|max)_over_time\([^()]*)\[\d+[mhd]\]/g, `[${windowText}]`)
     .replace(/\[\d+[mhd]:\d+[mhd]\]/g, `[${windowText}:1s]`)
-    .replace(/\boffset \d+[mhd]\b/g, `offset ${windowText}`);
+    .replace(/\boffset \d+[mhd]\b/g, 'offset 11s');
 }
 
 const packFile = (directory: string, pack: string) => join(directory, `${pack}.rules.yml`);
@@ -43,12 +45,19 @@ export const alertsIn = (directory: string, pack: string): Rule[] =>
 
 /** Writes the four packs as the agent prints them, and cuts what would take its time: `for` and the windows. */
 export function writeRules(directory: string): void {
+  const addresses = ['--runbook-url', links.runbooks, '--dashboard-url', links.grafana];
   written(['--out', directory]);
   const names = readdirSync(directory).flatMap((file) =>
     alertsIn(directory, file.slice(0, -'.rules.yml'.length)).map(({ alert }) => alert!),
   );
   const fors = [...new Set(names)].flatMap((alert) => ['--for', `${alert}=0s`]);
-  written(['--out', directory, ...fors, ...thresholds.flatMap((each) => ['--threshold', each])]);
+  written([
+    '--out',
+    directory,
+    ...addresses,
+    ...fors,
+    ...thresholds.flatMap((each) => ['--threshold', each]),
+  ]);
   for (const name of readdirSync(directory)) {
     const file = parse(readFileSync(join(directory, name), 'utf8')) as RuleFile;
     for (const group of file.groups) {

@@ -6,7 +6,7 @@ import { type FakeRole, type Pair, startRole } from './role.ts';
 
 /** A service in two clusters, dc1 and dc2, and every number of its pages that a fault changes. */
 export interface LiveService {
-  /** dc1's four, the second host of its history, and two of dc2. */
+  /** dc1's four, the second host of its history, two of dc2 and one of dc3. */
   readonly roles: Readonly<Record<RoleName, FakeRole>>;
   readonly heap: Meter;
   readonly gcPause: Meter;
@@ -20,6 +20,7 @@ export interface LiveService {
   readonly replicationFailures: Meter;
   readonly growingBacklog: Meter;
   readonly stalledBacklog: Meter;
+  readonly abandonedBacklog: Meter;
   readonly stalledDispatch: Meter;
   readonly frontendErrors: Meter;
   readonly frontendCalls: Timings;
@@ -31,7 +32,7 @@ export interface LiveService {
 
 const roleNames = [
   ...(['frontend', 'history', 'matching', 'worker'] as const),
-  ...(['second history', 'dc2 frontend', 'dc2 history'] as const),
+  ...(['second history', 'dc2 frontend', 'dc2 history', 'dc3 frontend'] as const),
 ];
 export type RoleName = (typeof roleNames)[number];
 
@@ -107,6 +108,7 @@ function otherMeters({ matching, frontend }: Record<RoleName, FakeRole>) {
   return {
     growingBacklog: matching.page.gauge('svc_matching_tasklist_backlog', list('growing'), 100),
     stalledBacklog: matching.page.gauge('svc_matching_tasklist_backlog', list('stalled')),
+    abandonedBacklog: matching.page.gauge('svc_matching_tasklist_backlog', list('abandoned')),
     stalledDispatch: matching.page.counter('svc_matching_tasks_dispatched', list('stalled'), usual.tasks),
     frontendErrors: frontend.page.counter('svc_frontend_client_errors', start),
     frontendCalls: frontend.page.histogram('svc_frontend_client_latency', start, usual.frontendCalls, 0.01),

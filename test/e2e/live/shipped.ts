@@ -5,6 +5,7 @@ import { expect } from 'vitest';
 import { parse } from 'yaml';
 import type { Notice } from '../alertmanager.ts';
 import type { Expected } from './fault.ts';
+import { links } from './rules.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -43,11 +44,14 @@ export function expectWhole({ receiver, annotations }: Notice, expected: Expecte
     ...['dashboard_url', 'description'],
     ...['runbook_url', 'summary'],
   ]);
-  expect(annotations.summary).toMatch(/^[A-Z].*\.$/);
+  expect(annotations.summary).toMatch(/^\S.*\.$/);
   expect(annotations.description).toMatch(says);
-  expect(annotations.runbook_url).toBe(`runbooks/${alert}.md`);
-  expect(existsSync(join(root, annotations.runbook_url!))).toBe(true);
-  const link = /^\/d\/(?<uid>[a-z-]+)(?:\?var-cluster=(?<cluster>.+))?$/.exec(annotations.dashboard_url!);
+  expect(annotations.description).toMatch(/ First steps: [A-Z].+\.$/);
+  expect(annotations.runbook_url).toBe(`${links.runbooks}/${alert}.md`);
+  expect(existsSync(join(root, 'runbooks', `${alert}.md`))).toBe(true);
+  const link = /^https:\/\/grafana\.example\/d\/(?<uid>[a-z-]+)(?:\?var-cluster=(?<cluster>.+))?$/.exec(
+    annotations.dashboard_url!,
+  );
   expect([...dashboards]).toContain(link?.groups?.uid);
   expect(link?.groups?.cluster).toBe(labels.cluster);
 }

@@ -3,7 +3,14 @@ import { join } from 'node:path';
 import { type Alertmanager, startAlertmanager } from '../alertmanager.ts';
 import { folder } from '../process.ts';
 import { type LiveAgent, startLiveAgent } from './agents.ts';
-import { firstConfig, otherConfig, placesIn, type Surroundings, secondConfig } from './configs.ts';
+import {
+  firstConfig,
+  loneConfig,
+  otherConfig,
+  placesIn,
+  type Surroundings,
+  secondConfig,
+} from './configs.ts';
 import { startGate } from './gate.ts';
 import { type Platform, startPlatform } from './platform.ts';
 import { type LivePrometheus, startLivePrometheus, type Wanted } from './prometheus.ts';
@@ -12,7 +19,7 @@ import { writeRules } from './rules.ts';
 import { startService } from './service.ts';
 import { type Store, startStore } from './store.ts';
 
-const agentNames = ['first', 'second', 'other'] as const;
+const agentNames = ['first', 'second', 'other', 'lone'] as const;
 export type AgentName = (typeof agentNames)[number];
 type Agents = Readonly<Record<AgentName, LiveAgent>>;
 
@@ -22,7 +29,7 @@ interface Scraped {
   packs?: readonly string[];
 }
 
-/** Everything that runs: two clusters of a service, three agents, Prometheus and Alertmanager. */
+/** Everything that runs: three clusters of a service, four agents, Prometheus and Alertmanager. */
 export interface Stage extends Surroundings, Pick<Pulses, 'pulse' | 'check'> {
   store: Store;
   agents: Agents;
@@ -42,13 +49,18 @@ export const packsRun = ['recommended', 'recording', 'slo'] as const;
 
 /** Which agents answer for a job. */
 const jobs: Readonly<Record<string, readonly AgentName[]>> = {
-  frontend: ['first', 'other'],
+  frontend: ['first', 'other', 'lone'],
   history: ['first', 'second', 'other'],
   matching: ['first'],
   worker: ['first'],
   'svc-agent': agentNames,
 };
-const clusterOf: Readonly<Record<AgentName, string>> = { first: 'dc1', second: 'dc1', other: 'dc2' };
+const clusterOf: Readonly<Record<AgentName, string>> = {
+  first: 'dc1',
+  second: 'dc1',
+  other: 'dc2',
+  lone: 'dc3',
+};
 
 function targetsOf(agents: Agents, withoutJob?: string): Wanted['targets'] {
   const targetOf = (name: AgentName) => ({ address: agents[name].address, cluster: clusterOf[name] });
@@ -122,12 +134,13 @@ async function startSurroundings(directory: string, keep: Keep) {
 
 async function startAgents(around: Surroundings, keep: Keep): Promise<Agents> {
   const { directory } = around;
-  const [first, second, other] = await all([
+  const [first, second, other, lone] = await all([
     startLiveAgent(directory, 'first', firstConfig(around)).then(keep),
     startLiveAgent(directory, 'second', secondConfig(around)).then(keep),
     startLiveAgent(directory, 'other', otherConfig(around)).then(keep),
+    startLiveAgent(directory, 'lone', loneConfig(around)).then(keep),
   ] as const);
-  return { first, second, other };
+  return { first, second, other, lone };
 }
 
 function createSeen(agents: Agents, { value }: LivePrometheus): Stage['isSeen'] {
@@ -167,6 +180,7 @@ export async function startStage(onStop: (stop: () => unknown) => void): Promise
   const { pulse, check, end } = createPulses();
   onStop(end);
   for (const agent of Object.values(agents)) pulse(() => agent.look());
+  for (const role of Object.values(around.service.roles)) pulse(() => role.work());
   return {
     ...around,
     ...{ store, agents, prometheus, alertmanager, platform, describeDomain, pulse, check },

@@ -10,20 +10,20 @@ export const storeFaults: readonly Fault[] = [
     provoke: ({ storeGate }) => storeGate.shut(),
     undo: ({ storeGate }) => storeGate.open(),
     alerts: [
-      critical('SvcStoreDown', { cluster: 'dc2', ...main }, /postgres store main\/persistence .* is 0\.$/),
+      critical('SvcStoreDown', { cluster: 'dc2', ...main }, /postgres store main\/persistence .* is 0\./),
     ],
   },
   {
     what: 'the schema is of version 0.7',
     provoke: ({ store }) => store.setSchema('0.7'),
     undo: ({ store }) => store.setSchema('0.8'),
-    alerts: [critical('SvcSchemaMismatch', here, /svc_store_schema_compatible is 0\.$/)],
+    alerts: [critical('SvcSchemaMismatch', here, /svc_store_schema_compatible is 0\./)],
   },
   {
     what: 'the store begins read-only transactions',
     provoke: ({ store }) => store.setReadOnly(true),
     undo: ({ store }) => store.setReadOnly(false),
-    alerts: [critical('SvcStoreReadOnly', here, /svc_store_read_only is 1\.$/)],
+    alerts: [critical('SvcStoreReadOnly', here, /svc_store_read_only is 1\./)],
   },
   {
     what: 'all but two of the store’s connections are taken',
@@ -37,9 +37,9 @@ export const storeFaults: readonly Fault[] = [
     undo: ({ store }) => store.dropSlot(),
     alerts: [
       warning(
-        'SvcStoreCheckFailing',
+        'SvcStoreRecoveryWeak',
         { ...here, check: 'slots' },
-        /^Check slots .* svc_store_check_ok is 0\.$/,
+        /^Check slots .* svc_store_check_ok is 0\./,
       ),
     ],
   },
@@ -48,6 +48,12 @@ export const storeFaults: readonly Fault[] = [
     provoke: ({ store }) => store.clogArchive(),
     again: ({ store }) => store.clogArchive(),
     undo: ({ store }) => store.clearArchive(),
-    alerts: [critical('SvcWalArchivingStalled', here, /has waited 1\dm \d+s for its oldest log segment/)],
+    alerts: [
+      critical(
+        'SvcWalArchivingStalled',
+        here,
+        /^The oldest closed log segment .* has waited 1\dm \d+s for archiving/,
+      ),
+    ],
   },
 ];

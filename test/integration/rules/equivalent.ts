@@ -1,26 +1,20 @@
 /** Mutants that mean the same, by alert and what was changed; each with its reason. */
+const asked = 'one side of `and on (…)` or `unless` is only asked whether it is there';
 const equivalent: readonly (readonly [alert: RegExp, what: RegExp, reason: string])[] = [
-  [
-    /Burn$|SvcArchivalStalled/,
-    /^no sum at \d{2,}$/,
-    'one side of `and on (cluster)` is only asked whether it is there',
-  ],
-  [
-    /SvcArchivalOff/,
-    /^(no max|min for max) at \d{2,}$/,
-    'one side of `and on (…)` is only asked whether it is there',
-  ],
-  [
-    /SvcReplicationLagUnknown|SvcBackupNeverSucceeded/,
-    /^min for max at \d{2,}$/,
-    'one side of `unless` is only asked whether it is there',
-  ],
+  [/Burn$|SvcArchivalStalled/, /^no sum at \d{2,}$/, asked],
+  [/SvcReplicationLagUnknown|SvcBackupNeverSucceeded/, /^min for max at \d{2,}$/, asked],
+  [/SvcRoleUnwatched/, /^no count at \d{2,}$/, asked],
+  [/SvcRoleUnhealthy/, /^no sum at [2-9]\d\d$/, asked],
+  [/SvcHealthFailing/, /^no sum at [2-9]\d\d$/, asked],
+  [/SvcHealthFailing/, /^no max at 1$/, 'the labels are those of the other side'],
+  [/SvcLogSilent|SvcDomainTooFewClusters/, /^(no max|min for max) at \d{2,}$/, asked],
   [/SvcBackupNeverSucceeded/, /^min for max at 0$/, 'always 1'],
   [/SvcReplicationLagUnknown/, /^min for max at 0$/, 'a number of the configuration that all agents share'],
   [/SvcBackupFailures/, /^min for max at 2\d\d$/, 'multiplied by 0'],
   [/SvcStoreConnections/, /^min for max at 1\d\d$/, 'a limit of the store that all agents see alike'],
   [/SvcDomainTooFewClusters/, /^min for max at [1-9]\d+$/, 'a domain is global or not, for all agents alike'],
   [/SvcDomainDisagreement/, /^min for max/, 'always 1'],
+  [/SvcDomainDisagreement/, /^no max at 3\d\d$/, 'aggregated once more around it'],
   [
     /SvcFrontendLatencyBurn/,
     /^no and at [345]\d$/,
