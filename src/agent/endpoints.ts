@@ -1,9 +1,10 @@
-import type { Protection } from '../core/access.ts';
+import type { Protection, ReadSecret } from '../core/access.ts';
 import type { Clock, Drops, Gather, Log } from '../core/ports.ts';
 import type { ProbeReport } from '../probes/runner/probe-state.ts';
 import type { Listener } from '../reporters/listen/listener.ts';
 import type { Listeners } from '../reporters/listen/shared-listeners.ts';
 import { createPull, metricsRoutes, type PullDeps } from '../reporters/pull/pull.ts';
+import { heartbeatRoutes } from './admin/heartbeats.ts';
 import { healthRoutes, probeRoutes, statusRoutes } from './admin/routes.ts';
 import type { Health, StatusReport } from './admin/status.ts';
 import { type AgentConfig, blocksOf } from './config/types.ts';
@@ -19,6 +20,7 @@ export interface EndpointsDeps {
   mark: string;
   /** Whether a role's last page failed, or of one without pages its last health check. */
   roleDown(role: string): boolean;
+  readSecret: ReadSecret;
   clock: Clock;
   drops: Drops;
   log: Log;
@@ -59,7 +61,7 @@ type PullDepsOf = Omit<PullDeps, 'bind' | 'shows'>;
 function adminEndpoints(
   config: AgentConfig,
   deps: PullDepsOf,
-  { report, probes, look }: EndpointsDeps,
+  { report, probes, look, ...rest }: EndpointsDeps,
 ): Endpoint[] {
   const { admin } = config;
   if (!admin) return [];
@@ -67,7 +69,13 @@ function adminEndpoints(
   const serve: Endpoint['serve'] = async (listener, gather) => {
     const options = { listenAddress: admin.listenAddress, openMetrics: false };
     const metrics = metricsRoutes(options, { ...own, bind: async () => listener }, gather);
-    listener.routes = { ...deps.routes, ...statusRoutes(report), ...probeRoutes(probes, look), ...metrics };
+    listener.routes = {
+      ...deps.routes,
+      ...statusRoutes(report),
+      ...probeRoutes(probes, look),
+      ...heartbeatRoutes(config.backups, config.stateDirectory, rest),
+      ...metrics,
+    };
   };
   /** Open and in the clear: for probes that have no certificate. */
   const health: Endpoint = {

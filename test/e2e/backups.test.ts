@@ -137,11 +137,15 @@ backups:
     await until('nothing left', async () => (await ready(next)) === '0');
   });
 
-  test('svc-agent probe judges at once, with a verification', () => {
+  test('svc-agent probe judges at once, with a verification', async () => {
     expect(backUp('c.dump').status).toBe(0);
-    const { stdout } = command(['probe', 'backup', 'recovery', '-c', file, '--json']);
-    const found = JSON.parse(stdout) as { name: string; ok: boolean; details: object }[];
-    expect(found, stdout).toMatchObject([
+    // A file that changed a moment ago may not be complete.
+    const found = await until('the dump has settled', () => {
+      const { stdout } = command(['probe', 'backup', 'recovery', '-c', file, '--json']);
+      const probed = JSON.parse(stdout) as { details: { artifacts?: number } }[];
+      return probed[0]!.details.artifacts === 1 ? probed : undefined;
+    });
+    expect(found).toMatchObject([
       { name: 'backup/nightly', ok: true, details: { integrity: { result: 'ok' } } },
       { name: 'recovery/main/persistence', ok: true, details: { chain: { links: [{ what: 'c.dump' }] } } },
     ]);
@@ -229,4 +233,91 @@ stores:
   const kubernetes = command(['backup', 'plan', '--format', 'kubernetes', '-c', file]).stdout;
   expect(kubernetes.match(/kind: CronJob/g)).toHaveLength(7);
   place.remove();
+});
+
+describe('heartbeats and an off-site directory', () => {
+  const place = folder();
+  let agent: RunningAgent;
+  beforeAll(async () => {
+    const file = join(place.path, 'agent.yaml');
+    execFileSync('mkdir', ['-p', join(place.path, 'dumps'), join(place.path, 'away')]);
+    writeFileSync(join(place.path, 'token'), 'let-me-in\n');
+    writeFileSync(
+      file,
+      `stateDirectory: ${join(place.path, 'state')}
+metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
+admin: {listenAddress: 127.0.0.1:0}
+roles: [history]
+services: {history: {logs: {paths: [${place.path}/none.log]}}}
+stores: [{name: main, kind: postgres, address: '127.0.0.1:1', databases: {persistence: svc}}]
+backups:
+  - {name: beat, store: main, database: persistence, type: full, source: {heartbeat: {token: {file: ${place.path}/token}}}, interval: 200ms}
+  - name: away
+    store: main
+    database: persistence
+    type: full
+    source: {files: {directory: ${place.path}/dumps, pattern: '\\.gz$', settle: 1ms}}
+    offsite: {directory: ${place.path}/away, maxLag: 0s}
+    interval: 200ms
+`,
+    );
+    agent = await startAgent(file);
+  });
+  afterAll(async () => {
+    await agent?.end();
+    place.remove();
+  });
+  const post = async (path: string, token = 'let-me-in', method = 'POST') =>
+    (
+      await fetch(`http://${agent.address('admin')}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${token}` },
+      })
+    ).status;
+  const probed = async (name: string) => {
+    const probes = (await (await fetch(`http://${agent.address('admin')}/probes`)).json()) as {
+      name: string;
+      last?: { reason?: string; msg: string };
+    }[];
+    return probes.find((probe) => probe.name === name)?.last;
+  };
+  const page = async () => (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
+
+  test('only with the token of the backup, only for backups that are configured, only by POST', async () => {
+    expect(await post('/backup/beat/start', 'wrong')).toBe(401);
+    expect(await post('/backup/other/start', 'wrong')).toBe(401);
+    expect(await post('/backup/other/start')).toBe(404);
+    expect(await post('/backup/away/start')).toBe(404);
+    expect(await post('/backup/beat/start', 'let-me-in', 'GET')).toBe(405);
+    expect(await post('/backup/beat/success?size=much')).toBe(400);
+  });
+
+  test('start, success with a size, and fail are runs', async () => {
+    expect(await post('/backup/beat/start')).toBe(200);
+    expect(await post('/backup/beat/success?size=123456')).toBe(200);
+    await until(
+      'the success shows',
+      async () => /^svc_backup_last_size_bytes\{[^}]*"beat"[^}]*\} 123456$/m.test(await page()) || undefined,
+    );
+    expect(await post('/backup/beat/fail')).toBe(200);
+    await until(
+      'the failure shows',
+      async () => (await probed('backup/beat'))?.reason === 'backup_failed' || undefined,
+    );
+    expect(await page()).toMatch(/^svc_backup_runs_total\{[^}]*"beat"[^}]*result="failed"[^}]*\} 1$/m);
+  });
+
+  test('a backup without an off-site copy of its size is missing there', async () => {
+    execFileSync('sh', ['-c', `echo data | gzip > ${place.path}/dumps/a.gz`]);
+    await until(
+      'missing',
+      async () => (await probed('backup/away'))?.reason === 'offsite_missing' || undefined,
+    );
+    execFileSync('cp', [join(place.path, 'dumps', 'a.gz'), join(place.path, 'away')]);
+    await until('there', async () => {
+      const last = await probed('backup/away');
+      return (last && last.reason === undefined) || undefined;
+    });
+    expect(await page()).toMatch(/^svc_backup_offsite_last_success_timestamp_seconds\{[^}]*"away"/m);
+  });
 });

@@ -10,9 +10,11 @@ import { runCommand } from '../command.ts';
 import type { ProbesOptions } from '../options.ts';
 import type { Finding, Probe, ProbeDeps, ProbeRow, Sample, SeriesName } from '../probe.ts';
 import { ProbeError } from '../probe-error.ts';
+import type { BucketDeps } from './bucket.ts';
 import { type Evidence, unreadable } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
 import { failures, type Judgement, judge, keyOf, type Ledger } from './judge.ts';
+import type { OffsiteStanding } from './offsite.ts';
 import type { BackupOptions } from './options.ts';
 import { chainOf, type Drill, readinessOf, recoveryPointOf, type Standing } from './readiness.ts';
 import { createVerifier, type Verifier, type VerifyBackup } from './verifier.ts';
@@ -94,7 +96,7 @@ async function openBackup(
   backup: BackupOptions,
   { stateDirectory }: BackupsOptions,
   shared: Shared,
-  { clock }: ProbeDeps,
+  { clock, readSecret }: ProbeDeps,
 ): Promise<Probe> {
   const { journalPath, readRuns } = await import('./journal.ts');
   const journal = journalPath(stateDirectory, 'backup', backup.name);
@@ -104,12 +106,13 @@ async function openBackup(
       const ledger = recalled as Ledger | undefined;
       try {
         const runs = await readRuns(journal);
-        const evidence = await readEvidence(backup, runs, { signal, nowMs: clock.nowMs() });
+        const evidence = await readEvidence(backup, runs, { signal, readSecret, clock });
         const answers = await verifications(backup, evidence, ledger, shared, { clock });
         const judgement = judge(backup, evidence, answers, ledger, clock.nowMs());
         shared.standings.set(backup.name, { options: backup, judged: { evidence, judgement } });
         const siblings = siblingsOf(backup, shared);
-        return await findingOf(backup, evidence, judgement, siblings, clock.nowMs());
+        const offsite = await offsiteOf(backup, evidence, { signal, readSecret, clock });
+        return findingOf(backup, evidence, judgement, siblings, offsite);
       } catch (thrown) {
         if (!(thrown instanceof ProbeError)) throw thrown;
         shared.standings.set(backup.name, { options: backup, unreadable: thrown.message });
@@ -135,8 +138,9 @@ const siblingsOf = ({ store, database }: BackupOptions, { standings }: Shared): 
 async function readEvidence(
   { source }: BackupOptions,
   runs: readonly RunRecord[],
-  { signal, nowMs }: { signal: AbortSignal; nowMs: number },
+  { signal, readSecret, clock }: BucketDeps,
 ): Promise<Evidence> {
+  const nowMs = clock.nowMs();
   const { evidenceOfRuns, faultsOfRuns } = await import('./journal.ts');
   const withRuns = (evidence: Evidence): Evidence => {
     const faults = faultsOfRuns(runs, nowMs);
@@ -161,6 +165,11 @@ async function readEvidence(
         throw unreadable(thrown.message, thrown);
       });
       return withRuns(parseReport(source.format, stdout));
+    }
+    case 'objectStore': {
+      const { listObjects } = await import('./bucket.ts');
+      const objects = await listObjects(source.objectStore, { signal, readSecret, clock });
+      return withRuns((await import('./offsite.ts')).evidenceOfObjects(objects, source.pattern));
     }
     case 'heartbeat':
     case 'runs':
@@ -210,13 +219,13 @@ async function verifications(
   return Object.fromEntries([...first, ...ask()]);
 }
 
-async function findingOf(
+function findingOf(
   backup: BackupOptions,
   evidence: Evidence,
   judgement: Judgement,
   siblings: readonly Standing[],
-  nowMs: number,
-): Promise<Finding> {
+  offsite: OffsiteStanding | undefined,
+): Finding {
   const labels = labelsOf(backup);
   const { ledger, results } = judgement;
   const own = siblings.find(({ options }) => options.name === backup.name)!;
@@ -226,7 +235,6 @@ async function findingOf(
   const durationMs = ledger.success && ledger.success.endMs - ledger.success.startMs;
   const newest = evidence.artifacts.at(-1);
   const answer = newest && (newest.verified ?? ledger.verified[keyOf(newest)]?.result);
-  const offsite = await offsiteOf(backup, evidence, nowMs);
   const isUncleared = offsite?.newestMs !== undefined && (evidence.snapshots?.length ?? 0) > 0;
   const failed = (Object.keys(results) as BackupResult[])
     .filter((result) => failures.has(result))
@@ -294,11 +302,22 @@ function verdictOf(
   return { msg };
 }
 
-async function offsiteOf({ offsite }: BackupOptions, { artifacts }: Evidence, nowMs: number) {
+async function offsiteOf(
+  { offsite }: BackupOptions,
+  { artifacts }: Evidence,
+  deps: BucketDeps,
+): Promise<OffsiteStanding | undefined> {
   if (!offsite) return undefined;
   const { compareOffsite, copiesInDirectory } = await import('./offsite.ts');
-  if (offsite.directory === undefined) return undefined;
-  return compareOffsite(artifacts, await copiesInDirectory(offsite.directory), offsite.maxLagMs, nowMs);
+  const copies = offsite.objectStore
+    ? (await (await import('./bucket.ts')).listObjects(offsite.objectStore, deps)).map(
+        ({ key, sizeBytes }) => ({
+          name: key,
+          sizeBytes,
+        }),
+      )
+    : await copiesInDirectory(offsite.directory ?? '');
+  return compareOffsite(artifacts, copies, offsite.maxLagMs, deps.clock.nowMs());
 }
 
 interface Recoverable {

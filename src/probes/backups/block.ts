@@ -92,6 +92,9 @@ const sources = (secret: z.ZodType<Secret>) => ({
         timeoutMs: of.timeout,
       }),
     ),
+  objectStore: objectStore(secret)
+    .extend({ pattern })
+    .transform(({ pattern, ...of }): BackupSource => ({ kind: 'objectStore', objectStore: of, pattern })),
   heartbeat: z
     .strictObject({ token: secret })
     .transform((of): BackupSource => ({ kind: 'heartbeat', token: of.token })),

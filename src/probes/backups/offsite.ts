@@ -1,7 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Artifact } from './evidence.ts';
-import { listBackupDirectory } from './files.ts';
+import type { StoredObject } from '../object-store/answers.ts';
+import type { Artifact, Evidence } from './evidence.ts';
+import { listBackupDirectory, timeOfName } from './files.ts';
 
 /** A copy of a backup somewhere else: its name there and its size. */
 export interface OffsiteCopy {
@@ -55,4 +56,31 @@ export async function copiesInDirectory(directory: string): Promise<OffsiteCopy[
     }
   }
   return copies;
+}
+
+/**
+ * Objects of a bucket as backups whose content is not at hand: their times are those of the upload, unless the name has
+ * a group `time`, and nothing is known of their integrity.
+ */
+export function evidenceOfObjects(objects: readonly StoredObject[], pattern: string): Evidence {
+  const matches = new RegExp(pattern, 'u');
+  const artifacts = objects.flatMap(({ key, sizeBytes, lastModifiedMs }): Artifact[] => {
+    const match = matches.exec(key);
+    if (!match || (key.endsWith('/') && sizeBytes === 0)) return [];
+    const startMs = Math.min(timeOfName(match.groups?.time) ?? lastModifiedMs, lastModifiedMs);
+    const fingerprint = `${sizeBytes}:${lastModifiedMs}`;
+    return [
+      {
+        id: key,
+        startMs,
+        endMs: lastModifiedMs,
+        sizeBytes,
+        fingerprint,
+        method: 'other',
+        verified: 'unknown',
+      },
+    ];
+  });
+  artifacts.sort((one, other) => one.startMs - other.startMs);
+  return { artifacts, unfinished: [], failures: [] };
 }

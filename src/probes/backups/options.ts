@@ -31,6 +31,7 @@ export type BackupSource =
       format: 'pgbackrest' | 'walg' | 'barman' | 'json';
       timeoutMs: number;
     }
+  | { kind: 'objectStore'; objectStore: ObjectStoreOptions; pattern: string }
   | { kind: 'heartbeat'; token: Secret }
   | { kind: 'runs' };
 
