@@ -74,6 +74,19 @@ export async function startServer(serve: (socket: Socket) => void): Promise<Fake
   };
 }
 
+/** The frames of protocol version 4 in what came, and the rest that is not complete yet. */
+function framesOf(bytes: Buffer): { frames: Buffer[]; rest: Buffer } {
+  const frames: Buffer[] = [];
+  let at = 0;
+  while (bytes.length - at >= 9) {
+    const end = at + 9 + bytes.readUInt32BE(at + 5);
+    if (end > bytes.length) break;
+    frames.push(bytes.subarray(at, end));
+    at = end;
+  }
+  return { frames, rest: bytes.subarray(at) };
+}
+
 /** Stands between a client and a server of loopback; hands on those requests of which `meet` does not say `drop`. */
 export function between(
   port: number,
@@ -85,8 +98,11 @@ export function between(
     server.on('close', () => socket.destroy());
     server.on('data', (chunk) => socket.write(chunk));
     socket.on('close', () => server.destroy());
+    let waiting: Buffer = Buffer.alloc(0);
     socket.on('data', (chunk) => {
-      if (meet(chunk.toString('latin1')) !== 'drop') server.write(chunk);
+      const { frames, rest } = framesOf(Buffer.concat([waiting, chunk]));
+      waiting = rest;
+      for (const one of frames) if (meet(one.toString('latin1')) !== 'drop') server.write(one);
     });
   };
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Connection, createConnection, type RowDataPacket } from 'mysql2/promise';
-import type { StoreTarget } from '../src/probes/stores/store.ts';
+import type { PollTarget } from './poll-store.ts';
 
 const server = ['/usr/sbin/mariadbd', '/usr/local/bin/mariadbd'].find(existsSync);
 const installer = ['/usr/bin/mariadb-install-db', '/usr/local/bin/mariadb-install-db'].find(existsSync);
@@ -170,14 +170,15 @@ export const schemaStatements = (database: string): string => `
   CREATE TABLE ${database}.executions (shard_id INT NOT NULL PRIMARY KEY, data BLOB) ENGINE = InnoDB;`;
 
 /** How the tests reach a server: the user `full` of `usersStatements`. */
-export function targetOf({ port }: Pick<Mariadb, 'port'>, target: Partial<StoreTarget> = {}): StoreTarget {
+export function targetOf({ port }: Pick<Mariadb, 'port'>, target: Partial<PollTarget> = {}): PollTarget {
   return {
     store: 'main',
     address: { host: '127.0.0.1', port },
     user: 'full',
     password: 'swordfish',
     database: 'svc_main',
-    schemaQuery: 'SELECT curr_version FROM schema_version WHERE db_name = {database}',
+    databases: ['svc_main'],
+    timeoutMs: 10_000,
     ...target,
   };
 }

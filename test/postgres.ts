@@ -37,6 +37,11 @@ export function postgresProgram(name: string, args: readonly string[], input?: s
   });
 }
 
+/** Starts one of PostgreSQL's programs as the server's owner; the caller ends it. */
+export function startPostgresProgram(name: string, args: readonly string[]): ChildProcess {
+  return spawn(join(programs!, name), args, { ...owner(), cwd: tmpdir(), stdio: 'ignore' });
+}
+
 /** Gives a file to whom the server runs as. */
 export function ownedByPostgres(path: string): void {
   const { uid, gid } = owner()!;

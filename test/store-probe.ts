@@ -1,6 +1,9 @@
-import type { Finding, ProbeDeps, ProbeRow } from '../src/probes/probe.ts';
-import type { StoreOptions } from '../src/probes/stores/options.ts';
-import { planStores } from '../src/probes/stores/plan.ts';
+import type { Finding, Probe, ProbeDeps, ProbeRow } from '../src/probes/probe.ts';
+import { createStoreServer } from '../src/probes/stores/store-connections.ts';
+import type { StoreOptions, StoreRole } from '../src/probes/stores/store-options.ts';
+import { createStoreProbe } from '../src/probes/stores/store-probe.ts';
+import type { StoreFault, StoreKind, StoreReport, StoreTarget } from '../src/probes/stores/store-report.ts';
+import { planStores } from '../src/probes/stores/stores.ts';
 import { type HandClock, handClock } from './clock.ts';
 
 /** One store of a configuration, on loopback. */
@@ -47,7 +50,52 @@ export async function lookAt(
 ): Promise<Finding> {
   const [row] = planStores({ stores: [options] }) as [ProbeRow];
   const probe = await row.open(deps);
-  return probe.check(signal ?? AbortSignal.timeout(options.timeoutMs), recalled);
+  try {
+    return await probe.check(signal ?? AbortSignal.timeout(options.timeoutMs), recalled);
+  } finally {
+    await probe.close?.();
+  }
+}
+
+/** A kind of store that reports what it is told to, over connections that cost nothing. */
+export function kindOf(
+  report: (target: StoreTarget, signal: AbortSignal) => Promise<Partial<StoreReport>>,
+  faultOf: (thrown: unknown) => StoreFault = (thrown) => ({ reason: 'query_failed', msg: String(thrown) }),
+): StoreKind {
+  return {
+    async connect(target, _, signal) {
+      let last: Partial<StoreReport> = {};
+      return {
+        serves: () => true,
+        isOpen: true,
+        phasesMs: {},
+        get tlsNotAfterMs() {
+          return last.tlsNotAfterMs;
+        },
+        async poll() {
+          last = await report(target, signal);
+          const server = { serverVersion: 'any 1', checks: [], ...last };
+          return { server, database: { checks: [] }, roundTripMs: 1 };
+        },
+        close: () => Promise.resolve(),
+      };
+    },
+    faultOf,
+  };
+}
+
+/** The probe of one database over a kind that a test made. */
+export function probeOf(
+  options: StoreOptions,
+  kind: StoreKind,
+  deps: Pick<ProbeDeps, 'readSecret' | 'clock' | 'log'>,
+  role: StoreRole = 'persistence',
+): Probe {
+  return createStoreProbe(options, role, {
+    ...deps,
+    kind,
+    server: createStoreServer(options, kind, deps.clock),
+  });
 }
 
 /** The value of a finding's gauge by the label it has beside the store's own; undefined when it is not there. */

@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
 import { parseAddress } from '../core/address.ts';
 import type { BackupType } from '../core/reasons.ts';
-import type { StoreOptions } from '../probes/stores/options.ts';
+import type { StoreOptions } from '../probes/stores/store-options.ts';
 import type { AgentConfig } from './config/types.ts';
 
 /**

@@ -3,7 +3,7 @@ import type { BackupOptions } from './backups/options.ts';
 import type { ClusterGroupOptions } from './clusters/cluster-group.ts';
 import type { DomainsOptions } from './domains/domains.ts';
 import type { HealthOptions } from './health/health.ts';
-import type { StoreOptions } from './stores/options.ts';
+import type { StoreOptions } from './stores/store-options.ts';
 
 /** The parts of a configuration that probes are made from. */
 export interface ProbesOptions {

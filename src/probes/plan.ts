@@ -20,7 +20,7 @@ import type { HealthOptions } from './health/health.ts';
 import { endpoint } from './object-store/endpoint.ts';
 import type { ProbesOptions } from './options.ts';
 import type { Finding, Probe, ProbeDeps, ProbeRow, Schedule } from './probe.ts';
-import { planStores } from './stores/plan.ts';
+import { planStores } from './stores/stores.ts';
 
 // The table of probes: one row for everything that a configuration asks to be checked. A row says what the probe is
 // called, how often it runs and which series it has; the code that checks is loaded when the row is opened.

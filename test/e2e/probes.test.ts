@@ -198,7 +198,22 @@ stores:
     expect(grants.status).toBe(0);
     const psql = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '-v', 'ON_ERROR_STOP=1'];
     postgresProgram('psql', psql, grants.stdout.replace('<password>', secret));
-    const looked = probe('--json');
+    // It answers, but recovery is not as it should be: that is a fault too, unless its owner accepts it.
+    const weak = probe('--json');
+    expect(weak.status, weak.stdout).toBe(1);
+    expect(JSON.parse(weak.stdout)).toMatchObject([
+      { ok: true, failedChecks: ['archive_mode', 'durable_settings'] },
+    ]);
+    const accept = 'accept: {archive_mode: no backups here, durable_settings: a test}';
+    const accepting = join(newPlace(), 'agent.yaml');
+    writeFileSync(
+      accepting,
+      readFileSync(file, 'utf8').replace('kind: postgres,', `kind: postgres, ${accept},`),
+    );
+    expect(command(['probe', '-c', accepting], env).stdout).toContain(
+      'archive_mode fails, which is accepted: no backups here',
+    );
+    const looked = command(['probe', '-c', accepting, '--json'], env);
     expect(looked.status, looked.stdout).toBe(0);
     const [found] = JSON.parse(looked.stdout) as {
       ok: boolean;
@@ -209,7 +224,7 @@ stores:
     expect(found!.details.checks).toContainEqual(expect.objectContaining({ check: 'schema', holds: true }));
     const text = probe();
     expect(text.stdout).toMatch(/^store\/main\/persistence +ok /m);
-    expect(text.stdout).toContain('archive_mode does not hold');
+    expect(text.stdout).toContain('archive_mode fails: archive_mode = off');
     const unknown = probe('store/other');
     expect([unknown.status, unknown.stdout]).toEqual([2, '']);
     expect(unknown.stderr).toContain('unknown probe, got "store/other"; there is store/main/persistence');

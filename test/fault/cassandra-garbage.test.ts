@@ -12,7 +12,7 @@ import {
   startServer,
 } from '../cql-server.ts';
 import { until } from '../e2e/process.ts';
-import { look } from '../widecolumn.ts';
+import { look } from '../poll-cassandra.ts';
 
 let server: FakeServer;
 afterEach(() => server.close());

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
 import { between, type FakeServer, startServer } from '../cql-server.ts';
 import { until } from '../e2e/process.ts';
-import { look } from '../widecolumn.ts';
+import { look } from '../poll-cassandra.ts';
 
 /** Calls as soon as the look asks for the schema's version, before the server hears of it. */
 const onceAsked = (call: () => void) => (request: string) => {
@@ -35,7 +35,7 @@ describe.skipIf(!hasCassandra)('Apache Cassandra under a look', () => {
     const seen = look({ port: front.port, database: 'svc' }, controller.signal);
     await until('the server is stopped', () => stopped > 0);
     controller.abort();
-    expect(await seen).toEqual({ fault: { reason: 'too_slow', msg: 'the answer did not come in time' } });
+    expect(await seen).toEqual({ fault: { reason: 'too_slow', msg: 'no answer in time' } });
     server.child.kill('SIGCONT');
     await front.close();
     expect((await look({ port: server.port, database: 'svc' })).found?.serverVersion).toMatch(/^5\./);

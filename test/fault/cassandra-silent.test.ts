@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { type FakeServer, frame, opcodes, requestOf, startServer } from '../cql-server.ts';
 import { until } from '../e2e/process.ts';
-import { look } from '../widecolumn.ts';
+import { look } from '../poll-cassandra.ts';
 
 let server: FakeServer;
 afterEach(() => server.close());
@@ -20,7 +20,7 @@ test('a server that accepts and is silent is given up when the time is over', as
   let bytes = 0;
   server = await startServer((socket) => void socket.on('data', (chunk) => (bytes += chunk.length)));
   const { fault } = await giveUpOnce(() => bytes > 0);
-  expect(fault).toEqual({ reason: 'too_slow', msg: 'the answer did not come in time' });
+  expect(fault).toEqual({ reason: 'too_slow', msg: 'no answer in time' });
   await until('the connection is closed', () => server.open.size === 0);
 });
 
@@ -34,7 +34,7 @@ test('a server that falls silent after its greeting is given up when the time is
     });
   server = await startServer(serve);
   const { fault } = await giveUpOnce(() => queries > 0);
-  expect(fault).toEqual({ reason: 'too_slow', msg: 'the answer did not come in time' });
+  expect(fault).toEqual({ reason: 'too_slow', msg: 'no answer in time' });
   await until('the connection is closed', () => server.open.size === 0);
 });
 

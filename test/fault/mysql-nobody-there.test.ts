@@ -4,9 +4,10 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { createSecureContext, TLSSocket } from 'node:tls';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ClientTls } from '../../src/core/access.ts';
-import { mysql } from '../../src/probes/stores/mysql/mysql.ts';
+import { mysql } from '../../src/probes/stores/mysql-poll.ts';
 import { makeCertificates } from '../integration/pull/certificates.ts';
 import { targetOf } from '../mariadb.ts';
+import { pollOnce } from '../poll-store.ts';
 
 const servers: Server[] = [];
 const sockets = new Set<Socket>();
@@ -34,7 +35,7 @@ const saying = (...chunks: Buffer[]) =>
   );
 
 async function faultAt(port: number, signal = new AbortController().signal, tls?: ClientTls) {
-  const thrown = await mysql.look(targetOf({ port }, { tls }), signal).then(
+  const thrown = await pollOnce(mysql, targetOf({ port }, { tls }), signal).then(
     () => expect.fail('the look succeeded'),
     (error: unknown) => error,
   );

@@ -1,8 +1,9 @@
 import { chmodSync } from 'node:fs';
 import { type Connection, createConnection } from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { mysql } from '../../src/probes/stores/mysql/mysql.ts';
-import type { StoreTarget } from '../../src/probes/stores/store.ts';
+import { mysql } from '../../src/probes/stores/mysql-poll.ts';
+import { grantStatements } from '../../src/probes/stores/store-grants.ts';
+
 import { type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
 import {
   hasMariadb,
@@ -13,6 +14,7 @@ import {
   until,
   usersStatements,
 } from '../mariadb.ts';
+import { type PollTarget, pollOnce } from '../poll-store.ts';
 
 const never = new AbortController().signal;
 
@@ -21,8 +23,8 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that refuses', () => {
   let certificates: Certificates;
   let caFile: string;
 
-  const look = (target: Partial<StoreTarget> = {}) => mysql.look(targetOf(server, target), never);
-  const faultOf = async (target: Partial<StoreTarget> = {}) => {
+  const look = (target: Partial<PollTarget> = {}) => pollOnce(mysql, targetOf(server, target), never);
+  const faultOf = async (target: Partial<PollTarget> = {}) => {
     const thrown = await look(target).then(
       () => expect.fail('the look succeeded'),
       (error: unknown) => error,
@@ -52,7 +54,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that refuses', () => {
   test('a wrong password', async () => {
     expect(await faultOf({ password: 'sardine' })).toEqual({
       reason: 'credentials',
-      msg: "Access denied for user 'full'@'127.0.0.1' (using password: YES) (1045)",
+      msg: "Access denied for user 'full'@'127.0.0.1' (using password: YES) (1045); check user and password; if the account requires TLS, add tls: {} to the store",
     });
     expect((await faultOf({ password: undefined })).reason).toBe('credentials');
     expect((await faultOf({ user: 'stranger' })).reason).toBe('credentials');
@@ -67,7 +69,9 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that refuses', () => {
 
   test('an account that must come by TLS', async () => {
     await server.sql("CREATE USER secured@'%' IDENTIFIED BY 'swordfish' REQUIRE SSL");
-    expect((await faultOf({ user: 'secured' })).reason).toBe('credentials');
+    expect((await faultOf({ user: 'secured' })).msg).toContain(
+      'if the account requires TLS, add tls: {} to the store',
+    );
     const found = await look({ user: 'secured', tls: { insecure: true } });
     expect(found.serverVersion).toContain('MariaDB');
   });
@@ -80,21 +84,31 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that refuses', () => {
     });
   });
 
+  test('a database that was dropped is missing, also to a user with nothing but the printed grants', async () => {
+    await server.sql('CREATE DATABASE svc_gone; CREATE TABLE svc_gone.schema_version (a INT)');
+    for (const line of grantStatements('mysql', 'granted', ['svc_gone']))
+      if (line !== '') await server.sql(line.replace('<password>', 'swordfish'));
+    await server.sql('DROP DATABASE svc_gone');
+    expect(await faultOf({ user: 'granted', database: 'svc_gone' })).toMatchObject({
+      reason: 'database_missing',
+    });
+  });
+
   test('a database that is somebody else’s: the store is up, its schema unknown', async () => {
     expect((await look({ database: 'mysql' })).schemaUnknown).toContain('Access denied');
   });
 
-  test('a table, a column or a row that is missing: the store is up, its schema unknown', async () => {
+  test('a table or a row that is missing is a finding, a column that is missing is unknown; the store is up', async () => {
     await server.sql('RENAME TABLE svc_main.schema_version TO svc_main.elsewhere');
-    expect((await look()).schemaUnknown).toContain("doesn't exist");
+    expect((await look()).schemaMissing).toContain("doesn't exist");
     await server.sql('RENAME TABLE svc_main.elsewhere TO svc_main.schema_version');
     expect((await look({ schemaQuery: 'SELECT nothing FROM schema_version' })).schemaUnknown).toContain(
       'nothing',
     );
     const other = await look({ schemaQuery: "SELECT curr_version FROM schema_version WHERE db_name = 'x'" });
-    expect(other.schemaUnknown).toContain('no version');
+    expect(other.schemaMissing).toBe('the schema query gives no row');
     expect(other.schemaVersion).toBeUndefined();
-    expect((await look({ schemaQuery: 'SELECT NULL' })).schemaUnknown).toContain('no version');
+    expect((await look({ schemaQuery: 'SELECT NULL' })).schemaMissing).toBe('the schema query gives no row');
     expect((await look()).schemaVersion).toBe('0.8');
   });
 

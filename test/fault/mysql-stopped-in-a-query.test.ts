@@ -1,7 +1,7 @@
 import { chmodSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { mysql } from '../../src/probes/stores/mysql/mysql.ts';
-import type { StoreTarget } from '../../src/probes/stores/store.ts';
+import { mysql } from '../../src/probes/stores/mysql-poll.ts';
+
 import { type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
 import {
   hasMariadb,
@@ -12,6 +12,7 @@ import {
   until,
   usersStatements,
 } from '../mariadb.ts';
+import { type PollTarget, pollOnce } from '../poll-store.ts';
 
 const sleeping = { schemaQuery: 'SELECT SLEEP(600)', timeoutMs: 600_000 };
 
@@ -38,8 +39,8 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that is stopped in the middl
     server.sql("SELECT id, info FROM information_schema.PROCESSLIST WHERE user = 'full'");
 
   /** A look that hangs in its query, as the server's id of its session and the fault that it ends with. */
-  async function hanging(target: Partial<StoreTarget> = {}, signal = new AbortController().signal) {
-    const fault = mysql.look(targetOf(server, { ...sleeping, ...target }), signal).then(
+  async function hanging(target: Partial<PollTarget> = {}, signal = new AbortController().signal) {
+    const fault = pollOnce(mysql, targetOf(server, { ...sleeping, ...target }), signal).then(
       () => expect.fail('the look succeeded'),
       (thrown: unknown) => mysql.faultOf(thrown),
     );
@@ -82,16 +83,16 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that is stopped in the middl
     controller.abort(new Error('no result in time'));
     expect((await fault).reason).toBe('too_slow');
     const next = new AbortController();
-    const second = mysql
-      .look(targetOf(server), next.signal)
-      .catch((thrown: unknown) => mysql.faultOf(thrown));
+    const second = pollOnce(mysql, targetOf(server), next.signal).catch((thrown: unknown) =>
+      mysql.faultOf(thrown),
+    );
     next.abort(new Error('no result in time'));
     expect(await second).toMatchObject({
       reason: expect.stringMatching(/^(?:too_slow|connect_timeout|resolve)$/),
     });
     server.signal('SIGCONT');
     await server.sql(`KILL ${id}`).catch(() => {});
-    expect((await mysql.look(targetOf(server), new AbortController().signal)).schemaVersion).toBe('0.8');
+    expect((await pollOnce(mysql, targetOf(server), new AbortController().signal)).schemaVersion).toBe('0.8');
   });
 
   test('the server is shut down, is down, and is back', async () => {
@@ -99,7 +100,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that is stopped in the middl
     const restarted = server.restart();
     expect((await fault).reason).toMatch(/^(?:reset|shutting_down)$/);
     await restarted;
-    expect((await mysql.look(targetOf(server), new AbortController().signal)).schemaVersion).toBe('0.8');
+    expect((await pollOnce(mysql, targetOf(server), new AbortController().signal)).schemaVersion).toBe('0.8');
   });
 
   test('the server is killed', async () => {
@@ -107,7 +108,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that is stopped in the middl
     server.signal('SIGKILL');
     expect((await fault).reason).toBe('reset');
     // The kernel takes connections for it until it is gone altogether.
-    const down = () => mysql.look(targetOf(server), new AbortController().signal).catch(mysql.faultOf);
+    const down = () => pollOnce(mysql, targetOf(server), new AbortController().signal).catch(mysql.faultOf);
     await until(down, (found) => 'reason' in found && found.reason === 'refused');
   });
 });

@@ -17,8 +17,10 @@ test.skipIf(!hasPostgres)('a database that is not there, then one without the ta
     await server.query('CREATE DATABASE orders');
     const finding = await lookAt(store);
     expect(finding.reason).toBeUndefined();
-    expect(finding.details!.schemaUnknown).toBe('relation "schema_version" does not exist (42P01)');
-    expect(gauge(finding, 'svc_store_schema_compatible')).toBeUndefined();
+    expect(finding.details!.schemaMissing).toBe('orders has no tables');
+    expect(gauge(finding, 'svc_store_schema_compatible')).toBe(0);
+    await server.query('CREATE TABLE executions (id int)', 'orders');
+    expect((await lookAt(store)).details!.schemaMissing).toBe('orders has no table schema_version');
     expect(gauge(finding, 'svc_store_schema_version_info')).toBeUndefined();
     expect(gauge(finding, 'svc_store_connections_max')).toBeGreaterThan(0);
   } finally {

@@ -1,15 +1,10 @@
 import { expect, test } from 'vitest';
-import type { StoreKindRow } from '../../src/probes/stores/store.ts';
-import { createStoreProbe } from '../../src/probes/stores/store-probe.ts';
-import { bench, gauge, storeOn } from '../store-probe.ts';
+import { bench, gauge, kindOf, probeOf, storeOn } from '../store-probe.ts';
 
-const row: StoreKindRow = {
-  look: async () => ({ serverVersion: 'any 1', roundTripMs: 1, schemaVersion: '9.9', verdicts: [] }),
-  faultOf: () => ({ reason: 'failed', msg: 'any' }),
-};
+const kind = kindOf(async () => ({}));
 const look = (script: string, b = bench()) => {
   const schema = { persistence: '0.8', command: [process.execPath, '-e', script] };
-  const probe = createStoreProbe(storeOn(1, { schema, timeoutMs: 20_000 }), 'persistence', row, b.deps);
+  const probe = probeOf(storeOn(1, { schema, timeoutMs: 20_000 }), kind, b.deps);
   return probe.check(new AbortController().signal, undefined);
 };
 

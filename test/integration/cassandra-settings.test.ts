@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
 import { until } from '../e2e/process.ts';
-import { look, verdict } from '../widecolumn.ts';
+import { look, verdict } from '../poll-cassandra.ts';
 import { type Certificate, type Certificates, makeCertificates } from './pull/certificates.ts';
 
 /** More than the few that the looks before it may still hold at the node. */

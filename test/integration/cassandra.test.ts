@@ -1,10 +1,10 @@
 import { Client } from 'cassandra-driver';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { grants } from '../../src/probes/stores/widecolumn/grants.ts';
+import { grantStatements } from '../../src/probes/stores/store-grants.ts';
 import { type Cassandra, hasCassandra, startCassandra, superuser } from '../cassandra.ts';
 import { between, startServer } from '../cql-server.ts';
 import { until } from '../e2e/process.ts';
-import { look, type Seen, verdict } from '../widecolumn.ts';
+import { look, type Seen, verdict } from '../poll-cassandra.ts';
 
 const keyspace = (name: string, replication: string, more = '') =>
   `CREATE KEYSPACE "${name}" WITH replication = {'class': ${replication}} ${more}`;
@@ -28,7 +28,9 @@ describe.skipIf(!hasCassandra)('Apache Cassandra that asks for users and grants'
       keyspace('risky', `'NetworkTopologyStrategy', 'datacenter1': 2`, 'AND durable_writes = false'),
       keyspace('three', `'SimpleStrategy', 'replication_factor': 3`),
       "CREATE ROLE bare WITH LOGIN = true AND PASSWORD = 'pw'",
-      ...grants('Agent', ['svc', 'Safe']).map((statement) => statement.replace('<password>', 'pw')),
+      ...grantStatements('widecolumn', 'Agent', ['svc', 'Safe']).map((statement) =>
+        statement.replace('<password>', 'pw'),
+      ),
     );
   }, 180_000);
   afterAll(() => server?.remove());
@@ -54,7 +56,9 @@ describe.skipIf(!hasCassandra)('Apache Cassandra that asks for users and grants'
     const found = await withClients(superuser.username, superuser.password);
     expect(found).toMatchObject({
       serverVersion: rows[0]!.release_version,
-      identity: `svc-agent-test/${rows[0]!.host_id}`,
+      // Of the cluster: any of its nodes may answer.
+      identity: 'svc-agent-test',
+      node: String(rows[0]!.host_id),
       schemaVersion: '0.10',
       details: { cluster: 'svc-agent-test', datacenter: 'datacenter1', rack: 'rack1', peers: 0 },
     });
@@ -68,13 +72,10 @@ describe.skipIf(!hasCassandra)('Apache Cassandra that asks for users and grants'
   test('the printed grants show all that a superuser sees', async () => {
     const every = await withClients(superuser.username, superuser.password);
     const found = await withClients('Agent', 'pw');
-    expect({ ...found, roundTripMs: 0, connections: {} }).toEqual({
-      ...every,
-      roundTripMs: 0,
-      connections: {},
-    });
+    const same = { roundTripMs: 0, connections: {}, phasesMs: {} };
+    expect({ ...found, ...same }).toEqual({ ...every, ...same });
     expect(found.connections!.ready).toBeGreaterThanOrEqual(1);
-    expect(found.verdicts.map(({ holds }) => holds)).not.toContain('unknown');
+    expect(found.checks.map(({ holds }) => holds)).not.toContain('unknown');
   });
 
   test('the printed grants give no right beside', async () => {
@@ -106,30 +107,30 @@ describe.skipIf(!hasCassandra)('Apache Cassandra that asks for users and grants'
   });
 
   test.each([
-    ['svc', false, 'replication_factor = 1 (SimpleStrategy)', true],
-    ['three', true, 'replication_factor = 3 (SimpleStrategy)', true],
-    ['Safe', true, 'replication_factor = 3 in datacenter1 (NetworkTopologyStrategy)', true],
-    ['risky', false, 'replication_factor = 2 in datacenter1 (NetworkTopologyStrategy)', false],
-  ])('keyspace %s: copies %s, %s, durable writes %s', async (name, replicated, found, durable) => {
+    ['svc', 'replication_factor = 1 (SimpleStrategy)', false, true],
+    ['three', 'replication_factor = 3 on 1 node (SimpleStrategy)', false, true],
+    ['Safe', 'replication_factor = 3 in datacenter1 on 1 node (NetworkTopologyStrategy)', true, true],
+    ['risky', 'replication_factor = 2 in datacenter1 on 1 node (NetworkTopologyStrategy)', true, false],
+  ])('keyspace %s: %s, strategy %s, durable writes %s', async (name, found, byDatacenter, durable) => {
     const seen = await asAgent(name);
-    expect(verdict(seen.found, 'replication_factor')).toMatchObject({ holds: replicated, found });
+    expect(verdict(seen.found, 'replication_factor')).toMatchObject({ holds: false, found });
+    expect(verdict(seen.found, 'replication_strategy')).toMatchObject({ holds: byDatacenter });
     expect(verdict(seen.found, 'durable_writes')).toMatchObject({ holds: durable });
   });
 
-  test('a table, a row or a column that is missing is no version, and the store is up', async () => {
-    const unknown = async (database: string, schemaQuery?: string) =>
-      (await look({ port: server.port, user: 'Agent', password: 'pw', database, schemaQuery })).found!
-        .schemaUnknown;
-    expect(await unknown('three')).toMatch(/schema_version does not exist/);
-    expect(await unknown('Safe')).toBe("the schema's table has no version of Safe");
-    expect(await unknown('svc', 'SELECT version FROM schema_version')).toMatch(
-      /Undefined column name version/,
-    );
+  test('a table or a row that is missing is a finding, a column that is missing is unknown', async () => {
+    const found = async (database: string, schemaQuery?: string) =>
+      (await look({ port: server.port, user: 'Agent', password: 'pw', database, schemaQuery })).found!;
+    expect((await found('three')).schemaMissing).toMatch(/schema_version does not exist/);
+    expect((await found('Safe')).schemaMissing).toBe('schema_version has no row for Safe');
+    const other = await found('svc', 'SELECT version FROM schema_version');
+    expect(other.schemaUnknown).toMatch(/Undefined column name version/);
+    expect(other.schemaMissing).toBeUndefined();
   });
 
   test('a keyspace or a user that is missing, a wrong password, no password', async () => {
     expect(await asAgent('nope')).toEqual({
-      fault: { reason: 'database_missing', msg: "Keyspace 'nope' does not exist" },
+      fault: { reason: 'database_missing', msg: 'keyspace "nope" does not exist' },
     });
     expect(await asAgent('safe')).toMatchObject({ fault: { reason: 'database_missing' } });
     for (const [user, password] of [
@@ -151,7 +152,7 @@ describe.skipIf(!hasCassandra)('Apache Cassandra that asks for users and grants'
 
   test('without a keyspace only the node is judged', async () => {
     const { found } = await asAgent();
-    expect(found!.verdicts.map(({ check }) => check)).toEqual([
+    expect(found!.checks.map(({ check }) => check)).toEqual([
       'incremental_backups',
       'auto_snapshot',
       'schema_agreement',

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { grants } from '../../src/probes/stores/mysql/grants.ts';
-import { mysql } from '../../src/probes/stores/mysql/mysql.ts';
-import type { StoreLook, StoreTarget } from '../../src/probes/stores/store.ts';
+import { mysql } from '../../src/probes/stores/mysql-poll.ts';
+import { grantStatements } from '../../src/probes/stores/store-grants.ts';
+import type { StoreReport } from '../../src/probes/stores/store-report.ts';
 import {
   hasMariadb,
   type Mariadb,
@@ -13,28 +13,29 @@ import {
   until,
   usersStatements,
 } from '../mariadb.ts';
+import { type PollTarget, pollOnce } from '../poll-store.ts';
 import { type Certificates, makeCertificates } from './pull/certificates.ts';
 
 const never = new AbortController().signal;
 
-const look = (server: Mariadb, target: Partial<StoreTarget> = {}): Promise<StoreLook> =>
-  mysql.look(targetOf(server, target), never);
+const look = (server: Mariadb, target: Partial<PollTarget> = {}): Promise<StoreReport> =>
+  pollOnce(mysql, targetOf(server, target), never);
 
-const reasonOf = (looking: Promise<StoreLook>) =>
+const reasonOf = (looking: Promise<StoreReport>) =>
   looking.then(
     () => 'none',
     (thrown: unknown) => mysql.faultOf(thrown).reason,
   );
 
-const holds = ({ verdicts }: StoreLook) =>
-  Object.fromEntries(verdicts.map((verdict) => [verdict.check, verdict.holds]));
+const holds = ({ checks }: StoreReport) =>
+  Object.fromEntries(checks.map((verdict) => [verdict.check, verdict.holds]));
 
-const foundOf = ({ verdicts }: StoreLook, check: string) =>
-  verdicts.find((verdict) => verdict.check === check)?.found;
+const foundOf = ({ checks }: StoreReport, check: string) =>
+  checks.find((verdict) => verdict.check === check)?.found;
 
-/** Runs what was printed, as on a MariaDB: with the lines that are for it alone. */
+/** Runs what is printed, as it is. */
 async function grant(server: Mariadb, user: string): Promise<void> {
-  const printed = grants(user, ['svc_main']).map((line) => line.replace('-- MariaDB also: ', ''));
+  const printed = grantStatements('mysql', user, ['svc_main']);
   for (const line of printed) if (line !== '') await server.sql(line.replace('<password>', 'swordfish'));
 }
 

@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
@@ -7,6 +7,7 @@ import {
   postgresFolder,
   postgresProgram,
   startPostgres,
+  startPostgresProgram,
   until,
 } from '../postgres.ts';
 import { bench, checkGauges, checksOf, gauge, lookAt, storeOn } from '../store-probe.ts';
@@ -46,16 +47,54 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
     expect(checkGauges(finding)).not.toHaveProperty('archiver');
   });
 
-  test('on the primary there is nothing to follow; the slot in use stands in for an archive', async () => {
+  test('on the primary there is nothing to follow; a standby is no archive', async () => {
     const finding = await until(
       () => looked(primary),
       (look) => checkGauges(look).slots === 1,
     );
     expect(checksOf(finding)).not.toHaveProperty('replica');
-    expect(checkGauges(finding)).toMatchObject({ archive_mode: 1, archive_timeout: 1 });
-    expect(JSON.stringify(finding.details)).toContain('slot standby streams the log');
+    expect(checkGauges(finding)).toMatchObject({ archive_mode: 0 });
+    expect(checkGauges(finding)).not.toHaveProperty('archive_timeout');
     const { remember } = await looked(standby);
     expect(remember).toMatchObject({ identity: finding.details!.identity });
+  });
+
+  test('a program that receives the log and writes it is an archive, whatever it calls itself', async () => {
+    const folder = postgresFolder();
+    const from = `host=127.0.0.1 port=${primary.port} user=postgres application_name=barman_receive_wal`;
+    const receiver = startPostgresProgram('pg_receivewal', ['-D', folder, '-d', from, '--no-sync']);
+    try {
+      const finding = await until(
+        () => looked(primary),
+        (look) => checkGauges(look).archive_mode === 1,
+      );
+      expect(JSON.stringify(finding.details)).toContain('barman_receive_wal receives the log');
+    } finally {
+      receiver.kill();
+      rmSync(folder, { recursive: true });
+    }
+    await until(
+      () => looked(primary),
+      (look) => checkGauges(look).archive_mode === 0,
+    );
+  });
+
+  test('a standby that is fed from an archive is not broken', async () => {
+    const folder = postgresFolder();
+    const data = join(folder, 'data');
+    const from = `host=127.0.0.1 port=${primary.port} user=postgres`;
+    postgresProgram('pg_basebackup', ['-D', data, '-d', from, '--checkpoint=fast', '--no-sync']);
+    writeFileSync(join(data, 'standby.signal'), '');
+    const shipped = await startPostgres({ data, settings: ['restore_command=false'] });
+    try {
+      const finding = await looked(shipped);
+      expect(finding.reason).toBeUndefined();
+      expect(checksOf(finding).replica).not.toBe(false);
+      expect(JSON.stringify(finding.details)).toContain('restores from an archive');
+    } finally {
+      await shipped.stop();
+      rmSync(folder, { recursive: true });
+    }
   });
 
   test('replay that is paused', async () => {

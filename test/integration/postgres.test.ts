@@ -35,7 +35,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
   beforeAll(async () => {
     server = await startPostgres({
       initdb: ['--data-checksums'],
-      settings: ['fsync=on', 'archive_mode=on', 'archive_command=true', 'archive_timeout=60'],
+      settings: ['fsync=on', 'archive_mode=on', 'archive_command=test -f %p', 'archive_timeout=60'],
     });
     await addSchema(server);
   });
@@ -104,7 +104,6 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
   test.each([
     ['another query', { query: "SELECT '7.1' WHERE {database} = 'orders'" }, '7.1', undefined],
     ['nothing is quoted twice', { query: 'SELECT length({database})' }, '6', undefined],
-    ['no row', { query: 'SELECT 1 WHERE false' }, null, 'the schema query gives no row'],
     ['no such column', { query: 'SELECT version FROM schema_version' }, null, '42703'],
     ['two statements', { query: 'COMMIT; DROP TABLE schema_version' }, null, '42601'],
     ['a write', { query: "UPDATE schema_version SET curr_version = '9' RETURNING '9'" }, null, '25006'],
@@ -115,6 +114,56 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     if (why !== undefined) expect(finding.details!.schemaUnknown).toContain(why);
     expect(gauge(finding, 'svc_store_schema_compatible')).toBe(version === null ? undefined : 1);
     expect((await lookAt(store())).details!.schema).toBe('0.10');
+  });
+
+  test.each([
+    ['no row', { query: 'SELECT 1 WHERE false' }, 'orders', 'the schema query gives no row'],
+    ['no row for this database', {}, 'postgres', 'schema_version has no row for postgres'],
+    ['no table', {}, 'template1', 'template1 has no tables'],
+  ])(
+    'a schema that is missing is a finding, also where none is expected: %s',
+    async (_, schema, name, why) => {
+      if (name === 'postgres')
+        await server.query('CREATE TABLE schema_version (db_name text, curr_version text)');
+      const finding = await lookAt(store({ databases: { persistence: name }, schema }));
+      expect(finding.reason).toBeUndefined();
+      expect(finding.details!.schemaMissing).toBe(why);
+      expect(finding.failedChecks).toContain('schema');
+      expect(gauge(finding, 'svc_store_schema_compatible')).toBe(0);
+      if (name === 'postgres') await server.query('DROP TABLE schema_version');
+    },
+  );
+
+  test.each(['', 'true', '/bin/true', ':', '/usr/bin/true %p', 'exit 0', 'cd .'])(
+    'a command that archives nothing: "%s"',
+    async (command) => {
+      server.configure([`archive_command=${command}`]);
+      await until(
+        () => lookAt(store()),
+        (look) => checkGauges(look).archive_mode === 0,
+      );
+      server.configure(['archive_command=true && test -f %p']);
+      await until(
+        () => lookAt(store()),
+        (look) => checkGauges(look).archive_mode === 1,
+      );
+    },
+  );
+
+  test('commits that do not wait for the disk, by what is set for another role', async () => {
+    const durable = async () => checkGauges(await lookAt(store())).durable_settings;
+    await server.query('CREATE ROLE svc; ALTER ROLE svc IN DATABASE template1 SET synchronous_commit = off');
+    // Neither of the store's databases.
+    expect(await durable()).toBe(1);
+    await server.query('ALTER ROLE svc SET synchronous_commit = off');
+    const finding = await lookAt(store());
+    expect(checkGauges(finding).durable_settings).toBe(0);
+    expect(JSON.stringify(finding.details)).toContain('synchronous_commit = off for svc');
+    await server.query('ALTER ROLE svc RESET synchronous_commit');
+    expect(await durable()).toBe(1);
+    await server.query('ALTER DATABASE orders SET synchronous_commit = off');
+    expect(await durable()).toBe(0);
+    await server.query('ALTER DATABASE orders RESET synchronous_commit');
   });
 
   test('the command of a schema tool is asked in place of the table', async () => {
@@ -185,7 +234,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
   });
 
   test('an archiver that is repaired is well again, and nothing waits', async () => {
-    server.configure(['archive_command=true']);
+    server.configure(['archive_command=test -f %p']);
     await server.query('SELECT pg_switch_wal()');
     const finding = await until(
       () => lookAt(store()),
@@ -195,19 +244,15 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     expect(finding.totals![0]!.value).toBeGreaterThan(0);
   });
 
-  test('no command to archive with', async () => {
-    server.configure(['archive_command=']);
-    await until(
-      () => lookAt(store()),
-      (look) => checkGauges(look).archive_mode === 0,
-    );
-  });
-
-  test('a slot that nobody reads', async () => {
+  test('a slot that nobody reads is well until it holds back more than the server keeps anyway', async () => {
+    server.configure(['max_wal_size=32MB', 'min_wal_size=32MB']);
     await server.query("SELECT pg_create_physical_replication_slot('forgotten', true)");
+    expect(checkGauges(await lookAt(store())).slots).toBe(1);
+    for (let segment = 0; segment < 4; segment++)
+      await server.query("SELECT pg_logical_emit_message(false, 'x', 'x'); SELECT pg_switch_wal()");
     const finding = await lookAt(store());
     expect(checkGauges(finding).slots).toBe(0);
-    expect(JSON.stringify(finding.details)).toContain('forgotten inactive');
+    expect(JSON.stringify(finding.details)).toMatch(/forgotten is inactive and holds back \d+ MiB/);
     await server.query("SELECT pg_drop_replication_slot('forgotten')");
     expect(checkGauges(await lookAt(store())).slots).toBe(1);
   });
@@ -247,14 +292,18 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should not be', () => {
     const finding = await lookAt(storeOn(server.port, { user: 'postgres' }));
     expect(finding.reason).toBeUndefined();
     expect(checkGauges(finding)).toMatchObject({
-      ...{ archive_mode: 0, archive_timeout: 0, wal_level: 0, data_checksums: 0, durable_settings: 0 },
+      ...{ schema: 0, archive_mode: 0, wal_level: 0, data_checksums: 0, durable_settings: 0 },
       ...{ slots: 1, connections: 1, wraparound: 1 },
     });
     expect(checksOf(finding)).toMatchObject({ checksum_failures: 'unknown' });
     expect(checkGauges(finding)).not.toHaveProperty('archiver');
+    // One cause is one finding.
+    expect(checkGauges(finding)).not.toHaveProperty('archive_timeout');
     expect(checkGauges(finding)).not.toHaveProperty('checksum_failures');
     expect(gauge(finding, 'svc_store_read_only')).toBe(1);
-    expect(finding.details!.schemaUnknown).toContain('42P01');
+    expect(finding.details!.schemaMissing).toBe('postgres has no tables');
+    // Advice is not counted.
+    expect(finding.failedChecks).toEqual(['schema', 'archive_mode', 'wal_level', 'durable_settings']);
     const [first] = finding.details!.checks as { why: string; set: string; restart: string }[];
     expect([first!.why, first!.set, first!.restart].every((text) => text.length > 5)).toBe(true);
   });

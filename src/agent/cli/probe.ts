@@ -5,7 +5,7 @@ import { nearest } from '../../core/suggest.ts';
 import { planProbes } from '../../probes/plan.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
 import { type Looked, lookOnce } from '../../probes/runner/once.ts';
-import { printGrants } from '../../probes/stores/grants.ts';
+import { printGrants } from '../../probes/stores/store-grants.ts';
 import type { AgentConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
@@ -114,6 +114,8 @@ interface Explained {
   check: string;
   holds: boolean | 'unknown';
   found: string;
+  /** The owner's reason to accept that it fails. */
+  accepted?: string;
   why?: string;
   set?: string;
   restart?: string;
@@ -122,20 +124,23 @@ interface Explained {
 const checksOf = ({ result }: Looked): readonly Explained[] =>
   (result.details?.checks as readonly Explained[] | undefined) ?? [];
 
-/** Below the table: what of each store does not hold or cannot be known, why it matters and what to set. */
+/** Below the table: the checks of each store that fail or are unknown, why they matter and what to set. */
 function adviceText(looked: readonly Looked[]): string {
   const parts = looked.flatMap((one) => {
-    const failing = checksOf(one).filter(({ holds }) => holds === false);
+    const isFailing = ({ holds }: Explained) => holds === false;
+    const failing = checksOf(one).filter((check) => isFailing(check) && check.accepted === undefined);
+    const accepted = checksOf(one).filter((check) => isFailing(check) && check.accepted !== undefined);
     const unknown = checksOf(one).filter(({ holds }) => holds === 'unknown');
-    if (failing.length + unknown.length === 0) return [];
+    if (failing.length + unknown.length + accepted.length === 0) return [];
     return [
       '',
       one.row.name,
       ...failing.flatMap(({ check, found, why, set, restart }) => [
-        `  ${check} does not hold: ${found}`,
+        `  ${check} fails: ${found}`,
         ...(why ? [`    ${why}`] : []),
         ...(set ? [`    ${set} (${restart})`] : []),
       ]),
+      ...accepted.map(({ check, accepted: reason }) => `  ${check} fails, which is accepted: ${reason}`),
       ...(unknown.length > 0
         ? [
             `  not known: ${unknown.map(({ check, found }) => `${check} (${found})`).join(', ')}`,

@@ -6,7 +6,7 @@ import { backupBlock } from '../../probes/backups/block.ts';
 import { clusterGroupBlock } from '../../probes/clusters/cluster-group.ts';
 import { domainsBlock } from '../../probes/domains/domains.ts';
 import { healthBlock } from '../../probes/health/health.ts';
-import { storeBlock } from '../../probes/stores/block.ts';
+import { storeBlock } from '../../probes/stores/store-block.ts';
 import { hostedBlock } from '../../reporters/hosted/block.ts';
 import { pullBlock } from '../../reporters/pull/block.ts';
 import { pushBlock } from '../../reporters/push/block.ts';

@@ -6,7 +6,7 @@ import type { BackupOptions } from '../../probes/backups/options.ts';
 import type { ClusterGroupOptions } from '../../probes/clusters/cluster-group.ts';
 import type { DomainsOptions } from '../../probes/domains/domains.ts';
 import type { HealthOptions } from '../../probes/health/health.ts';
-import type { StoreOptions } from '../../probes/stores/options.ts';
+import type { StoreOptions } from '../../probes/stores/store-options.ts';
 import type { HostedOptions } from '../../reporters/hosted/block.ts';
 import type { PullOptions } from '../../reporters/pull/block.ts';
 import type { PushOptions } from '../../reporters/push/block.ts';

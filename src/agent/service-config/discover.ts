@@ -1,6 +1,6 @@
 import { dialHost, formatAddress, isLoopback, isWildcard, parseAddress } from '../../core/address.ts';
 import { dialAddress } from '../../core/text-formats.ts';
-import type { StoreKind } from '../../probes/stores/options.ts';
+import type { StoreKindName } from '../../probes/stores/store-options.ts';
 import { archivalFaults, clusterFaults, clusterNumberFaults } from '../config/cluster-rules.ts';
 import { reporterKeys } from '../config/listener-rules.ts';
 import {
@@ -194,7 +194,7 @@ function copy(
 /** One store of the service's files; several databases on one address are one store. */
 interface ServiceStore {
   name: string;
-  kind: StoreKind;
+  kind: StoreKindName;
   address: string;
   place: Position;
   databases: Partial<Record<'persistence' | 'visibility', { name: string; place: Position }>>;
@@ -202,7 +202,7 @@ interface ServiceStore {
   password?: { value: string; place: Position };
 }
 
-const usualPorts: Readonly<Record<StoreKind, number>> = { widecolumn: 9042, mysql: 3306, postgres: 5432 };
+const usualPorts: Readonly<Record<StoreKindName, number>> = { widecolumn: 9042, mysql: 3306, postgres: 5432 };
 
 /** Stores as real service files describe them: `persistence.datastores`, of which two names are in use. */
 function serviceStores(tree: TreeNode): ServiceStore[] {
@@ -249,7 +249,7 @@ function datastore(
   };
 }
 
-function sqlKind(plugin: string | undefined): StoreKind | undefined {
+function sqlKind(plugin: string | undefined): StoreKindName | undefined {
   if (plugin === undefined) return undefined;
   if (/mysql|mariadb/.test(plugin)) return 'mysql';
   return /postgres/.test(plugin) ? 'postgres' : undefined;
@@ -263,7 +263,7 @@ function firstHost(tree: TreeNode, path: TreePath): string | undefined {
   return host ? dialAddress.read(formatAddress({ host, port: Number(port) })) : undefined;
 }
 
-function withPort(address: string | undefined, kind: StoreKind): string | undefined {
+function withPort(address: string | undefined, kind: StoreKindName): string | undefined {
   if (!address) return undefined;
   return parseAddress(address)
     ? dialAddress.read(address)

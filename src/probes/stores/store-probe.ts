@@ -1,47 +1,47 @@
 import { parseAddress } from '../../core/address.ts';
 import { errorText } from '../../core/errors.ts';
 import type { Finding, Probe, ProbeDeps } from '../probe.ts';
-import { type Noticed, notice, readRemembered } from './changes.ts';
-import { findingOf } from './finding.ts';
-import { connectionsVerdict, schemaVerdict } from './judging.ts';
-import { storeKindRows } from './kinds.ts';
-import type { StoreOptions, StoreRole } from './options.ts';
-import { createRedact, type Redact } from './redact.ts';
-import { versionByCommand } from './schema-command.ts';
-import type { StoreKindRow, StoreLook, StoreTarget, StoreVerdict } from './store.ts';
+import { createRedact, type Redact } from './redact-secret.ts';
+import { versionByCommand } from './schema-version.ts';
+import { noticeChanges, readRemembered } from './store-changes.ts';
+import type { StoreServer } from './store-connections.ts';
+import { findingOf } from './store-finding.ts';
+import type { StoreOptions, StoreRole } from './store-options.ts';
+import type { CheckResult, StoreKind, StoreReport, StoreTarget } from './store-report.ts';
 
-type LookTarget = StoreTarget & { timeoutMs: number };
+export interface StoreProbeDeps extends Pick<ProbeDeps, 'readSecret' | 'clock' | 'log'> {
+  kind: StoreKind;
+  /** Shared by the databases of the store. */
+  server: StoreServer;
+}
 
-/** Looks at one database of a store, or at the store itself where none is named. */
+/** Polls one database of a store, or the store itself where no database is named. */
 export function createStoreProbe(
   options: StoreOptions,
   role: StoreRole | '',
-  kind: StoreKindRow,
-  { readSecret, clock, log }: Pick<ProbeDeps, 'readSecret' | 'clock' | 'log'>,
+  { readSecret, clock, log, kind, server }: StoreProbeDeps,
 ): Probe {
   const labels = { store: options.name, kind: options.kind, database: role };
-  const expected = role === '' ? undefined : options.schema[role];
-  const about = { credentials: whose(options), expectedSchema: expected };
+  const expectedSchema = role === '' ? undefined : options.schema[role];
+  const about = { credentials: loginText(options), expectedSchema };
+  const database = role === '' ? undefined : options.databases[role];
+  const { command, query } = options.schema;
 
-  const lookAt = async (target: LookTarget, signal: AbortSignal): Promise<StoreLook> => {
-    const look = await kind.look(target, signal);
-    const { command } = options.schema;
-    if (command === undefined || target.database === undefined) return look;
-    const { schemaVersion: _, schemaUnknown: __, ...rest } = look;
-    return { ...rest, ...(await versionByCommand(command, target, clock, signal)) };
+  const poll = async (target: StoreTarget, signal: AbortSignal): Promise<StoreReport> => {
+    if (command === undefined || database === undefined)
+      return server.poll(target, { database, schema: { query } }, signal);
+    const report = await server.poll(target, { database }, signal);
+    return { ...report, ...(await versionByCommand(command, target, database, clock, signal)) };
   };
 
-  const judge = (look: StoreLook, recalled: unknown): Finding => {
-    const { remember, verdicts, news } = notice(readRemembered(recalled), look, clock.nowMs());
-    report(news);
-    const own = [schemaVerdict(look, expected), connectionsVerdict(look)].filter((one) => one !== undefined);
-    const all: StoreVerdict[] = [...own, ...verdicts, ...look.verdicts];
-    return { ...findingOf(look, all, options.accept, labels, about), remember };
-  };
-
-  const report = (news: Noticed['news']) => {
+  const findingFor = (report: StoreReport, recalled: unknown): Finding => {
+    const { remember, checks, news } = noticeChanges(readRemembered(recalled), report, clock.nowMs());
     for (const { check, found } of news)
-      log.write('warn', 'a store is not what it was', { store: options.name, database: role, check, found });
+      log.write('warn', 'a store has changed', { store: options.name, database: role, check, found });
+    return {
+      ...findingOf(report, checks, { labels, accept: options.accept, expectedSchema, about }),
+      remember,
+    };
   };
 
   return {
@@ -54,49 +54,50 @@ export function createStoreProbe(
       }
       const redact = createRedact(password);
       try {
-        const look = await lookAt(targetOf(options, role, password), signal);
-        return judge(scrubbed(look, redact), recalled);
+        return findingFor(redacted(await poll(targetOf(options, password), signal), redact), recalled);
       } catch (thrown) {
-        return { ...failed(kind, thrown, redact, signal), details: about, remember: recalled };
+        return { ...failureOf(kind, thrown, redact, signal), details: about, remember: recalled };
       }
     },
+    close: () => server.close(),
   };
 }
 
-function targetOf(options: StoreOptions, role: StoreRole | '', password: string | undefined): LookTarget {
-  const { name, kind, address, user, tls, databases, schema, timeoutMs } = options;
+function targetOf(options: StoreOptions, password: string | undefined): StoreTarget {
+  const { name, address, user, tls, databases, timeoutMs } = options;
   return {
     store: name,
     address: parseAddress(address)!,
     user,
     password,
     tls,
-    database: role === '' ? undefined : databases[role],
-    schemaQuery: schema.query ?? storeKindRows[kind].schemaQuery,
+    databases: Object.values(databases).filter((one) => one !== undefined),
     timeoutMs,
   };
 }
 
 /** Takes secrets out of what a store says in words; what becomes a label or is compared stays as it is. */
-function scrubbed(look: StoreLook, redact: Redact): StoreLook {
-  const { schemaUnknown, verdicts, details } = look;
+function redacted(report: StoreReport, redact: Redact): StoreReport {
+  const { schemaUnknown, schemaMissing, details } = report;
+  const clean = (result: CheckResult) => ({ ...result, found: redact(result.found) });
   return {
-    ...look,
+    ...report,
     ...(schemaUnknown !== undefined && { schemaUnknown: redact(schemaUnknown) }),
+    ...(schemaMissing !== undefined && { schemaMissing: redact(schemaMissing) }),
     ...(details !== undefined && { details: redact.deep(details) }),
-    verdicts: verdicts.map((verdict) => ({ ...verdict, found: redact(verdict.found) })),
+    checks: report.checks.map(clean),
   };
 }
 
 /** What is thrown once the time is over was thrown because of that, whatever the driver makes of it. */
-function failed(kind: StoreKindRow, thrown: unknown, redact: Redact, signal: AbortSignal): Finding {
+function failureOf(kind: StoreKind, thrown: unknown, redact: Redact, signal: AbortSignal): Finding {
   const { reason, msg } = kind.faultOf(thrown);
-  const isStep = reason === 'connect_timeout' || reason === 'resolve' || reason === 'tls';
-  return { reason: signal.aborted && !isStep ? 'too_slow' : reason, msg: redact(msg) };
+  const namesPhase = reason === 'connect_timeout' || reason === 'resolve' || reason === 'tls';
+  return { reason: signal.aborted && !namesPhase ? 'too_slow' : reason, msg: redact(msg) };
 }
 
-function whose({ credentials, user }: StoreOptions): string {
-  if (user === undefined) return 'no user is named';
+function loginText({ credentials, user }: StoreOptions): string {
+  if (user === undefined) return 'no user is configured';
   return credentials === 'service'
     ? `user ${user}, with the password of the service itself`
     : `user ${user}, the agent’s own`;

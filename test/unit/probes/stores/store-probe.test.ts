@@ -1,17 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import type { StoreOptions } from '../../../../src/probes/stores/options.ts';
-import type { StoreKindRow, StoreLook, StoreTarget } from '../../../../src/probes/stores/store.ts';
-import { createStoreProbe } from '../../../../src/probes/stores/store-probe.ts';
-import { bench, checkGauges, checksOf, gauge, storeOn } from '../../../store-probe.ts';
+import type { StoreOptions } from '../../../../src/probes/stores/store-options.ts';
+import type { StoreReport, StoreTarget } from '../../../../src/probes/stores/store-report.ts';
+import { bench, checkGauges, checksOf, gauge, kindOf, probeOf, storeOn } from '../../../store-probe.ts';
 
-const empty: StoreLook = { serverVersion: 'any 1', roundTripMs: 1, verdicts: [] };
-const kindOf = (look: StoreKindRow['look']): StoreKindRow => ({
-  look,
-  faultOf: (thrown) => ({ reason: 'query_failed', msg: String(thrown) }),
-});
-const seen = (look: Partial<StoreLook>, options: Partial<StoreOptions> = {}, recalled?: unknown) => {
-  const row = kindOf(async () => ({ ...empty, ...look }));
-  const probe = createStoreProbe(storeOn(1, options), 'persistence', row, bench().deps);
+const seen = (look: Partial<StoreReport>, options: Partial<StoreOptions> = {}, recalled?: unknown) => {
+  const probe = probeOf(
+    storeOn(1, options),
+    kindOf(async () => look),
+    bench().deps,
+  );
   return probe.check(new AbortController().signal, recalled);
 };
 
@@ -35,7 +32,7 @@ describe('what a look shows', () => {
         walOldestUnarchivedMs: 1_500,
         walArchiveFailures: 7,
         tlsNotAfterMs: 9,
-        verdicts: [
+        checks: [
           { check: 'slots', holds: false, found: 'x inactive' },
           { check: 'archiver', holds: 'unknown', found: 'not shown' },
           { check: 'wal_level', holds: true, found: 'wal_level = replica' },
@@ -59,7 +56,7 @@ describe('what a look shows', () => {
     expect(checksOf(finding).archiver).toBe('unknown');
     expect(finding.totals).toEqual([{ name: 'svc_store_wal_archive_failures_total', labels, value: 7 }]);
     expect(finding.tlsNotAfterMs).toBe(9);
-    expect(finding.msg).toBe('any 1, replica, schema 0.10, does not hold: connections slots');
+    expect(finding.msg).toBe('any 1, replica, schema 0.10, failing checks: connections slots');
     expect(finding.details).toMatchObject({ more: 1, expectedSchema: '0.9' });
   });
 
@@ -87,7 +84,7 @@ test('a check that the owner accepts is shown with the reason and its severity, 
   const finding = await seen(
     {
       schemaVersion: '0.7',
-      verdicts: [
+      checks: [
         { check: 'data_checksums', holds: false, found: 'data_checksums = off' },
         { check: 'archive_mode', holds: false, found: 'archive_mode = off' },
       ],
@@ -112,7 +109,7 @@ describe('a secret', () => {
   test('is read at each look, and taken out of what is thrown', async () => {
     const read: unknown[] = [];
     const { deps, logged } = bench(async (secret) => `p@ss ${read.push(secret)}`);
-    const probe = createStoreProbe(storeOn(1, { password: { env: 'P' } }), 'persistence', failing, deps);
+    const probe = probeOf(storeOn(1, { password: { env: 'P' } }), failing, deps);
     for (const _ of [1, 2]) {
       const finding = await probe.check(new AbortController().signal, undefined);
       expect(finding).toMatchObject({
@@ -129,7 +126,7 @@ describe('a secret', () => {
       {
         details: { note: 'hunter2' },
         schemaUnknown: 'because of hunter2',
-        verdicts: [{ check: 'slots', holds: false, found: 'hunter2 inactive' }],
+        checks: [{ check: 'slots', holds: false, found: 'hunter2 inactive' }],
       },
       { password: 'hunter2' },
     );
@@ -138,8 +135,8 @@ describe('a secret', () => {
 
   test('that is also a word of ours changes no name', async () => {
     const options = { password: 'slots', schema: { persistence: '0.8' } };
-    const verdicts = [{ check: 'slots', holds: true, found: 'no slots' }] as const;
-    const finding = await seen({ verdicts, identity: 'slots', schemaVersion: '0.8' }, options);
+    const checks = [{ check: 'slots', holds: true, found: 'no slots' }] as const;
+    const finding = await seen({ checks, identity: 'slots', schemaVersion: '0.8' }, options);
     expect(checkGauges(finding)).toEqual({ schema: 1, identity: 1, slots: 1 });
     expect(finding.remember).toMatchObject({ identity: 'slots' });
   });
@@ -148,7 +145,7 @@ describe('a secret', () => {
     const { deps } = bench(async () => {
       throw new Error('secret: variable is not set, got "P"; set it');
     });
-    const probe = createStoreProbe(storeOn(1, { password: { env: 'P' } }), 'persistence', failing, deps);
+    const probe = probeOf(storeOn(1, { password: { env: 'P' } }), failing, deps);
     const finding = await probe.check(new AbortController().signal, { changes: {} });
     expect(finding).toMatchObject({
       reason: 'credentials',
@@ -166,22 +163,22 @@ test.each([
   ['tls', 'tls'],
 ] as const)('what is thrown as %s once the time is over counts as %s', async (reason, expected) => {
   const stop = new AbortController();
-  const row: StoreKindRow = {
-    async look() {
+  const kind = kindOf(
+    async () => {
       stop.abort();
       throw new Error('any');
     },
-    faultOf: () => ({ reason, msg: 'any' }),
-  };
-  const probe = createStoreProbe(storeOn(1), 'persistence', row, bench().deps);
+    () => ({ reason, msg: 'any' }),
+  );
+  const probe = probeOf(storeOn(1), kind, bench().deps);
   expect((await probe.check(stop.signal, undefined)).reason).toBe(expected);
 });
 
 test('a change is logged once, with where it was seen', async () => {
   const { deps, logged } = bench();
   let identity = 'a';
-  const row = kindOf(async () => ({ ...empty, identity }));
-  const probe = createStoreProbe(storeOn(1), 'visibility', row, deps);
+  const row = kindOf(async () => ({ identity }));
+  const probe = probeOf(storeOn(1), row, deps, 'visibility');
   let recalled: unknown;
   for (const next of ['a', 'b', 'b', 'b']) {
     identity = next;
@@ -190,7 +187,7 @@ test('a change is logged once, with where it was seen', async () => {
   expect(logged).toEqual([
     {
       level: 'warn',
-      msg: 'a store is not what it was',
+      msg: 'a store has changed',
       fields: { store: 'main', database: 'visibility', check: 'identity', found: 'b, it was a' },
     },
   ]);

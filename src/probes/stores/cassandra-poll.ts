@@ -1,0 +1,224 @@
+import { ProbeError } from '../probe-error.ts';
+import {
+  agreementCheck,
+  durableWritesCheck,
+  nodeCounts,
+  replicationChecks,
+  type Settings,
+  settingChecks,
+  settingsOf,
+} from './cassandra-checks.ts';
+import {
+  type CqlConnection,
+  cassandraFault,
+  connect,
+  cqlErrors,
+  errorCode,
+  type Row,
+  withoutPassword,
+} from './cassandra-connection.ts';
+import type { DatabaseReport, PollAnswer, PollRequest, ServerReport, StoreKind } from './store-report.ts';
+
+/** Apache Cassandra and what speaks its language. One node is polled; it tells about the others. */
+export const cassandra: StoreKind = {
+  async connect(target, _, signal) {
+    const safely = async <T>(work: () => Promise<T>): Promise<T> => {
+      try {
+        return await work();
+      } catch (thrown) {
+        throw withoutPassword(thrown, target.password);
+      }
+    };
+    const connection = await safely(() => connect(target, signal));
+    const poll = createCassandraPoll(connection);
+    return {
+      serves: () => true,
+      get isOpen() {
+        return connection.isOpen;
+      },
+      phasesMs: connection.phasesMs,
+      tlsNotAfterMs: connection.tlsNotAfterMs,
+      poll: (request) => safely(() => poll(request)),
+      close: () => connection.close(),
+    };
+  },
+  faultOf: cassandraFault,
+};
+
+/**
+ * The node resolves the name of each client's address before it answers, which takes long where names are slow; the
+ * poll does not wait that long.
+ */
+const clientsWithinMs = 2000;
+
+const connectionLimit = 'native_transport_max_concurrent_connections';
+
+const selects = {
+  local: `SELECT release_version, cluster_name, host_id, data_center, rack, schema_version, gossip_generation
+    FROM system.local WHERE key = 'local'`,
+  peers: 'SELECT data_center, schema_version FROM system.peers_v2',
+  /** Before 4.0. */
+  oldPeers: 'SELECT data_center, schema_version FROM system.peers',
+  settings: `SELECT name, value FROM system_views.settings
+    WHERE name IN ('incremental_backups', 'auto_snapshot', '${connectionLimit}')`,
+  clients: 'SELECT connection_stage FROM system_views.clients',
+  keyspace: 'SELECT replication, durable_writes FROM system_schema.keyspaces WHERE keyspace_name = ',
+};
+
+/** A name between double quotes, so that its case and special characters stay. */
+export const quotedName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+const quotedText = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+
+type Answer = { rows: readonly Row[]; unknown?: undefined } | { rows?: undefined; unknown: string };
+
+/** Rows that this user may not see, or that this version does not have. */
+async function ask(connection: CqlConnection, cql: string): Promise<Answer> {
+  try {
+    return { rows: await connection.query(cql) };
+  } catch (error) {
+    const code = errorCode(error);
+    const msg = (error as Error).message;
+    if (code === cqlErrors.unauthorized) return { unknown: `too few rights: ${msg}` };
+    if (code === cqlErrors.invalid || code === cqlErrors.syntax) return { unknown: msg };
+    throw error;
+  }
+}
+
+/** Unlimited, which is the default, is no limit. */
+function limitOf(settings: Settings): number | undefined {
+  const limit = 'values' in settings ? Number(settings.values.get(connectionLimit)) : Number.NaN;
+  return limit > 0 ? limit : undefined;
+}
+
+/** Connections by their stage; undefined when the node does not tell. */
+async function clientsOf(connection: CqlConnection): Promise<Record<string, number> | undefined> {
+  const stages: Record<string, number> = {};
+  try {
+    for (const { connection_stage } of await connection.query(selects.clients, clientsWithinMs)) {
+      const stage = String(connection_stage).toLowerCase().replaceAll(' ', '_');
+      stages[stage] = (stages[stage] ?? 0) + 1;
+    }
+  } catch (error) {
+    const isLate = (error as Error).name === 'OperationTimedOutError';
+    const isRefused = [cqlErrors.unauthorized, cqlErrors.invalid].some((code) => code === errorCode(error));
+    if (isLate || isRefused) return undefined;
+    throw error;
+  }
+  return stages;
+}
+
+/** Older versions name a missing table differently. */
+const noSuchTable = /unconfigured table|table \S+ does not exist/i;
+
+function schemaReport(
+  answer: Answer,
+  keyspace: string,
+  query: string | undefined,
+): Omit<DatabaseReport, 'checks'> {
+  if (answer.rows === undefined)
+    return noSuchTable.test(answer.unknown)
+      ? { schemaMissing: answer.unknown }
+      : { schemaUnknown: answer.unknown };
+  const [version] = Object.values(answer.rows[0] ?? {});
+  if (version != null) return { schemaVersion: String(version) };
+  return {
+    schemaMissing:
+      query === undefined ? `schema_version has no row for ${keyspace}` : 'the schema query gives no row',
+  };
+}
+
+/** Identity is the cluster's name: any of its nodes may answer. The start time is the node's. */
+function serverReport(
+  local: Row,
+  peers: readonly Row[],
+  settings: Settings,
+  connections: Record<string, number> | undefined,
+): ServerReport {
+  const { release_version, cluster_name, host_id, data_center, rack, gossip_generation } = local;
+  return {
+    serverVersion: String(release_version),
+    identity: String(cluster_name),
+    node: String(host_id),
+    // Set at each start of the node, in seconds.
+    ...(typeof gossip_generation === 'number' && { startedAtMs: gossip_generation * 1000 }),
+    connections,
+    connectionsMax: limitOf(settings),
+    checks: [...settingChecks(settings), agreementCheck(local, peers)],
+    details: {
+      cluster: cluster_name,
+      node: String(host_id),
+      datacenter: data_center,
+      rack,
+      peers: peers.length,
+    },
+  };
+}
+
+/**
+ * The poll of one connection. All statements leave together. What the user may not read, or the version does not
+ * have, is unknown; a keyspace that does not exist is a `ProbeError` (`database_missing`).
+ */
+export function createCassandraPoll(
+  connection: CqlConnection,
+): (request: PollRequest) => Promise<PollAnswer> {
+  let peersQuery = selects.peers;
+  /** The keyspace in which a configured statement runs. */
+  let used: string | undefined;
+
+  const peersOf = async (): Promise<readonly Row[]> => {
+    const answer = await ask(connection, peersQuery);
+    if (answer.rows !== undefined) return answer.rows;
+    peersQuery = selects.oldPeers;
+    return connection.query(peersQuery);
+  };
+  const settingsNow = async (): Promise<Settings> => {
+    const answer = await ask(connection, selects.settings);
+    return answer.rows === undefined ? answer : settingsOf(answer.rows);
+  };
+  const schemaOf = async (keyspace: string, query: string | undefined): Promise<Answer> => {
+    if (query === undefined)
+      return ask(
+        connection,
+        `SELECT curr_version FROM ${quotedName(keyspace)}.schema_version WHERE keyspace_name = ${quotedText(keyspace)}`,
+      );
+    if (used !== keyspace) {
+      const answer = await ask(connection, `USE ${quotedName(keyspace)}`);
+      if (answer.rows === undefined) return answer;
+      used = keyspace;
+    }
+    return ask(
+      connection,
+      query.replaceAll('{database}', () => quotedText(keyspace)),
+    );
+  };
+
+  return async ({ database, schema, server }) => {
+    const startedMs = performance.now();
+    let roundTripMs = 0;
+    const localOf = async () => {
+      const [local] = await connection.query(selects.local);
+      roundTripMs = performance.now() - startedMs;
+      if (local === undefined) throw new ProbeError('query_failed', 'system.local has no row');
+      return local;
+    };
+    const [local, peers, settings, clients, keyspace, version] = await Promise.all([
+      localOf(),
+      peersOf(),
+      server ? settingsNow() : undefined,
+      server ? clientsOf(connection) : undefined,
+      database === undefined ? undefined : connection.query(selects.keyspace + quotedText(database)),
+      database === undefined || schema === undefined ? undefined : schemaOf(database, schema.query),
+    ]);
+    const [row] = keyspace ?? [];
+    if (database !== undefined && row === undefined)
+      throw new ProbeError('database_missing', `keyspace ${quotedName(database)} does not exist`);
+    return {
+      roundTripMs,
+      ...(settings && { server: serverReport(local, peers, settings, clients) }),
+      database: {
+        ...(version && schemaReport(version, database!, schema?.query)),
+        checks: row ? [...replicationChecks(row, nodeCounts(local, peers)), durableWritesCheck(row)] : [],
+      },
+    };
+  };
+}

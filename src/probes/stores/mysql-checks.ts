@@ -1,0 +1,192 @@
+import { type Answer, type Named, numberOf, type Row } from './mysql-questions.ts';
+import type { CheckResult } from './store-report.ts';
+
+/** The variables that are read, of every version of MySQL and MariaDB; one that a server lacks is not in its answer. */
+export const variableNames = [
+  'read_only',
+  'super_read_only',
+  'innodb_read_only',
+  'log_bin',
+  'sync_binlog',
+  'binlog_expire_logs_seconds',
+  'binlog_expire_logs_auto_purge',
+  'expire_logs_days',
+  'max_binlog_total_size',
+  'binlog_space_limit',
+  'innodb_flush_log_at_trx_commit',
+  'max_connections',
+  'server_uuid',
+  'server_id',
+  'datadir',
+] as const;
+
+const daySeconds = 86_400;
+/** The spec's schedule keeps logs for seven days. */
+const leastRetentionSeconds = 7 * daySeconds;
+
+/** Off is `OFF` or `0`; what is on has more than one word for it in newer versions. */
+export function isOn(text: string | undefined): boolean | undefined {
+  if (text === undefined || text === '') return undefined;
+  return !/^(?:OFF|0)$/i.test(text);
+}
+
+function shown(variables: Named, ...names: readonly string[]): string {
+  const there = names.filter((name) => variables.has(name));
+  return there.map((name) => `${name} = ${variables.get(name)}`).join(', ') || `${names[0]} is hidden`;
+}
+
+function oneOf(
+  variables: Named,
+  name: string,
+  good: readonly number[],
+): Pick<CheckResult, 'holds' | 'found'> {
+  const value = numberOf(variables.get(name));
+  return { holds: value === undefined ? 'unknown' : good.includes(value), found: shown(variables, name) };
+}
+
+/** How long logs are kept, in seconds; 0 is for ever. The setting in seconds takes precedence. */
+function retentionSeconds(variables: Named): number | undefined {
+  if (isOn(variables.get('binlog_expire_logs_auto_purge')) === false) return 0;
+  const seconds = numberOf(variables.get('binlog_expire_logs_seconds'));
+  const days = numberOf(variables.get('expire_logs_days'));
+  return seconds || (days === undefined ? seconds : days * daySeconds);
+}
+
+const sizeLimits = ['max_binlog_total_size', 'binlog_space_limit'];
+
+function retention(variables: Named): Pick<CheckResult, 'holds' | 'found'> {
+  const limit = sizeLimits.find((name) => (numberOf(variables.get(name)) ?? 0) > 0);
+  const seconds = retentionSeconds(variables);
+  const found = shown(
+    variables,
+    'binlog_expire_logs_seconds',
+    'expire_logs_days',
+    'binlog_expire_logs_auto_purge',
+  );
+  if (seconds === undefined) return { holds: 'unknown', found };
+  if (seconds > 0 && seconds < leastRetentionSeconds) return { holds: false, found };
+  // How many days fit into a size depends on what is written.
+  if (limit !== undefined) return { holds: 'unknown', found: `${found}, ${shown(variables, limit)}` };
+  return { holds: true, found };
+}
+
+/** The checks of the binary log, which point-in-time recovery needs, and of the durability of a commit. */
+export function mysqlChecks(variables: Named): CheckResult[] {
+  const logs = isOn(variables.get('log_bin'));
+  const checks: CheckResult[] = [
+    { check: 'log_bin', holds: logs ?? 'unknown', found: shown(variables, 'log_bin') },
+    // 3 is MariaDB's, and safer.
+    { check: 'flush_log_at_commit', ...oneOf(variables, 'innodb_flush_log_at_trx_commit', [1, 3]) },
+  ];
+  // Settings of a log that is not written do not matter.
+  if (logs === false) return checks;
+  return [
+    ...checks,
+    { check: 'sync_binlog', ...oneOf(variables, 'sync_binlog', [1]) },
+    { check: 'binlog_retention', ...retention(variables) },
+  ];
+}
+
+/** Whether the server refuses writes, of most users at least. */
+export function isReadOnly(variables: Named): boolean | undefined {
+  const states = ['read_only', 'super_read_only', 'innodb_read_only'].map((name) =>
+    isOn(variables.get(name)),
+  );
+  if (states.includes(true)) return true;
+  return states.includes(false) ? false : undefined;
+}
+
+/** One source that the server replicates. */
+interface Channel {
+  name: string;
+  ioRunning: string;
+  sqlRunning: string;
+  /** Of the last error that stopped it; 0 for none. */
+  errno: number;
+  /** Null while it does not replicate: unknown, not 0. */
+  secondsBehind: number | null;
+}
+
+/** MySQL 8.0.22 gave the columns new names. */
+function column(row: Row, ...names: readonly string[]): string {
+  return names.map((name) => row[name]).find((value) => value !== undefined && value !== null) ?? '';
+}
+
+const errnos = ['Last_Errno', 'Last_SQL_Errno', 'Last_IO_Errno'];
+
+function channelOf(row: Row): Channel {
+  return {
+    name: column(row, 'Connection_name', 'Channel_Name'),
+    ioRunning: column(row, 'Replica_IO_Running', 'Slave_IO_Running'),
+    sqlRunning: column(row, 'Replica_SQL_Running', 'Slave_SQL_Running'),
+    errno: errnos.map((name) => numberOf(row[name]) ?? 0).find((errno) => errno !== 0) ?? 0,
+    secondsBehind: numberOf(column(row, 'Seconds_Behind_Source', 'Seconds_Behind_Master')) ?? null,
+  };
+}
+
+/** The spec's RPO for the log: a replica that is further behind would lose more than that in a failover. */
+const longestLagSeconds = 300;
+
+function isReplicating({ ioRunning, sqlRunning, errno, secondsBehind }: Channel): boolean {
+  const isRunning = ioRunning === 'Yes' && sqlRunning === 'Yes' && errno === 0;
+  return isRunning && secondsBehind !== null && secondsBehind <= longestLagSeconds;
+}
+
+/** The server's own text may hold the statement that failed, and so somebody's data: only its number is shown. */
+function described({ name, ioRunning, sqlRunning, errno, secondsBehind }: Channel): string {
+  const lead = name === '' ? '' : `${name}: `;
+  const failed = errno === 0 ? '' : `, error ${errno}`;
+  return `${lead}IO thread ${ioRunning}, SQL thread ${sqlRunning}${failed}, ${secondsBehind ?? 'unknown'} s behind`;
+}
+
+interface Replication {
+  replica?: boolean;
+  channels: readonly Channel[];
+  checks: readonly CheckResult[];
+}
+
+/** The sources that the server replicates and their check; a server that replicates none has no check. */
+export function replicationOf(status: Answer): Replication {
+  if (status.rows === undefined) {
+    return { channels: [], checks: [{ check: 'replica', holds: 'unknown', found: status.unknown }] };
+  }
+  const channels = status.rows.map(channelOf);
+  if (channels.length === 0) return { replica: false, channels, checks: [] };
+  const found = channels.map(described).join('; ');
+  return {
+    replica: true,
+    channels,
+    checks: [{ check: 'replica', holds: channels.every(isReplicating), found }],
+  };
+}
+
+/** Engines that a dump in one transaction catches at one moment, and that survive a crash. */
+const transactional = ['innodb', 'rocksdb', 'ndbcluster'];
+
+/**
+ * Whether every table has an engine with transactions. A user only sees the tables that it has a right to: of fewer
+ * than all nothing good can be said.
+ */
+export function enginesCheck(engines: Answer, rights: Answer): CheckResult {
+  const check = 'storage_engine';
+  if (engines.rows === undefined) return { check, holds: 'unknown', found: engines.unknown };
+  const found = `tables: ${engines.rows
+    .map(({ engine, tables }) => `${tables} of ${engine ?? 'no known engine'}`)
+    .join(', ')}`;
+  const isGood = engines.rows.every(({ engine }) => transactional.includes((engine ?? '').toLowerCase()));
+  if (!isGood) return { check, holds: false, found };
+  const seesAll = (rights.rows?.length ?? 0) > 0;
+  const count = engines.rows.reduce((sum, { tables }) => sum + (numberOf(tables) ?? 0), 0);
+  if (seesAll && count > 0) return { check, holds: true, found };
+  return {
+    check,
+    holds: 'unknown',
+    found: seesAll ? 'there is no table' : 'the user does not see every table',
+  };
+}
+
+/** The end of the binary log, for people and for backups. */
+export function binlogPosition({ rows }: Answer): { file: string; position: number } | undefined {
+  const { File: file, Position: position } = rows?.[0] ?? {};
+  return file ? { file, position: Number(position) } : undefined;
+}

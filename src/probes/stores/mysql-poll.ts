@@ -1,0 +1,317 @@
+import {
+  binlogPosition,
+  enginesCheck,
+  isReadOnly,
+  mysqlChecks,
+  replicationOf,
+  variableNames,
+} from './mysql-checks.ts';
+import { mysqlFault, openSession } from './mysql-connection.ts';
+import {
+  type Answer,
+  byName,
+  createAsker,
+  type Named,
+  numberOf,
+  type Question,
+  type Run,
+  sqlName,
+  sqlText,
+  sqlTexts,
+} from './mysql-questions.ts';
+import type { DatabaseReport, PollAnswer, PollRequest, ServerReport, StoreKind } from './store-report.ts';
+
+/** Servers that speak MySQL's protocol: MySQL itself, MariaDB, and what calls itself so. */
+export const mysql: StoreKind = {
+  async connect(target, _, signal) {
+    const session = await openSession(target, signal);
+    return {
+      serves: () => true,
+      get isOpen() {
+        return session.isOpen;
+      },
+      phasesMs: session.phasesMs,
+      tlsNotAfterMs: session.tlsNotAfterMs,
+      poll: createMysqlPoll(session.run, session.announcedVersion, target.timeoutMs),
+      close: () => session.close(),
+    };
+  },
+  faultOf: mysqlFault,
+};
+
+/** What MySQL and MariaDB are asked differently. */
+interface Flavour {
+  name: 'MySQL' | 'MariaDB';
+  /** Tells the server how long a statement may run. */
+  timeLimit(timeoutMs: number): string;
+  /** Where the counters are that `SHOW GLOBAL STATUS` shows. */
+  statusTables: readonly string[];
+  replication: readonly string[];
+  position: readonly string[];
+}
+
+const mysqlFlavour: Flavour = {
+  name: 'MySQL',
+  timeLimit: (timeoutMs) => `max_execution_time = ${timeoutMs}`,
+  statusTables: ['performance_schema.global_status', 'information_schema.GLOBAL_STATUS'],
+  replication: ['SHOW REPLICA STATUS', 'SHOW SLAVE STATUS'],
+  position: ['SHOW BINARY LOG STATUS', 'SHOW MASTER STATUS'],
+};
+
+const mariadbFlavour: Flavour = {
+  name: 'MariaDB',
+  timeLimit: (timeoutMs) => `max_statement_time = ${timeoutMs / 1000}`,
+  statusTables: ['information_schema.GLOBAL_STATUS'],
+  // The only one that shows every source.
+  replication: ['SHOW ALL SLAVES STATUS'],
+  position: ['SHOW MASTER STATUS'],
+};
+
+const flavourOf = (version: string): Flavour => (/mariadb/i.test(version) ? mariadbFlavour : mysqlFlavour);
+
+/** Whoever holds a lock goes first: the next poll asks again. */
+const longestLockWaitSeconds = 1;
+const mostRows = 1000;
+
+/** Protects the server from the agent, and from a configured statement that writes, hangs or floods. */
+const sessionQuestions = ({ timeLimit }: Flavour, timeoutMs: number): Question[] =>
+  [
+    'SET SESSION TRANSACTION READ ONLY',
+    `SET SESSION lock_wait_timeout = ${longestLockWaitSeconds}, sql_select_limit = ${mostRows}`,
+    `SET SESSION ${timeLimit(Math.ceil(timeoutMs))}`,
+  ].map((statement) => ({ name: statement, forms: [[statement]] }));
+
+const statusNames = [
+  'uptime',
+  'threads_connected',
+  'threads_running',
+  'max_used_connections',
+  'aborted_connects',
+  'wsrep_cluster_state_uuid',
+];
+
+/**
+ * Counters and clock in one statement: both are whole seconds of the same moment, so that their difference is the
+ * same in every poll until the server restarts. Without such a table the counters come without the clock.
+ */
+const statusForms = (tables: readonly string[]) => [
+  ...tables.map((table) => [
+    `SELECT VARIABLE_NAME AS name, VARIABLE_VALUE AS value, UNIX_TIMESTAMP() AS now
+        FROM ${table} WHERE VARIABLE_NAME IN (${sqlTexts(statusNames)})`,
+  ]),
+  [`SHOW GLOBAL STATUS WHERE Variable_name IN (${sqlTexts(statusNames)})`],
+];
+
+const serverQuestions = ({ statusTables, replication, position }: Flavour): Question[] => [
+  { name: 'version', forms: [['SELECT VERSION() AS version, @@version_comment AS comment']] },
+  {
+    name: 'variables',
+    forms: [[`SHOW GLOBAL VARIABLES WHERE Variable_name IN (${sqlTexts(variableNames)})`]],
+  },
+  { name: 'status', forms: statusForms(statusTables) },
+  { name: 'replication', forms: replication.map((statement) => [statement]) },
+  { name: 'position', forms: position.map((statement) => [statement]) },
+];
+
+const usualSchemaQuery = 'SELECT curr_version FROM schema_version WHERE db_name = {database}';
+
+function databaseQuestions(database: string, schema: PollRequest['schema']): Question[] {
+  const use = `USE ${sqlName(database)}`;
+  const filled = (query: string) => query.replaceAll('{database}', () => sqlText(database));
+  const ask =
+    schema?.query === undefined
+      ? [filled(usualSchemaQuery)]
+      : // However a configured text is written, only a single statement can be prepared.
+        [`PREPARE svc_agent FROM ${sqlText(filled(schema.query))}`, 'EXECUTE svc_agent'];
+  return [
+    ...enginesQuestions(database),
+    // Last: whatever the configuration says, nothing of ours comes after it.
+    { name: 'schema', forms: [schema === undefined ? [use] : [use, ...ask]] },
+  ];
+}
+
+/** Each of these on a database, or on all, shows every table's name and engine; those on single tables do not. */
+const showing = [
+  'SELECT',
+  'INSERT',
+  'UPDATE',
+  'DELETE',
+  'CREATE',
+  'DROP',
+  'REFERENCES',
+  'INDEX',
+  'ALTER',
+  'CREATE VIEW',
+  'SHOW VIEW',
+  'TRIGGER',
+];
+
+const enginesQuestions = (database: string): Question[] => [
+  {
+    // Only the columns that are needed: any other makes the server open every table.
+    name: 'engines',
+    forms: [
+      [
+        `SELECT ENGINE AS engine, COUNT(*) AS tables FROM information_schema.TABLES
+    WHERE TABLE_SCHEMA = ${sqlText(database)} AND TABLE_TYPE = 'BASE TABLE' GROUP BY ENGINE`,
+      ],
+    ],
+  },
+  {
+    // The database of a right may be written as a pattern.
+    name: 'rights',
+    forms: [
+      [
+        `SELECT PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES
+    WHERE REPLACE(GRANTEE, '''', '') = CURRENT_USER() AND PRIVILEGE_TYPE IN (${sqlTexts(showing)})
+  UNION SELECT PRIVILEGE_TYPE FROM information_schema.SCHEMA_PRIVILEGES
+    WHERE REPLACE(GRANTEE, '''', '') = CURRENT_USER() AND PRIVILEGE_TYPE IN (${sqlTexts(showing)})
+    AND ${sqlText(database)} LIKE TABLE_SCHEMA`,
+      ],
+    ],
+  },
+];
+
+/** The poll of one connection; which forms of a question its server knows is remembered. */
+export function createMysqlPoll(
+  run: Run,
+  announcedVersion: string,
+  timeoutMs: number,
+): (request: PollRequest) => Promise<PollAnswer> {
+  let roundTripMs = Number.POSITIVE_INFINITY;
+  const ask = createAsker(async (statements) => {
+    const startedMs = performance.now();
+    const ran = await run(statements);
+    roundTripMs = Math.min(roundTripMs, performance.now() - startedMs);
+    return ran;
+  });
+  let flavour = flavourOf(announcedVersion);
+  let session = sessionQuestions(flavour, timeoutMs);
+
+  const askServer = async (others: readonly Question[]): Promise<Record<string, Answer>> => {
+    const answers = await ask([...session, ...serverQuestions(flavour), ...others]);
+    session = [];
+    const { version, comment } = answers.version!.rows?.[0] ?? {};
+    const isReally = flavourOf(`${version} ${comment}`);
+    // A proxy may announce a version of its own.
+    if (isReally === flavour) return answers;
+    flavour = isReally;
+    return ask([...sessionQuestions(flavour, timeoutMs), ...serverQuestions(flavour), ...others]);
+  };
+
+  return async ({ database, schema, server }) => {
+    roundTripMs = Number.POSITIVE_INFINITY;
+    const questions = database === undefined ? [] : databaseQuestions(database, schema);
+    const answers = server ? await askServer(questions) : await ask([...session, ...questions]);
+    session = [];
+    const status = server ? await statusOf(answers.status!, flavour, ask) : undefined;
+    return {
+      roundTripMs,
+      ...(status && { server: serverReport(flavour, answers, status) }),
+      database:
+        database === undefined
+          ? { checks: [] }
+          : {
+              ...(schema && schemaReport(answers.schema!, database, schema.query)),
+              checks: [enginesCheck(answers.engines!, answers.rights!)],
+            },
+    };
+  };
+}
+
+interface Status {
+  values: Named;
+  /** The server's clock at that moment, whole seconds since the epoch. */
+  nowSeconds?: number;
+}
+
+/** A table of counters may exist and be empty: then the next form counts. */
+async function statusOf(
+  answer: Answer,
+  { statusTables }: Flavour,
+  ask: (questions: readonly Question[]) => Promise<Record<string, Answer>>,
+): Promise<Status> {
+  let { rows = [] } = answer;
+  for (
+    let forms = statusForms(statusTables).slice(1);
+    rows.length === 0 && forms.length > 0;
+    forms = forms.slice(1)
+  )
+    rows = (await ask([{ name: 'status', forms }])).status!.rows ?? [];
+  return { values: byName(rows), nowSeconds: numberOf(rows[0]?.now) };
+}
+
+function startedAtMs({ values, nowSeconds }: Status): number | undefined {
+  const uptimeSeconds = numberOf(values.get('uptime'));
+  if (uptimeSeconds === undefined || nowSeconds === undefined) return undefined;
+  return (nowSeconds - uptimeSeconds) * 1000;
+}
+
+/** Threads of the server itself may be among the running ones, but never more than are connected. */
+function connectionsOf({ values }: Status): ServerReport['connections'] {
+  const connected = numberOf(values.get('threads_connected'));
+  const running = numberOf(values.get('threads_running'));
+  if (connected === undefined || running === undefined) return undefined;
+  const busy = Math.min(running, connected);
+  return { running: busy, idle: connected - busy };
+}
+
+const noCluster = /^[0-]*$/;
+
+/**
+ * A Galera cluster's own id, because its nodes hold the same data; else MySQL's server_uuid, which is kept in the
+ * data directory. MariaDB has nothing like it: its server_id differs among servers that replicate each other, and
+ * the data directory among those that do not. The host name is left out: a container's changes over the same data.
+ */
+function identityOf(variables: Named, { values }: Status): string | undefined {
+  const cluster = values.get('wsrep_cluster_state_uuid') ?? '';
+  if (!noCluster.test(cluster)) return cluster;
+  const uuid = variables.get('server_uuid');
+  if (uuid) return uuid;
+  const [id, directory] = [variables.get('server_id'), variables.get('datadir')];
+  return id && directory ? `${id}:${directory}` : undefined;
+}
+
+function serverReport(flavour: Flavour, answers: Record<string, Answer>, status: Status): ServerReport {
+  const { version, comment } = answers.version!.rows?.[0] ?? {};
+  const variables = byName(answers.variables!.rows ?? []);
+  const { replica, channels, checks } = replicationOf(answers.replication!);
+  return {
+    serverVersion: version ?? '',
+    readOnly: isReadOnly(variables),
+    replica,
+    connections: connectionsOf(status),
+    connectionsMax: numberOf(variables.get('max_connections')),
+    startedAtMs: startedAtMs(status),
+    identity: identityOf(variables, status),
+    checks: [...mysqlChecks(variables), ...checks],
+    details: {
+      flavour: flavour.name,
+      distribution: comment ?? undefined,
+      binaryLog: binlogPosition(answers.position!),
+      sources: channels.length > 0 ? channels : undefined,
+      connectionsMaxUsed: numberOf(status.values.get('max_used_connections')),
+      connectsAborted: numberOf(status.values.get('aborted_connects')),
+    },
+  };
+}
+
+const noSuchTable = 1146;
+
+/** Who may not see a table is told so; that it does not exist is only said to those who may. */
+function schemaReport(
+  answer: Answer,
+  database: string,
+  query: string | undefined,
+): Omit<DatabaseReport, 'checks'> {
+  if (answer.rows === undefined)
+    return answer.errno === noSuchTable
+      ? { schemaMissing: answer.unknown }
+      : { schemaUnknown: answer.unknown };
+  const version = answer.rows[0] && Object.values(answer.rows[0])[0];
+  if (version !== undefined && version !== null) return { schemaVersion: version };
+  return {
+    schemaMissing:
+      query === undefined ? `schema_version has no row for ${database}` : 'the schema query gives no row',
+  };
+}

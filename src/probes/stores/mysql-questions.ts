@@ -1,0 +1,135 @@
+// Questions to a MySQL-compatible server, and how many of them fit into few round trips.
+
+/** One row by column; every value is the text that the server sent, or null. */
+export type Row = Readonly<Record<string, string | null>>;
+
+/** Rows, or why there are none: too few rights, a table or a variable that does not exist, a lock. */
+export type Answer =
+  | { rows: readonly Row[]; unknown?: undefined }
+  | { rows?: undefined; unknown: string; errno?: number };
+
+/** A question in the forms that versions of the server understand; the first one that a server knows counts. */
+export interface Question {
+  name: string;
+  /** Each form is one or more statements, of which the last gives the rows. */
+  forms: readonly (readonly string[])[];
+}
+
+/** Runs statements in order until one fails. */
+export type Run = (statements: readonly string[]) => Promise<Ran>;
+export interface Ran {
+  /** The rows of each statement that succeeded; none for one that gives no rows. */
+  results: readonly (readonly Row[])[];
+  /** What the server answered to the statement after those. Anything else that goes wrong is thrown. */
+  refusal?: Refusal & { thrown: unknown };
+}
+
+/** An error that the server itself sent (dev.mysql.com/doc/mysql-errors, mariadb.com/kb/en/mariadb-error-code-reference). */
+export interface Refusal {
+  errno: number;
+  sqlState: string;
+  message: string;
+}
+
+/** Not known to this server: a statement, a table, a variable. */
+const absent: ReadonlySet<number> = new Set([1064, 1109, 1146, 1193, 1682, 3167]);
+/** Somebody holds a lock, or the statement takes too long. */
+const late: ReadonlySet<number> = new Set([1205, 1969, 3024]);
+/** Bad data, a read-only session, no database chosen, no right or no such thing. */
+const harmless = /^(?:21|22|25|3D|42)/;
+/** Of the same classes, but not a matter of rights: no such database; a table that its engine has lost. */
+const grave: ReadonlySet<number> = new Set([1049, 1932]);
+
+function isHarmless({ errno, sqlState }: Refusal): boolean {
+  if (grave.has(errno)) return false;
+  return absent.has(errno) || late.has(errno) || harmless.test(sqlState);
+}
+
+/** How a server or a proxy that takes one statement at a time refuses several. */
+const oneStatementOnly: ReadonlySet<number> = new Set([1064, 8130]);
+
+/** What stays as it is for as long as a connection is kept: a missing right, an unknown statement or variable. */
+const isLasting = ({ errno }: Refusal) => errno !== 1146 && !late.has(errno);
+
+/**
+ * Asks many questions in few round trips: all at once, then again those that come after a refused one. A form that
+ * the server does not know or allow is not sent again over the same connection.
+ */
+export function createAsker(run: Run): (questions: readonly Question[]) => Promise<Record<string, Answer>> {
+  /** Forms that were refused, with the reason. */
+  const refused = new Map<string, Answer & { rows?: undefined }>();
+  /** A proxy may take one statement at a time only. */
+  let oneByOne = false;
+  const keyOf = (form: readonly string[]) => form.join(';');
+
+  const runAll: Run = async (statements) => {
+    if (!oneByOne) return run(statements);
+    const results: (readonly Row[])[] = [];
+    for (const statement of statements) {
+      const ran = await run([statement]);
+      if (ran.refusal) return { results, refusal: ran.refusal };
+      results.push(ran.results[0] ?? []);
+    }
+    return { results };
+  };
+
+  return async (questions) => {
+    const answers: Record<string, Answer> = {};
+    const refusedHere = new Map<string, Answer & { rows?: undefined }>(refused);
+    let open = questions;
+    while (open.length > 0) {
+      const asked: { name: string; form: readonly string[] }[] = [];
+      for (const { name, forms } of open) {
+        const known = (form: readonly string[]) => refusedHere.get(keyOf(form));
+        // What the server knows and does not allow is not asked in another form.
+        const form = forms.find((one) => !absent.has(known(one)?.errno ?? 0));
+        const refusal = known(form ?? forms.at(-1)!);
+        if (refusal) answers[name] = refusal;
+        else asked.push({ name, form: form! });
+      }
+      if (asked.length === 0) return answers;
+      const { results, refusal } = await runAll(asked.flatMap(({ form }) => form));
+      let at = 0;
+      const failed = asked.findIndex(({ name, form }) => {
+        at += form.length;
+        if (at > results.length) return true;
+        answers[name] = { rows: results[at - 1]! };
+        return false;
+      });
+      if (refusal === undefined) return answers;
+      const { form } = asked[failed]!;
+      if (!oneByOne && asked.length > 1 && results.length === 0 && oneStatementOnly.has(refusal.errno))
+        oneByOne = true;
+      else if (isHarmless(refusal)) {
+        const answer = { unknown: refusal.message, errno: refusal.errno };
+        refusedHere.set(keyOf(form), answer);
+        if (isLasting(refusal)) refused.set(keyOf(form), answer);
+      } else throw refusal.thrown;
+      open = open.filter(({ name }) => answers[name] === undefined);
+    }
+    return answers;
+  };
+}
+
+/** Rows of a name and a value; names in lower case. */
+export type Named = ReadonlyMap<string, string>;
+
+export function byName(rows: readonly Row[]): Named {
+  return new Map(
+    rows.map((row) => {
+      const [name, value] = Object.values(row);
+      return [(name ?? '').toLowerCase(), value ?? ''];
+    }),
+  );
+}
+
+/** A number as the server wrote it; undefined for no text, or for text that is not a number. */
+export function numberOf(text: string | null | undefined): number | undefined {
+  if (text === undefined || text === null || text.trim() === '') return undefined;
+  const number = Number(text);
+  return Number.isFinite(number) ? number : undefined;
+}
+
+export const sqlText = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
+export const sqlName = (name: string): string => `\`${name.replaceAll('`', '``')}\``;
+export const sqlTexts = (texts: readonly string[]): string => texts.map(sqlText).join(', ');

@@ -1,0 +1,209 @@
+import type { StoreCheck } from '../../core/reasons.ts';
+import type { CheckResult } from './store-report.ts';
+
+export interface Slot {
+  name: string;
+  active: boolean;
+  /** reserved, extended, unreserved or lost; null where the server does not say. */
+  status: string | null;
+  /** Bytes of WAL that it holds back; null for a slot that never reserved any. */
+  held: number | null;
+}
+
+export type Known<T> = T | { unknown: string };
+
+/** The answers of a server, each part or why it is not known. */
+export interface Facts {
+  version: string;
+  standby: boolean;
+  startedAtMs?: number;
+  /**
+   * By name; a setting that is hidden or that this version does not have is absent. Commands and connection strings
+   * are empty, `nothing` (a command that does nothing) or `set`.
+   */
+  settings: Readonly<Record<string, string>>;
+  /** Where a setting comes from: the configuration file, the database, the role. */
+  sources: Readonly<Record<string, string>>;
+  identity?: string;
+  timeline?: number;
+  archiver: Known<{ failures: number; failing: boolean; failedWal: string | null }>;
+  backlog: Known<{ waiting: number; oldestMs?: number; ageS: number }>;
+  slots: Known<{ list: readonly Slot[] }>;
+  /** Whom WAL is sent to: a program that writes an archive, by its name, and how many are hidden from this role. */
+  receivers: Known<{ hidden: number; archiving: string | null }>;
+  replication: Known<{ receivers: number; paused: boolean; lagS: number | null }>;
+  connections: Known<{ byState: Readonly<Record<string, number>> }>;
+  wraparound: Known<{ age: number }>;
+  /** Roles whose commits do not wait for the disk. */
+  asynchronous: Known<{ roles: readonly string[] }>;
+}
+
+/** The spec's RPO for the log: what is not elsewhere by then is lost with the server. */
+const longestUnarchivedS = 300;
+/** Half of the transactions that are left before the server refuses writes to protect itself. */
+const oldestTransactionAge = 1_000_000_000;
+const namedAtMost = 3;
+
+type Result = Omit<CheckResult, 'check'>;
+
+const unknown = (found: string): Result => ({ holds: 'unknown', found });
+
+function ifKnown<T extends object>(part: Known<T>, judge: (part: T) => Result): Result {
+  return 'unknown' in part ? unknown((part as { unknown: string }).unknown) : judge(part as T);
+}
+
+/** The result for one setting, as `name = value`. */
+function setting({ settings }: Facts, name: string, isRight: (value: string) => boolean): Result {
+  const value = settings[name];
+  if (value === undefined) return unknown(`${name} is hidden`);
+  return { holds: isRight(value), found: `${name} = ${value}` };
+}
+
+function firstFew(names: readonly string[]): string {
+  const more = names.length - namedAtMost;
+  return names.slice(0, namedAtMost).join(', ') + (more > 0 ? ` and ${more} more` : '');
+}
+
+/** Whether the server itself archives its log: a standby only does with `always`. */
+export function archives({ standby, settings: { archive_mode: mode } }: Facts): boolean {
+  return mode === 'always' || (mode === 'on' && !standby);
+}
+
+/** A program that receives the log and writes it to an archive; a standby and a logical subscriber do not. */
+function archivingReceiver({ receivers }: Facts): string | undefined {
+  return 'unknown' in receivers ? undefined : (receivers.archiving ?? undefined);
+}
+
+function archiveMode(facts: Facts): Result {
+  const { archive_mode: mode, archive_command: command = '', archive_library: library = '' } = facts.settings;
+  if (mode === undefined) return unknown('archive_mode is hidden');
+  const isOn = mode !== 'off';
+  const fault =
+    isOn && library === '' && command === ''
+      ? ', archive_command is empty'
+      : isOn && library === '' && command === 'nothing'
+        ? ', archive_command does nothing'
+        : '';
+  const found = `archive_mode = ${mode}${fault}`;
+  if (isOn && fault === '') return { holds: true, found };
+  const receiver = archivingReceiver(facts);
+  if (receiver) return { holds: true, found: `${found}, but ${receiver} receives the log` };
+  const isHidden = 'unknown' in facts.receivers || facts.receivers.hidden > 0;
+  return isHidden ? unknown(`${found}, and who receives the log is hidden`) : { holds: false, found };
+}
+
+/** Without archiving there is nothing to time: archive_mode says so, once. */
+function archiveTimeout(facts: Facts): Result | undefined {
+  if (!archives(facts)) return undefined;
+  return setting(facts, 'archive_timeout', (value) => +value > 0 && +value <= longestUnarchivedS);
+}
+
+function archiver(facts: Facts): Result | undefined {
+  if (!archives(facts)) return undefined;
+  return ifKnown(facts.archiver, ({ failing, failures, failedWal }) => ({
+    holds: !failing,
+    found: failing
+      ? `${failedWal} was not archived, ${failures} failures in all`
+      : `${failures} failures in all`,
+  }));
+}
+
+function walBacklog(facts: Facts): Result | undefined {
+  if (!archives(facts)) return undefined;
+  return ifKnown(facts.backlog, ({ waiting, ageS }) => ({
+    holds: ageS <= longestUnarchivedS,
+    found: waiting === 0 ? 'nothing waits' : `${waiting} segments wait, the oldest for ${Math.round(ageS)} s`,
+  }));
+}
+
+const mebibyte = 1024 * 1024;
+
+/** A slot is judged by the WAL that it holds back: more than the server keeps anyway fills its disk. */
+function slots({ slots, settings }: Facts): Result {
+  const keptBytes = mebibyte * Math.max(+(settings.max_wal_size ?? 0), +(settings.wal_keep_size ?? 0));
+  const isExcessive = ({ status, held }: Slot) =>
+    status === 'lost' || status === 'unreserved' || (keptBytes > 0 && (held ?? 0) > keptBytes);
+  const described = ({ name, active, status, held }: Slot) =>
+    [
+      `${name}${active ? '' : ' is inactive and'} holds back ${Math.round((held ?? 0) / mebibyte)} MiB`,
+      ...(status === 'lost' || status === 'unreserved' ? [`is ${status}`] : []),
+    ].join(' and ');
+  return ifKnown(slots, ({ list }) => {
+    const excessive = list.filter(isExcessive);
+    if (excessive.length > 0) return { holds: false, found: firstFew(excessive.map(described)) };
+    return { holds: true, found: list.length === 0 ? 'no slots' : firstFew(list.map(described)) };
+  });
+}
+
+/** Sources of a setting that only say something about the agent's own role. */
+const ownSource = /user|client|session/;
+
+function durableSettings({ settings, sources, asynchronous }: Facts): Result {
+  const names = ['fsync', 'full_page_writes', 'synchronous_commit'].filter(
+    (name) => !ownSource.test(sources[name] ?? ''),
+  );
+  const off = names.filter((name) => settings[name] === 'off').map((name) => `${name} = off`);
+  const roles = 'unknown' in asynchronous ? [] : asynchronous.roles;
+  if (roles.length > 0) off.push(`synchronous_commit = off for ${firstFew(roles)}`);
+  if (off.length > 0) return { holds: false, found: off.join(', ') };
+  if (names.some((name) => settings[name] === undefined)) return unknown('the settings are hidden');
+  if ('unknown' in asynchronous) return unknown(asynchronous.unknown);
+  return { holds: true, found: names.map((name) => `${name} = ${settings[name]}`).join(', ') };
+}
+
+/** Failures are null while checksums are off. */
+export function checksumCheck(checksums: Known<{ failures: number | null }>): CheckResult {
+  const result = ifKnown(checksums, ({ failures }) =>
+    failures === null
+      ? unknown('data_checksums is off')
+      : { holds: failures === 0, found: `${failures} pages failed` },
+  );
+  return { check: 'checksum_failures', ...result };
+}
+
+function replica(facts: Facts): Result | undefined {
+  if (!facts.standby) return undefined;
+  const { restore_command: restore = '', primary_conninfo: primary } = facts.settings;
+  return ifKnown(facts.replication, ({ receivers, paused, lagS }) => {
+    if (paused) return { holds: false, found: 'replay is paused' };
+    const lag = lagS === null ? undefined : `${Math.round(lagS)} s behind`;
+    if (receivers === 0 && restore !== '' && primary !== 'set') {
+      if (primary === undefined) return unknown('no WAL receiver, and primary_conninfo is hidden');
+      // Of an idle primary no log comes, and the last transaction grows old without any loss.
+      const isRecent = lagS !== null && lagS <= 2 * longestUnarchivedS;
+      const found = `restores from an archive, ${lag ?? 'nothing replayed yet'}`;
+      return isRecent ? { holds: true, found } : unknown(found);
+    }
+    if (receivers === 0) return { holds: false, found: 'no WAL receiver: nothing is streamed' };
+    if (lagS === null) return unknown('nothing was replayed yet');
+    return { holds: lagS <= longestUnarchivedS, found: lag! };
+  });
+}
+
+function wraparound(facts: Facts): Result {
+  return ifKnown(facts.wraparound, ({ age }) => ({
+    holds: age < oldestTransactionAge,
+    found: `the oldest transaction is ${age} transactions old`,
+  }));
+}
+
+const checks: Readonly<Partial<Record<StoreCheck, (facts: Facts) => Result | undefined>>> = {
+  archive_mode: archiveMode,
+  archive_timeout: archiveTimeout,
+  archiver,
+  wal_backlog: walBacklog,
+  wal_level: (facts) => setting(facts, 'wal_level', (level) => level === 'replica' || level === 'logical'),
+  slots,
+  data_checksums: (facts) => setting(facts, 'data_checksums', (value) => value === 'on'),
+  durable_settings: durableSettings,
+  replica,
+  wraparound,
+};
+
+/** The checks of a server by its answers; one that does not apply to it has no result. */
+export function postgresChecks(facts: Facts): CheckResult[] {
+  return Object.entries(checks).flatMap(([check, judge]) => {
+    const result = judge(facts);
+    return result === undefined ? [] : [{ check: check as StoreCheck, ...result }];
+  });
+}

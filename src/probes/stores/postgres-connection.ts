@@ -1,0 +1,385 @@
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { addAbortSignal } from 'node:stream';
+import { connect as tlsConnect } from 'node:tls';
+import pg from 'pg';
+import type { ClientTls } from '../../core/access.ts';
+import { errorText, systemCode } from '../../core/errors.ts';
+import type { StoreFailureReason } from '../../core/reasons.ts';
+import { certificateFault, earliestEndMs, tlsOptions } from '../connection/certificate.ts';
+import { connectTo, createTrace, type Trace } from '../connection/connect.ts';
+import { connectionFault, ProbeError } from '../probe-error.ts';
+import { usualStoreUser } from './store-options.ts';
+import type { StoreFault, StoreTarget } from './store-report.ts';
+
+export type Row = Readonly<Record<string, unknown>>;
+
+/** Rows, or why there are none: too few rights, a table or a function that does not exist. */
+export type Answer =
+  | { rows: readonly Row[]; unknown?: undefined }
+  | { rows?: undefined; unknown: string; sqlState?: string };
+
+export interface Statement {
+  sql: string;
+  /** Comes from the configuration: it must be a single statement; its columns are named `0`, `1`, … */
+  isConfigured?: boolean;
+}
+
+/** A login to one database. */
+export interface PostgresSession {
+  readonly isOpen: boolean;
+  readonly phasesMs: Trace['phasesMs'];
+  readonly tlsNotAfterMs?: number;
+  /**
+   * The answers to all statements in one round trip, within one read-only transaction. Throws only when the session
+   * or its time ends.
+   */
+  ask(statements: readonly Statement[]): Promise<{ answers: readonly Answer[]; roundTripMs: number }>;
+  close(): Promise<void>;
+}
+
+const usualDatabase = 'postgres';
+/** Whoever holds a lock goes first: the next poll asks again. */
+const longestLockWaitMs = 1000;
+
+/** Logs in. The socket is destroyed when the signal aborts. */
+export async function openSession(
+  target: StoreTarget,
+  database: string | undefined,
+  signal: AbortSignal,
+): Promise<PostgresSession> {
+  const { socket, trace } = await openSocket(target, signal);
+  const guard = createProtocolGuard();
+  /** Why the connection broke between two statements; the next statement only learns that it did. */
+  let broken: unknown;
+  const reasonFor = (thrown: unknown) => (sqlStateOf(thrown) === undefined ? (broken ?? thrown) : thrown);
+  const client = clientOver(forDriver(socket, guard.inspect), target, database);
+  client.on('error', (thrown) => {
+    broken ??= thrown;
+  });
+  trace.enter('first_byte');
+  try {
+    await client.connect();
+  } catch (thrown) {
+    socket.destroy();
+    throw reasonFor(thrown);
+  } finally {
+    trace.end();
+  }
+  return {
+    get isOpen() {
+      return broken === undefined && !socket.destroyed && socket.readable;
+    },
+    phasesMs: trace.phasesMs,
+    tlsNotAfterMs: trace.tlsNotAfterMs,
+    async ask(statements) {
+      guard.reset();
+      try {
+        return await askAll(client, statements, target.timeoutMs);
+      } catch (thrown) {
+        socket.destroy();
+        throw reasonFor(thrown);
+      }
+    },
+    async close() {
+      await client.end().catch(() => {});
+      socket.destroy();
+    },
+  };
+}
+
+function clientOver(
+  socket: Socket,
+  { address, user, password }: StoreTarget,
+  database: string | undefined,
+): pg.Client {
+  return new pg.Client({
+    stream: () => socket,
+    // TLS is spoken already; without this the driver would read it from the environment.
+    ssl: false,
+    host: address.host,
+    port: address.port,
+    user: user ?? usualStoreUser,
+    // A function: otherwise the driver would look in the environment and in the home directory.
+    password: () => password ?? '',
+    database: database ?? usualDatabase,
+    application_name: 'svc-agent',
+    // All statements of a poll leave together and cost one round trip.
+    pipeline: true,
+  });
+}
+
+/**
+ * Sends everything at once. It is a transaction, and its settings are local to it, so that nothing stays behind in
+ * a connection that a pooler hands on. A statement that fails would fail those after it, so each one first returns
+ * to the savepoint.
+ */
+async function askAll(client: pg.Client, statements: readonly Statement[], timeoutMs: number) {
+  const startedMs = performance.now();
+  const limitMs = Math.ceil(Math.min(timeoutMs, 2 ** 31 - 1));
+  const begun = client
+    .query(
+      `BEGIN READ ONLY; SET LOCAL statement_timeout = ${limitMs};` +
+        ` SET LOCAL lock_timeout = ${longestLockWaitMs};` +
+        ` SET LOCAL idle_in_transaction_session_timeout = ${limitMs}; SAVEPOINT question`,
+    )
+    .then(() => performance.now() - startedMs);
+  const asked = statements.map(({ sql, isConfigured }) =>
+    isConfigured ? askConfigured(client, sql) : askOwn(client, sql),
+  );
+  // A pooler closes its own connection when a client leaves in the middle of a transaction.
+  const committed = client.query('COMMIT');
+  const settled = await Promise.allSettled([begun, ...asked, committed]);
+  const [roundTripMs, ...answers] = settled.map((result, index) => {
+    if (result.status === 'fulfilled') return result.value;
+    const isAnswer = index > 0 && index <= statements.length && !endsSession(result.reason);
+    if (!isAnswer) throw result.reason;
+    const sqlState = sqlStateOf(result.reason);
+    return { unknown: `${errorText(result.reason)} (${sqlState})`, sqlState };
+  });
+  return { answers: answers.slice(0, -1) as Answer[], roundTripMs: roundTripMs as number };
+}
+
+const toSavepoint = 'ROLLBACK TO SAVEPOINT question';
+
+async function askOwn(client: pg.Client, sql: string): Promise<Answer> {
+  const results = await client.query(`${toSavepoint}; ${sql}`);
+  // One result for each of the two statements, which the driver's types do not know.
+  return { rows: (results as unknown as { rows: Row[] }[])[1]!.rows };
+}
+
+/** The extended protocol takes a single statement, however the text is written. */
+async function askConfigured(client: pg.Client, sql: string): Promise<Answer> {
+  const query = { text: sql, queryMode: 'extended', rowMode: 'array' } as pg.QueryArrayConfig;
+  const [returned, asked] = await Promise.allSettled([client.query(toSavepoint), client.query(query)]);
+  if (returned.status === 'rejected') throw returned.reason;
+  if (asked.status === 'rejected') throw asked.reason;
+  return { rows: asked.value.rows.map((row) => ({ ...row })) };
+}
+
+/** The request to switch to TLS: its length and its code (PostgreSQL, Message Formats, SSLRequest). */
+const tlsRequest = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
+
+/**
+ * A connection on which nothing was exchanged yet but TLS. The agent opens it and not the driver, so that it is
+ * dialled, verified and ended like that of every other probe.
+ */
+async function openSocket(
+  { address, tls }: StoreTarget,
+  signal: AbortSignal,
+): Promise<{ socket: Socket; trace: Trace }> {
+  const trace = createTrace();
+  const { socket } = await connectTo(address, { trace }, signal);
+  if (tls === undefined) return { socket, trace };
+  trace.enter('tls');
+  try {
+    return { socket: await switchToTls(socket, address.host, tls, trace, signal), trace };
+  } catch (thrown) {
+    socket.destroy();
+    throw tlsFault(thrown, signal);
+  } finally {
+    trace.end();
+  }
+}
+
+function tlsFault(thrown: unknown, signal: AbortSignal): ProbeError {
+  if (thrown instanceof ProbeError) return thrown;
+  if (signal.aborted) return new ProbeError('tls', 'the TLS handshake was not finished in time', thrown);
+  const { reason, msg } = connectionFault(thrown);
+  return new ProbeError(reason === 'failed' ? 'tls' : reason, msg, thrown);
+}
+
+async function switchToTls(raw: Socket, host: string, tls: ClientTls, trace: Trace, signal: AbortSignal) {
+  const options = await tlsOptions(host, tls);
+  const answer = await answerTo(tlsRequest, raw, signal);
+  // More than the one letter before TLS would be taken for the server's word: CVE-2021-23222.
+  if (answer.toString('latin1') !== 'S')
+    throw new ProbeError(
+      'tls',
+      'the server does not offer TLS; set ssl = on there, or remove tls from the store',
+    );
+  const socket = tlsConnect({ ...options, socket: raw });
+  socket.on('error', () => {});
+  addAbortSignal(signal, socket);
+  await once(socket, 'secureConnect');
+  trace.tlsNotAfterMs = earliestEndMs(socket);
+  const fault = tls.insecure === true ? undefined : certificateFault(socket);
+  if (fault !== undefined) throw fault;
+  return socket;
+}
+
+async function answerTo(request: Buffer, socket: Socket, signal: AbortSignal): Promise<Buffer> {
+  const onEnd = () => socket.destroy(new ProbeError('reset', 'the server closed the connection before TLS'));
+  socket.once('end', onEnd);
+  try {
+    socket.write(request);
+    const [answer] = (await once(socket, 'data', { signal })) as [Buffer];
+    return answer;
+  } finally {
+    socket.off('end', onEnd);
+  }
+}
+
+/**
+ * Makes an open connection fit for the driver, which wants to connect by itself and throws from an event handler at
+ * what it cannot read: then, and when the bytes are not PostgreSQL's, the connection is destroyed.
+ */
+function forDriver(socket: Socket, inspect: (chunk: Buffer) => void): Socket {
+  const emit = socket.emit.bind(socket) as (event: string | symbol, ...args: unknown[]) => boolean;
+  socket.connect = () => {
+    process.nextTick(() => emit('connect'));
+    return socket;
+  };
+  socket.emit = (event: string | symbol, ...args: unknown[]) => {
+    if (event !== 'data') return emit(event, ...args);
+    try {
+      inspect(args[0] as Buffer);
+      return emit(event, ...args);
+    } catch (thrown) {
+      socket.destroy(new ProbeError('protocol', errorText(thrown), thrown));
+      return true;
+    }
+  };
+  return socket;
+}
+
+/** What a server's first message can be: authentication, error, notice, another version of the protocol. */
+const greetings = 'RENv';
+const longestGreeting = 65_536;
+/** Of all answers of one poll together; those to our own questions are a thousandth of it. */
+const longestAnswers = 8 * 1024 * 1024;
+const headerBytes = 5;
+
+const notPostgres = (what: string) =>
+  new ProbeError('protocol', `the server does not speak PostgreSQL’s protocol: ${what}`);
+
+export interface ProtocolGuard {
+  /** Throws `ProbeError` (`protocol`). */
+  inspect(chunk: Buffer): void;
+  /** Starts to count the bytes of answers anew. */
+  reset(): void;
+}
+
+/**
+ * Checks what a server sends before the driver sees it. The driver trusts every byte: it would take those of
+ * another protocol for a length and wait for gigabytes, and read an error without an end for ever
+ * (postgresql.org/docs/current/protocol-message-formats.html).
+ */
+export function createProtocolGuard(): ProtocolGuard {
+  let received = 0;
+  let isFirst = true;
+  let header: Buffer = Buffer.alloc(0);
+  /** Bytes of the message that are still to come. */
+  let missing = 0;
+  /** What has come of an error or a notice. */
+  let body: Buffer[] | undefined;
+
+  const takeBody = (part: Buffer) => {
+    missing -= part.length;
+    body?.push(part);
+    if (missing > 0 || body === undefined) return;
+    if (!isListOfFields(Buffer.concat(body))) throw notPostgres('an error without an end');
+    body = undefined;
+  };
+  const beginMessage = (head: Buffer) => {
+    const letter = String.fromCharCode(head[0]!);
+    const length = head.readUInt32BE(1);
+    if (isFirst && !(greetings.includes(letter) && length <= longestGreeting))
+      throw notPostgres('its greeting');
+    if (length < 4) throw notPostgres('a length that is too small');
+    isFirst = false;
+    missing = length - 4;
+    body = letter === 'E' || letter === 'N' ? [] : undefined;
+    if (missing === 0) takeBody(head.subarray(headerBytes));
+  };
+
+  return {
+    inspect(chunk) {
+      received += chunk.length;
+      if (received > longestAnswers)
+        throw new ProbeError('protocol', `more than ${longestAnswers} bytes of answers`);
+      if (isFirst && !greetings.includes(String.fromCharCode(chunk[0]!)) && header.length === 0)
+        throw notPostgres('its greeting');
+      for (let at = 0; at < chunk.length; ) {
+        const part = chunk.subarray(at, at + (missing || headerBytes - header.length));
+        at += part.length;
+        if (missing > 0) takeBody(part);
+        else header = Buffer.concat([header, part]);
+        if (header.length < headerBytes) continue;
+        const head = header;
+        header = Buffer.alloc(0);
+        beginMessage(head);
+      }
+    },
+    reset() {
+      received = 0;
+    },
+  };
+}
+
+/** Letters, each with a text that ends with a zero; then a zero. */
+function isListOfFields(body: Buffer): boolean {
+  let at = 0;
+  while (at < body.length && body[at] !== 0) {
+    const end = body.indexOf(0, at + 1);
+    if (end < 0) return false;
+    at = end + 1;
+  }
+  return at === body.length - 1;
+}
+
+/** By SQLSTATE (postgresql.org/docs/current/errcodes-appendix.html). */
+const reasons: Readonly<Record<string, StoreFailureReason>> = {
+  '28000': 'credentials',
+  '28P01': 'credentials',
+  '3D000': 'database_missing',
+  '53300': 'too_many_connections',
+  '57P01': 'shutting_down',
+  '57P02': 'shutting_down',
+  // Also sent while the server starts.
+  '57P03': 'shutting_down',
+  '57014': 'too_slow',
+  '42501': 'denied',
+  '08P01': 'protocol',
+};
+
+/** The SQLSTATE of what was thrown, if the server sent it; the driver's own errors have none. */
+function sqlStateOf(thrown: unknown): string | undefined {
+  const code = systemCode(thrown);
+  const isSent = (thrown as { severity?: unknown } | null | undefined)?.severity !== undefined;
+  return isSent && code !== undefined && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+}
+
+/**
+ * Whether the session or its time is over, as opposed to one statement that failed. Decided by the code, because the
+ * severity comes in the server's language.
+ */
+export function endsSession(thrown: unknown): boolean {
+  const state = sqlStateOf(thrown);
+  return state === undefined || /^(?:08|57|25P0[34])/.test(state);
+}
+
+/** What the driver says in words only. */
+const driverMessages: readonly (readonly [RegExp, StoreFailureReason])[] = [
+  [/^SASL/, 'credentials'],
+  [/^Connection terminated/, 'reset'],
+  [/^received invalid response|^Received unexpected/, 'protocol'],
+];
+
+/** pg_hba.conf lets the user in only over TLS. */
+const wantsTls = /no pg_hba\.conf entry .*(?:no encryption|SSL off)/;
+
+/** The reason and the message for what the driver, the server or the network threw. */
+export function postgresFault(thrown: unknown): StoreFault {
+  if (thrown instanceof ProbeError) return connectionFault(thrown);
+  const msg = errorText(thrown);
+  const state = sqlStateOf(thrown);
+  if (state !== undefined) {
+    const hint = wantsTls.test(msg) ? '; if the server wants TLS, add tls: {} to the store' : '';
+    return { reason: reasons[state] ?? 'query_failed', msg: `${msg} (${state})${hint}` };
+  }
+  if ((thrown as { name?: unknown } | null | undefined)?.name === 'AbortError')
+    return { reason: 'too_slow', msg: 'no answer in time' };
+  const said = driverMessages.find(([pattern]) => pattern.test(msg));
+  return said === undefined ? connectionFault(thrown) : { reason: said[1], msg };
+}

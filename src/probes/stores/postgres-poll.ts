@@ -1,0 +1,291 @@
+import pg from 'pg';
+import {
+  archives,
+  checksumCheck,
+  type Facts,
+  type Known,
+  postgresChecks,
+  type Slot,
+} from './postgres-checks.ts';
+import {
+  type Answer,
+  openSession,
+  type PostgresSession,
+  postgresFault,
+  type Row,
+  type Statement,
+} from './postgres-connection.ts';
+import type {
+  DatabaseReport,
+  PollAnswer,
+  PollRequest,
+  ServerReport,
+  StoreConnection,
+  StoreKind,
+} from './store-report.ts';
+
+/** PostgreSQL, by the `pg` driver. A connection belongs to one database. */
+export const postgres: StoreKind = {
+  async connect(target, database, signal) {
+    const session = await openSession(target, database, signal);
+    const connection: StoreConnection = {
+      serves: (asked) => asked === database || asked === undefined,
+      get isOpen() {
+        return session.isOpen;
+      },
+      phasesMs: session.phasesMs,
+      tlsNotAfterMs: session.tlsNotAfterMs,
+      poll: (request) => poll(session, request, target.databases),
+      close: () => session.close(),
+    };
+    return connection;
+  },
+  faultOf: postgresFault,
+};
+
+/** The settings that are read. Of those that may hold a secret, the server only says what kind of value it is. */
+const settingNames = [
+  'archive_mode',
+  'archive_timeout',
+  'archive_command',
+  'archive_library',
+  'restore_command',
+  'primary_conninfo',
+  'wal_level',
+  'max_wal_size',
+  'wal_keep_size',
+  'max_connections',
+  'superuser_reserved_connections',
+  'reserved_connections',
+  'data_checksums',
+  'fsync',
+  'full_page_writes',
+  'synchronous_commit',
+  'default_transaction_read_only',
+];
+const secretSettings = ['archive_command', 'archive_library', 'restore_command', 'primary_conninfo'];
+
+const listed = (names: readonly string[]) => names.map((name) => pg.escapeLiteral(name)).join(', ');
+
+/** A shell command that does nothing and succeeds, alone or with arguments: WAL is removed as if it were archived. */
+const noOperation = `setting ~* ('^[[:space:]]*(/usr)?(/bin/)?(true|:|exit[[:space:]]+0|cd[[:space:]]+[.]|rem)([[:space:]][^;&|' || chr(10) || ']*)?$')`;
+
+/** The questions about the server. Numbers that may be large come as float8: the driver gives int8 as text. */
+const serverQuestions = (databases: readonly string[]) => ({
+  server: `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS standby,
+    extract(epoch FROM pg_postmaster_start_time())::float8 AS started`,
+  settings: `SELECT name, source, CASE WHEN name NOT IN (${listed(secretSettings)}) THEN setting
+    WHEN setting IN ('', '(disabled)') THEN '' WHEN ${noOperation} THEN 'nothing' ELSE 'set' END AS setting
+    FROM pg_settings WHERE name IN (${listed(settingNames)})`,
+  identity: 'SELECT system_identifier::text AS id FROM pg_control_system()',
+  // The control file names a new timeline only at the next checkpoint; the log does so at once.
+  timeline: `SELECT CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint())
+    ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END AS timeline`,
+  archiver: `SELECT failed_count::float8 AS failures, last_failed_wal AS failed_wal,
+    coalesce(last_failed_time >= coalesce(last_archived_time, '-infinity'), false) AS failing
+    FROM pg_stat_archiver`,
+  backlog: `SELECT count(*)::float8 AS waiting, extract(epoch FROM min(modification))::float8 AS oldest,
+    extract(epoch FROM clock_timestamp() - min(modification))::float8 AS age
+    FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'`,
+  // Version 12 has no wal_status.
+  slots: `SELECT slot_name AS name, active, to_jsonb(s) ->> 'wal_status' AS status, pg_wal_lsn_diff(
+      CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END,
+      restart_lsn)::float8 AS held FROM pg_replication_slots s`,
+  // A standby and a logical subscription report what they replayed; a program that writes an archive replays nothing.
+  receivers: `SELECT count(*) FILTER (WHERE r.state IS NULL)::int AS hidden, min(r.application_name) FILTER (WHERE
+      r.state = 'streaming' AND r.replay_lsn IS NULL AND r.application_name <> 'pg_basebackup' AND NOT EXISTS
+        (SELECT FROM pg_replication_slots s WHERE s.active_pid = r.pid AND s.slot_type = 'logical')) AS archiving
+    FROM pg_stat_replication r`,
+  replication: `SELECT (SELECT count(*) FROM pg_stat_wal_receiver)::int AS receivers,
+    CASE WHEN pg_is_in_recovery() THEN pg_is_wal_replay_paused() END AS paused,
+    CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
+      ELSE extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()) END::float8 AS lag`,
+  // A plain role only sees of other sessions which database they are in.
+  connections: `SELECT coalesce(state, 'unknown') AS state, count(*)::float8 AS count FROM pg_stat_activity
+    WHERE backend_type = 'client backend' OR (backend_type IS NULL AND datid IS NOT NULL) GROUP BY 1`,
+  wraparound: `SELECT max(greatest(age(datfrozenxid), mxid_age(datminmxid)))::float8 AS age FROM pg_database`,
+  // What ALTER ROLE … SET and ALTER DATABASE … SET give to sessions of others.
+  asynchronous: `SELECT DISTINCT coalesce(r.rolname, 'every role') AS role FROM pg_db_role_setting s
+    LEFT JOIN pg_roles r ON r.oid = s.setrole LEFT JOIN pg_database d ON d.oid = s.setdatabase
+    WHERE EXISTS (SELECT FROM unnest(s.setconfig) c WHERE lower(c) ~ '^synchronous_commit=(off|false|no|0)$')
+    ${databases.length === 0 ? '' : `AND (s.setdatabase = 0 OR d.datname IN (${listed(databases)}))`} ORDER BY 1`,
+});
+type ServerQuestion = keyof ReturnType<typeof serverQuestions>;
+
+/** The questions about the database of the connection. */
+const databaseQuestions = {
+  checksums: `SELECT sum(checksum_failures)::float8 AS failures FROM pg_stat_database
+    WHERE datname = current_database() OR datid = 0`,
+  // Whether there is a table that this role does not find: without USAGE its schema is passed over.
+  tables: `SELECT count(*)::int AS all, count(*) FILTER (WHERE c.relname = 'schema_version')::int AS version
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
+    AND left(n.nspname, 3) <> 'pg_' AND n.nspname <> 'information_schema'`,
+};
+
+const usualSchemaQuery = 'SELECT curr_version FROM schema_version WHERE db_name = {database}';
+
+async function poll(
+  session: PostgresSession,
+  { database, schema, server }: PollRequest,
+  databases: readonly string[],
+): Promise<PollAnswer> {
+  const own: Record<string, string> = {
+    ...(server && serverQuestions(databases)),
+    ...(database !== undefined && databaseQuestions),
+  };
+  const statements: Statement[] = Object.values(own).map((sql) => ({ sql }));
+  const asksSchema = schema !== undefined && database !== undefined;
+  if (asksSchema) {
+    const sql = (schema.query ?? usualSchemaQuery).replaceAll('{database}', () => pg.escapeLiteral(database));
+    // Last: whatever the configuration says, nothing of ours comes after it.
+    statements.push({ sql, isConfigured: true });
+  }
+  const { answers, roundTripMs } = await session.ask(statements);
+  const answered = Object.fromEntries(Object.keys(own).map((name, index) => [name, answers[index]!]));
+  return {
+    roundTripMs,
+    ...(server && { server: serverReport(factsOf(answered as Record<ServerQuestion, Answer>)) }),
+    database: {
+      ...(asksSchema && schemaReport(answers.at(-1)!, answered.tables!, database, schema.query)),
+      checks: answered.checksums ? [checksumCheck(known(answered.checksums, readChecksums))] : [],
+    },
+  };
+}
+
+function schemaReport(
+  answer: Answer,
+  tables: Answer,
+  database: string,
+  query: string | undefined,
+): Omit<DatabaseReport, 'checks'> {
+  if (answer.rows === undefined) {
+    const { all, version } = (tables.rows?.[0] ?? {}) as { all?: number; version?: number };
+    const isMissing = answer.sqlState === '42P01' && (all === 0 || (query === undefined && version === 0));
+    return isMissing
+      ? { schemaMissing: all === 0 ? `${database} has no tables` : `${database} has no table schema_version` }
+      : { schemaUnknown: answer.unknown };
+  }
+  const version = answer.rows[0]?.['0'];
+  if (version !== undefined && version !== null) return { schemaVersion: String(version) };
+  return {
+    schemaMissing:
+      query === undefined ? `schema_version has no row for ${database}` : 'the schema query gives no row',
+  };
+}
+
+function known<T>(answer: Answer, read: (rows: readonly Row[]) => T): Known<T> {
+  return answer.rows === undefined ? { unknown: answer.unknown } : read(answer.rows);
+}
+
+/** A column of the first row; undefined where there is no answer. */
+function first<T>({ rows }: Answer, column: string): T | undefined {
+  return (rows?.[0]?.[column] ?? undefined) as T | undefined;
+}
+
+function factsOf(answers: Record<ServerQuestion, Answer>): Facts {
+  const started = first<number>(answers.server, 'started');
+  return {
+    version: first<string>(answers.server, 'version') ?? 'unknown',
+    standby: first<boolean>(answers.server, 'standby') ?? false,
+    ...(started !== undefined && { startedAtMs: started * 1000 }),
+    settings: byName(answers.settings, 'setting'),
+    sources: byName(answers.settings, 'source'),
+    identity: first<string>(answers.identity, 'id'),
+    timeline: first<number>(answers.timeline, 'timeline'),
+    archiver: known(answers.archiver, readArchiver),
+    backlog: known(answers.backlog, readBacklog),
+    slots: known(answers.slots, (rows) => ({ list: rows as unknown as Slot[] })),
+    receivers: known(answers.receivers, readReceivers),
+    replication: known(answers.replication, readReplication),
+    connections: known(answers.connections, readConnections),
+    wraparound: known(answers.wraparound, ([row]) => ({ age: row!.age as number })),
+    asynchronous: known(answers.asynchronous, (rows) => ({ roles: rows.map(({ role }) => role as string) })),
+  };
+}
+
+function byName({ rows = [] }: Answer, column: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(rows.map((row) => [row.name as string, row[column] as string]));
+}
+
+const readChecksums = ([row]: readonly Row[]) => ({ failures: row!.failures as number | null });
+
+function readArchiver([row]: readonly Row[]) {
+  return {
+    failures: row!.failures as number,
+    failing: row!.failing as boolean,
+    failedWal: row!.failed_wal as string | null,
+  };
+}
+
+function readBacklog([row]: readonly Row[]) {
+  const oldest = row!.oldest as number | null;
+  return {
+    waiting: row!.waiting as number,
+    ...(oldest !== null && { oldestMs: oldest * 1000 }),
+    ageS: (row!.age as number | null) ?? 0,
+  };
+}
+
+function readReceivers([row]: readonly Row[]) {
+  return { hidden: row!.hidden as number, archiving: row!.archiving as string | null };
+}
+
+function readReplication([row]: readonly Row[]) {
+  return {
+    receivers: row!.receivers as number,
+    paused: row!.paused === true,
+    lagS: row!.lag as number | null,
+  };
+}
+
+function readConnections(rows: readonly Row[]) {
+  const byState: Record<string, number> = {};
+  for (const { state, count } of rows) {
+    const name = (state as string).replace(/[^a-z]+/g, '_').replace(/^_|_$/g, '');
+    byState[name] = (byState[name] ?? 0) + (count as number);
+  }
+  return { byState };
+}
+
+function serverReport(facts: Facts): ServerReport {
+  const { version, identity, timeline, startedAtMs, standby } = facts;
+  return {
+    serverVersion: `PostgreSQL ${version}`,
+    readOnly: isReadOnly(facts),
+    replica: standby,
+    ...connectionsOf(facts),
+    ...archivingOf(facts),
+    identity,
+    timeline,
+    startedAtMs,
+    startTimeIsExact: true,
+    checks: postgresChecks(facts),
+  };
+}
+
+/** A role that is itself set to read only says nothing about the server. */
+function isReadOnly({ standby, settings, sources }: Facts): boolean {
+  const source = sources.default_transaction_read_only ?? '';
+  const ofTheRole = source.includes('user') || source === 'client' || source === 'session';
+  return standby || (settings.default_transaction_read_only === 'on' && !ofTheRole);
+}
+
+function connectionsOf({
+  connections,
+  settings,
+}: Facts): Pick<ServerReport, 'connections' | 'connectionsMax'> {
+  const reserved = +(settings.superuser_reserved_connections ?? 0) + +(settings.reserved_connections ?? 0);
+  return {
+    ...(!('unknown' in connections) && { connections: connections.byState }),
+    ...(settings.max_connections !== undefined && { connectionsMax: +settings.max_connections - reserved }),
+  };
+}
+
+/** Only a segment with a .ready file waits: an idle server closes none, however long ago the last one was archived. */
+function archivingOf(facts: Facts): Pick<ServerReport, 'walOldestUnarchivedMs' | 'walArchiveFailures'> {
+  const { archiver, backlog } = facts;
+  return {
+    ...(archives(facts) && !('unknown' in backlog) && { walOldestUnarchivedMs: backlog.oldestMs }),
+    ...(!('unknown' in archiver) && { walArchiveFailures: archiver.failures }),
+  };
+}

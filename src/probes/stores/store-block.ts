@@ -1,0 +1,91 @@
+import * as z from 'zod';
+import type { ClientTls, Secret } from '../../core/access.ts';
+import { type StoreCheck, storeChecks } from '../../core/reasons.ts';
+import { dialAddress, parsedAs } from '../../core/text-formats.ts';
+import { timedBlock } from '../timing-block.ts';
+import { isCheckOf } from './store-checks.ts';
+import { type StoreOptions, schemaPlaceholders, storeKinds } from './store-options.ts';
+
+const version = z.string().regex(/^\d+(?:\.\d+)*$/, 'not a version; use numbers in quotes, such as "0.8"');
+const database = z.string().min(1);
+
+const unknownPlaceholder = (known: readonly string[]) => (text: string) =>
+  [...text.matchAll(/\{([a-z]+)\}/g)].every(([, name]) => known.includes(name!));
+const placeholderFault = (known: readonly string[]) =>
+  `an unknown placeholder; use ${known.map((name) => `{${name}}`).join(' or ')}`;
+const filledIn = (known: readonly string[]) => [unknownPlaceholder(known), placeholderFault(known)] as const;
+
+const schemaBlock = z
+  .strictObject({
+    persistence: version.optional(),
+    visibility: version.optional(),
+    query: z
+      .string()
+      .min(1)
+      .refine(...filledIn(['database']))
+      .optional()
+      .describe(
+        'Statement that gives the version in its first column; {database} stands for the quoted name of the database or keyspace.',
+      ),
+    command: z
+      .array(z.string().refine(...filledIn(schemaPlaceholders)))
+      .min(1)
+      .optional()
+      .describe(
+        'Program and arguments that print the version, without a shell; {endpoint}, {database} and {keyspace} are filled in.',
+      ),
+  })
+  .refine(({ query, command }) => query === undefined || command === undefined, {
+    error: 'both query and command; keep one of them',
+  })
+  .default({})
+  .describe('Versions that the schemas must have at least, and how they are found.');
+
+const acceptBlock = z
+  .strictObject(
+    Object.fromEntries(
+      storeChecks.map((check) => [
+        check,
+        z
+          .string('not text; say why the store may fail this check')
+          .trim()
+          .min(1, 'no reason; say why the store may fail this check')
+          .optional(),
+      ]),
+    ) as Record<StoreCheck, z.ZodOptional<z.ZodString>>,
+  )
+  .default({})
+  .describe(
+    'Checks whose failure is accepted, each with the reason; /probes shows them, no series and no alert does.',
+  );
+
+/** One entry of `stores` (CONTRACT, Configuration). */
+export const storeBlock = (access: { secret: z.ZodType<Secret>; tls: z.ZodType<ClientTls> }) =>
+  timedBlock(
+    {
+      name: z.string().min(1),
+      kind: z.enum(storeKinds),
+      address: z.string(dialAddress.fault).transform(parsedAs(dialAddress)),
+      user: z.string().min(1).optional(),
+      password: access.secret.optional(),
+      tls: access.tls.optional(),
+      credentials: z
+        .enum(['own', 'service'])
+        .default('own')
+        .describe('service: takes user and password from the service’s files.'),
+      databases: z
+        .strictObject({ persistence: database.optional(), visibility: database.optional() })
+        .default({}),
+      schema: schemaBlock,
+      accept: acceptBlock,
+    },
+    { interval: '30s', timeoutMs: 10_000 },
+  ).superRefine(({ kind, accept }: StoreOptions, { addIssue }) => {
+    for (const check of Object.keys(accept) as StoreCheck[])
+      if (!isCheckOf(check, kind))
+        addIssue({
+          code: 'custom',
+          path: ['accept', check],
+          message: `not a check of kind ${kind}; use ${storeChecks.filter((each) => isCheckOf(each, kind)).join(', ')}`,
+        });
+  });

@@ -1,0 +1,115 @@
+import type { CheckResult, ServerReport } from './store-report.ts';
+
+/** How long a change is shown, so that it is seen by whoever looks from time to time. */
+export const changeShownMs = 3_600_000;
+
+/** How far two start times may be apart that were derived from an uptime in whole seconds. */
+const sameStartMs = 3000;
+
+const watched = ['identity', 'timeline', 'uptime'] as const;
+type Watched = (typeof watched)[number];
+
+interface Change {
+  atMs: number;
+  found: string;
+}
+
+/** What is remembered of a store between polls, as JSON. */
+export interface Remembered {
+  identity?: string;
+  timeline?: number;
+  node?: string;
+  startedAtMs?: number;
+  changes: Partial<Record<Watched, Change>>;
+}
+
+export interface Noticed {
+  remember: Remembered;
+  checks: readonly CheckResult[];
+  /** What changed with this poll and was not shown as changed before. */
+  news: readonly { check: Watched; found: string }[];
+}
+
+/** What was remembered, as far as it is valid. */
+export function readRemembered(recalled: unknown): Remembered {
+  const { identity, timeline, node, startedAtMs, changes } = recordOf(recalled);
+  const kept = watched.flatMap((check) => {
+    const { atMs, found } = recordOf(recordOf(changes)[check]);
+    return typeof atMs === 'number' && typeof found === 'string' ? [[check, { atMs, found }] as const] : [];
+  });
+  return {
+    ...(typeof identity === 'string' && { identity }),
+    ...(typeof timeline === 'number' && { timeline }),
+    ...(typeof node === 'string' && { node }),
+    ...(typeof startedAtMs === 'number' && { startedAtMs }),
+    changes: Object.fromEntries(kept),
+  };
+}
+
+const recordOf = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+
+/** Compares a report with what is remembered of those before. */
+export function noticeChanges(before: Remembered, report: ServerReport, nowMs: number): Noticed {
+  const fresh = changesOf(before, report);
+  const changes = { ...stillShown(before.changes, nowMs) };
+  const news = [];
+  for (const [check, found] of Object.entries(fresh) as [Watched, string][]) {
+    if (changes[check] === undefined) news.push({ check, found });
+    changes[check] = { atMs: nowMs, found };
+  }
+  const { identity = before.identity, timeline = before.timeline } = report;
+  const { node = before.node, startedAtMs = before.startedAtMs } = report;
+  return {
+    remember: { identity, timeline, node, startedAtMs, changes },
+    checks: checksOf(report, changes),
+    news,
+  };
+}
+
+/** The start and the timeline of another server, and the start of another node, say nothing about this one. */
+function changesOf(before: Remembered, report: ServerReport): Partial<Record<Watched, string>> {
+  const { identity, timeline, node, startedAtMs, startTimeIsExact } = report;
+  if (before.identity !== undefined && identity !== undefined && identity !== before.identity)
+    return { identity: `${identity}, it was ${before.identity}` };
+  const isOther = before.timeline !== undefined && timeline !== undefined && timeline !== before.timeline;
+  const isLater =
+    before.node === node &&
+    before.startedAtMs !== undefined &&
+    startedAtMs !== undefined &&
+    startedAtMs > before.startedAtMs + (startTimeIsExact ? 0 : sameStartMs);
+  return {
+    ...(isOther && { timeline: `timeline ${timeline}, it was ${before.timeline}` }),
+    ...(isLater && { uptime: `started again at ${timeText(startedAtMs)}` }),
+  };
+}
+
+/** A change from the future, after the clock was set back, is shown from now on. */
+function stillShown(changes: Remembered['changes'], nowMs: number): Remembered['changes'] {
+  return Object.fromEntries(
+    Object.entries(changes).flatMap(([check, { atMs, found }]) =>
+      nowMs - atMs >= changeShownMs ? [] : [[check, { atMs: Math.min(atMs, nowMs), found }]],
+    ),
+  );
+}
+
+function checksOf(
+  { identity, timeline, startedAtMs }: ServerReport,
+  changes: Remembered['changes'],
+): CheckResult[] {
+  const now = {
+    identity,
+    timeline: timeline === undefined ? undefined : `timeline ${timeline}`,
+    uptime: startedAtMs === undefined ? undefined : `started at ${timeText(startedAtMs)}`,
+  };
+  return watched.flatMap((check): CheckResult[] => {
+    const change = changes[check];
+    if (change) return [{ check, holds: false, found: change.found }];
+    return now[check] === undefined ? [] : [{ check, holds: true, found: now[check] }];
+  });
+}
+
+/** A time for people, whatever number a server sends. */
+export function timeText(ms: number): string {
+  return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : `${ms} ms`;
+}

@@ -1,0 +1,217 @@
+import type { StoreCheck } from '../../core/reasons.ts';
+import { type StoreKindName, storeKinds } from './store-options.ts';
+
+/** What a person needs to know about a check that fails. */
+export interface Advice {
+  /** What is lost or at risk. */
+  why: string;
+  /** What to set or to do, with the store's own names. */
+  set: string;
+  /** Whether that needs a restart, and of what. */
+  restart: string;
+}
+
+const none = 'no restart';
+const reload = 'no restart; a reload of the configuration';
+const server = 'a restart of the server';
+const nodes = 'a restart of each node, one after another';
+
+const sql: readonly StoreKindName[] = ['postgres', 'mysql'];
+const postgres: readonly StoreKindName[] = ['postgres'];
+const mysql: readonly StoreKindName[] = ['mysql'];
+const cassandra: readonly StoreKindName[] = ['widecolumn'];
+
+/** Every check with the kinds of stores that have it. */
+const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindName[] }>> = {
+  schema: {
+    kinds: storeKinds,
+    why: 'The service does not start, or fails at run time, on a schema older than it was built for. Without one the database is empty.',
+    set: 'Update the schema with the service’s schema tool before the service itself is updated; restore a database that is empty.',
+    restart: none,
+  },
+  connections: {
+    kinds: storeKinds,
+    why: 'Once the limit is reached, the service gets no connection and its requests fail.',
+    set: 'Find who keeps connections open; lower the maxConns of the service, or raise the limit of the store.',
+    restart: 'no restart, except for the limit of a PostgreSQL',
+  },
+  identity: {
+    kinds: storeKinds,
+    why: 'Another server answers at this address. It may hold other data, an older copy, or none.',
+    set: 'Find out what changed: a restore, a failover, a DNS name. The check fails for an hour.',
+    restart: none,
+  },
+  uptime: {
+    kinds: storeKinds,
+    why: 'The store was restarted. Requests in flight failed, and it may have been a crash.',
+    set: 'Look for the reason in the store’s log: a crash, out of memory, an update. The check fails for an hour.',
+    restart: none,
+  },
+  archive_mode: {
+    kinds: postgres,
+    why: 'Without an archive of the log, the database can only be restored to the last full backup.',
+    set: 'archive_mode = on and an archive_command that copies, or pg_receivewal with a slot. A standby is no archive.',
+    restart: server,
+  },
+  archive_timeout: {
+    kinds: postgres,
+    why: 'A log segment is only archived when it is full. With few writes, hours of changes can be lost.',
+    set: 'archive_timeout = 300 or less, but not 0.',
+    restart: reload,
+  },
+  archiver: {
+    kinds: postgres,
+    why: 'The last attempt to archive a segment failed. Changes since then cannot be restored.',
+    set: 'Repair the destination of archive_command; the server’s log has the error. Archiving then resumes by itself.',
+    restart: none,
+  },
+  wal_backlog: {
+    kinds: postgres,
+    why: 'Closed segments wait longer than the RPO allows. They are lost with the server, and they fill its disk.',
+    set: 'Repair or speed up archive_command.',
+    restart: none,
+  },
+  wal_level: {
+    kinds: postgres,
+    why: 'With the level minimal the log cannot be replayed on a backup, and no replica can follow.',
+    set: 'wal_level = replica.',
+    restart: server,
+  },
+  slots: {
+    kinds: postgres,
+    why: 'A slot that nobody reads keeps the log until the disk is full; one that is lost has a replica to be rebuilt.',
+    set: 'Start its reader again, or drop it: SELECT pg_drop_replication_slot(NAME); limit it by max_slot_wal_keep_size.',
+    restart: none,
+  },
+  timeline: {
+    kinds: postgres,
+    why: 'The server was promoted or restored: what its predecessor had and it had not is gone.',
+    set: 'Make sure that the old primary is off, and take a full backup on the new timeline. It shows for an hour.',
+    restart: none,
+  },
+  data_checksums: {
+    kinds: postgres,
+    why: 'Pages that the disk has damaged are handed out, and backed up, as if they were right.',
+    set: 'Stop the server and run pg_checksums --enable.',
+    restart: server,
+  },
+  checksum_failures: {
+    kinds: postgres,
+    why: 'Pages of this database are damaged on disk.',
+    set: 'Check the disk, fail over, and restore a backup from before the damage. pg_stat_reset() clears the count.',
+    restart: none,
+  },
+  durable_settings: {
+    kinds: postgres,
+    why: 'Commits that the service relies on can be lost, or the data damaged, when the machine loses power.',
+    set: 'fsync = on, full_page_writes = on, and synchronous_commit not off, for no role either (ALTER ROLE … RESET synchronous_commit).',
+    restart: reload,
+  },
+  replica: {
+    kinds: sql,
+    why: 'The replica does not keep up. A failover to it loses what it lacks.',
+    set: 'Check its connection to the primary, its log and its disk. Rebuild it if the log it needs is gone.',
+    restart: none,
+  },
+  wraparound: {
+    kinds: postgres,
+    why: 'When the oldest transaction is two billion transactions old, the server refuses every write.',
+    set: 'Run VACUUM (FREEZE) in the database with the greatest age. End old transactions, prepared transactions and slots.',
+    restart: none,
+  },
+  log_bin: {
+    kinds: mysql,
+    why: 'Without a binary log, the database can only be restored to the last full backup.',
+    set: 'log_bin in the server’s configuration file.',
+    restart: server,
+  },
+  sync_binlog: {
+    kinds: mysql,
+    why: 'The end of the binary log can be lost when the machine loses power. Replicas and restores then lack commits.',
+    set: 'SET GLOBAL sync_binlog = 1, and in the server’s configuration file.',
+    restart: none,
+  },
+  binlog_retention: {
+    kinds: mysql,
+    why: 'Binary logs that are purged before they are copied leave a gap that no restore can cross.',
+    set: 'binlog_expire_logs_seconds = 604800 or more (0 keeps them until they are purged), also in the server’s configuration file.',
+    restart: none,
+  },
+  flush_log_at_commit: {
+    kinds: mysql,
+    why: 'Commits of the last second can be lost when the machine loses power.',
+    set: 'SET GLOBAL innodb_flush_log_at_trx_commit = 1, and in the server’s configuration file.',
+    restart: none,
+  },
+  storage_engine: {
+    kinds: mysql,
+    why: 'Tables of other engines have no transactions, do not survive a crash, and are inconsistent in a backup.',
+    set: 'ALTER TABLE … ENGINE = InnoDB.',
+    restart: none,
+  },
+  incremental_backups: {
+    kinds: cassandra,
+    why: 'Without them, only the last snapshot can be restored.',
+    set: 'incremental_backups: true in cassandra.yaml; nodetool enablebackup does so until the next restart.',
+    restart: nodes,
+  },
+  replication_factor: {
+    kinds: cassandra,
+    why: 'With fewer than three copies, one node that is down makes writes fail or data unavailable. With more copies than nodes, writes fail.',
+    set: 'ALTER KEYSPACE … WITH replication with 3 in each data centre, then nodetool repair --full on every node.',
+    restart: none,
+  },
+  durable_writes: {
+    kinds: cassandra,
+    why: 'Writes to this keyspace bypass the commit log. Those in memory are lost when a node stops.',
+    set: 'ALTER KEYSPACE … WITH durable_writes = true.',
+    restart: none,
+  },
+  replication_strategy: {
+    kinds: cassandra,
+    why: 'SimpleStrategy ignores racks and data centres: all copies of a row can be in the part that fails.',
+    set: "ALTER KEYSPACE … WITH replication = {'class': 'NetworkTopologyStrategy', …}, then nodetool repair --full on every node.",
+    restart: none,
+  },
+  schema_agreement: {
+    kinds: cassandra,
+    why: 'The nodes have different schemas. Schema changes fail, and some nodes can refuse rows.',
+    set: 'Find the node that differs with nodetool describecluster. Start it, or remove it if it is gone.',
+    restart: 'no restart, unless that node keeps its old schema',
+  },
+  auto_snapshot: {
+    kinds: cassandra,
+    why: 'A table that is dropped or truncated by mistake is lost at once.',
+    set: 'auto_snapshot: true in cassandra.yaml.',
+    restart: nodes,
+  },
+};
+
+/** Advice that differs for a kind. */
+const ofKind: Readonly<Partial<Record<StoreKindName, Partial<Record<StoreCheck, Partial<Advice>>>>>> = {
+  mysql: {
+    replica: {
+      set: 'Look at SHOW REPLICA STATUS for the last error of both threads; repair it, then START REPLICA.',
+    },
+    connections: {
+      set: 'Find who keeps connections open; lower the maxConns of the service, or SET GLOBAL max_connections.',
+      restart: none,
+    },
+  },
+  postgres: {
+    connections: {
+      set: 'Find who keeps connections open; lower the maxConns of the service, or raise max_connections.',
+      restart: server,
+    },
+  },
+};
+
+/** Why a check matters for a store of this kind, and what to do when it fails. */
+export function adviceOn(check: StoreCheck, kind: StoreKindName): Advice {
+  const { kinds: _, ...advice } = general[check];
+  return { ...advice, ...ofKind[kind]?.[check] };
+}
+
+/** Whether stores of this kind have the check. */
+export const isCheckOf = (check: StoreCheck, kind: StoreKindName): boolean =>
+  general[check].kinds.includes(kind);

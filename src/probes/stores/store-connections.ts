@@ -1,0 +1,164 @@
+import type { Clock } from '../../core/ports.ts';
+import type { StoreOptions } from './store-options.ts';
+import type {
+  PollAnswer,
+  PollRequest,
+  ServerReport,
+  StoreConnection,
+  StoreKind,
+  StoreReport,
+  StoreTarget,
+} from './store-report.ts';
+
+/**
+ * How long a connection is kept. It saves the handshakes and the password's hash at every poll; a new one now and
+ * then shows that the store still lets the agent in.
+ */
+export const keptForMs = 300_000;
+
+/** Polls the databases of one store, one at a time. */
+export interface StoreServer {
+  /** Throws what the kind's `faultOf` explains. When the signal aborts, the connection is destroyed. */
+  poll(target: StoreTarget, request: Omit<PollRequest, 'server'>, signal: AbortSignal): Promise<StoreReport>;
+  close(): Promise<void>;
+}
+
+interface Kept {
+  connection: StoreConnection;
+  end: AbortController;
+  openedMs: number;
+  /** User and password at that time. */
+  login: string;
+}
+
+const loginOf = ({ user, password, tls }: StoreTarget) => JSON.stringify([user, password, tls]);
+
+/**
+ * One kept connection for each store, and the server's report of one poll for the databases polled after it within
+ * the interval: what concerns the whole server is asked once, whatever the number of its databases.
+ */
+export function createStoreServer(
+  { intervalMs }: Pick<StoreOptions, 'intervalMs'>,
+  kind: StoreKind,
+  clock: Pick<Clock, 'monotonicMs' | 'after'>,
+): StoreServer {
+  let kept: Kept | undefined;
+  let isClosed = false;
+  let lastReport: { server: ServerReport; askedFor: string | undefined; atMs: number } | undefined;
+
+  const takeKept = (target: StoreTarget, database: string | undefined): Kept | undefined => {
+    if (kept === undefined) return undefined;
+    if (!kept.connection.isOpen || kept.login !== loginOf(target)) {
+      kept.end.abort();
+      kept = undefined;
+    }
+    if (!kept?.connection.serves(database)) return undefined;
+    const taken = kept;
+    kept = undefined;
+    return taken;
+  };
+
+  const open = async (
+    target: StoreTarget,
+    database: string | undefined,
+    signal: AbortSignal,
+  ): Promise<Kept> => {
+    const end = new AbortController();
+    const openedMs = clock.monotonicMs();
+    const connection = await whileLinked(signal, end, () => kind.connect(target, database, end.signal));
+    return { connection, end, openedMs, login: loginOf(target) };
+  };
+
+  /** A store at its limit may have room once the agent's own connection is gone. */
+  const openWithRoom: typeof open = async (target, database, signal) => {
+    try {
+      return await open(target, database, signal);
+    } catch (thrown) {
+      if (kept === undefined || signal.aborted || kind.faultOf(thrown).reason !== 'too_many_connections')
+        throw thrown;
+      const { connection } = kept;
+      kept = undefined;
+      await connection.close();
+      return open(target, database, signal);
+    }
+  };
+
+  /** Keeps the connection for the next poll, or closes it where that would come too late. */
+  const giveBack = async (used: Kept, signal: AbortSignal): Promise<void> => {
+    const isWorthIt = clock.monotonicMs() + intervalMs < used.openedMs + keptForMs;
+    if (isWorthIt && !isClosed && kept === undefined && used.connection.isOpen) kept = used;
+    else await whileLinked(signal, used.end, () => used.connection.close());
+  };
+
+  /** A connection that has died meanwhile, or that does not answer in a third of the time, is replaced. */
+  const pollKept = async (
+    used: Kept,
+    request: PollRequest,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<PollAnswer | undefined> => {
+    const cancel = clock.after(timeoutMs / 3, () => used.end.abort());
+    try {
+      return await whileLinked(signal, used.end, () => used.connection.poll(request));
+    } catch (thrown) {
+      used.end.abort();
+      if (signal.aborted) throw thrown;
+      return undefined;
+    } finally {
+      cancel();
+    }
+  };
+
+  const pollNew = async (used: Kept, request: PollRequest, signal: AbortSignal): Promise<PollAnswer> => {
+    try {
+      return await whileLinked(signal, used.end, () => used.connection.poll(request));
+    } catch (thrown) {
+      used.end.abort();
+      throw thrown;
+    }
+  };
+
+  return {
+    async poll(target, request, signal) {
+      const { database } = request;
+      const nowMs = clock.monotonicMs();
+      const isReusable =
+        lastReport && lastReport.askedFor !== database && nowMs - lastReport.atMs < intervalMs;
+      const asked: PollRequest = { ...request, server: !isReusable };
+      const taken = takeKept(target, database);
+      const overKept = taken && (await pollKept(taken, asked, target.timeoutMs, signal));
+      const used = overKept === undefined ? await openWithRoom(target, database, signal) : taken!;
+      const answer = overKept ?? (await pollNew(used, asked, signal));
+      await giveBack(used, signal);
+      if (answer.server) lastReport = { server: answer.server, askedFor: database, atMs: nowMs };
+      const { phasesMs, tlsNotAfterMs } = used.connection;
+      const server = answer.server ?? lastReport!.server;
+      return {
+        ...server,
+        ...answer.database,
+        checks: [...server.checks, ...answer.database.checks],
+        roundTripMs: answer.roundTripMs,
+        phasesMs: overKept === undefined ? phasesMs : {},
+        tlsNotAfterMs,
+      };
+    },
+    async close() {
+      isClosed = true;
+      const last = kept;
+      kept = undefined;
+      await last?.connection.close();
+    },
+  };
+}
+
+/** Aborts `end` when the signal aborts, for as long as the work takes. */
+async function whileLinked<T>(signal: AbortSignal, end: AbortController, work: () => Promise<T>): Promise<T> {
+  const abort = () => end.abort(signal.reason);
+  if (signal.aborted) abort();
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await work();
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}

@@ -1,0 +1,145 @@
+import type { RawTags } from '../../core/model.ts';
+import { storeCheckSeverity } from '../../core/reasons.ts';
+import type { Finding, Sample } from '../probe.ts';
+import { isAtLeast } from './schema-version.ts';
+import { timeText } from './store-changes.ts';
+import { adviceOn } from './store-checks.ts';
+import type { StoreKindName, StoreOptions } from './store-options.ts';
+import type { CheckResult, StoreReport } from './store-report.ts';
+
+const longestVersion = 40;
+/** The share of the connections from which on there is no room. */
+const fullShare = 0.9;
+
+/** What is configured about the database that was polled. */
+export interface FindingContext {
+  labels: RawTags & { kind: StoreKindName };
+  accept: StoreOptions['accept'];
+  /** The version that the schema must have at least. */
+  expectedSchema?: string;
+  /** Further details for `/probes`. */
+  about: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * The finding of a poll; `changes` are the checks that compare it with earlier polls. A check that the owner accepts
+ * is shown in the details with the owner's reason. It has no series, so that no alert selects it.
+ */
+export function findingOf(
+  report: StoreReport,
+  changes: readonly CheckResult[],
+  { labels, accept, expectedSchema, about }: FindingContext,
+): Finding {
+  const { tlsNotAfterMs, walArchiveFailures, roundTripMs, phasesMs } = report;
+  const all = [
+    ...schemaCheck(report, expectedSchema),
+    ...connectionsCheck(report),
+    ...changes,
+    ...report.checks,
+  ];
+  const counted = all.filter(({ check }) => accept[check] === undefined);
+  const failing = counted.filter(({ holds }) => holds === false).map(({ check }) => check);
+  return {
+    msg: summaryOf(report, failing),
+    gauges: [...gaugesOf(report, labels), ...checkGauges(counted, labels)],
+    ...(walArchiveFailures !== undefined && {
+      totals: [{ name: 'svc_store_wal_archive_failures_total', labels, value: walArchiveFailures }],
+    }),
+    ...(tlsNotAfterMs !== undefined && { tlsNotAfterMs }),
+    phasesMs: { ...phasesMs, round_trip: roundTripMs },
+    failedChecks: failing.filter((check) => storeCheckSeverity[check] !== 'advice'),
+    details: {
+      ...about,
+      ...detailsOf(report),
+      checks: all.map((result) => explained(result, labels.kind, accept[result.check])),
+    },
+  };
+}
+
+/**
+ * Whether the schema is at least as new as expected. A schema that does not exist is too old for any service, also
+ * where no version is expected.
+ */
+function schemaCheck(
+  { schemaVersion, schemaMissing, schemaUnknown }: StoreReport,
+  expected: string | undefined,
+): CheckResult[] {
+  const wanted = expected === undefined ? '' : `, expected ${expected} or newer`;
+  if (schemaMissing !== undefined)
+    return [{ check: 'schema', holds: false, found: `${schemaMissing}${wanted}` }];
+  if (expected === undefined) return [];
+  const isNewEnough = schemaVersion === undefined ? undefined : isAtLeast(schemaVersion, expected);
+  const found = schemaVersion === undefined ? (schemaUnknown ?? 'no version') : `version ${schemaVersion}`;
+  return [{ check: 'schema', holds: isNewEnough ?? 'unknown', found: `${found}${wanted}` }];
+}
+
+function connectionsCheck({ connections, connectionsMax }: StoreReport): CheckResult[] {
+  if (connections === undefined || !connectionsMax) return [];
+  const open = Object.values(connections).reduce((sum, count) => sum + count, 0);
+  const found = `${open} of ${connectionsMax} connections are open`;
+  return [{ check: 'connections', holds: open < fullShare * connectionsMax, found }];
+}
+
+function summaryOf(
+  { serverVersion, replica, schemaVersion }: StoreReport,
+  failing: readonly string[],
+): string {
+  return [
+    serverVersion,
+    ...(replica ? ['replica'] : []),
+    ...(schemaVersion === undefined ? [] : [`schema ${schemaVersion}`]),
+    ...(failing.length === 0 ? [] : [`failing checks: ${failing.join(' ')}`]),
+  ].join(', ');
+}
+
+function gaugesOf(report: StoreReport, labels: RawTags): Sample[] {
+  const { connections = {}, connectionsMax, readOnly, schemaVersion, walOldestUnarchivedMs } = report;
+  const samples: Sample[] = [];
+  const add = (name: Sample['name'], value: number | undefined, own: RawTags = {}) => {
+    if (value !== undefined) samples.push({ name, labels: { ...labels, ...own }, value });
+  };
+  if (schemaVersion !== undefined)
+    add('svc_store_schema_version_info', 1, { version: schemaVersion.slice(0, longestVersion) });
+  for (const [state, count] of Object.entries(connections)) add('svc_store_connections', count, { state });
+  add('svc_store_connections_max', connectionsMax);
+  add('svc_store_read_only', readOnly === undefined ? undefined : Number(readOnly));
+  add(
+    'svc_store_wal_oldest_unarchived_timestamp_seconds',
+    walOldestUnarchivedMs === undefined ? undefined : walOldestUnarchivedMs / 1000,
+  );
+  return samples;
+}
+
+/** An unknown check has no gauge: it neither passes nor fails. */
+function checkGauges(results: readonly CheckResult[], labels: RawTags): Sample[] {
+  return results.flatMap(({ check, holds }): Sample[] => {
+    if (holds === 'unknown') return [];
+    const gauge: Sample = { name: 'svc_store_check_ok', labels: { ...labels, check }, value: Number(holds) };
+    return check === 'schema'
+      ? [{ name: 'svc_store_schema_compatible', labels, value: Number(holds) }, gauge]
+      : [gauge];
+  });
+}
+
+function detailsOf(report: StoreReport): Readonly<Record<string, unknown>> {
+  const { schemaVersion, schemaMissing, schemaUnknown, startedAtMs } = report;
+  return {
+    server: report.serverVersion,
+    replica: report.replica,
+    readOnly: report.readOnly,
+    schema: schemaVersion ?? null,
+    schemaMissing,
+    schemaUnknown,
+    startedAt: startedAtMs === undefined ? undefined : timeText(startedAtMs),
+    identity: report.identity,
+    timeline: report.timeline,
+    connections: report.connections,
+    connectionsMax: report.connectionsMax,
+    ...report.details,
+  };
+}
+
+function explained(result: CheckResult, kind: StoreKindName, accepted: string | undefined): object {
+  const { why, set, restart } = adviceOn(result.check, kind);
+  return { ...result, severity: storeCheckSeverity[result.check], accepted, why, set, restart };
+}

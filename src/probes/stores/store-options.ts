@@ -1,0 +1,43 @@
+import type { ClientTls, Secret } from '../../core/access.ts';
+import type { StoreCheck } from '../../core/reasons.ts';
+
+export const storeKinds = ['widecolumn', 'mysql', 'postgres'] as const;
+export type StoreKindName = (typeof storeKinds)[number];
+
+/** The roles of a store's databases; label `database`. */
+export const storeRoles = ['persistence', 'visibility'] as const;
+export type StoreRole = (typeof storeRoles)[number];
+
+/** The user where the configuration names none. */
+export const usualStoreUser = 'svc_agent';
+
+/** Placeholders of a schema command: the store's address, and the database or keyspace by either word. */
+export const schemaPlaceholders = ['endpoint', 'keyspace', 'database'] as const;
+
+/** One entry of `stores`, defaults filled in. */
+export interface StoreOptions {
+  name: string;
+  kind: StoreKindName;
+  /** host:port; of a wide-column store the node that is polled. */
+  address: string;
+  user?: string;
+  password?: Secret;
+  tls?: ClientTls;
+  /** Whose credentials `user` and `password` are: the agent's own, or those in the service's files. */
+  credentials: 'own' | 'service';
+  /** Names of the databases or keyspaces. */
+  databases: { persistence?: string; visibility?: string };
+  schema: {
+    /** Versions the schemas must have at least; compared number by number. */
+    persistence?: string;
+    visibility?: string;
+    /** Statement that gives the version in its first column; `{database}` stands for the quoted name. */
+    query?: string;
+    /** Program that prints the version; `{endpoint}` and `{keyspace}` or `{database}` stand for where and what. */
+    command?: readonly string[];
+  };
+  /** Checks whose failure the owner accepts, each with the reason: /probes shows them, and they have no series. */
+  accept: Readonly<Partial<Record<StoreCheck, string>>>;
+  intervalMs: number;
+  timeoutMs: number;
+}

@@ -1,0 +1,119 @@
+import type { ClientTls } from '../../core/access.ts';
+import type { Address } from '../../core/address.ts';
+import type { StoreCheck, StoreFailureReason } from '../../core/reasons.ts';
+
+/** How a store is reached. Secrets are read, and stay out of every message. */
+export interface StoreTarget {
+  /** The store's name in the configuration, for messages. */
+  store: string;
+  address: Address;
+  user?: string;
+  password?: string;
+  tls?: ClientTls;
+  /** Names of all databases or keyspaces that are configured on it. */
+  databases: readonly string[];
+  /** How long a statement may run, ms; the server is told so that it stops too. */
+  timeoutMs: number;
+}
+
+/** The result of one check: it passes, it fails, or the rights at hand do not tell. */
+export interface CheckResult {
+  check: StoreCheck;
+  holds: boolean | 'unknown';
+  /** What was found, in a few words with the setting's own name: `archive_timeout = 0`. */
+  found: string;
+}
+
+/** What a poll learned about the server. What the kind does not have, or the rights do not show, is left out. */
+export interface ServerReport {
+  serverVersion: string;
+  /** Refuses writes, as a replica or by a setting. */
+  readOnly?: boolean;
+  /** Replicates another server. */
+  replica?: boolean;
+  /** Open connections by state, in lower case with `_` for blanks. */
+  connections?: Readonly<Record<string, number>>;
+  connectionsMax?: number;
+  /** Stays the same as long as the data are the same: system identifier, server UUID, cluster name. */
+  identity?: string;
+  /** A branch of the same data: PostgreSQL's timeline. */
+  timeline?: number;
+  /** Which node of a cluster answered; a start time belongs to it. */
+  node?: string;
+  /** ms since the epoch. A later one than before, of the same node, is a restart. */
+  startedAtMs?: number;
+  /** The server stores its start time; it is not derived from an uptime in whole seconds. */
+  startTimeIsExact?: boolean;
+  /** When the oldest log segment that waits to be archived was closed, ms since the epoch. */
+  walOldestUnarchivedMs?: number;
+  /** Failed attempts to archive, as the server counts them. */
+  walArchiveFailures?: number;
+  checks: readonly CheckResult[];
+  /** Further facts for `/probes`. */
+  details?: Readonly<Record<string, unknown>>;
+}
+
+/** What a poll learned about one database or keyspace. */
+export interface DatabaseReport {
+  /** The version in the schema's own table. */
+  schemaVersion?: string;
+  /** The table or its row does not exist, as in an empty database after a restore: the schema check fails. */
+  schemaMissing?: string;
+  /** Why the version cannot be known: too few rights, a lock. */
+  schemaUnknown?: string;
+  checks: readonly CheckResult[];
+}
+
+export interface StoreReport extends ServerReport, DatabaseReport {
+  /** The shortest time between a request and its answer. */
+  roundTripMs: number;
+  /** Duration of each phase of connecting; empty when a kept connection was used. */
+  phasesMs?: Readonly<Record<string, number>>;
+  /** Earliest expiry of the certificates in the chain, ms since the epoch. */
+  tlsNotAfterMs?: number;
+}
+
+/** What a poll asks for. */
+export interface PollRequest {
+  database?: string;
+  /** How the schema's version is found; without it the version is not asked for. */
+  schema?: {
+    /** A configured statement in place of the kind's own; `{database}` stands for the quoted name. */
+    query?: string;
+  };
+  /** Ask what concerns the whole server too. */
+  server: boolean;
+}
+
+export interface PollAnswer {
+  server?: ServerReport;
+  database: DatabaseReport;
+  roundTripMs: number;
+}
+
+/** One connection to a store, logged in. */
+export interface StoreConnection {
+  /** Whether polls of this database can use it. */
+  serves(database: string | undefined): boolean;
+  readonly isOpen: boolean;
+  readonly phasesMs: Readonly<Record<string, number>>;
+  readonly tlsNotAfterMs?: number;
+  /** Throws what the driver throws, and `ProbeError`. */
+  poll(request: PollRequest): Promise<PollAnswer>;
+  /** Says goodbye, so that the server counts no aborted client; resolves once the socket is closed. */
+  close(): Promise<void>;
+}
+
+/** Why a poll failed. */
+export interface StoreFault {
+  reason: StoreFailureReason;
+  msg: string;
+}
+
+/** A kind of store: a row of the table in stores.ts. */
+export interface StoreKind {
+  /** Connects and logs in. The connection is destroyed as soon as `signal` aborts, now or later. */
+  connect(target: StoreTarget, database: string | undefined, signal: AbortSignal): Promise<StoreConnection>;
+  /** The reason and a message for whatever was thrown; the message holds neither password nor connection string. */
+  faultOf(thrown: unknown): StoreFault;
+}

@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from '../../core/ports.ts';
+import { storeFailureReasons } from '../../core/reasons.ts';
+import type { ProbeRow, Shown } from '../probe.ts';
+import { createStoreServer, type StoreServer } from './store-connections.ts';
+import { type StoreKindName, type StoreOptions, type StoreRole, storeRoles } from './store-options.ts';
+import type { StoreKind } from './store-report.ts';
+
+/** The kinds of stores. A driver is loaded only for a kind that is configured. */
+const kinds: Readonly<Record<StoreKindName, () => Promise<StoreKind>>> = {
+  postgres: async () => (await import('./postgres-poll.ts')).postgres,
+  mysql: async () => (await import('./mysql-poll.ts')).mysql,
+  widecolumn: async () => (await import('./cassandra-poll.ts')).cassandra,
+};
+
+/** One row for each database of each store; a store without databases is polled as such. */
+export function planStores({ stores }: { stores: readonly StoreOptions[] }): ProbeRow[] {
+  return stores.flatMap((store) => {
+    const named = storeRoles.filter((role) => store.databases[role] !== undefined);
+    const server = shareServer(store);
+    return (named.length === 0 ? ([''] as const) : named).map((role) => rowOf(store, role, server));
+  });
+}
+
+/** The server of a store for all its rows: made for the first that opens, closed with the last. */
+interface SharedServer {
+  open(kind: StoreKind, clock: Clock): StoreServer;
+}
+
+function shareServer(store: StoreOptions): SharedServer {
+  let server: StoreServer | undefined;
+  let users = 0;
+  return {
+    open(kind, clock) {
+      server ??= createStoreServer(store, kind, clock);
+      users += 1;
+      const { poll, close } = server;
+      return {
+        poll,
+        async close() {
+          users -= 1;
+          if (users > 0) return;
+          server = undefined;
+          await close();
+        },
+      };
+    },
+  };
+}
+
+function rowOf(store: StoreOptions, role: StoreRole | '', server: SharedServer): ProbeRow {
+  const { name, kind, address, intervalMs, timeoutMs } = store;
+  const database = role === '' ? undefined : store.databases[role];
+  return {
+    name: role === '' ? `store/${name}` : `store/${name}/${role}`,
+    kind: 'store',
+    target: `${kind}://${address}${database === undefined ? '' : `/${database}`}`,
+    service: '',
+    schedule: { intervalMs, timeoutMs },
+    reasons: storeFailureReasons,
+    shows: shownOf(store, role),
+    lane: `store/${name}`,
+    key: keyOf(store, role),
+    async open(deps) {
+      const [{ createStoreProbe }, storeKind] = await Promise.all([
+        import('./store-probe.ts'),
+        kinds[kind](),
+      ]);
+      return createStoreProbe(store, role, {
+        ...deps,
+        kind: storeKind,
+        server: server.open(storeKind, deps.clock),
+      });
+    },
+  };
+}
+
+function shownOf({ name, kind }: StoreOptions, role: StoreRole | ''): Shown {
+  const labels = { store: name, kind, database: role };
+  return {
+    up: { name: 'svc_store_up', labels },
+    duration: { name: 'svc_store_probe_duration_seconds', labels },
+    failures: { name: 'svc_store_failures_total', labels },
+  };
+}
+
+/** A digest, because a password may be in the options. */
+function keyOf(store: StoreOptions, role: string): string {
+  return createHash('sha256')
+    .update(JSON.stringify([role, store]))
+    .digest('hex');
+}

@@ -1,0 +1,39 @@
+import type { Row, Run } from '../../../../src/probes/stores/mysql-questions.ts';
+
+/** What a server answers: rows, or the error that it sends. */
+export type Reply = readonly Row[] | { errno: number; sqlState: string; sqlMessage: string };
+
+/**
+ * A server by its answers: the first pattern that a statement matches counts; what matches none is a syntax error.
+ * Keeps each statement that it was asked, and how many round trips that took.
+ */
+export function scripted(answers: readonly (readonly [RegExp, Reply])[]) {
+  const asked: string[] = [];
+  const server = { asked, roundTrips: 0 };
+  const run: Run = async (statements) => {
+    server.roundTrips += 1;
+    const results: (readonly Row[])[] = [];
+    for (const sql of statements) {
+      asked.push(sql);
+      const reply = answers.find(([pattern]) => pattern.test(sql))?.[1] ?? syntaxError;
+      if ('errno' in reply) {
+        const { errno, sqlState, sqlMessage } = reply;
+        const thrown = Object.assign(new Error(sqlMessage), reply);
+        return { results, refusal: { errno, sqlState, message: sqlMessage, thrown } };
+      }
+      results.push(reply as readonly Row[]);
+    }
+    return { results };
+  };
+  return Object.assign(server, { run });
+}
+
+export const syntaxError = {
+  errno: 1064,
+  sqlState: '42000',
+  sqlMessage:
+    'You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version',
+};
+
+export const variables = (values: Readonly<Record<string, string>>): Row[] =>
+  Object.entries(values).map(([Variable_name, Value]) => ({ Variable_name, Value }));

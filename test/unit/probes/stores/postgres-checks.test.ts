@@ -1,0 +1,225 @@
+import { describe, expect, test } from 'vitest';
+import { checksumCheck, type Facts, postgresChecks } from '../../../../src/probes/stores/postgres-checks.ts';
+
+const hidden = { unknown: 'permission denied (42501)' };
+const mebibyte = 1024 * 1024;
+const slot = { name: 'one', active: true, status: 'reserved', held: 0 };
+const receives = (archiving: string | null, hidden = 0) => ({ receivers: { archiving, hidden } });
+
+/** A primary on which everything is as it should be. */
+const well: Facts = {
+  version: '15.1',
+  standby: false,
+  settings: {
+    archive_mode: 'on',
+    archive_command: 'set',
+    archive_timeout: '60',
+    wal_level: 'replica',
+    max_wal_size: '1024',
+    data_checksums: 'on',
+    fsync: 'on',
+    full_page_writes: 'on',
+    synchronous_commit: 'on',
+  },
+  sources: {},
+  archiver: { failures: 0, failing: false, failedWal: null },
+  backlog: { waiting: 0, ageS: 0 },
+  slots: { list: [] },
+  ...receives(null),
+  replication: hidden,
+  connections: { byState: {} },
+  wraparound: { age: 200_000_000 },
+  asynchronous: { roles: [] },
+};
+const without = (over: Record<string, string | undefined>) => ({
+  settings: { ...well.settings, ...over } as never,
+});
+
+test('a primary on which everything is as it should be', () => {
+  expect(postgresChecks(well).filter(({ holds }) => holds !== true)).toEqual([]);
+});
+
+describe('one thing is different', () => {
+  const off = without({ archive_mode: 'off', archive_command: '' });
+  const standby = { standby: true, replication: { receivers: 1, paused: false, lagS: 0 } };
+  test.each<[string, Partial<Facts>, string, boolean | 'unknown' | undefined]>([
+    ['archiving off', off, 'archive_mode', false],
+    // A slot in use belongs to a standby or a subscriber, as far as anybody knows: neither is an archive.
+    ['archiving off, a slot in use', { ...off, slots: { list: [slot] } }, 'archive_mode', false],
+    ['archiving off, pg_receivewal', { ...off, ...receives('pg_receivewal') }, 'archive_mode', true],
+    ['archiving off, receivers that are hidden', { ...off, ...receives(null, 1) }, 'archive_mode', 'unknown'],
+    ['archiving off, nobody may look', { ...off, receivers: hidden }, 'archive_mode', 'unknown'],
+    ['archiving off: no archive timeout', off, 'archive_timeout', undefined],
+    ['archiving off: no archiver', off, 'archiver', undefined],
+    ['archiving off: no backlog', off, 'wal_backlog', undefined],
+    ['on, with a command that does nothing', without({ archive_command: 'nothing' }), 'archive_mode', false],
+    [
+      'on, a command that does nothing, and pg_receivewal',
+      { ...without({ archive_command: 'nothing' }), ...receives('pg_receivewal') },
+      'archive_mode',
+      true,
+    ],
+    ['on, but with no command', without({ archive_command: '' }), 'archive_mode', false],
+    [
+      'a library in place of a command',
+      without({ archive_command: '', archive_library: 'set' }),
+      'archive_mode',
+      true,
+    ],
+    ['settings that are hidden', { settings: {} }, 'archive_mode', 'unknown'],
+    ['no archive timeout', without({ archive_timeout: '0' }), 'archive_timeout', false],
+    ['five minutes', without({ archive_timeout: '300' }), 'archive_timeout', true],
+    ['a second more', without({ archive_timeout: '301' }), 'archive_timeout', false],
+    [
+      'an archiver that fails',
+      { archiver: { failures: 3, failing: true, failedWal: 'A' } },
+      'archiver',
+      false,
+    ],
+    ['one that failed once', { archiver: { failures: 3, failing: false, failedWal: 'A' } }, 'archiver', true],
+    [
+      'a segment that waits for minutes',
+      { backlog: { waiting: 1, oldestMs: 1, ageS: 301 } },
+      'wal_backlog',
+      false,
+    ],
+    [
+      'a segment that waits for seconds',
+      { backlog: { waiting: 9, oldestMs: 1, ageS: 300 } },
+      'wal_backlog',
+      true,
+    ],
+    ['a backlog that is hidden', { backlog: hidden }, 'wal_backlog', 'unknown'],
+    ['a minimal log', without({ wal_level: 'minimal' }), 'wal_level', false],
+    ['a logical log', without({ wal_level: 'logical' }), 'wal_level', true],
+    [
+      'a slot that nobody reads, and that holds little',
+      { slots: { list: [{ ...slot, active: false }] } },
+      'slots',
+      true,
+    ],
+    ['a slot that holds much', { slots: { list: [{ ...slot, held: 1025 * mebibyte }] } }, 'slots', false],
+    [
+      'a slot that holds what is kept anyway',
+      { slots: { list: [{ ...slot, held: 1024 * mebibyte }] } },
+      'slots',
+      true,
+    ],
+    [
+      'a server that keeps more',
+      { ...without({ wal_keep_size: '2048' }), slots: { list: [{ ...slot, held: 1025 * mebibyte }] } },
+      'slots',
+      true,
+    ],
+    ['a slot that is lost', { slots: { list: [{ ...slot, status: 'lost', held: null }] } }, 'slots', false],
+    ['a slot about to be lost', { slots: { list: [{ ...slot, status: 'unreserved' }] } }, 'slots', false],
+    ['slots that are hidden', { slots: hidden }, 'slots', 'unknown'],
+    ['no checksums', without({ data_checksums: 'off' }), 'data_checksums', false],
+    ['no fsync', without({ fsync: 'off' }), 'durable_settings', false],
+    ['no full pages', without({ full_page_writes: 'off' }), 'durable_settings', false],
+    ['no wait for commits', without({ synchronous_commit: 'off' }), 'durable_settings', false],
+    ['a local wait for commits', without({ synchronous_commit: 'local' }), 'durable_settings', true],
+    ['no wait for commits of a role', { asynchronous: { roles: ['svc'] } }, 'durable_settings', false],
+    [
+      'no wait for commits of the agent alone',
+      { ...without({ synchronous_commit: 'off' }), sources: { synchronous_commit: 'user' } },
+      'durable_settings',
+      true,
+    ],
+    ['roles that are hidden', { asynchronous: hidden }, 'durable_settings', 'unknown'],
+    ['a primary', {}, 'replica', undefined],
+    ['a replica', standby, 'replica', true],
+    ['a replica does not archive', standby, 'archiver', undefined],
+    ['a replica that is told to', { ...standby, ...without({ archive_mode: 'always' }) }, 'archiver', true],
+    [
+      'a replica that nothing reaches',
+      { ...standby, replication: { receivers: 0, paused: false, lagS: 0 } },
+      'replica',
+      false,
+    ],
+    [
+      'a replica far behind',
+      { ...standby, replication: { receivers: 1, paused: false, lagS: 301 } },
+      'replica',
+      false,
+    ],
+    [
+      'a replica that waits',
+      { ...standby, replication: { receivers: 1, paused: true, lagS: 0 } },
+      'replica',
+      false,
+    ],
+    [
+      'a replica that replayed nothing',
+      { ...standby, replication: { receivers: 1, paused: false, lagS: null } },
+      'replica',
+      'unknown',
+    ],
+    [
+      'a standby that restores from an archive',
+      {
+        ...without({ restore_command: 'set', primary_conninfo: '' }),
+        standby: true,
+        replication: { receivers: 0, paused: false, lagS: 200 },
+      },
+      'replica',
+      true,
+    ],
+    [
+      'one that restores, of a primary that may be idle',
+      {
+        ...without({ restore_command: 'set', primary_conninfo: '' }),
+        standby: true,
+        replication: { receivers: 0, paused: false, lagS: 9000 },
+      },
+      'replica',
+      'unknown',
+    ],
+    [
+      'one that could stream, and does not',
+      {
+        ...without({ restore_command: 'set', primary_conninfo: 'set' }),
+        standby: true,
+        replication: { receivers: 0, paused: false, lagS: 0 },
+      },
+      'replica',
+      false,
+    ],
+    [
+      'one whose connection string is hidden',
+      {
+        ...without({ restore_command: 'set' }),
+        standby: true,
+        replication: { receivers: 0, paused: false, lagS: 0 },
+      },
+      'replica',
+      'unknown',
+    ],
+    ['transactions half way to the end', { wraparound: { age: 1_000_000_000 } }, 'wraparound', false],
+    ['transactions not half way', { wraparound: { age: 999_999_999 } }, 'wraparound', true],
+  ])('%s: %s', (_, over, check, holds) => {
+    expect(postgresChecks({ ...well, ...over }).find((result) => result.check === check)?.holds).toBe(holds);
+  });
+});
+
+test.each([
+  [{ failures: 0 }, true],
+  [{ failures: 1 }, false],
+  [{ failures: null }, 'unknown'],
+  [hidden, 'unknown'],
+])('pages that failed: %j', (checksums, holds) => {
+  expect(checksumCheck(checksums)).toMatchObject({ check: 'checksum_failures', holds });
+});
+
+test('of many slots a few are named', () => {
+  const list = ['a', 'b', 'c', 'd', 'e'].map((name) => ({
+    ...slot,
+    name,
+    active: false,
+    held: 2048 * mebibyte,
+  }));
+  const found = postgresChecks({ ...well, slots: { list } }).find(({ check }) => check === 'slots')!.found;
+  expect(found).toBe(
+    ['a', 'b', 'c'].map((name) => `${name} is inactive and holds back 2048 MiB`).join(', ') + ' and 2 more',
+  );
+});

@@ -1,0 +1,39 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createRedact } from '../../../../src/probes/stores/redact-secret.ts';
+
+describe('a password never leaves in a message', () => {
+  test.each([
+    ['as it is', 'hunter2', 'login failed with hunter2 twice: hunter2', 'login failed with *** twice: ***'],
+    ['percent-encoded', 'p@ss/wörd', 'at p%40ss%2Fw%C3%B6rd', 'at ***'],
+    ['percent-encoded in lower case', 'p@ss/wörd', 'at p%40ss%2fw%c3%b6rd', 'at ***'],
+    ['a blank as plus', 'a b&c', 'q=a+b%26c', 'q=***'],
+    ['quoted as JSON', 'a"b\\c', '{"p":"a\\"b\\\\c"}', '{"p":"***"}'],
+    ['with signs of patterns', 'a.b*(c)[d]$', 'x a.b*(c)[d]$ axb', 'x *** axb'],
+    ['in a URL, whoever’s', undefined, 'postgres://me:else@host/db', 'postgres://***@host/db'],
+    ['no password at all', '', 'nothing to hide', 'nothing to hide'],
+  ])('%s', (_, secret, text, shown) => expect(createRedact(secret)(text)).toBe(shown));
+
+  test('in every string of a value', () => {
+    const value = { a: ['x hunter2', 1, null], hunter2: { b: true, c: 'hunter2' } };
+    expect(createRedact('hunter2').deep(value)).toEqual({
+      a: ['x ***', 1, null],
+      '***': { b: true, c: '***' },
+    });
+  });
+
+  test('whatever it is, and wherever it stands', () => {
+    const anyText = fc.string({ unit: 'grapheme', minLength: 1 });
+    fc.assert(
+      fc.property(anyText, anyText, anyText, (secret, before, after) => {
+        fc.pre(!'***'.includes(secret) && !before.includes(secret) && !after.includes(secret));
+        const encodings = [secret, encodeURIComponent(secret)];
+        for (const text of encodings) {
+          const shown = createRedact(secret)(`${before} ${text} ${after}`);
+          fc.pre(!`${before} *** ${after}`.includes(secret));
+          expect(shown.includes(secret)).toBe(false);
+        }
+      }),
+    );
+  });
+});
