@@ -113,7 +113,7 @@ function page() {
 
 function durable() {
   const registry = createRegistry({ limits }, { clock: systemClock });
-  const intake = opened(registry, { store: registry.durable });
+  const intake = opened(registry, { store: registry.durable, component: 'logs' });
   const n = 50_000;
   for (let i = 0; i < n; i++) intake.counter('svc_log_entries_total', tagsOf(i)).add(1);
   const firstFreezeMs = medianMs(1, () => registry.durable.freeze());

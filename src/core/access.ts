@@ -1,15 +1,15 @@
-/** How one gets in: secrets, TLS and credentials as the configuration names them. Files are read again at each use. */
+/** Authentication and TLS settings in the form of the configuration. Files are read again at each use. */
 
-/** Named by variable or file, so that it never stands in the configuration; or literal. */
+/** An environment variable or a file, so that the configuration holds no secret; or the secret itself. */
 export type Secret = { readonly env: string } | { readonly file: string } | string;
 
-/** TLS towards somebody else's listener. */
+/** TLS settings of connections that the agent opens. */
 export interface ClientTls {
   caFile?: string;
   certFile?: string;
   keyFile?: string;
   serverName?: string;
-  /** Takes any certificate. */
+  /** Accepts any certificate. */
   insecure?: boolean;
 }
 
@@ -33,28 +33,28 @@ export const tlsVersions = ['TLS12', 'TLS13'] as const;
 export type TlsVersion = (typeof tlsVersions)[number];
 
 /**
- * TLS of a listener of ours, by the keys of `tls_server_config` in the Prometheus web configuration
+ * TLS settings of the agent's own listeners, with the keys of `tls_server_config` in the Prometheus web configuration
  * (github.com/prometheus/exporter-toolkit, docs/web-configuration.md).
  */
 export interface ListenerTls {
   certFile: string;
   keyFile: string;
-  /** Whose client certificates are verified. */
+  /** Authorities that sign client certificates. */
   clientCaFile?: string;
-  /** Default: with `clientCaFile` only clients that it signed get in, without it everybody. */
+  /** Default: with `clientCaFile` only clients with a certificate that it signed, without it all clients. */
   clientAuthType?: ClientAuthType;
   /** A verified client certificate must have one of these as DNS name, address, e-mail or URI. */
   clientAllowedSans?: readonly string[];
   minVersion?: TlsVersion;
   maxVersion?: TlsVersion;
-  /** For TLS 1.2, by Go's names. */
+  /** For TLS 1.2, with Go's names. */
   cipherSuites?: readonly string[];
   preferServerCipherSuites?: boolean;
-  /** By Go's names, the preferred one first. */
+  /** With Go's names, in order of preference. */
   curvePreferences?: readonly string[];
 }
 
-/** Who gets in at a listener of ours: whoever shows one of these; at least one is there. */
+/** Credentials that one of the agent's own listeners accepts; at least one is set. */
 export interface ListenerAuth {
   bearer?: Secret;
   basic?: { username: string; password: Secret };
@@ -62,32 +62,32 @@ export interface ListenerAuth {
   basicAuthUsers?: Readonly<Record<string, string>>;
 }
 
-/** What guards a listener of ours. */
+/** TLS and authentication of one of the agent's own listeners. */
 export interface Protection {
   tls?: ListenerTls;
   auth?: ListenerAuth;
 }
 
-/** What becomes of a connection that was led through a handshake: it may speak, or it is closed. */
+/** Callbacks for the result of a TLS handshake. After a failure the connection is closed. */
 export interface HandshakeOutcome<Connection> {
   onSecure(connection: Connection): void;
   onFailure(reason: string): void;
 }
 
 /**
- * TLS for a listener that accepts its connections itself: gives what takes over an accepted connection of which
- * nothing was read. Throws `listen_failed` for files that are not there or do not fit.
+ * TLS for a listener that accepts its connections itself. The returned function takes over an accepted connection of
+ * which nothing has been read. Throws `listen_failed` if a file is missing or does not match the others.
  */
 export type OpenHandshakes<Connection> = (
   outcome: HandshakeOutcome<Connection>,
 ) => (accepted: Connection) => void;
 
-/** Reads a secret anew; rejects when it is not there. */
+/** Reads a secret again at each call; rejects if it is not there. */
 export type ReadSecret = (secret: Secret) => Promise<string>;
 
 /**
- * The value of an `authorization` header; undefined where there are no credentials. Secrets are read anew. Rejects
- * with what `readSecret` rejects with.
+ * The value of an `authorization` header, or undefined without credentials. Reads secrets again at each call and
+ * rejects if `readSecret` does.
  */
 export async function authorizationOf(
   auth: ClientAuth | undefined,
@@ -101,7 +101,7 @@ export async function authorizationOf(
 }
 
 /**
- * Header of every request for a role's page; its value names the agent that asks. A listener that finds its
- * own agent's name in it answers 508, so that an agent never relays itself.
+ * Header of every scrape request; its value identifies the scraping agent. A listener that receives its own agent's
+ * value answers 508, so that an agent never scrapes itself.
  */
 export const scrapeMarkHeader = 'x-svc-agent-scrape';

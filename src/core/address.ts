@@ -1,4 +1,4 @@
-/** host:port taken apart; a host of IPv6 stands without its brackets. */
+/** A parsed `host:port`. An IPv6 host has no brackets. */
 export interface Address {
   host: string;
   port: number;
@@ -7,7 +7,7 @@ export interface Address {
 const shape = /^(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/;
 const fourNumbers = /^\d+(?:\.\d+)*$/;
 
-/** Reads `host:port` and `[IPv6]:port`; undefined for anything else, an empty host included. */
+/** Parses `host:port` and `[IPv6]:port`; undefined for anything else, an empty host included. */
 export function parseAddress(text: string): Address | undefined {
   const [, six, name, digits] = shape.exec(text) ?? [];
   const host = six ?? name;
@@ -26,25 +26,25 @@ export function formatAddress({ host, port }: Address): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Whether a listener on this host takes every address of the machine. */
+/** Whether a listener on this host accepts connections on every address of the machine. */
 export function isWildcard(host: string): boolean {
   return host === '' || host === '0.0.0.0' || /^[0:]+$/.test(host);
 }
 
-/** Whether this host is the machine itself by name or by its loopback addresses. */
+/** Whether this host is `localhost` or a loopback address. */
 export function isLoopback(host: string): boolean {
   return host.toLowerCase() === 'localhost' || /^127\./.test(host) || /^(?:[0:]*:)?0*1$/.test(host);
 }
 
-/** The host to dial for a listener on this one: a wildcard is reached on loopback. */
+/** The host to dial for a listener on this host: loopback for a wildcard. */
 export function dialHost(host: string): string {
   if (!isWildcard(host)) return host;
   return host.includes(':') ? '::1' : '127.0.0.1';
 }
 
 /**
- * Whether two sockets cannot both be there: same port, and the same host or one that covers the other. Port 0
- * (any free one) meets nothing. `localHosts` are the machine's own addresses, which a wildcard covers too.
+ * Whether two sockets cannot be bound at the same time: same port, and the same host or one that covers the other.
+ * Port 0 (any free port) conflicts with nothing. `localHosts` are the machine's own addresses, which a wildcard covers.
  */
 export function addressesConflict(one: Address, other: Address, localHosts: ReadonlySet<string>): boolean {
   if (one.port !== other.port || one.port === 0) return false;

@@ -40,22 +40,22 @@ export const logs = group('logs', ['svc_service'], {
   svc_log_skipped_bytes_total: [
     'counter',
     'bytes',
-    'Log bytes passed over or gone before they were read.',
+    'Log bytes skipped, or gone before they were read.',
     ['reason'],
   ],
-  svc_log_lag_bytes: ['gauge', 'bytes', 'Log bytes written and not yet counted.'],
-  svc_log_newest_entry_timestamp_seconds: ['gauge', 'timestamp', 'Time stamped on the newest log entry.'],
+  svc_log_lag_bytes: ['gauge', 'bytes', 'Log bytes written but not yet counted.'],
+  svc_log_newest_entry_timestamp_seconds: ['gauge', 'timestamp', 'Time stamp of the newest log entry.'],
 });
 
 export const roleMetrics = group('roles', ['svc_service'], {
   svc_role_up: ['gauge', 'none', 'Whether the health check passed: 1 or 0.'],
   svc_role_health_check_duration_seconds: ['gauge', 'seconds', 'Duration of the last health check.'],
   svc_role_health_failures_total: ['counter', 'none', 'Health checks that failed.', ['reason']],
-  svc_role_health_transitions_total: ['counter', 'none', 'Changes of health, by what it changed to.', ['to']],
+  svc_role_health_transitions_total: ['counter', 'none', 'Changes of health, by new state.', ['to']],
   svc_role_restarts_total: [
     'counter',
     'none',
-    'Restarts seen in health checks, scrapes and logs, each once.',
+    'Restarts seen in health checks, scrapes or logs, each counted once.',
   ],
   svc_role_scrape_up: ['gauge', 'none', 'Whether the last scrape of the role succeeded: 1 or 0.'],
 });
@@ -63,7 +63,7 @@ export const roleMetrics = group('roles', ['svc_service'], {
 export const probes = group('probes', ['probe'], {
   svc_probe_last_run_timestamp_seconds: ['gauge', 'timestamp', 'When the probe last had a result.'],
   svc_probe_failures_total: ['counter', 'none', 'Runs of the probe that failed.', ['reason']],
-  svc_probe_skipped_total: ['counter', 'none', 'Runs that were left out.', ['reason']],
+  svc_probe_skipped_total: ['counter', 'none', 'Runs of the probe that were skipped.', ['reason']],
   svc_probe_tls_not_after_timestamp_seconds: [
     'gauge',
     'timestamp',
@@ -73,19 +73,15 @@ export const probes = group('probes', ['probe'], {
 
 export const stores = group('stores', ['store', 'kind', 'database'], {
   svc_store_up: ['gauge', 'none', 'Whether the store answered: 1 or 0.'],
-  svc_store_probe_duration_seconds: ['gauge', 'seconds', 'Duration of the last look at the store.'],
-  svc_store_failures_total: ['counter', 'none', 'Looks at the store that failed.', ['reason']],
+  svc_store_probe_duration_seconds: ['gauge', 'seconds', 'Duration of the last probe of the store.'],
+  svc_store_failures_total: ['counter', 'none', 'Probes of the store that failed.', ['reason']],
   svc_store_schema_version_info: [
     'gauge',
     'none',
     'Always 1; the label is the schema version found.',
     ['version'],
   ],
-  svc_store_schema_compatible: [
-    'gauge',
-    'none',
-    'Whether the schema is what the configuration asks for: 1 or 0.',
-  ],
+  svc_store_schema_compatible: ['gauge', 'none', 'Whether the schema has the expected version: 1 or 0.'],
   svc_store_connections: ['gauge', 'none', 'Connections the store has open.', ['state']],
   svc_store_connections_max: ['gauge', 'none', 'Connections the store allows.'],
   svc_store_read_only: ['gauge', 'none', 'Whether the store refuses writes: 1 or 0.'],
@@ -104,7 +100,7 @@ export const clusters = [
     svc_cluster_probe_duration_seconds: [
       'gauge',
       'seconds',
-      'Duration of the last look at the remote cluster.',
+      'Duration of the last probe of the remote cluster.',
     ],
   }),
   ...group('clusters', [], {
@@ -171,7 +167,7 @@ export const backups = group('backups', ['backup', 'store', 'database', 'backup_
   svc_backup_retention_compliant: [
     'gauge',
     'none',
-    'Whether backups are kept as long as asked and no longer: 1 or 0.',
+    'Whether backups are kept for the configured time and no longer: 1 or 0.',
   ],
 });
 
@@ -209,34 +205,25 @@ export const agent = group('agent', [], {
     'Always 1; the labels are the versions of the agent and of Node.',
     ['version', 'node'],
   ],
-  svc_agent_config_last_reload_successful: [
-    'gauge',
-    'none',
-    'Whether the last configuration was taken: 1 or 0.',
-  ],
+  svc_agent_config_last_reload_successful: ['gauge', 'none', 'Whether the last reload succeeded: 1 or 0.'],
   svc_agent_config_last_reload_success_timestamp_seconds: [
     'gauge',
     'timestamp',
-    'When a configuration was last taken.',
+    'When a configuration was last loaded.',
   ],
   svc_agent_event_loop_lag_seconds: ['gauge', 'seconds', 'Delay of the event loop.'],
-  svc_agent_series: [
-    'gauge',
-    'none',
-    'Series held, by family: the 20 largest, the rest as other.',
-    ['family'],
-  ],
+  svc_agent_series: ['gauge', 'none', 'Series by family: the 20 largest, all others as other.', ['family']],
   svc_agent_series_refused_total: ['counter', 'none', 'Series refused.', ['family', 'reason']],
   svc_agent_dropped_total: [
     'counter',
     'none',
-    'Everything dropped, by component and reason.',
+    'Drops of every kind, by component and reason.',
     ['component', 'reason'],
   ],
-  svc_agent_state_degraded: ['gauge', 'none', 'Whether totals cannot be saved at the moment: 1 or 0.'],
+  svc_agent_state_degraded: ['gauge', 'none', 'Whether the state cannot be saved: 1 or 0.'],
   svc_agent_state_last_commit_timestamp_seconds: ['gauge', 'timestamp', 'When the state was last saved.'],
   svc_agent_state_commit_failures_total: ['counter', 'none', 'Attempts to save the state that failed.'],
-  svc_agent_queue_bytes: ['gauge', 'bytes', 'Bytes that wait in the disk queue.'],
+  svc_agent_queue_bytes: ['gauge', 'bytes', 'Bytes waiting in the disk queue.'],
   svc_agent_queue_oldest_timestamp_seconds: [
     'gauge',
     'timestamp',

@@ -4,27 +4,27 @@ import type { Kind } from './model.ts';
 export const roles = ['frontend', 'history', 'matching', 'worker'] as const;
 export type Role = (typeof roles)[number];
 
-/** What a metric's number counts; `timestamp` is seconds since the epoch, `none` a plain count or a 0/1 state. */
+/** The unit of a metric. `timestamp` is seconds since the epoch, `none` a plain count or a 0/1 state. */
 export type Unit = 'none' | 'seconds' | 'milliseconds' | 'bytes' | 'timestamp';
 
-/** One metric as dashboards, rules and help texts need to know it. */
+/** A metric, as dashboards, rules and help texts use it. */
 export interface Metric {
   name: string;
   kind: Kind;
   unit: Unit;
   /** Tags beside the global ones and, for a role's metrics, beside `svc_service`. */
   tags: readonly string[];
-  /** The table row it comes from. */
+  /** Its row of the contract's table. */
   group: string;
   /** One line. */
   help: string;
-  /** Gauge whose series may be added up where they meet. */
+  /** A gauge whose series are added up when two raw series become one. */
   additive?: true;
 }
 
 /** One metric of the service's own catalog (spec, Metric catalog). */
 export interface CatalogMetric extends Metric {
-  /** The roles that send it: process and memory all, the rest by whose work it measures. */
+  /** The roles that send it: all for process and memory metrics, else those whose work it measures. */
   roles: readonly Role[];
 }
 
@@ -33,7 +33,7 @@ interface Group {
   group: string;
   roles?: readonly Role[];
   tags?: readonly string[];
-  /** Rows by name less `svc_`. */
+  /** Rows by name without `svc_`. */
   rows: Readonly<Record<string, Row>>;
 }
 
@@ -52,7 +52,7 @@ const latency = (help: string, tags?: readonly string[]): Row => ({
 const gauge = (help: string): Row => ({ kind: 'gauge', unit: 'none', help });
 const bytes = (help: string): Row => ({ kind: 'gauge', unit: 'bytes', help });
 
-/** The three metrics that every kind of call has; `calls` completes the sentences. */
+/** The three metrics of a kind of call; `calls` is the subject of their help texts. */
 const callsOf = (prefix: string, calls: string): Readonly<Record<string, Row>> => ({
   [`${prefix}_requests`]: counter(`${calls} made.`),
   [`${prefix}_errors`]: counter(`${calls} that failed.`),
@@ -67,8 +67,8 @@ const groups: readonly Group[] = [
     group: 'Process',
     rows: {
       restarts: counter('Starts of the process; begins at 1 in each new process.'),
-      num_goroutines: gauge('Goroutines that exist.'),
-      gomaxprocs: gauge('Threads that may run code at the same time.'),
+      num_goroutines: gauge('Number of goroutines.'),
+      gomaxprocs: gauge('Threads that may run Go code at the same time.'),
     },
   },
   {
@@ -83,7 +83,7 @@ const groups: readonly Group[] = [
       memory_gc_pause_ms: {
         kind: 'counter',
         unit: 'milliseconds',
-        help: 'Time the process stood still for garbage collection.',
+        help: 'Time the process was paused for garbage collection.',
       },
     },
   },
@@ -122,10 +122,16 @@ const groups: readonly Group[] = [
     group: 'Task latency',
     roles: ['history'],
     rows: {
-      decision_task_schedule_to_start_latency: latency('Wait of decision tasks for a poller.', decision),
-      activity_task_schedule_to_start_latency: latency('Wait of activity tasks for a poller.', activity),
-      decision_task_execution_latency: latency('Work on decision tasks, start to answer.', decision),
-      activity_task_execution_latency: latency('Work on activity tasks, start to answer.', activity),
+      decision_task_schedule_to_start_latency: latency(
+        'Time that decision tasks wait for a poller.',
+        decision,
+      ),
+      activity_task_schedule_to_start_latency: latency(
+        'Time that activity tasks wait for a poller.',
+        activity,
+      ),
+      decision_task_execution_latency: latency('Time from start to answer of decision tasks.', decision),
+      activity_task_execution_latency: latency('Time from start to answer of activity tasks.', activity),
     },
   },
   {
@@ -133,7 +139,7 @@ const groups: readonly Group[] = [
     roles: ['history'],
     rows: {
       ...callsOf('history_cache', 'Look-ups in the history cache'),
-      history_shard_context_closed: counter('Shards that this host gave up.'),
+      history_shard_context_closed: counter('Shards that this host released.'),
       history_replication_tasks_applied: counter('Replication tasks from other clusters that were applied.'),
     },
   },
@@ -146,12 +152,12 @@ const groups: readonly Group[] = [
       matching_tasks_dispatched: counter('Tasks handed to a poller.'),
       matching_poll_success: counter('Polls that got a task.'),
       matching_poll_timeout: counter('Polls that ended without a task.'),
-      matching_tasklist_backlog: { ...gauge('Tasks that wait in a task list.'), additive: true },
+      matching_tasklist_backlog: { ...gauge('Tasks waiting in a task list.'), additive: true },
     },
   },
 ];
 
-/** Every metric of the spec's table, in its order. Names are sanitized already: they need no change. */
+/** Every metric of the spec's table, in its order. The names are sanitized. */
 export const catalog: readonly CatalogMetric[] = groups.flatMap((of) =>
   Object.entries(of.rows).map(([name, row]) => ({
     ...row,

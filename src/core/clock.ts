@@ -1,6 +1,6 @@
 import type { Clock } from './ports.ts';
 
-/** The machine's own time. Its timers never keep the process alive; a cancelled one never fires. */
+/** The system clock. Its timers never keep the process alive; a cancelled one never fires. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
@@ -12,9 +12,9 @@ export const systemClock: Clock = {
 };
 
 /**
- * Wall time that never goes back, ms since the epoch: over a jump back it goes on at the pace of the monotonic
- * clock until the wall clock has caught up. Starts of series are told by it, because a start before the one of
- * who reads it would mean that the series was there first.
+ * Wall time in ms since the epoch that never goes back. After the wall clock was set back, it advances with the
+ * monotonic clock until the wall clock has caught up. Start times of series use it: a start that lies before the
+ * start of the process would claim a history that the series does not have.
  */
 export function monotonicWallTime({
   nowMs,
@@ -30,7 +30,7 @@ export function monotonicWallTime({
   };
 }
 
-/** Waits for `work`, but no longer than `waitMs`; it goes on by itself then. Rejects as `work` does. */
+/** Waits for `work`, but at most `waitMs`; the work continues after that. Rejects if `work` does. */
 export function waitAtMost(waitMs: number, clock: Pick<Clock, 'after'>, work: Promise<void>): Promise<void> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(waitMs, resolve);

@@ -4,7 +4,7 @@ import { Cells, nextStoreId, type SeriesIndex, type SeriesRecord, type Store } f
 
 /** A copy of all durable values, taken in one synchronous step. */
 export interface Frozen {
-  /** Grows by one with each freeze. */
+  /** Increases by one with each freeze. */
   readonly seq: number;
   readonly values: Float64Array;
   /** Identities of the series in `values`, encoded; the same array object until series change. */
@@ -12,12 +12,12 @@ export interface Frozen {
 }
 
 /**
- * The values behind "commit before expose" (DESIGN §3): live ones are written by handles, shown ones are
- * what reporters read, and only `publish` moves what is shown.
+ * The values behind "commit before expose" (DESIGN §3): handles write the live ones, reporters read the published
+ * ones, and only `publish` changes those.
  */
 export interface DurableValues {
   freeze(): Frozen;
-  /** Makes a freeze what views show from now on. */
+  /** From now on, views show this freeze. */
   publish(frozen: Frozen): void;
   /** Takes values from a snapshot, once, before any intake opens. Throws `snapshot_corrupt` on a table it cannot read. */
   restore(table: Uint8Array, values: Float64Array): void;
@@ -70,7 +70,7 @@ export function createDurableStore(): DurableStore {
   let visibility = 0;
 
   const remove = (at: number, width: number) => {
-    table.strike(at);
+    table.remove(at);
     cells.give(at, width);
   };
   const discard = (series: SeriesRecord) => {

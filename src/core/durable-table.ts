@@ -4,20 +4,20 @@ import { type Kind, kinds, type Labels } from './model.ts';
 import type { SeriesRecord } from './stores.ts';
 
 /**
- * The table of identities in a snapshot: UTF-8, one JSON array per line
- * (`[at, kind, family, startMs, overflow, texts, label, value, …]`), blank where a series was struck out.
- * The values' array is indexed by `at`.
+ * The series table of a snapshot: UTF-8, one JSON array per line
+ * (`[at, kind, family, startMs, overflow, texts, label, value, …]`). The line of a removed series is blank. `at` is
+ * the index of the series' first value.
  */
 
 const [blank, newline, bracket, comma, zero] = [0x20, 0x0a, 0x5b, 0x2c, 0x30];
 
-/** A series as its line in the table. */
+/** The table's line for a series. */
 export function lineOf(series: Omit<SeriesRecord, 'identity' | 'born'>): string {
   const { at, kind, family, startMs, overflow, texts, labels } = series;
   return JSON.stringify([at, kind, family, startMs, overflow ? 1 : 0, texts, ...labels.flat()]);
 }
 
-/** How many numbers a series of this kind has. */
+/** The number of values of a series of this kind. */
 export function widthOf(kind: Kind, texts: readonly string[]): number {
   if (kind === 'histogram') return texts.length + 3;
   return kind === 'summary' ? texts.length + 2 : 1;
@@ -31,7 +31,7 @@ function corrupt(line: number, what: string, got: unknown, cause?: unknown): Age
   return new AgentError('snapshot_corrupt', { where: `state: series table, line ${line}`, what, got }, cause);
 }
 
-/** Series of lines, their cells from `at` on instead of where the line says, which is `from`. */
+/** Parses lines. A series gets new cells from `at` on; `from` is where the line says that they were. */
 function createLineReader(valueCount: number) {
   const pair = createPairs();
   return (text: string, line: number, at: number): { entry: SeriesRecord; from: number } => {
@@ -82,17 +82,17 @@ function decode(table: Uint8Array): string {
   }
 }
 
-/** The series of a table with cells that lie side by side in the order of the lines, and where each one was. */
+/** The series of a table, with new cells in the order of the lines, and their old positions. */
 export interface Rows {
   readonly entries: SeriesRecord[];
-  /** First of its cells as the table has it. */
+  /** The first cell according to the table. */
   readonly from: number[];
-  /** Where its line goes on after the cell, and ends, in bytes. */
+  /** Byte offsets in the line: behind the cell, and of its end. */
   readonly tails: number[];
   readonly ends: number[];
-  /** The entries by family, then by identity. */
+  /** The records by family, then by identity. */
   readonly families: Map<string, Map<string, SeriesRecord>>;
-  /** Cells of all together. */
+  /** Number of cells of all series. */
   width: number;
 }
 
@@ -112,7 +112,7 @@ export function readTable(table: Uint8Array, valueCount: number): Rows {
   const text = decode(table);
   const readLine = createLineReader(valueCount);
   const rows: Rows = { entries: [], from: [], tails: [], ends: [], families: new Map(), width: 0 };
-  // Lines end at the same bytes as texts: no other character has that byte in it.
+  // In UTF-8 the byte of a newline is never part of another character, so lines of bytes and of text match.
   let [textAt, byteAt] = [0, 0];
   for (let line = 1; textAt < text.length; line++) {
     const textEnd = endOf(text.indexOf('\n', textAt), text.length);
@@ -135,23 +135,23 @@ export function readTable(table: Uint8Array, valueCount: number): Rows {
 
 const endOf = (found: number, length: number) => (found < 0 ? length : found);
 
-/** The table of identities (`durable-rows.ts`) that grows at its end, so that a new series costs its own line only. */
+/** The series table as bytes. It grows at its end, so that a new series costs one line. */
 export interface Table {
-  /** The line goes with the cell `at`; an older one of that cell is struck out first. */
+  /** Adds the line of the series at cell `at`; blanks the line that the cell had before. */
   add(at: number, line: string): void;
-  /** Adds the lines of another table with their series' new cells. */
+  /** Adds the lines of another table, with the new cells of their series. */
   take(table: Uint8Array, rows: Rows): void;
-  strike(at: number): void;
+  remove(at: number): void;
   /** The same array object until something changes. */
   bytes(): Uint8Array;
 }
 
 const encoder = new TextEncoder();
-const smallestTidy = 4096;
-/** Of a whole number below 2 ** 32. */
+const leastRemoved = 4096;
+/** Digits of an integer below 2 ** 32. */
 const maxDigits = 10;
 
-/** Writes a whole number in decimal; returns where it ends. */
+/** Writes an integer in decimal; returns the offset behind it. */
 function writeNumber(bytes: Uint8Array, at: number, value: number): number {
   let end = at + 1;
   for (let rest = value; rest >= 10; rest = Math.floor(rest / 10)) end += 1;
@@ -160,14 +160,14 @@ function writeNumber(bytes: Uint8Array, at: number, value: number): number {
   return end;
 }
 
-/** Where the line of a cell stands, by cell; one object for each would be a third of the table's memory. */
-function createPlaces() {
+/** Byte ranges of the lines, by cell. Objects instead of typed arrays would take a third of the table's memory. */
+function createRanges() {
   let starts = new Int32Array(256);
-  /** 0: no line. */
+  /** 0 means no line. */
   let ends = new Int32Array(256);
-  const grown = (places: Int32Array<ArrayBuffer>, least: number) => {
-    const more = new Int32Array(Math.max(least, places.length * 2));
-    more.set(places);
+  const grown = (ranges: Int32Array<ArrayBuffer>, least: number) => {
+    const more = new Int32Array(Math.max(least, ranges.length * 2));
+    more.set(ranges);
     return more;
   };
   return {
@@ -178,7 +178,7 @@ function createPlaces() {
       starts[at] = start;
       ends[at] = end;
     },
-    /** Cells that have a line, in the order of the lines. */
+    /** Cells with a line, in the order of the lines. */
     inOrder(): number[] {
       const cells: number[] = [];
       for (let at = 0; at < ends.length; at++) if (ends[at]! > 0) cells.push(at);
@@ -188,11 +188,11 @@ function createPlaces() {
 }
 
 export function createTable(): Table {
-  const places = createPlaces();
+  const ranges = createRanges();
   let buffer = new Uint8Array(1024);
   let length = 0;
-  let struck = 0;
-  /** Handed out for the buffer as it is; lines may still be added behind it. */
+  let removed = 0;
+  /** The part of the buffer that a caller holds. Lines may be added behind it; a change within it copies the buffer. */
   let shared: Uint8Array | undefined;
 
   const reserve = (more: number) => {
@@ -202,38 +202,38 @@ export function createTable(): Table {
     buffer = grown;
   };
 
-  /** Moves the lines that count together, into a buffer that nobody else has. */
-  const tidy = () => {
-    const tidied = new Uint8Array(buffer.length);
+  /** Copies the lines that are left into a new buffer. */
+  const compact = () => {
+    const compacted = new Uint8Array(buffer.length);
     length = 0;
-    for (const at of places.inOrder()) {
-      const line = buffer.subarray(places.start(at), places.end(at));
-      tidied.set(line, length);
-      places.set(at, length, length + line.length);
+    for (const at of ranges.inOrder()) {
+      const line = buffer.subarray(ranges.start(at), ranges.end(at));
+      compacted.set(line, length);
+      ranges.set(at, length, length + line.length);
       length += line.length;
     }
-    buffer = tidied;
-    struck = 0;
+    buffer = compacted;
+    removed = 0;
   };
 
-  const strike = (at: number) => {
-    const [start, end] = [places.start(at), places.end(at)];
+  const remove = (at: number) => {
+    const [start, end] = [ranges.start(at), ranges.end(at)];
     if (end === 0) return;
-    places.set(at, 0, 0);
+    ranges.set(at, 0, 0);
     if (shared) buffer = buffer.slice();
     shared = undefined;
     buffer.fill(blank, start, end - 1);
-    struck += end - start;
-    if (struck > smallestTidy && struck * 2 > length) tidy();
+    removed += end - start;
+    if (removed > leastRemoved && removed * 2 > length) compact();
   };
 
   return {
-    strike,
+    remove,
     add(at, line) {
-      strike(at);
+      remove(at);
       reserve(line.length * 3 + 1);
       const { written } = encoder.encodeInto(`${line}\n`, buffer.subarray(length));
-      places.set(at, length, length + written);
+      ranges.set(at, length, length + written);
       length += written;
     },
     take(table, { entries, tails, ends }) {
@@ -247,7 +247,7 @@ export function createTable(): Table {
         buffer.set(tail, tailAt);
         length = tailAt + tail.length + 1;
         buffer[length - 1] = newline;
-        places.set(at, start, length);
+        ranges.set(at, start, length);
       }
     },
     bytes() {

@@ -13,9 +13,9 @@ export type ErrorCode =
   | 'number_invalid'
   | 'internal';
 
-/** What went wrong, in the order a reader needs it: where, what, the value, what is allowed. */
+/** The parts of an error message, in their order. */
 export interface Fault {
-  /** Where it stands: a configuration path, a file, a listener. */
+  /** A configuration path, a file, a listener. */
   where: string;
   /** What is wrong, without the value. */
   what: string;
@@ -44,18 +44,18 @@ export class AgentError extends Error {
   }
 }
 
-/** The text of whatever was thrown, with its system code where it has one (`ENOSPC: …`). */
+/** The message of anything that was thrown. */
 export function errorText(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** The system's code of a thrown error (`ENOSPC`), or undefined. */
+/** The system code of a thrown error (`ENOSPC`), or undefined. */
 export function systemCode(thrown: unknown): string | undefined {
   const code = (thrown as { code?: unknown } | null | undefined)?.code;
   return typeof code === 'string' ? code : undefined;
 }
 
-/** What befell a connection, as far as the code of what was thrown tells. */
+/** The cause of a failed connection, as far as the error code tells. */
 export type NetworkFault = 'resolve' | 'refused' | 'unreachable' | 'reset' | 'tls' | 'too_slow';
 
 const faults: Readonly<Record<string, NetworkFault>> = {
@@ -78,7 +78,7 @@ const faults: Readonly<Record<string, NetworkFault>> = {
 const tlsCode =
   /^(?:ERR_TLS|ERR_SSL|ERR_OSSL|CERT_|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_(?:GET|VERIFY)|HOSTNAME_MISMATCH)/;
 
-/** The fault behind a system's, an HTTP client's or a TLS library's code; undefined for any other. */
+/** The cause behind an error code of the system, the HTTP client or the TLS library; undefined for any other code. */
 export function networkFault(thrown: unknown): NetworkFault | undefined {
   const code = systemCode(thrown) ?? '';
   if (Object.hasOwn(faults, code)) return faults[code];

@@ -4,9 +4,9 @@ import type { Kind, Labels, RawTags } from './model.ts';
 const clean = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /**
- * A metric or tag name as it is exported: one `_` for each code point outside `[A-Za-z0-9_]`, and one in
- * front of a leading digit (spec, Rules for metric names). Runs are not collapsed. Pure, so callers may memo it.
- * Distinct names can meet; who wins is decided where they meet.
+ * A metric or tag name in its exported form: `_` for each code point outside `[A-Za-z0-9_]`, and one before a leading
+ * digit (spec, Rules for metric names). Runs of `_` stay. Two raw names may have the same form; admission and
+ * `createLabeller` decide which of them keeps it.
  */
 export function sanitizeName(raw: string): string {
   if (clean.test(raw)) return raw;
@@ -14,29 +14,29 @@ export function sanitizeName(raw: string): string {
   return /^[0-9]/.test(name) ? `_${name}` : name;
 }
 
-/** The text with each lone surrogate as U+FFFD, so that it has a UTF-8 form. */
+/** The text with U+FFFD for each lone surrogate, so that it can be encoded in UTF-8. */
 export function wellFormed(text: string): string {
   return text.replace(/\p{Surrogate}/gu, '\uFFFD');
 }
 
-/** Order of UTF-16 code units: the same on every machine, whatever its locale. */
+/** Compares by UTF-16 code units: the same order on every machine, whatever its locale. */
 export function compareText(a: string, b: string): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;
 }
 
 /**
- * What must not become a tag, by name and by value: workflow ids, run ids, timestamps and user ids (spec,
- * Metric cardinality rules; contract, Names and labels).
+ * Forbidden tags, by name and by value: workflow ids, run ids, timestamps and user ids (spec, Metric cardinality
+ * rules; contract, Names and labels).
  */
 
-/** Names that end so: `wf-run-id`, `parentWorkflowID`, `user.id`, `event_timestamp_ms`. */
+/** Endings of forbidden names: `wf-run-id`, `parentWorkflowID`, `user.id`, `event_timestamp_ms`. */
 const idEnding = /(?:workflow|wf|run|execution|user)ids?$/;
 const stampEnding = /timestamps?(?:n|u|m|nano|micro|milli)?s?(?:ec|econds?)?$/;
-/** Names too short to be looked for inside others: `runtime` and `tests` are fine. */
+/** Forbidden as a whole name only: `runtime` and `tests` are allowed. */
 const wholeNames = new Set(['ts', 'time', 'datetime', 'unixtime', 'epoch', 'uid', 'uids', 'wid', 'rid']);
 
-/** A tag name without case and punctuation: `wf-run-id`, `WfRunID` and `wf_run_id` are one. */
+/** A tag name without case and punctuation: `wf-run-id`, `WfRunID` and `wf_run_id` are equal. */
 export function foldTag(name: string): string {
   return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
 }
@@ -53,7 +53,7 @@ export function isForbiddenTag(name: string, more?: ReadonlySet<string>): boolea
 }
 
 const uuid = /[0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}/gi;
-/** RFC 3339 §5.6, with the space that its note allows for `T`. */
+/** RFC 3339 §5.6, also with the space that its note allows instead of `T`. */
 const dateTime =
   /\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])[t ](?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d+)?(?:z|[+-](?:[01]\d|2[0-3]):[0-5]\d)/gi;
 const digitRun = /(?<![\p{L}\p{N}])(?:\d{19}|\d{16}|\d{13}|\d{10})(?![\p{L}\p{N}])/gu;
@@ -62,45 +62,45 @@ const firstSecond = Date.UTC(2001, 0, 1) / 1000;
 const endSecond = Date.UTC(2101, 0, 1) / 1000;
 const shortestMatch = 10;
 
-/** Runs of 10, 13, 16 and 19 digits all begin with ten digits of seconds. */
-function hideTime(digits: string): string {
+/** Runs of 10, 13, 16 and 19 digits all start with ten digits of seconds. */
+function replaceTime(digits: string): string {
   const seconds = Number(digits.slice(0, 10));
   return seconds >= firstSecond && seconds < endSecond ? '_time_' : digits;
 }
 
 /**
- * A received tag value without what would make it unique: `_id_` for a UUID, `_time_` for a date-time or a
- * run of digits that is a time of the years 2001 to 2100. The same string if there is nothing of that kind.
+ * A received tag value without ids and times: `_id_` for a UUID, `_time_` for a date-time or a run of digits that is a
+ * time of the years 2001 to 2100. Returns the same string if there are none.
  */
 export function cleanValue(value: string): string {
   if (value.length < shortestMatch) return value;
-  return value.replace(uuid, '_id_').replace(dateTime, '_time_').replace(digitRun, hideTime);
+  return value.replace(uuid, '_id_').replace(dateTime, '_time_').replace(digitRun, replaceTime);
 }
 
-/** Why a tag did not become a label as it was. */
+/** Why a tag was dropped or its value rewritten. */
 export type TagFault = 'forbidden_tag' | 'forbidden_value' | 'tag_collision';
 
 export interface LabelRules {
-  /** Global tags, unsanitized. `svc_service` among them is ignored: it is not one. */
+  /** Global tags, unsanitized. `svc_service` is not a global tag and is ignored. */
   globalTags: RawTags;
-  /** Tags come from someone else: reserved names become `exported_<name>`, values are cleaned. */
+  /** Tags come from a sender: reserved names become `exported_<name>`, values are checked for ids and times. */
   received: boolean;
-  /** The value of `svc_service` for series that come without; `''`: none is added. */
+  /** The value of `svc_service` for series that have none; `''` adds none. */
   service: string;
   /** Keys of `services`: values of `svc_service` that are never normalised. */
   serviceKeys: ReadonlySet<string>;
   /** Further forbidden names, folded. */
   forbidden: ReadonlySet<string>;
-  /** Sanitized names whose values are left alone. */
+  /** Sanitized names whose values are not checked. */
   allowValues: ReadonlySet<string>;
-  /** Forbidden names are let through: the agent's own closed label sets. */
+  /** Forbidden names are allowed: the agent's own closed label sets. */
   exempt: boolean;
 }
 
 export interface Labelled {
   readonly labels: Labels;
   readonly service: string;
-  /** What befell tags, once for each that was dropped or changed. */
+  /** Tags that were dropped or rewritten, one entry for each. */
   readonly faults: readonly TagFault[];
 }
 
@@ -109,7 +109,7 @@ export interface Labeller {
   readonly globals: ReadonlyMap<string, Labels[number]>;
   isForbidden(name: string): boolean;
   label(tags: RawTags, kind: Kind): Labelled;
-  /** The labels of the series that stands for all those of a service over the limit. */
+  /** The labels of the overflow series of a service. */
   overflow(service: string): Labels;
 }
 
@@ -118,12 +118,12 @@ const roleWord = new RegExp(`^.+[-_](${roles.join('|')})$`, 's');
 const maxPairs = 20_000;
 const maxNames = 1000;
 
-/** Unambiguous text of labels: whatever stands in names and values, different labels have different texts. */
+/** Unambiguous text of labels: different labels have different texts, whatever characters they contain. */
 export function identityOf(labels: Labels): string {
   return JSON.stringify(labels);
 }
 
-/** `<product>_frontend` and `<product>-frontend` as `frontend`, unless the value is itself a key. */
+/** Returns `frontend` for `<product>_frontend` and `<product>-frontend`, unless the value is itself a key. */
 export function roleOf(value: string, serviceKeys: ReadonlySet<string>): string {
   if (serviceKeys.has(value)) return value;
   return roleWord.exec(value)?.[1] ?? value;
@@ -136,8 +136,8 @@ function isReserved(name: string, kind: Kind, received: boolean): boolean {
 }
 
 /**
- * Turns raw tags into labels under fixed rules. Tags that meet after sanitizing: the first raw name in order
- * wins. Empty values are absent labels.
+ * Turns raw tags into labels. Of two tags with the same sanitized name, the one whose raw name sorts first is kept.
+ * Tags with an empty value are dropped.
  */
 export function createLabeller(rules: LabelRules): Labeller {
   const { received, serviceKeys } = rules;
@@ -152,7 +152,7 @@ export function createLabeller(rules: LabelRules): Labeller {
   const shownValue = (name: string, value: string) =>
     !received || neverCleaned.has(name) || rules.allowValues.has(name) ? value : cleanValue(value);
 
-  /** Tags by sanitized name, forbidden and meeting ones gone. */
+  /** Tags by sanitized name, without forbidden and colliding ones. */
   const ownTags = (tags: RawTags, faults: TagFault[]): Map<string, string> => {
     const named = new Map<string, string>();
     for (const raw of Object.keys(tags).sort()) {
@@ -170,7 +170,7 @@ export function createLabeller(rules: LabelRules): Labeller {
     return named;
   };
 
-  /** Moves tags whose name is taken to `exported_<name>`, the prefix repeated until that is free. */
+  /** Renames tags whose name is reserved to `exported_<name>`, and repeats the prefix until the name is free. */
   const rename = (named: Map<string, string>, kind: Kind) => {
     for (const [name, value] of [...named]) {
       if (!globals.has(name) && !isReserved(name, kind, received)) continue;
@@ -181,7 +181,7 @@ export function createLabeller(rules: LabelRules): Labeller {
     }
   };
 
-  const serve = (named: Map<string, string>) => {
+  const addService = (named: Map<string, string>) => {
     const sent = named.get('svc_service');
     if (sent !== undefined) named.set('svc_service', received ? roleOf(sent, serviceKeys) : sent);
     else if (rules.service !== '') named.set('svc_service', rules.service);
@@ -200,7 +200,7 @@ export function createLabeller(rules: LabelRules): Labeller {
       const faults: TagFault[] = [];
       const named = ownTags(tags, faults);
       rename(named, kind);
-      serve(named);
+      addService(named);
       return { labels: sorted(named), service: named.get('svc_service') ?? '', faults };
     },
     overflow(service) {
@@ -211,7 +211,7 @@ export function createLabeller(rules: LabelRules): Labeller {
   };
 }
 
-/** Remembers what becomes of tag names: they are few, and asked for with every series. */
+/** Caches the sanitized form of tag names: they are few, and every series has some. */
 function createNames(read: (raw: string) => string): (raw: string) => string {
   const known = new Map<string, string>();
   return (raw) => {
@@ -233,7 +233,7 @@ function globalPairs(tags: RawTags): ReadonlyMap<string, Pair> {
   return pairs;
 }
 
-/** One pair for equal pairs: the same few values stand on very many series. */
+/** Interns label pairs: very many series share few of them. */
 export function createPairs(): (name: string, value: string) => Pair {
   const known = new Map<string, Map<string, Pair>>();
   let count = 0;

@@ -1,15 +1,15 @@
 /**
- * What a metric is. Sources get handles from an `Intake` once per series and then update numbers;
- * reporters read a `View`. Nothing here does I/O.
+ * The data model. A source gets a handle from an `Intake` once per series and then updates numbers through it;
+ * reporters read a `View`.
  */
 
 export const kinds = ['counter', 'gauge', 'histogram', 'summary', 'untyped'] as const;
 export type Kind = (typeof kinds)[number];
 
-/** Raw tags as a source has them; order does not matter, names may be unsanitized. */
+/** Raw tags of a source, in any order; names may be unsanitized. */
 export type RawTags = Readonly<Record<string, string>>;
 
-/** Final labels, sorted by name, each name once. */
+/** Labels of a series, sorted by name, each name once. */
 export type Labels = readonly (readonly [name: string, value: string])[];
 
 /** A monotonic sum. */
@@ -22,7 +22,7 @@ export interface Counter {
    * increases are added, a fall counting as a restart from 0.
    */
   set(total: number): void;
-  /** Gives the handle back; the series goes with its last owner. */
+  /** Releases the handle; the series ends with its last owner. */
   release(): void;
 }
 
@@ -33,9 +33,9 @@ export interface Gauge {
   release(): void;
 }
 
-/** A distribution over upper bounds. Units are the metric's (latencies: seconds). */
+/** A distribution over upper bounds, in the metric's unit (latencies: seconds). */
 export interface Histogram {
-  /** `weight`: how many observations this one stands for, as a sampled sender says; need not be whole. */
+  /** `weight` is the number of observations that this one stands for, as a sampling sender reports it; it may have a fraction. */
   observe(value: number, weight?: number): void;
   /**
    * Takes absolute parts as their sender has them: cumulative counts in the order of the bounds with +Inf
@@ -45,38 +45,38 @@ export interface Histogram {
   release(): void;
 }
 
-/** Ready-made quantiles, with sum and count; whoever sends or times them works them out. */
+/** Quantiles that the sender computed, with sum and count. */
 export interface Summary {
   /** The quantiles' values in order, then sum, then count. */
   set(parts: ArrayLike<number>): void;
   release(): void;
 }
 
-/** One line of a series that is updated by itself: a bucket, a sum, a count, a value. */
+/** One number of a series: a bucket, a sum, a count, a value. */
 export interface Part {
-  /** Same meaning as `set` of the series' kind, for this part alone. */
+  /** Does what `set` of the series' kind does, for this number. */
   set(value: number): void;
 }
 
-/** What an intake may be told about a family when it asks for the first series of it. */
+/** Details of a series that a source asks for. */
 export interface Shape {
   help?: string;
-  /** Histogram: upper bounds without +Inf, as numbers; `boundTexts` keeps a sender's own spelling of `le`. */
+  /** Histogram: upper bounds without +Inf. `boundTexts` keeps the sender's spelling of `le`. */
   bounds?: readonly number[];
   boundTexts?: readonly string[];
-  /** Summary: quantiles as the sender spells them. */
+  /** Summary: quantiles in the sender's spelling. */
   quantiles?: readonly string[];
   /** Histogram, summary: false if the sender has no `_sum` or no `_count`; it is not shown then. Default true. */
   hasSum?: boolean;
   hasCount?: boolean;
-  /** Durable families: the tags that a rule gives; series of the state that have others are given up. */
+  /** Durable families: the tags of the rule. Series of the state with other tags are discarded. */
   tags?: readonly string[];
 }
 
 /**
- * Where one source of one service hands in its series. Vocabulary, names, forbidden tags, global tags, limits
- * and identity are dealt with here, once per series; the handle that comes back is updated without look-ups.
- * A refused series gets a handle that discards, so callers never branch.
+ * Opens the series of one source of one service. Vocabulary, names, forbidden tags, global tags, limits and identity
+ * are resolved here, once per series; updates through the handle need no look-up. The handle of a refused series
+ * drops updates and counts them, so that callers need no branch.
  */
 export interface Intake {
   counter(name: string, tags: RawTags, shape?: Shape): Counter;
@@ -86,12 +86,12 @@ export interface Intake {
   untyped(name: string, tags: RawTags, shape?: Shape): Gauge;
 }
 
-/** One series as a reporter sees it. Its numbers are `view.numbers(series)[series.at + part]`. */
+/** A series in a view. Its numbers are `view.numbers(series)[series.at + part]`. */
 export interface SeriesView {
   readonly labels: Labels;
-  /** The value of `svc_service`, or '' for what belongs to no service. */
+  /** The value of `svc_service`, or '' for a series of no service. */
   readonly service: string;
-  /** True for what a role itself sent (scrape, statsd); false for what the agent found out. */
+  /** True for a series that a role sent (scrape, statsd), false for one that the agent measured. */
   readonly relayed: boolean;
   /** First of its numbers. Counter, gauge, untyped: 1. Histogram: cumulative buckets incl. +Inf, sum, count. Summary: quantiles, sum, count. */
   readonly at: number;
@@ -100,7 +100,7 @@ export interface SeriesView {
   /** Histogram, summary: whether the sender has a sum and a count; their cells hold no number otherwise. */
   readonly hasSum: boolean;
   readonly hasCount: boolean;
-  /** When the series' counter began, ms since the epoch; what hosted reporters call its start time. */
+  /** Start time of the series, ms since the epoch. */
   readonly startMs: number;
 }
 
@@ -112,8 +112,8 @@ export interface FamilyView {
 }
 
 /**
- * A still picture of everything, taken in one step: durable values from the committed view, scraped pages as
- * last taken whole. It does not move while it is rendered in slices. Release it when done.
+ * A consistent snapshot of all series, taken in one synchronous step: durable values from the last commit, scraped
+ * values from the last complete page. It does not change while it is rendered in slices. Release it when done.
  */
 export interface View {
   readonly families: readonly FamilyView[];

@@ -1,42 +1,42 @@
-/** The narrow interfaces by which components meet without importing each other. */
+/** The narrow interfaces that connect components which do not import each other. */
 import type { View } from './model.ts';
 import type { Component, DropReason } from './reasons.ts';
 
-/** The agent's own log. Fields are contextual; `error` keeps the thrown thing. */
+/** The agent's own log. The field `error` holds what was thrown. */
 export type LogFields = Readonly<Record<string, unknown>>;
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 export interface Log {
   write(level: LogLevel, msg: string, fields?: LogFields): void;
-  /** A log whose entries carry `logger: name`. */
+  /** A log whose entries have `logger: name`. */
   named(name: string): Log;
 }
 
-/** Time, so that tests can move it by hand. */
+/** Time as a dependency, so that tests can advance it. */
 export interface Clock {
   /** Wall clock, ms since the epoch; may jump. */
   nowMs(): number;
   /** Monotonic, ms; never jumps. */
   monotonicMs(): number;
-  /** Calls back once after `delayMs` of monotonic time; returns the cancel. Never keeps the process alive. */
+  /** Calls `call` once after `delayMs` of monotonic time; returns a function that cancels it. Never keeps the process alive. */
   after(delayMs: number, call: () => void): () => void;
 }
 
-/** Counts every drop of every kind; shows as `svc_agent_dropped_total{component,reason}`. */
+/** Counts drops of every kind, in `svc_agent_dropped_total{component,reason}`. */
 export interface Drops {
   count(component: Component, reason: DropReason, n?: number): void;
 }
 
-/** What survives a restart besides the durable values: offsets, push baselines, failover events. */
+/** State that survives a restart beside the durable values: offsets, push baselines, failover events. */
 export interface Durable {
   /** Key of its section in the snapshot; never changes between versions. */
   readonly name: string;
-  /** The section as of now, in one synchronous step; called at each commit's freeze. */
+  /** Returns the current section, in one synchronous step. Each commit calls it. */
   freeze(): Uint8Array;
-  /** The section as last committed; called once, before anything starts. Throws on what it cannot read. */
+  /** Takes the section of the last commit; called once, before anything starts. Throws if it cannot read it. */
   restore(section: Uint8Array): void;
 }
 
-/** Scraped values that others may look at (replication lag), without owning the scrape. */
+/** Read access to scraped values, for the replication probe. */
 export interface Readings {
   /** The newest value of each series of a family, with its labels; empty when unknown. */
   look(family: string): Iterable<{ labels: Readonly<Record<string, string>>; value: number }>;
@@ -44,14 +44,14 @@ export interface Readings {
 
 export type Stop = () => Promise<void>;
 
-/** Resolves when it is at work, rejects when it never can be; afterwards it retries by itself and counts. */
+/** `start` resolves when the source is ready and rejects if it can never be. After that it retries and counts failures. */
 export interface Source {
   start(): Promise<Stop>;
 }
 
-/** What a gather is asked for. */
+/** Options of a gather. */
 export interface GatherRequest {
-  /** Only series that this predicate takes; routing of blocks and `?service=`. */
+  /** Selects series: by reporter block and by `?service=`. */
   takes(series: { service: string; relayed: boolean }): boolean;
   /**
    * Latest monotonic moment at which scraped pages may still come in; with Infinity, each target's own timeout

@@ -1,9 +1,9 @@
-/** One field of a message: a number, or where its bytes lie. */
+/** One field of a message. */
 export interface Field {
   readonly field: number;
-  /** A varint's number; 0 for the others. */
+  /** The number of a varint; 0 for other types. */
   readonly value: number;
-  /** Contents of a length-delimited field, or the 8 or 4 bytes of a fixed one; empty for a varint. */
+  /** The contents of a length-delimited field, or the 8 or 4 bytes of a fixed one; empty for a varint. */
   readonly bytes: Buffer;
   /** The whole field with its tag. */
   readonly raw: Buffer;
@@ -15,7 +15,7 @@ function malformed(): RangeError {
   return new RangeError('not a protobuf message: it ends within a field');
 }
 
-/** A varint of up to 2^53; larger ones lose their low bits. Returns the place behind it. */
+/** Reads a varint of up to 2^53; larger ones lose their low bits. `end` is the offset behind it. */
 function readVarint(bytes: Buffer, from: number): { value: number; end: number } {
   let value = 0;
   let scale = 1;
@@ -29,8 +29,8 @@ function readVarint(bytes: Buffer, from: number): { value: number; end: number }
 }
 
 /**
- * The fields of a message in their order, as views of its bytes. Throws `RangeError` on what is none. For
- * batches that are split or reworded and for answers: rare enough to allocate.
+ * The fields of a message in their order, as views of its bytes. Throws `RangeError` if it is not a message. It
+ * allocates: use it for batches that are split or converted, and for responses, which are rare.
  */
 export function* fieldsOf(bytes: Buffer): Generator<Field> {
   let at = 0;

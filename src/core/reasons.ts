@@ -3,11 +3,11 @@
  * list does not compile. `svc-agent schema --reasons` prints this table.
  */
 
-/** Why a log line counted as nothing else. */
+/** Why a log line was dropped. */
 export const lineDropReasons = ['invalid_json', 'not_object', 'not_console', 'too_long'] as const;
 export type LineDropReason = (typeof lineDropReasons)[number];
 
-/** Why bytes of a log file were passed over or were gone before they were read. */
+/** Why bytes of a log file were skipped, or were gone before they were read. */
 export const skipReasons = ['start_at_end', 'truncated', 'vanished', 'nul_hole', 'unreadable'] as const;
 export type SkipReason = (typeof skipReasons)[number];
 
@@ -25,7 +25,7 @@ export const refusalReasons = [
 ] as const;
 export type RefusalReason = (typeof refusalReasons)[number];
 
-/** Why a role's page was not taken; `svc_agent_dropped_total` folds most of them into `failed`. */
+/** Why a scrape failed; `svc_agent_dropped_total` folds most of them into `failed`. */
 export const scrapeFailureReasons = [
   'resolve',
   'refused',
@@ -48,7 +48,7 @@ export const scrapeFailureReasons = [
 ] as const;
 export type ScrapeFailureReason = (typeof scrapeFailureReasons)[number];
 
-/** Why a push did not leave as it should; labels `svc_agent_report_failures_total`. */
+/** Why a push failed; labels `svc_agent_report_failures_total`. */
 export const pushFailureReasons = [
   'no_view',
   'resolve',
@@ -80,7 +80,7 @@ export const hostedFailureReasons = [
 ] as const;
 export type HostedFailureReason = (typeof hostedFailureReasons)[number];
 
-/** What is looked at; the first part of a probe's name. */
+/** What a probe checks; the first part of its name. */
 export const probeKinds = [
   'health',
   'store',
@@ -93,7 +93,7 @@ export const probeKinds = [
 ] as const;
 export type ProbeKind = (typeof probeKinds)[number];
 
-/** What befalls a connection that a probe opens, whatever it speaks. */
+/** Why a connection of a probe failed, whatever its protocol. */
 const connectionFailures = [
   'resolve',
   'refused',
@@ -126,7 +126,7 @@ export const healthFailureReasons = [
 ] as const;
 export type HealthFailureReason = (typeof healthFailureReasons)[number];
 
-/** Why a look at a store failed; labels `svc_store_failures_total`. */
+/** Why a store probe failed; labels `svc_store_failures_total`. */
 export const storeFailureReasons = [
   ...connectionFailures,
   'protocol',
@@ -138,7 +138,7 @@ export const storeFailureReasons = [
 ] as const;
 export type StoreFailureReason = (typeof storeFailureReasons)[number];
 
-/** Why a command that a probe runs gave nothing. */
+/** Why a command that a probe runs failed. */
 export const commandFailureReasons = [
   'command_missing',
   'command_failed',
@@ -246,11 +246,11 @@ export const probeFailureReasons = [
 ] as const;
 export type ProbeFailureReason = (typeof probeFailureReasons)[number];
 
-/** Why a run of a probe was left out; labels `svc_probe_skipped_total`. */
+/** Why a run of a probe was skipped; labels `svc_probe_skipped_total`. */
 export const probeSkipReasons = ['overlap', 'backlog'] as const;
 export type ProbeSkipReason = (typeof probeSkipReasons)[number];
 
-/** The damped state of what is looked at; labels `svc_role_health_transitions_total`. */
+/** The damped state of a probe's target; labels `svc_role_health_transitions_total`. */
 export const probeStates = ['up', 'down'] as const;
 export type ProbeState = (typeof probeStates)[number];
 
@@ -349,7 +349,7 @@ export type DropReason = { [C in Component]: (typeof dropReasons)[C][number] }[C
 export const logLevels = ['debug', 'info', 'warn', 'error', 'fatal'] as const;
 export const entryLevels = [...logLevels, 'other'] as const;
 
-/** What the agent's own health can say is wrong with itself. */
+/** The states of the agent's own health. */
 export const healthStates = ['starting', 'ready', 'stopping'] as const;
 export type HealthState = (typeof healthStates)[number];
 

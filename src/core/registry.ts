@@ -20,7 +20,7 @@ import {
 import { createDrops, createSelfSeries, type RegistryStatus, statusOf } from './self-metrics.ts';
 import { createImmediateStore, type HeldValues, type Store } from './stores.ts';
 
-/** What a view reads: the families of a state over the stores that their numbers may be in. */
+/** What views read: the families of a state, and the stores that hold their numbers. */
 export interface ViewDeps {
   state: RegistryState;
   stores(): Iterable<Store>;
@@ -31,7 +31,7 @@ function helpOf(state: RegistryState, family: Family): string {
   return known?.help || family.claims.winner()?.help || '';
 }
 
-/** The predicate, asked once per scope. */
+/** The predicate with its answers cached per scope. */
 function remembered(takes: GatherRequest['takes']): (scope: Scope) => boolean {
   const answers = new Map<Scope, boolean>();
   return (scope) => {
@@ -59,7 +59,7 @@ function familyViews(
   return views;
 }
 
-/** Takes still pictures: families by name, series in the order of their opening. */
+/** Takes snapshots: families sorted by name, series in the order of their opening. */
 export function createViews({ state, stores }: ViewDeps): (takes: GatherRequest['takes']) => View {
   let names: readonly string[] = [];
   let namedAt = -1;
@@ -95,7 +95,7 @@ export function createViews({ state, stores }: ViewDeps): (takes: GatherRequest[
   };
 }
 
-/** What a reload may change; it counts for intakes that open afterwards. */
+/** Settings that a reload may change. They apply to intakes that open afterwards. */
 export interface RegistrySettings {
   limits: Limits;
   /** Keys of `services`. */
@@ -105,24 +105,24 @@ export interface RegistrySettings {
 }
 
 export interface RegistryOptions extends RegistrySettings {
-  /** What is known of a name before anybody sends it. Default: the spec's catalog. */
+  /** What is known of a family before any source sends it. Default: the spec's catalog. */
   catalogKind?: (family: string) => KnownFamily | undefined;
-  /** Already restored, if there is something to restore. Default: a new one. */
+  /** A store that has been restored already. Default: a new one. */
   durable?: DurableStore;
 }
 
 /** All series: where they come in, and the pictures that reporters read. */
 export interface Registry {
-  /** Values that survive restarts, shown as last published. */
+  /** Values that survive restarts. Views show the last published ones. */
   readonly durable: DurableStore;
-  /** Values that do not, shown as they are. Scraped pages have a store each (`createPageStore`). */
+  /** Values that do not survive restarts. Views show the current ones. Each scrape target has a store of its own (`createPageStore`). */
   readonly immediate: Store;
   readonly drops: Drops;
   intake(options: IntakeOptions): OpenIntake;
-  /** A still picture of the series whose scope is taken, taken in one step. Release it. */
+  /** A snapshot of the series whose scope is taken, in one synchronous step. Release it. */
   view(takes?: GatherRequest['takes']): View;
   status(): RegistryStatus;
-  /** Series that are there stay, limits that shrank notwithstanding. */
+  /** Series that are open stay, even if the limits are lower now. */
   configure(settings: RegistrySettings): void;
 }
 
@@ -160,7 +160,7 @@ export function createRegistry(
     drop: (reason) => own.drops.count('registry', reason),
   });
 
-  /** The registry's own series, under the global tags of the time. */
+  /** The registry's own series, with the current global tags. */
   const openOwn = () => {
     const of = (store: Store) =>
       createIntake({ ...ownIntake, ...ownLabels, store, globalTags: settings.globalTags ?? {} }, deps());

@@ -7,10 +7,10 @@ import type { Drops } from './ports.ts';
 import { type Component, type DropReason, dropReasons } from './reasons.ts';
 import type { Family, Refusal, RefusalCount, RegistryState } from './registry-state.ts';
 
-/** Components whose drops come from log bytes: counted once across restarts, as the lines themselves are. */
+/** Components whose drops come from log bytes. They are counted exactly once across restarts, as the lines are. */
 const durableComponents: ReadonlySet<Component> = new Set<Component>(['logs', 'rules']);
 
-/** Where drops are counted, by how long they are kept. */
+/** The intakes that drops are counted in. */
 export interface DropsDeps {
   durable: Pick<OpenIntake, 'counter' | 'restore'>;
   immediate: Pick<OpenIntake, 'counter'>;
@@ -19,7 +19,7 @@ export interface DropsDeps {
 const { name, help, tags } = agentMetric('svc_agent_dropped_total');
 
 /**
- * `svc_agent_dropped_total{component,reason}`, at 0 from the start for every pair of the closed lists. Counting
+ * Counts `svc_agent_dropped_total{component,reason}`. Every pair of the closed lists exists from the start, at 0. Counting
  * a reason of another component throws `AgentError` (`internal`).
  */
 export function createDrops({ durable, immediate }: DropsDeps): Drops {
@@ -42,7 +42,7 @@ export function createDrops({ durable, immediate }: DropsDeps): Drops {
   };
 }
 
-/** How many series a family has. */
+/** The number of series of a family. */
 export interface FamilySize {
   readonly family: string;
   readonly series: number;
@@ -52,7 +52,7 @@ const shownFamilies = 20;
 const sizes = agentMetric('svc_agent_series');
 const refused = agentMetric('svc_agent_series_refused_total');
 
-/** The largest families, then the rest together as `other`. */
+/** The largest families, then all others as `other`. */
 export function familySizes(state: RegistryState): FamilySize[] {
   const all = [...state.families.values()]
     .filter((family) => family.series.size > 0)
@@ -63,9 +63,9 @@ export function familySizes(state: RegistryState): FamilySize[] {
 }
 
 /**
- * What the registry says of itself: `svc_agent_series{family}` and
- * `svc_agent_series_refused_total{family,reason}`. Call `refresh` before a picture is taken; it is free while no
- * series comes, goes or is refused.
+ * The registry's metrics about itself: `svc_agent_series{family}` and
+ * `svc_agent_series_refused_total{family,reason}`. Call `refresh` before a view is taken. It costs nothing while no
+ * series is added, removed or refused.
  */
 export function createSelfSeries(state: RegistryState, intake: Intake): { refresh(): void } {
   let gauges = new Map<string, Gauge>();
@@ -104,19 +104,19 @@ export function createSelfSeries(state: RegistryState, intake: Intake): { refres
   };
 }
 
-/** A name that several raw names or kinds spec, or that belongs to a histogram. */
+/** A name that sources send with several kinds, or that is a part of a histogram. */
 export interface Conflict {
   readonly family: string;
-  /** The kind that holds the name; `undefined` while it is taken as a suffix. */
+  /** The kind that holds the name; undefined while it is a histogram's suffix. */
   readonly kind: Kind | undefined;
   readonly claims: readonly { readonly rawName: string; readonly kind: Kind }[];
 }
 
-/** What the status page and `/api/status` say about series. */
+/** The registry's part of the status page and of `/api/status`. */
 export interface RegistryStatus {
   /** Series that count against `limits.series`. */
   readonly series: number;
-  /** Series that stand for those over a limit, on top. */
+  /** Overflow series, which do not count. */
   readonly overflow: number;
   readonly families: readonly FamilySize[];
   readonly refusals: readonly RefusalCount[];

@@ -1,38 +1,38 @@
 /**
- * Counts of observations in bins that grow by a constant factor, so that a quantile of any distribution comes out
- * within `relativeError` of the exact one, whatever its scale (C. Masson and others, "DDSketch", VLDB 2019). The
- * weights of a bin lie side by side in parts that are cleared one by one: the steps of a sliding window.
+ * Counts of observations in bins whose width grows by a constant factor, so that every quantile has a relative error
+ * of at most `relativeError`, whatever the scale (C. Masson and others, "DDSketch", VLDB 2019). Each bin has one
+ * weight per part; the parts are the steps of a sliding window and are cleared one by one.
  */
 export interface Sketch {
   /** Ascending; those from `size` on are unused. */
   bins: Int32Array;
-  /** Weight of each bin in all, kept apart so that reading walks little memory. */
+  /** Total weight of each bin, in an array of its own so that reading touches little memory. */
   sums: Float64Array;
-  /** Of each bin one number for each part. */
+  /** For each bin, one weight per part. */
   weights: Float64Array;
   size: number;
-  /** Weight of each part in all. */
+  /** Total weight of each part. */
   readonly totals: Float64Array;
 }
 
-/** A quantile is at most this much of itself beside the exact one. */
+/** The largest relative error of a quantile. */
 const relativeError = 0.01;
 /**
- * Bins that a sketch has at most, 52 bytes each with 5 parts. Latencies that fill more span nearly nine powers of
- * ten; then the smallest share a bin, and only quantiles among those are further off.
+ * The most bins of a sketch; with 5 parts a bin takes 52 bytes. They cover nearly nine powers of ten. Beyond that the
+ * lowest bins are merged, and only quantiles that fall among them lose accuracy.
  */
 export const maxBins = 1024;
 
 const fewestBins = 8;
 const factor = (1 + relativeError) / (1 - relativeError);
 const logFactor = Math.log(factor);
-/** From a bin's upper bound to the number that is equally far from both of its bounds, by ratio. */
+/** Ratio of a bin's geometric middle to its upper bound, as a logarithm. */
 const logMiddle = Math.log(2 / (1 + factor));
-/** Makes the bins of all positive numbers positive, so that those of negative ones mirror them. */
+/** Makes the bin numbers of all positive values positive; negative values mirror them. */
 const offset = 40_000;
-/** Numbers nearer to 0 count as 0: closer to it, doubles are too coarse. */
+/** Values closer to 0 count as 0, because doubles are too coarse there. */
 const tiny = 1e-300;
-/** What all empty sketches share. */
+/** Shared by all empty sketches. */
 const noBins = new Int32Array(0);
 const noWeights = new Float64Array(0);
 
@@ -51,7 +51,7 @@ export function createSketch(parts: number): Sketch {
   return { bins: noBins, sums: noWeights, weights: noWeights, size: 0, totals: new Float64Array(parts) };
 }
 
-/** The first row whose bin is not below this one. */
+/** The first row whose bin is at least this one. */
 function rowOf({ bins, size }: Sketch, bin: number): number {
   let from = 0;
   let to = size;
@@ -63,7 +63,7 @@ function rowOf({ bins, size }: Sketch, bin: number): number {
   return from;
 }
 
-/** Room for so many rows. */
+/** Changes the capacity to so many rows. */
 function resize(sketch: Sketch, rows: number): void {
   const { bins, sums, weights, size, totals } = sketch;
   sketch.bins = new Int32Array(rows);
@@ -74,7 +74,7 @@ function resize(sketch: Sketch, rows: number): void {
   sketch.weights.set(weights.subarray(0, size * totals.length));
 }
 
-/** Moves the rows from `row` on by one place, up or down. */
+/** Moves the rows from `row` on by one, up or down. */
 function shift({ bins, sums, weights, size, totals }: Sketch, row: number, by: 1 | -1): void {
   const parts = totals.length;
   bins.copyWithin(row + by, row, size);
@@ -82,7 +82,7 @@ function shift({ bins, sums, weights, size, totals }: Sketch, row: number, by: 1
   weights.copyWithin((row + by) * parts, row * parts, size * parts);
 }
 
-/** The lowest bin's observations count in the next one. */
+/** Merges the lowest bin into the next one. */
 function foldLowest(sketch: Sketch): void {
   const { sums, weights, totals } = sketch;
   const parts = totals.length;
@@ -92,7 +92,7 @@ function foldLowest(sketch: Sketch): void {
   sketch.size -= 1;
 }
 
-/** A row for a new bin that belongs in front of `row`; the lowest one if the sketch is full and it lies below. */
+/** Inserts a row for a new bin before `row`, or returns the lowest row if the sketch is full and the bin lies below it. */
 function insert(sketch: Sketch, row: number, bin: number): number {
   let at = row;
   if (sketch.size === maxBins) {
@@ -110,7 +110,7 @@ function insert(sketch: Sketch, row: number, bin: number): number {
   return at;
 }
 
-/** Counts a finite number that stands for `weight` observations, above 0. Allocates only where a new bin needs room. */
+/** Adds a finite value with a positive weight. Allocates only if a new bin needs room. */
 export function addTo(sketch: Sketch, part: number, value: number, weight: number): void {
   const bin = binOf(value);
   let row = rowOf(sketch, bin);
@@ -127,7 +127,7 @@ function weightOf({ weights, totals }: Sketch, row: number): number {
   return weight;
 }
 
-/** Forgets a part's observations, and the bins that only it had. */
+/** Removes a part's observations, and the bins that no other part has. */
 export function clearPart(sketch: Sketch, part: number): void {
   const { bins, sums, weights, totals } = sketch;
   const parts = totals.length;
@@ -148,8 +148,8 @@ export function clearPart(sketch: Sketch, part: number): void {
 }
 
 /**
- * Writes the values of these quantiles, ascending between 0 and 1, to the front of `into`: each stands for the
- * smallest number at or below which that share of all weight lies. NaN if there is none.
+ * Writes the values of these quantiles (ascending, 0 to 1) to the start of `into`. Each is the smallest value with at
+ * least that share of the total weight at or below it; NaN if the sketch is empty.
  */
 export function quantilesOf(sketch: Sketch, quantiles: readonly number[], into: Float64Array): void {
   const { bins, sums, size } = sketch;

@@ -3,16 +3,16 @@ import type { Kind, Labels } from './model.ts';
 const firstCapacity = 256;
 
 /**
- * Numbers side by side, handed out in runs. What holds a run reads `live` anew at each access: it is
- * replaced when it grows and when a page is swapped.
+ * An array of numbers that is allocated in runs. Read `live` again at each access: it is replaced when it grows and when
+ * a page is swapped.
  */
 export class Cells {
   live: Float64Array = new Float64Array(firstCapacity);
-  /** Cells ever handed out; those beyond are unused. */
+  /** Cells that were ever allocated; those beyond are unused. */
   used = 0;
   readonly #free = new Map<number, number[]>();
 
-  /** The first of `width` cells, all 0. */
+  /** Allocates `width` cells, all 0; returns the index of the first. */
   take(width: number): number {
     const freed = this.#free.get(width)?.pop();
     if (freed !== undefined) {
@@ -43,35 +43,35 @@ export class Cells {
   }
 }
 
-/** Numbers that a view holds; they do not move until it lets go. */
+/** Numbers that a view holds. They do not change until it releases them. */
 export interface HeldValues {
   readonly values: Float64Array;
   release(): void;
 }
 
 /**
- * Where numbers live. Handles write `cells.live`; what views show is the store's business. Time is counted in
- * steps (freezes, pages): a series born during step n is shown once `shownStep` is past n, so a cell that is
- * reused at once is never seen through its new series in an older picture.
+ * Holds the numbers of series. Handles write `cells.live`; the store decides which numbers views show. It counts steps
+ * (freezes, pages): a series that opened in step n is visible once `shownStep` is greater than n. So a view of
+ * older numbers never shows a new series with the cells of a removed one.
  */
 export interface Store {
-  /** Order of creation; settles who is first where all else is equal. */
+  /** Order of creation, for comparing sources that are otherwise equal. */
   readonly id: number;
   readonly cells: Cells;
   readonly shownStep: number;
-  /** Changes whenever series that exist may have come into sight or gone out of it. */
+  /** Changes whenever series that exist may have become visible or invisible. */
   readonly visibility: number;
-  /** The step during which a series that opens now is born. */
+  /** The step of a series that opens now. */
   birth(): number;
   /** The numbers that views show now. */
   hold(): HeldValues;
-  /** A sender's total fell: the series began anew. */
+  /** Call it when a sender's total fell: the series started again. */
   restarted(series: Recordable, nowMs: number): void;
-  /** What survives restarts; absent where nothing does. */
+  /** The series that survive restarts; absent in other stores. */
   readonly index?: SeriesIndex;
 }
 
-/** A series as the state has it. */
+/** A series in the state. */
 export interface SeriesRecord {
   readonly at: number;
   readonly family: string;
@@ -84,25 +84,25 @@ export interface SeriesRecord {
   readonly born: number;
 }
 
-/** A series as its store sees it. */
+/** The part of a series that its store uses. */
 export interface Recordable {
   beginAt(nowMs: number): void;
   record(): SeriesRecord;
 }
 
-/** The identities behind durable cells. */
+/** The identities of the series in a durable store. A retained series is in the state, but not open. */
 export interface SeriesIndex {
-  /** Enters a series that has just been given cells, or whose start changed. */
+  /** Adds a series with new cells, or with a new start time. */
   add(series: Recordable): void;
-  /** Strikes a series out; its cells are free again. */
+  /** Removes a series and frees its cells. */
   remove(at: number, width: number): void;
-  /** Keeps a series in the state without showing it, until it is adopted. */
+  /** Keeps a series that closes, until it is reclaimed or discarded. */
   retain(series: Recordable): void;
   retainedOf(family: string): readonly SeriesRecord[];
   find(family: string, identity: string): SeriesRecord | undefined;
-  /** Takes a retained series out of the park; its cells and entry stay. */
+  /** Opens a retained series again; its cells and its line stay. */
   reclaim(retained: SeriesRecord): void;
-  /** Drops a retained series with its cells. */
+  /** Removes a retained series and frees its cells. */
   discard(retained: SeriesRecord): void;
 }
 
@@ -114,7 +114,7 @@ export function nextStoreId(): number {
   return created;
 }
 
-/** A store whose numbers are shown as they are at the moment the view is taken. */
+/** A store whose views show the numbers of the moment when they are taken. */
 export function createImmediateStore(): Store {
   const cells = new Cells();
   return {
@@ -128,13 +128,13 @@ export function createImmediateStore(): Store {
   };
 }
 
-/** A store whose owner writes what it has gathered when somebody looks, and not before. */
+/** A store whose owner writes its numbers when a view is taken, and not before. */
 export interface LazyStore extends Store {
-  /** `write` is called in front of each picture, in the same step: it must be quick and must not throw. */
+  /** `write` is called before each view, in the same synchronous step: it must be quick and must not throw. */
   beforeRead(write: () => void): void;
 }
 
-/** No total in it ever begins anew: its owner adds them up itself, so that a fall is a negative observation. */
+/** Its totals never start again: the owner adds them up itself, so that a fall is a negative observation. */
 export function createLazyStore(): LazyStore {
   const store = createImmediateStore();
   let write = (): void => {};
@@ -151,11 +151,11 @@ export function createLazyStore(): LazyStore {
   };
 }
 
-/** A store whose numbers come page by page. */
+/** A store for scraped pages: a page is shown completely or not at all. */
 export interface PageStore extends Store {
-  /** Shows the page that has been filled, whole. Not calling it drops the page. */
+  /** Shows the page that has been filled. Without this call the page is discarded. */
   swap(): void;
-  /** Shows nothing, until the next swap: the target is gone. */
+  /** Shows nothing until the next swap, because the target is down. */
   hide(): void;
 }
 
@@ -165,9 +165,9 @@ interface Page {
 }
 
 /**
- * Two arrays take turns: one is filled while views show the other. An array that a view still holds is left
- * to it. A page that was dropped half-way leaves its numbers behind unseen; the next page overwrites them, and
- * increases that it had added to merged series are right as they are.
+ * Two arrays take turns: one is filled while views show the other. An array that a view still holds is not reused. A
+ * page that is discarded half-way leaves numbers behind that no view shows; the next page overwrites them, and the
+ * increases that it added to merged series are correct.
  */
 export function createPageStore(): PageStore {
   const cells = new Cells();
@@ -178,7 +178,7 @@ export function createPageStore(): PageStore {
   let lastBirth = 0;
   let visibility = 0;
 
-  /** An array of the shown one's size that nobody looks at. */
+  /** An array of the size of the shown one that no view holds. */
   const freePage = (before: Page): Float64Array => {
     const fits = before.holders === 0 && before.values.length === shown.values.length;
     return fits ? before.values : new Float64Array(shown.values.length);

@@ -1,4 +1,4 @@
-/** Edits (insert, delete, replace, swap of neighbours) from one word to another. */
+/** The number of edits (insert, delete, replace, swap of neighbours) between two words. */
 function distance(a: string, b: string): number {
   let before: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
@@ -18,12 +18,12 @@ function distance(a: string, b: string): number {
   return previous[b.length]!;
 }
 
-/** Longer words are no slips of a finger; the bound keeps the work small whatever comes in. */
+/** Longer words are not typing errors; the limit bounds the work for any input. */
 const longest = 64;
 
 /**
- * The known word that a mistyped one most likely meant, or undefined: at most a third of its letters wrong,
- * case aside, or the beginning of exactly one known word.
+ * The known word that a mistyped one most likely means: at most a third of its letters differ, ignoring case, or it is
+ * the start of exactly one known word. Undefined if there is none.
  */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   if (word.length === 0 || word.length > longest) return undefined;

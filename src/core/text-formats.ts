@@ -20,7 +20,7 @@ export function parseDuration(text: string, where = 'duration'): number {
   return totalMs;
 }
 
-/** A span of ms for people: the two largest units, `1d2h`, `3m20s`, `250ms`. */
+/** A duration in ms as text with its two largest units: `1d2h`, `3m20s`, `250ms`. */
 export function formatDuration(spanMs: number): string {
   if (spanMs < 1000) return `${Math.round(spanMs)}ms`;
   const parts: string[] = [];
@@ -33,20 +33,20 @@ export function formatDuration(spanMs: number): string {
   return parts.join('');
 }
 
-/** One form of text in a configuration: what it is not, what it should be, and its meaning. */
+/** A format of text in the configuration. */
 export interface TextFormat<T> {
-  /** `what is wrong; what is allowed`, the form that every message of the configuration has. */
+  /** The message for text of another format: `what is wrong; what is allowed`. */
   readonly fault: string;
-  /** Undefined for text that is not of this form. */
+  /** The value, or undefined for text of another format. */
   read(text: string): T | undefined;
 }
 
-/** Where a schema's transformation says that it refuses; fits zod's without knowing it. */
+/** Where a schema's transformation reports an error. zod's context has this shape; core does not import zod. */
 interface Refusal {
   addIssue(issue: { code: 'custom'; message: string; input: unknown }): void;
 }
 
-/** A form as a schema's transformation. */
+/** A format as a schema's transformation. */
 export function parsedAs<T>({ fault, read }: TextFormat<T>): (text: string, refusal: Refusal) => T {
   return (text, refusal) => {
     const value = read(text);
@@ -65,31 +65,31 @@ function durationBetween(text: string, leastMs: number, mostMs: number): number 
   }
 }
 
-/** How often, or how long at most: what a timer waits. */
+/** A duration that a timer waits: an interval or a time-out. */
 export const interval: TextFormat<number> = {
   fault: 'not a duration from 1ms to 7d; use a number and a unit, such as 500ms, 10s, 5m or 1h30m',
   read: (text) => durationBetween(text, 1, 7 * 864e5),
 };
 
-/** A span that no timer waits for; nothing is a span too. */
+/** A duration that no timer waits for, such as an age. It may be 0. */
 export const span: TextFormat<number> = {
   fault: 'not a duration; use a number and a unit, such as 0s, 5m, 1h30m or 30d',
   read: (text) => durationBetween(text, 0, Number.MAX_SAFE_INTEGER),
 };
 
-/** Where a listener of ours is bound; port 0 asks for any free one. */
+/** The address of one of the agent's own listeners; port 0 means any free port. */
 export const listenAddress: TextFormat<string> = {
   fault: 'not an address; use host:port, such as 127.0.0.1:9464, 0.0.0.0:9464 or [::1]:9464',
   read: (text) => (parseAddress(text) ? text : undefined),
 };
 
-/** Where somebody else listens. */
+/** The address of another listener. */
 export const dialAddress: TextFormat<string> = {
   fault: 'not an address; use host:port, such as 10.0.0.5:5432',
   read: (text) => (parseAddress(text)?.port ? text : undefined),
 };
 
-/** An address with one of these schemes, a host and no credentials in it. */
+/** A URL with one of these schemes, a host and no credentials. */
 export function webAddress(schemes: readonly string[], example: string): TextFormat<string> {
   const list = `${schemes.slice(0, -1).join(', ')}${schemes.length > 1 ? ' or ' : ''}${schemes.at(-1)}`;
   return {
@@ -104,10 +104,10 @@ export function webAddress(schemes: readonly string[], example: string): TextFor
   };
 }
 
-/** Histogram bounds as a list in a configuration must be. */
+/** The rule for a list of histogram bounds. */
 export const ascending = {
   fault: 'not ascending; use each bound once, the smallest first',
-  /** What is no number is passed over: it has a fault of its own. */
+  /** Ignores what is not a number: that is an error of its own. */
   holds: (bounds: readonly unknown[]): boolean =>
     bounds.every((bound, index) => {
       const before = bounds[index - 1];
@@ -115,13 +115,13 @@ export const ascending = {
     }),
 };
 
-/** An answer is awaited at most until the next question. */
+/** The rule for a time-out: at most the interval. */
 export const withinInterval = {
   fault: 'longer than the interval; use the interval at most',
-  /** What is no number is passed over: it has a fault of its own. */
+  /** Ignores what is not a number: that is an error of its own. */
   holds: ({ interval, timeout }: { interval?: unknown; timeout?: unknown }): boolean =>
     !(typeof interval === 'number' && typeof timeout === 'number' && timeout > interval),
-  /** The timeout as set, else the usual one as far as the interval has room for it. */
+  /** The configured time-out, else the default one, but at most the interval. */
   timeoutMs: (setMs: number | undefined, usualMs: number, intervalMs: number): number =>
     setMs ?? Math.min(usualMs, intervalMs),
 };

@@ -323,8 +323,8 @@ describe('the table', () => {
     table.add(0, '[0]');
     table.add(1, '["é"]');
     table.add(2, '[2]');
-    table.strike(1);
-    table.strike(1);
+    table.remove(1);
+    table.remove(1);
     expect(
       new TextDecoder()
         .decode(table.bytes())
@@ -337,7 +337,7 @@ describe('the table', () => {
     const table = createTable();
     for (let i = 0; i < 5000; i++) {
       table.add(i % 50, JSON.stringify([i % 50, i, 'x'.repeat(i % 40)]));
-      if (i % 7 === 3) table.strike((i * 3) % 50);
+      if (i % 7 === 3) table.remove((i * 3) % 50);
     }
     table.add(50, '[50]');
     const lines = new TextDecoder()
@@ -369,7 +369,7 @@ describe('the table', () => {
       '[15]',
       '',
     ]);
-    table.strike(4);
+    table.remove(4);
     const left = new TextDecoder().decode(table.bytes()).split('\n');
     expect(left.map((line) => line.trim())).toEqual([taken.split('\n')[0], '', '[15]', '']);
   });
