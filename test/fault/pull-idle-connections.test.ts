@@ -25,16 +25,39 @@ test('a connection that rests too long is closed', async () => {
   expect(answer).toContain('HTTP/1.1 200');
 });
 
-test('one connection too many is closed and counted; those that rest make room', async () => {
+test('at the limit an idle connection makes room for a new one', async () => {
   const { dropped } = await listen({ connections: 2 });
-  const resting = await Promise.all([
+  const idle = await Promise.all([
     say(listener.address, 'GET /a HTTP/1.1\r\nHost: a\r\n\r\n'),
     say(listener.address, 'GET /a HTTP/1.1\r\nHost: a\r\n\r\n'),
   ]);
-  const ended = resting.map(rest);
-  await until(() => resting.every(({ bytesRead }) => bytesRead > 0), 'both are answered');
+  await until(() => idle.every(({ bytesRead }) => bytesRead > 0), 'both are answered');
+  const ended = idle.map(rest);
+  expect((await get(listener.address, '/a')).status).toBe(200);
+  await Promise.race(ended);
+  expect(dropped).toEqual([]);
+});
+
+test('a connection is refused, and counted, while all others have a request in progress', async () => {
+  const { dropped } = await listen({ connections: 2 });
+  const answers: (() => void)[] = [];
+  listener.routes = {
+    ...listener.routes,
+    '/slow': {
+      handle: (_, reply) =>
+        new Promise((resolve) => {
+          answers.push(() => {
+            reply.send(200, 'slow');
+            resolve();
+          });
+        }),
+    },
+  };
+  const slow = [get(listener.address, '/slow'), get(listener.address, '/slow')];
+  await until(() => answers.length === 2, 'both requests are in progress');
   await expect(get(listener.address, '/a')).rejects.toThrow(/ECONNRESET|hang up/);
   expect(dropped).toEqual(['pull too_many_connections']);
-  await Promise.all(ended);
+  for (const send of answers) send();
+  expect((await Promise.all(slow)).map(({ status }) => status)).toEqual([200, 200]);
   expect((await get(listener.address, '/a')).status).toBe(200);
 });

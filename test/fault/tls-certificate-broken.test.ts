@@ -49,7 +49,7 @@ test('a certificate that breaks while it serves is logged once, and the old one 
   };
   await spoil(
     () => writeFileSync(live.cert, 'half a cert'),
-    'metrics.pullmetrics.tls.certFile: holds no certificate',
+    'metrics.pullmetrics.tls.certFile: contains no certificate',
   );
   await spoil(() => rmSync(live.cert), 'certFile: cannot be read (ENOENT');
   // Whoever replaces two files one after the other has them not fit in between.
@@ -61,8 +61,8 @@ test('a certificate that breaks while it serves is logged once, and the old one 
 });
 
 test.each([
-  ['no certificate', () => ({ cert: ours.key, key: server.key }), 'certFile: holds no certificate'],
-  ['no key', () => ({ cert: server.cert, key: server.cert }), 'keyFile: holds no usable private key'],
+  ['no certificate', () => ({ cert: ours.key, key: server.key }), 'certFile: contains no certificate'],
+  ['no key', () => ({ cert: server.cert, key: server.cert }), 'keyFile: contains no usable private key'],
   [
     'the key of another',
     () => ({ cert: server.cert, key: ours.key }),
@@ -76,7 +76,7 @@ test.each([
 });
 
 test('nor does one whose client CA is none', async () => {
-  await expect(listen(server, server.key)).rejects.toThrow('clientCaFile: holds no certificate');
+  await expect(listen(server, server.key)).rejects.toThrow('clientCaFile: contains no certificate');
 });
 
 test('an expired certificate serves, as the client decides, and is warned of', async () => {

@@ -2,7 +2,7 @@ import type { ReadSecret } from '../../core/access.ts';
 import type { Clock, Drops } from '../../core/ports.ts';
 import { journalPath, readRuns, recordRun } from '../../probes/backups/journal.ts';
 import type { BackupOptions } from '../../probes/backups/options.ts';
-import { createGuard, type Guard } from '../../reporters/listen/auth.ts';
+import { type Authenticator, createAuthenticator } from '../../reporters/listen/auth.ts';
 import type { Reply, Request, Routes } from '../../reporters/listen/http.ts';
 
 export interface HeartbeatDeps {
@@ -20,11 +20,12 @@ export function heartbeatRoutes(
   stateDirectory: string,
   { readSecret, clock, drops }: HeartbeatDeps,
 ): Routes {
-  const guards = new Map<string, Guard>();
+  const tokens = new Map<string, Authenticator>();
   for (const { name, source } of backups) {
-    if (source.kind === 'heartbeat') guards.set(name, createGuard({ bearer: source.token }, { readSecret }));
+    if (source.kind === 'heartbeat')
+      tokens.set(name, createAuthenticator({ bearer: source.token }, { readSecret }));
   }
-  if (guards.size === 0) return {};
+  if (tokens.size === 0) return {};
 
   const record = async (name: string, event: string, size: number | undefined): Promise<void> => {
     const journal = journalPath(stateDirectory, 'backup', name);
@@ -44,10 +45,10 @@ export function heartbeatRoutes(
 
   const handle = async ({ url, message }: Request, reply: Reply): Promise<void> => {
     const [, name = '', event = ''] = /^\/backup\/([\w.-]+)\/(start|success|fail)$/.exec(url.pathname) ?? [];
-    const guard = guards.get(name);
+    const token = tokens.get(name);
     // An unknown name costs a comparison too, so that nobody learns which backups there are.
-    const verdict = await (guard ?? [...guards.values()][0]!).judge(message.headers.authorization);
-    if (verdict !== 'right') {
+    const verdict = await (token ?? [...tokens.values()][0]!).authenticate(message.headers.authorization);
+    if (verdict !== 'accepted') {
       drops.count('pull', 'unauthorized');
       reply.send(401, 'Unauthorized.\n', {
         'www-authenticate': 'Bearer realm="svc-agent"',
@@ -56,8 +57,8 @@ export function heartbeatRoutes(
       return;
     }
     const size = url.searchParams.get('size');
-    if (!guard || (size !== null && !/^\d{1,16}$/.test(size))) {
-      reply.send(guard ? 400 : 404, guard ? 'size is not a number of bytes.\n' : 'No such backup.\n');
+    if (!token || (size !== null && !/^\d{1,16}$/.test(size))) {
+      reply.send(token ? 400 : 404, token ? 'size is not a number of bytes.\n' : 'No such backup.\n');
       return;
     }
     await record(name, event, size === null ? undefined : Number(size));

@@ -6,23 +6,23 @@ import { AgentError, errorText } from '../../core/errors.ts';
 import type { Log } from '../../core/ports.ts';
 
 export interface CertificatesDeps {
-  /** Place of the `tls` block in the configuration, for the log and errors. */
+  /** Path of the `tls` block in the configuration, for the log and errors. */
   place: string;
   nowMs(): number;
   log: Log;
 }
 
-/** The certificate, key and authorities of a listener, as they are on disk now. */
+/** Certificate, key and client CAs of a listener. */
 export interface Certificates {
-  /** What a TLS context is made of. */
+  /** Options for a TLS context. */
   readonly context: SecureContextOptions;
-  /** Reads the files again if they changed; true if `context` is new. Files that do not fit are logged once, and what served before stays. */
+  /** Reads the files again if they changed; true if `context` is new. Invalid files are logged once, and the old ones stay in use. */
   refresh(): boolean;
 }
 
 const fileKeys = ['certFile', 'keyFile', 'clientCaFile'] as const;
 
-/** Changes with every replacement of a file, links swung round included. */
+/** Changes when a file is replaced, also by a symbolic link. */
 function stampOf(tls: ListenerTls): string {
   return fileKeys
     .map((key) => {
@@ -39,7 +39,7 @@ function readFiles(tls: ListenerTls, place: string): PemFiles {
       return readFileSync(file);
     } catch (cause) {
       const what = `cannot be read (${errorText(cause)})`;
-      const fault = { where: `${place}.${key}`, what, got: file, allowed: 'put it there' };
+      const fault = { where: `${place}.${key}`, what, got: file, allowed: 'create it, and make it readable' };
       throw new AgentError('listen_failed', fault, cause);
     }
   };
@@ -61,7 +61,7 @@ function settingsOf(tls: ListenerTls): SecureContextOptions {
   };
 }
 
-/** Throws for what OpenSSL does not take, further certificates of a chain above all. */
+/** Throws for files that OpenSSL does not accept, such as a broken certificate in a chain. */
 function checkContext(options: SecureContextOptions, { certFile }: ListenerTls, place: string): void {
   try {
     createSecureContext(options);
@@ -89,7 +89,7 @@ function loadContext(tls: ListenerTls, { place, nowMs, log }: CertificatesDeps):
   return context;
 }
 
-/** Reads the files of a listener's TLS. Throws `listen_failed` for what is not there or does not fit. */
+/** Reads a listener's TLS files. Throws `listen_failed` for missing or invalid files. */
 export function openCertificates(tls: ListenerTls, deps: CertificatesDeps): Certificates {
   const { place, log } = deps;
   let stamp = stampOf(tls);
@@ -105,10 +105,10 @@ export function openCertificates(tls: ListenerTls, deps: CertificatesDeps): Cert
       try {
         context = loadContext(tls, deps);
       } catch (error) {
-        log.write('error', 'certificate not taken, the old one stays', { error });
+        log.write('error', 'cannot use the new certificate; the old one stays in use', { error });
         return false;
       }
-      log.write('info', 'certificate read again', { where: place, file: tls.certFile });
+      log.write('info', 'certificate reloaded', { where: place, file: tls.certFile });
       return true;
     },
   };
@@ -116,12 +116,12 @@ export function openCertificates(tls: ListenerTls, deps: CertificatesDeps): Cert
 
 type FileKey = 'certFile' | 'keyFile' | 'clientCaFile';
 
-/** What the files of a `ListenerTls` hold. */
+/** Contents of the files of a `ListenerTls`. */
 export type PemFiles = {
   readonly [K in FileKey]: ListenerTls[K] extends string ? Buffer : Buffer | undefined;
 };
 
-/** What is wrong with one of the files, and what would be right. */
+/** What is wrong with one of the files, and what is allowed. */
 export interface CertificateFault {
   readonly key: FileKey;
   readonly what: string;
@@ -144,7 +144,7 @@ function keyIn(pem: Buffer): KeyObject | string {
   }
 }
 
-/** Why these files cannot serve TLS together; undefined if they can. */
+/** Why these files cannot be used together; undefined if they can. */
 export function certificateFault({
   certFile,
   keyFile,
@@ -152,31 +152,35 @@ export function certificateFault({
 }: PemFiles): CertificateFault | undefined {
   const certificate = certificateIn(certFile);
   if (!certificate) {
-    return { key: 'certFile', what: 'holds no certificate', allowed: 'use a PEM file, leaf first' };
+    return {
+      key: 'certFile',
+      what: 'contains no certificate',
+      allowed: 'use a PEM file, leaf certificate first',
+    };
   }
   const key = keyIn(keyFile);
   if (typeof key === 'string') {
     const allowed = 'use a PEM file without a passphrase';
-    return { key: 'keyFile', what: `holds no usable private key (${key})`, allowed };
+    return { key: 'keyFile', what: `contains no usable private key (${key})`, allowed };
   }
   if (!certificate.checkPrivateKey(key)) {
-    const allowed = 'use the key that the certificate was made for';
+    const allowed = 'use the key that belongs to the certificate';
     return { key: 'keyFile', what: 'is not the key of the certificate', allowed };
   }
   if (clientCaFile && !certificateIn(clientCaFile)) {
-    const allowed = 'use a PEM file of the authorities that sign client certificates';
-    return { key: 'clientCaFile', what: 'holds no certificate', allowed };
+    const allowed = 'use a PEM file of the CAs that sign client certificates';
+    return { key: 'clientCaFile', what: 'contains no certificate', allowed };
   }
   return undefined;
 }
 
-/** Since when the certificate is of no use any more, ms since the epoch; undefined while it is. */
+/** When the certificate expired, ms since the epoch; undefined if it is valid. */
 export function expiredSince(certFile: Buffer, nowMs: number): number | undefined {
   const endMs = Date.parse(new X509Certificate(certFile).validTo);
   return endMs < nowMs ? endMs : undefined;
 }
 
-/** Go's names of cipher suites of TLS 1.2 (crypto/tls, CipherSuites) by OpenSSL's. TLS 1.3 has a fixed set of its own. */
+/** OpenSSL's names of the TLS 1.2 cipher suites, by Go's names (crypto/tls, CipherSuites). Those of TLS 1.3 are fixed. */
 export const cipherSuites: Readonly<Record<string, string>> = {
   TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: 'ECDHE-ECDSA-AES128-GCM-SHA256',
   TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256: 'ECDHE-RSA-AES128-GCM-SHA256',
@@ -190,14 +194,14 @@ export const cipherSuites: Readonly<Record<string, string>> = {
   TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA: 'ECDHE-RSA-AES256-SHA',
 };
 
-/** OpenSSL's names of the suites of TLS 1.3, which it takes from the same list. */
+/** OpenSSL's names of the TLS 1.3 cipher suites, which belong in the same list. */
 export const suitesOfTls13 = [
   'TLS_AES_256_GCM_SHA384',
   'TLS_CHACHA20_POLY1305_SHA256',
   'TLS_AES_128_GCM_SHA256',
 ] as const;
 
-/** Go's names of curves (crypto/tls, CurveID) by OpenSSL's. */
+/** OpenSSL's names of curves, by Go's names (crypto/tls, CurveID). */
 export const curves: Readonly<Record<string, string>> = {
   X25519: 'X25519',
   CurveP256: 'prime256v1',

@@ -6,30 +6,30 @@ import { type CertificatesDeps, openCertificates } from './certificates.ts';
 
 export interface HandshakesOptions {
   tls: ListenerTls;
-  /** How long a handshake may take, ms. */
+  /** Timeout of a handshake, ms. */
   handshakeMs: number;
-  /** Protocols to agree on (RFC 7301), such as `http/1.1`. */
+  /** ALPN protocols (RFC 7301), such as `http/1.1`. */
   protocols?: string[];
 }
 
 export interface HandshakesDeps extends CertificatesDeps {
-  /** A client is in: its certificate, if one is asked for, is right. */
+  /** The handshake succeeded, and the client certificate, if required, was accepted. */
   onSecure(socket: TLSSocket): void;
-  /** A connection came to nothing: no TLS, too slow, or a client that may not come in. It is closed. */
+  /** The handshake failed, timed out, or the client certificate was refused. The connection is closed. */
   onFailure(reason: string): void;
 }
 
-/** Turns connections that any server of `node:net` has accepted into ones that speak TLS. */
+/** TLS for connections that a `node:net` server has accepted. */
 export interface Handshakes {
-  /** Takes over an accepted connection of which nothing was read. */
+  /** Takes over an accepted connection, of which nothing was read. */
   begin(socket: Socket): void;
-  /** Closes the connections whose handshakes are under way. */
+  /** Closes connections in a handshake. */
   cut(): void;
 }
 
 const keyOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
 
-/** A server of TLS that listens nowhere: connections are handed to it. */
+/** A TLS server that does not listen: connections are passed to it. */
 function serverFor(
   { tls, handshakeMs, protocols }: HandshakesOptions,
   context: SecureContextOptions,
@@ -38,25 +38,25 @@ function serverFor(
     ...context,
     handshakeTimeout: handshakeMs,
     requestCert: clientAuthOf(tls) !== 'NoClientCert',
-    // `admitsClient` decides: Node would close what it does not verify without a word.
+    // `acceptsClient` decides: Node would close the connection without a reason.
     rejectUnauthorized: false,
     ...(protocols && { ALPNProtocols: protocols }),
   });
 }
 
 /**
- * TLS for accepted connections. Before each handshake it looks whether the files changed, so that a renewed
- * certificate serves the next client; connections that are open stay. Throws as `openCertificates` does.
+ * TLS for accepted connections. Before each handshake it checks whether the files changed, so that the next client
+ * gets a renewed certificate; open connections stay open. Throws like `openCertificates`.
  */
 export function createHandshakes(options: HandshakesOptions, deps: HandshakesDeps): Handshakes {
   const { onSecure, onFailure } = deps;
   const certificates = openCertificates(options.tls, deps);
   const server = serverFor(options, certificates.context);
-  const underWay = new Map<string, Socket>();
+  const inHandshake = new Map<string, Socket>();
 
   server.on('secureConnection', (socket) => {
-    underWay.delete(keyOf(socket));
-    if (admitsClient(options.tls, socket)) return void onSecure(socket);
+    inHandshake.delete(keyOf(socket));
+    if (acceptsClient(options.tls, socket)) return void onSecure(socket);
     socket.on('error', () => {});
     socket.destroy();
     onFailure('client certificate refused');
@@ -70,36 +70,36 @@ export function createHandshakes(options: HandshakesOptions, deps: HandshakesDep
     begin(socket) {
       if (certificates.refresh()) server.setSecureContext(certificates.context);
       const key = keyOf(socket);
-      underWay.set(key, socket);
-      // A client that leaves in the middle shows as a failed handshake, or to whoever speaks over it.
+      inHandshake.set(key, socket);
+      // A disconnect is reported as a failed handshake, or on the TLS socket.
       socket.on('error', () => socket.destroy());
       socket.once('close', () => {
-        if (underWay.get(key) === socket) underWay.delete(key);
+        if (inHandshake.get(key) === socket) inHandshake.delete(key);
       });
-      // An HTTP server leaves its half open when a client has said all, but a handshake has nothing to say then.
+      // An HTTP server accepts half-open connections, but a handshake cannot continue on one.
       socket.allowHalfOpen = false;
       server.emit('connection', socket);
     },
     cut() {
-      for (const socket of underWay.values()) socket.destroy();
+      for (const socket of inHandshake.values()) socket.destroy();
     },
   };
 }
 
-/** The policy of a listener. */
+/** The client certificate policy of a listener. */
 export function clientAuthOf({ clientAuthType, clientCaFile }: ListenerTls): ClientAuthType {
   return clientAuthType ?? (clientCaFile === undefined ? 'NoClientCert' : 'RequireAndVerifyClientCert');
 }
 
-/** Addresses are compared in their short form. */
+/** IPv6 addresses are compared in their shortest form. */
 const short = (name: string): string =>
   isIPv6(name) ? new URL(`http://[${name}]`).hostname.slice(1, -1) : name;
 
 const nameKinds: ReadonlySet<string> = new Set(['DNS', 'IP Address', 'email', 'URI']);
 
-/** Values of DNS names, addresses, e-mails and URIs; Node quotes those that hold a separator. */
+/** DNS names, addresses, e-mail addresses and URIs of a certificate. Node quotes values that contain a separator. */
 export function namesOf({ subjectAltName = '' }: Pick<X509Certificate, 'subjectAltName'>): string[] {
-  // Each begins where the one before ended: what stands inside a value is never taken for another.
+  // Matches are contiguous, so that text inside a value is never taken for another name.
   const item = /(?:^|, )([^:,"]+):("(?:[^"\\]|\\.)*"|[^,]*)/gy;
   return [...subjectAltName.matchAll(item)]
     .filter(([, kind = '']) => nameKinds.has(kind))
@@ -120,8 +120,8 @@ function fitsPolicy(policy: ClientAuthType, isGiven: boolean, isVerified: boolea
   }
 }
 
-/** Whether a client that has shaken hands may go on; `authorized` is what OpenSSL found against `clientCaFile`. */
-export function admitsClient(tls: ListenerTls, socket: TLSSocket): boolean {
+/** Whether a client is accepted after its handshake; `authorized` is OpenSSL's verification against `clientCaFile`. */
+export function acceptsClient(tls: ListenerTls, socket: TLSSocket): boolean {
   const certificate = socket.getPeerX509Certificate();
   if (!fitsPolicy(clientAuthOf(tls), certificate !== undefined, socket.authorized)) return false;
   const { clientAllowedSans } = tls;

@@ -1,27 +1,27 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Clock, Drops, Log } from '../../core/ports.ts';
-import type { Guard } from './auth.ts';
+import type { Authenticator } from './auth.ts';
 
-/** One request: its URL taken apart, and the message for headers and body. */
+/** A request: its parsed URL, and the message with headers and body. */
 export interface Request {
-  /** The host in it is not the client's and means nothing. */
+  /** Its host is a placeholder. */
   readonly url: URL;
   readonly message: IncomingMessage;
 }
 
 export interface Route {
-  /** Methods it takes; GET and HEAD if left out. GET brings HEAD. */
+  /** Allowed methods; GET and HEAD by default. GET implies HEAD. */
   methods?: readonly string[];
   /**
-   * `open`: answers without credentials even where the listener asks for them. `credentials`: answers only with
-   * them, so nobody where the listener asks for none. Left out: as the listener is.
+   * `open`: needs no credentials, even if the listener has `auth`. `credentials`: always needs them, so it is
+   * forbidden if the listener has no `auth`. Default: as the listener is configured.
    */
   access?: 'open' | 'credentials';
-  /** What it throws is logged, and the client learns only that it failed. */
+  /** Errors are logged; the client gets status 500 without details. */
   handle(request: Request, reply: Reply): void | Promise<void>;
 }
 
-/** Routes by exact path; a path that ends with `/*` stands for everything below it. */
+/** Routes by exact path; a path that ends with `/*` matches all paths below it. */
 export type Routes = Readonly<Record<string, Route>>;
 
 function find(routes: Routes, path: string): Route | undefined {
@@ -30,16 +30,16 @@ function find(routes: Routes, path: string): Route | undefined {
   return routes[above.reduce((longest, key) => (key.length > longest.length ? key : longest), '')];
 }
 
-/** Undefined for a request target that is no path, such as `*`. */
+/** Undefined for a request target that is not a path, such as `*`. */
 function urlOf({ url = '' }: IncomingMessage): URL | undefined {
   const base = 'http://listener';
-  // A second slash would otherwise begin a host.
+  // A target that begins with two slashes would be parsed as a host.
   const target = url.startsWith('/') ? base + url : url;
   return URL.canParse(target) ? new URL(target) : undefined;
 }
 
 function notFound(routes: Routes): string {
-  return ['Not found. This listener has:', ...Object.keys(routes).sort(), ''].join('\n');
+  return ['Not found. Paths of this listener:', ...Object.keys(routes).sort(), ''].join('\n');
 }
 
 function allowedMethods({ methods = ['GET'] }: Route): readonly string[] {
@@ -55,31 +55,31 @@ function failed(thrown: unknown, path: string, reply: Reply, log: Log): void {
 export interface AnswerDeps {
   log: Log;
   drops: Drops;
-  /** Undefined where everybody may ask. */
-  guard: Guard | undefined;
+  /** Undefined without authentication. */
+  auth: Authenticator | undefined;
 }
 
-/** Refuses who may not ask, with the reason; true for who may. */
-async function admitted(
+/** Answers requests that are not authorized; true for those that are. */
+async function isAuthorized(
   route: Route | undefined,
   message: IncomingMessage,
   reply: Reply,
-  { drops, guard }: AnswerDeps,
+  { drops, auth }: AnswerDeps,
 ): Promise<boolean> {
   if (route?.access === 'open') return true;
-  if (!guard) {
+  if (!auth) {
     if (route?.access !== 'credentials') return true;
-    reply.send(403, 'Forbidden. This needs credentials, and the listener has no auth.\n');
+    reply.send(403, 'Forbidden. This path needs credentials; configure auth for the listener.\n');
     return false;
   }
-  const verdict = await guard.judge(message.headers.authorization);
-  if (verdict === 'right') return true;
+  const result = await auth.authenticate(message.headers.authorization);
+  if (result === 'accepted') return true;
   drops.count('pull', 'unauthorized');
-  // Whoever guesses pays for a connection each time.
+  // Guessing costs a connection each time.
   const headers = { connection: 'close' };
-  if (verdict === 'busy')
+  if (result === 'busy')
     reply.send(503, 'Too many passwords to check.\n', { ...headers, 'retry-after': '1' });
-  else reply.send(401, 'Unauthorized.\n', { ...headers, 'www-authenticate': guard.challenges });
+  else reply.send(401, 'Unauthorized.\n', { ...headers, 'www-authenticate': auth.challenges });
   return false;
 }
 
@@ -100,38 +100,38 @@ async function serve(
 }
 
 /**
- * Answers one request from `routes`: 400, 401, 403, 404 and 405 by itself, everything else through the route.
- * Without credentials nobody learns which paths there are.
+ * Answers a request from `routes`, and by itself with 400, 401, 403, 404 and 405. Authentication comes first, so
+ * that the paths are not revealed without credentials.
  */
 export function answer(routes: Routes, message: IncomingMessage, reply: Reply, deps: AnswerDeps): void {
   const url = urlOf(message);
   if (!url) return void reply.send(400, 'Bad request.\n');
   const route = find(routes, url.pathname);
   const answered = async () => {
-    if (await admitted(route, message, reply, deps)) await serve(routes, route, { url, message }, reply);
+    if (await isAuthorized(route, message, reply, deps)) await serve(routes, route, { url, message }, reply);
   };
   answered().catch((thrown: unknown) => failed(thrown, url.pathname, reply, deps.log));
 }
 
-/** An answer that leaves in pieces. Pieces wait in memory until the reader takes them. */
+/** A response body that is written in pieces. Pieces are buffered in memory until the client reads them. */
 export interface Body {
   write(piece: Uint8Array): void;
   end(): void;
-  /** Breaks off, so that the reader sees an incomplete answer, never a short one. */
+  /** Aborts the response, so that the client sees that it is incomplete. */
   cut(): void;
-  /** True once it was delivered whole or can no longer be. */
+  /** True once the response is complete or was aborted. */
   readonly done: boolean;
 }
 
-/** The answer to one request; a HEAD request gets the head alone. */
+/** The response to one request. A HEAD request gets only the headers. */
 export interface Reply {
-  /** Answers at once. */
+  /** Sends a complete response. */
   send(status: number, body: string | Uint8Array, headers?: OutgoingHttpHeaders): void;
-  /** Starts an answer in pieces. */
+  /** Starts a response in pieces. */
   open(status: number, headers?: OutgoingHttpHeaders): Body;
-  /** True once the head was sent. */
+  /** True once the headers were sent. */
   readonly begun: boolean;
-  /** True once nobody waits for the answer any more. */
+  /** True once the connection is closed or the response complete. */
   readonly gone: boolean;
 }
 
@@ -140,11 +140,14 @@ export interface ReplyDeps {
   drops: Drops;
 }
 
-const always: OutgoingHttpHeaders = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+const defaultHeaders: OutgoingHttpHeaders = {
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+};
 
 /**
- * A reply over Node's response. A reader that has not taken everything `writeMs` after the first byte was
- * ready is cut off and counted `slow_reader`, however steadily it drips.
+ * A reply over Node's response. A client that has not read the whole response `writeMs` after its start is
+ * disconnected and counted as `slow_reader`, even if it reads steadily.
  */
 export function createReply(response: ServerResponse, writeMs: number, { clock, drops }: ReplyDeps): Reply {
   let closed = false;
@@ -153,11 +156,11 @@ export function createReply(response: ServerResponse, writeMs: number, { clock, 
     closed = true;
     cancel();
   });
-  // A reader that leaves in the middle is no error of ours; 'close' tells.
+  // A client that disconnects is not an error; 'close' follows.
   response.on('error', () => {});
 
   const begin = (status: number, headers: OutgoingHttpHeaders): void => {
-    response.writeHead(status, { ...always, ...headers });
+    response.writeHead(status, { ...defaultHeaders, ...headers });
     cancel = clock.after(writeMs, () => {
       drops.count('pull', 'slow_reader');
       response.destroy();

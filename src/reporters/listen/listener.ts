@@ -1,33 +1,34 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import type { Protection } from '../../core/access.ts';
+import type { Protection as ProtectionSettings } from '../../core/access.ts';
 import { formatAddress, parseAddress } from '../../core/address.ts';
 import { AgentError, errorText, systemCode } from '../../core/errors.ts';
+import { type ConnectionLimits, createConnections } from './connections.ts';
 import { answer, createReply, type Routes } from './http.ts';
-import { createSecurity, type Security, type SecurityDeps } from './protection.ts';
+import { createProtection, type Protection, type ProtectionDeps } from './protection.ts';
 
-/** What a listener puts up with. Times in ms. */
-export interface ListenerLimits {
-  /** Connections at once; more are closed unheard and counted. */
-  connections: number;
+/** Limits of a listener. Times in ms. */
+export interface ListenerLimits extends ConnectionLimits {
   headerBytes: number;
-  /** For a TLS handshake; what follows has its own time. */
+  /** TLS handshake. */
   handshakeMs: number;
-  /** From the connection, or a further request's first byte, to the end of its headers. */
+  /** From the connection, or the first byte of a further request, to the end of the headers. */
   headerMs: number;
-  /** The same to the end of its body. */
+  /** The same to the end of the body. */
   requestMs: number;
-  /** How long a connection may rest between two requests. */
+  /** Idle time between two requests. */
   idleMs: number;
-  /** From an answer's first byte to its last. */
+  /** From the first byte of a response to the last. */
   writeMs: number;
-  /** How long `close` waits for answers under way. */
+  /** How long `close` waits for responses in progress. */
   closeMs: number;
 }
 
-/** An idle connection outlives the usual scrape intervals; an answer gets thrice Prometheus' default timeout. */
+/** `idleMs` is longer than usual scrape intervals; `writeMs` is three times Prometheus' default scrape timeout. */
 export const defaultLimits: ListenerLimits = {
   connections: 128,
+  connectionsPerAddress: 64,
+  reservedConnections: 32,
   headerBytes: 16_384,
   handshakeMs: 10_000,
   headerMs: 10_000,
@@ -38,38 +39,38 @@ export const defaultLimits: ListenerLimits = {
 };
 
 export interface ListenerOptions {
-  /** What it is called in the log and in errors: the place of its address in the configuration. */
+  /** Its name in the log and in errors: the path of its address in the configuration. */
   name: string;
   /** `host:port`; port 0 asks for any free one. */
   address: string;
   limits?: Partial<ListenerLimits>;
-  /** Who may come in, and how; without it everybody, in the clear. */
-  secure?: Protection;
-  /** Place of `tls` and `auth` in the configuration; `name` unless told. */
+  /** TLS and authentication; without them the listener is open and unencrypted. */
+  secure?: ProtectionSettings;
+  /** Path of `tls` and `auth` in the configuration; `name` by default. */
   place?: string;
 }
 
-export type ListenerDeps = SecurityDeps;
+export type ListenerDeps = ProtectionDeps;
 
 export interface Listener {
-  /** The address it is bound to, with the port it got. */
+  /** The address that it is bound to, with the actual port. */
   readonly address: string;
-  /** What it serves; replaced as a whole, and requests under way end as they began. Empty at first. */
+  /** The routes, replaced as a whole; requests in progress keep theirs. Empty at first. */
   routes: Routes;
   /**
-   * Prepares another protection and returns the step that puts it in place. Then connections that came in by
-   * other TLS settings are closed; credentials count from the next request. Throws `listen_failed`, with
-   * nothing changed, for files that cannot be used.
+   * Prepares new TLS and authentication settings and returns the step that applies them. Connections that were
+   * accepted with other TLS settings are then closed; credentials apply from the next request on. Throws
+   * `listen_failed`, and changes nothing, if files cannot be used.
    */
-  protect(secure: Protection): () => void;
-  /** Accepts no more, lets answers under way end for `closeMs`, then cuts them off. */
+  protect(secure: ProtectionSettings): () => void;
+  /** Stops accepting, waits up to `closeMs` for responses in progress, then closes all connections. */
   close(): Promise<void>;
 }
 
-function refused(thrown: unknown, { name, address }: ListenerOptions): AgentError {
+function listenError(thrown: unknown, { name, address }: ListenerOptions): AgentError {
   const fault = { where: name, got: address };
   if (systemCode(thrown) === 'EADDRINUSE') {
-    const allowed = 'choose another port, or end the program that holds this one';
+    const allowed = 'choose another port, or stop the program that uses this one';
     return new AgentError('address_in_use', { ...fault, what: 'address already in use', allowed }, thrown);
   }
   return new AgentError('listen_failed', { ...fault, what: `cannot listen (${errorText(thrown)})` }, thrown);
@@ -84,58 +85,37 @@ function bind(server: Server, options: ListenerOptions): Promise<void> {
   const at = parseAddress(options.address);
   if (!at) throw notAnAddress(options);
   return new Promise((resolve, reject) => {
-    server.once('error', (thrown) => reject(refused(thrown, options)));
+    server.once('error', (thrown) => reject(listenError(thrown, options)));
     server.listen({ ...at, exclusive: true }, resolve);
   });
 }
 
-/** A body that nobody asked for is not read to its end only to use the connection again. */
+/** An unexpected body is not read to its end only to reuse the connection. */
 function hasBody(headers: IncomingHttpHeaders): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-function serverFor(limits: ListenerLimits, { drops }: ListenerDeps): Server {
-  const server = createServer({
+function createHttpServer(limits: ListenerLimits): Server {
+  return createServer({
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headerMs,
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.idleMs,
     connectionsCheckingInterval: Math.min(1_000, limits.headerMs),
   });
-  server.maxConnections = limits.connections;
-  server.on('drop', () => {
-    drops.count('pull', 'too_many_connections');
-    // Whoever only rests makes room for the next who asks.
-    server.closeIdleConnections();
-  });
-  return server;
 }
 
-/** Puts `accept` in front of what the server does with a connection, and returns that. */
+/** Installs `accept` in front of the server's own handling of connections, which it returns. */
 function interpose(server: Server, accept: (socket: Socket) => void): (socket: Socket) => void {
-  const serving = server.listeners('connection') as ((this: Server, socket: Socket) => void)[];
+  const handlers = server.listeners('connection') as ((this: Server, socket: Socket) => void)[];
   server.removeAllListeners('connection');
   server.on('connection', accept);
   return (socket) => {
-    for (const serve of serving) serve.call(server, socket);
+    for (const handler of handlers) handler.call(server, socket);
   };
 }
 
-/** Leads the server's connections through the protection of the options. */
-function secure(
-  server: Server,
-  options: ListenerOptions,
-  limits: ListenerLimits,
-  deps: ListenerDeps,
-): Security {
-  const serve = interpose(server, (socket) => security.accept(socket));
-  const { place = options.name } = options;
-  const security = createSecurity({ place, handshakeMs: limits.handshakeMs }, { ...deps, serve });
-  security.protect(options.secure ?? {})();
-  return security;
-}
-
-/** Binds, says so in the log, and returns the address it got. */
+/** Binds, logs the address and returns it. */
 async function listen(server: Server, options: ListenerOptions, { log }: ListenerDeps): Promise<string> {
   const { name: listener } = options;
   await bind(server, options);
@@ -147,30 +127,45 @@ async function listen(server: Server, options: ListenerOptions, { log }: Listene
 }
 
 /**
- * An HTTP or HTTPS listener, bound and accepting. Throws `address_in_use` or `listen_failed`, also for TLS files
- * that cannot be used, and `config_invalid` for what is no address.
+ * Starts an HTTP or HTTPS listener. Throws `address_in_use`, `listen_failed` (also for TLS files that cannot be
+ * used), and `config_invalid` for an invalid address.
  */
 export async function createListener(options: ListenerOptions, deps: ListenerDeps): Promise<Listener> {
+  const { drops, log, clock } = deps;
   const limits = { ...defaultLimits, ...options.limits };
-  const server = serverFor(limits, deps);
-  const security = secure(server, options, limits, deps);
+  const server = createHttpServer(limits);
+  const connections = createConnections(limits, drops);
+  const serve = interpose(server, (socket) => {
+    if (connections.admit(socket)) protection.accept(socket);
+  });
+  const { place = options.name, secure = {} } = options;
+  const protection: Protection = createProtection(
+    { place, handshakeMs: limits.handshakeMs },
+    { ...deps, serve },
+  );
+  protection.protect(secure)();
   let routes: Routes = {};
   let closing: Promise<void> | undefined;
 
   server.on('request', (message: IncomingMessage, response) => {
-    // It came in when other rules held.
-    if (!security.isCurrent(message.socket)) return void message.socket.destroy();
+    const { socket } = message;
+    // The connection was accepted with other TLS settings.
+    if (!protection.isCurrent(socket)) return void socket.destroy();
+    connections.requestStarted(socket);
+    response.once('close', () =>
+      connections.requestEnded(socket, response.writableFinished && response.statusCode < 400),
+    );
     if (closing || (message.method !== 'POST' && hasBody(message.headers))) response.shouldKeepAlive = false;
-    response.once('finish', () => closing && message.socket.end());
+    response.once('finish', () => closing && socket.end());
     const reply = createReply(response, limits.writeMs, deps);
-    answer(routes, message, reply, { log: deps.log, drops: deps.drops, guard: security.guard });
+    answer(routes, message, reply, { log, drops, auth: protection.auth });
   });
   const address = await listen(server, options, deps);
 
   const close = async (): Promise<void> => {
     const closed = new Promise((resolve) => server.close(resolve));
-    security.cutHandshakes();
-    const cancel = deps.clock.after(limits.closeMs, () => server.closeAllConnections());
+    protection.cutHandshakes();
+    const cancel = clock.after(limits.closeMs, () => server.closeAllConnections());
     await closed;
     cancel();
   };
@@ -183,7 +178,7 @@ export async function createListener(options: ListenerOptions, deps: ListenerDep
     set routes(next) {
       routes = next;
     },
-    protect: security.protect,
+    protect: protection.protect,
     close: () => (closing ??= close()),
   };
 }

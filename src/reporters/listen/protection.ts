@@ -1,114 +1,115 @@
 import type { Socket } from 'node:net';
-import type { ListenerTls, Protection, ReadSecret } from '../../core/access.ts';
+import type { ListenerTls, Protection as ProtectionSettings, ReadSecret } from '../../core/access.ts';
 import type { Clock, Drops, Log } from '../../core/ports.ts';
-import { createGuard, type Guard } from './auth.ts';
+import { type Authenticator, createAuthenticator } from './auth.ts';
 import { createHandshakes, type Handshakes } from './handshakes.ts';
 
-export interface SecurityDeps {
+export interface ProtectionDeps {
   clock: Clock;
   drops: Drops;
   log: Log;
   readSecret: ReadSecret;
 }
 
-/** The protection of one HTTP listener, which may change while it listens. */
-export interface Security {
-  /** Undefined where everybody may ask. */
-  readonly guard: Guard | undefined;
-  /** Leads a connection to `serve`, through a handshake if there is to be one. */
+/** TLS and authentication of an HTTP listener. Both can change while it listens. */
+export interface Protection {
+  /** Undefined without authentication. */
+  readonly auth: Authenticator | undefined;
+  /** Passes a connection to `serve`, after a TLS handshake if TLS is on. */
   accept(socket: Socket): void;
-  /** Whether what is asked on this connection came in by the TLS settings of now. */
+  /** Whether the connection was accepted with the current TLS settings. */
   isCurrent(socket: Socket): boolean;
-  /** Like `Listener.protect`. */
-  protect(next: Protection): () => void;
+  /** See `Listener.protect`. */
+  protect(next: ProtectionSettings): () => void;
+  /** Closes connections in a handshake. */
   cutHandshakes(): void;
 }
 
-/** TLS settings at work; equal texts are equal settings. */
-interface Entrance {
-  readonly text: string;
+/** TLS settings in use; equal keys are equal settings. */
+interface TlsState {
+  readonly key: string;
   readonly handshakes: Handshakes | undefined;
 }
 
-const textOf = (part: object | undefined): string => JSON.stringify(part ?? null);
+const keyOf = (settings: object | undefined): string => JSON.stringify(settings ?? null);
 
-export interface SecurityOptions {
-  /** Place of `tls` and `auth` in the configuration. */
+export interface ProtectionOptions {
+  /** Path of `tls` and `auth` in the configuration. */
   place: string;
   handshakeMs: number;
 }
 
-/** Who came in by which settings, for as long as they are connected. */
-function createComers(serve: (socket: Socket) => void) {
-  const cameBy = new Map<Socket, Entrance>();
+/** Open connections and the TLS settings that they were accepted with. */
+function createAccepted(serve: (socket: Socket) => void) {
+  const accepted = new Map<Socket, TlsState>();
   return {
-    admit(socket: Socket, by: Entrance): void {
-      cameBy.set(socket, by);
-      socket.once('close', () => cameBy.delete(socket));
+    accept(socket: Socket, state: TlsState): void {
+      accepted.set(socket, state);
+      socket.once('close', () => accepted.delete(socket));
       serve(socket);
     },
-    came: (socket: Socket, by: Entrance): boolean => cameBy.get(socket) === by,
-    closeAllBut(entrance: Entrance): void {
-      for (const [socket, by] of cameBy) if (by !== entrance) socket.destroy();
+    has: (socket: Socket, state: TlsState): boolean => accepted.get(socket) === state,
+    closeOthers(current: TlsState): void {
+      for (const [socket, state] of accepted) if (state !== current) socket.destroy();
     },
   };
 }
 
-function createEntrance(
+function createTlsState(
   tls: ListenerTls | undefined,
-  { place, handshakeMs }: SecurityOptions,
-  { clock, drops, log, admit }: SecurityDeps & { admit(socket: Socket, by: Entrance): void },
-): Entrance {
-  const text = textOf(tls);
-  if (!tls) return { text, handshakes: undefined };
+  { place, handshakeMs }: ProtectionOptions,
+  { clock, drops, log, accept }: ProtectionDeps & { accept(socket: Socket, state: TlsState): void },
+): TlsState {
+  const key = keyOf(tls);
+  if (!tls) return { key, handshakes: undefined };
   const options = { tls, handshakeMs, protocols: ['http/1.1'] };
   const handshakes = createHandshakes(options, {
     place: `${place}.tls`,
     nowMs: clock.nowMs,
     log,
-    onSecure: (socket) => admit(socket, made),
+    onSecure: (socket) => accept(socket, state),
     onFailure(reason) {
       drops.count('pull', 'handshake_failed');
-      log.write('debug', 'handshake failed', { listener: place, reason });
+      log.write('debug', 'TLS handshake failed', { listener: place, reason });
     },
   });
-  const made: Entrance = { text, handshakes };
-  return made;
+  const state: TlsState = { key, handshakes };
+  return state;
 }
 
-/** `serve` gets each connection that may speak HTTP: the accepted one, or the TLS one over it. */
-export function createSecurity(
-  options: SecurityOptions,
-  deps: SecurityDeps & { serve(socket: Socket): void },
-): Security {
-  const { admit, came, closeAllBut } = createComers(deps.serve);
-  let entrance = createEntrance(undefined, options, { ...deps, admit });
-  let guard: Guard | undefined;
-  let guardText = textOf(undefined);
+/** `serve` gets each connection that may speak HTTP: the accepted socket, or the TLS socket over it. */
+export function createProtection(
+  options: ProtectionOptions,
+  deps: ProtectionDeps & { serve(socket: Socket): void },
+): Protection {
+  const { accept, has, closeOthers } = createAccepted(deps.serve);
+  let state = createTlsState(undefined, options, { ...deps, accept });
+  let auth: Authenticator | undefined;
+  let authKey = keyOf(undefined);
 
   return {
-    get guard() {
-      return guard;
+    get auth() {
+      return auth;
     },
     accept(socket) {
-      if (entrance.handshakes) entrance.handshakes.begin(socket);
-      else admit(socket, entrance);
+      if (state.handshakes) state.handshakes.begin(socket);
+      else accept(socket, state);
     },
-    isCurrent: (socket) => came(socket, entrance),
-    protect({ tls, auth }) {
-      const isSame = textOf(tls) === entrance.text;
-      const nextEntrance = isSame ? entrance : createEntrance(tls, options, { ...deps, admit });
-      const nextText = textOf(auth);
-      const nextGuard = nextText === guardText ? guard : auth && createGuard(auth, deps);
+    isCurrent: (socket) => has(socket, state),
+    protect({ tls, auth: settings }) {
+      const isSame = keyOf(tls) === state.key;
+      const nextState = isSame ? state : createTlsState(tls, options, { ...deps, accept });
+      const nextKey = keyOf(settings);
+      const nextAuth = nextKey === authKey ? auth : settings && createAuthenticator(settings, deps);
       return () => {
-        guard = nextGuard;
-        guardText = nextText;
-        if (nextEntrance === entrance) return;
-        entrance.handshakes?.cut();
-        entrance = nextEntrance;
-        closeAllBut(entrance);
+        auth = nextAuth;
+        authKey = nextKey;
+        if (nextState === state) return;
+        state.handshakes?.cut();
+        state = nextState;
+        closeOthers(state);
       };
     },
-    cutHandshakes: () => entrance.handshakes?.cut(),
+    cutHandshakes: () => state.handshakes?.cut(),
   };
 }

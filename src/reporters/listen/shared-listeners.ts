@@ -1,8 +1,8 @@
 import type { Listener, ListenerOptions } from './listener.ts';
 
-/** Shares bound listeners between configurations, so that a reload need not free an address to bind it again. */
+/** Shares listeners between configurations, so that a reload does not have to unbind and rebind an address. */
 export interface Listeners {
-  /** The listener on this address, bound by whoever asks first; it closes with its last holder. */
+  /** The listener on this address, bound by the first call; it is closed by the last holder's `close`. */
   hold(options: ListenerOptions): Promise<Listener>;
 }
 
@@ -12,8 +12,8 @@ interface Held {
 }
 
 /**
- * `bind` is `createListener` with its deps. Listeners are told apart by address, those on port 0 by name too.
- * Routes and protection are those put in place last; limits those of the first holder.
+ * `bind` is `createListener` with its deps. Listeners are shared by address; those on port 0 by name, too. Routes and
+ * protection are those that were set last, limits those of the first holder.
  */
 export function createListeners(bind: (options: ListenerOptions) => Promise<Listener>): Listeners {
   const byKey = new Map<string, Held>();

@@ -103,7 +103,7 @@ test('a reload puts TLS and passwords on an address that stays, and takes them o
   expect((await getSecurely(address, '/ready', client())).status).toBe(200);
 
   await expect(take(pull(`, tls: {certFile: ${ours.key}, keyFile: ${server.key}}`), deps)).rejects.toThrow(
-    'metrics.pullmetrics.tls.certFile: holds no certificate',
+    'metrics.pullmetrics.tls.certFile: contains no certificate',
   );
   expect((await getSecurely(address, '/metrics', client(), bob)).status).toBe(200);
   await take(pull(''), deps);

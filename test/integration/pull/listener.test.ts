@@ -38,7 +38,10 @@ test('404 lists what there is', async () => {
   listener.routes = { '/metrics': text(''), '/health': text('') };
   for (const path of ['/', '/metrics/', '//metrics', '/__proto__', '/nothing<script>']) {
     const { status, headers, body } = await get(listener.address, path);
-    expect([status, body.toString()]).toEqual([404, 'Not found. This listener has:\n/health\n/metrics\n']);
+    expect([status, body.toString()]).toEqual([
+      404,
+      'Not found. Paths of this listener:\n/health\n/metrics\n',
+    ]);
     expect(headers['x-content-type-options']).toBe('nosniff');
   }
 });

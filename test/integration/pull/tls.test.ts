@@ -175,7 +175,7 @@ test('a certificate that was replaced serves the next client; who is connected s
   place('second', made.signed('renewed', theirs));
   const late = await connectSecurely(listener.address, { trusts: theirs });
   expect(late.getPeerCertificate().subject.CN).toBe('renewed');
-  expect(logged.map(({ msg }) => msg)).toEqual(['listening', 'certificate read again']);
+  expect(logged.map(({ msg }) => msg)).toEqual(['listening', 'certificate reloaded']);
   early.write('GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
   expect(await rest(early)).toContain('HTTP/1.1 200');
   late.destroy();
@@ -224,7 +224,7 @@ test('files that cannot be used stop a reload, and nothing changes', async () =>
   const { listener } = await listen();
   const missing = join(made.folder, 'gone.pem');
   expect(() => listener.protect({ tls: { certFile: missing, keyFile: server.key } })).toThrow(
-    `metrics.tls.certFile: cannot be read (ENOENT: no such file or directory, open '${missing}'), got "${missing}"; put it there`,
+    `metrics.tls.certFile: cannot be read (ENOENT: no such file or directory, open '${missing}'), got "${missing}"; create it, and make it readable`,
   );
   expect(await outcome(listener, { trusts: ours })).toBe(200);
   rmSync(missing, { force: true });

@@ -77,15 +77,15 @@ test('files that cannot serve are found before they have to', async () => {
     return loaded.findings.map(({ place, path, what }) => `${place?.line} ${path}: ${what}`);
   };
   expect(await findings(good.cert, good.key)).toEqual([]);
-  expect(await findings(nonsense, good.key)).toEqual(['3 admin.tls.cert_file: holds no certificate']);
+  expect(await findings(nonsense, good.key)).toEqual(['3 admin.tls.cert_file: contains no certificate']);
   expect(await findings(good.cert, nonsense)).toEqual([
-    expect.stringMatching(/^4 admin\.tls\.keyFile: holds no usable private key \(/),
+    expect.stringMatching(/^4 admin\.tls\.keyFile: contains no usable private key \(/),
   ]);
   expect(await findings(good.cert, other.key)).toEqual([
     '4 admin.tls.keyFile: is not the key of the certificate',
   ]);
   expect(await findings(good.cert, good.key, nonsense)).toEqual([
-    '5 admin.tls.client_ca_file: holds no certificate',
+    '5 admin.tls.client_ca_file: contains no certificate',
   ]);
   expect(await findings(expired.cert, expired.key)).toEqual([
     expect.stringMatching(/^3 admin\.tls\.cert_file: expired on \d{4}-\d\d-\d\dT/),
@@ -107,5 +107,5 @@ test('so are those of statsd streams', async () => {
   expect(await findings(made.cert)).toEqual([]);
   const gone = join(folder, 'no-such.pem');
   expect(await findings(gone)).toEqual([`services.worker.statsd.tls.cert_file: file ${gone} cannot be read`]);
-  expect(await findings(made.key)).toEqual(['services.worker.statsd.tls.cert_file: holds no certificate']);
+  expect(await findings(made.key)).toEqual(['services.worker.statsd.tls.cert_file: contains no certificate']);
 });

@@ -1,0 +1,151 @@
+import { isIPv6, type Socket } from 'node:net';
+import type { Drops } from '../../core/ports.ts';
+
+export interface ConnectionLimits {
+  /** Open connections. */
+  connections: number;
+  /** Open connections of one client address. */
+  connectionsPerAddress: number;
+  /** Connections that are kept free for addresses that were served before. */
+  reservedConnections: number;
+}
+
+/**
+ * The open connections of a listener. Clients that open connections and send nothing, or send slowly, cannot keep
+ * others out: where a limit is reached, a new connection replaces the oldest one without a request in progress.
+ */
+export interface Connections {
+  /** Registers a new connection; false if it was closed because no other one can be. */
+  admit(socket: Socket): boolean;
+  /** A request arrived: headers are complete. Accepts a TLS socket over the admitted one. */
+  requestStarted(socket: Socket): void;
+  /** The response is over; `isServed`: the client was authorized and got a result. */
+  requestEnded(socket: Socket, isServed: boolean): void;
+}
+
+interface Connection {
+  readonly socket: Socket;
+  readonly client: string;
+  /** Requests in progress; with pipelining more than one. */
+  requests: number;
+  /** Idle after a request, waiting for the next. */
+  isIdle: boolean;
+}
+
+/** How many served clients are remembered. */
+const mostClients = 256;
+
+/** The network that one client controls: an IPv4 address, or the /64 of an IPv6 address. */
+export function clientOf(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (mapped !== undefined) return mapped;
+  if (!isIPv6(address)) return address;
+  const [head = '', tail] = address.split('%')[0]!.split('::');
+  const groups = head.split(':').filter(Boolean);
+  if (tail !== undefined) {
+    const after = tail.split(':').filter(Boolean);
+    while (groups.length + after.length < 8) groups.push('0');
+    groups.push(...after);
+  }
+  return groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':');
+}
+
+const keyOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
+
+export function createConnections(limits: ConnectionLimits, drops: Drops): Connections {
+  /** Oldest activity first. */
+  const open = new Map<string, Connection>();
+  const counts = new Map<string, number>();
+  /** Clients that were served, the least recent first. */
+  const served = new Set<string>();
+  const perClient = Math.min(limits.connectionsPerAddress, limits.connections);
+  const forUnknown = limits.connections - Math.min(limits.reservedConnections, limits.connections >> 2);
+
+  const countOf = (client: string): number => counts.get(client) ?? 0;
+  const forget = (key: string, connection: Connection): void => {
+    if (open.get(key) !== connection) return;
+    open.delete(key);
+    const { client } = connection;
+    if (countOf(client) > 1) counts.set(client, countOf(client) - 1);
+    else counts.delete(client);
+  };
+
+  /** Prefers clients that were never served, then those with most connections, then the oldest activity. */
+  const isBetterVictim = (one: Connection, other: Connection | undefined): boolean => {
+    if (!other) return true;
+    if (served.has(one.client) !== served.has(other.client)) return !served.has(one.client);
+    return countOf(one.client) > countOf(other.client);
+  };
+  /** Closes a connection without a request in progress among those that may go; false if there is none. */
+  const makeRoom = (mayGo: (connection: Connection) => boolean): boolean => {
+    let victim: [key: string, connection: Connection] | undefined;
+    for (const [key, connection] of open) {
+      if (connection.requests > 0 || !mayGo(connection)) continue;
+      if (isBetterVictim(connection, victim?.[1])) victim = [key, connection];
+    }
+    if (!victim) return false;
+    const [key, connection] = victim;
+    // An idle connection has got all that it asked for.
+    if (!connection.isIdle) drops.count('pull', 'too_many_connections');
+    forget(key, connection);
+    connection.socket.destroy();
+    return true;
+  };
+  const unknownCount = (): number => {
+    let count = 0;
+    for (const { client } of open.values()) if (!served.has(client)) count += 1;
+    return count;
+  };
+  const hasRoom = (client: string): boolean => {
+    if (countOf(client) >= perClient && !makeRoom((connection) => connection.client === client)) return false;
+    if (served.has(client)) return open.size < limits.connections || makeRoom(() => true);
+    const isUnknown = ({ client: other }: Connection): boolean => !served.has(other);
+    if (unknownCount() >= forUnknown && !makeRoom(isUnknown)) return false;
+    return open.size < limits.connections || makeRoom(isUnknown);
+  };
+  const remember = (client: string): void => {
+    served.delete(client);
+    served.add(client);
+    if (served.size > mostClients) served.delete(served.values().next().value!);
+  };
+  /** Moves a connection to the end, as the one with the most recent activity. */
+  const touch = (socket: Socket): Connection | undefined => {
+    const key = keyOf(socket);
+    const connection = open.get(key);
+    if (!connection) return undefined;
+    open.delete(key);
+    open.set(key, connection);
+    return connection;
+  };
+
+  return {
+    admit(socket) {
+      const client = clientOf(socket.remoteAddress ?? '');
+      if (!hasRoom(client)) {
+        drops.count('pull', 'too_many_connections');
+        socket.destroy();
+        return false;
+      }
+      const key = keyOf(socket);
+      const connection: Connection = { socket, client, requests: 0, isIdle: false };
+      open.set(key, connection);
+      counts.set(client, countOf(client) + 1);
+      socket.once('close', () => forget(key, connection));
+      return true;
+    },
+    requestStarted(socket) {
+      const connection = touch(socket);
+      if (connection) connection.requests += 1;
+    },
+    requestEnded(socket, isServed) {
+      const connection = touch(socket);
+      if (!connection) return;
+      connection.requests -= 1;
+      connection.isIdle = true;
+      if (isServed) remember(connection.client);
+    },
+  };
+}
