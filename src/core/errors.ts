@@ -2,7 +2,6 @@
 export type ErrorCode =
   | 'config_invalid'
   | 'usage'
-  | 'not_available'
   | 'address_in_use'
   | 'listen_failed'
   | 'state_locked'

@@ -57,7 +57,6 @@ describe('exit status and streams', () => {
 
   test.each([
     [['chek'], 'svc-agent: unknown command, got "chek"; did you mean check? see svc-agent --help'],
-    [['doctor'], 'svc-agent doctor: not available yet; see svc-agent --help'],
     [['check', '--confg', 'x'], 'did you mean --config?'],
     [['completion', 'tcsh'], 'use bash, zsh or fish'],
   ])('wrong usage %j ends with 2', (args, message) => {

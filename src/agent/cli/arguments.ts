@@ -16,6 +16,7 @@ export const commands = [
   { name: 'dashboards', summary: 'print or write dashboards for Grafana' },
   { name: 'init', summary: 'write a commented starter configuration' },
   { name: 'demo', summary: 'run an example service and the agent beside it' },
+  { name: 'doctor', summary: 'check what the agent needs on this host, and say what to do' },
   { name: 'backup', summary: 'run a backup whose result counts, or print backup commands for each store' },
   { name: 'recover', summary: 'go through a recovery procedure step by step, each checked' },
   { name: 'schema', summary: 'print the JSON Schema of the configuration, or every closed list' },
@@ -23,9 +24,6 @@ export const commands = [
   { name: 'completion', summary: 'print a completion script for bash, zsh or fish' },
 ] as const;
 export type CommandName = (typeof commands)[number]['name'];
-
-/** Commands of the contract that are not available yet. */
-export const laterCommands = ['doctor'] as const;
 
 type Options = NonNullable<NonNullable<Parameters<typeof parseArgs>[0]>['options']>;
 

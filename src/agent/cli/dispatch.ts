@@ -1,7 +1,7 @@
 import { AgentError, errorText } from '../../core/errors.ts';
 import { nearest } from '../../core/suggest.ts';
 import { version } from '../installation.ts';
-import { type CommandName, commands, helpText, laterCommands } from './arguments.ts';
+import { type CommandName, commands, helpText } from './arguments.ts';
 import type { Command, Io } from './io.ts';
 import { run } from './run.ts';
 
@@ -15,6 +15,7 @@ const loaders: Readonly<Record<CommandName, () => Promise<Command>>> = {
   dashboards: async () => (await import('./dashboards.ts')).dashboards,
   init: async () => (await import('./init.ts')).init,
   demo: async () => (await import('./demo.ts')).demo,
+  doctor: async () => (await import('./doctor.ts')).doctor,
   backup: async () => (await import('./backup.ts')).backup,
   recover: async () => (await import('./recover.ts')).recover,
   schema: async () => (await import('./schema.ts')).schema,
@@ -23,12 +24,7 @@ const loaders: Readonly<Record<CommandName, () => Promise<Command>>> = {
 };
 
 /** Errors that the caller made, not the world: exit status 2 (CONTRACT, Command line). */
-const usageCodes: ReadonlySet<string> = new Set([
-  'usage',
-  'config_invalid',
-  'not_available',
-  'log_unwritable',
-]);
+const usageCodes: ReadonlySet<string> = new Set(['usage', 'config_invalid', 'log_unwritable']);
 
 /** Runs the command named by the first argument; resolves with the exit status and never throws. */
 export async function dispatch(args: readonly string[], io: Io): Promise<number> {
@@ -62,13 +58,6 @@ async function runNamed([name, ...rest]: readonly string[], io: Io): Promise<num
   if (name === undefined) {
     io.stderr(helpText);
     return 2;
-  }
-  if ((laterCommands as readonly string[]).includes(name)) {
-    throw new AgentError('not_available', {
-      where: `svc-agent ${name}`,
-      what: 'not available yet',
-      allowed: 'see svc-agent --help',
-    });
   }
   const near = nearest(
     name,

@@ -1,0 +1,338 @@
+import { accessSync, constants, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import picomatch from 'picomatch';
+import { parseAddress } from '../../core/address.ts';
+import { systemClock } from '../../core/clock.ts';
+import { errorText, faultLine, systemCode } from '../../core/errors.ts';
+import { planProbes } from '../../probes/plan.ts';
+import { lookOnce } from '../../probes/runner/once.ts';
+import { type AgentConfig, blocksOf, type ReadyConfig } from '../config/types.ts';
+import { createReadSecret } from '../read-secret.ts';
+import { configurationOptions, configured, parseCommand } from './arguments.ts';
+import { type Io, table } from './io.ts';
+import { silent } from './live-pages.ts';
+
+const usage = `Usage: svc-agent doctor [-c FILE] [--service-config FILE]... [--role ROLE]... [--json]
+
+Checks what the agent needs on this host: the configuration, rights and paths, the clock, ports, kernel buffers,
+limits, and the rights of its users in the stores. Says for each finding what to do. Changes nothing.
+Exit status: 0 well; 1 something is at fault; 2 wrong usage or an invalid configuration.
+`;
+
+/** `advice`: works, but not as well as it could. */
+type Result = 'ok' | 'advice' | 'fault';
+
+interface Diagnosis {
+  check: string;
+  result: Result;
+  msg: string;
+  /** What to do about it. */
+  fix?: string;
+}
+
+type Examination = (loaded: ReadyConfig, io: Io) => Promise<Diagnosis[]> | Diagnosis[];
+
+const ok = (check: string, msg: string): Diagnosis => ({ check, result: 'ok', msg });
+const advice = (check: string, msg: string, fix: string): Diagnosis => ({
+  check,
+  result: 'advice',
+  msg,
+  fix,
+});
+const fault = (check: string, msg: string, fix: string): Diagnosis => ({ check, result: 'fault', msg, fix });
+
+/** A row per kind of check, in the order in which they are shown. */
+const examinations: readonly Examination[] = [
+  examineConfiguration,
+  examineStateDirectory,
+  examineLogs,
+  examinePorts,
+  examineBuffers,
+  examineLimits,
+  examineClock,
+  examineProbes,
+];
+
+/** `svc-agent doctor`. */
+export async function doctor(args: readonly string[], io: Io): Promise<number> {
+  const { values } = parseCommand('doctor', args, configurationOptions);
+  if (values.help) {
+    io.stdout(usage);
+    return 0;
+  }
+  const loaded = await configured(values, io);
+  // The clock's timers let a process end; this one does not until all is examined.
+  const awake = setInterval(() => {}, 60_000);
+  const diagnoses: Diagnosis[] = [];
+  try {
+    for (const examine of examinations) diagnoses.push(...(await examine(loaded, io)));
+  } finally {
+    clearInterval(awake);
+  }
+  io.stdout(values.json ? `${JSON.stringify(diagnoses)}\n` : text(diagnoses, io.colour));
+  return diagnoses.some(({ result }) => result === 'fault') ? 1 : 0;
+}
+
+function text(diagnoses: readonly Diagnosis[], colour: boolean): string {
+  const rows = diagnoses.map(({ check, result, msg }) => [check, result === 'fault' ? 'FAULT' : result, msg]);
+  const fixes = diagnoses
+    .filter(({ fix }) => fix !== undefined)
+    .map(({ check, fix }) => `${check}: ${fix}\n`);
+  const what =
+    fixes.length === 0 ? '\nNothing to do.\n' : `\nWhat to do:\n${fixes.map((line) => `  ${line}`).join('')}`;
+  return table(['CHECK', 'RESULT', 'WHAT'], rows, colour) + what;
+}
+
+function examineConfiguration({ files, findings, warnings }: ReadyConfig): Diagnosis[] {
+  const found = [
+    ...findings.map((finding) =>
+      fault('configuration', faultLine(finding), 'correct it; svc-agent check shows the place'),
+    ),
+    ...warnings.map((warning) => advice('configuration', faultLine(warning), 'see svc-agent check')),
+  ];
+  return found.length > 0 ? found : [ok('configuration', files.join(', '))];
+}
+
+function examineStateDirectory({ config: { stateDirectory } }: ReadyConfig): Diagnosis[] {
+  const check = 'state directory';
+  try {
+    mkdirSync(stateDirectory, { recursive: true });
+    accessSync(stateDirectory, constants.R_OK | constants.W_OK | constants.X_OK);
+    return [ok(check, stateDirectory)];
+  } catch (thrown) {
+    const fix = `create ${stateDirectory} for the agent’s user, or set stateDirectory; without it counts do not survive a restart`;
+    return [fault(check, errorText(thrown), fix)];
+  }
+}
+
+function examineLogs({ config }: ReadyConfig): Diagnosis[] {
+  const found: Diagnosis[] = [];
+  for (const { name, selected, logs } of config.services) {
+    if (!selected || !logs) continue;
+    const check = `logs of ${name}`;
+    for (const pattern of logs.paths.filter((path) => path !== '-')) {
+      found.push(...examinePattern(check, pattern));
+    }
+  }
+  const { outputFile } = config.log;
+  if (outputFile) {
+    const check = 'own log';
+    try {
+      accessSync(dirname(outputFile), constants.W_OK | constants.X_OK);
+      found.push(ok(check, outputFile));
+    } catch (thrown) {
+      found.push(
+        fault(check, errorText(thrown), `create ${dirname(outputFile)}, writable for the agent’s user`),
+      );
+    }
+  }
+  return found;
+}
+
+function examinePattern(check: string, pattern: string): Diagnosis[] {
+  const files = existsSync(pattern) ? [pattern] : matching(pattern);
+  if (files.length === 0) {
+    return [
+      advice(
+        check,
+        `${pattern} matches nothing yet`,
+        `is it where the role writes? A role that logs to stdout has no file`,
+      ),
+    ];
+  }
+  const unreadable: Diagnosis[] = [];
+  for (const file of files) {
+    if (statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
+      unreadable.push(
+        fault(
+          check,
+          `${file} is a directory`,
+          `name the files in it, such as ${file.replace(/\/$/, '')}/*.log`,
+        ),
+      );
+      continue;
+    }
+    try {
+      accessSync(file, constants.R_OK);
+    } catch (thrown) {
+      const fix = `let the agent’s user read ${file}: add it to the file’s group, or set an ACL that new files inherit`;
+      unreadable.push(fault(check, errorText(thrown), fix));
+    }
+  }
+  const count = `${files.length} ${files.length === 1 ? 'file' : 'files'}`;
+  return unreadable.length > 0 ? unreadable : [ok(check, `${pattern}: ${count}`)];
+}
+
+/** Files that a pattern matches; none when the directory above it cannot be listed. */
+function matching(pattern: string): string[] {
+  const { base, glob } = picomatch.scan(pattern);
+  const matches = picomatch(pattern, { dot: true });
+  try {
+    const below = readdirSync(base || '.', { recursive: glob.includes('/') }) as string[];
+    return below.map((name) => join(base, name)).filter((path) => matches(path));
+  } catch {
+    return [];
+  }
+}
+
+/** Addresses that the agent will listen on, with the key that names each. */
+function listenersOf(config: AgentConfig): [string, string][] {
+  const pulls = blocksOf(config).flatMap(({ name, metrics: { reporter } }): [string, string][] =>
+    reporter?.kind === 'pullmetrics' ? [[`${name}.pullmetrics`, reporter.options.listenAddress]] : [],
+  );
+  const { admin } = config;
+  return [
+    ...pulls,
+    ...(admin ? ([['admin', admin.listenAddress]] as [string, string][]) : []),
+    ...(admin?.health ? ([['admin.health', admin.health]] as [string, string][]) : []),
+  ];
+}
+
+async function examinePorts({ config }: ReadyConfig): Promise<Diagnosis[]> {
+  const found: Diagnosis[] = [];
+  for (const [place, address] of listenersOf(config)) {
+    const { host, port } = parseAddress(address) ?? { host: '', port: 0 };
+    if (port === 0) continue;
+    const check = `port of ${place}`;
+    const code = await bindError(host, port);
+    if (code === undefined) found.push(ok(check, `${address} is free`));
+    else if (code === 'EADDRINUSE' && (await isAgent(host, port)))
+      found.push(ok(check, `${address}: a running svc-agent`));
+    else {
+      const fix =
+        code === 'EADDRINUSE'
+          ? `another program has ${address}; ss -ltnp 'sport = :${port}' tells which. Set another port in ${place}`
+          : `${address} cannot be bound (${code}); set an address of this host in ${place}`;
+      found.push(fault(check, `${address}: ${code}`, fix));
+    }
+  }
+  return found;
+}
+
+function bindError(host: string, port: number): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', (thrown) => resolve(systemCode(thrown) ?? 'failed'));
+    server.listen(port, host, () => server.close(() => resolve(undefined)));
+  });
+}
+
+/** Whether the listener there answers as an agent's does. */
+async function isAgent(host: string, port: number): Promise<boolean> {
+  const dialled = ['0.0.0.0', '::', ''].includes(host) ? '127.0.0.1' : host;
+  const isOpen = await new Promise<boolean>((resolve) => {
+    const socket = connect({ host: dialled, port, timeout: 1000 });
+    const end = (open: boolean) => {
+      socket.destroy();
+      resolve(open);
+    };
+    socket.once('connect', () => end(true));
+    socket.once('error', () => end(false));
+    socket.once('timeout', () => end(false));
+  });
+  if (!isOpen) return false;
+  const answer = await fetch(`http://${dialled}:${port}/health`, { signal: AbortSignal.timeout(2000) }).catch(
+    () => undefined,
+  );
+  const body = (await answer?.json().catch(() => undefined)) as { ok?: unknown; msg?: unknown } | undefined;
+  return typeof body?.ok === 'boolean' && typeof body.msg === 'string';
+}
+
+const wantedBufferBytes = 4 * 1024 * 1024;
+
+function kernelNumber(name: string): number | undefined {
+  try {
+    return Number(readFileSync(`/proc/sys/${name.replaceAll('.', '/')}`, 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The default receive buffer holds 256 datagrams: at 50,000 a second those are 5 ms. */
+function examineBuffers({ config }: ReadyConfig): Diagnosis[] {
+  if (!config.services.some(({ selected, statsd }) => selected && statsd)) return [];
+  const check = 'receive buffer';
+  const most = kernelNumber('net.core.rmem_max');
+  if (most === undefined) return [];
+  const msg = `net.core.rmem_max is ${most}`;
+  if (most >= wantedBufferBytes) return [ok(check, msg)];
+  return [
+    advice(
+      check,
+      msg,
+      `sysctl -w net.core.rmem_max=${wantedBufferBytes}: bursts of datagrams are lost in the kernel otherwise`,
+    ),
+  ];
+}
+
+function examineLimits({ config }: ReadyConfig): Diagnosis[] {
+  if (!config.services.some(({ selected, logs }) => selected && logs)) return [];
+  const found: Diagnosis[] = [];
+  const limits = existsSync('/proc/self/limits') ? readFileSync('/proc/self/limits', 'utf8') : '';
+  const files = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? Number.POSITIVE_INFINITY);
+  if (files < 1024) {
+    found.push(
+      advice(
+        'open files',
+        `at most ${files}`,
+        'raise LimitNOFILE or ulimit -n to 1024: log files beyond it are opened in turns',
+      ),
+    );
+  }
+  const watches = kernelNumber('fs.inotify.max_user_watches');
+  if (watches !== undefined && watches < 8192) {
+    const fix =
+      'sysctl -w fs.inotify.max_user_watches=8192: directories that are not watched are noticed at the next scan';
+    found.push(advice('inotify', `fs.inotify.max_user_watches is ${watches}`, fix));
+  }
+  return found.length > 0 ? found : [ok('limits', 'open files and inotify watches suffice')];
+}
+
+/** More than this between two hosts, and ages and failover times mislead. */
+const clockToleranceMs = 2_000;
+
+/** Compares this host's clock with the dates in answers of the roles' endpoints. */
+async function examineClock({ config }: ReadyConfig): Promise<Diagnosis[]> {
+  const urls = config.services.flatMap(({ selected, health, scrape }) =>
+    selected
+      ? [health?.url, scrape?.url].filter((url): url is string => url?.startsWith('http') ?? false)
+      : [],
+  );
+  for (const url of urls) {
+    const answer = await fetch(url, { signal: AbortSignal.timeout(3000) }).catch(() => undefined);
+    const date = Date.parse(answer?.headers.get('date') ?? '');
+    await answer?.body?.cancel();
+    if (Number.isNaN(date)) continue;
+    // The header has whole seconds.
+    const aheadMs = systemClock.nowMs() - date - 500;
+    const msg = `${Math.abs(Math.round(aheadMs / 1000))} s ${aheadMs > 0 ? 'ahead of' : 'behind'} ${new URL(url).host}`;
+    if (Math.abs(aheadMs) <= clockToleranceMs) return [ok('clock', msg)];
+    return [
+      fault(
+        'clock',
+        msg,
+        'synchronise both clocks (chrony, systemd-timesyncd): ages and the order of events are wrong',
+      ),
+    ];
+  }
+  return [];
+}
+
+/** What probes find, with what each says to do. */
+async function examineProbes({ config }: ReadyConfig, io: Io): Promise<Diagnosis[]> {
+  const rows = planProbes(config).filter(({ kind }) => kind !== 'replication');
+  const readings = { look: () => [] };
+  const deps = { readSecret: createReadSecret(io.env), readings, clock: systemClock, log: silent };
+  const polled = await lookOnce(rows, deps);
+  return polled.flatMap(({ row, result }): Diagnosis[] => {
+    const checks = (result.details?.checks ?? []) as { check: string; holds: unknown; set?: string }[];
+    const denied = checks.filter(({ holds }) => holds === 'unknown').map(({ check }) => check);
+    const own = result.ok
+      ? ok(row.name, result.msg)
+      : fault(row.name, `${result.reason}: ${result.msg}`, `svc-agent probe ${row.name} shows more`);
+    if (denied.length === 0) return [own];
+    const fix = 'svc-agent probe --print-grants prints the statements that give the missing rights';
+    return [own, advice(row.name, `cannot be checked: ${denied.join(', ')}`, fix)];
+  });
+}

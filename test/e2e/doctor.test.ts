@@ -1,0 +1,104 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { folder, freePort, mainFile, start, startAgent } from './process.ts';
+
+interface Diagnosis {
+  check: string;
+  result: string;
+  msg: string;
+  fix?: string;
+}
+
+describe('doctor, on the built program', () => {
+  const place = folder();
+  afterAll(() => place.remove());
+  const file = join(place.path, 'agent.yaml');
+
+  const examine = async (configuration: string, uid?: number) => {
+    writeFileSync(file, `stateDirectory: ${join(place.path, 'state')}\n${configuration}`);
+    const args = [mainFile, 'doctor', '-c', file, '--json'];
+    // Root may read everything.
+    const running =
+      uid === undefined
+        ? start(process.execPath, args)
+        : start('setpriv', [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', process.execPath, ...args]);
+    const status = await running.ended;
+    const diagnoses = JSON.parse(running.output()) as Diagnosis[];
+    return { status, of: (check: string) => diagnoses.filter((diagnosis) => diagnosis.check === check) };
+  };
+
+  test('a host where all is well', async () => {
+    const log = join(place.path, 'history.log');
+    writeFileSync(log, '{"level":"info"}\n');
+    const port = await freePort();
+    const { status, of } = await examine(
+      `admin: {listenAddress: '127.0.0.1:${port}'}\nservices: {history: {logs: {paths: ['${place.path}/hist*.log']}}}\n`,
+    );
+    expect(status).toBe(0);
+    expect(of('state directory')).toMatchObject([{ result: 'ok' }]);
+    expect(of('logs of history')).toMatchObject([{ result: 'ok', msg: expect.stringContaining('1 file') }]);
+    expect(of('port of admin')).toMatchObject([{ result: 'ok', msg: expect.stringContaining('is free') }]);
+  });
+
+  test('a port that another program has, and one that a running agent has', async () => {
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    const { port } = other.address() as { port: number };
+    const taken = await examine(
+      `admin: {listenAddress: '127.0.0.1:${port}'}\nservices: {history: {logs: {paths: ['${place.path}/*.log']}}}\n`,
+    );
+    expect(taken.status).toBe(1);
+    expect(taken.of('port of admin')).toMatchObject([
+      { result: 'fault', fix: expect.stringContaining(`:${port}`) },
+    ]);
+    other.close();
+
+    const own = await freePort();
+    writeFileSync(
+      file,
+      `stateDirectory: ${join(place.path, 'state')}\nadmin: {listenAddress: '127.0.0.1:${own}'}\nservices: {history: {logs: {paths: ['${place.path}/*.log']}}}\n`,
+    );
+    const agent = await startAgent(file);
+    const running = await examine(
+      `admin: {listenAddress: '127.0.0.1:${own}'}\nservices: {history: {logs: {paths: ['${place.path}/*.log']}}}\n`,
+    );
+    expect(running.of('port of admin')).toMatchObject([
+      { result: 'ok', msg: expect.stringContaining('running svc-agent') },
+    ]);
+    await agent.end();
+  });
+
+  test('a log that matches nothing, one that is a directory, a role that is down', async () => {
+    mkdirSync(join(place.path, 'logs'), { recursive: true });
+    const down = await freePort();
+    const { status, of } = await examine(`admin: ~
+services:
+  history: {logs: {paths: ['${place.path}/nothing-*.log', '${place.path}/logs']}, health: 'tcp://127.0.0.1:${down}'}
+`);
+    expect(status).toBe(1);
+    expect(of('logs of history')).toMatchObject([
+      { result: 'advice', msg: expect.stringContaining('matches nothing yet') },
+      { result: 'fault', fix: expect.stringContaining('/logs/*.log') },
+    ]);
+    expect(of('health/history')).toMatchObject([
+      { result: 'fault', msg: expect.stringContaining('refused') },
+    ]);
+  });
+
+  test.skipIf(process.getuid?.() !== 0)('a log that the agent’s user may not read', async () => {
+    const log = join(place.path, 'secret.log');
+    writeFileSync(log, '');
+    chmodSync(log, 0o600);
+    chmodSync(place.path, 0o755);
+    const { status, of } = await examine(
+      `admin: ~\nservices: {history: {logs: {paths: ['${log}']}}}\n`,
+      65534,
+    );
+    expect(status).toBe(1);
+    expect(of('logs of history')).toMatchObject([
+      { result: 'fault', fix: expect.stringContaining('add it to the file’s group') },
+    ]);
+  });
+});
