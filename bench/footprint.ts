@@ -1,85 +1,73 @@
 /**
- * The agent at rest: time to ready, memory, idle CPU, beside mtail on the same four files in the same run.
- * `all`: with everything configured and 5,000 scraped series; living children (a domain's command) are told apart.
- * `npm run bench -- footprint [SECONDS] [all]`, default 20 s of rest; `NODE` names another node for the agent.
+ * Memory, idle CPU and time to ready of the agent, and of the installed peers on the same work, in one run:
+ * every feature on, a SQL store, four logs and 5,000 scraped series. Memory is resident and private (`RssAnon`),
+ * living children included. `npm run bench -- footprint [SECONDS]`, default 20 s of rest. `NODE` names another node
+ * for the agent, `NODE_FLAGS` flags for it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { logLines } from './lines.ts';
 import { hasCommand, pause, type Usage, usageOf } from './process.ts';
-import { surround } from './surroundings.ts';
+import { type Surroundings, surround } from './surroundings.ts';
 
 const restSeconds = Number(process.argv[2] ?? 20);
-const withAll = process.argv[3] === 'all';
 const dist = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist');
 const node = process.env.NODE ?? process.execPath;
+const nodeFlags = process.env.NODE_FLAGS?.split(' ').filter(Boolean) ?? [];
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-footprint-'));
 const roles = ['frontend', 'history', 'matching', 'worker'];
 const seriesCount = 5_000;
 const logOf = (role: string) => join(place, `${role}.log`);
 
-interface Rest {
-  readyMs?: number;
-  after: Usage;
+interface Footprint {
+  residentMiB: number;
+  privateMiB: number;
+  peakMiB: number;
   idlePercent: number;
-  /** Most that children lived in beside it at one time. */
-  childrenMiB: number;
+  readyMs?: number;
 }
 
-/** Resident memory of the children that live now. */
-function childrenMiB(pid: number): number {
+/** A process and the children that live now, together. */
+function familyOf(pid: number): Usage {
+  const own = usageOf(pid);
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
-  let total = 0;
   for (const child of children) {
     try {
-      total += usageOf(Number(child)).residentMiB;
+      const { residentMiB, anonymousMiB } = familyOf(Number(child));
+      own.residentMiB += residentMiB;
+      own.anonymousMiB += anonymousMiB;
     } catch {
       // It has ended meanwhile.
     }
   }
-  return total;
+  return own;
 }
 
-/** Feeds every log once, lets things settle, then measures a stretch in which nothing happens. */
-async function atRest(child: ChildProcess): Promise<Omit<Rest, 'readyMs'>> {
+/** Feeds every log once, lets things settle, then measures a stretch in which only scrapes and probes happen. */
+async function atRest(child: ChildProcess): Promise<Footprint> {
   for (const role of roles) appendFileSync(logOf(role), logLines('flat', 5_000, role.length));
-  // The tailer looks often for some seconds after the last line.
+  // The tailer scans often for some seconds after the last line.
   await pause(12_000);
   const before = usageOf(child.pid!);
-  let most = 0;
-  for (const endMs = performance.now() + restSeconds * 1_000; performance.now() < endMs; await pause(100)) {
-    most = Math.max(most, childrenMiB(child.pid!));
-  }
+  await pause(restSeconds * 1_000);
   const after = usageOf(child.pid!);
+  const { residentMiB, anonymousMiB } = familyOf(child.pid!);
   child.kill('SIGKILL');
   return {
-    after,
+    residentMiB,
+    privateMiB: anonymousMiB,
+    peakMiB: after.peakMiB,
     idlePercent: ((after.cpuSeconds - before.cpuSeconds) / restSeconds) * 100,
-    childrenMiB: most,
   };
 }
 
-function logsAlone(): string {
-  const config = join(place, 'agent.yaml');
-  const services = roles
-    .map((role) => `  ${role}: {logs: {paths: [${logOf(role)}], startAt: beginning}}\n`)
-    .join('');
-  writeFileSync(
-    config,
-    `stateDirectory: ${join(place, 'state')}
-metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
-admin: {listenAddress: 127.0.0.1:0}
-services:
-${services}`,
-  );
-  return config;
-}
-
-async function agent(config: string): Promise<Rest> {
+async function agent(config: string): Promise<Footprint> {
   const begun = performance.now();
-  const child = spawn(node, [join(dist, 'main.js'), 'run', '-c', config], {
+  const child = spawn(node, [...nodeFlags, join(dist, 'main.js'), 'run', '-c', config], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let output = '';
@@ -94,54 +82,103 @@ async function agent(config: string): Promise<Rest> {
     const text = await fetch(`http://${address}/metrics`).then((response) => response.text());
     return text.split('\n').length > seriesCount;
   };
-  while (withAll && !(await isCollected())) await pause(500);
-  return { readyMs, ...(await atRest(child)) };
+  while (!(await isCollected())) await pause(500);
+  return { ...(await atRest(child)), readyMs };
 }
 
-async function mtail(): Promise<Rest> {
-  const program = join(place, 'svc.mtail');
-  writeFileSync(program, 'counter entries by level\n/"level":"(?P<level>[a-z]+)"/ { entries[$level]++ }\n');
-  const args = [
-    '--progs',
-    program,
-    ...roles.flatMap((role) => ['--logs', logOf(role)]),
-    '--address',
-    '127.0.0.1',
-    '--port',
-    '0',
-  ];
-  return atRest(spawn('mtail', args, { stdio: 'ignore' }));
+const text = (name: string, content: string): string => {
+  const file = join(place, name);
+  writeFileSync(file, content);
+  return file;
+};
+
+/** What the peers do of the agent's work, one command each. */
+const peers: readonly { names: readonly string[]; args(around: Surroundings, sink: string): string[] }[] = [
+  {
+    names: ['mtail'],
+    args: () => {
+      const rules = 'counter entries by level\n/"level":"(?P<level>[a-z]+)"/ { entries[$level]++ }\n';
+      const logs = roles.flatMap((role) => ['--logs', logOf(role)]);
+      return ['--progs', text('svc.mtail', rules), ...logs, '--address', '127.0.0.1', '--port', '0'];
+    },
+  },
+  {
+    names: ['vmagent'],
+    args: ({ pages }, sink) => {
+      const jobs = pages.map((url, n) => {
+        const { host, pathname } = new URL(url);
+        return { job_name: `job${n}`, metrics_path: pathname, static_configs: [{ targets: [host] }] };
+      });
+      const config = { global: { scrape_interval: '15s' }, scrape_configs: jobs };
+      return [
+        `-promscrape.config=${text('vmagent.yml', JSON.stringify(config))}`,
+        `-remoteWrite.url=${sink}`,
+        `-remoteWrite.tmpDataPath=${join(place, 'vmagent')}`,
+        '-httpListenAddr=127.0.0.1:0',
+      ];
+    },
+  },
+  {
+    names: ['statsd_exporter', 'prometheus-statsd-exporter'],
+    args: () => [
+      '--web.listen-address=127.0.0.1:0',
+      '--statsd.listen-udp=127.0.0.1:0',
+      '--statsd.listen-tcp=',
+    ],
+  },
+  {
+    names: ['blackbox_exporter', 'prometheus-blackbox-exporter'],
+    args: () => [
+      `--config.file=${text('blackbox.yml', 'modules: {http: {prober: http}}\n')}`,
+      '--web.listen-address=127.0.0.1:0',
+    ],
+  },
+  {
+    names: ['postgres_exporter', 'prometheus-postgres-exporter'],
+    args: () => ['--web.listen-address=127.0.0.1:0'],
+  },
+];
+
+/** Takes whatever is written to it. */
+async function startSink(): Promise<{ url: string; server: Server }> {
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => response.writeHead(204).end());
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/write`, server };
 }
 
-function print(name: string, { readyMs, after, idlePercent, childrenMiB: children }: Rest): void {
-  const ready = readyMs === undefined ? '' : `  ready in ${readyMs.toFixed(0)} ms`;
-  const beside = children > 0 ? `, children at most ${children.toFixed(1)} MiB` : '';
-  console.log(
-    `${name.padEnd(6)} resident ${after.residentMiB.toFixed(1)} MiB, peak ${after.peakMiB.toFixed(1)} MiB${beside}, idle ${idlePercent.toFixed(2)} % of a core${ready}`,
-  );
+function print(name: string, { residentMiB, privateMiB, peakMiB, idlePercent, readyMs }: Footprint): void {
+  const columns = [residentMiB, privateMiB, peakMiB].map((value) => value.toFixed(1).padStart(9));
+  const ready = readyMs === undefined ? '' : `${readyMs.toFixed(0)} ms`;
+  console.log(`${name.padEnd(20)}${columns.join('')}${idlePercent.toFixed(2).padStart(9)}  ${ready}`);
 }
 
-async function withSurroundings(): Promise<Rest> {
-  const around = await surround(place, { dist, logOf, seriesCount });
-  try {
-    console.log(`everything configured, ${around.store}, ${seriesCount} scraped series`);
-    return await agent(around.config);
-  } finally {
-    await around.close();
-  }
-}
-
-try {
+const around = await (async () => {
+  mkdirSync(place, { recursive: true });
   for (const role of roles) writeFileSync(logOf(role), '');
-  const ours = withAll ? await withSurroundings() : await agent(logsAlone());
-  print('agent', ours);
-  if (hasCommand('mtail')) {
-    const theirs = await mtail();
-    print('mtail', theirs);
-    console.log(
-      `ratio  ${(ours.after.residentMiB / theirs.after.residentMiB).toFixed(1)} times mtail's memory`,
-    );
+  return surround(place, { dist, logOf, seriesCount });
+})();
+const sink = await startSink();
+try {
+  console.log(`every feature on, ${around.store}, 4 logs, ${seriesCount} scraped series; MiB, % of a core`);
+  console.log(`${''.padEnd(20)} resident  private     peak     idle  ready`);
+  print('svc-agent', await agent(around.config));
+  const sum = { residentMiB: 0, privateMiB: 0, peakMiB: 0, idlePercent: 0 };
+  for (const { names, args } of peers) {
+    const name = names.find(hasCommand);
+    if (!name) {
+      console.log(`${names[0]!.padEnd(20)} not installed`);
+      continue;
+    }
+    const peer = await atRest(spawn(name, args(around, sink.url), { stdio: 'ignore' }));
+    print(names[0]!, peer);
+    for (const key of ['residentMiB', 'privateMiB', 'peakMiB', 'idlePercent'] as const) sum[key] += peer[key];
   }
+  print('peers together', sum);
 } finally {
+  sink.server.close();
+  sink.server.closeAllConnections();
+  await around.close();
   rmSync(place, { recursive: true, force: true });
 }

@@ -12,6 +12,8 @@ import { hasPostgres, startPostgres } from '../test/postgres.ts';
 export interface Surroundings {
   /** Path of the agent's configuration. */
   config: string;
+  /** URLs of the roles' pages. */
+  pages: readonly string[];
   /** What stands in for the store. */
   store: string;
   close(): Promise<void>;
@@ -103,6 +105,7 @@ export async function surround(
   writeFileSync(config, JSON.stringify(demo));
   return {
     config,
+    pages: roles.map(pages.url),
     store: postgres ? 'PostgreSQL' : 'the example’s store',
     async close() {
       pages.close();

@@ -16,6 +16,8 @@ const common = {
   platform: 'node',
   target: 'node20',
   minifySyntax: true,
+  // The source of every loaded function stays in memory.
+  minifyWhitespace: true,
   legalComments: 'none',
   logLevel: 'warning',
   define: { 'process.env.SVC_AGENT_VERSION': JSON.stringify(version) },

@@ -106,9 +106,9 @@ async function startOnce(
   const { log, state, health, ownLog } = parts;
   let pipeline: Pipeline | undefined;
   let unwatch = () => {};
-  const watch = ({ files }: Loaded) => {
+  const watch = ({ watched }: Loaded) => {
     unwatch();
-    unwatch = watchConfiguration(files, clock, () => reloads?.ask());
+    unwatch = watchConfiguration(watched, clock, () => reloads?.ask());
   };
 
   try {

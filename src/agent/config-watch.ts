@@ -1,69 +1,105 @@
-import { createHash } from 'node:crypto';
-import { type FSWatcher, readFileSync, watch } from 'node:fs';
-import { dirname } from 'node:path';
+import { readFileSync, statSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { type FSWatcher, watch } from 'chokidar';
 import type { Clock } from '../core/ports.ts';
+import { digestOf } from './config/environment.ts';
 
-/** Slow look that needs no doorbell: network mounts and projected volumes ring none. */
-const lookIntervalMs = 10_000;
-/** A rename and a swung link ring several times; one look after the last is enough. */
+/**
+ * Network mounts send no events, and a directory that is removed and made again, or a link above the file that is
+ * swung round, may send none that reach a watch.
+ */
+const compareIntervalMs = 10_000;
+/** A rename and a swung link send several events; one comparison after the last is enough. */
 const settleMs = 100;
 
-/** The content of all files as one text; a missing file is a content too. */
-function fingerprint(files: readonly string[]): string {
-  const hash = createHash('sha1');
-  for (const file of files) {
-    try {
-      hash.update(readFileSync(file));
-    } catch {
-      hash.update('missing');
-    }
-    hash.update('\0');
+/** What a file is known by without reading it: whatever changes its content changes one of these. */
+function stampOf(file: string): string {
+  try {
+    const { dev, ino, size, mtimeMs, ctimeMs } = statSync(file);
+    return [dev, ino, size, mtimeMs, ctimeMs].join();
+  } catch {
+    return 'missing';
   }
-  return hash.digest('hex');
+}
+
+/** The digest of a file's content; undefined for one that cannot be read. */
+function contentOf(file: string): string | undefined {
+  try {
+    return digestOf(readFileSync(file));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Compares the files with what is known of them; reads only those whose stamp has changed. */
+function createComparison(files: Readonly<Record<string, string | undefined>>) {
+  const known = Object.entries(files).map(([file, digest]) => ({
+    file,
+    // What was loaded may have changed since: without a stamp, the first comparison reads the file.
+    stamp: digest === undefined ? stampOf(file) : '',
+    digest: digest ?? contentOf(file),
+  }));
+  return (): boolean => {
+    let isChanged = false;
+    for (const one of known) {
+      const stamp = stampOf(one.file);
+      if (stamp === one.stamp) continue;
+      const digest = contentOf(one.file);
+      isChanged ||= digest !== one.digest;
+      one.stamp = stamp;
+      one.digest = digest;
+    }
+    return isChanged;
+  };
+}
+
+/** Rings for anything that happens to one of the files, or to a link of a mounted volume, in their directories. */
+function doorbell(files: readonly string[], ring: () => void): FSWatcher {
+  const directories = new Set(files.map(dirname));
+  const names = new Set(files.map((file) => basename(file)));
+  const ignored = (path: string) => {
+    const name = basename(path);
+    return !directories.has(path) && !names.has(name) && !name.startsWith('..data');
+  };
+  const options = { depth: 0, ignoreInitial: true, followSymlinks: false, persistent: false, ignored };
+  // What cannot be watched is left to the comparison.
+  return watch([...directories], options)
+    .on('all', ring)
+    .on('error', () => {});
 }
 
 /**
- * Calls `changed` when the content behind any of the files differs from what it was: edited in place, renamed
- * over, or reached through a link that was swung round (a mounted ConfigMap's `..data`). Directory watches are
- * the doorbell; what decides is the content.
+ * Calls `changed` when the content behind any of the files differs from what was loaded: edited in place, renamed
+ * over, or reached through a link that was swung round (a mounted ConfigMap's `..data`). chokidar says when to
+ * compare; a comparison at an interval finds what it misses.
  */
-export function watchConfiguration(files: readonly string[], clock: Clock, changed: () => void): () => void {
-  let known = fingerprint(files);
-  let cancelSettle = () => {};
-  const look = () => {
-    const now = fingerprint(files);
-    if (now === known) return;
-    known = now;
-    changed();
+export function watchConfiguration(
+  files: Readonly<Record<string, string | undefined>>,
+  clock: Clock,
+  changed: () => void,
+): () => void {
+  const isChanged = createComparison(files);
+  const compare = () => {
+    if (isChanged()) changed();
   };
+  let cancelSettle = () => {};
   const ring = () => {
     cancelSettle();
-    cancelSettle = clock.after(settleMs, look);
+    cancelSettle = clock.after(settleMs, compare);
   };
-  let cancelLook = () => {};
-  const lookAgain = () => {
-    cancelLook = clock.after(lookIntervalMs, () => {
-      look();
-      lookAgain();
+  let cancelNext = () => {};
+  const compareNext = (afterMs: number) => {
+    cancelNext = clock.after(afterMs, () => {
+      compare();
+      compareNext(compareIntervalMs);
     });
   };
-  lookAgain();
-  const doorbells = [...new Set(files.map((file) => dirname(file)))].flatMap((directory) =>
-    doorbell(directory, ring),
-  );
+  // The first soon: a file may have changed between its loading and this watch.
+  compareNext(settleMs);
+  const bell = doorbell(Object.keys(files), ring);
   return () => {
     cancelSettle();
-    cancelLook();
-    for (const bell of doorbells) bell.close();
+    cancelNext();
+    void bell.close();
   };
-}
-
-/** A directory that cannot be watched (or not any more) is left to the slow look. */
-function doorbell(directory: string, ring: () => void): FSWatcher[] {
-  try {
-    const bell = watch(directory, { persistent: false }, ring);
-    return [bell.on('error', () => bell.close())];
-  } catch {
-    return [];
-  }
 }

@@ -5,7 +5,7 @@ import type { Listener } from '../reporters/listen/listener.ts';
 import type { Listeners } from '../reporters/listen/shared-listeners.ts';
 import { createPull, metricsRoutes, type PullDeps } from '../reporters/pull/pull.ts';
 import { heartbeatRoutes } from './admin/heartbeats.ts';
-import { healthRoutes, probeRoutes, statusRoutes } from './admin/routes.ts';
+import { healthRoutes, probeRoutes, routesOfHost, statusRoutes } from './admin/routes.ts';
 import type { Health, StatusReport } from './admin/status.ts';
 import { type AgentConfig, blocksOf } from './config/types.ts';
 
@@ -69,13 +69,14 @@ function adminEndpoints(
   const serve: Endpoint['serve'] = async (listener, gather) => {
     const options = { listenAddress: admin.listenAddress, openMetrics: false };
     const metrics = metricsRoutes(options, { ...own, bind: async () => listener }, gather);
-    listener.routes = {
-      ...deps.routes,
+    const routes = {
       ...statusRoutes(report),
       ...probeRoutes(probes, look),
       ...heartbeatRoutes(config.backups, config.stateDirectory, rest),
       ...metrics,
     };
+    const refused = () => rest.drops.count('pull', 'unauthorized');
+    listener.routes = { ...deps.routes, ...routesOfHost(routes, admin, refused) };
   };
   /** Open and in the clear: for probes that have no certificate. */
   const health: Endpoint = {

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import './small-heap.ts';
 import { dispatch } from './cli/dispatch.ts';
 import { processIo } from './cli/io.ts';
 

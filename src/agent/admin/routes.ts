@@ -1,5 +1,9 @@
+import { isIP } from 'node:net';
+import { isLoopback, isWildcard } from '../../core/address.ts';
 import type { ProbeReport } from '../../probes/runner/probe-state.ts';
 import type { Routes } from '../../reporters/listen/http.ts';
+import { machineAddresses } from '../config/environment.ts';
+import type { AdminConfig } from '../config/types.ts';
 import { statusPage } from './page.ts';
 import { type Health, probeDebug, probeStatus, type StatusReport } from './status.ts';
 
@@ -60,4 +64,47 @@ export function statusRoutes(report: () => StatusReport): Routes {
     },
     '/api/status': { handle: (_request, reply) => reply.send(200, `${JSON.stringify(report())}\n`, json) },
   };
+}
+
+/** Whether a Host header names this very listener: a loopback name or address, its own address, or a host allowed. */
+export function namesListener(
+  header: string | undefined,
+  { listenAddress, allowedHosts = [] }: Pick<AdminConfig, 'listenAddress' | 'allowedHosts'>,
+): boolean {
+  // Browsers always send one.
+  if (header === undefined) return true;
+  const name = (text: string) =>
+    text
+      .toLowerCase()
+      .replace(/:\d*$/, '')
+      .replace(/^\[|\]$/g, '')
+      .replace(/\.$/, '');
+  const host = name(header);
+  const isLocal = host === 'localhost' || host.endsWith('.localhost');
+  if (isLocal || (isIP(host) !== 0 && isLoopback(host))) return true;
+  if (
+    allowedHosts.some((allowed) => allowed.toLowerCase() === header.toLowerCase() || name(allowed) === host)
+  )
+    return true;
+  const own = name(listenAddress);
+  return isWildcard(own) ? machineAddresses().has(host) : own === host;
+}
+
+/**
+ * The routes for requests that name this listener in their Host header; for others 403. A page in an operator's
+ * browser whose name is bound anew to this address cannot read them.
+ */
+export function routesOfHost(routes: Routes, admin: AdminConfig, refused: () => void): Routes {
+  const checked = (route: Routes[string]): Routes[string] => ({
+    ...route,
+    handle(request, reply) {
+      if (namesListener(request.message.headers.host, admin)) return route.handle(request, reply);
+      refused();
+      return reply.send(
+        403,
+        'Forbidden. The Host header names another host; add it to admin.allowedHosts.\n',
+      );
+    },
+  });
+  return Object.fromEntries(Object.entries(routes).map(([path, route]) => [path, checked(route)]));
 }

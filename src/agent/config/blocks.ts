@@ -118,6 +118,12 @@ const adminBlock = z
   .strictObject({
     listenAddress: address().prefault('127.0.0.1:9465'),
     health: address().optional().describe('host:port that answers /health and /ready alone.'),
+    allowedHosts: z
+      .array(
+        z.string().regex(/^[^\s/@]+$/, 'not a host; use a name or an address, such as agent.example.com'),
+      )
+      .optional()
+      .describe('Further names that the Host header of a request may have, such as that of a proxy.'),
     tls: listenerTlsBlock.optional(),
     auth: listenerAuthBlock.optional(),
   })

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { accessSync, closeSync, constants, existsSync, openSync, readSync, statSync } from 'node:fs';
 import { hostname, networkInterfaces } from 'node:os';
 import { dirname, resolve } from 'node:path';
@@ -53,8 +54,14 @@ export function findConfig(cwd: string): string | undefined {
 
 const maxFileBytes = 1024 * 1024;
 
+/** What a file's content is known by. */
+export const digestOf = (bytes: Uint8Array): string => createHash('sha1').update(bytes).digest('hex');
+
 /** A configuration file's text, or why there is none. `name` is the file as messages call it. Never throws. */
-export function readFileText(file: string, name: string): { text: string } | { fault: PlacedFault } {
+export function readFileText(
+  file: string,
+  name: string,
+): { text: string; digest: string } | { fault: PlacedFault } {
   const refuse = (what: string, allowed: string): { fault: PlacedFault } => ({
     fault: { where: name, what, allowed, path: '', place: { file: name, line: 1, column: 1 } },
   });
@@ -66,7 +73,7 @@ export function readFileText(file: string, name: string): { text: string } | { f
   }
   if (bytes.length > maxFileBytes) return refuse('larger than 1 MiB', 'use a configuration, no data');
   try {
-    return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) };
+    return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes), digest: digestOf(bytes) };
   } catch {
     return refuse('not UTF-8', 'save it as UTF-8');
   }

@@ -48,6 +48,16 @@ export function secretsUnmet(tree: TreeNode, { env, cwd }: Pick<LoadRequest, 'en
   });
 }
 
+/** Every file that the configuration names for a secret or a certificate, absolute. */
+export function secretFiles(tree: TreeNode, cwd: string): string[] {
+  return [...scalarsOf(tree)].flatMap(({ node, path }) => {
+    const key = path.at(-1);
+    if (typeof node.value !== 'string' || typeof key !== 'string') return [];
+    const isNamed = fileKeys.has(key) || (key === 'file' && isSecret(path.slice(0, -1)));
+    return isNamed ? [resolve(cwd, node.value)] : [];
+  });
+}
+
 function isReadable(file: string): boolean {
   try {
     accessSync(file, constants.R_OK);

@@ -79,6 +79,8 @@ export interface AdminConfig {
   listenAddress: string;
   /** host:port that answers `/health` and `/ready` alone. */
   health?: string;
+  /** Further names in a Host header, such as that of a proxy. */
+  allowedHosts?: readonly string[];
   tls?: ListenerTls;
   auth?: ListenerAuth;
 }
@@ -154,8 +156,10 @@ export interface Loaded {
   /** In the service's own files, and secrets that are not there: `check` fails, `run` warns and goes on. */
   findings: readonly PlacedFault[];
   discovered: readonly Discovered[];
-  /** Every configuration file read or looked for, absolute: what a reload has to watch. */
+  /** Every configuration file read or looked for, absolute. */
   files: readonly string[];
+  /** Every file to watch, with the digest of what was read of it; without one for secrets and certificates. */
+  watched: Readonly<Record<string, string | undefined>>;
 }
 
 /** What names the files; the command line wins over the environment, which wins over the file. */

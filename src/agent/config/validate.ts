@@ -18,7 +18,7 @@ import {
   unwritableFile,
 } from './environment.ts';
 import { errorWords, issueFaults } from './issues.ts';
-import { certificatesUnfit, secretsUnmet } from './secrets.ts';
+import { certificatesUnfit, secretFiles, secretsUnmet } from './secrets.ts';
 import {
   entriesAt,
   faultAt,
@@ -60,6 +60,8 @@ interface Agent {
   name: string;
   /** Absolute. */
   file: string;
+  /** Undefined for a file that is not there. */
+  digest?: string;
   tree: MapNode;
   faults: PlacedFault[];
 }
@@ -69,7 +71,8 @@ export function validate(request: LoadRequest): Loaded {
   const agent = readAgent(request);
   if ('fault' in agent) {
     const { fault, files } = agent;
-    return { faults: [fault], warnings: [], findings: [], discovered: [], files };
+    const watched = Object.fromEntries(files.map((file) => [file, undefined]));
+    return { faults: [fault], warnings: [], findings: [], discovered: [], files, watched };
   }
   const { tree } = agent;
   const roles = selectedRoles(tree, request);
@@ -91,9 +94,12 @@ export function validate(request: LoadRequest): Loaded {
     ...secretsUnmet(checked.tree, request),
     ...certificatesUnfit(checked.tree, request),
   ];
-  const loaded = { faults: inOrder(faults), findings: inOrder(findings), discovered: checked.discovered };
   const files = [agent.file, ...service.files];
-  if (faults.length > 0 || !checked.parsed) return { ...loaded, warnings: [], files };
+  const others = secretFiles(checked.tree, request.cwd).map((file) => [file, undefined]);
+  const watched = { ...Object.fromEntries(others), [agent.file]: agent.digest, ...service.digests };
+  const { discovered } = checked;
+  const loaded = { faults: inOrder(faults), findings: inOrder(findings), discovered, files, watched };
+  if (faults.length > 0 || !checked.parsed) return { ...loaded, warnings: [] };
   const written = checked.parsed.stateDirectory;
   const stateDirectory = written
     ? resolve(request.cwd, written)
@@ -113,7 +119,6 @@ export function validate(request: LoadRequest): Loaded {
     findings: inOrder([...findings, ...stateFindings(tree, stateDirectory)]),
     config,
     warnings: inOrder(warningsOf(config, checked.tree, agent.name)),
-    files,
   };
 }
 
@@ -158,7 +163,7 @@ function readAgent({
   if (tree?.entries.size === 0 && faults.length === 0) {
     faults.push(placedFault(place, [], 'empty; write a configuration with svc-agent init'));
   }
-  return { name, file: path, tree: tree ? withServices(tree) : empty, faults };
+  return { name, file: path, digest: content.digest, tree: tree ? withServices(tree) : empty, faults };
 }
 
 /** The agent's own log file (spec, Logging configuration); what its user may not do shows when it is opened. */

@@ -19,6 +19,8 @@ export interface ServiceFiles {
   findings: PlacedFault[];
   /** Absolute. */
   files: string[];
+  /** Digests of those that could be read. */
+  digests: Record<string, string>;
 }
 
 /** Reads the service's own files in order, later ones over earlier ones. Never throws. */
@@ -27,6 +29,7 @@ export function readServiceFiles(names: readonly string[], cwd: string, env: Env
     tree: { kind: 'map', place: { file: names.at(-1) ?? '', line: 1, column: 1 }, entries: new Map() },
     findings: [],
     files: names.map((name) => resolve(cwd, name)),
+    digests: {},
   };
   names.forEach((name, index) => {
     const content = readFileText(result.files[index]!, name);
@@ -34,6 +37,7 @@ export function readServiceFiles(names: readonly string[], cwd: string, env: Env
       result.findings.push(content.fault);
       return;
     }
+    result.digests[result.files[index]!] = content.digest;
     const { tree, faults } = readYaml(content.text, name, env);
     result.findings.push(...faults);
     if (tree) result.tree = mergeOver(result.tree, inSpecWords(tree));

@@ -1,7 +1,16 @@
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { digestOf } from '../../../src/agent/config/environment.ts';
 import { watchConfiguration } from '../../../src/agent/config-watch.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import { handClock } from '../../clock.ts';
@@ -22,7 +31,7 @@ test('a file renamed over', async () => {
   const file = join(place, 'agent.yaml');
   writeFileSync(file, 'roles: []\n');
   const bell = ringing();
-  stops.push(watchConfiguration([file], systemClock, bell.call));
+  stops.push(watchConfiguration({ [file]: undefined }, systemClock, bell.call));
   const rung = bell.next();
   writeFileSync(`${file}.new`, 'roles: [frontend]\n');
   renameSync(`${file}.new`, file);
@@ -38,7 +47,7 @@ test('a mounted ConfigMap whose ..data link is swung round', async () => {
   symlinkSync('..1', join(mount, '..data'));
   symlinkSync('..data/agent.yaml', join(mount, 'agent.yaml'));
   const bell = ringing();
-  stops.push(watchConfiguration([join(mount, 'agent.yaml')], systemClock, bell.call));
+  stops.push(watchConfiguration({ [join(mount, 'agent.yaml')]: undefined }, systemClock, bell.call));
   const rung = bell.next();
   symlinkSync('..2', join(mount, '..data_tmp'));
   renameSync(join(mount, '..data_tmp'), join(mount, '..data'));
@@ -50,7 +59,7 @@ test('a mount that rings no bell is looked at all the same, and an untouched fil
   writeFileSync(file, 'roles: []\n');
   const clock = handClock();
   let rings = 0;
-  stops.push(watchConfiguration([file], clock, () => rings++));
+  stops.push(watchConfiguration({ [file]: undefined }, clock, () => rings++));
   clock.advance(60_000);
   expect(rings).toBe(0);
   writeFileSync(file, 'roles: [worker]\n');
@@ -59,4 +68,33 @@ test('a mount that rings no bell is looked at all the same, and an untouched fil
   rmSync(file);
   clock.advance(60_000);
   expect(rings).toBe(2);
+});
+
+test('a change between the loading and the watch is not missed', () => {
+  const file = join(place, 'early.yaml');
+  writeFileSync(file, 'roles: []\n');
+  const loaded = digestOf(readFileSync(file));
+  writeFileSync(file, 'roles: [worker]\n');
+  const clock = handClock();
+  let rings = 0;
+  stops.push(watchConfiguration({ [file]: loaded }, clock, () => rings++));
+  clock.advance(1_000);
+  expect(rings).toBe(1);
+  clock.advance(60_000);
+  expect(rings).toBe(1);
+});
+
+test('a directory that is removed and made again', () => {
+  const folder = join(place, 'again');
+  const file = join(folder, 'agent.yaml');
+  mkdirSync(folder);
+  writeFileSync(file, 'roles: []\n');
+  const clock = handClock();
+  let rings = 0;
+  stops.push(watchConfiguration({ [file]: undefined }, clock, () => rings++));
+  rmSync(folder, { recursive: true });
+  mkdirSync(folder);
+  writeFileSync(file, 'roles: [worker]\n');
+  clock.advance(60_000);
+  expect(rings).toBe(1);
 });

@@ -48,6 +48,7 @@ test('a swap that throws all the same: the other parts are swapped, and the relo
       findings: [],
       discovered: [],
       files: [],
+      watched: {},
     }),
     loaded: () => {},
     prepare: async () => [part('sources'), part('listeners', true), part('old listeners')],

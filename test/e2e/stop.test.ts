@@ -1,0 +1,129 @@
+import { writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { agentFile } from './agent-file.ts';
+import { folder, mainFile, type Running, start, startAgent, until } from './process.ts';
+
+const places: ReturnType<typeof folder>[] = [];
+const running: Running[] = [];
+const servers: Server[] = [];
+afterEach(async () => {
+  for (const one of running.splice(0)) await one.end('SIGKILL');
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    server.close();
+  }
+  for (const place of places.splice(0)) place.remove();
+});
+function newPlace(): string {
+  const place = folder();
+  places.push(place);
+  return place.path;
+}
+
+/** An address that accepts requests and never answers. */
+async function silentServer(): Promise<string> {
+  const server = createServer(() => {});
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Fails if the process outlives the 5 s that the contract gives it. */
+async function endsInTime(one: Running): Promise<number | string> {
+  const late = new Promise<string>((resolve) => setTimeout(() => resolve('still running after 5 s'), 5_000));
+  one.child.kill('SIGTERM');
+  return Promise.race([one.ended, late]);
+}
+
+test('SIGTERM with 100 scrapes and a reload under way ends with 0 within 5 s', async () => {
+  const directory = newPlace();
+  const silent = await silentServer();
+  const file = agentFile(directory, {
+    more: `  worker: {scrape: {url: "http://${silent}/metrics", interval: 60s, timeout: 30s}}\n`,
+  });
+  const agent = await startAgent(file);
+  running.push(agent);
+  const address = agent.address('metrics');
+  const scrapes = Array.from({ length: 100 }, () =>
+    fetch(`http://${address}/metrics`, {
+      headers: { 'X-Prometheus-Scrape-Timeout-Seconds': '30' },
+    }).then(
+      (answer) => answer.text(),
+      () => '',
+    ),
+  );
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  agent.child.kill('SIGHUP');
+  expect(await endsInTime(agent)).toBe(0);
+  await Promise.all(scrapes);
+});
+
+test('SIGTERM at any moment after the start ends with 0', async () => {
+  const directory = newPlace();
+  const file = agentFile(directory);
+  // The signal handler is there once Node has loaded the program, which --version takes as long as.
+  const loadedMs = await (async () => {
+    const begun = performance.now();
+    await start(process.execPath, [mainFile, '--version']).ended;
+    return performance.now() - begun;
+  })();
+  for (let delay = 0; delay < 8; delay++) {
+    const agent = start(process.execPath, [mainFile, 'run', '-c', file]);
+    running.push(agent);
+    await new Promise((resolve) => setTimeout(resolve, loadedMs * 1.5 + delay * 40));
+    expect([delay, await endsInTime(agent)]).toEqual([delay, 0]);
+  }
+});
+
+/** Each source and each reporter alone, with nothing else that would keep a process alive. */
+const alone: [name: string, text: (at: string, directory: string) => string][] = [
+  ['nothing', () => 'instance: alone\n'],
+  ['logs', (_, directory) => `services: {a: {logs: {paths: ['${join(directory, 'a*.log')}']}}}\n`],
+  ['health', (at) => `services: {a: {health: "http://${at}/health"}}\n`],
+  ['scrape', (at) => `services: {a: {scrape: "http://${at}/metrics"}}\n`],
+  ['pushmetrics', (at) => `metrics: {pushmetrics: {hostPort: "${at}"}}\n`],
+  [
+    'hostedmetrics',
+    (at) =>
+      `metrics: {reportingInterval: 10s, hostedmetrics: {protocol: otlp, endpoint: "http://${at}/v1/metrics"}}\n`,
+  ],
+  ['pullmetrics', () => 'metrics: {pullmetrics: {listenAddress: "127.0.0.1:0"}}\n'],
+  ['statsd', () => 'services: {a: {statsd: "127.0.0.1:0"}}\n'],
+];
+
+test.each(alone)('%s alone, without the admin listener: runs until it is told to stop', async (_, text) => {
+  const directory = newPlace();
+  const file = join(directory, 'agent.yaml');
+  const at = await silentServer();
+  writeFileSync(file, `stateDirectory: ${join(directory, 'state')}\nadmin: ~\n${text(at, directory)}`);
+  const agent = start(process.execPath, [mainFile, 'run', '-c', file]);
+  running.push(agent);
+  await until('it is ready', () => agent.output().includes('"msg":"ready"') || undefined);
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  expect(agent.child.exitCode).toBeNull();
+  expect(await endsInTime(agent)).toBe(0);
+});
+
+test('started by itself, without flags for Node, its young generation stays small under load', async () => {
+  const directory = newPlace();
+  const log = join(directory, 'history.log');
+  const line = (n: number) =>
+    `{"level":"info","logger":"l${n % 50}","msg":"m${n}","ts":"2026-01-02T03:04:05Z"}\n`;
+  writeFileSync(log, Array.from({ length: 300_000 }, (_, n) => line(n)).join(''));
+  const agent = await startAgent(agentFile(directory, { logs: log }));
+  running.push(agent);
+  const value = async (series: RegExp) => {
+    const page = await (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
+    return [...page.matchAll(series)].reduce((sum, [, number]) => sum + Number(number), 0);
+  };
+  await until(
+    'all lines are counted',
+    async () => (await value(/^svc_log_entries_total\{.*\} (\S+)$/gm)) === 300_000 || undefined,
+  );
+  const bytes = await value(/^svc_agent_nodejs_heap_space_size_total_bytes\{.*space="new".*\} (\S+)$/gm);
+  expect(bytes).toBeGreaterThan(0);
+  expect(bytes).toBeLessThanOrEqual(4 * 1024 * 1024);
+});
