@@ -37,6 +37,7 @@ const identities: Readonly<Record<string, (agent: Agent) => readonly Tags[]>> = 
 };
 
 const usual: Readonly<Record<string, readonly string[]>> = {
+  primary_cluster: ['dc1'],
   level: ['info', 'warn', 'error', 'fatal'],
   logger: ['shard-controller', 'task-processor'],
   operation: ['PersistenceUpdateWorkflowExecution'],
@@ -73,6 +74,11 @@ export function agentSeries(agent: Agent): Simulated[] {
     { name: 'up', tags, gauge: () => 1 },
     ...runtime(tags),
     ...agentMetrics.flatMap((metric) => metricSeries(metric, agent, tags)),
+    ...roles.map((role) => ({
+      name: 'svc_role_reporter_errors_total',
+      tags: { ...tags, svc_service: role },
+      perSecond: (at: number) => (role === 'frontend' && at < 3 ? 0.1 : 0),
+    })),
   ];
 }
 
@@ -88,7 +94,7 @@ const runtime = (tags: Tags): Simulated[] => [
 ];
 
 function metricSeries(metric: Metric, agent: Agent, target: Tags): Simulated[] {
-  const identitiesOf = metric.name.startsWith('svc_cluster_')
+  const identitiesOf = metric.tags.includes('remote_cluster')
     ? () => [{ remote_cluster: agent.other }]
     : (identities[metric.group] ?? (() => [{}]));
   return identitiesOf(agent).flatMap((identity) => {

@@ -223,7 +223,6 @@ export const agentPlans: readonly Plan[] = [
         shows: 'what the cardinality rules take away is no loss',
         series: {
           [`svc_agent_dropped_total{${at}, component="registry", reason="forbidden_tag"}`]: '0+30x60',
-          [`svc_agent_dropped_total{${at}, component="registry", reason="double"}`]: '0+30x60',
         },
         at: 30,
         fires: [],

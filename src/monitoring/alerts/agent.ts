@@ -88,8 +88,8 @@ export const logs: RuleGroup = {
   ],
 };
 
-/** Drops that are a loss; what the cardinality rules or a vocabulary leave out is none. */
-const losses = '{reason!~"forbidden_tag|forbidden_value|double"}';
+/** Drops that are a loss; what the cardinality rules remove is none. */
+const losses = '{reason!~"forbidden_tag|forbidden_value"}';
 
 /** The agents themselves. */
 export const agent: RuleGroup = {

@@ -19,6 +19,8 @@ export interface Wanted {
   ruleFiles: readonly string[];
   /** host:port */
   alertmanager: string;
+  /** Scrape interval and timeout. Default: 1s. */
+  every?: string;
 }
 
 /** A series that an alert made. */
@@ -35,9 +37,9 @@ export interface LivePrometheus extends Running {
   configure(wanted: Wanted): Promise<void>;
 }
 
-function configured({ targets, ruleFiles, alertmanager }: Wanted): string {
+function configured({ targets, ruleFiles, alertmanager, every = '1s' }: Wanted): string {
   const config = parse(readFileSync(shipped, 'utf8'));
-  config.global = { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '500ms' };
+  config.global = { scrape_interval: every, scrape_timeout: every, evaluation_interval: '500ms' };
   config.rule_files = ruleFiles;
   config.alerting.alertmanagers = [{ static_configs: [{ targets: [alertmanager] }] }];
   for (const job of config.scrape_configs)
