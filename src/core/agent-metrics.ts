@@ -128,6 +128,11 @@ export const domains = group('domains', ['domain'], {
   svc_domain_global: ['gauge', 'none', 'Whether the domain is replicated across clusters: 1 or 0.'],
   svc_domain_retention_seconds: ['gauge', 'seconds', 'Retention of closed workflows.'],
   svc_domain_archival_enabled: ['gauge', 'none', 'Whether the domain archives: 1 or 0.', ['archive']],
+  svc_domain_failover_ready: [
+    'gauge',
+    'none',
+    'Whether another cluster answers, agrees and has little lag: 1 or 0; absent while that is not known.',
+  ],
 });
 
 export const replication = group('replication', ['source_cluster', 'target_cluster'], {

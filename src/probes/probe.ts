@@ -83,6 +83,8 @@ export interface Schedule {
 }
 
 export interface ProbeDeps {
+  /** The finding of another probe's last run, by name; none while it is not known, or older than three intervals. */
+  latest?: (probe: string) => Finding | undefined;
   readSecret: ReadSecret;
   readings: Readings;
   clock: Clock;

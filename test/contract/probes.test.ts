@@ -1,5 +1,5 @@
-import { createServer } from 'node:net';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { createServer, type Socket } from 'node:net';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { agentMetric } from '../../src/core/agent-metrics.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Log } from '../../src/core/ports.ts';
@@ -12,6 +12,8 @@ import type { Finding, ProbeDeps, ProbeRow, SeriesName } from '../../src/probes/
 // What every row of the table of probes promises, whatever it looks at.
 
 const secret = 'not-to-be-seen-3';
+// Credentials of object stores come from the process's environment, and from nowhere else here.
+Object.assign(process.env, { HOME: '/nowhere', AWS_EC2_METADATA_DISABLED: 'true' });
 const silent: Log = { write() {}, named: () => silent };
 const deps: ProbeDeps = {
   async readSecret(of) {
@@ -146,9 +148,102 @@ describe.each(rows.map((row) => [row.name, row] as const))('%s', (_, row) => {
     if (remember !== undefined) expect(JSON.parse(JSON.stringify(remember))).toEqual(remember);
   });
 
-  test('an aborted signal ends a look at once, with a finding or an error', async () => {
-    await Promise.allSettled([lookAt(row, AbortSignal.abort(new Error('over')))]);
+  test('a signal that is already aborted: no success is invented, and nothing stays open', async () => {
+    const probe = await row.open(deps);
+    const settled = await settledSoon(probe.check(AbortSignal.abort(new Error('over')), undefined));
+    await probe.close?.();
+    // What needs nothing from outside may still have its result.
+    if (settled.status === 'fulfilled' && !isLocal(row)) expect(settled.value.reason).toBeDefined();
   });
+});
+
+/** Rows that read only what is in the agent, or files of this machine. */
+const isLocal = ({ kind, name }: ProbeRow): boolean =>
+  ['replication', 'backup', 'recovery'].includes(kind) || ['cluster/dc1', 'archive/history'].includes(name);
+
+/** How a promise settled; fails if that takes more than 10 s, where nothing else ends it. */
+async function settledSoon<T>(work: Promise<T>): Promise<PromiseSettledResult<T>> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('still under way after 10 s')), 10_000);
+  });
+  try {
+    const [settled] = await Promise.race([Promise.allSettled([work]), late]);
+    return settled!;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A server that accepts connections and never says a word. */
+async function openSilence() {
+  const open = new Set<Socket>();
+  let met: () => void = () => {};
+  const connected = new Promise<void>((resolve) => {
+    met = resolve;
+  });
+  const server = createServer((socket) => {
+    open.add(socket);
+    socket.on('error', () => {});
+    socket.on('data', () => {});
+    socket.on('close', () => open.delete(socket));
+    met();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  return {
+    address: `127.0.0.1:${port}`,
+    open,
+    connected,
+    close() {
+      for (const socket of open) socket.destroy();
+      server.close();
+    },
+  };
+}
+
+/** The same probes, but at an address where somebody listens, and with a command that never ends. */
+function hanging(address: string): ProbeRow[] {
+  const options = everything(address);
+  const provider = { kind: 'objectstore', endpoint: `http://${address}` };
+  return planProbes({
+    ...options,
+    domains: {
+      watch: ['orders'],
+      describe: { ...options.domains!.describe!, command: ['sleep', '60', '{domain}'] },
+    },
+    archival: { visibility: { status: 'enabled', enableRead: true, providers: [provider] } },
+  }).filter((row) => !isLocal(row));
+}
+
+describe('a signal that aborts while the other side is silent', () => {
+  test.each(hanging(placeholder).map(({ name }) => name))(
+    '%s gives up at once and leaves nothing open',
+    async (name) => {
+      const silence = await openSilence();
+      onTestFinished(() => silence.close());
+      const row = hanging(silence.address).find((one) => one.name === name)!;
+      const probe = await row.open(deps);
+      const stop = new AbortController();
+      const checking = probe.check(stop.signal, undefined);
+      // A command has no connection; it has started after a turn of the event loop.
+      await (row.kind === 'domain'
+        ? new Promise((resolve) => void setImmediate(resolve))
+        : silence.connected);
+      stop.abort(new Error('over'));
+      const settled = await settledSoon(checking);
+      await probe.close?.();
+      if (
+        settled.status === 'fulfilled' &&
+        !row.name.startsWith('health/tcp') &&
+        row.name !== 'cluster/dc3'
+      ) {
+        expect(settled.value.reason).toBeDefined();
+        expect(row.reasons).toContain(settled.value.reason);
+      }
+      await expect.poll(() => silence.open.size, { timeout: 10_000 }).toBe(0);
+    },
+  );
 });
 
 test('names are unique, and every kind is there', () => {

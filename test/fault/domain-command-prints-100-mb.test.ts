@@ -12,5 +12,8 @@ test('a command that prints 100 MB is ended at its first megabyte', async () => 
 
 test('a megabyte of anything is read, and is no description', async () => {
   const found = await lookBy(['head', '-c', '1048576', '/dev/zero']);
-  expect(found).toMatchObject({ reason: 'invalid_answer', msg: 'not a description of a domain: nothing' });
+  expect(found).toMatchObject({
+    reason: 'invalid_answer',
+    msg: 'the output is not a description of a domain: nothing',
+  });
 });

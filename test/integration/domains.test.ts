@@ -150,7 +150,7 @@ describe('a domain', () => {
     shows('other', { active: 'dc1', name: 'payments' });
     expect(await look('other')).toMatchObject({
       reason: 'invalid_answer',
-      msg: 'the answer describes another domain, payments',
+      msg: 'the output describes another domain, payments',
     });
   });
 
@@ -158,11 +158,11 @@ describe('a domain', () => {
     writeFileSync(join(folder, 'unknown'), `| NAME |\tACTIVE |\n${'-'.repeat(1000)}`);
     const { reason, msg, gauges } = await look('unknown');
     expect(reason).toBe('invalid_answer');
-    expect(msg).toMatch(/^not a description of a domain: "\| NAME \| ACTIVE \| -+…"$/);
+    expect(msg).toMatch(/^the output is not a description of a domain: "\| NAME \| ACTIVE \| -+…"$/);
     expect(msg.length).toBeLessThan(200);
     expect(gauges).toBeUndefined();
     writeFileSync(join(folder, 'unknown'), '');
-    expect((await look('unknown')).msg).toBe('not a description of a domain: nothing');
+    expect((await look('unknown')).msg).toBe('the output is not a description of a domain: nothing');
   });
 });
 
@@ -187,7 +187,7 @@ describe('a domain through each cluster', () => {
     const found = await look('apart-{address}', { group: three });
     expect(found).toMatchObject({
       reason: 'clusters_disagree',
-      msg: 'active in dc1 as the own cluster has it, but dc2 says dc2',
+      msg: 'active in dc1 according to this cluster, but dc2 says dc2',
       details: { views: { dc1: { activeCluster: 'dc1' }, dc2: { activeCluster: 'dc2' } } },
     });
     expect(samplesOf(found)).toContain('svc_domain_active_cluster{domain="orders",active_cluster="dc1"} 1');

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { logLevels } from '../../core/reasons.ts';
 import { interval, listenAddress, parsedAs } from '../../core/text-formats.ts';
-import { archivalBlock, domainDefaultsBlock } from '../../probes/archival/archives.ts';
+import { archivalBlock, domainDefaultsBlock } from '../../probes/archival/block.ts';
 import { backupBlock } from '../../probes/backups/block.ts';
 import { clusterGroupBlock } from '../../probes/clusters/cluster-group.ts';
 import { domainsBlock } from '../../probes/domains/domains.ts';

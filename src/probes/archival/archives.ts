@@ -1,9 +1,7 @@
-import * as z from 'zod';
 import type { TextFormat } from '../../core/text-formats.ts';
-import { endpoint } from '../object-store/endpoint.ts';
 import type { Sample } from '../probe.ts';
 
-// Configuration of archives: the blocks `archival` and `domainDefaults`, URIs and their schemes.
+// What an archive is: its options, its URI and the schemes of URIs.
 
 export const archivalStatuses = ['enabled', 'disabled', 'paused'] as const;
 export type ArchivalStatus = (typeof archivalStatuses)[number];
@@ -82,71 +80,6 @@ export const schemes: Readonly<Record<string, SchemeRow>> = {
     endpoint: () => 'https://storage.googleapis.com',
   },
 };
-
-const providerBlock = () =>
-  z.strictObject({
-    objectstore: z
-      .strictObject({
-        region: z
-          .string()
-          .regex(/^[\w.-]+$/, 'not a region; use letters, digits, -, _ and .')
-          .optional(),
-        endpoint: z
-          .string()
-          .refine((text) => endpoint.read(text) !== undefined, endpoint.fault)
-          .optional(),
-      })
-      .optional(),
-    filestore: z.strictObject({ fileMode: z.string().optional(), dirMode: z.string().optional() }).optional(),
-  });
-
-const sectionBlock = () =>
-  z
-    .strictObject({
-      status: z.enum(archivalStatuses),
-      enableRead: z.boolean().default(false),
-      writeCheck: z
-        .boolean()
-        .optional()
-        .describe(
-          'Whether each check writes, reads and deletes a small object. Default: true for file, else false.',
-        ),
-      provider: providerBlock().default({}),
-    })
-    .transform(({ provider: kinds, ...rest }) => ({
-      ...rest,
-      providers: Object.entries(kinds).map(([kind, fields]) => ({
-        kind,
-        ...('region' in fields ? { region: fields.region } : {}),
-        ...('endpoint' in fields ? { endpoint: fields.endpoint } : {}),
-      })),
-    }));
-
-/** `archival` (spec, Archival configuration). */
-export const archivalBlock = () =>
-  z.strictObject({
-    history: sectionBlock().optional(),
-    visibility: sectionBlock().optional(),
-  }) satisfies z.ZodType<ArchivalOptions>;
-
-const defaultsBlock = () =>
-  z
-    .strictObject({
-      status: z.enum(archivalStatuses),
-      URI: z
-        .string()
-        .refine((text) => archivalUri.read(text) !== undefined, archivalUri.fault)
-        .optional(),
-    })
-    .transform(({ status, URI }) => ({ status, uri: URI }));
-
-/** `domainDefaults` (spec, Archival configuration). */
-export const domainDefaultsBlock = () =>
-  z.strictObject({
-    archival: z
-      .strictObject({ history: defaultsBlock().optional(), visibility: defaultsBlock().optional() })
-      .default({}),
-  }) satisfies z.ZodType<DomainDefaults>;
 
 /** One archive as the probe checks it. */
 export interface ArchiveTarget {

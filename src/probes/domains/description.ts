@@ -1,8 +1,8 @@
 import { parseDuration } from '../../core/text-formats.ts';
 
-/** One recorded failover; what the entry does not say is left out. */
+/** One failover of the history; fields that the entry lacks are left out. */
 export interface FailoverEntry {
-  /** The same for the same failover, however often it is read. */
+  /** Identifies the failover. */
   key: string;
   /** ms since the epoch. */
   atMs?: number;
@@ -13,24 +13,24 @@ export interface FailoverEntry {
 export const archives = ['history', 'visibility'] as const;
 export type Archive = (typeof archives)[number];
 
-/** A domain as a cluster describes it; what the answer does not show is left out. */
+/** A domain as a cluster describes it; what the output does not show is left out. */
 export interface DomainDescription {
   name?: string;
   activeCluster?: string;
   clusters?: readonly string[];
   global?: boolean;
   failoverVersion?: number;
-  /** Active in several clusters at once: one failover version and one name do not tell where. */
+  /** Active in several clusters at once, each with a failover version of its own. */
   activeActive?: boolean;
   retentionMs?: number;
   archival: Partial<Record<Archive, boolean>>;
-  /** Newest first; empty when none is recorded, missing when the answer cannot show any. */
+  /** Newest first; empty if none is recorded, missing if the output has no history. */
   failoverHistory?: readonly FailoverEntry[];
 }
 
-/** Readers of single values as clients print them, JSON or text; undefined for what is not of the kind. */
+// Parsers of single values as clients print them, JSON or text; undefined for anything else.
 
-/** Longer text is no name and no number. */
+/** Longest name or number. */
 const longestText = 1000;
 
 export function textOf(value: unknown): string | undefined {
@@ -39,7 +39,7 @@ export function textOf(value: unknown): string | undefined {
   return trimmed === '' ? undefined : trimmed;
 }
 
-/** Integers of 64 bits come as text in JSON made of proto. */
+/** 64-bit integers are strings in proto3 JSON. */
 export function integerOf(value: unknown): number | undefined {
   const number = typeof value === 'string' && /^\s*-?\d+\s*$/.test(value) ? Number(value) : value;
   return Number.isSafeInteger(number) ? (number as number) : undefined;
@@ -51,10 +51,10 @@ export function booleanOf(value: unknown): boolean | undefined {
   return word === 'true' ? true : word === 'false' ? false : undefined;
 }
 
-/** No group has more clusters. */
+/** Most clusters of a group. */
 const mostNames = 100;
 
-/** `[a b]`, `a, b`, a list of names, or a list of maps with the name; undefined when none is named. */
+/** `[a b]`, `a, b`, a list of names, or a list of maps with the name; undefined without a name. */
 export function namesOf(value: unknown): string[] | undefined {
   const items =
     typeof value === 'string' && !/^n\/a\b/i.test(value.trim())
@@ -82,7 +82,7 @@ export function enabledOf(value: unknown): boolean | undefined {
 
 const dayMs = 864e5;
 
-/** A span in ms: a plain number is of days, as the service counts retention; text may have a unit. */
+/** A duration in ms. A plain number is in days, the service's unit of retention; text may have a unit. */
 export function retentionOf(value: unknown): number | undefined {
   const days = integerOf(value);
   if (days !== undefined) return days >= 0 ? days * dayMs : undefined;
@@ -95,11 +95,11 @@ export function retentionOf(value: unknown): number | undefined {
   }
 }
 
-/** Times before and after are taken for something else. */
+/** Numbers outside are not times. */
 const [earliestMs, latestMs] = [Date.UTC(2001), Date.UTC(2100)];
 const perMs = [1e-3, 1, 1e3, 1e6];
 
-/** A moment in ms since the epoch: RFC 3339, or a number of s, ms, µs or ns, which its size tells apart. */
+/** A moment in ms since the epoch: RFC 3339, or a number in s, ms, µs or ns, told apart by its size. */
 export function momentOf(value: unknown): number | undefined {
   const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
   const candidates =
@@ -111,7 +111,7 @@ export function momentOf(value: unknown): number | undefined {
   return candidates.find((ms) => ms >= earliestMs && ms < latestMs);
 }
 
-/** Values by path; each step of a path is its letters and digits in lower case, so that spellings meet. */
+/** Values by path. Each key is reduced to its letters and digits in lower case, so that spellings do not matter. */
 export type Fields = ReadonlyMap<string, unknown>;
 
 const deepest = 4;
@@ -119,7 +119,7 @@ const plainKey = (key: string): string => key.toLowerCase().replace(/[^a-z0-9]/g
 const isMap = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Every value of an object, those of the objects in it below them; lists are values. */
+/** Every value of an object and of the objects in it; lists are values. */
 export function fieldsOf(object: Record<string, unknown>): Fields {
   const fields = new Map<string, unknown>();
   const walk = (of: Record<string, unknown>, prefix: string, depth: number) => {
@@ -135,8 +135,8 @@ export function fieldsOf(object: Record<string, unknown>): Fields {
 }
 
 /**
- * Every `Key: value` line. Of equal keys the last counts, as what precedes the service's own lines may be free
- * text (a description of several lines), but the name comes before all of that.
+ * Every `Key: value` line. The last line of a key wins, because free text (a description of several lines) comes before
+ * the service's own lines; the first name wins, because it comes before that.
  */
 export function fieldsOfLines(text: string): Fields {
   const fields = new Map<string, unknown>();
@@ -149,7 +149,7 @@ export function fieldsOfLines(text: string): Fields {
   return fields;
 }
 
-/** The first of these paths whose value can be read. */
+/** The first of these paths whose value can be parsed. */
 export function firstOf<T>(
   fields: Fields,
   paths: readonly string[],
@@ -162,7 +162,7 @@ export function firstOf<T>(
   return undefined;
 }
 
-/** More than any service keeps; the rest of a longer list is older. */
+/** More than any service keeps; further entries are older. */
 const mostEntries = 50;
 const longestKey = 300;
 
@@ -180,7 +180,7 @@ export function historyInMapText(text: string): FailoverEntry[] | undefined {
   return historyOf(listAt(text, start.index + start[0].length));
 }
 
-/** The JSON list that begins here, up to its own end. */
+/** The JSON list that starts here. */
 function listAt(text: string, from: number): string {
   let depth = 0;
   let quoted = false;
@@ -206,7 +206,7 @@ function parsed(text: string): unknown {
 
 type Member = Record<string, unknown>;
 
-/** Which fields an entry has is not laid down: its time and clusters are taken where they are known by name. */
+/** The fields of an entry are not specified: known names of its time and clusters are used. */
 function entryOf(entry: unknown): FailoverEntry {
   const fields: Member = typeof entry === 'object' && entry !== null ? (entry as Member) : {};
   const first = Array.isArray(fields.clusterFailovers) ? (fields.clusterFailovers[0] as Member | null) : null;
@@ -221,7 +221,7 @@ function clusterOf(value: unknown): string | undefined {
   return textOf(typeof value === 'object' && value !== null ? (value as Member).activeClusterName : value);
 }
 
-/** The spec's words, then those that clients and the raw answers of real services use. */
+/** The spec's names, then those of real clients and raw API responses. */
 const paths = {
   name: ['name', 'domainname', 'domaininfo.name', 'namespaceinfo.name'],
   activeCluster: [
@@ -252,14 +252,16 @@ const archivalPaths = (archive: string) => [
   `archival.${archive}.status`,
 ];
 
-/** Where free entries of a domain stand, of which the failover history may be one. */
+/** Paths of a domain's free-form data, which may contain the failover history. */
 const dataPaths = ['domaindata', 'domaininfo.data', 'data'];
 
-/** Raw answers leave out what is false, zero or empty. */
+/** Raw API responses leave out what is false, zero or empty. */
 const rawPaths = ['domaininfo', 'namespaceinfo'];
 
-/** Reads what a client printed about a domain, JSON or text; undefined for an unknown shape. */
-export function describingOf(printed: string): DomainDescription | undefined {
+/** Parses what a client printed about a domain, JSON or text; undefined for an unknown shape. */
+export function parseDescription(output: string): DomainDescription | undefined {
+  // Clients on Windows write a byte-order mark and CRLF.
+  const printed = output.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
   const object = objectIn(printed);
   if (object === undefined) return known(descriptionOf(fieldsOfLines(printed), false));
   const inner = [object.domain, object.namespace].find(
@@ -270,7 +272,7 @@ export function describingOf(printed: string): DomainDescription | undefined {
   return known(descriptionOf(fields, raw));
 }
 
-/** Lines before the answer, such as warnings, are passed over; so many of them may look like its beginning. */
+/** Lines before the JSON, such as warnings, are skipped; so many of them may look like its start. */
 const mostBeginnings = 20;
 
 function objectIn(printed: string): Record<string, unknown> | undefined {
@@ -316,7 +318,7 @@ function historyIn(fields: Fields): readonly FailoverEntry[] | undefined {
   return data === undefined ? undefined : [];
 }
 
-/** Of an unknown shape nothing is believed: it must say where the domain is active, or what domain it is. */
+/** A description must say where the domain is active, or which domain it is; anything else is an unknown shape. */
 function known(description: DomainDescription): DomainDescription | undefined {
   const { name, activeCluster, global, clusters } = description;
   return activeCluster !== undefined || (name !== undefined && (global ?? clusters) !== undefined)

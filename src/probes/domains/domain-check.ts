@@ -1,30 +1,19 @@
 import type { AgentMetricName } from '../../core/agent-metrics.ts';
 import type { CommandFailureReason, DomainFailureReason } from '../../core/reasons.ts';
 import type { ClusterGroupOptions, ClusterOptions } from '../clusters/cluster-group.ts';
+import { clusterOfVersion } from '../clusters/failover-version.ts';
 import { runCommand } from '../command.ts';
 import type { Finding, Probe, ProbeDeps, Sample } from '../probe.ts';
 import { excerpt, ProbeError } from '../probe-error.ts';
-import { archives, type DomainDescription, describingOf } from './description.ts';
-import { asksEachCluster, commandFor } from './domains.ts';
-import { countFailovers, failoverMemory } from './failovers.ts';
-
-/**
- * The cluster that a failover version belongs to: the one whose initial version it is, modulo the increment.
- * Undefined for a version of no cluster, and for a negative one, which stands for none.
- */
-export function clusterOfVersion(
-  version: number,
-  { failoverVersionIncrement, clusters }: Pick<ClusterGroupOptions, 'failoverVersionIncrement' | 'clusters'>,
-): ClusterOptions | undefined {
-  if (version < 0) return undefined;
-  const initial = version % failoverVersionIncrement;
-  return clusters.find(({ initialFailoverVersion }) => initialFailoverVersion === initial);
-}
+import { asksEachCluster, commandFor } from './describe-command.ts';
+import { archives, type DomainDescription, parseDescription } from './description.ts';
+import { failoverReadiness } from './failover-readiness.ts';
+import { countFailovers, type FailoverMemory, failoverMemory } from './failovers.ts';
 
 /** Suggested redundancy for global domains (spec, Limits). */
 const suggestedClusters = 3;
 
-/** What is said of a domain beside its numbers: why it is not well, and what is worth a note. */
+/** The faults of a domain, and what is worth a note. */
 export interface Judgement {
   reason?: DomainFailureReason;
   msg?: string;
@@ -33,18 +22,18 @@ export interface Judgement {
   notes: readonly string[];
 }
 
-/** Holds a domain's description against itself, the group's arithmetic and the other clusters' views by name. */
+/** Compares a domain's description with the group's failover versions and with the other clusters' views. */
 export function judgeDomain(
   own: DomainDescription,
   views: ReadonlyMap<string, DomainDescription>,
   group: ClusterGroupOptions | undefined,
 ): Judgement {
-  const notes = notesOn(own);
+  const notes = notesOn(own, group);
   const { versionOf, fault } = judgeVersion(own, group);
   const others = [...views].filter(([, view]) => isElsewhere(own, view));
   if (others.length > 0) {
-    const told = others.map(([name, view]) => `${name} says ${view.activeCluster}`).join(', ');
-    const msg = `active in ${own.activeCluster} as the own cluster has it, but ${told}`;
+    const differing = others.map(([name, view]) => `${name} says ${view.activeCluster}`).join(', ');
+    const msg = `active in ${own.activeCluster} according to this cluster, but ${differing}`;
     return { reason: 'clusters_disagree', msg, versionOf, notes: fault ? [fault, ...notes] : notes };
   }
   return fault ? { reason: 'version_mismatch', msg: fault, versionOf, notes } : { versionOf, notes };
@@ -57,7 +46,7 @@ function isElsewhere(
   return here !== undefined && there !== undefined && here !== there;
 }
 
-/** A local domain's version means nothing, and one that is active everywhere has more than one. */
+/** The version of a local domain has no meaning, and a domain that is active in several clusters has several. */
 function judgeVersion(
   { global, activeActive, failoverVersion, activeCluster }: DomainDescription,
   group: ClusterGroupOptions | undefined,
@@ -71,20 +60,24 @@ function judgeVersion(
   return { versionOf, fault };
 }
 
-function notesOn({ global, activeActive, clusters, activeCluster }: DomainDescription): string[] {
+function notesOn(
+  { global, activeActive, clusters, activeCluster }: DomainDescription,
+  group: ClusterGroupOptions | undefined,
+): string[] {
   const notes: string[] = [];
-  if (global && clusters && clusters.length < suggestedClusters) {
+  // A group that has no more clusters is a decision of its owner.
+  const available = group?.clusters.filter(({ enabled }) => enabled).length ?? suggestedClusters;
+  if (global && clusters && clusters.length < Math.min(suggestedClusters, available)) {
     notes.push(`spans ${clusters.length} clusters; ${suggestedClusters} or more are suggested`);
   }
   if (clusters && activeCluster !== undefined && !clusters.includes(activeCluster)) {
     notes.push(`active in ${activeCluster}, which is not among its clusters`);
   }
-  if (activeActive)
-    notes.push('active in several clusters at once; the name is where it is active by default');
+  if (activeActive) notes.push('active in several clusters at once; the name is the default one');
   return notes;
 }
 
-/** The gauges of a domain; what its description does not show is left out. `lastFailoverMs` is since the epoch. */
+/** The gauges of a domain, as far as its description has them. `lastFailoverMs` is since the epoch. */
 export function domainGauges(
   domain: string,
   description: DomainDescription,
@@ -110,7 +103,7 @@ export function domainGauges(
   ];
 }
 
-/** Clients do not list the one cluster of a local domain. */
+/** Clients do not list the single cluster of a local domain. */
 function spanOf({ clusters, global }: DomainDescription): number | undefined {
   return clusters?.length ?? (global === false ? 1 : undefined);
 }
@@ -126,15 +119,18 @@ export interface DomainProbeOptions {
 /** A description takes a few kilobytes. */
 const maxBytes = 1024 * 1024;
 const shownOfAnswer = 120;
-/** The part of the time that other clusters are waited for, so that one that hangs does not cost the own view. */
+/** Share of the timeout that other clusters get, so that one that hangs does not cost the result of this one. */
 const shareOfOthers = 0.8;
 
 type View =
   | { description: DomainDescription; fault?: undefined }
   | { description?: undefined; fault: { reason: CommandFailureReason; msg: string } };
 
-/** Where a domain is active and how it is set up, by what a client's command prints. */
-export function createDomainProbe(options: DomainProbeOptions, { clock }: Pick<ProbeDeps, 'clock'>): Probe {
+/** Checks where a domain is active and how it is configured, by the output of the client's command. */
+export function createDomainProbe(
+  options: DomainProbeOptions,
+  { clock, latest = () => undefined }: Pick<ProbeDeps, 'clock' | 'latest'>,
+): Probe {
   return {
     async check(signal, recalled) {
       const othersLate = new AbortController();
@@ -144,7 +140,7 @@ export function createDomainProbe(options: DomainProbeOptions, { clock }: Pick<P
         if (own.fault) return { ...own.fault, remember: recalled };
         const inTime = AbortSignal.any([signal, othersLate.signal]);
         const others = await otherViews(options, own.description, inTime);
-        return findingOf(options, own.description, others, recalled, clock.nowMs());
+        return findingOf(options, own.description, others, { recalled, nowMs: clock.nowMs(), latest });
       } finally {
         cancel();
       }
@@ -156,7 +152,7 @@ function ownCluster(group: ClusterGroupOptions | undefined): ClusterOptions | un
   return group?.clusters.find(({ name }) => name === group.currentClusterName);
 }
 
-/** The domain by one call of the command; what the command does wrong is part of the view. */
+/** The domain as one cluster describes it, or the fault of the command. */
 async function viewThrough(
   { domain, command }: DomainProbeOptions,
   cluster: ClusterOptions | undefined,
@@ -172,12 +168,12 @@ async function viewThrough(
 }
 
 function readView(domain: string, printed: string): View {
-  const description = describingOf(printed);
+  const description = parseDescription(printed);
   const name = description?.name;
   if (description && (name === undefined || name === domain)) return { description };
   const msg = description
-    ? `the answer describes another domain, ${name}`
-    : `not a description of a domain: ${beginningOf(printed)}`;
+    ? `the output describes another domain, ${name}`
+    : `the output is not a description of a domain: ${beginningOf(printed)}`;
   return { fault: { reason: 'invalid_answer', msg } };
 }
 
@@ -186,7 +182,7 @@ function beginningOf(printed: string): string {
   return line === '' ? 'nothing' : JSON.stringify(line);
 }
 
-/** The views of the other clusters that have the domain, by name; only where the command can ask them. */
+/** The views of the other clusters that have the domain, by name, if the command can ask them. */
 async function otherViews(
   options: DomainProbeOptions,
   { global, clusters }: DomainDescription,
@@ -208,8 +204,7 @@ function findingOf(
   { domain, group }: DomainProbeOptions,
   own: DomainDescription,
   others: ReadonlyMap<string, View>,
-  recalled: unknown,
-  nowMs: number,
+  { recalled, nowMs, latest }: { recalled: unknown; nowMs: number; latest: NonNullable<ProbeDeps['latest']> },
 ): Finding {
   const seen = new Map(
     [...others].flatMap(([name, { description }]) => (description ? [[name, description]] : [])),
@@ -218,20 +213,53 @@ function findingOf(
     fault ? `not known through ${name}: ${fault.msg}` : [],
   );
   const { reason, msg, versionOf, notes } = judgeDomain(own, seen, group);
-  const { count, memory } = countFailovers(failoverMemory(recalled), own, nowMs);
+  const before = failoverMemory(recalled);
+  const { count, memory } = countFailovers(before, own, nowMs, group);
+  const readiness = group && failoverReadiness({ own, views: seen, group, latest });
   return {
     reason,
     msg: [msg ?? summaryOf(own), ...unseen].join('; '),
-    gauges: domainGauges(domain, own, memory.lastMs),
+    gauges: [
+      ...domainGauges(domain, own, memory.lastMs),
+      ...(readiness?.ready === undefined
+        ? []
+        : [
+            {
+              name: 'svc_domain_failover_ready' as const,
+              labels: { domain },
+              value: Number(readiness.ready),
+            },
+          ]),
+    ],
+    events: count > 0 ? [failoverEvent(domain, before, own, count)] : [],
     increases: [{ name: 'svc_domain_failovers_total', labels: { domain }, value: count }],
-    details: { ...shown(own), versionOf, notes: [...notes, ...unseen], views: viewsShown(group, own, seen) },
+    details: {
+      ...shown(own),
+      versionOf,
+      failover: readiness,
+      notes: [...notes, ...unseen],
+      views: viewsShown(group, own, seen),
+    },
     remember: memory,
   };
 }
 
+/** The line in the log for failovers since the last check. */
+function failoverEvent(
+  domain: string,
+  before: FailoverMemory | undefined,
+  { activeCluster, failoverVersion }: DomainDescription,
+  failovers: number,
+) {
+  const fields = { domain, from: before?.active, to: activeCluster, failovers, failoverVersion };
+  return { level: 'info' as const, msg: 'a domain failed over', fields };
+}
+
 function summaryOf({ activeCluster, clusters, global }: DomainDescription): string {
   const where =
-    activeCluster === undefined ? 'it is not said where it is active' : `active in ${activeCluster}`;
+    activeCluster === undefined
+      ? 'the output does not show where it is active'
+      : `active in ${activeCluster}`;
   return global === false
     ? `${where}, a local domain`
     : clusters
@@ -244,7 +272,7 @@ const shown = ({ failoverHistory, ...rest }: DomainDescription) => ({
   failovers: failoverHistory?.length,
 });
 
-/** Who says what, where more than one was asked. */
+/** The view of each cluster, if more than one was asked. */
 function viewsShown(
   group: ClusterGroupOptions | undefined,
   own: DomainDescription,

@@ -1,32 +1,39 @@
+import { failoversBetween, type VersionRules } from '../clusters/failover-version.ts';
 import type { DomainDescription, FailoverEntry } from './description.ts';
 
-/** What is kept of a domain from look to look, across restarts, so that a failover counts once. JSON. */
+/** What is kept of a domain between checks, across restarts, so that a failover counts once. JSON. */
 export interface FailoverMemory {
   active?: string;
-  /** The last one shown; a lower one is an old view. */
+  /** Highest version seen; a lower one is an old view. */
   version?: number;
-  /** Keys of recorded failovers that were seen; missing until a look could show any. */
+  /** The active cluster in the output that had this version. */
+  versionActive?: string;
+  /** Keys of the history's entries that were seen; missing until an output had a history. */
   keys?: string[];
   /** Time of the newest of them, ms since the epoch. */
   newestMs?: number;
-  /** Failovers that were counted by other evidence and that the history may still bring. */
+  /** Failovers that were counted by other evidence and may still appear in the history. */
   owed: number;
   /** The last failover, ms since the epoch. */
   lastMs?: number;
 }
 
-type Seen = Pick<DomainDescription, 'activeCluster' | 'failoverVersion' | 'failoverHistory'>;
+type Seen = Pick<DomainDescription, 'activeCluster' | 'failoverVersion' | 'failoverHistory' | 'activeActive'>;
 
 const mostKeys = 50;
 
-/** What an earlier look left, or undefined for anything else. */
+/** What an earlier check left, or undefined for anything else. */
 export function failoverMemory(recalled: unknown): FailoverMemory | undefined {
   if (typeof recalled !== 'object' || recalled === null) return undefined;
-  const { active, version, keys, newestMs, owed, lastMs } = recalled as Record<string, unknown>;
+  const { active, version, versionActive, keys, newestMs, owed, lastMs } = recalled as Record<
+    string,
+    unknown
+  >;
   const number = (value: unknown) => (Number.isFinite(value) ? (value as number) : undefined);
   return {
     active: typeof active === 'string' ? active : undefined,
     version: number(version),
+    versionActive: typeof versionActive === 'string' ? versionActive : undefined,
     keys: Array.isArray(keys) ? keys.filter((key) => typeof key === 'string') : undefined,
     newestMs: number(newestMs),
     owed: number(owed) ?? 0,
@@ -35,25 +42,26 @@ export function failoverMemory(recalled: unknown): FailoverMemory | undefined {
 }
 
 /**
- * The failovers between the last look and this one, a lower bound: as many as the history has new entries, or,
- * where it has none, one if the active cluster changed or the failover version rose. The first look ever counts
- * none. `nowMs` is since the epoch.
+ * The failovers since the last check, a lower bound: the new entries of the history, or as many as the rise of the
+ * failover version takes, if that is more. A history keeps few entries, and may come later than the version. The first
+ * check ever counts none. `nowMs` is since the epoch.
  */
 export function countFailovers(
   memory: FailoverMemory | undefined,
   seen: Seen,
   nowMs: number,
+  group?: VersionRules,
 ): { count: number; memory: FailoverMemory } {
   const history = seen.failoverHistory;
   const isNew = (entry: FailoverEntry) => memory?.keys === undefined || isUnseen(entry, memory);
   const learnt = (history ?? []).filter(isNew);
   const fresh = memory?.keys === undefined ? [] : learnt;
   const paid = Math.min(memory?.owed ?? 0, fresh.length);
-  const moved = memory !== undefined && hasMoved(memory, seen);
-  const inferred = moved && fresh.length === 0 ? 1 : 0;
+  const moved = memory === undefined ? 0 : movesBetween(memory, seen, group);
+  const inferred = Math.max(0, moved - fresh.length);
   const lent = memory?.keys === undefined ? 0 : inferred;
   const count = inferred + fresh.length - paid;
-  // After news, evidence that this look does not show is out of date: its next change would be no news.
+  // After a failover, what this output does not show is out of date: its next change is not another failover.
   const before = inferred + fresh.length > 0 ? undefined : memory;
   const isOld = memory !== undefined && isOldView(memory, seen);
   const newestLearntMs = latest(...learnt.map(({ atMs }) => atMs));
@@ -62,6 +70,7 @@ export function countFailovers(
     memory: {
       active: isOld ? memory.active : (seen.activeCluster ?? before?.active),
       version: isOld ? memory.version : (seen.failoverVersion ?? before?.version),
+      versionActive: isOld || seen.failoverVersion === undefined ? before?.versionActive : seen.activeCluster,
       keys: history
         ? [...learnt.map(({ key }) => key), ...(memory?.keys ?? [])].slice(0, mostKeys)
         : memory?.keys,
@@ -72,27 +81,31 @@ export function countFailovers(
   };
 }
 
-/** A history keeps few entries: one older than the newest seen has dropped out of what is remembered. */
+/** An entry older than the newest one seen was seen too, and is no longer remembered. */
 function isUnseen({ key, atMs }: FailoverEntry, { keys = [], newestMs }: FailoverMemory): boolean {
   return !keys.includes(key) && (atMs === undefined || newestMs === undefined || atMs >= newestMs);
 }
 
-function hasMoved(memory: FailoverMemory, seen: Seen): boolean {
-  if (isOldView(memory, seen)) return false;
-  const { activeCluster, failoverVersion } = seen;
+/** The least number of failovers that the active cluster and the failover version show. */
+function movesBetween(memory: FailoverMemory, seen: Seen, group: VersionRules | undefined): number {
+  if (isOldView(memory, seen)) return 0;
+  const { activeCluster, failoverVersion, activeActive } = seen;
   const renamed =
     memory.active !== undefined && activeCluster !== undefined && activeCluster !== memory.active;
-  const rose =
-    memory.version !== undefined && failoverVersion !== undefined && failoverVersion > memory.version;
-  return renamed || rose;
+  const [from, to] = [memory.version, failoverVersion];
+  if (from === undefined || to === undefined || to <= from) return renamed ? 1 : 0;
+  if (activeActive) return 1;
+  if (group) return failoversBetween(from, to, group);
+  // A version that rises under the same name went to another cluster and back.
+  return memory.versionActive !== undefined && activeCluster === memory.versionActive ? 2 : 1;
 }
 
-/** A cluster that has not heard of the last failover yet still shows the lower version: versions never fall. */
+/** Versions never fall: a lower one is of a cluster that does not know of the last failover yet. */
 function isOldView({ version }: FailoverMemory, { failoverVersion }: Seen): boolean {
   return version !== undefined && failoverVersion !== undefined && failoverVersion < version;
 }
 
-/** Whether the history has caught up with what was counted without it. */
+/** Whether the history contains everything that was counted without it. */
 function isUpToDate({ activeCluster, failoverHistory }: Seen, fresh: readonly FailoverEntry[]): boolean {
   const newest = failoverHistory?.[0];
   return fresh.length > 0 && newest?.to !== undefined && newest.to === activeCluster;

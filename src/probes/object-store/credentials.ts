@@ -43,7 +43,9 @@ type Provider = () => Promise<Credentials & { expiration?: Date }>;
 export function createCredentialSource(region: string): CredentialSource {
   let provider: Provider | undefined;
   const open = async (): Promise<Provider> => {
-    const { defaultProvider } = await import('@aws-sdk/credential-provider-node');
+    // It would print on standard error, which is the agent's log, that it drops support for the oldest Node.
+    process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
+    const { defaultProvider } = await import('./credential-chain.ts');
     const clientConfig = { region: process.env.AWS_REGION ?? region, requestHandler: requestTimes };
     return defaultProvider({ ignoreCache: true, clientConfig });
   };

@@ -52,6 +52,7 @@ export function createRunner(options: RunnerOptions, deps: RunnerDeps): Runner {
   const ending = new Set<Promise<void>>();
   let watches = new Map<string, Watch>();
 
+  const latest = (name: string) => watches.get(name)?.latest();
   const end = (watch: Watch, stay?: 'durable') => {
     const ended = watch.end(stay);
     ending.add(ended);
@@ -82,7 +83,7 @@ export function createRunner(options: RunnerOptions, deps: RunnerDeps): Runner {
           before.delete(row.name);
           watches.set(row.name, known);
         } else {
-          watches.set(row.name, startWatch(row, intakes, options, { ...deps, turns, memories }));
+          watches.set(row.name, startWatch(row, intakes, options, { ...deps, latest, turns, memories }));
         }
       }
       // After the new ones have opened theirs: a series that both have goes on.

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock, Log } from '../../core/ports.ts';
 import type { ProbeSkipReason } from '../../core/reasons.ts';
-import type { ProbeDeps, ProbeRow } from '../probe.ts';
+import type { Finding, ProbeDeps, ProbeRow } from '../probe.ts';
 import type { Turn, Turns } from './concurrency.ts';
 import type { Memories } from './probe-memory.ts';
 import { createOpened, type Outcome } from './probe-run.ts';
@@ -100,6 +100,8 @@ export function startTicks(
 export interface Watch {
   readonly row: ProbeRow;
   report(): ProbeReport;
+  /** The finding of the last run; none once it is too old to be shown. */
+  latest(): Finding | undefined;
   /**
    * Looks now, or joins the look under way; resolves with its result in the report. Where the last result is
    * younger than a second, or its turn does not come within the timeout, the report stays as it is.
@@ -146,6 +148,7 @@ export function startWatch(
   let series = createProbeSeries(row, intakes);
   let isEnded = false;
   let resultAtMs = Number.NEGATIVE_INFINITY;
+  let latest: Finding | undefined;
   let cancelVanish = () => {};
   let withdraw = () => {};
   let isWaiting = false;
@@ -164,8 +167,12 @@ export function startWatch(
     if (outcome.memory !== undefined) memories.keep(name, outcome.memory);
     series.show({ ...outcome, atMs: result.atMs, turned: standing.take(result) });
     resultAtMs = clock.monotonicMs();
+    latest = outcome.finding;
     cancelVanish();
-    cancelVanish = clock.after(vanishAfter * intervalMs, () => series.vanish());
+    cancelVanish = clock.after(vanishAfter * intervalMs, () => {
+      latest = undefined;
+      series.vanish();
+    });
     for (const { level, msg, fields } of outcome.finding.events ?? []) deps.log.write(level, msg, fields);
     deps.hear?.(row, result);
   };
@@ -219,6 +226,7 @@ export function startWatch(
       isRunning: current !== undefined,
       skipped: { ...skipped },
     }),
+    latest: () => latest,
     look() {
       const isFresh = clock.monotonicMs() - resultAtMs < freshMs;
       if (isEnded || isFresh || current?.hasResult) return Promise.resolve();

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { domainJson, domainText } from '../../../examples/cli/print.ts';
 import { createDomains, nextVersion } from '../../../examples/service/clusters/domains.ts';
 import { createRandom } from '../../../examples/service/random.ts';
-import { describingOf } from '../../../src/probes/domains/description.ts';
+import { parseDescription } from '../../../src/probes/domains/description.ts';
 import { handClock } from '../../clock.ts';
 
 const begin = () => {
@@ -59,7 +59,7 @@ describe.each([
   it('is what the agent reads', () => {
     const { clock, domains } = begin();
     domains.failOver('orders');
-    expect(describingOf(print(domains.describe('orders')!))).toMatchObject({
+    expect(parseDescription(print(domains.describe('orders')!))).toMatchObject({
       name: 'orders',
       activeCluster: 'dc2',
       clusters: ['dc1', 'dc2'],

@@ -143,6 +143,9 @@ const domains = ({ grownOnce, highest, moment, s }: Queries): Row => ({
           limits: at('SvcDomainTooFewClusters'),
         }),
         column('Retention', 'duration', highest('svc_domain_retention_seconds', 'domain')),
+        column('Ready to fail over', 'count', highest('svc_domain_failover_ready', 'domain'), {
+          state: 'yes',
+        }),
         column('Failover version', 'count', highest('svc_domain_failover_version', 'domain')),
         column('Failovers', 'count', grownOnce('svc_domain_failovers_total', 'domain')),
         column('Last failover', 'ago', moment('svc_domain_last_failover_timestamp_seconds', 'domain')),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { asksEachCluster, commandFor } from '../../../../src/probes/domains/domains.ts';
+import { asksEachCluster, commandFor } from '../../../../src/probes/domains/describe-command.ts';
 
 const dc1 = { name: 'dc1', rpcAddress: '10.0.0.1:7833' };
 

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { describingOf } from '../../../../src/probes/domains/description.ts';
+import { parseDescription } from '../../../../src/probes/domains/description.ts';
 
 const folder = new URL('../../../fixtures/domains/', import.meta.url);
 const dayMs = 86_400_000;
@@ -118,7 +118,7 @@ const table: Record<string, unknown> = {
 };
 
 test.each(readdirSync(folder))('%s', (file) => {
-  expect(describingOf(readFileSync(new URL(file, folder), 'utf8'))).toEqual(table[file]);
+  expect(parseDescription(readFileSync(new URL(file, folder), 'utf8'))).toEqual(table[file]);
 });
 
 test('every answer of the table is there', () => {
@@ -135,24 +135,34 @@ test.each([
   ['names of the wrong kind', '{"ActiveCluster": {"a": 1}, "Name": 7}'],
   ['nesting without end', `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`],
 ])('%s is no description', (_, printed) => {
-  expect(describingOf(printed)).toBeUndefined();
+  expect(parseDescription(printed)).toBeUndefined();
 });
 
 test('a megabyte of blank lines, of beginnings and of one line is read through', () => {
   const lines = '\n'.repeat(1_000_000);
-  expect(describingOf(`${lines}ActiveClusterName: dc1${lines}`)?.activeCluster).toBe('dc1');
-  expect(describingOf('{\n'.repeat(500_000))).toBeUndefined();
-  expect(describingOf(`Retention: 1${' '.repeat(1_000_000)}x\nActiveClusterName: dc1`)?.activeCluster).toBe(
-    'dc1',
-  );
+  expect(parseDescription(`${lines}ActiveClusterName: dc1${lines}`)?.activeCluster).toBe('dc1');
+  expect(parseDescription('{\n'.repeat(500_000))).toBeUndefined();
+  expect(
+    parseDescription(`Retention: 1${' '.repeat(1_000_000)}x\nActiveClusterName: dc1`)?.activeCluster,
+  ).toBe('dc1');
 });
 
 test('one domain in a list is that domain', () => {
-  expect(describingOf('[{"Name":"a","ActiveCluster":"dc1"}]')?.activeCluster).toBe('dc1');
+  expect(parseDescription('[{"Name":"a","ActiveCluster":"dc1"}]')?.activeCluster).toBe('dc1');
 });
 
 test('a domain that is active in several clusters says so', () => {
-  expect(describingOf('{"Name":"a","ActiveCluster":"dc1","IsActiveActiveDomain":true}')?.activeActive).toBe(
-    true,
-  );
+  expect(
+    parseDescription('{"Name":"a","ActiveCluster":"dc1","IsActiveActiveDomain":true}')?.activeActive,
+  ).toBe(true);
 });
+
+test.each(readdirSync(folder))(
+  '%s as a client on Windows prints it, with a byte-order mark and CRLF',
+  (file) => {
+    const printed = readFileSync(new URL(file, folder), 'utf8');
+    const windows = `\ufeff${printed.replace(/\r?\n/g, '\r\n')}`;
+    expect(parseDescription(windows)).toEqual(table[file] ?? parseDescription(printed));
+    expect(parseDescription(windows)).toBeDefined();
+  },
+);

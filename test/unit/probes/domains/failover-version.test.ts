@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { clusterOfVersion } from '../../../../src/probes/clusters/cluster-group.ts';
+import { clusterOfVersion, failoversBetween } from '../../../../src/probes/clusters/failover-version.ts';
 
 const groupOf = (failoverVersionIncrement: number, initials: readonly number[]) => ({
   failoverVersionIncrement,
@@ -58,5 +58,47 @@ test('whatever failovers there were, the version belongs to the cluster of the l
         }
       },
     ),
+  );
+});
+
+test('a version may belong to the new initial version that a cluster moves to', () => {
+  const group = groupOf(10, [0, 2]);
+  const moving = {
+    ...group,
+    clusters: group.clusters.map((cluster, index) => ({ ...cluster, newInitialFailoverVersion: 5 + index })),
+  };
+  expect([5, 16, 2, 3].map((version) => clusterOfVersion(version, moving)?.name)).toEqual([
+    'dc1',
+    'dc2',
+    'dc2',
+    undefined,
+  ]);
+});
+
+test.each([
+  [0, 2, 1],
+  [2, 10, 1],
+  [0, 10, 2],
+  [2, 22, 4],
+  [12, 12, 0],
+  [12, 2, 0],
+  [0, 13, 1], // not a version of the group
+  [0, 1_000_000_000, 1], // another numbering
+])('from version %i to %i of two clusters: %i failovers', (from, to, failovers) => {
+  expect(failoversBetween(from, to, groupOf(10, [0, 2]))).toBe(failovers);
+});
+
+test('never more failovers than there were', () => {
+  const picks = fc.array(fc.nat(), { maxLength: 50 });
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.nat(99), { minLength: 1, maxLength: 5 }), picks, (initials, targets) => {
+      const versions = [initials[0]!];
+      for (const pick of targets)
+        versions.push(nextVersion(versions.at(-1)!, initials[pick % initials.length]!, 100));
+      const moves = versions.filter((version, index) => index > 0 && version !== versions[index - 1]).length;
+      const counted = failoversBetween(versions[0]!, versions.at(-1)!, groupOf(100, initials));
+      expect(counted).toBeLessThanOrEqual(moves);
+      expect(counted > 0).toBe(moves > 0);
+    }),
   );
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { healthFailureReasons } from '../../../../src/core/reasons.ts';
-import type { Shown } from '../../../../src/probes/probe.ts';
+import type { Finding, Shown } from '../../../../src/probes/probe.ts';
 import { runnerBed, type Script, scripted } from './bed.ts';
 
 const roleShows: Shown = {
@@ -96,6 +96,44 @@ describe('series of a probe', () => {
     expect(Object.keys(bed.series('svc_role_health_failures_total'))).toHaveLength(
       healthFailureReasons.length,
     );
+  });
+
+  test('an event of a finding gets one line in the log, when the finding is taken', async () => {
+    const bed = runnerBed();
+    const probe = scripted('domain/orders', { row: { kind: 'domain' } });
+    bed.configure(probe);
+    const fields = { domain: 'orders', from: 'dc1', to: 'dc2', failovers: 1 };
+    await bed.due(probe);
+    await probe.look.finds({ msg: 'ok', events: [{ level: 'info', msg: 'a domain failed over', fields }] });
+    await bed.due(probe);
+    await probe.look.finds({ msg: 'ok' });
+    expect(bed.entries.filter(({ msg }) => msg === 'a domain failed over')).toEqual([
+      expect.objectContaining({ level: 'info', fields }),
+    ]);
+  });
+
+  test('a probe reads the last finding of another one', async () => {
+    const bed = runnerBed();
+    const refused = async () => ({ reason: 'refused' as const, msg: 'refused' });
+    const peer = scripted('cluster/dc2', { row: { kind: 'cluster' }, answers: refused });
+    const reader = scripted('domain/orders', {
+      row: { kind: 'domain' },
+      answers: async () => ({ msg: 'ok' }),
+    });
+    const { open } = reader.row;
+    let latest: ((name: string) => Finding | undefined) | undefined;
+    reader.row = {
+      ...reader.row,
+      open(deps) {
+        latest = deps.latest;
+        return open(deps);
+      },
+    };
+    bed.configure(peer, reader);
+    await bed.due(reader);
+    await bed.due(peer);
+    expect(latest?.('cluster/dc2')).toMatchObject({ reason: 'refused' });
+    expect(latest?.('cluster/nobody')).toBeUndefined();
   });
 
   test('a failure counts by probe and reason also where the probe has no failure counter of its own', async () => {
