@@ -73,7 +73,7 @@ function openReader() {
   });
   const sending = createSending({ intake, words: createVocabularyDetector([], true), bounds: defaultBounds });
   const rules = { tagFormat: 'auto', tagKeys: tagKeysWith(), prefix: '' } as const;
-  const book = createLineBook({ rules, sending, lineBytes: 8192, onName() {} });
+  const book = createLineBook({ rules, sending, lineBytes: 8192, onName() {}, isSettled: () => true });
   const reader = createLineReader({ book, sending, lineBytes: 8192, refuse() {} });
   return { registry, intake, reader };
 }

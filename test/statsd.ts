@@ -80,6 +80,7 @@ export function lineBed(rules: Partial<LineRules> = {}) {
     sending,
     lineBytes: 8192,
     onName() {},
+    isSettled: () => true,
   });
   const reader = createLineReader({
     book,

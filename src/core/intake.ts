@@ -277,6 +277,12 @@ export interface OpenIntake extends Intake {
    */
   overflowOf(refused: { release(): void }): Handle | undefined;
   /**
+   * The overflow series of a counter that would be over a limit, without opening it: for sources that receive ever
+   * new series. Counts the refusal. Undefined where only opening the series tells: then ask for it, and for
+   * `overflowOf` if it is refused. The handle is that of `overflowOf` and has no owner more.
+   */
+  overflowFor(name: string, tags: RawTags): Handle | undefined;
+  /**
    * Durable store: claims a family and reopens its series from the state, which are shown from the next publish
    * on, before their source asks for them. Series that do not fit `shape` any more are discarded. Returns the tags
    * of the reopened ones, for a source that wants to own them and let them expire.
@@ -342,6 +348,8 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: Source, 
     translate,
   });
   const handles = new Map<string, Handle>();
+  /** Overflow handles of counters by family, service and divisor; those that ended point nowhere. */
+  const overflows = new Map<string, Handle>();
   let isClosed = false;
   const callbacks: HandleCallbacks = {
     drop,
@@ -400,6 +408,18 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: Source, 
       admission.join(second);
       return pairOf(handle, second);
     },
+    overflowFor(raw: RawSeries): Handle | undefined {
+      if (isClosed) return undefined;
+      const { spec, unfit, faults, also } = resolve(raw, '');
+      const overflow = overflows.get(overflowKey(spec));
+      if (unfit || also || faults.length > 0 || overflow === undefined || overflow.at < 0) return undefined;
+      const family = state.families.get(spec.family);
+      if (family === undefined || family.taken || family.kind !== spec.kind) return undefined;
+      const limit = family.series.has(spec.identity) ? undefined : overLimit(state, family, spec);
+      if (limit === undefined) return undefined;
+      refused(spec, limit);
+      return overflow;
+    },
     overflowOf(refused: Handle | HandlePair): Handle | undefined {
       if (isClosed || !(refused instanceof Handle) || !refused.series?.overflow) return undefined;
       const { spec, series } = refused;
@@ -411,10 +431,14 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: Source, 
       const handle = createHandle({ ...spec, labels, identity, scope, rawKey, isOverflow: true }, callbacks);
       handles.set(rawKey, handle);
       admission.join(handle);
+      if (spec.kind === 'counter') overflows.set(overflowKey(spec), handle);
       return handle;
     },
   };
 }
+
+const overflowKey = ({ family, scope, divisor }: SeriesSpec): string =>
+  `${family}\n${scope.service}\n${divisor}`;
 
 /** Time that a slice of closing may take; below the longest slice that is allowed (DESIGN §4). */
 const sliceMs = 5;
@@ -462,6 +486,7 @@ export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenInta
     summary: of<Summary>('summary'),
     untyped: of<Gauge>('untyped'),
     parts: (kind, name, tags, shape) => of<Parts>(kind)(name, tags, shape),
+    overflowFor: (name, tags) => opener.overflowFor({ kind: 'counter', name, tags, shape: {} }),
     overflowOf: (refused) => opener.overflowOf(refused as Handle | HandlePair),
     restore: (kind, name, shape = {}) => restorer.restore(kind, name, shape),
     close() {

@@ -383,7 +383,9 @@ const maxLatest = 100;
 
 export function createRefusalLog(nowMs: () => number): RefusalLog {
   const families = new Map<string, Map<RefusalReason, number>>();
+  /** A ring: `next` is where the next refusal goes. */
   const latest: Refusal[] = [];
+  let next = 0;
 
   const reasonsOf = (family: string): Map<RefusalReason, number> => {
     const name = families.has(family) || families.size < maxRefusedFamilies ? family : 'other';
@@ -396,15 +398,16 @@ export function createRefusalLog(nowMs: () => number): RefusalLog {
     record(refusal) {
       const reasons = reasonsOf(refusal.family);
       reasons.set(refusal.reason, (reasons.get(refusal.reason) ?? 0) + 1);
-      latest.push({ ...refusal, atMs: nowMs() });
-      if (latest.length > maxLatest) latest.shift();
+      const { family, reason, rawName, labels, service } = refusal;
+      latest[next] = { family, reason, rawName, labels, service, atMs: nowMs() };
+      next = (next + 1) % maxLatest;
     },
     *counts() {
       for (const [family, reasons] of families) {
         for (const [reason, count] of reasons) yield { family, reason, count };
       }
     },
-    latest: () => latest,
+    latest: () => [...latest.slice(next), ...latest.slice(0, next)],
   };
 }
 

@@ -14,7 +14,7 @@ function open() {
   const intake = bed.intake({ component: 'statsd', tagService: true });
   const sending = createSending({ intake, words: createVocabularyDetector([], true), bounds: [0.1, 1] });
   const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
-  const book = createLineBook({ rules, sending, lineBytes: 8192, onName() {} });
+  const book = createLineBook({ rules, sending, lineBytes: 8192, onName() {}, isSettled: () => true });
   const reader = createLineReader({ book, sending, lineBytes: 8192, refuse() {} });
   return {
     book,

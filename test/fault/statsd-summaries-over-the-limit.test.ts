@@ -37,7 +37,7 @@ function open() {
     summaries,
   });
   const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
-  const book = createLineBook({ rules, sending, lineBytes: 8192, onName() {} });
+  const book = createLineBook({ rules, sending, lineBytes: 8192, onName() {}, isSettled: () => true });
   const reader = createLineReader({ book, sending, lineBytes: 8192, refuse() {} });
   const read = (lines: readonly string[]) => {
     const bytes = Buffer.from(lines.join('\n'));

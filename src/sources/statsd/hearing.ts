@@ -7,6 +7,8 @@ import type { Turns } from './turns.ts';
 /** Learns from the names a sender uses which words it speaks, and follows when that is settled. */
 export interface Hearing {
   name(name: string): void;
+  /** Whether all names so far are decided. */
+  isSettled(): boolean;
   stop(): void;
 }
 
@@ -44,6 +46,7 @@ export function createHearing({ words, book, sending, turns, clock }: HearingDep
     sending.reopen(ids.map((id) => book().sentOf(id)).filter((sent) => sent !== undefined));
 
   const reopen = (reworded: ReadonlySet<string>) => {
+    book().forgetRefused();
     const groups = bySeries(reworded);
     // At once: a line that came meanwhile would join the old series. Few series have several lines.
     for (const group of groups) if (group.length > 1) reopenAll(group);
@@ -67,6 +70,7 @@ export function createHearing({ words, book, sending, turns, clock }: HearingDep
       names.add(name);
       cancel ??= clock.after(delayMs, listen);
     },
+    isSettled: () => cancel === undefined,
     stop: () => cancel?.(),
   };
 }

@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import type { OpenHandshakes } from '../../core/access.ts';
 import { defaultBounds } from '../../core/histogram.ts';
-import type { Intake } from '../../core/model.ts';
 import type { Clock, Drops, Log, Source, Stop } from '../../core/ports.ts';
 import type { LazyStore } from '../../core/stores.ts';
 import type { VocabularyDetector } from '../../core/vocabulary.ts';
@@ -9,7 +8,7 @@ import { startExpiry } from './expiry.ts';
 import { createHearing } from './hearing.ts';
 import { createLineBook, type LineBook } from './lines/book.ts';
 import { createLineReader, type LineReader } from './lines/reader.ts';
-import { createSending } from './lines/sent.ts';
+import { createSending, type StatsdIntake } from './lines/sent.ts';
 import { tagKeysWith } from './lines/suffix.ts';
 import type { Bound } from './listen/bound.ts';
 import { createSenders } from './listen/senders.ts';
@@ -23,7 +22,7 @@ import { createTurns, type Turns } from './turns.ts';
 export interface StatsdDeps {
   /** Place of the block in the configuration (`services.frontend.statsd`), for the log and errors. */
   name: string;
-  intake: Intake;
+  intake: StatsdIntake;
   /** The words of the sender, by which `intake` translates. */
   words: VocabularyDetector;
   /** Upper bounds of timers, histograms and distributions. Default: the spec's. */
@@ -98,7 +97,13 @@ function createPath(options: StatsdOptions, deps: StatsdDeps, tally: Tally, turn
     tagKeys: tagKeysWith(tagKeys),
     prefix: prefix === undefined ? '' : `${prefix}.`,
   };
-  const book: LineBook = createLineBook({ rules, sending, lineBytes, onName: hearing.name });
+  const book: LineBook = createLineBook({
+    rules,
+    sending,
+    lineBytes,
+    onName: hearing.name,
+    isSettled: hearing.isSettled,
+  });
   const reader = createLineReader({
     book,
     sending,
@@ -170,6 +175,7 @@ export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
         turns.finish();
         hearing.stop();
         for (let id = 0; id < book.end; id++) book.forget(id);
+        book.forgetRefused();
       };
     },
     lookAtKernel: () => bound.listen?.lookAtKernel(),

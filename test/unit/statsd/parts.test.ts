@@ -179,7 +179,13 @@ function path(words = createVocabularyDetector([])) {
   const sending = createSending({ intake, words, bounds: [1, 5] });
   const hearing = createHearing({ words, book: () => book, sending, turns, clock });
   const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
-  const book = createLineBook({ rules, sending, lineBytes: 8192, onName: hearing.name });
+  const book = createLineBook({
+    rules,
+    sending,
+    lineBytes: 8192,
+    onName: hearing.name,
+    isSettled: hearing.isSettled,
+  });
   const reader = createLineReader({ book, sending, lineBytes: 8192, refuse() {} });
   const read = (text: string) => void reader.read(Buffer.from(text), 0, text.length, 1000);
   return { clock, turns, book, read, shown: intake.shown };
@@ -271,7 +277,13 @@ describe('words of series that several lines share, at a real registry', () => {
     const sending = createSending({ intake, words, bounds: [1, 5] });
     const hearing = createHearing({ words, book: () => book, sending, turns, clock: bed.clock });
     const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
-    const book = createLineBook({ rules, sending, lineBytes: 8192, onName: hearing.name });
+    const book = createLineBook({
+      rules,
+      sending,
+      lineBytes: 8192,
+      onName: hearing.name,
+      isSettled: hearing.isSettled,
+    });
     const reader = createLineReader({ book, sending, lineBytes: 8192, refuse() {} });
     const text = `${lines}\none:1|g\ntwo:2|g`;
     reader.read(Buffer.from(text), 0, text.length, 1000);

@@ -33,7 +33,13 @@ function path(words: VocabularyDetector = createVocabularyDetector([], true)) {
   const sending = createSending({ intake, words, bounds: [1], summaries });
   const hearing = createHearing({ words, book: () => book, sending, turns, clock });
   const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
-  const book = createLineBook({ rules, sending, lineBytes: 8192, onName: hearing.name });
+  const book = createLineBook({
+    rules,
+    sending,
+    lineBytes: 8192,
+    onName: hearing.name,
+    isSettled: hearing.isSettled,
+  });
   const reader = createLineReader({ book, sending, lineBytes: 8192, refuse() {} });
   const stop = summaries.start();
   return {

@@ -1,10 +1,11 @@
+import { lineHash } from '../../../core/refused-lines.ts';
 import { type BytePattern, createPattern, isPatternAt } from '../lines/byte-pattern.ts';
 import { absent, type Fields, other } from '../lines/fields.ts';
 
 /**
- * Keeps one thing per combination of field values, found again by the values' bytes: no text is made for a
- * combination that is known. A hash table with open addressing, never more than half full; a record, so that
- * `findIn` stays one function to the compiler.
+ * Maps combinations of field values to items, by the bytes of the values: a known combination costs no string. A
+ * hash table with open addressing that is at most half full. A record and not a closure, so that V8 compiles one
+ * `findIn` for all caches.
  */
 export interface LabelCache<T> {
   readonly slots: readonly number[];
@@ -15,7 +16,7 @@ export interface LabelCache<T> {
 
 interface Kept<T> {
   hash: number;
-  /** By place in the cache's slots. */
+  /** In the order of the cache's slots. */
   kinds: Uint8Array;
   patterns: readonly BytePattern[];
   thing: T;
@@ -27,7 +28,7 @@ const noPattern = createPattern(Buffer.alloc(0));
 
 const isValue = (kind: number) => kind !== absent && kind !== other;
 
-/** Multiplies as it goes and stirs once at the end: the table's index is the low bits. */
+/** The final mix matters, because the low bits index the table. */
 function hashOf(fields: Fields, slots: readonly number[]): number {
   const { view, bytes, kind } = fields;
   let hash = 0;
@@ -84,7 +85,7 @@ export function createLabelCache<T>(slots: readonly number[], most = maxKept): L
   return { slots, most, table: new Array(16).fill(undefined), size: 0 };
 }
 
-/** What is kept for the values that the fields have now. */
+/** The item for the values that the fields have now. */
 export function findIn<T>(cache: LabelCache<T>, fields: Fields): T | undefined {
   const { table, slots } = cache;
   const hash = hashOf(fields, slots);
@@ -96,7 +97,7 @@ export function findIn<T>(cache: LabelCache<T>, fields: Fields): T | undefined {
   }
 }
 
-/** Keeps a thing that `findIn` did not find; false if there is no more room, and then it is not kept. */
+/** Adds an item that `findIn` did not find; false if the cache is full. */
 export function keepIn<T>(cache: LabelCache<T>, fields: Fields, thing: T): boolean {
   if (cache.size >= cache.most) return false;
   if (2 * (cache.size + 1) > cache.table.length) rebuild(cache, 2 * cache.table.length, everythingIn(cache));
@@ -110,7 +111,23 @@ export function keepIn<T>(cache: LabelCache<T>, fields: Fields, thing: T): boole
   return true;
 }
 
-/** Drops what is gone. */
+/** A hash of 52 bits of the fields' values, never 0, for combinations that are not kept. */
+export function keyHash<T>({ slots }: LabelCache<T>, fields: Fields): number {
+  const { view, kind } = fields;
+  let low = 0;
+  let high = 0;
+  for (let n = 0; n < slots.length; n++) {
+    const slot = slots[n]!;
+    const isKept = isValue(kind[slot]!);
+    const hash = isKept ? lineHash(view, fields.from[slot]!, fields.to[slot]!) : 1;
+    const salt = kind[slot]! + n + 1;
+    low = Math.imul(low ^ (hash | 0), 0x2c1b3c6d) + salt;
+    high = Math.imul(high ^ Math.floor(hash / 2 ** 32), 0x297a2d39) + salt;
+  }
+  return (high >>> 12) * 2 ** 32 + (low >>> 0) || 1;
+}
+
+/** Removes the items that are gone. */
 export function sweepIn<T>(cache: LabelCache<T>, isGone: (thing: T) => boolean): void {
   const stay = everythingIn(cache).filter(({ thing }) => !isGone(thing));
   if (stay.length < cache.size) rebuild(cache, cache.table.length, stay);

@@ -1,6 +1,8 @@
+import { Handle } from '../../../core/handles.ts';
 import { defaultBounds } from '../../../core/histogram.ts';
 import type { Counter, Gauge, Histogram, Intake, Kind, RawTags, Shape } from '../../../core/model.ts';
 import type { Clock, Drops } from '../../../core/ports.ts';
+import { createRefusedKeys } from '../../../core/refused-keys.ts';
 import {
   escapedText,
   type Fields,
@@ -12,7 +14,7 @@ import {
   truth,
 } from '../lines/fields.ts';
 import type { LogRule } from '../options.ts';
-import { createLabelCache, findIn, keepIn, sweepIn } from './label-cache.ts';
+import { createLabelCache, findIn, keepIn, keyHash, sweepIn } from './label-cache.ts';
 
 /** The metric of one log rule of one service (contract, Logs). */
 export interface LogRuleMetric {
@@ -28,6 +30,8 @@ export interface LogIntake extends Intake {
    * without a state does not have it.
    */
   restore?(kind: Kind, name: string, shape: Shape): readonly RawTags[];
+  /** The overflow series of a refused one. */
+  overflowOf?(refused: { release(): void }): Handle | undefined;
 }
 
 export interface LogRuleDeps {
@@ -38,6 +42,7 @@ export interface LogRuleDeps {
 }
 
 interface RuleSeries {
+  readonly handle: Counter | Gauge | Histogram;
   record(value: number): void;
   release(): void;
   /** Monotonic time of the last entry. */
@@ -55,27 +60,23 @@ function shapeOf({ help, type, buckets, labels = {} }: LogRule): Shape {
   return type === 'histogram' ? { help, tags, bounds: buckets ?? defaultBounds } : { help, tags };
 }
 
+type AnyHandle = Counter & Gauge & Histogram;
+
+/** Refused combinations of labels that are remembered, at 10 bytes each. */
+const maxRefused = 65_536;
+
+function seriesOf(type: LogRule['type'], handle: AnyHandle): RuleSeries {
+  const records = {
+    counter: (value: number) => handle.add(value),
+    gauge: (value: number) => handle.set(value),
+    histogram: (value: number) => handle.observe(value),
+  };
+  return { handle, record: records[type], release: () => handle.release(), usedMs: 0 };
+}
+
 function openSeries(intake: Intake, rule: LogRule, tags: RawTags): RuleSeries {
-  const shape = shapeOf(rule);
-  const seriesOf = (handle: Counter | Gauge | Histogram, record: (value: number) => void): RuleSeries => ({
-    record,
-    release: () => handle.release(),
-    usedMs: 0,
-  });
-  switch (rule.type) {
-    case 'counter': {
-      const counter = intake.counter(rule.name, tags, shape);
-      return seriesOf(counter, (value) => counter.add(value));
-    }
-    case 'gauge': {
-      const gauge = intake.gauge(rule.name, tags, shape);
-      return seriesOf(gauge, (value) => gauge.set(value));
-    }
-    case 'histogram': {
-      const histogram = intake.histogram(rule.name, tags, shape);
-      return seriesOf(histogram, (value) => histogram.observe(value));
-    }
-  }
+  const handle = intake[rule.type](rule.name, tags, shapeOf(rule));
+  return seriesOf(rule.type, handle as AnyHandle);
 }
 
 /** Owns the series that came back from the state, so that they expire unless an entry uses them in time. */
@@ -96,6 +97,27 @@ export function createLogRuleMetric(rule: LogRule, deps: LogRuleDeps): LogRuleMe
     openSeries(intake, rule, {});
   }
 
+  const refused = createRefusedKeys<RuleSeries>(maxRefused);
+  /** What counts for refused series, by overflow series. */
+  const shared = new Map<Handle, RuleSeries>();
+
+  /** Opens the series of an entry and keeps it, or, if the registry refused it, the hash of its values. */
+  const openFor = (fields: Fields, hash: number): RuleSeries => {
+    const series = openSeries(intake, rule, tagsOf(fields));
+    const { handle } = series;
+    const overflow = handle instanceof Handle && handle.refused ? intake.overflowOf?.(handle) : undefined;
+    if (overflow === undefined) {
+      if (!keepIn(cache, fields, series)) series.release();
+      return series;
+    }
+    series.release();
+    const known = shared.get(overflow);
+    if (known !== undefined) overflow.release();
+    const one = known ?? seriesOf(rule.type, overflow as unknown as AnyHandle);
+    shared.set(overflow, one);
+    refused.add(hash, one);
+    return one;
+  };
   const tagsOf = (fields: Fields): RawTags => {
     const tags: Record<string, string> = {};
     for (const [label, slot] of labels) {
@@ -119,10 +141,10 @@ export function createLogRuleMetric(rule: LogRule, deps: LogRuleDeps): LogRuleMe
       const value = valueFor(fields);
       if (value === undefined) return;
       const found = findIn(cache, fields);
-      const series = found ?? openSeries(intake, rule, tagsOf(fields));
+      const hash = found === undefined ? keyHash(cache, fields) : 0;
+      const series = found ?? refused.find(hash) ?? openFor(fields, hash);
       series.record(value);
       if (rule.expireMs !== undefined) series.usedMs = clock.monotonicMs();
-      if (found === undefined && !keepIn(cache, fields, series)) series.release();
     },
     sweep(nowMs) {
       const { expireMs } = rule;

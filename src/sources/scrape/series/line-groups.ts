@@ -9,10 +9,6 @@ import { familyOf, type LinePlace, locate, type PlacedLine, seriesKey, strippedN
 export interface SeriesParts {
   /** The value at this index, in the order of `SeriesView.at`. */
   part(index: number): Part;
-  /** The registry does not hold the series by itself. */
-  readonly refused?: boolean;
-  /** It is refused for now and gets its place when what is in its way ends. */
-  readonly waitsIn?: object;
   release(): void;
 }
 

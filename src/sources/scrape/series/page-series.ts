@@ -1,4 +1,4 @@
-import type { Handle } from '../../../core/handles.ts';
+import { Handle } from '../../../core/handles.ts';
 import type { Kind, Part, RawTags, Shape } from '../../../core/model.ts';
 import { lineHash, type RefusedLines } from '../../../core/refused-lines.ts';
 import type { VocabularyDetector } from '../../../core/vocabulary.ts';
@@ -141,7 +141,8 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
       return;
     }
     const parts = series.parts ?? intake.parts(assembly.kind, assembly.family, assembly.tags, assembly.shape);
-    if (parts.refused && !parts.waitsIn && intake.overflowOf !== undefined) {
+    // A pair of series (`Translated.also`) is kept as it is: each of the two has an overflow series of its own.
+    if (parts instanceof Handle && parts.refused && !parts.waitsIn && intake.overflowOf) {
       series.parts = undefined;
       keepRefused(series, parts, assembly);
       return;
@@ -274,6 +275,8 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
         }
         names.set(series.family, known);
       }
+      // A family without a series here was left out or refused as a whole.
+      for (const family of refusedFamilies) if (!names.has(family)) names.set(family, new Set());
       return names;
     },
   };

@@ -1,4 +1,6 @@
 import { isUtf8 } from 'node:buffer';
+import { createRefusedKeys } from '../../../core/refused-keys.ts';
+import { lineHash } from '../../../core/refused-lines.ts';
 import { createKnownLines, hashByte, hashSeed } from './known.ts';
 import { type LineRules, readLine, type StatsdDrop } from './line.ts';
 import { isAllowed, isShared, type Sending, type Sent } from './sent.ts';
@@ -10,6 +12,8 @@ export interface LineBookDeps {
   lineBytes: number;
   /** Hears each name that comes with a line not known before. */
   onName(name: string): void;
+  /** Whether the vocabulary of all names so far is decided. Until then no refused line is reduced to a hash. */
+  isSettled(): boolean;
 }
 
 /**
@@ -38,10 +42,16 @@ export interface LineBook {
   /** Ids of known lines run below this. */
   readonly end: number;
   sentOf(id: number): Sent | undefined;
+  /** Refused lines that are kept as a hash. */
+  readonly refusedLines: number;
+  /** Forgets all refused lines: they are opened anew when they come again. */
+  forgetRefused(): void;
   /** Closes a line's series; it is unknown again. */
   forget(id: number): void;
 }
 
+/** Refused lines that are remembered, at 10 bytes each. */
+const maxRefused = 262_144;
 /** Lines beyond which one whose series others hold too is not remembered: it is read anew each time. */
 const maxShared = 16_384;
 const timeSection = /\|T\d+(?=\||$)/;
@@ -56,10 +66,19 @@ function hashOfKey(bytes: Buffer, from: number, colon: number, bar: number, end:
   return hashOf(bytes, bar, end, hashOf(bytes, from, colon, hashSeed));
 }
 
-export function createLineBook({ rules, sending, lineBytes, onName }: LineBookDeps): LineBook {
+export function createLineBook({ rules, sending, lineBytes, onName, isSettled }: LineBookDeps): LineBook {
+  const refused = createRefusedKeys<Sent>(maxRefused);
+  const scratch = Buffer.allocUnsafeSlow(lineBytes);
+  const scratchView = new DataView(scratch.buffer);
   const known = createKnownLines();
   const sents: (Sent | undefined)[] = [];
   let round = 0;
+
+  /** The wide hash of a line's head and tail. */
+  const refusedHash = (bytes: Buffer, from: number, colon: number, bar: number, end: number): number => {
+    const headEnd = bytes.copy(scratch, 0, from, colon);
+    return lineHash(scratchView, 0, headEnd + bytes.copy(scratch, headEnd, bar, end));
+  };
 
   const meet = (
     bytes: Buffer,
@@ -71,6 +90,9 @@ export function createLineBook({ rules, sending, lineBytes, onName }: LineBookDe
     hash: number,
   ): Sent | StatsdDrop => {
     if (colon - from + end - bar > lineBytes) return 'line_too_long';
+    const wideHash = refusedHash(bytes, from, colon, bar, end);
+    const counted = refused.find(wideHash);
+    if (counted !== undefined) return counted;
     if (!isUtf8(bytes.subarray(from, colon)) || !isUtf8(bytes.subarray(bar, end))) return 'invalid_line';
     const tail = bytes.toString('utf8', bar, end);
     if (timeSection.test(tail)) {
@@ -81,7 +103,17 @@ export function createLineBook({ rules, sending, lineBytes, onName }: LineBookDe
     if (typeof line === 'string') return line;
     if (!isAllowed(line.type, value)) return 'invalid_value';
     onName(line.name);
+    const over = isSettled() ? sending.sharedFor(line) : undefined;
+    if (over !== undefined) {
+      refused.add(wideHash, over);
+      return over;
+    }
     const sent = sending.open(line, round);
+    const shared = isSettled() ? sending.share(sent) : undefined;
+    if (shared !== undefined) {
+      refused.add(wideHash, shared);
+      return shared;
+    }
     sent.isKnown = known.size < maxShared || !isShared(sent);
     if (sent.isKnown) sents[known.add(bytes, from, colon, bar, end, hash)] = sent;
     return sent;
@@ -124,6 +156,13 @@ export function createLineBook({ rules, sending, lineBytes, onName }: LineBookDe
       return known.end;
     },
     sentOf: (id) => sents[id],
+    get refusedLines() {
+      return refused.size;
+    },
+    forgetRefused() {
+      refused.clear();
+      sending.closeShared();
+    },
     forget(id) {
       const sent = sents[id];
       if (sent === undefined) return;

@@ -1,5 +1,5 @@
 import { Handle } from '../../../core/handles.ts';
-import type { Counter, Gauge, Histogram, Intake, Kind } from '../../../core/model.ts';
+import type { Counter, Gauge, Histogram, Intake, Kind, RawTags } from '../../../core/model.ts';
 import type { VocabularyDetector } from '../../../core/vocabulary.ts';
 import type { OwnSummary, Summaries } from '../summaries.ts';
 import type { Line, StatsdType } from './line.ts';
@@ -25,8 +25,16 @@ export interface Sent {
   isKnown: boolean;
 }
 
+/** The registry's intake for statsd lines. */
+export interface StatsdIntake extends Intake {
+  /** The overflow series of a refused one. An intake that refuses nothing does not have it. */
+  overflowOf?(refused: { release(): void }): Handle | undefined;
+  /** The overflow series of a counter that would be over a limit, if that is known without opening it. */
+  overflowFor?(name: string, tags: RawTags): Handle | undefined;
+}
+
 export interface SendingDeps {
-  intake: Intake;
+  intake: StatsdIntake;
   words: VocabularyDetector;
   /** Upper bounds of timers, histograms and distributions. */
   bounds: readonly number[];
@@ -44,10 +52,21 @@ export interface Sending {
    */
   reopen(sents: readonly Sent[]): void;
   close(sent: Sent): void;
+  /**
+   * For a series that the registry refused: closes it and returns the one that counts for all such series of its
+   * family, type and rate, so that the line itself need not be kept. Undefined for any other series.
+   */
+  share(sent: Sent): Sent | undefined;
+  /** What `share` would return for the line, if that is known without opening its series. */
+  sharedFor(line: Line): Sent | undefined;
+  /** Closes all that `share` returned. */
+  closeShared(): void;
 }
 
 /** Observations kept in all until the vocabulary is settled, 160 kB. Beyond, histograms start at 0 then. */
 const maxEarly = 10_000;
+/** Beyond this many, refused lines are opened anew each time they come. */
+const maxSharedSeries = 4096;
 const isDistribution = (type: StatsdType) => type === 'timer' || type === 'histogram';
 const heldBy = ({ counter, gauge, histogram, summary }: Sent) => counter ?? gauge ?? histogram ?? summary;
 
@@ -69,6 +88,15 @@ export function isAllowed(type: StatsdType, value: number): boolean {
 /** Hands series of known lines in at the intake. Timers come in milliseconds and go in as seconds. */
 export function createSending({ intake, words, bounds, summaries }: SendingDeps): Sending {
   let earlyLeft = maxEarly;
+  const shared = new Map<string, Sent>();
+  /** Numbers the overflow series, for the keys of `shared`. */
+  const overflowNumbers = new Map<Handle, number>();
+
+  const numberOf = (overflow: Handle): number => {
+    const number = overflowNumbers.get(overflow) ?? overflowNumbers.size;
+    overflowNumbers.set(overflow, number);
+    return number;
+  };
 
   const kindOf = (type: StatsdType): Kind => {
     if (type === 'counter' || type === 'gauge') return type;
@@ -148,5 +176,40 @@ export function createSending({ intake, words, bounds, summaries }: SendingDeps)
       for (const sent of sents) sent.early = undefined;
     },
     close: (sent) => heldBy(sent)?.release(),
+    share(sent) {
+      const handle = sent.summary?.handle ?? heldBy(sent);
+      if (!(handle instanceof Handle) || !handle.refused || handle.waitsIn) return undefined;
+      const overflow = sent.summary === undefined ? intake.overflowOf?.(handle) : undefined;
+      const target = overflow === undefined ? sent.line.name : numberOf(overflow);
+      const key = `${sent.type} ${sent.weight} ${target}`;
+      const known = shared.get(key);
+      if (known === undefined && shared.size >= maxSharedSeries) {
+        overflow?.release();
+        return undefined;
+      }
+      if (known !== undefined) {
+        overflow?.release();
+        heldBy(sent)?.release();
+        return known;
+      }
+      const first: Sent = { ...sent, early: undefined, isKnown: true };
+      if (overflow !== undefined) {
+        heldBy(sent)?.release();
+        if (first.counter !== undefined) first.counter = overflow as unknown as Counter;
+        else first.histogram = overflow as unknown as Histogram;
+      }
+      shared.set(key, first);
+      return first;
+    },
+    sharedFor({ name, tags, type, weight }) {
+      if (type !== 'counter' || shared.size === 0) return undefined;
+      const overflow = intake.overflowFor?.(name, tags);
+      return overflow && shared.get(`${type} ${weight} ${numberOf(overflow)}`);
+    },
+    closeShared() {
+      for (const sent of shared.values()) heldBy(sent)?.release();
+      shared.clear();
+      overflowNumbers.clear();
+    },
   };
 }

@@ -1,0 +1,142 @@
+/**
+ * Private memory of the built agent at 1, 10 and 100 times the limit of series per metric, for pages, statsd and
+ * logs: what is refused must cost next to nothing. `npm run bench -- limits [LIMIT]`, default 2000.
+ */
+import { spawn } from 'node:child_process';
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pause, usageOf } from './process.ts';
+
+const limit = Number(process.argv[2] ?? 2000);
+const factors = [1, 10, 100];
+const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
+const flags = (process.env.AGENT_FLAGS ?? '').split(' ').filter(Boolean);
+
+interface Running {
+  pid: number;
+  output(): string;
+  url: string;
+  end(): Promise<void>;
+}
+
+async function startAgent(directory: string, service: string): Promise<Running> {
+  const config = join(directory, 'agent.yaml');
+  writeFileSync(
+    config,
+    `stateDirectory: ${join(directory, 'state')}
+limits: {seriesPerMetric: ${limit}}
+metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
+admin: ~
+services: {history: ${service}}
+`,
+  );
+  const child = spawn(process.execPath, [...flags, agentMain, 'run', '-c', config], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let output = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+  });
+  while (!output.includes('"msg":"ready"')) {
+    if (child.exitCode !== null) throw new Error(`the agent ended: ${output}`);
+    await pause(20);
+  }
+  const address = /"listener":"metrics","address":"([^"]+)"/.exec(output)?.[1];
+  return {
+    pid: child.pid!,
+    output: () => output,
+    url: `http://${address}/metrics`,
+    async end() {
+      const closed = new Promise((resolve) => child.once('close', resolve));
+      child.kill('SIGTERM');
+      await closed;
+    },
+  };
+}
+
+/** Feeds `count` distinct series and returns when the agent shows all of them, one by one or summed up. */
+type Feed = (directory: string, count: number) => Promise<{ agent: Running; close(): void }>;
+
+async function waitForTotal({ url }: Running, name: string, total: number): Promise<void> {
+  for (;;) {
+    const text = await (await fetch(url)).text();
+    let sum = 0;
+    for (const [, value] of text.matchAll(new RegExp(`^${name}\\{.*\\} (\\d+)$`, 'gm'))) sum += Number(value);
+    if (sum >= total) return;
+    await pause(300);
+  }
+}
+
+const feeds: Record<string, Feed> = {
+  async pages(directory, count) {
+    const lines = Array.from({ length: count }, (_, n) => `requests{client="client-${n}"} 1`);
+    const body = `# TYPE requests counter\n${lines.join('\n')}\n`;
+    const server = createServer((_request, response) => response.end(body));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const agent = await startAgent(
+      directory,
+      `{scrape: {url: 'http://127.0.0.1:${port}/metrics', interval: 2s, timeout: 2s}}`,
+    );
+    await waitForTotal(agent, 'requests', count);
+    return {
+      agent,
+      close() {
+        server.closeAllConnections();
+        server.close();
+      },
+    };
+  },
+  async statsd(directory, count) {
+    const agent = await startAgent(directory, '{statsd: {tcp: 127.0.0.1:0}}');
+    const address = /"listener":"[^"]*tcp","address":"([^"]+):(\d+)"/.exec(agent.output())!;
+    const socket = connect(Number(address[2]), address[1]);
+    for (let n = 0; n < count; n += 1000) {
+      const lines = Array.from(
+        { length: Math.min(1000, count - n) },
+        (_, i) => `requests:1|c|#client:c${n + i}\n`,
+      );
+      if (!socket.write(lines.join(''))) await new Promise((resolve) => socket.once('drain', resolve));
+    }
+    await waitForTotal(agent, 'requests', count);
+    return { agent, close: () => socket.destroy() };
+  },
+  async logs(directory, count) {
+    const log = join(directory, 'history.log');
+    writeFileSync(log, '');
+    for (let n = 0; n < count; n += 1000) {
+      const lines = Array.from(
+        { length: Math.min(1000, count - n) },
+        (_, i) => `{"level":"info","logger":"shard-${n + i}","msg":"x"}\n`,
+      );
+      appendFileSync(log, lines.join(''));
+    }
+    const agent = await startAgent(directory, `{logs: {paths: [${log}], startAt: beginning}}`);
+    await waitForTotal(agent, 'svc_log_entries_total', count);
+    return { agent, close() {} };
+  },
+};
+
+for (const [name, feed] of Object.entries(feeds)) {
+  let base = 0;
+  for (const factor of factors) {
+    const directory = mkdtempSync(join(tmpdir(), 'svc-agent-limits-'));
+    try {
+      const { agent, close } = await feed(directory, limit * factor);
+      const { cpuSeconds } = usageOf(agent.pid);
+      await pause(8_000);
+      const { anonymousMiB, peakMiB } = usageOf(agent.pid);
+      if (factor === 1) base = anonymousMiB;
+      process.stdout.write(
+        `${name.padEnd(7)} ${String(factor).padStart(3)} x ${limit}: private ${anonymousMiB.toFixed(0)} MiB (${(anonymousMiB - base).toFixed(0)} more than at the limit), resident peak ${peakMiB.toFixed(0)} MiB, ${cpuSeconds.toFixed(1)} CPU s\n`,
+      );
+      await agent.end();
+      close();
+    } finally {
+      rmSync(directory, { recursive: true, force: true });
+    }
+  }
+}

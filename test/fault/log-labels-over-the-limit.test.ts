@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+import { createLineSinks } from '../../src/sources/logs/metrics/line-sinks.ts';
+import { feed } from '../counting.ts';
+import { testRegistry, wideLimits } from '../registry.ts';
+
+const count = 5000;
+const limit = 50;
+
+function open() {
+  const bed = testRegistry({ limits: { ...wideLimits, seriesPerMetric: limit } });
+  const intake = bed.intake({
+    service: 'history',
+    component: 'logs',
+    store: bed.registry.durable,
+    relayed: false,
+    tagService: true,
+  });
+  const options = {
+    paths: [],
+    exclude: [],
+    encoding: 'auto',
+    container: 'auto',
+    levelKey: 'level',
+    roleField: 'service',
+    startAt: 'beginning',
+    rules: [
+      { name: 'hits', type: 'counter', value: 'n', labels: { who: 'logger' } },
+      { name: 'took', type: 'histogram', value: 'n', labels: { who: 'logger' }, buckets: [1, 5] },
+      { name: 'size', type: 'gauge', value: 'n', labels: { who: 'logger' } },
+    ],
+  } as const;
+  const sinks = createLineSinks(
+    { services: { history: options }, selected: new Set(['history']) },
+    { intakes: () => intake, drops: bed.registry.drops, clock: bed.clock },
+  );
+  return { ...bed, sink: sinks.open({ path: 'a.log', claimants: ['history'] }) };
+}
+
+const sum = (shown: Record<string, number | number[]>, name: string) =>
+  Object.entries(shown)
+    .filter(([key]) => key.startsWith(`${name}{`))
+    .reduce((total, [, value]) => total + (typeof value === 'number' ? value : value.at(-1)!), 0);
+
+test('loggers and labels over the limit add up in overflow series, however often they come', () => {
+  const { sink, commit, shown } = open();
+  const lines = Array.from(
+    { length: count },
+    (_, n) =>
+      `${JSON.stringify({ level: n % 2 ? 'error' : 'info', logger: `shard-${n}`, msg: 'persistence error', n: 2 })}\n`,
+  );
+  feed(sink, lines.join(''));
+  feed(sink, lines.toReversed().join(''));
+  commit();
+  const all = shown();
+  expect(sum(all, 'svc_log_entries_total')).toBe(2 * count);
+  expect(sum(all, 'svc_log_persistence_errors_total')).toBe(count);
+  expect(sum(all, 'hits')).toBe(2 * 2 * count);
+  expect(sum(all, 'took')).toBe(2 * count);
+  for (const name of ['svc_log_entries_total', 'hits', 'took']) {
+    const series = Object.keys(all).filter((key) => key.startsWith(`${name}{`));
+    expect(series.length).toBeLessThanOrEqual(limit + 1);
+    expect(series.some((key) => key.includes('overflow="true"'))).toBe(true);
+  }
+});
