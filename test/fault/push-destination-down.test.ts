@@ -51,7 +51,7 @@ test('nobody listens: ECONNREFUSED is counted, the process stays up, sends resum
   }
   await until(() => sumOf(target) >= 3, 'what was counted since arrives');
   expect(sumOf(target)).toBeLessThanOrEqual(total - lost());
-  expect(rig.logged.at(-1)).toEqual({ level: 'info', msg: 'push goes through again' });
+  expect(rig.logged.at(-1)).toEqual({ level: 'info', msg: 'push works again' });
 });
 
 test('EMSGSIZE: the line that is too large stays owed, its neighbours leave', async () => {

@@ -67,12 +67,12 @@ export function createRenderer(prefix = ''): Renderer {
    * Joins many short texts at once: added up one by one they would leave a rope of small objects for the garbage
    * collector, which took longer than the rendering itself.
    */
-  function* pieces(view: View, families: readonly FamilyView[], blocks: Blocks): Generator<string> {
+  function* pieces(view: View, families: readonly FamilyView[], groupsOf: GroupsOf): Generator<string> {
     const texts: string[] = [];
     let chars = 0;
     for (const family of families) {
       const cached = cache.family(family);
-      for (const { head, from, to } of blocks(family)) {
+      for (const { head, from, to } of groupsOf(family)) {
         texts.push(head);
         for (let index = 0; index < family.series.length; index++) {
           const series = family.series[index]!;
@@ -104,9 +104,9 @@ export function createRenderer(prefix = ''): Renderer {
   return {
     async *render(view, format) {
       const families = view.families.filter(({ series }) => series.length > 0);
-      const blocks = format === 'text' ? textBlocks(prefix) : openMetricsBlocks(prefix, families);
+      const groupsOf = format === 'text' ? textGroups(prefix) : openMetricsGroups(prefix, families);
       let busySinceMs = performance.now();
-      for (const piece of pieces(view, families, blocks)) {
+      for (const piece of pieces(view, families, groupsOf)) {
         if (piece !== '') yield Buffer.from(piece);
         if (performance.now() - busySinceMs < sliceMs) continue;
         await new Promise((resolve) => setImmediate(resolve));
@@ -120,23 +120,23 @@ export function createRenderer(prefix = ''): Renderer {
 /** Text exposition 0.0.4, or OpenMetrics 1.0. */
 export type Format = 'text' | 'openmetrics';
 
-/** What `Content-Type` says about each. */
+/** `Content-Type` of each format. */
 export const contentTypes: Readonly<Record<Format, string>> = {
   text: 'text/plain; version=0.0.4; charset=utf-8',
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 };
 
-/** A run of lines under one metadata head: a family, or the part of it that is typed by itself. */
-export interface Block {
+/** Lines under one TYPE line: a family, or the part of one that has a type of its own. */
+export interface MetadataGroup {
   /** HELP and TYPE, newlines included. */
   readonly head: string;
-  /** First and past-the-last number of each series; 0 or less counts from the end, as a `to` of 0 is the end. */
+  /** Range of each series' numbers, `to` exclusive; 0 or less counts from the end, and a `to` of 0 is the end. */
   readonly from: number;
   readonly to: number;
 }
 
-/** The blocks of one family among those it is shown with. */
-export type Blocks = (family: FamilyView) => readonly Block[];
+/** The groups of a family on a page. */
+export type GroupsOf = (family: FamilyView) => readonly MetadataGroup[];
 
 const whole = { from: 0, to: 0 };
 const histogramParts = [
@@ -146,8 +146,8 @@ const histogramParts = [
 ];
 const summaryParts = [{ ...histogramParts[0]!, suffix: '' }, ...histogramParts.slice(1)];
 
-/** Text exposition 0.0.4: one block, named as its family. */
-export function textBlocks(prefix: string): Blocks {
+/** Text exposition 0.0.4: one group per family. */
+export function textGroups(prefix: string): GroupsOf {
   return ({ name, kind, help }) => {
     const shown = prefix + name;
     const helpLine = help && `# HELP ${shown} ${escapeHelp(help, 'text')}\n`;
@@ -160,7 +160,7 @@ const suffixes: Readonly<Partial<Record<Kind, RegExp>>> = {
   summary: /_(?:sum|count|created)$/,
 };
 
-/** Whether a name is a family's, or one that a family's type lets its samples have. */
+/** Whether a name is that of a family or of one of its samples. */
 function claims(kinds: ReadonlyMap<string, Kind>): (name: string) => boolean {
   return (name) => {
     if (kinds.has(name)) return true;
@@ -171,12 +171,12 @@ function claims(kinds: ReadonlyMap<string, Kind>): (name: string) => boolean {
 }
 
 /**
- * OpenMetrics 1.0 ("MetricFamily", "Suffixes"; ABNF): a counter is headed by its name less `_total`, and no
- * name may be one that another family's samples could have (`_created` included, though none is sent). Every
- * sample keeps the name it has in text 0.0.4, so what would break those rules is typed `unknown`: a counter
- * as a whole, a histogram or summary part by part.
+ * OpenMetrics 1.0 ("MetricFamily", "Suffixes"; ABNF): the family name of a counter is its name without `_total`, and
+ * no name may be one that another family's samples could have (including `_created`, which is never sent). Every
+ * sample keeps its name of text 0.0.4. A family that would break those rules is typed `unknown`: a counter as a
+ * whole, a histogram or summary part by part.
  */
-export function openMetricsBlocks(prefix: string, families: readonly FamilyView[]): Blocks {
+export function openMetricsGroups(prefix: string, families: readonly FamilyView[]): GroupsOf {
   const kinds = new Map(families.map(({ name, kind }) => [name, kind]));
   const claimed = claims(kinds);
   const head = (name: string, type: string, help: string): string => {
@@ -201,7 +201,7 @@ export function openMetricsBlocks(prefix: string, families: readonly FamilyView[
 const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '"': '\\"' };
 const escaped = (found: string): string => escapes[found]!;
 
-/** Text 0.0.4 leaves a quote in HELP as it is; OpenMetrics' `escaped-string` does not. */
+/** OpenMetrics escapes quotes in HELP, text 0.0.4 does not. */
 export function escapeHelp(help: string, format: Format): string {
   return help.replace(format === 'text' ? /[\\\n]/g : /[\\\n"]/g, escaped);
 }

@@ -7,7 +7,7 @@ interface Range {
   readonly q: number;
 }
 
-/** Reads `Accept` and `Accept-Encoding` (RFC 9110, 12.5); what it cannot read counts as q=0. */
+/** Parses `Accept` and `Accept-Encoding` (RFC 9110, 12.5); an invalid q counts as 0. */
 function ranges(header: string | undefined): Range[] {
   return (header ?? '')
     .split(',')
@@ -26,7 +26,7 @@ function ranges(header: string | undefined): Range[] {
     });
 }
 
-/** The q of the most specific of `names` that the client lists; undefined when it lists none. */
+/** The q of the most specific of `names` in the header; undefined if none is there. */
 function quality(wanted: readonly Range[], names: readonly string[], version?: string): number | undefined {
   for (const name of names) {
     const found = wanted.filter(
@@ -38,8 +38,8 @@ function quality(wanted: readonly Range[], names: readonly string[], version?: s
 }
 
 /**
- * The format for a scraper's `Accept`. OpenMetrics only where `openMetrics` allows it and the client asks for
- * version 1.0.0 (or none) at least as much as for text; a client that accepts neither gets text.
+ * The format for an `Accept` header: OpenMetrics if `openMetrics` allows it and the client prefers version 1.0.0 (or
+ * no version) at least as much as text; otherwise text, also for a client that accepts neither.
  */
 export function chooseFormat(accept: string | undefined, openMetrics: boolean): Format {
   if (!openMetrics) return 'text';
@@ -49,7 +49,7 @@ export function chooseFormat(accept: string | undefined, openMetrics: boolean): 
   return structured > 0 && structured >= plain ? 'openmetrics' : 'text';
 }
 
-/** Whether the client's `Accept-Encoding` likes gzip at least as much as plain bytes. */
+/** Whether an `Accept-Encoding` header prefers gzip at least as much as no compression. */
 export function wantsGzip(acceptEncoding: string | undefined): boolean {
   const wanted = ranges(acceptEncoding);
   const gzip = quality(wanted, ['gzip', 'x-gzip', '*']) ?? 0;

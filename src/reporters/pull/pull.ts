@@ -6,16 +6,16 @@ import type { Listener } from '../listen/listener.ts';
 import type { PullOptions } from './block.ts';
 import { contentTypes, createRenderer } from './exposition.ts';
 import { chooseFormat, wantsGzip } from './negotiation.ts';
-import { createRounds, roleDownText, type Shown, selectionOf } from './scrapes.ts';
+import { createScrapes, roleDownText, type Shown, selectionOf } from './scrapes.ts';
 
 export interface PullDeps extends Shown {
-  /** Binds the block's address, or shares what an earlier configuration has bound there. */
+  /** Binds the block's address, or shares the listener of the earlier configuration. */
   bind(address: string): Promise<Listener>;
-  /** What the listener serves besides `/metrics`. */
+  /** Routes of the listener besides `/metrics`. */
   routes: Routes;
   /** Whether the role's last scrape (without one: its health check) failed; false for a role with neither. */
   roleDown(role: string): boolean;
-  /** What this agent's own scrapes bear in `scrapeMarkHeader`; one that comes back here is answered 508. */
+  /** Value of `scrapeMarkHeader` in this agent's own scrapes; a scrape with it gets status 508. */
   mark?: string;
   clock: Clock;
   drops: Drops;
@@ -28,10 +28,10 @@ export type PullReporterOptions = Pick<PullOptions, 'listenAddress' | 'openMetri
 };
 
 const timeoutHeader = 'x-prometheus-scrape-timeout-seconds';
-/** What the answer's way back to the scraper may take. */
+/** Time for the response to reach the scraper. */
 const returnMs = 500;
 
-/** Monotonic moment by which a scrape must be gathered; Infinity if the scraper does not say. */
+/** Monotonic time by which a scrape must be gathered; Infinity if the scraper sends no timeout. */
 function deadlineOf(header: string | string[] | undefined, clock: Clock): number {
   const timeoutMs = Number(header ?? Number.NaN) * 1_000;
   if (!(timeoutMs > 0)) return Infinity;
@@ -42,22 +42,22 @@ function deadlineOf(header: string | string[] | undefined, clock: Clock): number
 export function metricsRoutes(options: PullReporterOptions, deps: PullDeps, gather: Gather): Routes {
   const vary = options.openMetrics ? 'Accept, Accept-Encoding' : 'Accept-Encoding';
   const renderer = createRenderer(options.prefix ? sanitizeName(`${options.prefix}_`) : '');
-  const rounds = createRounds({ ...deps, gather, renderer, vary });
+  const scrapes = createScrapes({ ...deps, gather, renderer, vary });
 
   return {
     '/metrics': {
       handle({ url, message }, reply) {
         const { headers } = message;
         if (deps.mark !== undefined && headers[scrapeMarkHeader] === deps.mark) {
-          return reply.send(508, 'This agent would relay itself.\n');
+          return reply.send(508, 'The agent must not scrape itself.\n');
         }
         const selection = selectionOf(url.searchParams, deps);
-        if (!selection) return reply.send(404, 'No such service here. Use a watched role, or agent.\n');
+        if (!selection) return reply.send(404, 'Unknown service. Use a watched role, or agent.\n');
         const format = chooseFormat(headers.accept, options.openMetrics);
         const encoding = headers['accept-encoding'];
         const gzip = wantsGzip(Array.isArray(encoding) ? encoding.join() : encoding);
         if (message.method !== 'HEAD') {
-          return rounds.join(selection, deadlineOf(headers[timeoutHeader], deps.clock), {
+          return scrapes.join(selection, deadlineOf(headers[timeoutHeader], deps.clock), {
             format,
             gzip,
             reply,
@@ -74,8 +74,8 @@ export function metricsRoutes(options: PullReporterOptions, deps: PullDeps, gath
 }
 
 /**
- * The pull reporter (spec, `pullmetrics`). Starts by binding its address; throws what `bind` throws. What a
- * reader does not fetch is not kept: the next scrape has newer totals.
+ * The pull reporter (spec, `pullmetrics`). `start` binds its address and throws what `bind` throws. Nothing is kept
+ * for scrapes that were missed: the next one has newer totals.
  */
 export function createPull(options: PullReporterOptions, deps: PullDeps): Reporter {
   return {

@@ -4,45 +4,45 @@ import type { Drops, Gather, GatherRequest, Log } from '../../core/ports.ts';
 import type { Body, Reply } from '../listen/http.ts';
 import { contentTypes, type Format, type Renderer } from './exposition.ts';
 
-/** One scrape that waits for its page. */
+/** A scrape that waits for its page. */
 export interface Scrape {
   readonly format: Format;
   readonly gzip: boolean;
   readonly reply: Reply;
 }
 
-export interface RoundsDeps {
+export interface ScrapesDeps {
   gather: Gather;
   renderer: Renderer;
   log: Log;
   drops: Drops;
   /** Whether the role's last scrape or health check failed; asked after the gather. */
   roleDown(role: string): boolean;
-  /** What all pages vary by. */
+  /** Value of `Vary`. */
   vary: string;
 }
 
 /** Scrapes that share a gather. */
-interface Round {
+interface ScrapeGroup {
   readonly selection: Selection;
   /** Monotonic; Infinity if the scraper does not send its timeout. */
   readonly deadlineMs: number;
   readonly scrapes: Scrape[];
 }
 
-export interface Rounds {
-  /** Answers a scrape, in a round that is still open or in the next; `deadlineMs` is as in `GatherRequest`. */
+export interface Scrapes {
+  /** Answers a scrape, with a group that is still open, or with the next one; `deadlineMs` is as in `GatherRequest`. */
   join(selection: Selection, deadlineMs: number, scrape: Scrape): void;
 }
 
-/** Pages whose readers have not taken them whole; the memory they may hold together. */
-const pagesUnderWay = 16;
+/** Limit of pages that clients have not read completely, which bounds memory. */
+const pagesInProgress = 16;
 
-/** What a role that is down answers, so that `up` of its scrape job means the role. */
+/** Body for a role that is down. With status 503, `up` of its scrape job reflects the role. */
 export const roleDownText = (role: string): string =>
   `Role ${role} is down: its last scrape or health check failed.\n`;
 
-/** One sink over the replies to all these scrapes, their heads sent. */
+/** Sends the headers of all these scrapes and returns one sink for their bodies. */
 function openSink(scrapes: readonly Scrape[], format: Format, vary: string): Sink {
   const opened = (gzip: boolean): Sink[] => {
     const encoding = gzip ? { 'content-encoding': 'gzip' } : {};
@@ -53,7 +53,7 @@ function openSink(scrapes: readonly Scrape[], format: Format, vary: string): Sin
   return together([...opened(false), ...(zipped.length > 0 ? [gzipped(together(zipped))] : [])]);
 }
 
-/** Writes pieces until they end or nobody reads any more; breaks the answers off if a piece cannot be made. */
+/** Writes pieces until the end, or until all clients are gone; aborts the responses if rendering fails. */
 async function pour(pieces: AsyncIterable<Buffer>, sink: Sink): Promise<void> {
   try {
     for await (const piece of pieces) {
@@ -68,21 +68,21 @@ async function pour(pieces: AsyncIterable<Buffer>, sink: Sink): Promise<void> {
   else sink.end();
 }
 
-/** Keeps count of pages under way; cuts off the readers of the oldest, and counts it, when there are too many. */
+/** Limits the pages in progress: beyond the limit the clients of the oldest are disconnected and counted. */
 function createDelivery(drops: Drops): (sink: Sink) => void {
-  let underWay: Sink[] = [];
+  let inProgress: Sink[] = [];
   return (sink) => {
-    underWay = underWay.filter(({ done }) => !done);
-    if (underWay.length >= pagesUnderWay) {
+    inProgress = inProgress.filter(({ done }) => !done);
+    if (inProgress.length >= pagesInProgress) {
       drops.count('pull', 'slow_reader');
-      underWay.shift()?.cut();
+      inProgress.shift()?.cut();
     }
-    underWay.push(sink);
+    inProgress.push(sink);
   };
 }
 
-/** Shows a view to all scrapes of a round that still wait: one rendering for each format. */
-function createShow(deps: RoundsDeps): (view: View, round: Round) => Promise<void> {
+/** Renders a view for all scrapes of a group that still wait, once per format. */
+function createShow(deps: ScrapesDeps): (view: View, group: ScrapeGroup) => Promise<void> {
   const deliver = createDelivery(deps.drops);
 
   return async (view, { selection, scrapes }) => {
@@ -102,27 +102,27 @@ function createShow(deps: RoundsDeps): (view: View, round: Round) => Promise<voi
 }
 
 /**
- * Answers scrapes in rounds: those that ask for the same, and came before the picture was frozen, share one
- * gather, one rendering for each format and one compression. A view is held only while it is rendered, never
- * for a reader. Readers of the oldest page are cut off, and counted, when too many pages are under way.
+ * Answers scrapes in groups: those with the same selection that arrive before the view is frozen share one gather,
+ * one rendering per format and one compression. A view is held only while it is rendered, not while clients read.
+ * When too many pages are in progress, the clients of the oldest are disconnected and counted.
  */
-export function createRounds(deps: RoundsDeps): Rounds {
-  const open = new Map<string, Round>();
+export function createScrapes(deps: ScrapesDeps): Scrapes {
+  const open = new Map<string, ScrapeGroup>();
   const show = createShow(deps);
 
-  const run = async (round: Round): Promise<void> => {
-    const { selection, deadlineMs } = round;
+  const run = async (group: ScrapeGroup): Promise<void> => {
+    const { selection, deadlineMs } = group;
     const frozen = (): void => {
-      if (open.get(selection.key) === round) open.delete(selection.key);
+      if (open.get(selection.key) === group) open.delete(selection.key);
     };
     try {
       const view = await deps.gather({ takes: selection.takes, deadlineMs, frozen });
       frozen();
-      await show(view, round).finally(() => view.release());
+      await show(view, group).finally(() => view.release());
     } catch (thrown) {
       frozen();
       deps.log.write('error', 'scrape failed', { error: thrown });
-      for (const { reply } of round.scrapes) {
+      for (const { reply } of group.scrapes) {
         if (!reply.begun) reply.send(500, 'Internal error.\n');
       }
     }
@@ -131,20 +131,20 @@ export function createRounds(deps: RoundsDeps): Rounds {
   return {
     join(selection, deadlineMs, scrape) {
       const current = open.get(selection.key);
-      // A round that may wait longer than this scraper would answer it too late.
+      // A group with a later deadline would answer this scrape too late.
       if (current && current.deadlineMs <= deadlineMs) return void current.scrapes.push(scrape);
-      const round = { selection, deadlineMs, scrapes: [scrape] };
-      open.set(selection.key, round);
-      // One turn later, so that what arrived together is answered together even if the freeze is immediate.
-      setImmediate(() => void run(round));
+      const group = { selection, deadlineMs, scrapes: [scrape] };
+      open.set(selection.key, group);
+      // One turn later, so that scrapes that arrive together share a group even if the freeze is immediate.
+      setImmediate(() => void run(group));
     },
   };
 }
 
-/** Where pieces of a page go: one body, or many as one. */
+/** Receives the pieces of a page: one response body, or several. */
 export type Sink = Body;
 
-/** One sink for several; done when all are. */
+/** Combines several sinks; done when all are. */
 export function together(sinks: readonly Sink[]): Sink {
   const each = (call: (sink: Sink) => void): void => sinks.forEach(call);
   return {
@@ -158,8 +158,8 @@ export function together(sinks: readonly Sink[]): Sink {
 }
 
 /**
- * Compresses into `sink`, off the event loop. Level 1: on exposition text the default takes three times as
- * long to save a few percent of the page's size (bench/render.ts).
+ * Compresses into `sink`, outside the event loop. Level 1, because the default takes three times as long on
+ * exposition text and saves a few percent of its size (bench/render.ts).
  */
 export function gzipped(sink: Sink): Sink {
   const gzip = createGzip({ level: 1, chunkSize: 65_536 });
@@ -179,26 +179,26 @@ export function gzipped(sink: Sink): Sink {
   };
 }
 
-/** Which services a block reports, and which of them are watched roles. */
+/** The services that a block reports, and the roles that the agent watches. */
 export interface Shown {
-  /** Whether series of this service (`''`: of none) are reported here. */
+  /** Whether series of this service (`''`: of no service) are reported by this block. */
   shows(service: string): boolean;
-  /** Whether this is a role that the agent watches. */
+  /** Whether the agent watches this role. */
   watches(service: string): boolean;
 }
 
-/** What one scrape asks for. */
+/** The series that a scrape selects. */
 export interface Selection {
-  /** Equal for scrapes that ask for the same. */
+  /** Equal for equal selections. */
   readonly key: string;
   readonly takes: GatherRequest['takes'];
-  /** The role whose state decides the answer's status. */
+  /** The role whose state decides the status code. */
   readonly role?: string;
 }
 
 /**
- * What a scrape's query selects (CONTRACT, HTTP): everything; with `?service=<role>` what this role sent itself;
- * with `?service=agent` the rest, so that no series is in two and none in neither. Undefined for any other value.
+ * The selection of a query (CONTRACT, HTTP): everything; with `?service=<role>` the series that the role sent; with
+ * `?service=agent` all others, so that each series is in exactly one of them. Undefined for any other value.
  */
 export function selectionOf(query: URLSearchParams, { shows, watches }: Shown): Selection | undefined {
   const [service, ...more] = query.getAll('service');

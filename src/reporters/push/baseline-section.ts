@@ -14,15 +14,15 @@ export interface Section {
 }
 
 export interface Facts {
-  /** Wall clock, ms: unknown totals that began before are not this reporter's to push. */
+  /** Wall clock, ms: of unknown totals that began earlier only the increases are pushed. */
   readonly sinceMs: number;
-  /** Entries of carried totals were given up, so that an unknown one need not be new. */
+  /** Entries of external totals were discarded, so an unknown total is not necessarily new. */
   readonly forgot: boolean;
-  /** Services whose carried totals have been seen. */
+  /** Services whose external totals have been seen. */
   readonly services: readonly string[];
 }
 
-/** What is kept of one series: see `createBaseline`. */
+/** The stored entry of one series: see `createBaseline`. */
 export interface EntryRow {
   readonly key: bigint;
   /** Index of its first number. */
@@ -36,7 +36,7 @@ const headBytes = 12;
 const rowBytes = 16;
 const carriedBit = 0x8000_0000;
 
-/** Numbers of an entry: its start, then each total as last seen, then what of each is still owed. */
+/** Numbers of an entry: its start time, each total as last seen, and what of each is owed. */
 export const widthOf = (count: number): number => 1 + 2 * count;
 
 export function encodeRows(rows: Iterable<EntryRow>, size: number): Uint8Array {
@@ -86,7 +86,7 @@ export interface DecodedSection {
   readonly numbers: Float64Array;
 }
 
-/** A section from its bytes; throws `snapshot_corrupt` on any that `encodeSection` does not write. */
+/** Decodes a section; throws `snapshot_corrupt` for bytes that `encodeSection` does not write. */
 export function decodeSection(section: Uint8Array): DecodedSection {
   const bytes = Buffer.from(section.buffer, section.byteOffset, section.byteLength);
   if (bytes.length < headBytes) throw corrupt('too short', bytes.length);

@@ -4,61 +4,59 @@ import { Cells } from '../../core/stores.ts';
 import { decodeSection, type EntryRow, encodeRows, encodeSection, widthOf } from './baseline-section.ts';
 import { totalsOf } from './statsd-lines.ts';
 
-/** What was last seen of one series, and what of it has not been handed over. */
+/** The last seen totals of one series, and the increases that have not been sent. */
 export interface Entry extends EntryRow {
   /** The flush that last saw it. */
   flush: number;
-  /** Something of it may not have been handed over. */
+  /** Some increases may not have been sent. */
   owes: boolean;
-  /** It has been given up. */
+  /** It was discarded. */
   isGone: boolean;
 }
 
 export interface BaselineOptions {
   /**
-   * Wall clock, ms: totals that began earlier are not this reporter's to push, only what they grow by. Does not
-   * count once a section has been restored.
+   * Wall clock, ms: of totals that began earlier only the increases are pushed. Ignored once a section has been
+   * restored.
    */
   sinceMs: number;
-  /** Entries of series that are gone are kept up to this number, in case they come back. */
+  /** Limit of entries of series that are gone, which are kept in case they return. */
   maxGone?: number;
 }
 
 export interface BaselineDeps {
-  /**
-   * Whether the totals of a series are those of its sender, which began before the agent looked and go on
-   * while it does not: a scraped page's.
-   */
+  /** Whether a series shows totals that its sender began before the agent first read them, such as a scraped page's. */
   hasExternalTotals(series: SeriesView): boolean;
-  /** So many totals were no numbers and are left out. */
+  /** So many totals were not finite and are left out. */
   notFinite(totals: number): void;
-  /** Entries were given up that still owed so many lines. */
-  gaveUp(lines: number): void;
+  /** Entries were discarded that still owed so many lines. */
+  discarded(lines: number): void;
 }
 
 /**
- * How far each total has been pushed. A flush takes what the view shows: the increase since the last flush is
- * owed. What is owed is cleared by `settle` before packets leave, and comes back by `giveBack` if they did not:
- * at every moment each increase is owed or settled, never both.
+ * How far each total has been pushed. A flush reads the view: the increase since the last flush is owed. `settle`
+ * clears what is owed before datagrams are sent, and `giveBack` restores it if they were not: at any time each
+ * increase is either owed or settled, never both.
  *
- * - A total that fell began anew and counts whole; so does one whose series has another start, and a new one.
- *   The sum of a histogram that falls while its count does not (negative observations) waits until it is over
- *   its old height.
- * - A new total that began before `sinceMs` counts from here; so does a carried one, unless its service's
- *   pages have been seen before. What began before anybody looked is no increase.
- * - What may have been forgotten counts from here too: that loses a value, and repeats none.
+ * - A total that fell was reset and counts in full; so does one whose series has another start time, and a new one.
+ *   The sum of a histogram that falls while its count does not (negative observations) counts again once it exceeds
+ *   its old value.
+ * - A new total that began before `sinceMs` counts from its current value; so does an external one, unless pages of
+ *   its service have been seen before. What began before the first read is not an increase.
+ * - A total whose entry may have been discarded counts from its current value, too: that loses an increase, and
+ *   repeats none.
  */
 export interface Baseline {
-  /** A flush begins. */
+  /** Begins a flush. */
   begin(): void;
-  /** Takes a series' totals; undefined for a series without. */
+  /** Reads a series' totals; undefined for a series without totals. */
   take(family: FamilyView, series: SeriesView, numbers: Float64Array): Entry | undefined;
-  /** A flush has taken all of its view. */
+  /** The flush has read the whole view. */
   end(): void;
-  /** Entries that owe something and were not in this flush's view. */
+  /** Entries that owe increases and were not in this flush's view. */
   absent(): readonly Entry[];
   owed(entry: Entry, total: number): number;
-  /** Clears what is owed and says how much it was. Those of an entry that owe are settled together. */
+  /** Clears what is owed and returns it. All totals of an entry are settled together. */
   settle(entry: Entry, total: number): number;
   giveBack(entry: Entry, total: number, amount: number): void;
   freeze(): Uint8Array;
@@ -102,13 +100,13 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
 
   const beganAnew = (entry: Entry, family: FamilyView, series: SeriesView, isSame: boolean): boolean => {
     if (cells.live[entry.at] === series.startMs) return false;
-    // A carried total's start says when the agent looked first, unless it fell while the agent looked on.
+    // The start of an external total is when the agent first read it, unless it fell since.
     return !entry.carried || (isSame && family.kind === 'counter');
   };
 
-  const giveUp = (entry: Entry): void => {
+  const discard = (entry: Entry): void => {
     const lines = owesLines(cells.live, entry);
-    if (lines > 0) deps.gaveUp(lines);
+    if (lines > 0) deps.discarded(lines);
     if (entry.carried) forgot = true;
     else sinceMs = Math.max(sinceMs, cells.live[entry.at]! + 1);
     entry.isGone = true;
@@ -123,7 +121,7 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
     if (excess <= 0) return;
     const gone = [...entries.values()].filter((entry) => entry.flush !== flush);
     gone.sort((a, b) => a.flush - b.flush);
-    for (const entry of gone.slice(0, excess)) giveUp(entry);
+    for (const entry of gone.slice(0, excess)) discard(entry);
   };
 
   return {
@@ -202,14 +200,14 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
 
 type Run = Pick<EntryRow, 'at' | 'count'>;
 
-/** Where a total as last seen stands; NaN there: the next one is only where increases begin. */
+/** Index of a total as last seen; NaN: the next value is where increases begin. */
 export const seenAt = ({ at }: Run, total: number): number => at + 1 + total;
-/** Where the part of a total that has not been handed over stands. */
+/** Index of the part of a total that has not been sent. */
 export const owedAt = ({ at, count }: Run, total: number): number => at + 1 + count + total;
 
 /**
- * Whether a total that only grows while its sender lives is lower than it was. The sum of a distribution, the
- * last but one, also falls where negative values are observed.
+ * Whether a total was reset: it is lower than before. The sum of a distribution, the last but one, is not checked,
+ * because it also falls with negative observations.
  */
 export function fell(cells: Float64Array, run: Run, numbers: Float64Array, from: number): boolean {
   const sum = run.count - 2;
@@ -221,8 +219,8 @@ export function fell(cells: Float64Array, run: Run, numbers: Float64Array, from:
 }
 
 /**
- * Adds what each total grew by to what is owed. A lower one waits until it is over its old height. Says how
- * many totals were no numbers.
+ * Adds the increase of each total to what is owed. A lower total counts again once it exceeds its old value. Returns
+ * how many totals were not finite.
  */
 export function advance(
   cells: Float64Array,
@@ -246,7 +244,7 @@ export function advance(
   return notFinite;
 }
 
-/** How many of a series' totals have something that has not been handed over. */
+/** How many of a series' totals have increases that have not been sent. */
 export function owesLines(cells: Float64Array, run: Run): number {
   let lines = 0;
   for (let total = 0; total < run.count; total++) if (cells[owedAt(run, total)]! > 0) lines += 1;

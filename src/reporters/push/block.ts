@@ -8,11 +8,11 @@ export type TagFormat = (typeof tagFormats)[number];
 export interface PushOptions {
   /** host:port of the aggregator. */
   hostPort: string;
-  /** In front of the block's own prefix. */
+  /** Put before the prefix of the block. */
   prefix: string;
-  /** The block's `reportingInterval` unless set. */
+  /** Default: the block's `reportingInterval`. */
   flushIntervalMs: number;
-  /** Bytes of one datagram at most. */
+  /** Limit of one datagram in bytes. */
   flushBytes: number;
   tagFormat: TagFormat;
 }
@@ -25,13 +25,13 @@ export const pushBlock = () =>
         .string(dialAddress.fault)
         .transform(parsedAs(dialAddress))
         .describe('host:port of the aggregator.'),
-      prefix: z.string().default('').describe('In front of the block’s own prefix.'),
+      prefix: z.string().default('').describe('Put before the prefix of the block.'),
       flushInterval: z.string(interval.fault).transform(parsedAs(interval)).optional(),
-      flushBytes: z.int().min(64).max(65_507).default(1432).describe('Bytes of one datagram at most.'),
+      flushBytes: z.int().min(64).max(65_507).default(1432).describe('Limit of one datagram in bytes.'),
       tagFormat: z.enum(tagFormats).default('suffix'),
     })
     .transform(({ flushInterval, ...rest }): Omit<PushOptions, 'flushIntervalMs'> & Partial<PushOptions> => ({
       ...rest,
       flushIntervalMs: flushInterval,
     }))
-    .describe('Datagrams to an aggregator.');
+    .describe('Sends statsd datagrams to an aggregator.');

@@ -5,32 +5,32 @@ import { parseAddress } from '../../core/address.ts';
 import { AgentError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 
-/** All addresses of a name, the preferred one first. */
+/** All addresses of a host name, the preferred one first. */
 export type Lookup = (host: string) => Promise<readonly { address: string; family: number }[]>;
 
-/** IPv4 first: aggregators that listen on one loopback address listen on that of IPv4. */
+/** IPv4 first: aggregators on loopback usually listen on IPv4. */
 export const systemLookup: Lookup = (host) => lookUp(host, { all: true, order: 'ipv4first' });
 
 export interface DestinationDeps {
   lookup: Lookup;
   open: OpenDatagrams;
   clock: Clock;
-  /** The kernel says, between two sends, that an earlier datagram came to nothing. */
+  /** The kernel reports, between two sends, that an earlier datagram was not delivered. */
   onError(error: Error): void;
-  /** The name could not be resolved again; the address of before is used on. */
+  /** The name could not be resolved again; the old address stays in use. */
   onStale(error: unknown): void;
 }
 
-/** Where packets go. */
+/** The receiver of the datagrams. */
 export interface Destination {
-  /** The link to where the name points now. Rejects with a `ResolveFailure` or with what the socket said. */
+  /** A socket to the current address of the name. Rejects with a `ResolveFailure` or with the socket's error. */
   link(): Promise<Link>;
-  /** The address may be wrong: the name is resolved again at the next `link`. */
+  /** The address may be outdated: resolve the name at the next `link`. */
   doubt(): void;
   close(): void;
 }
 
-/** The name has no address, and never had one. */
+/** The name could not be resolved, and no earlier address is known. */
 export class ResolveFailure extends Error {
   constructor(host: string, cause: unknown) {
     super(`${host} cannot be resolved`, { cause });
@@ -38,7 +38,7 @@ export class ResolveFailure extends Error {
   }
 }
 
-/** An address is trusted so long, and a look-up may take so long. */
+/** How long an address is valid, and the timeout of a lookup. */
 const resolveMs = 10_000;
 const lookupMs = 2_000;
 
@@ -49,7 +49,7 @@ function within<T>(answer: Promise<T>, clock: Clock, waitMs: number): Promise<T>
   });
 }
 
-/** Resolves the name again every 10 s and after each failure. Throws `config_invalid` on what is no host:port. */
+/** Resolves the name every 10 s and after each failure. Throws `config_invalid` for an invalid `hostPort`. */
 export function createDestination(hostPort: string, deps: DestinationDeps): Destination {
   const { lookup, open, clock } = deps;
   const address = parseAddress(hostPort);
@@ -109,26 +109,26 @@ export interface Endpoint {
   readonly port: number;
 }
 
-/** The part of a datagram socket that is used. */
+/** The methods of a datagram socket that are used. */
 export type Datagrams = Pick<Socket, 'connect' | 'send' | 'on' | 'once' | 'close' | 'unref'>;
 export type OpenDatagrams = (type: 'udp4' | 'udp6') => Datagrams;
 
 export const openDatagrams: OpenDatagrams = (type) => createSocket(type);
 
-/** A socket with one peer. It never keeps the process alive. */
+/** A connected datagram socket. */
 export interface Link {
   readonly endpoint: Endpoint;
   /**
-   * Resolves once the kernel has the datagram; rejects with what the kernel said. ECONNREFUSED then is about an
-   * earlier datagram, but this one was not taken either (udp(7), Error handling).
+   * Resolves once the kernel has accepted the datagram; rejects with the kernel's error. ECONNREFUSED is about an
+   * earlier datagram, but this one was not sent either (udp(7), Error handling).
    */
   send(datagram: Uint8Array): Promise<void>;
   close(): void;
 }
 
 /**
- * Connects, so that the kernel tells when nobody listens: `onError` gets what it says between two sends. Rejects
- * when there is no way to the peer.
+ * Connects, so that the kernel reports when nobody listens: `onError` gets errors between two sends. Rejects if the
+ * receiver is unreachable.
  */
 export function openLink(
   endpoint: Endpoint,

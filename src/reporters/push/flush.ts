@@ -1,24 +1,32 @@
 import { findMetric } from '../../core/catalog.ts';
 import type { FamilyView, SeriesView, View } from '../../core/model.ts';
 import type { Drops } from '../../core/ports.ts';
+import { createYielder } from '../pacing.ts';
 import type { Baseline, Entry } from './baseline.ts';
-import { counterLine, type Form, type Former, formsOf, gaugeLine, totalsOf } from './statsd-lines.ts';
+import {
+  counterLine,
+  formsOf,
+  gaugeLine,
+  type LineFormat,
+  type LineFormatter,
+  totalsOf,
+} from './statsd-lines.ts';
 
-/** One total of one series, and the line that it goes to. */
+/** One total of one series, and its line. */
 interface Share {
   readonly entry: Entry;
   readonly total: number;
-  readonly form: Form;
+  readonly form: LineFormat;
 }
 
-/** A line, or two that belong together, ready to leave. */
+/** A line, or two that belong together, ready to be sent. */
 export interface Line {
   readonly text: string;
-  /** Of its UTF-8. */
+  /** Length in UTF-8. */
   readonly bytes: number;
-  /** Whose increases it carries; none: it is a gauge. */
+  /** The totals whose increases it contains; none for a gauge. */
   readonly shares: readonly Share[];
-  /** How much of each. */
+  /** The increase of each. */
   readonly amounts: readonly number[];
 }
 
@@ -29,19 +37,19 @@ const lineOf = (text: string, shares: readonly Share[] = [], amounts: readonly n
   amounts,
 });
 
-/** How a series is written; kept as long as it lives. */
-interface Plan {
-  readonly forms: readonly Form[];
-  /** The first of the totals. Gauges, where there are any, come before. */
+/** The cached line formats of a series. */
+interface SeriesLines {
+  readonly forms: readonly LineFormat[];
+  /** Index of the first total; gauges come before. */
   readonly first: number;
   readonly gauges: number;
   entry: Entry | undefined;
   shares: readonly Share[];
 }
 
-/** What a gauge's line says: the sum of the series that meet in it. */
+/** The value of a gauge's line: the sum of the series that share it. */
 interface Gauge {
-  readonly form: Form;
+  readonly form: LineFormat;
   readonly additive: boolean;
   value: number;
   series: number;
@@ -49,28 +57,11 @@ interface Gauge {
 
 export interface DraftsDeps {
   baseline: Baseline;
-  former: Former;
+  formatter: LineFormatter;
   drops: Drops;
 }
 
-const sliceMs = 2;
-/** The clock is looked at once in so many steps. */
-const stepsPerLook = 32;
-
-/** Lets others have the event loop whenever it has been busy for 2 ms. */
-function createPause() {
-  let sinceMs = performance.now();
-  let steps = 0;
-  return {
-    isDue: () => ++steps % stepsPerLook === 0 && performance.now() - sinceMs > sliceMs,
-    async take() {
-      await new Promise((resolve) => setImmediate(resolve));
-      sinceMs = performance.now();
-    },
-  };
-}
-
-/** Lines of one flush by their keys. Totals that meet in a key are added up; gauges only where that has a meaning. */
+/** The lines of one flush by key. Totals that share a key are added; gauges only if they are additive. */
 function createDrafts({ baseline, drops }: DraftsDeps) {
   const counters = new Map<string, Share[]>();
   const gauges = new Map<string, Gauge>();
@@ -83,7 +74,7 @@ function createDrafts({ baseline, drops }: DraftsDeps) {
         else counters.set(share.form.key, [share]);
       }
     },
-    addGauge(form: Form, value: number, family: string) {
+    addGauge(form: LineFormat, value: number, family: string) {
       if (!Number.isFinite(value)) return drops.count('push', 'not_finite');
       const met = gauges.get(form.key);
       if (met) {
@@ -109,25 +100,25 @@ function createDrafts({ baseline, drops }: DraftsDeps) {
 }
 
 /**
- * Turns views into the lines of a flush. What a line carries stays owed in the baseline until it is settled.
- * The event loop has a turn every 2 ms.
+ * Turns views into the lines of a flush. Their increases stay owed in the baseline until they are settled. Yields to
+ * the event loop every 2 ms.
  */
 export function createDrafting(deps: DraftsDeps): { draft(view: View): Promise<Line[]> } {
-  const { baseline, former } = deps;
-  const plans = new WeakMap<SeriesView, Plan>();
-  /** By entry: one that is gone for a while may still have to say something. */
+  const { baseline, formatter } = deps;
+  const plans = new WeakMap<SeriesView, SeriesLines>();
+  /** By entry: a series that is gone may still have increases to send. */
   const sharesOf = new WeakMap<Entry, readonly Share[]>();
 
-  const planFor = (family: FamilyView, series: SeriesView): Plan => {
+  const planFor = (family: FamilyView, series: SeriesView): SeriesLines => {
     const found = plans.get(series);
     if (found) return found;
-    const forms = formsOf(former, family, series);
+    const forms = formsOf(formatter, family, series);
     const { first, count } = totalsOf(family.kind, series);
     const plan = { forms, first, gauges: forms.length - count, entry: undefined, shares: [] };
     plans.set(series, plan);
     return plan;
   };
-  const sharesFor = (plan: Plan, entry: Entry): readonly Share[] => {
+  const sharesFor = (plan: SeriesLines, entry: Entry): readonly Share[] => {
     if (plan.entry === entry) return plan.shares;
     const made = () =>
       Array.from({ length: entry.count }, (_, total) => ({
@@ -143,7 +134,7 @@ export function createDrafting(deps: DraftsDeps): { draft(view: View): Promise<L
 
   return {
     async draft(view) {
-      const pause = createPause();
+      const yielder = createYielder();
       const drafts = createDrafts(deps);
       baseline.begin();
       for (const family of view.families) {
@@ -155,7 +146,7 @@ export function createDrafting(deps: DraftsDeps): { draft(view: View): Promise<L
           for (let part = 0; part < plan.gauges; part++) {
             drafts.addGauge(plan.forms[part]!, numbers[series.at + part]!, family.name);
           }
-          if (pause.isDue()) await pause.take();
+          if (yielder.isDue()) await yielder.yield();
         }
       }
       baseline.end();
@@ -163,14 +154,14 @@ export function createDrafting(deps: DraftsDeps): { draft(view: View): Promise<L
       const lines: Line[] = [];
       for (const line of drafts.lines()) {
         lines.push(line);
-        if (pause.isDue()) await pause.take();
+        if (yielder.isDue()) await yielder.yield();
       }
       return lines;
     },
   };
 }
 
-/** Lines that leave together, joined by `\n`, without one at the end. */
+/** The lines of one datagram, joined by `\n`, without one at the end. */
 export interface Packet<L> {
   readonly lines: readonly L[];
 }
@@ -181,7 +172,7 @@ export interface Packed<L> {
   readonly tooLong: readonly L[];
 }
 
-/** Fills packets of at most `flushBytes` in the order of the lines, whose `bytes` are those of UTF-8; none is split. */
+/** Fills packets of at most `flushBytes` in the order of the lines. Lines are never split. */
 export function packLines<L extends { readonly bytes: number }>(
   lines: readonly L[],
   flushBytes: number,

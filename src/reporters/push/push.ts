@@ -6,11 +6,11 @@ import { createBaseline } from './baseline.ts';
 import type { PushOptions } from './block.ts';
 import { type Lookup, type OpenDatagrams, openDatagrams, systemLookup } from './destination.ts';
 import { createDrafting, type Line } from './flush.ts';
-import { createDelivery, createOutcomes, type Reported } from './send.ts';
-import { createFormer } from './statsd-lines.ts';
+import { createDelivery, createOutcomes, type ReportMetrics } from './send.ts';
+import { createLineFormatter } from './statsd-lines.ts';
 
 export interface PushReporterOptions extends PushOptions {
-  /** The block's place in the configuration; its baseline is the section `push-<block>`. */
+  /** The block's path in the configuration; its baseline is the section `push-<block>` of the state. */
   block: string;
   /** The block's own prefix: `p` makes `p.name`. */
   metricsPrefix: string;
@@ -19,21 +19,20 @@ export interface PushReporterOptions extends PushOptions {
 }
 
 export interface PushDeps {
-  /** Whether a series is reported here. */
+  /** Selects the series of this block. */
   takes: GatherRequest['takes'];
   /**
-   * Whether the totals of a series are those of its sender, which began before the agent looked and go on while
-   * it does not: a scraped page's.
+   * Whether a series shows totals that its sender began before the agent first read them, such as a scraped page's.
    */
   hasExternalTotals(series: SeriesView): boolean;
-  /** Commits the state; packets leave after that. */
+  /** Commits the state; datagrams are sent after that. */
   commit(): Promise<unknown>;
   /**
-   * Wall clock, ms: when this reporter came to be, at the latest when the first of its series opened. Totals
-   * that began earlier are pushed by what they grow, unless the restored baseline knows them.
+   * Wall clock, ms: when this reporter was created, before the first of its series was opened. Of totals that began
+   * earlier only the increases are pushed, unless the restored baseline contains them.
    */
   sinceMs: number;
-  reported: Reported;
+  reported: ReportMetrics;
   clock: Clock;
   drops: Drops;
   log: Log;
@@ -41,18 +40,18 @@ export interface PushDeps {
   open?: OpenDatagrams;
 }
 
-/** What a last flush may take: the whole agent stops within 5 s. */
+/** Time for the last flush: the whole agent stops within 5 s. */
 const lastFlushMs = 3_000;
 
 /**
- * The push reporter (spec, `pushmetrics`): every `flushIntervalMs` the increases of all totals and the values of
- * all gauges, as statsd lines in datagrams. One flush at a time; a flush that takes longer than the interval
- * costs the ones it runs over, never a burst of them.
+ * The push reporter (spec, `pushmetrics`): every `flushIntervalMs` it sends the increases of all totals and the
+ * values of all gauges as statsd lines in datagrams. One flush runs at a time; flushes that would fall into a long
+ * one are skipped.
  *
- * Increases arrive at most once: the baseline with them is committed before their packets leave, so that a kill
- * in between loses them. What the kernel did not take stays in the next delta. What it took while nobody
- * listened is lost, and counted where the kernel says so. Gauges that did not leave are lost and counted.
- * Throws `config_invalid` on a `hostPort` that is none.
+ * Increases arrive at most once: the baseline is committed before the datagrams are sent, so that a kill in between
+ * loses them. Increases that the kernel does not accept are part of the next flush. Those that it accepts while
+ * nobody listens are lost, and counted if the kernel reports it. Gauges that were not sent are lost and counted.
+ * Throws `config_invalid` for an invalid `hostPort`.
  */
 export function createPush(options: PushReporterOptions, deps: PushDeps): Reporter & { durable: Durable } {
   const { clock, drops } = deps;
@@ -62,11 +61,11 @@ export function createPush(options: PushReporterOptions, deps: PushDeps): Report
     {
       hasExternalTotals: deps.hasExternalTotals,
       notFinite: (totals) => drops.count('push', 'not_finite', totals),
-      gaveUp: (lines) => drops.count('push', 'send_failed', lines),
+      discarded: (lines) => drops.count('push', 'send_failed', lines),
     },
   );
-  const former = createFormer({ ...options, prefixes: [options.prefix, options.metricsPrefix] });
-  const drafting = createDrafting({ baseline, former, drops });
+  const formatter = createLineFormatter({ ...options, prefixes: [options.prefix, options.metricsPrefix] });
+  const drafting = createDrafting({ baseline, formatter, drops });
   const outcomes = createOutcomes(options.hostPort, { reported: deps.reported, log });
   const { lookup = systemLookup, open = openDatagrams } = deps;
   const delivery = createDelivery(options, { ...deps, lookup, open, baseline, outcomes });

@@ -14,7 +14,7 @@ export interface DeliveryDeps extends Pick<DestinationDeps, 'lookup' | 'open' | 
 }
 
 export interface Delivery {
-  /** Settles, commits, then sends. Never rejects: what the kernel does not take is owed again. */
+  /** Settles, commits, then sends. Never rejects: increases that the kernel does not accept are owed again. */
   deliver(lines: readonly Line[]): Promise<void>;
   close(): void;
 }
@@ -24,10 +24,10 @@ export function createDelivery(
   deps: DeliveryDeps,
 ): Delivery {
   const { baseline, outcomes, drops } = deps;
-  /** Lines of the newest datagram that the kernel took and has not complained about. */
+  /** Lines of the last datagram that the kernel accepted without reporting an error. */
   let handedLines = 0;
 
-  /** At least the newest datagram is gone; of those before it the kernel says nothing. */
+  /** At least the last datagram is lost; the kernel reports nothing about those before it. */
   const noteRefused = () => {
     if (handedLines > 0) drops.count('push', 'send_failed', handedLines);
     handedLines = 0;
@@ -47,7 +47,7 @@ export function createDelivery(
     for (const { shares } of lines) for (const { entry, total } of shares) baseline.settle(entry, total);
   };
 
-  /** A gauge has nowhere to wait: its next value is newer. */
+  /** Gauges are not kept: their next value is newer. */
   const dropGauges = (lines: readonly Line[], reason: DropReason) => {
     const gauges = lines.filter(({ shares }) => shares.length === 0).length;
     if (gauges > 0) drops.count('push', reason, gauges);
@@ -78,7 +78,7 @@ export function createDelivery(
     if (reason !== 'refused' && reason !== 'no_buffers') destination.close();
   };
 
-  /** One after the other, up to the first that fails for a reason that holds for all. */
+  /** Sends packets in order, up to the first failure that concerns all of them. */
   const send = async (link: Link, packets: readonly Packet<Line>[]): Promise<void> => {
     let failure: { reason: PushFailureReason; error: unknown } | undefined;
     let isDown = false;
@@ -136,41 +136,41 @@ const reasons: Readonly<Record<string, PushFailureReason>> = {
   EADDRNOTAVAIL: 'unreachable',
 };
 
-/** Why a send failed, by its system code. */
+/** The reason of a failed send, by its system code. */
 export function sendFailure(thrown: unknown): PushFailureReason {
   return reasons[systemCode(thrown) ?? ''] ?? 'failed';
 }
 
-/** Where the numbers about reports go: `svc_agent_report_…`. */
-export interface Reported {
-  /** A flush was handed to the kernel, all of it. */
+/** Metrics of the reporter: `svc_agent_report_…`. */
+export interface ReportMetrics {
+  /** The kernel accepted a whole flush. */
   delivered(): void;
   failed(reason: PushFailureReason): void;
 }
 
-/** Tells each outcome, and logs the first failure of a series of them and its end. */
+/** Counts each outcome, and logs the first failure and the recovery. */
 export interface Outcomes {
   delivered(): void;
   failed(reason: PushFailureReason, error: unknown): void;
 }
 
-/** A refusal comes after the flush that it is about: one that went well proves nothing yet. */
-const soundAfter = 2;
+/** A refusal is reported after the flush that it belongs to, so one successful flush proves nothing. */
+const recoveredAfter = 2;
 
 export function createOutcomes(
   hostPort: string,
-  { reported, log }: { reported: Reported; log: Log },
+  { reported, log }: { reported: ReportMetrics; log: Log },
 ): Outcomes {
-  let deliveries = soundAfter;
+  let deliveries = recoveredAfter;
   return {
     delivered() {
       reported.delivered();
       deliveries += 1;
-      if (deliveries === soundAfter) log.write('info', 'push goes through again', { hostPort });
+      if (deliveries === recoveredAfter) log.write('info', 'push works again', { hostPort });
     },
     failed(reason, error) {
       reported.failed(reason);
-      if (deliveries >= soundAfter) log.write('warn', 'push failed', { hostPort, reason, error });
+      if (deliveries >= recoveredAfter) log.write('warn', 'push failed', { hostPort, reason, error });
       deliveries = 0;
     },
   };

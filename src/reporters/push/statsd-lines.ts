@@ -2,7 +2,7 @@ import { formatDecimal } from '../../core/decimal.ts';
 import type { FamilyView, Kind, Labels, SeriesView } from '../../core/model.ts';
 import type { TagFormat } from './block.ts';
 
-/** Which of a series' numbers are totals, pushed as deltas; the others are pushed as gauges. */
+/** The totals among a series' numbers, which are pushed as deltas; the others are pushed as gauges. */
 export interface Totals {
   readonly first: number;
   readonly count: number;
@@ -15,48 +15,54 @@ export function totalsOf(kind: Kind, { bounds }: Pick<SeriesView, 'bounds'>): To
 }
 
 /**
- * The forms of all of a series' numbers, in their order: `name_bucket` with the bound as `le`, `name_sum` and
+ * The line formats of all of a series' numbers, in their order: `name_bucket` with the bound as `le`, `name_sum` and
  * `name_count` of a histogram; `name` with `quantile`, `name_sum` and `name_count` of a summary. Buckets stay
- * cumulative, so that a receiver that adds up deltas has a histogram as a scrape shows it. There is no `|ms`:
- * timers of a role arrive as histograms or summaries in seconds, and single observations are not kept.
+ * cumulative, so that a receiver that adds the deltas has a histogram as a scrape shows it. `|ms` is not used: a
+ * role's timers arrive as histograms or summaries in seconds, and single observations are not kept.
  */
-export function formsOf(former: Former, { name, kind }: FamilyView, series: SeriesView): readonly Form[] {
+export function formsOf(
+  formatter: LineFormatter,
+  { name, kind }: FamilyView,
+  series: SeriesView,
+): readonly LineFormat[] {
   const { labels, bounds } = series;
-  const sums = () => [former(`${name}_sum`, labels), former(`${name}_count`, labels)];
+  const sums = () => [formatter(`${name}_sum`, labels), formatter(`${name}_count`, labels)];
   if (kind === 'histogram') {
-    return [...bounds, '+Inf'].map((bound) => former(`${name}_bucket`, labels, ['le', bound])).concat(sums());
+    return [...bounds, '+Inf']
+      .map((bound) => formatter(`${name}_bucket`, labels, ['le', bound]))
+      .concat(sums());
   }
   if (kind === 'summary') {
-    return bounds.map((quantile) => former(name, labels, ['quantile', quantile])).concat(sums());
+    return bounds.map((quantile) => formatter(name, labels, ['quantile', quantile])).concat(sums());
   }
-  return [former(name, labels)];
+  return [formatter(name, labels)];
 }
 
-export function counterLine({ head, tail }: Form, delta: number): string {
+export function counterLine({ head, tail }: LineFormat, delta: number): string {
   return `${head}${formatDecimal(delta)}|c${tail}`;
 }
 
 /**
- * A gauge's line. A receiver takes a signed number for a change, so that a negative one is two lines: 0, then
- * the change from it. They belong in one datagram.
+ * A gauge's line. Receivers treat a signed number as a change, so a negative value takes two lines: 0, then the
+ * change. They must be in one datagram.
  */
-export function gaugeLine({ head, tail }: Form, value: number): string {
+export function gaugeLine({ head, tail }: LineFormat, value: number): string {
   const line = `${head}${formatDecimal(value)}|g${tail}`;
   return value < 0 ? `${head}0|g${tail}\n${line}` : line;
 }
 
-/** A line but for its number and type: `<head>` number `|` type `<tail>`. */
-export interface Form {
+/** A line without its number and type: `<head>` number `|` type `<tail>`. */
+export interface LineFormat {
   readonly head: string;
   readonly tail: string;
-  /** Lines of the same key are one series to the receiver. */
+  /** Lines with the same key are one series for the receiver. */
   readonly key: string;
 }
 
-/** How a format writes a name with its tags; `part` is the bound or quantile, which no format drops. */
+/** Writes a name with its tags; `part` is the bound or quantile, which every format keeps. */
 type Spelling = (name: string, tags: Labels, part: Labels) => { path: string; tail: string };
 
-/** Code points that end a value where the tags stand in the name, in one receiver or another. */
+/** Characters that end a value in a name, for some receiver. */
 const endsSegment = /[.:|@#,=;/[\]\s\p{Cc}]/gu;
 const endsInfluxValue = /[:|@#,=;[\]\s\p{Cc}]/gu;
 const endsDogValue = /[|,\p{Cc}\u2028\u2029]/gu;
@@ -81,14 +87,18 @@ const spellings: Readonly<Record<TagFormat, Spelling>> = {
   },
 };
 
-/** Writes names with tags; see `createFormer`. */
-export type Former = (name: string, labels: Labels, part?: readonly [name: string, value: string]) => Form;
+/** See `createLineFormatter`. */
+export type LineFormatter = (
+  name: string,
+  labels: Labels,
+  part?: readonly [name: string, value: string],
+) => LineFormat;
 
-export interface FormerOptions {
+export interface LineFormatterOptions {
   tagFormat: TagFormat;
-  /** In front of every name, outermost first; empty ones do not count. */
+  /** Put before every name, outermost first; empty ones are ignored. */
   prefixes: readonly string[];
-  /** Value of the tag `instance`, unless a series has its own. */
+  /** Value of the tag `instance`, unless the series has one. */
   instance: string;
 }
 
@@ -98,12 +108,12 @@ function prefixOf(prefixes: readonly string[]): string {
 }
 
 /**
- * Forms of one tag format. `suffix`: `name.k.v` (what the service's own enhanced reporter sends); `dogstatsd`:
+ * Line formats for one tag format. `suffix`: `name.k.v` (what the service's own enhanced reporter sends); `dogstatsd`:
  * `|#k:v`; `influx`: `name,k=v`; `none`: no tags. Tags are sorted by name, `instance` and the part among them.
- * None of the formats has an escape: each code point of a value that would end it becomes `_`, in `suffix`
- * the dot too. Values that meet because of that meet in one key. An empty value is no tag.
+ * None of the formats has escapes: each character that would end a value becomes `_`, in `suffix` also the dot. Values
+ * that become equal share one key. A tag with an empty value is left out.
  */
-export function createFormer({ tagFormat, prefixes, instance }: FormerOptions): Former {
+export function createLineFormatter({ tagFormat, prefixes, instance }: LineFormatterOptions): LineFormatter {
   const spell = spellings[tagFormat];
   const prefix = prefixOf(prefixes);
   return (name, labels, part) => {

@@ -8,7 +8,7 @@ interface Bench {
   /** What a flush that gets through carries, by family name; lines that carry nothing are left out. */
   flush(specs: readonly PushedFamily[]): Record<string, number | number[]>;
   notFinite: number;
-  gaveUp: number;
+  discarded: number;
 }
 
 function bench(
@@ -22,8 +22,8 @@ function bench(
       notFinite: (totals) => {
         it.notFinite += totals;
       },
-      gaveUp: (lines) => {
-        it.gaveUp += lines;
+      discarded: (lines) => {
+        it.discarded += lines;
       },
     },
   );
@@ -31,7 +31,7 @@ function bench(
   const it: Bench = {
     baseline,
     notFinite: 0,
-    gaveUp: 0,
+    discarded: 0,
     flush(specs) {
       const carriedBy: Record<string, number | number[]> = {};
       const view = pushedView(specs);
@@ -211,7 +211,7 @@ describe('gone series', () => {
     it.baseline.end();
     it.flush([]);
     it.flush([]);
-    expect(it.gaveUp).toBe(1);
+    expect(it.discarded).toBe(1);
   });
 });
 

@@ -4,7 +4,7 @@ import type { FamilyView } from '../../../src/core/model.ts';
 import { type TagFormat, tagFormats } from '../../../src/reporters/push/block.ts';
 import {
   counterLine,
-  createFormer,
+  createLineFormatter,
   formsOf,
   gaugeLine,
   totalsOf,
@@ -13,7 +13,7 @@ import { decodeLine } from '../../push-lines.ts';
 import { type FamilySpec, viewOf } from '../../view.ts';
 
 const former = (tagFormat: TagFormat, prefixes: string[] = [], instance = 'h1') =>
-  createFormer({ tagFormat, prefixes, instance });
+  createLineFormatter({ tagFormat, prefixes, instance });
 
 /** Every number of a family's first series as a line. */
 function linesOf(tagFormat: TagFormat, spec: FamilySpec, prefixes: string[] = [], instance = 'h1'): string[] {

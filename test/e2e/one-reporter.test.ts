@@ -1,0 +1,142 @@
+import { createSocket } from 'node:dgram';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { openReceiver } from '../hosted.ts';
+import { metricsOf } from '../hosted-wire.ts';
+import { folder, freePort, mainFile, type Running, start, until } from './process.ts';
+import { hasPrometheus } from './prometheus.ts';
+import { hasVictoriaMetrics, startVictoriaMetrics } from './victoria-metrics.ts';
+
+/** The built agent with one reporter, and neither an admin listener nor a source. */
+
+const directory = folder();
+const running: Running[] = [];
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((one) => one.end('SIGKILL')));
+});
+let files = 0;
+
+/** Starts the agent with this reporter alone. */
+function startWith(reporter: string): Running {
+  const name = `agent-${files++}`;
+  const file = join(directory.path, `${name}.yaml`);
+  const state = join(directory.path, name);
+  writeFileSync(
+    file,
+    `stateDirectory: ${state}\nadmin: ~\nmetrics:\n  reportingInterval: 200ms\n  ${reporter}\n`,
+  );
+  const agent = start(process.execPath, [mainFile, 'run', '-c', file]);
+  running.push(agent);
+  return agent;
+}
+/** Waits for a fact while the agent runs. */
+async function whileRunning<T>(
+  agent: Running,
+  what: string,
+  look: () => Promise<T | undefined> | T | undefined,
+) {
+  const ended = agent.ended.then((status) => {
+    throw new Error(`the agent ended with ${status} before ${what}: ${agent.output()}`);
+  });
+  ended.catch(() => {});
+  return Promise.race([until(what, look), ended]);
+}
+
+type Query = (expression: string) => Promise<{ metric: Record<string, string>; value: number }[]>;
+
+const asking =
+  (address: string): Query =>
+  async (expression) => {
+    const response = await fetch(`http://${address}/api/v1/query?query=${encodeURIComponent(expression)}`);
+    const { data } = (await response.json()) as {
+      data: { result: { metric: Record<string, string>; value: [number, string] }[] };
+    };
+    return data.result.map(({ metric, value }) => ({ metric, value: Number(value[1]) }));
+  };
+
+test('pullmetrics: serves until it is told to stop', async () => {
+  const address = `127.0.0.1:${await freePort()}`;
+  const agent = startWith(`pullmetrics: {listenAddress: "${address}"}`);
+  for (let scrape = 0; scrape < 3; scrape++) {
+    const page = await whileRunning(agent, 'a page is served', async () => {
+      const response = await fetch(`http://${address}/metrics`);
+      return response.ok ? response.text() : undefined;
+    });
+    expect(page).toContain('svc_agent_build_info{');
+  }
+  expect(await agent.end()).toBe(0);
+});
+
+test('pushmetrics: flushes until it is told to stop, and once more then', async () => {
+  const received: string[] = [];
+  const socket = createSocket('udp4', (datagram) => received.push(datagram.toString()));
+  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
+  const agent = startWith(`pushmetrics: {hostPort: "127.0.0.1:${socket.address().port}", tagFormat: none}`);
+  const flushes = () => received.filter((datagram) => datagram.includes('svc_agent_build_info:1|g')).length;
+  await whileRunning(agent, 'five flushes', () => (flushes() >= 5 ? true : undefined));
+  const before = flushes();
+  expect(await agent.end()).toBe(0);
+  await until('the last flush', () => (flushes() > before ? true : undefined));
+  socket.close();
+});
+
+test('hostedmetrics, OTLP: the endpoint gets its path, reports arrive until it is told to stop', async () => {
+  const receiver = await openReceiver();
+  const { origin } = new URL(receiver.url);
+  const agent = startWith(`hostedmetrics: {protocol: otlp, endpoint: "${origin}"}`);
+  await whileRunning(agent, 'five reports', () => (receiver.taken().length >= 5 ? true : undefined));
+  expect(new Set(receiver.received.map(({ url }) => url))).toEqual(new Set(['/v1/metrics']));
+  const names = receiver.taken().map((one) => metricsOf(one.resources()).map(({ name }) => name));
+  expect(names[0]).toContain('svc_agent_build_info');
+  expect(await agent.end()).toBe(0);
+  await receiver.close();
+});
+
+describe.skipIf(!hasPrometheus)('hostedmetrics, remote write to Prometheus', () => {
+  test('series are there while it runs, and gauges end with it', async () => {
+    const configFile = join(directory.path, 'prometheus.yml');
+    writeFileSync(configFile, 'global: {}\n');
+    const address = `127.0.0.1:${await freePort()}`;
+    const prometheus = start('prometheus', [
+      `--config.file=${configFile}`,
+      `--storage.tsdb.path=${join(directory.path, 'tsdb')}`,
+      `--web.listen-address=${address}`,
+      '--web.enable-remote-write-receiver',
+    ]);
+    running.push(prometheus);
+    await until(
+      'Prometheus is ready',
+      async () => (await fetch(`http://${address}/-/ready`)).ok || undefined,
+    );
+    const query = asking(address);
+    const agent = startWith(
+      `hostedmetrics: {protocol: remotewrite, endpoint: "http://${address}/api/v1/write"}`,
+    );
+    await whileRunning(agent, 'the gauge is there', async () =>
+      (await query('svc_agent_build_info')).length === 1 ? true : undefined,
+    );
+    await whileRunning(agent, 'ten reports', async () =>
+      (await query('count_over_time(svc_agent_build_info[1m]) >= 10')).length === 1 ? true : undefined,
+    );
+    expect(await agent.end()).toBe(0);
+    // Without a stale marker it would stay for five minutes.
+    await until('the gauge has ended', async () =>
+      (await query('svc_agent_build_info')).length === 0 ? true : undefined,
+    );
+    expect((await query('count_over_time(svc_agent_build_info[1m])')).length).toBe(1);
+  });
+});
+
+describe.skipIf(!hasVictoriaMetrics)('hostedmetrics, remote write to VictoriaMetrics', () => {
+  test('series are there until it is told to stop', async () => {
+    const victoria = await startVictoriaMetrics(directory.path);
+    running.push(victoria);
+    const endpoint = `http://${victoria.address}/api/v1/write`;
+    const agent = startWith(`hostedmetrics: {protocol: remotewrite, endpoint: "${endpoint}"}`);
+    await whileRunning(agent, 'the series are there', async () =>
+      (await victoria.query('svc_agent_build_info')).length === 1 ? true : undefined,
+    );
+    expect(await agent.end()).toBe(0);
+  });
+});
