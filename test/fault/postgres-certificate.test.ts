@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { chmodSync, copyFileSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ClientTls } from '../../src/core/access.ts';
@@ -39,7 +40,10 @@ describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
   });
 
   test('TLS is asked for, and the server has none', async () => {
-    expect((await look({})).reason).toBe('tls');
+    expect(await look({})).toMatchObject({
+      reason: 'tls',
+      msg: expect.stringContaining('set ssl = on there, or remove tls from the store'),
+    });
   });
 
   test('trusted by its authority; its end is shown', async () => {
@@ -47,10 +51,44 @@ describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
     const finding = await look({ caFile: authority.cert }, 'localhost');
     expect(finding.reason).toBeUndefined();
     expect(Object.keys(finding.phasesMs!)).toEqual(expect.arrayContaining(['connect', 'tls', 'round_trip']));
-    expect((await look({})).reason).toBe('tls_untrusted');
+    expect(await look({})).toMatchObject({
+      reason: 'tls_untrusted',
+      msg: expect.stringContaining('set tls.caFile to the certificate of its authority'),
+    });
     expect((await look({ insecure: true })).reason).toBeUndefined();
-    expect((await look({ caFile: authority.cert, serverName: 'elsewhere' })).reason).toBe('tls_hostname');
-    expect((await look({ caFile: '/nowhere/ca.pem' })).reason).toBe('credentials');
+    expect(await look({ caFile: authority.cert, serverName: 'elsewhere' })).toMatchObject({
+      reason: 'tls_hostname',
+      msg: expect.stringMatching(/the certificate is for .*127\.0\.0\.1.*set tls\.serverName/),
+    });
+    expect(await look({ caFile: '/nowhere/ca.pem' })).toMatchObject({
+      reason: 'credentials',
+      msg: expect.stringContaining('tls.caFile: cannot be read'),
+    });
+  });
+
+  test('a server that wants a certificate, files that are not what they should be', async () => {
+    const other = certificates.authority('other');
+    const caFile = authority.cert;
+    const files = { caFile, certFile: other.cert, keyFile: other.key };
+    const message = async (tls: ClientTls) => (await look(tls)).msg;
+    expect(await message({ ...files, keyFile: authority.key })).toMatch(
+      /^tls\.keyFile: not the key of tls\.certFile \(/,
+    );
+    expect(await message({ ...files, keyFile: other.cert })).toMatch(/^tls\.keyFile: not a private key/);
+    expect(await message({ ...files, certFile: other.key })).toMatch(/^tls\.certFile: not a certificate/);
+  });
+
+  test('a server without TLS says nothing that OpenSSL alone explains', async () => {
+    const plain = createServer((socket) =>
+      socket.on('error', () => {}).once('data', () => socket.write('S')),
+    );
+    plain.on('connection', (socket) => socket.on('data', () => socket.write('HTTP/1.1 400 no\r\n')));
+    await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve));
+    const { port } = plain.address() as { port: number };
+    const found = await lookAt(storeOn(port, { tls: {} }));
+    plain.close();
+    expect(found.reason).toBe('tls');
+    expect(found.msg).toMatch(/^the server does not (?:speak|offer) TLS/);
   });
 
   test('it has expired', async () => {

@@ -9,7 +9,7 @@ import { systemClock } from '../../core/clock.ts';
 import { systemCode } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { type ConnectionReason, connectionFault, ProbeError } from '../probe-error.ts';
-import { certificateFault, earliestEndMs, tlsOptions } from './certificate.ts';
+import { certificateFault, earliestEndMs, handshakeFault, tlsOptions } from './certificate.ts';
 
 /** The phases of a request, in order. */
 export type Phase = 'resolve' | 'connect' | 'tls' | 'first_byte' | 'body';
@@ -133,6 +133,8 @@ function asFailure(thrown: unknown, where: string, phase: Phase, signal: AbortSi
   if (thrown instanceof ProbeError) return thrown;
   const late = signal.aborted || systemCode(thrown) === 'ETIMEDOUT' ? hung[phase] : undefined;
   if (late !== undefined) return new ProbeError(late[0], `${where}: ${late[1]}`, thrown);
+  const handshake = phase === 'tls' ? handshakeFault(thrown) : undefined;
+  if (handshake) return handshake;
   const { reason, msg } = connectionFault(thrown);
   return new ProbeError(reason === 'failed' && phase === 'tls' ? 'tls' : reason, msg, thrown);
 }

@@ -4,7 +4,7 @@ import type { Connection } from 'mysql2';
 import { formatAddress } from '../../core/address.ts';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { StoreFailureReason } from '../../core/reasons.ts';
-import { certificateFault, earliestEndMs, tlsOptions } from '../connection/certificate.ts';
+import { certificateFault, earliestEndMs, handshakeFault, tlsOptions } from '../connection/certificate.ts';
 import { connectTo, createTrace, type Trace } from '../connection/connect.ts';
 import { connectionFault, excerpt, ProbeError } from '../probe-error.ts';
 import type { Refusal, Row, Run } from './mysql-questions.ts';
@@ -90,7 +90,7 @@ function verifyTls(
     secure.on('error', (error) => {
       // Before the end of the handshake the driver waits to be told; after it, the end of its first socket tells it.
       if (isSecure) raw.destroy(error);
-      else onSecure(error);
+      else onSecure(handshakeFault(error) ?? error);
     });
     secure.on('data', (bytes: Buffer) => driver.packetParser.execute(bytes));
     driver.stream = secure;

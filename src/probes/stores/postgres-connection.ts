@@ -6,7 +6,7 @@ import pg from 'pg';
 import type { ClientTls } from '../../core/access.ts';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { StoreFailureReason } from '../../core/reasons.ts';
-import { certificateFault, earliestEndMs, tlsOptions } from '../connection/certificate.ts';
+import { certificateFault, earliestEndMs, handshakeFault, tlsOptions } from '../connection/certificate.ts';
 import { connectTo, createTrace, type Trace } from '../connection/connect.ts';
 import { connectionFault, ProbeError } from '../probe-error.ts';
 import { usualStoreUser } from './store-options.ts';
@@ -186,7 +186,7 @@ function tlsFault(thrown: unknown, signal: AbortSignal): ProbeError {
   if (thrown instanceof ProbeError) return thrown;
   if (signal.aborted) return new ProbeError('tls', 'the TLS handshake was not finished in time', thrown);
   const { reason, msg } = connectionFault(thrown);
-  return new ProbeError(reason === 'failed' ? 'tls' : reason, msg, thrown);
+  return handshakeFault(thrown) ?? new ProbeError(reason === 'failed' ? 'tls' : reason, msg, thrown);
 }
 
 async function switchToTls(raw: Socket, host: string, tls: ClientTls, trace: Trace, signal: AbortSignal) {

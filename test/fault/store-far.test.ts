@@ -1,0 +1,143 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { Probe, ProbeRow } from '../../src/probes/probe.ts';
+import type { StoreOptions } from '../../src/probes/stores/store-options.ts';
+import { planStores } from '../../src/probes/stores/stores.ts';
+import { hasCassandra, startCassandra } from '../cassandra.ts';
+import { hasMariadb, schemaStatements, startMariadb, usersStatements } from '../mariadb.ts';
+import { hasPostgres, startPostgres } from '../postgres.ts';
+import { bench, storeOn } from '../store-probe.ts';
+
+/** One way; long enough for all that is sent together to leave before an answer to it comes. */
+const delayMs = 60;
+
+/** A far network in front of a server of loopback, which counts how often the client waits for an answer. */
+async function farAway(port: number) {
+  const far = { port: 0, roundTrips: 0, connections: 0, close: async () => {} };
+  const proxy = createServer((client) => {
+    far.connections += 1;
+    const server = connect(port, '127.0.0.1');
+    let hasHeard = true;
+    client.on('error', () => {}).on('close', () => server.destroy());
+    server.on('error', () => {}).on('close', () => client.destroy());
+    client.on('data', (chunk) => {
+      if (hasHeard) far.roundTrips += 1;
+      hasHeard = false;
+      setTimeout(() => server.write(chunk), delayMs);
+    });
+    server.on('data', (chunk) =>
+      setTimeout(() => {
+        hasHeard = true;
+        client.write(chunk);
+      }, delayMs),
+    );
+  });
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  far.port = (proxy.address() as AddressInfo).port;
+  far.close = async () => void proxy.close();
+  return far;
+}
+
+const after: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const undo of after.splice(0).reverse()) await undo();
+});
+
+async function polls(port: number, options: Partial<StoreOptions>) {
+  const far = await farAway(port);
+  after.push(far.close);
+  const store = storeOn(far.port, { timeoutMs: 20_000, ...options });
+  const { deps } = bench();
+  const probes: Probe[] = [];
+  for (const row of planStores({ stores: [store] }) as ProbeRow[]) probes.push(await row.open(deps));
+  after.push(async () => Promise.all(probes.map((probe) => probe.close?.())));
+  return {
+    far,
+    /** Round trips of one poll of each database, in their order. */
+    async round(): Promise<number[]> {
+      const counts: number[] = [];
+      for (const probe of probes) {
+        const before = far.roundTrips;
+        const finding = await probe.check(AbortSignal.timeout(20_000), undefined);
+        expect(finding.reason, finding.msg).toBeUndefined();
+        expect(finding.details!.schema).toBe('0.8');
+        counts.push(far.roundTrips - before);
+      }
+      return counts;
+    },
+  };
+}
+
+describe('a store behind a far network: round trips after the connection stands', () => {
+  test.skipIf(!hasPostgres)('PostgreSQL', async () => {
+    const server = await startPostgres();
+    after.push(() => server.stop());
+    for (const name of ['svc', 'svc_visibility']) {
+      await server.query(`CREATE DATABASE ${name}`);
+      await server.query('CREATE TABLE schema_version (db_name text, curr_version text)', name);
+      await server.query(`INSERT INTO schema_version VALUES ('${name}', '0.8')`, name);
+    }
+    // SCRAM takes two more than this server's trust.
+    await server.query("CREATE ROLE agent LOGIN PASSWORD 'pw'; GRANT pg_monitor TO agent");
+    for (const name of ['svc', 'svc_visibility'])
+      await server.query('GRANT SELECT ON schema_version TO agent', name);
+    const databases = { persistence: 'svc', visibility: 'svc_visibility' };
+    const { far, round } = await polls(server.port, { user: 'agent', password: 'pw', databases });
+    // Login and questions; a connection belongs to one database, and that of the second says goodbye.
+    expect(await round()).toEqual([2, 3]);
+    expect(await round()).toEqual([1, 3]);
+    expect(far.connections).toBe(3);
+    const { rows } = await server.query(
+      "SELECT count(*)::int AS kept FROM pg_stat_activity WHERE application_name = 'svc-agent'",
+    );
+    expect(rows[0].kept).toBe(1);
+    // The server ends the connection that is kept: the next poll opens another.
+    await server.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'svc-agent'",
+    );
+    expect((await round())[0]).toBeLessThanOrEqual(3);
+  });
+
+  test.skipIf(!hasMariadb)('MariaDB', async () => {
+    const server = await startMariadb();
+    after.push(() => server.stop());
+    await server.sql(schemaStatements('svc_main'));
+    await server.sql(schemaStatements('svc_visibility'));
+    await server.sql(usersStatements);
+    await server.sql("GRANT ALL ON svc_visibility.* TO full@'%'");
+    const databases = { persistence: 'svc_main', visibility: 'svc_visibility' };
+    const options = { kind: 'mysql', user: 'full', password: 'swordfish', databases } as const;
+    const { far, round } = await polls(server.port, options);
+    expect(await round()).toEqual([2, 1]);
+    expect(await round()).toEqual([1, 1]);
+    expect(far.connections).toBe(1);
+    const [row] = await server.sql("SHOW GLOBAL STATUS LIKE 'Aborted_clients'");
+    expect(Number(row!.Value)).toBe(0);
+    // The server ends the connection that is kept: the next poll opens another.
+    const [session] = await server.sql("SELECT id FROM information_schema.PROCESSLIST WHERE user = 'full'");
+    await server.sql(`KILL ${session!.id}`);
+    expect((await round())[0]).toBeLessThanOrEqual(3);
+  });
+
+  test.skipIf(!hasCassandra)(
+    'Cassandra',
+    async () => {
+      const server = await startCassandra();
+      after.push(() => server.remove());
+      for (const name of ['svc', 'svc_visibility'])
+        await server.run(
+          `CREATE KEYSPACE ${name} WITH replication = {'class': 'NetworkTopologyStrategy', 'datacenter1': 1}`,
+          `CREATE TABLE ${name}.schema_version (keyspace_name text PRIMARY KEY, curr_version text)`,
+          `INSERT INTO ${name}.schema_version (keyspace_name, curr_version) VALUES ('${name}', '0.8')`,
+        );
+      const databases = { persistence: 'svc', visibility: 'svc_visibility' };
+      const { far, round } = await polls(server.port, { kind: 'widecolumn', databases });
+      expect(await round()).toEqual([2, 1]);
+      expect(await round()).toEqual([1, 1]);
+      expect(far.connections).toBe(1);
+    },
+    200_000,
+  );
+});
