@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createCounting, feedWhole, tallyOf } from '../counting.ts';
 
 const json = '{"level":"error","msg":"x"}';
-const entry = '2026-01-02T03:04:05.678Z\terror\tPanic is captured\t{"sys-stack-trace":"t"}';
+const entry = '2025-12-31T03:04:05.678Z\terror\tPanic is captured\t{"sys-stack-trace":"t"}';
 const panic = [
   'panic: runtime error',
   '',
