@@ -10,10 +10,10 @@ import { defaultBounds } from '../src/core/histogram.ts';
 import type { Log } from '../src/core/ports.ts';
 import { createRegistry } from '../src/core/registry.ts';
 import { createVocabularyDetector } from '../src/core/vocabulary.ts';
-import { createLineBook } from '../src/sources/statsd/lines/book.ts';
-import { createLineReader } from '../src/sources/statsd/lines/reader.ts';
-import { createSending } from '../src/sources/statsd/lines/sent.ts';
-import { tagKeysWith } from '../src/sources/statsd/lines/suffix.ts';
+import { createKnownLines } from '../src/sources/statsd/lines/known-lines.ts';
+import { tagKeysWith } from '../src/sources/statsd/lines/line-format.ts';
+import { createLineReader } from '../src/sources/statsd/lines/line-reader.ts';
+import { createSeriesRecorder } from '../src/sources/statsd/lines/statsd-series.ts';
 import { createStatsd } from '../src/sources/statsd/source.ts';
 import { pause } from './process.ts';
 
@@ -71,10 +71,20 @@ function openReader() {
     received: true,
     tagService: true,
   });
-  const sending = createSending({ intake, words: createVocabularyDetector([], true), bounds: defaultBounds });
+  const recorder = createSeriesRecorder({
+    intake,
+    words: createVocabularyDetector([], true),
+    bounds: defaultBounds,
+  });
   const rules = { tagFormat: 'auto', tagKeys: tagKeysWith(), prefix: '' } as const;
-  const book = createLineBook({ rules, sending, lineBytes: 8192, onName() {}, isSettled: () => true });
-  const reader = createLineReader({ book, sending, lineBytes: 8192, refuse() {} });
+  const knownLines = createKnownLines({
+    rules,
+    recorder,
+    lineBytes: 8192,
+    onName() {},
+    isSettled: () => true,
+  });
+  const reader = createLineReader({ knownLines, recorder, lineBytes: 8192, refuse() {} });
   return { registry, intake, reader };
 }
 

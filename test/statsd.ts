@@ -3,11 +3,11 @@ import { defaultBounds } from '../src/core/histogram.ts';
 import type { Counter, Gauge, Histogram, Intake, RawTags, Summary } from '../src/core/model.ts';
 import type { Clock, Drops, Log, Stop } from '../src/core/ports.ts';
 import { createVocabularyDetector, type VocabularyDetector } from '../src/core/vocabulary.ts';
-import { createLineBook } from '../src/sources/statsd/lines/book.ts';
-import type { LineRules } from '../src/sources/statsd/lines/line.ts';
-import { createLineReader } from '../src/sources/statsd/lines/reader.ts';
-import { createSending } from '../src/sources/statsd/lines/sent.ts';
-import { tagKeysWith } from '../src/sources/statsd/lines/suffix.ts';
+import { createKnownLines } from '../src/sources/statsd/lines/known-lines.ts';
+import type { LineRules } from '../src/sources/statsd/lines/line-format.ts';
+import { tagKeysWith } from '../src/sources/statsd/lines/line-format.ts';
+import { createLineReader } from '../src/sources/statsd/lines/line-reader.ts';
+import { createSeriesRecorder } from '../src/sources/statsd/lines/statsd-series.ts';
 import type { StatsdOptions } from '../src/sources/statsd/options.ts';
 import { createStatsd, type Statsd } from '../src/sources/statsd/source.ts';
 
@@ -74,24 +74,28 @@ export function recordingIntake(words?: VocabularyDetector): RecordingIntake {
 export function lineBed(rules: Partial<LineRules> = {}) {
   const intake = recordingIntake();
   const refused: Record<string, number> = {};
-  const sending = createSending({ intake, words: createVocabularyDetector([]), bounds: defaultBounds });
-  const book = createLineBook({
+  const recorder = createSeriesRecorder({
+    intake,
+    words: createVocabularyDetector([]),
+    bounds: defaultBounds,
+  });
+  const knownLines = createKnownLines({
     rules: { tagFormat: 'auto', tagKeys: tagKeysWith(), prefix: '', ...rules },
-    sending,
+    recorder,
     lineBytes: 8192,
     onName() {},
     isSettled: () => true,
   });
   const reader = createLineReader({
-    book,
-    sending,
+    knownLines,
+    recorder,
     lineBytes: 8192,
     refuse(reason) {
       refused[reason] = (refused[reason] ?? 0) + 1;
     },
   });
   return {
-    book,
+    knownLines,
     refused,
     shown: intake.shown,
     read(datagram: string | Buffer) {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { createVocabularyDetector } from '../../src/core/vocabulary.ts';
-import { createLineBook } from '../../src/sources/statsd/lines/book.ts';
-import { createLineReader } from '../../src/sources/statsd/lines/reader.ts';
-import { createSending } from '../../src/sources/statsd/lines/sent.ts';
+import { createKnownLines } from '../../src/sources/statsd/lines/known-lines.ts';
+import { createLineReader } from '../../src/sources/statsd/lines/line-reader.ts';
+import { createSeriesRecorder } from '../../src/sources/statsd/lines/statsd-series.ts';
 import { testRegistry } from '../registry.ts';
 
 const limit = 500;
@@ -12,12 +12,22 @@ function open() {
     limits: { seriesPerMetric: limit, series: 2000, forbiddenTags: [], allowValues: [] },
   });
   const intake = bed.intake({ component: 'statsd', tagService: true });
-  const sending = createSending({ intake, words: createVocabularyDetector([], true), bounds: [0.1, 1] });
+  const recorder = createSeriesRecorder({
+    intake,
+    words: createVocabularyDetector([], true),
+    bounds: [0.1, 1],
+  });
   const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
-  const book = createLineBook({ rules, sending, lineBytes: 8192, onName() {}, isSettled: () => true });
-  const reader = createLineReader({ book, sending, lineBytes: 8192, refuse() {} });
+  const knownLines = createKnownLines({
+    rules,
+    recorder,
+    lineBytes: 8192,
+    onName() {},
+    isSettled: () => true,
+  });
+  const reader = createLineReader({ knownLines, recorder, lineBytes: 8192, refuse() {} });
   return {
-    book,
+    knownLines,
     shown: bed.shown,
     read(text: string) {
       reader.read(Buffer.from(text), 0, Buffer.byteLength(text), Number.POSITIVE_INFINITY);
@@ -38,14 +48,14 @@ const sumOf = (shown: Record<string, number | number[]>, prefix: string) =>
     .reduce((sum, [, value]) => sum + (typeof value === 'number' ? value : value.at(-1)!), 0);
 
 test('a million values of a tag: series and memory within limits, the counter’s sum exact', () => {
-  const { read, shown, book } = open();
+  const { read, shown, knownLines } = open();
   const total = 1_000_000;
   flood(read, 50_000, (n) => `requests:1|c|#client:c${n}`);
   const before = process.memoryUsage();
   flood(read, total - 50_000, (n) => `requests:1|c|#client:c${50_000 + n}`);
   const after = process.memoryUsage();
   expect(after.rss - before.rss).toBeLessThan(96 * 2 ** 20);
-  expect(book.size).toBeLessThan(17_000);
+  expect(knownLines.size).toBeLessThan(17_000);
 
   const all = shown();
   const keys = Object.keys(all).filter((key) => key.startsWith('requests'));
@@ -69,7 +79,7 @@ test('a tag that is forbidden, with any number of values: one series, and a rare
   });
 });
 
-test('histograms over the limit meet in one, gauges are refused', () => {
+test('histograms over the limit openLine in one, gauges are refused', () => {
   const { read, shown } = open();
   flood(read, 30_000, (n) => `took:50|ms|#client:c${n}\nsize:1|g|#client:c${n}`);
   const all = shown();

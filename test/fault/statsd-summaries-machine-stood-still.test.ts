@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Clock } from '../../src/core/ports.ts';
 import { createLazyStore } from '../../src/core/stores.ts';
 import { createSummaries } from '../../src/sources/statsd/summaries.ts';
-import { createTurns } from '../../src/sources/statsd/turns.ts';
+import { createTimeSlices } from '../../src/sources/statsd/time-slices.ts';
 import { handClock } from '../clock.ts';
 import { until } from '../integration/pull/scraper.ts';
 import { testRegistry } from '../registry.ts';
@@ -36,15 +36,15 @@ test.each([
   const { intake, shown } = testRegistry();
   const { clock, advance, standStill } = lateClock();
   const store = createLazyStore();
-  const turns = createTurns(clock);
-  const summaries = createSummaries({ intake: intake({ store }), store, clock, turns });
+  const slices = createTimeSlices(clock);
+  const summaries = createSummaries({ intake: intake({ store }), store, clock, slices });
   const stop = summaries.start();
   summaries.open('took', {}).observe(1);
   standStill(stoodStillMs);
   // The step that was waited for, at last.
   advance(2 * minute);
   let isSwept = false;
-  turns.sometime(() => {
+  slices.whenIdle(() => {
     isSwept = true;
     return true;
   });

@@ -3,11 +3,11 @@ import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { createLazyStore } from '../../src/core/stores.ts';
 import { createVocabularyDetector } from '../../src/core/vocabulary.ts';
-import { createLineBook } from '../../src/sources/statsd/lines/book.ts';
-import { createLineReader } from '../../src/sources/statsd/lines/reader.ts';
-import { createSending } from '../../src/sources/statsd/lines/sent.ts';
+import { createKnownLines } from '../../src/sources/statsd/lines/known-lines.ts';
+import { createLineReader } from '../../src/sources/statsd/lines/line-reader.ts';
+import { createSeriesRecorder } from '../../src/sources/statsd/lines/statsd-series.ts';
 import { createSummaries } from '../../src/sources/statsd/summaries.ts';
-import { createTurns } from '../../src/sources/statsd/turns.ts';
+import { createTimeSlices } from '../../src/sources/statsd/time-slices.ts';
 import { testRegistry } from '../registry.ts';
 
 const limit = 200;
@@ -29,21 +29,27 @@ function open() {
   const store = createLazyStore();
   const intake = bed.intake({ component: 'statsd', tagService: true, store });
   const { clock } = bed;
-  const summaries = createSummaries({ intake, store, clock, turns: createTurns(clock) });
-  const sending = createSending({
+  const summaries = createSummaries({ intake, store, clock, slices: createTimeSlices(clock) });
+  const recorder = createSeriesRecorder({
     intake,
     words: createVocabularyDetector([], true),
     bounds: [1],
     summaries,
   });
   const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
-  const book = createLineBook({ rules, sending, lineBytes: 8192, onName() {}, isSettled: () => true });
-  const reader = createLineReader({ book, sending, lineBytes: 8192, refuse() {} });
+  const knownLines = createKnownLines({
+    rules,
+    recorder,
+    lineBytes: 8192,
+    onName() {},
+    isSettled: () => true,
+  });
+  const reader = createLineReader({ knownLines, recorder, lineBytes: 8192, refuse() {} });
   const read = (lines: readonly string[]) => {
     const bytes = Buffer.from(lines.join('\n'));
     reader.read(bytes, 0, bytes.length, Number.POSITIVE_INFINITY);
   };
-  return { ...bed, book, read };
+  return { ...bed, knownLines, read };
 }
 
 const many = (total: number, from: number, line: (n: number) => string) =>
@@ -51,14 +57,14 @@ const many = (total: number, from: number, line: (n: number) => string) =>
 const summaries = (shown: Record<string, number | number[]>) => Object.values(shown) as number[][];
 
 test('any number of tag values: series within the limit, what they lose is counted, and memory is bounded', () => {
-  const { read, shown, dropped, book } = open();
+  const { read, shown, dropped, knownLines } = open();
   const line = (n: number) => `took:50|ms|#client:c${n}`;
   read(many(20_000, 0, line));
   const before = heldBytes();
   // Nobody looks meanwhile.
   for (let from = 20_000; from < 100_000; from += 1000) read(many(1000, from, line));
   expect(heldBytes() - before).toBeLessThan(32 * 2 ** 20);
-  expect(book.size).toBeLessThan(17_000);
+  expect(knownLines.size).toBeLessThan(17_000);
   expect(summaries(shown())).toHaveLength(limit);
   const counted = summaries(shown()).reduce((sum, numbers) => sum + numbers.at(-1)!, 0);
   expect(counted).toBe(limit);

@@ -4,20 +4,19 @@ import { defaultBounds } from '../../core/histogram.ts';
 import type { Clock, Drops, Log, Source, Stop } from '../../core/ports.ts';
 import type { LazyStore } from '../../core/stores.ts';
 import type { VocabularyDetector } from '../../core/vocabulary.ts';
-import { startExpiry } from './expiry.ts';
-import { createHearing } from './hearing.ts';
-import { createLineBook, type LineBook } from './lines/book.ts';
-import { createLineReader, type LineReader } from './lines/reader.ts';
-import { createSending, type StatsdIntake } from './lines/sent.ts';
-import { tagKeysWith } from './lines/suffix.ts';
+import { createKnownLines, type KnownLines, startExpiry } from './lines/known-lines.ts';
+import { tagKeysWith } from './lines/line-format.ts';
+import { createLineReader, type LineReader } from './lines/line-reader.ts';
+import { createSeriesRecorder, type StatsdIntake } from './lines/statsd-series.ts';
 import type { Bound } from './listen/bound.ts';
 import { createSenders } from './listen/senders.ts';
 import { bindTcp, bindUnix, type StreamDeps } from './listen/stream.ts';
 import { type BoundUdp, bindUdp } from './listen/udp.ts';
 import { type StatsdOptions, statsdDefaults } from './options.ts';
+import { createRefusedInput, type RefusedInput } from './refused-input.ts';
 import { createSummaries } from './summaries.ts';
-import { createTally, type Tally } from './tally.ts';
-import { createTurns, type Turns } from './turns.ts';
+import { createTimeSlices, type TimeSlices } from './time-slices.ts';
+import { createVocabularyDetection } from './vocabulary-detection.ts';
 
 export interface StatsdDeps {
   /** Place of the block in the configuration (`services.frontend.statsd`), for the log and errors. */
@@ -44,9 +43,9 @@ export interface StatsdStatus {
   addresses: Partial<Record<'listen' | 'tcp' | 'unix', string>>;
   datagrams: number;
   lines: number;
-  refused: ReturnType<Tally['counts']>;
+  refused: ReturnType<RefusedInput['counts']>;
   /** The refused line that the log showed last, by reason. */
-  examples: ReturnType<Tally['examples']>;
+  examples: ReturnType<RefusedInput['examples']>;
   knownLines: number;
   /** Granted by the kernel; undefined without `listen`. */
   receiveBufferBytes: number | undefined;
@@ -69,12 +68,12 @@ const stepLines = 32;
 const shownBytes = 120;
 
 /** Hands bytes to the reader, a slice at a time; true if all of them were read at once. */
-function createTaking(reader: LineReader, turns: Turns) {
+function createTaking(reader: LineReader, slices: TimeSlices) {
   return (bytes: Buffer, taken: () => void): boolean => {
     let at = 0;
-    while (at < bytes.length && turns.mayRun()) at = reader.read(bytes, at, bytes.length, stepLines);
+    while (at < bytes.length && slices.mayRun()) at = reader.read(bytes, at, bytes.length, stepLines);
     if (at >= bytes.length) return true;
-    turns.later(() => {
+    slices.later(() => {
       at = reader.read(bytes, at, bytes.length, stepLines);
       if (at >= bytes.length) taken();
       return at >= bytes.length;
@@ -84,42 +83,48 @@ function createTaking(reader: LineReader, turns: Turns) {
 }
 
 /** The path of a line: what is known of it, what reads it, what becomes of its name. */
-function createPath(options: StatsdOptions, deps: StatsdDeps, tally: Tally, turns: Turns) {
+function createPath(options: StatsdOptions, deps: StatsdDeps, tally: RefusedInput, slices: TimeSlices) {
   const { intake, words, bounds = defaultBounds, clock } = deps;
   const { tagFormat = 'auto', tagKeys, prefix } = options;
   const { lineBytes } = statsdDefaults;
   const store = deps.summaries;
-  const summaries = store && createSummaries({ intake, store, clock, turns });
-  const sending = createSending({ intake, words, bounds, summaries });
-  const hearing = createHearing({ words, book: () => book, sending, turns, clock });
+  const summaries = store && createSummaries({ intake, store, clock, slices });
+  const recorder = createSeriesRecorder({ intake, words, bounds, summaries });
+  const detection = createVocabularyDetection({
+    words,
+    knownLines: () => knownLines,
+    recorder,
+    slices,
+    clock,
+  });
   const rules = {
     tagFormat,
     tagKeys: tagKeysWith(tagKeys),
     prefix: prefix === undefined ? '' : `${prefix}.`,
   };
-  const book: LineBook = createLineBook({
+  const knownLines: KnownLines = createKnownLines({
     rules,
-    sending,
+    recorder,
     lineBytes,
-    onName: hearing.name,
-    isSettled: hearing.isSettled,
+    onName: detection.addName,
+    isSettled: detection.isSettled,
   });
   const reader = createLineReader({
-    book,
-    sending,
+    knownLines,
+    recorder,
     lineBytes,
     refuse: (reason, bytes, from, to) =>
       tally.refused(reason, () => bytes.toString('utf8', from, Math.min(to, from + shownBytes))),
   });
-  return { book, reader, hearing, summaries };
+  return { knownLines, reader, detection, summaries };
 }
 
 export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
   const { name, log, clock, onKernelDrops } = deps;
-  const tally = createTally({ drops: deps.drops, log, clock });
-  const turns = createTurns(clock);
-  const { book, reader, hearing, summaries } = createPath(options, deps, tally, turns);
-  const take = createTaking(reader, turns);
+  const tally = createRefusedInput({ drops: deps.drops, log, clock });
+  const slices = createTimeSlices(clock);
+  const { knownLines, reader, detection, summaries } = createPath(options, deps, tally, slices);
+  const take = createTaking(reader, slices);
   const bound: Partial<{ listen: BoundUdp; tcp: Bound; unix: Bound }> = {};
 
   const onStranger = (address: string) => tally.refused('sender_not_allowed', () => address);
@@ -166,16 +171,19 @@ export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
         await unbind();
         throw thrown;
       });
-      const stopExpiry = startExpiry(book, options.expireMs ?? statsdDefaults.expireMs, { clock, turns });
+      const stopExpiry = startExpiry(knownLines, options.expireMs ?? statsdDefaults.expireMs, {
+        clock,
+        slices,
+      });
       const stopSliding = summaries?.start();
       return async () => {
         stopExpiry();
         stopSliding?.();
         await unbind();
-        turns.finish();
-        hearing.stop();
-        for (let id = 0; id < book.end; id++) book.forget(id);
-        book.forgetRefused();
+        slices.finish();
+        detection.stop();
+        for (let id = 0; id < knownLines.end; id++) knownLines.forget(id);
+        knownLines.forgetRefused();
       };
     },
     lookAtKernel: () => bound.listen?.lookAtKernel(),
@@ -185,7 +193,7 @@ export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
       lines: reader.lines,
       refused: tally.counts(),
       examples: tally.examples(),
-      knownLines: book.size,
+      knownLines: knownLines.size,
       receiveBufferBytes: bound.listen?.receiveBufferBytes,
       vocabulary: deps.words.vocabulary?.name,
     }),

@@ -4,7 +4,7 @@ import type { Clock } from '../../core/ports.ts';
 import type { RegistryDrop } from '../../core/reasons.ts';
 import { addTo, clearPart, createSketch, quantilesOf, type Sketch } from '../../core/sketch.ts';
 import type { LazyStore } from '../../core/stores.ts';
-import type { Turns } from './turns.ts';
+import type { TimeSlices } from './time-slices.ts';
 
 /** A summary whose quantiles are worked out here, shared by all lines of one raw series. */
 export interface OwnSummary {
@@ -29,7 +29,7 @@ export interface SummariesDeps {
   /** Where its summaries are. */
   store: LazyStore;
   clock: Clock;
-  turns: Turns;
+  slices: TimeSlices;
 }
 
 /** The defaults of the service's own reporter. */
@@ -118,7 +118,7 @@ function startSteps(clock: Clock, onStep: (step: number) => void): () => void {
   return () => cancel();
 }
 
-export function createSummaries({ intake, store, clock, turns }: SummariesDeps): Summaries {
+export function createSummaries({ intake, store, clock, slices }: SummariesDeps): Summaries {
   const now: Now = { step: 0 };
   const all = new Map<Summary, Kept>();
   const changed = new Set<Kept>();
@@ -146,7 +146,7 @@ export function createSummaries({ intake, store, clock, turns }: SummariesDeps):
   /** Summaries of which nothing comes change too: their oldest step goes. */
   const sweep = (): void => {
     const left = all.values();
-    turns.sometime(() => {
+    slices.whenIdle(() => {
       for (let n = 0; n < 64; n++) {
         const { value: kept, done } = left.next();
         if (done) return true;

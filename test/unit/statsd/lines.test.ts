@@ -179,14 +179,14 @@ describe('a datagram', () => {
       expect(count).toBe(3 * refused.filter(([, , reasons]) => reason in reasons).length);
     }
     expect(bed.shown()).toEqual({});
-    expect(bed.book.size).toBe(0);
+    expect(bed.knownLines.size).toBe(0);
     for (let n = 0; n < 3; n++) bed.read('a:2|c|#k:v\nt:5|ms\ng:+1|g\na:2:3|c|#k:v');
     expect(bed.shown()).toEqual({
       'counter a{"k":"v"}': 21,
       'histogram t': Array(3).fill([0.005, 1]),
       'gauge g': 3,
     });
-    expect(bed.book.size).toBe(3);
+    expect(bed.knownLines.size).toBe(3);
   });
 
   test('a line that is refused leaves a known series as it is', () => {

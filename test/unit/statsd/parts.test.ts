@@ -2,15 +2,14 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createVocabulary, createVocabularyDetector } from '../../../src/core/vocabulary.ts';
-import { startExpiry } from '../../../src/sources/statsd/expiry.ts';
-import { createHearing } from '../../../src/sources/statsd/hearing.ts';
-import { createLineBook } from '../../../src/sources/statsd/lines/book.ts';
-import { createLineReader } from '../../../src/sources/statsd/lines/reader.ts';
-import { createSending } from '../../../src/sources/statsd/lines/sent.ts';
-import { createFraming } from '../../../src/sources/statsd/listen/framing.ts';
+import { createKnownLines, startExpiry } from '../../../src/sources/statsd/lines/known-lines.ts';
+import { createLineReader } from '../../../src/sources/statsd/lines/line-reader.ts';
+import { createSeriesRecorder } from '../../../src/sources/statsd/lines/statsd-series.ts';
 import { localText, rowsOf } from '../../../src/sources/statsd/listen/kernel-drops.ts';
 import { createSenders } from '../../../src/sources/statsd/listen/senders.ts';
-import { createTurns } from '../../../src/sources/statsd/turns.ts';
+import { createFraming } from '../../../src/sources/statsd/listen/stream.ts';
+import { createTimeSlices } from '../../../src/sources/statsd/time-slices.ts';
+import { createVocabularyDetection } from '../../../src/sources/statsd/vocabulary-detection.ts';
 import { handClock } from '../../clock.ts';
 import { testRegistry } from '../../registry.ts';
 import { until } from '../../scrape.ts';
@@ -129,7 +128,7 @@ describe('framing', () => {
 describe('turns', () => {
   test('a piece is worked on for 2 ms of a turn, in order, and goes on in the next', async () => {
     let nowMs = 0;
-    const turns = createTurns({ monotonicMs: () => nowMs });
+    const slices = createTimeSlices({ monotonicMs: () => nowMs });
     const steps: { piece: string; turn: number }[] = [];
     let turn = 0;
     const countTurns = () => {
@@ -145,10 +144,10 @@ describe('turns', () => {
         return left === 0;
       };
     };
-    expect(turns.mayRun()).toBe(true);
-    turns.later(piece('a'), 1);
-    turns.later(piece('b'), 1);
-    expect(turns.mayRun()).toBe(false);
+    expect(slices.mayRun()).toBe(true);
+    slices.later(piece('a'), 1);
+    slices.later(piece('b'), 1);
+    expect(slices.mayRun()).toBe(false);
     setImmediate(countTurns);
     await until(() => steps.length === 12, 'both pieces are done');
     expect(steps.map(({ piece: name }) => name).join('')).toBe('aaaaaabbbbbb');
@@ -157,16 +156,16 @@ describe('turns', () => {
   });
 
   test('what waits is bounded: beyond, work goes on regardless', () => {
-    const turns = createTurns({ monotonicMs: () => 0 });
+    const slices = createTimeSlices({ monotonicMs: () => 0 });
     let done = 0;
     for (let n = 0; n < 100; n++) {
-      turns.later(() => {
+      slices.later(() => {
         done += 1;
         return true;
       }, 65_000);
     }
     expect(done).toBeGreaterThanOrEqual(100 - Math.ceil((4 * 1024 * 1024) / 65_000));
-    turns.finish();
+    slices.finish();
     expect(done).toBe(100);
   });
 });
@@ -174,33 +173,39 @@ describe('turns', () => {
 /** Everything behind a socket, with a clock that is moved by hand. */
 function path(words = createVocabularyDetector([])) {
   const clock = handClock();
-  const turns = createTurns(clock);
+  const slices = createTimeSlices(clock);
   const intake = recordingIntake(words);
-  const sending = createSending({ intake, words, bounds: [1, 5] });
-  const hearing = createHearing({ words, book: () => book, sending, turns, clock });
-  const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
-  const book = createLineBook({
-    rules,
-    sending,
-    lineBytes: 8192,
-    onName: hearing.name,
-    isSettled: hearing.isSettled,
+  const recorder = createSeriesRecorder({ intake, words, bounds: [1, 5] });
+  const detection = createVocabularyDetection({
+    words,
+    knownLines: () => knownLines,
+    recorder,
+    slices,
+    clock,
   });
-  const reader = createLineReader({ book, sending, lineBytes: 8192, refuse() {} });
+  const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
+  const knownLines = createKnownLines({
+    rules,
+    recorder,
+    lineBytes: 8192,
+    onName: detection.addName,
+    isSettled: detection.isSettled,
+  });
+  const reader = createLineReader({ knownLines, recorder, lineBytes: 8192, refuse() {} });
   const read = (text: string) => void reader.read(Buffer.from(text), 0, text.length, 1000);
-  return { clock, turns, book, read, shown: intake.shown };
+  return { clock, slices, knownLines, read, shown: intake.shown };
 }
 
 describe('expiry', () => {
   test('a series that is not heard of goes, one that is heard of stays', async () => {
-    const { clock, turns, book, read, shown } = path();
-    const stop = startExpiry(book, 1000, { clock, turns });
+    const { clock, slices, knownLines, read, shown } = path();
+    const stop = startExpiry(knownLines, 1000, { clock, slices });
     read('a:1|c\nb:1|c\nb:2|g');
     for (let n = 0; n < 8; n++) {
       clock.advance(200);
       read('b:1|c');
     }
-    await until(() => book.size === 1, 'two lines are forgotten');
+    await until(() => knownLines.size === 1, 'two lines are forgotten');
     expect(shown()).toEqual({ 'counter b': 9 });
     read('a:5|c');
     expect(shown()).toEqual({ 'counter b': 9, 'counter a': 5 });
@@ -208,17 +213,17 @@ describe('expiry', () => {
   });
 
   test('nothing goes before its time', async () => {
-    const { clock, turns, book, read } = path();
-    const stop = startExpiry(book, 1000, { clock, turns });
+    const { clock, slices, knownLines, read } = path();
+    const stop = startExpiry(knownLines, 1000, { clock, slices });
     read('a:1|c');
     clock.advance(1000);
     let isDone = false;
-    turns.sometime(() => {
+    slices.whenIdle(() => {
       isDone = true;
       return true;
     });
     await until(() => isDone, 'the sweeps are done');
-    expect(book.size).toBe(1);
+    expect(knownLines.size).toBe(1);
     stop();
   });
 });
@@ -272,19 +277,25 @@ describe('words of series that several lines share, at a real registry', () => {
       table,
       createVocabulary({ name: 'other', metrics: { alone: 'y' }, tags: {} }),
     ]);
-    const turns = createTurns(bed.clock);
+    const slices = createTimeSlices(bed.clock);
     const intake = bed.intake({ component: 'statsd', tagService: true, translate: words.translate });
-    const sending = createSending({ intake, words, bounds: [1, 5] });
-    const hearing = createHearing({ words, book: () => book, sending, turns, clock: bed.clock });
-    const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
-    const book = createLineBook({
-      rules,
-      sending,
-      lineBytes: 8192,
-      onName: hearing.name,
-      isSettled: hearing.isSettled,
+    const recorder = createSeriesRecorder({ intake, words, bounds: [1, 5] });
+    const detection = createVocabularyDetection({
+      words,
+      knownLines: () => knownLines,
+      recorder,
+      slices,
+      clock: bed.clock,
     });
-    const reader = createLineReader({ book, sending, lineBytes: 8192, refuse() {} });
+    const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
+    const knownLines = createKnownLines({
+      rules,
+      recorder,
+      lineBytes: 8192,
+      onName: detection.addName,
+      isSettled: detection.isSettled,
+    });
+    const reader = createLineReader({ knownLines, recorder, lineBytes: 8192, refuse() {} });
     const text = `${lines}\none:1|g\ntwo:2|g`;
     reader.read(Buffer.from(text), 0, text.length, 1000);
     bed.clock.advance(1000);

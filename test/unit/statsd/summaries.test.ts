@@ -5,13 +5,12 @@ import {
   createVocabularyDetector,
   type VocabularyDetector,
 } from '../../../src/core/vocabulary.ts';
-import { startExpiry } from '../../../src/sources/statsd/expiry.ts';
-import { createHearing } from '../../../src/sources/statsd/hearing.ts';
-import { createLineBook } from '../../../src/sources/statsd/lines/book.ts';
-import { createLineReader } from '../../../src/sources/statsd/lines/reader.ts';
-import { createSending } from '../../../src/sources/statsd/lines/sent.ts';
+import { createKnownLines, startExpiry } from '../../../src/sources/statsd/lines/known-lines.ts';
+import { createLineReader } from '../../../src/sources/statsd/lines/line-reader.ts';
+import { createSeriesRecorder } from '../../../src/sources/statsd/lines/statsd-series.ts';
 import { createSummaries } from '../../../src/sources/statsd/summaries.ts';
-import { createTurns } from '../../../src/sources/statsd/turns.ts';
+import { createTimeSlices } from '../../../src/sources/statsd/time-slices.ts';
+import { createVocabularyDetection } from '../../../src/sources/statsd/vocabulary-detection.ts';
 import { testRegistry } from '../../registry.ts';
 import { until } from '../../scrape.ts';
 
@@ -28,25 +27,31 @@ function path(words: VocabularyDetector = createVocabularyDetector([], true)) {
     store,
     translate: words.translate,
   });
-  const turns = createTurns(clock);
-  const summaries = createSummaries({ intake, store, clock, turns });
-  const sending = createSending({ intake, words, bounds: [1], summaries });
-  const hearing = createHearing({ words, book: () => book, sending, turns, clock });
-  const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
-  const book = createLineBook({
-    rules,
-    sending,
-    lineBytes: 8192,
-    onName: hearing.name,
-    isSettled: hearing.isSettled,
+  const slices = createTimeSlices(clock);
+  const summaries = createSummaries({ intake, store, clock, slices });
+  const recorder = createSeriesRecorder({ intake, words, bounds: [1], summaries });
+  const detection = createVocabularyDetection({
+    words,
+    knownLines: () => knownLines,
+    recorder,
+    slices,
+    clock,
   });
-  const reader = createLineReader({ book, sending, lineBytes: 8192, refuse() {} });
+  const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
+  const knownLines = createKnownLines({
+    rules,
+    recorder,
+    lineBytes: 8192,
+    onName: detection.addName,
+    isSettled: detection.isSettled,
+  });
+  const reader = createLineReader({ knownLines, recorder, lineBytes: 8192, refuse() {} });
   const stop = summaries.start();
   return {
     ...bed,
-    turns,
+    slices,
     summaries,
-    book,
+    knownLines,
     intake,
     stop,
     read: (text: string) => void reader.read(Buffer.from(text), 0, Buffer.byteLength(text), 100_000),
@@ -58,7 +63,7 @@ function path(words: VocabularyDetector = createVocabularyDetector([], true)) {
     /** What has no hurry is done. */
     async swept() {
       let isDone = false;
-      turns.sometime(() => {
+      slices.whenIdle(() => {
         isDone = true;
         return true;
       });
@@ -210,12 +215,12 @@ describe('the window', () => {
 
 describe('series come and go', () => {
   test('one that is not heard of goes, and begins at 0 when it comes back', async () => {
-    const { clock, turns, book, read, took } = path();
-    const stop = startExpiry(book, 4 * minute, { clock, turns });
+    const { clock, slices, knownLines, read, took } = path();
+    const stop = startExpiry(knownLines, 4 * minute, { clock, slices });
     read('took:1000|ms\ntook:1000|ms|@0.5');
     expect(took()!.slice(-2)).toEqual([3, 3]);
     clock.advance(6 * minute);
-    await until(() => book.size === 0, 'both lines are forgotten');
+    await until(() => knownLines.size === 0, 'both lines are forgotten');
     expect(took()).toBeUndefined();
     read('took:2000|ms');
     expect(took()).toEqual([...Array(5).fill(near(2)), 2, 1]);
@@ -223,20 +228,20 @@ describe('series come and go', () => {
   });
 
   test('a closed intake takes nothing more, and looking does no harm', () => {
-    const { read, took, intake, book } = path();
+    const { read, took, intake, knownLines } = path();
     read('took:1000|ms');
-    for (let id = 0; id < book.end; id++) book.forget(id);
+    for (let id = 0; id < knownLines.end; id++) knownLines.forget(id);
     intake.close();
     read('took:1000|ms');
     expect(took()).toBeUndefined();
   });
 
   test('a counter of the same raw name keeps it; when it goes, the summary begins', () => {
-    const { read, shown, book, dropped, took } = path();
+    const { read, shown, knownLines, dropped, took } = path();
     read('took:1|c\ntook:1000|ms\ntook:1000|ms');
     expect(shown()).toEqual({ 'took{svc_service="frontend"}': 1 });
     expect(dropped('refused_series')).toBe(2);
-    book.forget(0);
+    knownLines.forget(0);
     expect(took()).toEqual([...none, 0, 0]);
     read('took:3000|ms');
     expect(took()).toEqual([...Array(5).fill(near(3)), 3, 1]);

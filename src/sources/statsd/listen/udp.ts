@@ -76,7 +76,7 @@ export async function bindUdp(options: UdpOptions, deps: UdpDeps): Promise<Bound
     take(bytes);
   });
   await bind(socket, literal, port).catch(fail);
-  // An error of a bound socket (an ICMP answer to nothing that we sent) takes no datagram away.
+  // An error of a bound socket (an ICMP answer to nothing that was sent) takes no datagram away.
   socket.on('error', (error) => log.write('error', 'listener failed', { listener: name, error }));
 
   const bound = socket.address();

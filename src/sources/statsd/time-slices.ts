@@ -1,13 +1,13 @@
 import type { Clock } from '../../core/ports.ts';
 
-/** Shares the event loop: what is read or tidied up in one turn of the loop stays within a slice. */
-export interface Turns {
+/** Shares the event loop: reading and housekeeping take at most one slice of time in a turn of the loop. */
+export interface TimeSlices {
   /** Whether a piece may be worked on now: none waits and the turn has time left. */
   mayRun(): boolean;
   /** Works on a piece in later turns, in order, until `step` says that it is done. */
   later(step: () => boolean, bytes: number): void;
   /** The same for what has no hurry: when no piece waits. */
-  sometime(step: () => boolean): void;
+  whenIdle(step: () => boolean): void;
   /** Ends all pieces now, and forgets what had no hurry. */
   finish(): void;
 }
@@ -21,7 +21,7 @@ interface Piece {
   bytes: number;
 }
 
-export function createTurns({ monotonicMs }: Pick<Clock, 'monotonicMs'>): Turns {
+export function createTimeSlices({ monotonicMs }: Pick<Clock, 'monotonicMs'>): TimeSlices {
   let pieces: Piece[] = [];
   /** Pieces in front of it are done; shifting a long array would move it each time. */
   let first = 0;
@@ -70,7 +70,7 @@ export function createTurns({ monotonicMs }: Pick<Clock, 'monotonicMs'>): Turns 
       waitingBytes += bytes;
       while (waitingBytes > maxWaitingBytes) stepPiece();
     },
-    sometime(step) {
+    whenIdle(step) {
       begin();
       leisure.push(step);
     },

@@ -1,8 +1,8 @@
 import type { Clock, Drops, Log } from '../../core/ports.ts';
-import type { StatsdDrop } from './lines/line.ts';
+import type { StatsdDrop } from './lines/line-format.ts';
 
-/** Counts what was refused, and says so in the log: the first of each reason, then at most once an hour. */
-export interface Tally {
+/** Counts refused input and logs it: the first of each reason, then at most one an hour. */
+export interface RefusedInput {
   /** `example` is asked for only when it is shown. */
   refused(reason: StatsdDrop, example: () => string): void;
   /** Since the start, by reason. */
@@ -11,7 +11,7 @@ export interface Tally {
   examples(): Partial<Record<StatsdDrop, string>>;
 }
 
-export interface TallyDeps {
+export interface RefusedInputDeps {
   drops: Drops;
   log: Log;
   clock: Clock;
@@ -19,7 +19,7 @@ export interface TallyDeps {
 
 const againMs = 3_600_000;
 
-export function createTally({ drops, log, clock }: TallyDeps): Tally {
+export function createRefusedInput({ drops, log, clock }: RefusedInputDeps): RefusedInput {
   const counts = new Map<StatsdDrop, number>();
   const shown = new Map<StatsdDrop, { atMs: number; example: string }>();
   return {

@@ -1,12 +1,12 @@
+import { hashByte, hashSeed } from '../../../core/byte-table.ts';
 import { cursor, fastValue, parseValue } from '../../../core/decimal.ts';
-import type { LineBook } from './book.ts';
-import { hashByte, hashSeed } from './known.ts';
-import type { StatsdDrop } from './line.ts';
-import type { Sending, Sent } from './sent.ts';
+import type { KnownLines } from './known-lines.ts';
+import type { StatsdDrop } from './line-format.ts';
+import type { SeriesRecorder, StatsdSeries } from './statsd-series.ts';
 
 export interface LineReaderDeps {
-  book: LineBook;
-  sending: Sending;
+  knownLines: KnownLines;
+  recorder: SeriesRecorder;
   /** A line that cannot be read and is longer is refused for its length. */
   lineBytes: number;
   /** Counts what was refused; the bytes are the line's, valid during the call. */
@@ -66,7 +66,7 @@ function numberAt(bytes: Buffer, from: number, to: number): number {
   return parseValue(bytes.toString('latin1', from, to)) ?? Number.NaN;
 }
 
-export function createLineReader({ book, sending, lineBytes, refuse }: LineReaderDeps): LineReader {
+export function createLineReader({ knownLines, recorder, lineBytes, refuse }: LineReaderDeps): LineReader {
   let lines = 0;
 
   const refused = (reason: StatsdDrop, bytes: Buffer, from: number, at: number, end: number): number => {
@@ -80,12 +80,12 @@ export function createLineReader({ book, sending, lineBytes, refuse }: LineReade
   };
 
   /** Takes numbers with colons between them; returns whether all of them are allowed. */
-  const takeAll = (sent: Sent, bytes: Buffer, from: number, bar: number): boolean => {
+  const takeAll = (series: StatsdSeries, bytes: Buffer, from: number, bar: number): boolean => {
     let isGood = true;
     for (let start = from, stop = bar; start <= bar; start = stop + 1) {
       stop = colonBefore(bytes, start, bar);
       const value = numberAt(bytes, start, stop);
-      isGood = sending.take(sent, value, isSigned(bytes[start])) && isGood;
+      isGood = recorder.take(series, value, isSigned(bytes[start])) && isGood;
     }
     return isGood;
   };
@@ -103,13 +103,13 @@ export function createLineReader({ book, sending, lineBytes, refuse }: LineReade
     end: number,
   ): StatsdDrop | undefined => {
     const last = bytes.lastIndexOf(colonSign, bar);
-    const isPart = last >= at && at === head + 1 && book.isUntangled(bytes, from, head, bar, end);
+    const isPart = last >= at && at === head + 1 && knownLines.hasSuffixTags(bytes, from, head, bar, end);
     const start = isPart ? last + 1 : at;
     const first = numberAt(bytes, start, colonBefore(bytes, start, bar));
-    const sent = book.find(bytes, from, isPart ? last : head, bar, end, first);
-    if (typeof sent === 'string') return sent;
-    const isGood = takeAll(sent, bytes, start, bar);
-    if (!sent.isKnown) sending.close(sent);
+    const series = knownLines.find(bytes, from, isPart ? last : head, bar, end, first);
+    if (typeof series === 'string') return series;
+    const isGood = takeAll(series, bytes, start, bar);
+    if (!series.isKnown) recorder.close(series);
     return isGood ? undefined : 'invalid_value';
   };
 
@@ -147,11 +147,11 @@ export function createLineReader({ book, sending, lineBytes, refuse }: LineReade
     if (!isPacked && !endsAt(bytes, stop, end)) return refused('invalid_line', bytes, from, stop, end);
     let fault: StatsdDrop | undefined;
     if (isPlain) {
-      const sent = book.find(bytes, from, head, bar, stop, value, hash);
-      if (typeof sent === 'string') fault = sent;
+      const series = knownLines.find(bytes, from, head, bar, stop, value, hash);
+      if (typeof series === 'string') fault = series;
       else {
-        if (!sending.take(sent, value, isSigned(bytes[at]))) fault = 'invalid_value';
-        if (!sent.isKnown) sending.close(sent);
+        if (!recorder.take(series, value, isSigned(bytes[at]))) fault = 'invalid_value';
+        if (!series.isKnown) recorder.close(series);
       }
     } else fault = takeOdd(bytes, from, head, at, bar, stop);
     if (fault !== undefined) return refused(fault, bytes, from, stop, end);

@@ -1,40 +1,46 @@
 import type { Clock } from '../../core/ports.ts';
 import type { VocabularyDetector } from '../../core/vocabulary.ts';
-import type { LineBook } from './lines/book.ts';
-import type { Sending } from './lines/sent.ts';
-import type { Turns } from './turns.ts';
+import type { KnownLines } from './lines/known-lines.ts';
+import type { SeriesRecorder } from './lines/statsd-series.ts';
+import type { TimeSlices } from './time-slices.ts';
 
-/** Learns from the names a sender uses which words it speaks, and follows when that is settled. */
-export interface Hearing {
-  name(name: string): void;
+/** Detects the vocabulary of a sender from the names that it uses, and reopens its series under their new names. */
+export interface VocabularyDetection {
+  addName(name: string): void;
   /** Whether all names so far are decided. */
   isSettled(): boolean;
   stop(): void;
 }
 
-export interface HearingDeps {
+export interface VocabularyDetectionDeps {
   words: VocabularyDetector;
-  book(): LineBook;
-  sending: Sending;
-  turns: Turns;
+  knownLines(): KnownLines;
+  recorder: SeriesRecorder;
+  slices: TimeSlices;
   clock: Clock;
 }
 
 const delayMs = 1000;
-/** Names beyond are not heard: no product has so many, and each costs memory for good. */
+/** Further names are ignored: no product has so many, and each costs memory for good. */
 const maxNames = 10_000;
 
-export function createHearing({ words, book, sending, turns, clock }: HearingDeps): Hearing {
+export function createVocabularyDetection({
+  words,
+  knownLines,
+  recorder,
+  slices,
+  clock,
+}: VocabularyDetectionDeps): VocabularyDetection {
   const names = new Set<string>();
   let cancel: (() => void) | undefined;
 
   /** Ids of known lines of these names, those of one series together. */
   const bySeries = (reworded: ReadonlySet<string>): number[][] => {
     const groups = new Map<string, number[]>();
-    for (let id = 0; id < book().end; id++) {
-      const sent = book().sentOf(id);
-      if (sent === undefined || !reworded.has(sent.line.name)) continue;
-      const { type, name, tags } = sent.line;
+    for (let id = 0; id < knownLines().end; id++) {
+      const series = knownLines().seriesOf(id);
+      if (series === undefined || !reworded.has(series.line.name)) continue;
+      const { type, name, tags } = series.line;
       const key = JSON.stringify([type, name, Object.entries(tags).sort(([a], [b]) => (a < b ? -1 : 1))]);
       const group = groups.get(key);
       if (group) group.push(id);
@@ -43,16 +49,16 @@ export function createHearing({ words, book, sending, turns, clock }: HearingDep
     return [...groups.values()];
   };
   const reopenAll = (ids: readonly number[]) =>
-    sending.reopen(ids.map((id) => book().sentOf(id)).filter((sent) => sent !== undefined));
+    recorder.reopen(ids.map((id) => knownLines().seriesOf(id)).filter((series) => series !== undefined));
 
   const reopen = (reworded: ReadonlySet<string>) => {
-    book().forgetRefused();
+    knownLines().forgetRefused();
     const groups = bySeries(reworded);
     // At once: a line that came meanwhile would join the old series. Few series have several lines.
     for (const group of groups) if (group.length > 1) reopenAll(group);
     const alone = groups.filter((group) => group.length === 1);
     let next = 0;
-    turns.sometime(() => {
+    slices.whenIdle(() => {
       for (const stop = next + 16; next < stop && next < alone.length; next++) reopenAll(alone[next]!);
       return next >= alone.length;
     });
@@ -65,7 +71,7 @@ export function createHearing({ words, book, sending, turns, clock }: HearingDep
   };
 
   return {
-    name(name) {
+    addName(name) {
       if (names.has(name) || names.size >= maxNames) return;
       names.add(name);
       cancel ??= clock.after(delayMs, listen);

@@ -2,10 +2,10 @@ import { Handle } from '../../../core/handles.ts';
 import type { Counter, Gauge, Histogram, Intake, Kind, RawTags } from '../../../core/model.ts';
 import type { VocabularyDetector } from '../../../core/vocabulary.ts';
 import type { OwnSummary, Summaries } from '../summaries.ts';
-import type { Line, StatsdType } from './line.ts';
+import type { Line, StatsdType } from './line-format.ts';
 
-/** The series of one known line, with what it takes to open it anew when its name is found to mean another. */
-export interface Sent {
+/** The series of one known line, with what is needed to open it anew when its name turns out to mean another. */
+export interface StatsdSeries {
   readonly line: Line;
   readonly type: StatsdType;
   readonly weight: number;
@@ -13,15 +13,15 @@ export interface Sent {
   gauge: Gauge | undefined;
   histogram: Histogram | undefined;
   summary: OwnSummary | undefined;
-  /** What was added to the counter, or where the gauge stands. */
+  /** The sum of what was added to the counter, or the value of the gauge. */
   total: number;
-  /** What was observed while the sender's words are not settled; undefined if that is no longer known in full. */
+  /** Observations while the sender's vocabulary is not decided; undefined if some were not kept. */
   early: number[] | undefined;
-  /** What the vocabulary made of it, as text. */
+  /** The vocabulary's translation of it, as text. */
   meaning: string;
-  /** Round of the sweep in which it was last heard of. */
+  /** The round of the expiry in which it came last. */
   round: number;
-  /** False for one that is given back as soon as its line is read. */
+  /** False for a series that is closed as soon as its line is read. */
   isKnown: boolean;
 }
 
@@ -33,32 +33,32 @@ export interface StatsdIntake extends Intake {
   overflowFor?(name: string, tags: RawTags): Handle | undefined;
 }
 
-export interface SendingDeps {
+export interface SeriesRecorderDeps {
   intake: StatsdIntake;
   words: VocabularyDetector;
   /** Upper bounds of timers, histograms and distributions. */
   bounds: readonly number[];
-  /** There if those are to be summaries. */
+  /** Set if those are to be summaries. */
   summaries?: Summaries;
 }
 
-export interface Sending {
-  open(line: Line, round: number): Sent;
+export interface SeriesRecorder {
+  open(line: Line, round: number): StatsdSeries;
   /** Counts one number; false if the line's type does not allow it. A signed gauge is `relative`. */
-  take(sent: Sent, value: number, relative: boolean): boolean;
+  take(series: StatsdSeries, value: number, relative: boolean): boolean;
   /**
    * Opens lines of one series anew if their meaning changed, with what each counted so far. All that hold the
    * series must be among them: as long as one does, the intake knows it by its old meaning.
    */
-  reopen(sents: readonly Sent[]): void;
-  close(sent: Sent): void;
+  reopen(series: readonly StatsdSeries[]): void;
+  close(series: StatsdSeries): void;
   /**
    * For a series that the registry refused: closes it and returns the one that counts for all such series of its
    * family, type and rate, so that the line itself need not be kept. Undefined for any other series.
    */
-  share(sent: Sent): Sent | undefined;
+  share(series: StatsdSeries): StatsdSeries | undefined;
   /** What `share` would return for the line, if that is known without opening its series. */
-  sharedFor(line: Line): Sent | undefined;
+  sharedFor(line: Line): StatsdSeries | undefined;
   /** Closes all that `share` returned. */
   closeShared(): void;
 }
@@ -68,14 +68,15 @@ const maxEarly = 10_000;
 /** Beyond this many, refused lines are opened anew each time they come. */
 const maxSharedSeries = 4096;
 const isDistribution = (type: StatsdType) => type === 'timer' || type === 'histogram';
-const heldBy = ({ counter, gauge, histogram, summary }: Sent) => counter ?? gauge ?? histogram ?? summary;
+const heldBy = ({ counter, gauge, histogram, summary }: StatsdSeries) =>
+  counter ?? gauge ?? histogram ?? summary;
 
 /**
  * Whether nothing goes out of sight when this series is given back: others hold it too, or it has no place. Of
  * such series any number may come and go without being remembered.
  */
-export function isShared(sent: Sent): boolean {
-  const handle = sent.summary?.handle ?? heldBy(sent);
+export function isShared(series: StatsdSeries): boolean {
+  const handle = series.summary?.handle ?? heldBy(series);
   if (!(handle instanceof Handle)) return false;
   return handle.owners > 1 || handle.at < 0 || handle.next !== undefined || handle.previous !== undefined;
 }
@@ -86,9 +87,14 @@ export function isAllowed(type: StatsdType, value: number): boolean {
 }
 
 /** Hands series of known lines in at the intake. Timers come in milliseconds and go in as seconds. */
-export function createSending({ intake, words, bounds, summaries }: SendingDeps): Sending {
+export function createSeriesRecorder({
+  intake,
+  words,
+  bounds,
+  summaries,
+}: SeriesRecorderDeps): SeriesRecorder {
   let earlyLeft = maxEarly;
-  const shared = new Map<string, Sent>();
+  const shared = new Map<string, StatsdSeries>();
   /** Numbers the overflow series, for the keys of `shared`. */
   const overflowNumbers = new Map<Handle, number>();
 
@@ -105,23 +111,23 @@ export function createSending({ intake, words, bounds, summaries }: SendingDeps)
   const meaningOf = ({ name, tags, type }: Line): string =>
     JSON.stringify(words.translate(kindOf(type), name, tags) ?? '');
 
-  const acquire = (sent: Sent): void => {
-    const { name, tags } = sent.line;
-    if (sent.type === 'counter') sent.counter = intake.counter(name, tags);
-    else if (sent.type === 'gauge') sent.gauge = intake.gauge(name, tags);
-    else if (summaries === undefined) sent.histogram = intake.histogram(name, tags, { bounds });
-    else sent.summary = summaries.open(name, tags);
+  const acquire = (series: StatsdSeries): void => {
+    const { name, tags } = series.line;
+    if (series.type === 'counter') series.counter = intake.counter(name, tags);
+    else if (series.type === 'gauge') series.gauge = intake.gauge(name, tags);
+    else if (summaries === undefined) series.histogram = intake.histogram(name, tags, { bounds });
+    else series.summary = summaries.open(name, tags);
   };
 
-  const keepEarly = (sent: Sent, value: number): void => {
-    if (earlyLeft > 0) sent.early?.push(value);
-    else sent.early = undefined;
+  const keepEarly = (series: StatsdSeries, value: number): void => {
+    if (earlyLeft > 0) series.early?.push(value);
+    else series.early = undefined;
     earlyLeft--;
   };
 
   /** A series that only repeats others is refused: what it counted is theirs. */
-  const carryOver = (sent: Sent): void => {
-    const { counter, gauge, histogram, summary, total, early, weight, meaning } = sent;
+  const carryOver = (series: StatsdSeries): void => {
+    const { counter, gauge, histogram, summary, total, early, weight, meaning } = series;
     if (meaning === '"double"') return;
     if (total > 0) counter?.add(total);
     gauge?.set(total);
@@ -131,7 +137,7 @@ export function createSending({ intake, words, bounds, summaries }: SendingDeps)
   return {
     open(line, round) {
       const isEarly = words.vocabulary === undefined && earlyLeft > 0;
-      const sent: Sent = {
+      const series: StatsdSeries = {
         line,
         type: line.type,
         weight: line.weight,
@@ -145,43 +151,43 @@ export function createSending({ intake, words, bounds, summaries }: SendingDeps)
         round,
         isKnown: true,
       };
-      acquire(sent);
-      return sent;
+      acquire(series);
+      return series;
     },
-    take(sent, value, relative) {
-      const { type, weight } = sent;
+    take(series, value, relative) {
+      const { type, weight } = series;
       if (!isAllowed(type, value)) return false;
       if (type === 'counter') {
-        sent.total += value * weight;
-        sent.counter!.add(value * weight);
+        series.total += value * weight;
+        series.counter!.add(value * weight);
       } else if (type === 'gauge') {
-        sent.total = relative ? sent.total + value : value;
-        if (relative) sent.gauge!.add(value);
-        else sent.gauge!.set(value);
+        series.total = relative ? series.total + value : value;
+        if (relative) series.gauge!.add(value);
+        else series.gauge!.set(value);
       } else {
         const observed = type === 'timer' ? value / 1000 : value;
-        if (sent.early !== undefined) keepEarly(sent, observed);
-        (sent.histogram ?? sent.summary)!.observe(observed, weight);
+        if (series.early !== undefined) keepEarly(series, observed);
+        (series.histogram ?? series.summary)!.observe(observed, weight);
       }
       return true;
     },
-    reopen(sents) {
-      const changed = sents.filter((sent) => meaningOf(sent.line) !== sent.meaning);
-      for (const sent of changed) heldBy(sent)?.release();
-      for (const sent of changed) {
-        sent.meaning = meaningOf(sent.line);
-        acquire(sent);
-        carryOver(sent);
+    reopen(all) {
+      const changed = all.filter((series) => meaningOf(series.line) !== series.meaning);
+      for (const series of changed) heldBy(series)?.release();
+      for (const series of changed) {
+        series.meaning = meaningOf(series.line);
+        acquire(series);
+        carryOver(series);
       }
-      for (const sent of sents) sent.early = undefined;
+      for (const series of all) series.early = undefined;
     },
-    close: (sent) => heldBy(sent)?.release(),
-    share(sent) {
-      const handle = sent.summary?.handle ?? heldBy(sent);
+    close: (series) => heldBy(series)?.release(),
+    share(series) {
+      const handle = series.summary?.handle ?? heldBy(series);
       if (!(handle instanceof Handle) || !handle.refused || handle.waitsIn) return undefined;
-      const overflow = sent.summary === undefined ? intake.overflowOf?.(handle) : undefined;
-      const target = overflow === undefined ? sent.line.name : numberOf(overflow);
-      const key = `${sent.type} ${sent.weight} ${target}`;
+      const overflow = series.summary === undefined ? intake.overflowOf?.(handle) : undefined;
+      const target = overflow === undefined ? series.line.name : numberOf(overflow);
+      const key = `${series.type} ${series.weight} ${target}`;
       const known = shared.get(key);
       if (known === undefined && shared.size >= maxSharedSeries) {
         overflow?.release();
@@ -189,12 +195,12 @@ export function createSending({ intake, words, bounds, summaries }: SendingDeps)
       }
       if (known !== undefined) {
         overflow?.release();
-        heldBy(sent)?.release();
+        heldBy(series)?.release();
         return known;
       }
-      const first: Sent = { ...sent, early: undefined, isKnown: true };
+      const first: StatsdSeries = { ...series, early: undefined, isKnown: true };
       if (overflow !== undefined) {
-        heldBy(sent)?.release();
+        heldBy(series)?.release();
         if (first.counter !== undefined) first.counter = overflow as unknown as Counter;
         else first.histogram = overflow as unknown as Histogram;
       }
@@ -207,7 +213,7 @@ export function createSending({ intake, words, bounds, summaries }: SendingDeps)
       return overflow && shared.get(`${type} ${weight} ${numberOf(overflow)}`);
     },
     closeShared() {
-      for (const sent of shared.values()) heldBy(sent)?.release();
+      for (const series of shared.values()) heldBy(series)?.release();
       shared.clear();
       overflowNumbers.clear();
     },

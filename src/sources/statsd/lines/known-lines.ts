@@ -1,0 +1,253 @@
+import { isUtf8 } from 'node:buffer';
+import {
+  addKey,
+  createByteTable,
+  firstKey,
+  grownColumn,
+  hashByte,
+  hashSeed,
+  isKeyAt,
+  nextKey,
+  removeKey,
+  writeKey,
+} from '../../../core/byte-table.ts';
+import type { Clock } from '../../../core/ports.ts';
+import { createRefusedKeys } from '../../../core/refused-keys.ts';
+import { lineHash } from '../../../core/refused-lines.ts';
+import type { TimeSlices } from '../time-slices.ts';
+import { type LineRules, readLine, type StatsdDrop } from './line-format.ts';
+import { isAllowed, isShared, type SeriesRecorder, type StatsdSeries } from './statsd-series.ts';
+
+export interface KnownLinesDeps {
+  rules: LineRules;
+  recorder: SeriesRecorder;
+  /** Bytes of head and tail at most. */
+  lineBytes: number;
+  /** Called with the name of each line that was not known. */
+  onName(name: string): void;
+  /** Whether the vocabulary of all names so far is decided. Until then no refused line is reduced to a hash. */
+  isSettled(): boolean;
+}
+
+/**
+ * All known lines with their series, so that a known line costs no string and no object. A line is its head
+ * (`from` to `colon`) and its tail (`bar` to `end`), with the numbers between them.
+ */
+export interface KnownLines {
+  /**
+   * The series of a line, opened for a new one if its type allows the first `value`, or the reason for refusing
+   * it. A series that is not `isKnown` must be closed after use.
+   */
+  find(
+    bytes: Buffer,
+    from: number,
+    colon: number,
+    bar: number,
+    end: number,
+    value: number,
+    hash?: number,
+  ): StatsdSeries | StatsdDrop;
+  /** Whether the line has its tags in its name. */
+  hasSuffixTags(bytes: Buffer, from: number, colon: number, bar: number, end: number): boolean;
+  /** The current round of the expiry; a line that comes is marked with it. */
+  round: number;
+  readonly size: number;
+  /** Ids of known lines run below this. */
+  readonly end: number;
+  seriesOf(id: number): StatsdSeries | undefined;
+  /** Refused lines that are kept as a hash. */
+  readonly refusedLines: number;
+  /** Forgets all refused lines: they are opened anew when they come again. */
+  forgetRefused(): void;
+  /** Closes a line's series; it is unknown again. */
+  forget(id: number): void;
+}
+
+/** Refused lines that are remembered, at 10 bytes each. */
+const maxRefused = 262_144;
+/** Beyond this many, a line whose series has other owners too is not kept: it is parsed each time it comes. */
+const maxShared = 16_384;
+const timeSection = /\|T\d+(?=\||$)/;
+
+function hashOf(bytes: Buffer, from: number, to: number, seed: number): number {
+  let hash = seed;
+  for (let i = from; i < to; i++) hash = hashByte(hash, bytes[i]!);
+  return hash;
+}
+
+function hashOfKey(bytes: Buffer, from: number, colon: number, bar: number, end: number): number {
+  return hashOf(bytes, bar, end, hashOf(bytes, from, colon, hashSeed));
+}
+
+export function createKnownLines({
+  rules,
+  recorder,
+  lineBytes,
+  onName,
+  isSettled,
+}: KnownLinesDeps): KnownLines {
+  const refused = createRefusedKeys<StatsdSeries>(maxRefused);
+  const scratch = Buffer.allocUnsafeSlow(lineBytes);
+  const scratchView = new DataView(scratch.buffer);
+  /** Keys are head and tail end to end; `headBytes` says where the tail begins. */
+  const keys = createByteTable();
+  let headBytes = new Int32Array(64);
+  let viewed: Buffer = Buffer.alloc(0);
+  let view = new DataView(viewed.buffer, viewed.byteOffset, 0);
+
+  const idOf = (bytes: Buffer, from: number, colon: number, bar: number, end: number, hash: number) => {
+    if (bytes !== viewed) {
+      viewed = bytes;
+      view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    }
+    const head = colon - from;
+    const length = head + end - bar;
+    let id = firstKey(keys, hash);
+    for (; id !== -1; id = nextKey(keys, id, hash)) {
+      if (headBytes[id] !== head || keys.keyLength[id] !== length) continue;
+      if (!isKeyAt(keys, id, 0, view, bytes, from, colon)) continue;
+      if (isKeyAt(keys, id, head, view, bytes, bar, end)) return id;
+    }
+    return -1;
+  };
+  const addLine = (bytes: Buffer, from: number, colon: number, bar: number, end: number, hash: number) => {
+    const head = colon - from;
+    const id = addKey(keys, hash, head + end - bar);
+    writeKey(keys, id, 0, bytes, from, colon);
+    writeKey(keys, id, head, bytes, bar, end);
+    if (keys.keyAt.length > headBytes.length) headBytes = grownColumn(headBytes, keys.keyAt.length);
+    headBytes[id] = head;
+    return id;
+  };
+  const seriesById: (StatsdSeries | undefined)[] = [];
+  let round = 0;
+
+  /** The wide hash of a line's head and tail. */
+  const refusedHash = (bytes: Buffer, from: number, colon: number, bar: number, end: number): number => {
+    const headEnd = bytes.copy(scratch, 0, from, colon);
+    return lineHash(scratchView, 0, headEnd + bytes.copy(scratch, headEnd, bar, end));
+  };
+
+  const openLine = (
+    bytes: Buffer,
+    from: number,
+    colon: number,
+    bar: number,
+    end: number,
+    value: number,
+    hash: number,
+  ): StatsdSeries | StatsdDrop => {
+    if (colon - from + end - bar > lineBytes) return 'line_too_long';
+    const wideHash = refusedHash(bytes, from, colon, bar, end);
+    const counted = refused.find(wideHash);
+    if (counted !== undefined) return counted;
+    if (!isUtf8(bytes.subarray(from, colon)) || !isUtf8(bytes.subarray(bar, end))) return 'invalid_line';
+    const tail = bytes.toString('utf8', bar, end);
+    if (timeSection.test(tail)) {
+      const key = Buffer.concat([bytes.subarray(from, colon), Buffer.from(tail.replace(timeSection, ''))]);
+      return find(key, 0, colon - from, colon - from, key.length, value);
+    }
+    const line = readLine(bytes.toString('utf8', from, colon), tail, rules);
+    if (typeof line === 'string') return line;
+    if (!isAllowed(line.type, value)) return 'invalid_value';
+    onName(line.name);
+    const over = isSettled() ? recorder.sharedFor(line) : undefined;
+    if (over !== undefined) {
+      refused.add(wideHash, over);
+      return over;
+    }
+    const series = recorder.open(line, round);
+    const shared = isSettled() ? recorder.share(series) : undefined;
+    if (shared !== undefined) {
+      refused.add(wideHash, shared);
+      return shared;
+    }
+    series.isKnown = keys.size < maxShared || !isShared(series);
+    if (series.isKnown) seriesById[addLine(bytes, from, colon, bar, end, hash)] = series;
+    return series;
+  };
+
+  const find = (
+    bytes: Buffer,
+    from: number,
+    colon: number,
+    bar: number,
+    end: number,
+    value: number,
+    hash = hashOfKey(bytes, from, colon, bar, end),
+  ): StatsdSeries | StatsdDrop => {
+    const id = idOf(bytes, from, colon, bar, end, hash);
+    if (id === -1) return openLine(bytes, from, colon, bar, end, value, hash);
+    const series = seriesById[id]!;
+    series.round = round;
+    return series;
+  };
+
+  return {
+    find,
+    hasSuffixTags(bytes, from, colon, bar, end) {
+      const id = idOf(bytes, from, colon, bar, end, hashOfKey(bytes, from, colon, bar, end));
+      if (id !== -1) return seriesById[id]!.line.hasSuffixTags;
+      const line = readLine(bytes.toString('utf8', from, colon), bytes.toString('utf8', bar, end), rules);
+      return typeof line !== 'string' && line.hasSuffixTags;
+    },
+    get round() {
+      return round;
+    },
+    set round(next) {
+      round = next;
+    },
+    get size() {
+      return keys.size;
+    },
+    get end() {
+      return keys.end;
+    },
+    seriesOf: (id) => seriesById[id],
+    get refusedLines() {
+      return refused.size;
+    },
+    forgetRefused() {
+      refused.clear();
+      recorder.closeShared();
+    },
+    forget(id) {
+      const series = seriesById[id];
+      if (series === undefined) return;
+      seriesById[id] = undefined;
+      removeKey(keys, id);
+      recorder.close(series);
+    },
+  };
+}
+
+/** The age of a line is checked this often until it expires, so that it lives up to a quarter longer than asked. */
+const rounds = 4;
+
+/** Forgets lines that did not come for `expireMs`. Returns the stop. */
+export function startExpiry(
+  knownLines: KnownLines,
+  expireMs: number,
+  { clock, slices }: { clock: Clock; slices: TimeSlices },
+): () => void {
+  let cancel = (): void => {};
+  const sweep = () => {
+    let id = 0;
+    slices.whenIdle(() => {
+      for (const stop = id + 64; id < stop && id < knownLines.end; id++) {
+        const series = knownLines.seriesOf(id);
+        if (series !== undefined && knownLines.round - series.round > rounds) knownLines.forget(id);
+      }
+      return id >= knownLines.end;
+    });
+  };
+  const wait = () => {
+    cancel = clock.after(expireMs / rounds, () => {
+      knownLines.round += 1;
+      sweep();
+      wait();
+    });
+  };
+  wait();
+  return () => cancel();
+}
