@@ -1,32 +1,39 @@
-import { writeFileSync } from 'node:fs';
+import { linkSync, rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { addressesConflict, formatAddress, parseAddress } from '../../core/address.ts';
+import { addressesConflict, dialHost, formatAddress, parseAddress } from '../../core/address.ts';
 import { roles as usualRoles } from '../../core/catalog.ts';
 import { AgentError, errorText, faultLine, systemCode } from '../../core/errors.ts';
 import { machineAddresses } from '../config/environment.ts';
-import { entriesAt, textAt } from '../config/tree.ts';
-import { serviceListeners } from '../service-config/discover.ts';
+import { entriesAt, type MapNode, scalarAt, type TreeNode, textAt } from '../config/tree.ts';
+import type { Discovered } from '../config/types.ts';
+import { discover, serviceListeners, serviceStores } from '../service-config/discover.ts';
 import { readServiceFiles } from '../service-config/read.ts';
 import { configurationOptions, parseCommand } from './arguments.ts';
 import type { Io } from './io.ts';
 
-const usage = `Usage: svc-agent init [FILE] [--service-config FILE]... [--role ROLE]...
+const usage = `Usage: svc-agent init [FILE | --out FILE] [--service-config FILE]... [--role ROLE]...
 
-Writes a commented starter configuration to FILE, or to standard output. Never overwrites a file.
-With the service's own files it takes roles and addresses from there.
+Writes a commented starter configuration to FILE, or to standard output. It never overwrites a file, and leaves none
+behind when it fails. With the service's own files, everything that they describe is filled in and on: roles, logs,
+scrapes, health checks, stores, clusters and archives. Only credentials have to be added.
 `;
 
 /** `svc-agent init`: a first configuration that `check` passes. */
 export async function init(args: readonly string[], io: Io): Promise<number> {
   const { role, 'service-config': serviceConfig } = configurationOptions;
-  const { values, positionals } = parseCommand('init', args, { role, 'service-config': serviceConfig }, 1);
+  const options = { role, 'service-config': serviceConfig, out: { type: 'string' } } as const;
+  const { values, positionals } = parseCommand('init', args, options, 1);
   if (values.help) {
     io.stdout(usage);
     return 0;
   }
   const files = values['service-config'] ?? [];
   const text = starter(readForStarter(files, values.role ?? [], io));
-  const [file] = positionals;
+  const [file = values.out] = positionals;
+  if (values.out !== undefined && file !== values.out) {
+    const fault = { where: 'svc-agent init', what: 'two files', got: `${file} ${values.out}` };
+    throw new AgentError('usage', { ...fault, allowed: 'name one' });
+  }
   if (file === undefined) io.stdout(text);
   else {
     write(resolve(io.cwd, file), file, text);
@@ -37,8 +44,11 @@ export async function init(args: readonly string[], io: Io): Promise<number> {
 
 /** Throws `usage` if the file is there already, `internal` if it cannot be written. */
 function write(path: string, file: string, text: string): void {
+  const temporary = `${path}.new-${process.pid}`;
   try {
-    writeFileSync(path, text, { flag: 'wx', mode: 0o644 });
+    // Whole or not at all: a link fails where the file is there, and the disk may be full before it is written.
+    writeFileSync(temporary, text, { mode: 0o644 });
+    linkSync(temporary, path);
   } catch (cause) {
     if (systemCode(cause) === 'EEXIST') {
       const fault = {
@@ -54,6 +64,8 @@ function write(path: string, file: string, text: string): void {
       allowed: 'name a writable place',
     };
     throw new AgentError('internal', fault, cause);
+  } finally {
+    rmSync(temporary, { force: true });
   }
 }
 
@@ -86,14 +98,8 @@ metrics:
 
 # What is watched of each role. A value may come from the environment: "\${NAME:default}".
 services:
-${facts.roles.map((role, index) => service(role, index, facts.logKnown)).join('')}
-# What the service depends on; svc-agent probe looks at it once, svc-agent probe --print-grants prints the rights.
-# stores:
-#   - {name: main, kind: postgres, address: "db.local:5432", user: svc_agent, password: {env: SVC_AGENT_DB_PASSWORD},
-#      databases: {persistence: svc, visibility: svc_visibility}, schema: {persistence: "0.8", visibility: "0.9"}}
-# domains:                                 # {domain} stands for each name
-#   {watch: [orders], describe: {command: [cli, --domain, "{domain}", domain, describe]}}
-
+${facts.roles.map((role, index) => service(role, index, facts)).join('')}
+${dependencies(facts)}
 # A series is one label set; past the limits series are counted together, never dropped in silence.
 # limits: {seriesPerMetric: 2000, series: 50000}
 
@@ -110,21 +116,56 @@ function serviceFiles({ serviceConfig }: StarterFacts): string {
     serviceConfig.length > 0 ? list(serviceConfig) : '[/etc/svc/base.yaml, /etc/svc/production.yaml]';
   return `# The service's own files, merged in order: log files and addresses are taken from there.
 ${serviceConfig.length > 0 ? '' : '# '}serviceConfig: ${files}
-${serviceConfig.length > 0 ? '' : '# '}scope: host                                # host: what is beside the roles; cluster: stores, clusters, archives; all
+${serviceConfig.length > 0 ? '' : '# '}scope: all                                 # host: what is beside the roles; cluster: stores, clusters, archives; all
 `;
 }
 
-/** Ports in the comments are those in use among such services, one for each role. */
-function service(role: string, index: number, logKnown: boolean): string {
+/** Without the service's files, the ports in the comments are those in use among such services. */
+function service(
+  role: string,
+  index: number,
+  { serviceConfig, logKnown, health, found }: StarterFacts,
+): string {
   const path = quoted(`/var/log/svc/${role}*.log`);
   const logs = `    logs:
       paths: [${path}]
       # rules:                             # metrics of your own from log entries
       #   - {name: svc_slow_requests, type: counter, match: {msg: slow request}, labels: {domain: wf-domain-name}}
 `;
+  const fromFiles = found
+    .filter(({ path: at }) => at.startsWith(`services.${role}.`))
+    .map(
+      ({ path: at, value }) =>
+        `    # from serviceConfig: ${at.slice(`services.${role}.`.length)}: ${value}\n`,
+    );
+  const isKnown = (source: string) => fromFiles.some((line) => line.includes(`: ${source}.`));
+  const url = health.get(role);
+  const checked = url ? `    health: ${url}\n` : `    # health: http://127.0.0.1:${7933 + index}/health\n`;
+  const noHealth = '    # health: no rpc.grpcPort in serviceConfig, so nothing to ask\n';
+  const scrape = isKnown('scrape') ? '' : `    # scrape: http://127.0.0.1:${8000 + index}/metrics\n`;
   return `  ${quoted(role)}:
-${logKnown ? '    # logs come from serviceConfig\n' : logs}    # health: http://127.0.0.1:${7933 + index}/health
-    # scrape: http://127.0.0.1:${8000 + index}/metrics
+${logKnown ? '' : logs}${fromFiles.join('')}${serviceConfig.length > 0 && !url ? noHealth : checked}${scrape}`;
+}
+
+/** Stores, clusters, archives and domains. */
+function dependencies({ stores, found, frontend }: StarterFacts): string {
+  const title =
+    '# What the service depends on; svc-agent probe --print-grants prints the rights that a user needs.\n';
+  const example = `# stores:
+#   - {name: main, kind: postgres, address: "db.local:5432", user: svc_agent, password: {env: SVC_AGENT_DB_PASSWORD},
+#      databases: {persistence: svc, visibility: svc_visibility}, schema: {persistence: "0.8", visibility: "0.9"}}
+`;
+  const filled = stores.map(
+    ({ name, about }) => `  - name: ${quoted(name)}  # from serviceConfig: ${about}
+    user: svc_agent
+    password: {env: SVC_AGENT_DB_PASSWORD}
+`,
+  );
+  const rest = found
+    .filter(({ path }) => /^(?:clusterGroupMetadata|archival|domainDefaults)/.test(path))
+    .map(({ path, value }) => `# from serviceConfig: ${path}: ${value}\n`);
+  return `${title}${stores.length > 0 ? `stores:\n${filled.join('')}` : example}${rest.join('')}# domains:                                 # {domain} stands for each name
+#   {watch: [orders], describe: {command: [cli, --address, "${frontend}", --domain, "{domain}", domain, describe]}}
 `;
 }
 
@@ -139,6 +180,22 @@ interface StarterFacts {
   logKnown: boolean;
   /** Whether they say which cluster this is. */
   clusterKnown: boolean;
+  /** Everything that they give; none of it secret. */
+  found: readonly Discovered[];
+  /** Health checks by role. */
+  health: ReadonlyMap<string, string>;
+  stores: readonly { name: string; about: string }[];
+  /** host:port of the frontend, as far as it is known. */
+  frontend: string;
+}
+
+/** The health check of a role at its gRPC port: other ports of its speak other protocols. */
+function healthOf(tree: TreeNode, role: string): [string, string][] {
+  const rpc = ['services', role, 'rpc'];
+  const port = Number(scalarAt(tree, ...rpc, 'grpcPort'));
+  if (!(port > 0 && port < 65_536)) return [];
+  const host = textAt(tree, ...rpc, 'bindOnIP') ?? '127.0.0.1';
+  return [[role, `grpc://${formatAddress({ host: dialHost(host), port })}`]];
 }
 
 /** Reads the service's files for `init`. Throws `usage` if one of them cannot be read. */
@@ -154,12 +211,30 @@ function readForStarter(
   const wanted = named.length > 0 ? named : found;
   const roles = wanted.length > 0 ? wanted : usualRoles;
   const taken = serviceListeners(tree, roles).map(({ address }) => address);
-  const pullAddress = freeAddress('0.0.0.0', 9464, taken);
+  const health = new Map(roles.flatMap((role) => healthOf(tree, role)));
+  const bound = [...health.values()].map((url) => url.slice('grpc://'.length));
+  const pullAddress = freeAddress('0.0.0.0', 9464, [...taken, ...bound]);
+  const nothing: MapNode = { ...tree, entries: new Map() };
+  const request = {
+    service: tree,
+    agent: nothing,
+    scope: 'all',
+    roles,
+    localHosts: machineAddresses(),
+  } as const;
+  const discovery = discover(request);
   return {
+    found: discovery.itemsIn(discovery.tree),
+    health,
+    stores: serviceStores(tree).map(({ name, kind, address, databases }) => {
+      const names = Object.values(databases).map((database) => database.name);
+      return { name, about: `${kind} at ${address}, ${names.join(' and ')}` };
+    }),
+    frontend: health.get('frontend')?.slice('grpc://'.length) ?? 'frontend:7833',
     roles,
     serviceConfig: files,
     pullAddress,
-    adminAddress: freeAddress('127.0.0.1', 9465, [...taken, pullAddress]),
+    adminAddress: freeAddress('127.0.0.1', 9465, [...taken, ...bound, pullAddress]),
     logKnown: Boolean(textAt(tree, 'log', 'outputFile')),
     clusterKnown: textAt(tree, 'clusterGroupMetadata', 'currentClusterName') !== undefined,
   };

@@ -205,7 +205,7 @@ interface ServiceStore {
 const usualPorts: Readonly<Record<StoreKindName, number>> = { widecolumn: 9042, mysql: 3306, postgres: 5432 };
 
 /** Stores as real service files describe them: `persistence.datastores`, of which two names are in use. */
-function serviceStores(tree: TreeNode): ServiceStore[] {
+export function serviceStores(tree: TreeNode): ServiceStore[] {
   const stores: ServiceStore[] = [];
   for (const [database, key] of [
     ['persistence', 'defaultStore'],

@@ -49,6 +49,12 @@ function logFindings(tree: TreeNode, local: boolean, cwd: string): PlacedFault[]
       'without outputFile the service logs to standard error; set outputFile, or read standard error',
     );
   }
+  if (scalarAt(tree, 'log', 'stdout') === true && file !== undefined) {
+    say(
+      'stdout',
+      'beside outputFile the service logs to standard output alone, and the file stays empty; set stdout to false, or read standard output',
+    );
+  }
   const trouble = local && file !== undefined ? directoryTrouble(file, cwd) : undefined;
   if (trouble) say('outputFile', `${trouble}; the directory must exist and be writable`);
   return findings;
