@@ -33,7 +33,12 @@ function nothingWatched({ services }: AgentConfig, tree: MapNode): PlacedFault[]
     });
 }
 
-function peersUnreachable({ clusterGroupMetadata: group }: AgentConfig, tree: MapNode): PlacedFault[] {
+/** The agent of a host needs only the names of the clusters, for the replication lag; it may leave the peers alone. */
+function peersUnreachable(
+  { clusterGroupMetadata: group, scope, services }: AgentConfig,
+  tree: MapNode,
+): PlacedFault[] {
+  if (scope === 'host' && services.some(({ selected, scrape }) => selected && scrape)) return [];
   const peers = group?.clusters.filter(({ enabled, name }) => enabled && name !== group.currentClusterName);
   return (peers ?? [])
     .filter(({ rpcAddress }) => rpcAddress === undefined)
@@ -42,7 +47,7 @@ function peersUnreachable({ clusterGroupMetadata: group }: AgentConfig, tree: Ma
       return placedFault(
         placeOf(tree, path),
         path,
-        'missing, so nobody looks whether it answers; set host:port',
+        'missing, so the agent does not check whether the cluster answers; set host:port',
       );
     });
 }

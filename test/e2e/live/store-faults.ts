@@ -26,7 +26,7 @@ export const storeFaults: readonly Fault[] = [
     alerts: [critical('SvcStoreReadOnly', here, /svc_store_read_only is 1\./)],
   },
   {
-    what: 'all but two of the store’s connections are taken',
+    what: 'all but four of the store’s connections are taken',
     provoke: ({ store }) => store.crowd(),
     undo: ({ store }) => store.disperse(),
     alerts: [warning('SvcStoreConnections', here, /^[\d.]+% of the connections of the postgres store/)],

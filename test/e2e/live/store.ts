@@ -23,7 +23,7 @@ export interface Store {
 
 export const storeDatabase = 'svc_main';
 
-const usable = 40;
+const usable = 60;
 const reserved = 3;
 
 export async function startStore(): Promise<Store> {
@@ -56,7 +56,7 @@ export async function startStore(): Promise<Store> {
     setReadOnly: (isReadOnly) =>
       server.configure([`default_transaction_read_only=${isReadOnly ? 'on' : 'off'}`]),
     async crowd() {
-      for (let taken = crowd.length; taken < usable - 2; taken++) {
+      for (let taken = crowd.length; taken < usable - 4; taken++) {
         const client = new pg.Client({
           host: '127.0.0.1',
           port: server.port,

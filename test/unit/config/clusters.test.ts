@@ -56,10 +56,17 @@ const warned = async (agent: string) => {
 
 test('an enabled peer without an address is warned of, the own cluster and a disabled one are not', async () => {
   const missing =
-    'clusterGroupMetadata.clusterGroup.dc2.rpcAddress: missing, so nobody looks whether it answers; set host:port';
+    'clusterGroupMetadata.clusterGroup.dc2.rpcAddress: missing, so the agent does not check whether the cluster answers; set host:port';
   expect(await warned(groupText(10, 'initialFailoverVersion: 2'))).toEqual([`agent.yaml:7:5: ${missing}`]);
   expect(await warned(groupText(10, 'initialFailoverVersion: 2, enabled: false'))).toEqual([]);
   expect(await warned(groupText(10, 'initialFailoverVersion: 2, rpcAddress: "a:1"'))).toEqual([]);
+});
+
+test('the agent of a host that scrapes a role may leave the peers to the agent of the cluster', async () => {
+  const scraped = 'services: {history: {scrape: "http://127.0.0.1:1/metrics"}}\n';
+  const group = groupText(10, 'initialFailoverVersion: 2');
+  expect(await warned(`${group}${scraped}`)).toEqual([]);
+  expect(await warned(`${group}${scraped}scope: all\n`)).toHaveLength(1);
 });
 
 test('watched domains without a command are warned of', async () => {
