@@ -82,9 +82,12 @@ export const ranksPerService = 3;
 /** One source of one role, with everything built that its configuration asks for, and nothing running yet. */
 interface Built<S extends Source> {
   readonly source: S;
-  /** Gives back its series. */
-  close(): void;
+  /** Closes its series, in slices: there may be 100,000 of them. */
+  close(): Promise<void>;
 }
+
+/** Lets other work run between two slices. */
+const pause = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
 async function buildScrape(
   { service, block, place }: RoleSourcesOptions,
@@ -124,8 +127,9 @@ async function buildScrape(
     drops: registry.drops,
     onPage: (page) => deps.onPage(name, page, source),
   });
-  const close = () => {
-    intake.close();
+  const close = async () => {
+    show.hide();
+    await intake.closeInSlices(pause);
     about.close();
   };
   return { source, close };
@@ -166,7 +170,7 @@ async function buildStatsd(
     log,
     drops: registry.drops,
   });
-  return { source, close: () => intake.close() };
+  return { source, close: () => intake.closeInSlices(pause) };
 }
 
 /** The sources of one role as its configuration asks for them, built and not running yet. */
@@ -182,7 +186,7 @@ async function buildRoleSources(options: RoleSourcesOptions, deps: RoleSourcesDe
 export async function checkRoleSources(options: RoleSourcesOptions, deps: RoleSourcesDeps): Promise<void> {
   await checkStreamTls(options.service, deps.clock);
   const { all } = await buildRoleSources(options, deps);
-  for (const { close } of all) close();
+  for (const { close } of all) await close();
 }
 
 /** Starts what a service's configuration asks for. Rejects, with nothing left running, if a source cannot start. */
@@ -194,7 +198,7 @@ export async function startRoleSources(
   const stops: Stop[] = [];
   const stop = async () => {
     await Promise.all(stops.map((end) => end()));
-    for (const { close } of all) close();
+    for (const { close } of all) await close();
   };
   try {
     for (const { source } of all) stops.push(await source.start());

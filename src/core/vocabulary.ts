@@ -229,13 +229,16 @@ export interface MappedMetric {
   readonly leftOut: boolean;
 }
 
-/** A page against the catalog, for `check --live`. */
+/** A page compared with the catalog, for `check --live`. */
 export interface Coverage {
-  /** Metrics of the catalog that the page has, and the raw names that each was made of. */
-  readonly made: ReadonlyMap<string, readonly string[]>;
+  /** The raw names that each metric was made of. */
+  readonly made: Readonly<Record<string, readonly string[]>>;
+  /** Metrics of the catalog that the page does not have. */
   readonly missing: readonly string[];
-  /** Raw names that no rule maps; `alike` are missing metrics of the catalog with the same words in their names. */
-  readonly unmapped: readonly { readonly name: string; readonly alike: readonly string[] }[];
+  /** Raw names without a rule. */
+  readonly unmapped: readonly string[];
+  /** Of those, the ones that look like a missing metric, and which. */
+  readonly alike: Readonly<Record<string, readonly string[]>>;
   /** Raw names of which at least some series were left out on purpose. */
   readonly leftOut: readonly string[];
 }
@@ -259,17 +262,19 @@ export function coverageOf(
 ): Coverage {
   const all = [...mapped].sort((a, b) => compareText(a.name, b.name));
   const made = new Map<string, string[]>();
-  for (const { name, to } of all)
+  for (const { name, to } of all) {
     for (const target of to) made.set(target, [...(made.get(target) ?? []), name]);
+  }
   const missing = wanted.filter((name) => !made.has(name));
   const isMapped = ({ name, to }: MappedMetric) =>
     to.size === 0 || known.has(name) || [...to].some((target) => target !== name || known.has(target));
+  const unmapped = all.filter((metric) => !isMapped(metric)).map(({ name }) => name);
+  const alike = unmapped.map((name) => [name, missing.filter((metric) => isAlike(name, metric))] as const);
   return {
-    made,
+    made: Object.fromEntries(made),
     missing,
-    unmapped: all
-      .filter((metric) => !isMapped(metric))
-      .map(({ name }) => ({ name, alike: missing.filter((metric) => isAlike(name, metric)) })),
+    unmapped,
+    alike: Object.fromEntries(alike.filter(([, metrics]) => metrics.length > 0)),
     leftOut: all.filter(({ leftOut }) => leftOut).map(({ name }) => name),
   };
 }

@@ -2,6 +2,7 @@ import { catalog, type Role, roles } from '../../core/catalog.ts';
 import { systemClock } from '../../core/clock.ts';
 import type { Log } from '../../core/ports.ts';
 import { createRegistry } from '../../core/registry.ts';
+import { type Coverage, coverageOf } from '../../core/vocabulary.ts';
 import { placesRead } from '../../probes/replication/readings.ts';
 import type { Scrape, ScrapeResult } from '../../sources/scrape/source.ts';
 import { readVocabularies } from '../../sources/vocabularies.ts';
@@ -51,70 +52,66 @@ export async function openLivePages(config: AgentConfig, io: Io): Promise<LivePa
   );
 }
 
-/** What one look at a role's page says. */
-export interface LiveReport {
+/** One page of a role, compared with the catalog. Without a page the lists are empty. */
+export interface LiveReport extends Coverage {
   service: string;
   url: string;
-  /** Why there is no page; the lists are empty then. */
+  /** Why there is no page. */
   failure?: string;
   vocabulary?: string;
-  /** Metrics of the catalog that the role should send and does not. */
-  missing: readonly string[];
-  /** Metrics that it sends, that no table takes into the catalog, and that no probe reads. */
-  unmapped: readonly string[];
 }
 
 const isRole = (name: string): name is Role => (roles as readonly string[]).includes(name);
-const catalogNames = new Set(catalog.map(({ name }) => name));
 
-/** Looks once at every page that the configuration names, and holds it against the catalog. */
+/** Scrapes every page of the configuration once and compares it with the catalog. */
 export async function lookLive(config: AgentConfig, io: Io): Promise<LiveReport[]> {
   const pages = await openLivePages(config, io);
+  const known = new Set([...catalog.map(({ name }) => name), ...placesRead(config.domains?.replication)]);
   return Promise.all(
     pages.map(async ({ service, scrape, result, close }): Promise<LiveReport> => {
-      const names = scrape.names();
+      const mapped = scrape.mapped();
       const { vocabulary } = scrape.status();
       await close();
       const about = { service: service.name, url: service.scrape!.url };
-      if (!result.ok) return { ...about, failure: result.what, missing: [], unmapped: [] };
-      return {
-        ...about,
-        vocabulary,
-        ...compared(service.name, names, placesRead(config.domains?.replication)),
-      };
+      if (!result.ok) return { ...about, failure: result.what, ...coverageOf([], [], known) };
+      const { name } = service;
+      const wanted = isRole(name) ? catalog.filter((metric) => metric.roles.includes(name)) : [];
+      const names = wanted.map((metric) => metric.name);
+      return { ...about, vocabulary, ...coverageOf(mapped, names, known) };
     }),
   );
 }
 
-function compared(
-  service: string,
-  names: ReadonlyMap<string, ReadonlySet<string>>,
-  probed: readonly string[],
-): Pick<LiveReport, 'missing' | 'unmapped'> {
-  const known = new Set([...catalogNames, ...probed]);
-  const sent = new Set([...names.values()].flatMap((set) => [...set]));
-  const wanted = isRole(service) ? catalog.filter((metric) => metric.roles.includes(service)) : [];
-  return {
-    missing: wanted.map(({ name }) => name).filter((name) => !sent.has(name)),
-    unmapped: [...names]
-      .filter(([, to]) => ![...to].some((name) => known.has(name)))
-      .map(([name]) => name)
-      .sort(),
-  };
+/** A title with a count, and its lines. */
+function list(title: string, lines: readonly string[]): string[] {
+  if (lines.length === 0) return [`    ${title}: none`];
+  return [`    ${title} (${lines.length}):`, ...lines.map((line) => `      ${line}`)];
 }
 
-/** The reports for people. */
+function coverageLines({ made, missing, unmapped, alike, leftOut }: Coverage): string[] {
+  const mapped = Object.entries(made).filter(([name, raw]) => raw.length > 1 || raw[0] !== name);
+  const others = unmapped.filter((name) => !alike[name]);
+  return [
+    ...list(
+      'metrics and the raw metrics that they come from',
+      mapped.map(([name, raw]) => `${name}: ${raw.join(', ')}`),
+    ),
+    ...list('metrics of the catalog that the page does not have', missing),
+    ...list(
+      'raw metrics without a rule that look like one of those',
+      Object.entries(alike).map(([name, metrics]) => `${name}: ${metrics.join(', ')}?`),
+    ),
+    ...list('other raw metrics without a rule, relayed under their own names', others),
+    ...list('left out on purpose, because other metrics contain them', leftOut),
+  ];
+}
+
+/** The reports as text. */
 export function liveText(reports: readonly LiveReport[]): string {
-  if (reports.length === 0) return 'Live: no service has a page to look at (services.<service>.scrape).\n';
-  const list = (title: string, names: readonly string[]) =>
-    names.length === 0
-      ? [`    ${title}: none`]
-      : [`    ${title} (${names.length}):`, ...names.map((name) => `      ${name}`)];
-  const lines = reports.flatMap(({ service, url, failure, vocabulary, missing, unmapped }) => [
-    `  ${service}  ${url}  ${failure ? `FAILED: ${failure}` : `speaks ${vocabulary ?? 'no table that is known'}`}`,
-    ...(failure
-      ? []
-      : [...list('of the catalog, not sent', missing), ...list('sent, in no table', unmapped)]),
+  if (reports.length === 0) return 'Live: no service has a page to scrape (services.<service>.scrape).\n';
+  const lines = reports.flatMap(({ service, url, failure, vocabulary, ...coverage }) => [
+    `  ${service}  ${url}  ${failure ? `FAILED: ${failure}` : `vocabulary: ${vocabulary ?? 'none matches'}`}`,
+    ...(failure ? [] : coverageLines(coverage)),
   ]);
   return ['Live', ...lines, ''].join('\n');
 }

@@ -3,7 +3,7 @@ import type { Gauge } from '../../core/model.ts';
 import type { Drops, Log, Readings, Source } from '../../core/ports.ts';
 import type { ScrapeFailureReason } from '../../core/reasons.ts';
 import { createRefusedLines } from '../../core/refused-lines.ts';
-import type { VocabularyDetector } from '../../core/vocabulary.ts';
+import type { MappedMetric, VocabularyDetector } from '../../core/vocabulary.ts';
 import { createLineTable, type Page } from './exposition/line-table.ts';
 import { createPageReader } from './exposition/page-reader.ts';
 import { dropOf, ScrapeFailure } from './failure.ts';
@@ -40,7 +40,7 @@ export interface Scrape extends Source, Readings {
   scrapeNow(deadlineMs?: number): Promise<ScrapeResult>;
   status(): ScrapeStatus;
   /** Every metric of the target, with its names in the catalog. */
-  names(): Map<string, Set<string>>;
+  mapped(): MappedMetric[];
 }
 
 const sharedMs = 1000;
@@ -182,7 +182,7 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
     },
     scrapeNow,
     status: () => status.current(words.vocabulary?.name),
-    names: () => pageSeries.names(),
+    mapped: () => pageSeries.mapped(),
     look: (family) => (takenMs === Number.NEGATIVE_INFINITY ? [] : pageSeries.look(family)),
   };
 }

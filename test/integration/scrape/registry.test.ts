@@ -157,7 +157,11 @@ test('a product’s words are recognised when they come, and its units become th
   });
   expect([...role.scrape.look('svc_wait')]).toEqual([{ labels: {}, value: 2.5 }]);
   expect(role.scrape.status().vocabulary).toBe('product');
-  expect(role.scrape.names().get('product_started')).toEqual(new Set(['svc_workflow_started']));
+  expect(role.scrape.mapped()).toContainEqual({
+    name: 'product_started',
+    to: new Set(['svc_workflow_started']),
+    leftOut: false,
+  });
   await role.stop();
 });
 

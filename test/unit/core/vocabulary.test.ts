@@ -290,17 +290,14 @@ test('coverage of a page: what was made of what, what is missing, what looks lik
     'svc_persistence_errors',
   ];
   const { made, ...rest } = coverageOf(mapped, wanted, new Set([...wanted, 'read_by_a_probe']));
-  expect(made.get('svc_persistence_requests')).toEqual([
-    'persistence_requests',
-    'persistence_requests_per_domain',
-  ]);
-  expect(made.get('svc_restarts')).toEqual(['svc_restarts']);
+  expect(made).toMatchObject({
+    svc_persistence_requests: ['persistence_requests', 'persistence_requests_per_domain'],
+    svc_restarts: ['svc_restarts'],
+  });
   expect(rest).toEqual({
     missing: ['svc_matching_poll_success', 'svc_persistence_errors'],
-    unmapped: [
-      { name: 'build_age', alike: [] },
-      { name: 'matching_poll_success_v2', alike: ['svc_matching_poll_success'] },
-    ],
+    unmapped: ['build_age', 'matching_poll_success_v2'],
+    alike: { matching_poll_success_v2: ['svc_matching_poll_success'] },
     leftOut: ['persistence_requests_rollup'],
   });
 });

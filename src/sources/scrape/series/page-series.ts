@@ -1,7 +1,8 @@
 import { Handle } from '../../../core/handles.ts';
+import type { Translated } from '../../../core/intake.ts';
 import type { Kind, Part, RawTags, Shape } from '../../../core/model.ts';
 import { lineHash, type RefusedLines } from '../../../core/refused-lines.ts';
-import type { VocabularyDetector } from '../../../core/vocabulary.ts';
+import type { MappedMetric, VocabularyDetector } from '../../../core/vocabulary.ts';
 import type { Page } from '../exposition/line-table.ts';
 import { type LineTable, trimLines } from '../exposition/line-table.ts';
 import { assemble, type SeriesAssembly, signatureOf } from './assembly.ts';
@@ -57,7 +58,7 @@ export interface PageSeries {
   /** The last values of a single-valued metric, by the target's name or the catalog's. */
   look(family: string): { labels: RawTags; value: number }[];
   /** Every metric of the target, with its names in the catalog. */
-  names(): Map<string, Set<string>>;
+  mapped(): MappedMetric[];
 }
 
 /** One value of a metric that is looked at. */
@@ -69,6 +70,19 @@ interface Reading {
 
 /** Names beyond it do not take part in the detection of the vocabulary. */
 const maxRefusedFamilies = 10_000;
+
+type Mapped = MappedMetric & { to: Set<string>; leftOut: boolean };
+
+/** Notes under which names a series of a family is relayed, or that it is left out. */
+function addMapped(metrics: Map<string, Mapped>, name: string, translated: Translated | 'left_out'): void {
+  const metric = metrics.get(name) ?? { name, to: new Set(), leftOut: false };
+  if (translated === 'left_out') metric.leftOut = true;
+  else {
+    metric.to.add(translated.name);
+    if (translated.also) metric.to.add(translated.also.name);
+  }
+  metrics.set(name, metric);
+}
 
 /** A line that sets two values: a count that stands for a missing `+Inf` bucket. */
 function both(one: Part, other: Part): Part {
@@ -86,8 +100,8 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
   /** 1 for a line whose value only falls when its sender restarts. */
   const grows: number[] = [];
   const repeated = new Map<ScrapedSeries, number>();
-  /** Families with refused lines, which have no series here. */
-  const refusedFamilies = new Set<string>();
+  /** Families with refused lines or lines that the vocabulary leaves out, which have no series here. */
+  const refusedFamilies = new Map<string, Mapped>();
   const forget = (id: number): void => {
     partOf[id] = undefined;
     grows[id] = 0;
@@ -123,7 +137,8 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
       const hash = lineHash(arenaView, keyAt[id]!, keyAt[id]! + keyLength[id]!);
       refusedLines.add(hash, table.incoming[id]!, intake.overflowOf?.(parts), index);
     });
-    if (refusedFamilies.size < maxRefusedFamilies) refusedFamilies.add(series.family);
+    if (refusedFamilies.has(series.family) || refusedFamilies.size < maxRefusedFamilies)
+      addMapped(refusedFamilies, series.family, read(series).translated);
     removedLines += series.lines.length;
     repeated.delete(series);
     groups.remove(series);
@@ -155,7 +170,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
   /** Closes the series whose meaning changed with the names on the page, so that they are opened anew. */
   const closeReworded = (page: Page, affected: Set<ScrapedSeries>): void => {
     const families = groups.families(page);
-    for (const family of refusedFamilies) families.add(family);
+    for (const family of refusedFamilies.keys()) families.add(family);
     const reworded = words.detect(families);
     if (reworded.size === 0) return;
     // Refused lines come back as new ones on the next page, under their new meaning.
@@ -264,20 +279,12 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
       readings.set(family, found);
       return found.map(({ line, labels, divisor }) => ({ labels, value: table.taken[line]! / divisor }));
     },
-    names() {
-      const names = new Map<string, Set<string>>();
-      for (const series of groups.series.values()) {
-        const { translated } = read(series);
-        const known = names.get(series.family) ?? new Set();
-        if (translated !== 'left_out') {
-          known.add(translated.name);
-          if (translated.also) known.add(translated.also.name);
-        }
-        names.set(series.family, known);
-      }
-      // A family without a series here was left out or refused as a whole.
-      for (const family of refusedFamilies) if (!names.has(family)) names.set(family, new Set());
-      return names;
+    mapped() {
+      const metrics = new Map<string, Mapped>();
+      for (const [name, { to, leftOut }] of refusedFamilies)
+        metrics.set(name, { name, to: new Set(to), leftOut });
+      for (const series of groups.series.values()) addMapped(metrics, series.family, read(series).translated);
+      return [...metrics.values()];
     },
   };
 }

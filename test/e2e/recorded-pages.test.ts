@@ -1,0 +1,80 @@
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { compare, pageNames, parse, rawPage, recordedCases, type Sample } from '../recorded-pages.ts';
+import { folder, mainFile, type RunningAgent, start, startAgent, until } from './process.ts';
+
+const place = folder();
+const service = createServer((request, response) => {
+  response.setHeader('Content-Type', 'text/plain; version=0.0.4');
+  response.end(rawPage(request.url!.slice(1)));
+});
+let agent: RunningAgent;
+let shown: Record<string, Sample[]>;
+
+beforeAll(async () => {
+  await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
+  const { port } = service.address() as AddressInfo;
+  const file = join(place.path, 'agent.yaml');
+  const blocks = pageNames.map(
+    (name) => `  ${name}: {scrape: {url: 'http://127.0.0.1:${port}/${name}', interval: 5s}}\n`,
+  );
+  const metrics =
+    'metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}\nadmin: {listenAddress: 127.0.0.1:0}\n';
+  writeFileSync(file, `stateDirectory: ${place.path}/state\n${metrics}services:\n${blocks.join('')}`);
+  agent = await startAgent(file);
+  // The client library's process names itself by another value.
+  const serviceOf = (name: string) => (name === 'sdk-bench-worker' ? 'cadence_bench' : name);
+  const samples = await until('the pages of all roles', async () => {
+    const found = parse(await (await fetch(`http://${agent.address('metrics')}/metrics`)).text());
+    const isThere = (name: string) =>
+      found.some(
+        ({ name: metric, labels }) => metric === 'svc_role_scrape_up' && labels.svc_service === name,
+      );
+    const isShown = (name: string) =>
+      found.some(
+        ({ name: metric, labels }) =>
+          !metric.startsWith('svc_role_') && labels.svc_service === serviceOf(name),
+      );
+    return pageNames.every((name) => isThere(name) && isShown(name)) ? found : undefined;
+  });
+  shown = Object.fromEntries(
+    pageNames.map((name) => [name, samples.filter(({ labels }) => labels.svc_service === serviceOf(name))]),
+  );
+}, 60_000);
+afterAll(async () => {
+  await agent?.end();
+  service.closeAllConnections();
+  service.close();
+  place.remove();
+});
+
+test.each(recordedCases)('the built agent: %s: %s is the sum of its raw metrics', (page, _, row) => {
+  const { expected, found } = compare(row, parse(rawPage(page)), shown[page]!);
+  expect(Object.keys(found).sort()).toEqual(Object.keys(expected).sort());
+  for (const [key, value] of Object.entries(expected)) expect(found[key], key).toBeCloseTo(value, 6);
+});
+
+test('check --live says what each metric was made of, what is missing and what was left out', async () => {
+  // This process serves the pages, so it must not wait for the command synchronously.
+  const check = start(process.execPath, [
+    mainFile,
+    'check',
+    '-c',
+    join(place.path, 'agent.yaml'),
+    '--live',
+    '--json',
+  ]);
+  expect(await check.ended).toBe(0);
+  const { live } = JSON.parse(check.output()) as { live: Record<string, unknown>[] };
+  expect(live.find((one) => one.service === 'history')).toMatchObject({
+    vocabulary: 'cadence',
+    made: { svc_persistence_requests: ['persistence_requests', 'persistence_requests_per_domain'] },
+    leftOut: expect.arrayContaining(['persistence_requests_rollup', 'persistence_latency_rollup']),
+  });
+  expect(live.find((one) => one.service === 'matching')).toMatchObject({
+    missing: expect.arrayContaining(['svc_matching_tasks_dispatched']),
+  });
+});
