@@ -14,21 +14,21 @@ export interface Sample extends SeriesName {
   value: number;
 }
 
-/** What one look found. What a person reads of it holds no secret: it is shown on `/probes`. */
+/** The result of one check. It is shown on `/probes` and holds no secret. */
 export interface Finding {
-  /** Why it failed; none when what was looked at is well. */
+  /** Why the check failed; missing if it succeeded. */
   reason?: ProbeFailureReason;
-  /** A sentence for people, never a label. */
+  /** A sentence for people; never a label. */
   msg: string;
-  /** Gauges as they are now; one that an earlier look set and this one does not is gone. */
+  /** Gauges. One that an earlier check set and this one does not is removed. */
   gauges?: readonly Sample[];
-  /** What counters rise by. */
+  /** Increases of counters. */
   increases?: readonly Sample[];
-  /** Absolute totals of counters that somebody else keeps, such as the store; there from the first look that has them. */
+  /** Absolute totals of counters that another program keeps, such as the store. */
   totals?: readonly Sample[];
-  /** Earliest end of a certificate met, ms since the epoch. */
+  /** Earliest expiry in the server's certificate chain, ms since the epoch. */
   tlsNotAfterMs?: number;
-  /** How long each phase took, in their order. */
+  /** Duration of each phase, in order. */
   phasesMs?: Readonly<Record<string, number>>;
   /**
    * Checks that failed and that recovery depends on, although what was checked answers: a schema that is behind,
@@ -37,47 +37,47 @@ export interface Finding {
   failedChecks?: readonly string[];
   /** What gets a line in the agent's log, in the step in which the counters rise. */
   events?: readonly { level: 'info' | 'warn'; msg: string; fields: Readonly<Record<string, unknown>> }[];
-  /** What else a person wants to see, as JSON. */
+  /** Further facts for people, as JSON. */
   details?: Readonly<Record<string, unknown>>;
   /**
-   * JSON that the next look is given, across restarts too; kept in the step in which the counters rise. Without
-   * it, what an earlier look left stays.
+   * JSON for the next check, across restarts too; kept in the step in which the counters rise. If missing, what an
+   * earlier check left stays.
    */
   remember?: unknown;
 }
 
-/** Looks at one thing. */
+/** Checks one thing. */
 export interface Probe {
   /**
-   * One look. What is found wrong is a finding, not an error; whatever it throws counts as `failed`, and its
-   * message is shown. Ends everything it opened before it settles, at the latest soon after `signal` aborts
-   * (timeout, reload, stop). At the timeout a finding with a reason is still taken if it comes within one turn
-   * of the event loop, such as the phase in which time ran out; else the look was `too_slow`.
+   * One check. A fault is a finding, not an error; whatever it throws counts as `failed`, with its message. Closes
+   * everything it opened before it settles, at the latest soon after `signal` aborts (timeout, reload, stop). After the
+   * timeout a finding with a reason still counts if it comes within one turn of the event loop, such as the phase in
+   * which time ran out; otherwise the result is `too_slow`.
    */
   check(signal: AbortSignal, recalled: unknown): Promise<Finding>;
-  /** Gives back what is kept between looks. */
+  /** Releases what is kept between checks. */
   close?(): Promise<void>;
 }
 
-/** What the runner itself shows of every look. */
+/** The series that the runner itself keeps for a probe. */
 export interface Shown {
-  /** 1 or 0 by each look, undamped. */
+  /** 1 or 0 after each run, undamped. */
   up?: SeriesName;
-  /** How long the look took, in seconds. */
+  /** Duration of the last run, in seconds. */
   duration?: SeriesName;
   /** Counts failures by `reason`, beside `svc_probe_failures_total`. */
   failures?: SeriesName;
   /** Counts changes of the damped state, by `to`. */
   transitions?: SeriesName;
-  /** Counters that findings raise, there at 0 from the start. */
+  /** Counters that findings increase; they exist at 0 from the start. */
   counters?: readonly SeriesName[];
 }
 
 export interface Schedule {
   intervalMs: number;
-  /** Never over the interval. */
+  /** Never longer than the interval. */
   timeoutMs: number;
-  /** Looks in a row that turn the damped state; 1 and 1 unless told. */
+  /** Runs in a row that change the damped state. Default 1 and 1. */
   failureThreshold?: number;
   successThreshold?: number;
 }
@@ -91,23 +91,23 @@ export interface ProbeDeps {
   log: Log;
 }
 
-/** One row of the table of probes: what the configuration asks for, before anything is loaded or opened. */
+/** One row of the table of probes, before anything is loaded or opened. */
 export interface ProbeRow {
   /** `KIND/…`, unique: `health/frontend`, `store/main/persistence`, `cluster/dc2`, `domain/orders`, `archive/history`. */
   name: string;
   kind: ProbeKind;
-  /** What is looked at, for people: an address, a URI, a program; no secret. */
+  /** What is checked, for people: an address, a URI, a program; no secret. */
   target: string;
-  /** Service whose series its metrics are; `''` for what belongs to none. */
+  /** The service that its metrics belong to; `''` for none. */
   service: string;
   schedule: Schedule;
   shows: Shown;
   /** Every reason that its findings can have; their counters exist at 0 from the start. */
   reasons: readonly ProbeFailureReason[];
-  /** Rows of one lane never run at the same time: one connection per store. */
+  /** Rows of one lane never run at the same time, such as those of one store. */
   lane?: string;
-  /** All that it depends on, as text; as long as that is the same, a reload leaves the probe as it is. */
+  /** Everything the probe depends on, as text; a reload that does not change it keeps the probe. */
   key: string;
-  /** Loads its code and makes it; connects to nothing yet. */
+  /** Loads and creates the probe; connects to nothing yet. */
   open(deps: ProbeDeps): Promise<Probe>;
 }

@@ -286,7 +286,7 @@ function objectIn(printed: string): Record<string, unknown> | undefined {
         return only as Record<string, unknown>;
       }
     } catch {
-      // A line that only looks like the beginning.
+      // A line that is not the start of the JSON.
     }
   }
   return undefined;

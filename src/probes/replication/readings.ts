@@ -5,10 +5,7 @@ import type { ClusterGroupOptions } from '../clusters/cluster-group.ts';
 import type { Sample } from '../probe.ts';
 import type { LagPlace, ReadingPlace, ReplicationOptions } from './replication.ts';
 
-/**
- * Where real services have their numbers. The lag comes in seconds where a vocabulary translated it, and in
- * nanoseconds as the service sends it.
- */
+/** The metrics of real services. A vocabulary translates the lag to seconds; the service sends nanoseconds. */
 const usual = {
   lag: [
     { metric: 'svc_replication_latency', unit: 'seconds' },
@@ -26,26 +23,26 @@ const usual = {
 };
 export type Quantity = keyof typeof usual;
 
-/** Families of scraped pages that the probe looks at. */
+/** Scraped families that the probe reads. */
 export function placesRead(options: Partial<ReplicationOptions> = {}): string[] {
   const quantities = Object.keys(usual) as Quantity[];
   return quantities.flatMap((quantity) => placesOf(quantity, options[quantity]).map(({ metric }) => metric));
 }
 
-/** Labels that name the clusters of a series, the first that is there. */
+/** Labels that name the clusters of a series; the first one present counts. */
 const usualLabels = { source: ['source_cluster', 'active_cluster'], target: ['target_cluster'] };
 
-/** One value that was found, with the cluster names that its labels have. */
+/** One value, with the cluster names of its labels. */
 export interface Reading {
-  /** The same for the same series. */
+  /** Identifies the series. */
   series: string;
   source?: string;
   target?: string;
-  /** A lag is in seconds. */
+  /** Lags are in seconds. */
   value: number;
 }
 
-/** What the scraped metrics have of one quantity, from the first place that has anything; never a negative. */
+/** The values of one quantity, from the first metric that has any; negative ones are left out. */
 export function readingsOf(
   readings: Readings,
   quantity: Quantity,
@@ -62,7 +59,7 @@ export function readingsOf(
 
 type Place = ReadingPlace & Partial<LagPlace>;
 
-/** A usual metric is found under its translated name too, whatever name the configuration has for it. */
+/** A metric that a vocabulary translates is found under both names, whichever is configured. */
 function placesOf(quantity: Quantity, told: Place | undefined): readonly Place[] {
   const places: readonly Place[] = usual[quantity];
   if (!told) return places;
@@ -87,19 +84,19 @@ function readingAt(
   };
 }
 
-/** Two clusters, in the direction in which changes go. */
+/** Two clusters, in the direction of replication. */
 export interface Pair {
   source: string;
   target: string;
 }
 
 /**
- * How a series tells its pair: `labelled` by what its labels say, the own cluster being the other one where only
- * one is named; `incoming` towards the own cluster, as real services name the source by `target_cluster` then.
+ * How the pair of a series is found. `labelled`: by its labels; if only one cluster is named, this one is the other.
+ * `incoming`: towards this cluster, because real services name the source in `target_cluster` there.
  */
 export type Direction = 'labelled' | 'incoming';
 
-/** Finds the pair of a reading; undefined for a cluster with itself, and where more than one would do. */
+/** Finds the pair of a reading; undefined for a cluster with itself, and if several would fit. */
 export function pairsOf(
   group: ClusterGroupOptions,
 ): (reading: Reading, direction: Direction) => Pair | undefined {
@@ -125,28 +122,28 @@ export function pairsOf(
   };
 }
 
-/** Whether both clusters are of the group, and enabled. */
+/** Whether both clusters are enabled clusters of the group. */
 export function isPairOf({ clusters }: ClusterGroupOptions, { source, target }: Pair): boolean {
   const isEnabled = (wanted: string) => clusters.some(({ name, enabled }) => enabled && name === wanted);
   return isEnabled(source) && isEnabled(target);
 }
 
-/** Services may have sanitized the values of their labels: `dc-1` comes as `dc_1`. */
+/** Services may sanitize label values: `dc-1` becomes `dc_1`. */
 function clusterNamed(text: string, names: readonly string[]): string | undefined {
   return names.includes(text) ? text : names.find((name) => name.replace(/[^A-Za-z0-9_]/gu, '_') === text);
 }
 
-/** A reading that tells which clusters it is about. */
+/** A reading with its pair of clusters. */
 export interface Told extends Reading {
   pair: Pair;
 }
 
-/** What the scraped metrics have of one quantity. */
+/** The readings of one quantity. */
 export interface Found {
-  /** The family it was found in. */
+  /** The family that they are from. */
   metric?: string;
   told: readonly Told[];
-  /** Series whose labels do not tell which clusters they are about. */
+  /** Number of series whose labels name no pair of clusters. */
   untold: number;
 }
 
@@ -156,7 +153,7 @@ const directions: Readonly<Record<Quantity, Direction>> = {
   failures: 'incoming',
 };
 
-/** Finds a quantity among the scraped metrics, each reading with its pair of clusters. */
+/** Reads a quantity from the scraped metrics, each value with its pair of clusters. */
 export function finderIn(
   group: ClusterGroupOptions,
   replication: ReplicationOptions | undefined,
@@ -178,7 +175,7 @@ export interface OfPair {
   value: number;
 }
 
-/** One number for each pair: the values of its items, joined. */
+/** One number per pair: the joined values of its items. */
 export function joinByPair<T extends { pair: Pair }>(
   items: readonly T[],
   numberOf: (item: T) => number,

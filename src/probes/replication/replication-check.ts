@@ -12,23 +12,23 @@ import {
 } from './readings.ts';
 import type { ReplicationOptions } from './replication.ts';
 
-/** A counter's total as a look found it. */
+/** The total of a counter at one check. */
 export interface Total {
-  /** The same for the same series; also for series that cannot be told apart, which count as one. */
+  /** Identifies the series; series that cannot be told apart count as one. */
   series: string;
   value: number;
 }
 
 export interface Rise {
   by: number;
-  /** The total fell: it began anew, and what it has counted since then is its rise. */
+  /** The total fell: the counter was reset, and its new total is the increase. */
   anew: boolean;
 }
 
 export interface Rises {
   /**
-   * How much each series rose since the look before. A series that is new, or back after a look without it,
-   * has no rise: what it counted meanwhile is not known.
+   * The increase of each series since the last check. A series that is new, or was missing at the last check, has none:
+   * what it counted meanwhile is not known.
    */
   since(totals: readonly Total[]): Map<string, Rise>;
 }
@@ -38,7 +38,7 @@ interface Sum {
   parts: number;
 }
 
-/** Remembers the last totals of counters that somebody else keeps. */
+/** Computes the increases of counters that another program keeps. */
 export function createRises(): Rises {
   let last = new Map<string, Sum>();
   return {
@@ -64,20 +64,20 @@ function sumsOf(totals: readonly Total[]): Map<string, Sum> {
   return sums;
 }
 
-/** Which part of a sum began anew is not known, nor what it has counted. */
+/** In a sum it is not known which part was reset, nor what it has counted since. */
 function riseOf(before: Sum, { value, parts }: Sum): Rise {
   if (value >= before.value) return { by: value - before.value, anew: false };
   return { by: parts === 1 ? value : 0, anew: true };
 }
 
 export interface LastApplied {
-  /** The times that were known before and those of the pairs that had a task applied since the look before. */
+  /** The known times, and those of the pairs that applied a task since the last check. */
   after(before: readonly OfPair[], applied: readonly Told[], nowMs: number): OfPair[];
 }
 
 /**
- * When tasks were last applied, ms since the epoch: the moment of the look that found a total risen since the look
- * before. A role that began anew has applied nothing that is known to be new.
+ * When tasks were last applied, ms since the epoch: the time of the check that found a higher total than the one before.
+ * A counter that was reset does not count, because its tasks may be old.
  */
 export function createLastApplied(): LastApplied {
   const progress = createRises();
@@ -98,7 +98,7 @@ export function createLastApplied(): LastApplied {
   };
 }
 
-/** The times that an earlier look left. */
+/** The times that an earlier check remembered. */
 export function lastAppliedIn(recalled: unknown): OfPair[] {
   if (!Array.isArray(recalled)) return [];
   return recalled.flatMap((entry) => {
@@ -119,9 +119,8 @@ export interface ReplicationProbeOptions {
 }
 
 /**
- * How far clusters are behind each other, by the service's own metrics. What is not known is no failure: nothing is
- * shown of it. Failures count from the look after the one
- * that first saw their counter: those of before, and of a gap in the readings, are not among them.
+ * Replication between clusters by the service's own metrics. An unknown lag is no fault; it has no gauge. Failures count
+ * from the second check that sees their counter: earlier ones, and those during a gap in the readings, are not known.
  */
 export function createReplicationProbe(
   { group, replication }: ReplicationProbeOptions,
@@ -145,7 +144,7 @@ export function createReplicationProbe(
   };
 }
 
-/** Failures of each pair since the look before, 0 included; series that are one have one rise. */
+/** Failures per pair since the last check, 0 included; series that cannot be told apart count once. */
 function failuresOf(told: readonly Told[], failed: ReturnType<Rises['since']>): OfPair[] {
   const once = [...new Map(told.map((reading) => [reading.series, reading])).values()];
   return joinByPair(

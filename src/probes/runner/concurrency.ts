@@ -1,22 +1,22 @@
-/** Leave to run. Both halves are given back by themselves, each once however often it is called. */
+/** A granted slot. Both parts are released separately; releasing twice has no effect. */
 export interface Turn {
-  /** Gives the place among those that run at once to the next. */
+  /** Releases the concurrency slot. */
   leave(): void;
-  /** Lets the next of the same lane run. */
+  /** Releases the lane. */
   leaveLane(): void;
 }
 
 export interface Asked {
-  /** Of one lane one runs at a time. */
+  /** One run at a time per lane. */
   lane?: string;
-  /** Somebody waits for it: goes before all others and takes no place, but keeps to its lane. */
+  /** Requested by a person: runs before all others and takes no concurrency slot, but still waits for its lane. */
   isUrgent?: boolean;
   start(turn: Turn): void;
 }
 
-/** Decides who may run: so many at once, one of each lane, in the order in which they asked. */
+/** Limits concurrent runs, and runs per lane to one; first come, first served. */
 export interface Turns {
-  /** Calls `start` as soon as it may run, perhaps at once. Returns how to withdraw before that. */
+  /** Calls `start` as soon as it may run, possibly at once. Returns a function that withdraws the request. */
   ask(asked: Asked): () => void;
 }
 
@@ -52,7 +52,7 @@ export function createTurns({ concurrency }: { concurrency: number }): Turns {
       }),
     });
   };
-  /** Who waits for its lane stands in nobody's way. */
+  /** A request that waits for its lane does not block the ones behind it. */
   const pump = () => {
     for (const queue of [urgent, waiting]) {
       for (const asked of queue) if (mayRun(asked) && queue.delete(asked)) start(asked);

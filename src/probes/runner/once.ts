@@ -5,14 +5,14 @@ import { createOpened } from './probe-run.ts';
 import { type HearResult, type ProbeResult, resultOf } from './probe-state.ts';
 
 export interface OnceOptions {
-  /** How many look at once. Default 8. */
+  /** Concurrent checks. Default 8. */
   concurrency?: number;
-  /** Ends it: looks under way are aborted, others do not begin. */
+  /** Aborts the checks under way; no other starts. */
   signal?: AbortSignal;
 }
 
 export interface OnceDeps extends ProbeDeps {
-  /** Told each result as it comes. */
+  /** Called with each result. */
   hear?: HearResult;
 }
 
@@ -22,8 +22,8 @@ export interface Looked {
 }
 
 /**
- * Looks once at each row, without schedule, series or memory; one of each lane at a time. Resolves with the
- * results in the rows' order, when all is closed; rows that the signal cut off have none. Never rejects.
+ * Runs each probe once, without schedule, series or memory; one at a time per lane. Resolves when everything is closed,
+ * with the results in the order of the rows; rows that the signal cut off have none. Never rejects.
  */
 export async function lookOnce(
   rows: readonly ProbeRow[],

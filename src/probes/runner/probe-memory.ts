@@ -1,13 +1,13 @@
 import { AgentError } from '../../core/errors.ts';
 import type { Durable } from '../../core/ports.ts';
 
-/** What probes remember from look to look, across restarts; by probe name. */
+/** What probes remember between runs and across restarts, by probe name. */
 export interface Memories extends Durable {
-  /** A copy of its own; undefined when there is none. */
+  /** A copy; undefined if there is none. */
   recall(name: string): unknown;
-  /** Keeps JSON text. */
+  /** `json` is JSON text. */
   keep(name: string, json: string): void;
-  /** Of others than these only so many are kept, in case they come back. */
+  /** Memories of other probes than these are kept up to a limit, in case the probes come back. */
   use(names: ReadonlySet<string>): void;
 }
 

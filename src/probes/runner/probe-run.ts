@@ -3,7 +3,7 @@ import { errorText } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { Finding, Probe, ProbeDeps, ProbeRow } from '../probe.ts';
 
-/** What came of one look. */
+/** The result of one run. */
 export interface Outcome {
   finding: Finding;
   durationMs: number;
@@ -11,21 +11,21 @@ export interface Outcome {
   memory?: string;
 }
 
-/** One look that is under way, with an end that does not depend on the probe. */
+/** A run under way. It ends at its timeout even if the probe does not. */
 export interface Attempt {
-  /** What came of it, at the latest at the timeout; undefined when it was ended before. Never rejects. */
+  /** The result, at the latest at the timeout; undefined if it was ended before. Never rejects. */
   readonly outcome: Promise<Outcome | undefined>;
-  /** The probe itself has settled: nothing of this look is open any more. Never rejects. */
+  /** Resolves when the probe has settled and nothing of this run is open. Never rejects. */
   readonly gone: Promise<void>;
-  /** Aborts it; nothing comes of it any more. */
+  /** Aborts the run; it has no result. */
   end(): void;
 }
 
 export interface AttemptOptions {
   timeoutMs: number;
-  /** The probe, made when it is not there yet. */
+  /** Returns the probe; creates it at the first run. */
   open(): Promise<Probe>;
-  /** What the look before it left. */
+  /** What the last run remembered. */
   recalled: unknown;
   clock: Pick<Clock, 'monotonicMs' | 'after'>;
 }
@@ -34,8 +34,8 @@ export interface AttemptOptions {
 const breath = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
 /**
- * Looks once. At the timeout the signal aborts; a probe that says at once in which phase time ran out has its
- * finding taken, any other has been `too_slow`, whatever it still says later.
+ * Runs a probe once. At the timeout the signal aborts. A finding with a reason that comes within one turn of the event
+ * loop still counts, such as the phase in which time ran out; otherwise the result is `too_slow`.
  */
 export function startAttempt({ timeoutMs, open, recalled, clock }: AttemptOptions): Attempt {
   const controller = new AbortController();
@@ -63,7 +63,7 @@ export function startAttempt({ timeoutMs, open, recalled, clock }: AttemptOption
   const outcome = new Promise<Outcome | undefined>((resolve) => {
     let isSettled = false;
     const expire = async () => {
-      // What came while the machine stood still is read first: that was not the probe's fault.
+      // Read what arrived while the machine was suspended: that delay was not the probe's.
       await breath();
       if (isSettled) return;
       isLate = true;
@@ -76,7 +76,7 @@ export function startAttempt({ timeoutMs, open, recalled, clock }: AttemptOption
       isSettled = true;
       cancel();
       resolve(undefined);
-      controller.abort(new Error('the look was ended'));
+      controller.abort(new Error('the run was ended'));
     };
     void worked.then((worked) => {
       isSettled = true;
@@ -87,11 +87,11 @@ export function startAttempt({ timeoutMs, open, recalled, clock }: AttemptOption
   return { outcome, gone: worked.then(() => {}), end };
 }
 
-/** The probe of a row, made at its first look. */
+/** The probe of a row, created at its first run. */
 export interface Opened {
-  /** Begins a look; the one before has to be gone. */
+  /** Starts a run; the one before must have settled. */
   look(recalled: unknown): Attempt;
-  /** Waits for the look under way for 2 s, closes the probe, and waits for that for half a second. Never rejects. */
+  /** Waits up to 2 s for the run under way, then up to half a second for the probe to close. Never rejects. */
   close(): Promise<void>;
 }
 
@@ -119,7 +119,7 @@ export function createOpened(row: ProbeRow, deps: ProbeDeps): Opened {
     async close() {
       attempt?.end();
       await waitAtMost(settleMs, clock, attempt?.gone ?? Promise.resolve());
-      // What could not be made has nothing to give back.
+      // A probe that could not be created has nothing to close.
       const made = opening?.catch(() => undefined);
       const closed = Promise.resolve(made).then((probe) => probe?.close?.());
       try {

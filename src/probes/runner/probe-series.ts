@@ -12,23 +12,22 @@ import type { ProbeRow, Sample, SeriesName } from '../probe.ts';
 import type { Outcome } from './probe-run.ts';
 
 /**
- * Where the series of probes go, by the key of the service that they belong to (`''`: none). An intake that is
- * still the same after a reload keeps its counters as they are; in the place of one that was closed they begin
- * at 0. Close an intake before another that stands for it is handed out here.
+ * The intakes for the series of probes, by service (`''`: none). An intake that stays the same across a reload keeps
+ * its counters; in a new one they start at 0. Close an intake before its replacement is handed out here.
  */
 export interface ProbeIntakes {
-  /** What does not survive a restart. */
+  /** Series that start again after a restart. */
   immediate(service: string): SeriesIntake;
-  /** Totals that somebody else keeps. */
+  /** Totals that another program keeps. */
   kept(service: string): SeriesIntake;
-  /** What does. */
+  /** Series that survive a restart. */
   durable(service: string): DurableIntake;
 }
 
 export type SeriesIntake = Pick<OpenIntake, 'counter' | 'gauge'>;
 export type DurableIntake = SeriesIntake & Pick<OpenIntake, 'restore'>;
 
-/** Events that are counted once across restarts. What they were counted from is remembered in the same step. */
+/** Events that are counted once across restarts; what they were counted from is remembered in the same step. */
 const durableNames: ReadonlySet<AgentMetricName> = new Set<AgentMetricName>([
   'svc_domain_failovers_total',
   'svc_backup_runs_total',
@@ -37,18 +36,18 @@ const durableNames: ReadonlySet<AgentMetricName> = new Set<AgentMetricName>([
 
 export const isDurable = ({ name }: SeriesName): boolean => durableNames.has(name);
 
-/** Unambiguous text of a series. */
+/** Identifies a series. */
 export function textOf({ name, labels }: SeriesName): string {
   return JSON.stringify([name, Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1))]);
 }
 
-/** A series of the agent's own, of the kind and with the help that the table says. */
+/** Opens a series of the agent's own metrics, with the kind and help of the table. */
 export function openSeries(intake: SeriesIntake, { name, labels }: SeriesName): Counter | Gauge {
   const { kind, help } = agentMetric(name);
   return kind === 'counter' ? intake.counter(name, labels, { help }) : intake.gauge(name, labels, { help });
 }
 
-/** Claims durable counters in an intake, once; returns how to give up those that nobody has asked for since. */
+/** Claims restored durable counters in an intake; returns a function that releases those that no probe opened. */
 export function restoreDurable(intake: DurableIntake): () => void {
   const back: SeriesName[] = [];
   for (const name of durableNames) {
@@ -57,14 +56,14 @@ export function restoreDurable(intake: DurableIntake): () => void {
     back.push(...found.map((labels) => ({ name, labels })));
   }
   return () => {
-    // Who has asked for it owns it too; without another owner the series goes.
+    // A probe that opened the series owns it too; without another owner it ends here.
     for (const series of back) openSeries(intake, series).release();
   };
 }
 
-/** Gauges that one look sets. */
+/** The gauges of one run. */
 export interface Gauges {
-  /** These, and no others any more. */
+  /** Sets these gauges, and releases all others. */
   show(samples: readonly Sample[]): void;
 }
 
@@ -85,14 +84,14 @@ export function createGauges(intake: SeriesIntake): Gauges {
   };
 }
 
-/** Counters, opened once each. */
+/** Counters, each opened once. */
 export interface Counters {
-  /** The counter, at 0 if it is new. */
+  /** The counter; a new one is at 0. */
   of(series: SeriesName): Counter;
   release(): void;
 }
 
-/** The intake is asked for with the first counter. */
+/** `intake` is called for the first counter. */
 export function createCounters(intake: () => SeriesIntake): Counters {
   const held = new Map<string, Counter>();
   return {
@@ -109,25 +108,25 @@ export function createCounters(intake: () => SeriesIntake): Counters {
   };
 }
 
-/** One look, with all that its series say of it. */
+/** One run, with everything that its series show. */
 export interface ShownLook extends Outcome {
   /** Wall clock, ms. */
   atMs: number;
-  /** What the damped state turned to. */
+  /** The new damped state, if it changed. */
   turned?: ProbeState;
 }
 
 /** The series of one probe. */
 export interface ProbeSeries {
   show(shown: ShownLook): void;
-  /** There has been no result for too long: gauges go until the next. */
+  /** Removes the gauges until the next result. */
   vanish(): void;
   skipped(reason: ProbeSkipReason, runs: number): void;
-  /** The same series, from other intakes where those have changed; the old ones are given back. */
+  /** Moves the series to other intakes and releases the old ones. */
   reopen(row: ProbeRow, intakes: ProbeIntakes): ProbeSeries;
-  /** The agent stops: durable totals stay in the state. */
+  /** Releases everything except durable totals, which stay in the state. */
   withdraw(): void;
-  /** The probe is gone, and its totals with it. */
+  /** Releases everything, durable totals too. */
   giveUp(): void;
 }
 
@@ -138,7 +137,7 @@ const within = ({ name, labels }: SeriesName, more: SeriesName['labels']): Serie
 const sampled = (series: SeriesName | undefined, value: number): Sample[] =>
   series ? [{ ...series, value }] : [];
 
-/** All that can be counted of a probe, so that it is there at 0 before it happens. */
+/** Every counter of a probe, so that each exists at 0 from the start. */
 function* countersOf({ shows, reasons }: ProbeRow): Iterable<SeriesName> {
   const { failures, transitions, counters = [] } = shows;
   if (failures) for (const reason of reasons) yield within(failures, { reason });
@@ -146,7 +145,7 @@ function* countersOf({ shows, reasons }: ProbeRow): Iterable<SeriesName> {
   yield* counters;
 }
 
-/** Opens what is there from the start; `before` is what the same probe showed in other intakes. */
+/** Opens the counters; `before` is what the same probe showed in other intakes. */
 export function createProbeSeries(row: ProbeRow, intakes: ProbeIntakes, before?: ShownLook): ProbeSeries {
   const { shows } = row;
   const probe = { probe: row.name };
@@ -222,7 +221,7 @@ export function createProbeSeries(row: ProbeRow, intakes: ProbeIntakes, before?:
     vanish,
     skipped: (reason, runs) => skippedOf(reason).add(runs),
     reopen(nextRow, nextIntakes) {
-      // Opened before the old ones go: what both have is never without an owner, and goes on.
+      // Open before releasing: a series that both have always has an owner, and continues.
       const next = createProbeSeries(nextRow, nextIntakes, current);
       giveUp();
       return next;

@@ -3,18 +3,18 @@ import type { ProbeFailureReason, ProbeKind, ProbeSkipReason, ProbeState } from 
 import type { ProbeRow } from '../probe.ts';
 import type { Outcome } from './probe-run.ts';
 
-/** The state that does not turn with every single look. */
+/** The damped state, which does not change with every single run. */
 export interface Damping {
-  /** Undefined until as many looks in a row agree as the thresholds ask for. */
+  /** Undefined until enough runs in a row agree. */
   readonly state: ProbeState | undefined;
-  /** Failures in a row, up to the last look. */
+  /** Failures in a row. */
   readonly consecutiveFailures: number;
-  /** Takes one look; returns the state that it turned to, if it did. */
+  /** Adds one run; returns the new state if it changed. */
   take(ok: boolean): ProbeState | undefined;
 }
 
 export interface DampingOptions {
-  /** Looks in a row that turn the state to down, and to up. */
+  /** Failures in a row after which the state is down, and successes in a row after which it is up. */
   failureThreshold?: number;
   successThreshold?: number;
 }
@@ -43,19 +43,19 @@ export function createDamping({ failureThreshold = 1, successThreshold = 1 }: Da
   };
 }
 
-/** Looks that are remembered; figures as field monitors have them (begin at 30 % changes, end at 10 %). */
-const looks = 21;
+/** Runs that count; thresholds as in common monitoring systems (start at 30 % changes, end at 10 %). */
+const runs = 21;
 const beginsAt = 6;
 const endsAt = 2;
 
-/** Notices what goes up and down without coming to rest. Counted in looks, so that no clock matters. */
+/** Detects flapping. Counts runs, so that it does not depend on a clock. */
 export interface Flapping {
   readonly isFlapping: boolean;
-  /** Takes one look, undamped; returns whether flapping began or ended with it. */
+  /** Adds one run, undamped; returns whether flapping began or ended with it. */
   take(ok: boolean): 'began' | 'ended' | undefined;
 }
 
-/** Begins with 6 changes among the last 21 looks, and ends when there are no more than 2. */
+/** Starts with 6 changes among the last 21 runs, and ends at 2 or fewer. */
 export function createFlapping(): Flapping {
   const changes: boolean[] = [];
   let last: boolean | undefined;
@@ -66,7 +66,7 @@ export function createFlapping(): Flapping {
     },
     take(ok) {
       if (last !== undefined) changes.push(ok !== last);
-      if (changes.length > looks - 1) changes.shift();
+      if (changes.length > runs - 1) changes.shift();
       last = ok;
       const count = changes.filter(Boolean).length;
       const next = isFlapping ? count > endsAt : count >= beginsAt;
@@ -77,7 +77,7 @@ export function createFlapping(): Flapping {
   };
 }
 
-/** What one look gave, as people and listeners see it. */
+/** The result of one run, for people and listeners. */
 export interface ProbeResult {
   /** Wall clock, ms. */
   atMs: number;
@@ -91,14 +91,14 @@ export interface ProbeResult {
   details?: Readonly<Record<string, unknown>>;
 }
 
-/** How a probe is doing, for `/probes`. Wall clocks in ms. */
+/** The state of a probe, for `/probes`. Times are wall clock, ms. */
 export interface ProbeReport {
   name: string;
   kind: ProbeKind;
   target: string;
-  /** Damped; undefined until enough looks in a row agree. */
+  /** Damped; undefined until enough runs in a row agree. */
   state: ProbeState | undefined;
-  /** When the state became what it is. */
+  /** When the state last changed. */
   sinceMs: number | undefined;
   flapping: boolean;
   intervalMs: number;
@@ -113,7 +113,7 @@ export interface ProbeReport {
   failures: readonly ProbeResult[];
 }
 
-/** Whoever wants to hear each result as it comes; must not throw. */
+/** Called with each result; must not throw. */
 export type HearResult = (row: ProbeRow, result: ProbeResult) => void;
 
 export function resultOf({ finding, durationMs }: Outcome, atMs: number): ProbeResult {
@@ -121,7 +121,7 @@ export function resultOf({ finding, durationMs }: Outcome, atMs: number): ProbeR
   return { atMs, ok: reason === undefined, reason, msg, durationMs, phasesMs, failedChecks, details };
 }
 
-/** The last few of something, oldest first. */
+/** The last entries of a sequence, oldest first. */
 export interface Ring<T> {
   push(one: T): void;
   all(): readonly T[];
@@ -139,14 +139,14 @@ export function createRing<T>(size: number): Ring<T> {
 }
 
 export interface HistoryOptions {
-  /** How many results are kept of each probe, and how many that failed. Default 100 and 20. */
+  /** Results kept per probe, and failed results kept. Default 100 and 20. */
   history?: number;
   failures?: number;
 }
 
-/** What all looks of one probe come to. Says in the log when that changes, not what each look found. */
+/** The state and history of one probe. Logs changes of the state, not single results. */
 export interface Standing {
-  /** Takes one result; returns the state that it turned to, if it turned from another. */
+  /** Adds one result; returns the new state if it changed from another one. */
   take(result: ProbeResult): ProbeState | undefined;
   report(): Pick<
     ProbeReport,
@@ -169,12 +169,12 @@ export function createStanding(
 
   const noteState = (to: ProbeState, before: ProbeState | undefined, { reason, msg }: ProbeResult) => {
     const fields = { ...probe, reason, found: msg };
-    if (to === 'down') log.write('warn', 'what a probe looks at is down', fields);
-    else if (before) log.write('info', 'what a probe looks at is up again', fields);
+    if (to === 'down') log.write('warn', 'the target of a probe is down', fields);
+    else if (before) log.write('info', 'the target of a probe is up again', fields);
   };
   const noteFlapping = (change: ReturnType<typeof flapping.take>) => {
-    if (change === 'began') log.write('warn', 'what a probe looks at goes up and down', probe);
-    if (change === 'ended') log.write('info', 'what a probe looks at has come to rest', probe);
+    if (change === 'began') log.write('warn', 'the target of a probe is flapping', probe);
+    if (change === 'ended') log.write('info', 'the target of a probe is no longer flapping', probe);
   };
 
   return {

@@ -8,7 +8,7 @@ import type { HearResult, ProbeReport } from './probe-state.ts';
 import { startWatch, type Watch, type WatchOptions } from './schedule.ts';
 
 export interface RunnerOptions extends WatchOptions {
-  /** How many probes run at once. Default 8. */
+  /** Concurrent runs. Default 8. */
   concurrency?: number;
 }
 
@@ -17,22 +17,22 @@ export interface RunnerDeps extends ProbeDeps {
 }
 
 /**
- * Runs probes, each at its own interval, never two runs of one at a time, few at once, one of each lane. Owns
- * time, counters and what is kept; probes only look.
+ * Runs probes: each at its own interval, never two runs of one probe at a time, one per lane, and a limited number at
+ * once. The runner owns schedule, timeout, series and memory; a probe only checks.
  */
 export interface Runner {
   /**
-   * Goes over to these rows and intakes, in one step. A probe whose key is the same goes on as it was; its
-   * series come from the new intakes at once. One whose key changed begins anew with what it remembered.
+   * Switches to these rows and intakes in one step. A probe with the same key continues, with its series in the new
+   * intakes. A probe with another key starts again, with what it remembered.
    */
   configure(rows: readonly ProbeRow[], intakes: ProbeIntakes): void;
-  /** In the rows' order. */
+  /** In the order of the rows. */
   reports(): ProbeReport[];
-  /** Looks at once, or joins the look under way; undefined for a name that is not configured. */
+  /** Runs a probe now, or joins the run under way; undefined for a name that is not configured. */
   look(name: string): Promise<ProbeReport | undefined>;
-  /** What probes remember. Restored before the first `configure`, frozen in the step in which counters are. */
+  /** What probes remember. Restored before the first `configure`, frozen in the same step as the counters. */
   readonly durable: Durable;
-  /** Aborts every look, waits up to 2 s for those under way, closes all. Durable totals stay in the state. */
+  /** Aborts every run, waits up to 2 s for those under way, closes all. Durable totals stay in the state. */
   stop(): Promise<void>;
 }
 
@@ -58,7 +58,7 @@ export function createRunner(options: RunnerOptions, deps: RunnerDeps): Runner {
     ending.add(ended);
     void ended.then(() => ending.delete(ended));
   };
-  /** Brings back what the state has of intakes that are new; returns how to give up what no row asked for. */
+  /** Restores durable counters of new intakes; returns functions that release those that no row uses. */
   const declare = (rows: readonly ProbeRow[], intakes: ProbeIntakes) => {
     const counting = rows.filter(({ shows }) => shows.counters?.some(isDurable));
     const wanted = new Set(counting.map(({ service }) => intakes.durable(service)));
@@ -86,7 +86,7 @@ export function createRunner(options: RunnerOptions, deps: RunnerDeps): Runner {
           watches.set(row.name, startWatch(row, intakes, options, { ...deps, latest, turns, memories }));
         }
       }
-      // After the new ones have opened theirs: a series that both have goes on.
+      // After the new ones have opened their series: a series that both have continues.
       for (const watch of before.values()) end(watch);
       for (const giveUp of giveUps) giveUp();
     },

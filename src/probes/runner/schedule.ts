@@ -30,10 +30,10 @@ export interface PhaseOptions {
   intervalMs: number;
 }
 
-/** Over how long first runs are spread. */
+/** First runs are spread over this time. */
 const spreadMs = 10_000;
 
-/** From 0 up to 1: always the same for this probe of this agent, and evenly spread over probes and agents. */
+/** From 0 up to 1; constant for a probe of an agent, and evenly distributed over probes and agents. */
 export function shareOf(instance: string, name: string): number {
   const digest = createHash('sha256')
     .update(JSON.stringify([instance, name]))
@@ -42,9 +42,9 @@ export function shareOf(instance: string, name: string): number {
 }
 
 /**
- * Regular runs stand on the wall clock: at its moments `share × interval` past a multiple of the interval, so
- * that a restart finds them again, as does an agent that starts at the same time as a hundred others. The clock
- * is read here only; later jumps move nothing. Regular runs begin at least half an interval after the first run.
+ * Regular runs are aligned to the wall clock, at `share × interval` past a multiple of the interval, so that a restart
+ * keeps them and agents that start together spread them. The wall clock is read here only; later jumps change nothing.
+ * Regular runs start at least half an interval after the first run.
  */
 export function phaseOf({ instance, name, intervalMs }: PhaseOptions, nowMs: number): Phase {
   const share = shareOf(instance, name);
@@ -55,7 +55,7 @@ export function phaseOf({ instance, name, intervalMs }: PhaseOptions, nowMs: num
   return { firstMs, thenMs: pastMs === 0 ? earliestMs : earliestMs + intervalMs - pastMs };
 }
 
-/** The moments at which one probe is due. */
+/** The due times of one probe. */
 export interface Ticks {
   /** The next one, in monotonic ms. */
   readonly dueMs: number;
@@ -63,8 +63,8 @@ export interface Ticks {
 }
 
 /**
- * Calls `tick` at each due moment. They are reckoned from the start, so that late timers do not add up; `missed`
- * says how many further ones went by before this call, as when the machine stood still.
+ * Calls `tick` at each due time. Due times are computed from the start, so that late timers do not add up; `missed` is
+ * the number of further due times that passed before this call, as after a suspend.
  */
 export function startTicks(
   { firstMs, thenMs, intervalMs }: Phase & { intervalMs: number },
@@ -96,20 +96,20 @@ export function startTicks(
   };
 }
 
-/** One probe that is run time and again. */
+/** One scheduled probe. */
 export interface Watch {
   readonly row: ProbeRow;
   report(): ProbeReport;
   /** The finding of the last run; none once it is too old to be shown. */
   latest(): Finding | undefined;
   /**
-   * Looks now, or joins the look under way; resolves with its result in the report. Where the last result is
-   * younger than a second, or its turn does not come within the timeout, the report stays as it is.
+   * Runs now, or joins the run under way; resolves with its result in the report. If the last result is younger than a
+   * second, or the run cannot start within the timeout, the report stays as it is.
    */
   look(): Promise<void>;
-  /** Goes on as it is, with its series in other intakes. */
+  /** Continues with its series in other intakes. */
   move(row: ProbeRow, intakes: ProbeIntakes): void;
-  /** Ends it, and its series but for the durable ones if those `stay`; resolves when all is given back. */
+  /** Ends the probe and its series, except the durable ones if they `stay`; resolves when everything is released. */
   end(stay?: 'durable'): Promise<void>;
 }
 
@@ -125,12 +125,12 @@ export interface WatchDeps extends ProbeDeps {
   log: Log;
 }
 
-/** A younger result is not asked for again. */
+/** A younger result is not refreshed. */
 const freshMs = 1000;
-/** Intervals without a result after which nothing is shown as current any more. */
+/** Intervals without a result after which the gauges are removed. */
 const vanishAfter = 3;
 
-/** Begins at once: the first look is due within 10 s. */
+/** Starts the schedule; the first run is due within 10 s. */
 export function startWatch(
   first: ProbeRow,
   intakes: ProbeIntakes,
@@ -152,7 +152,7 @@ export function startWatch(
   let cancelVanish = () => {};
   let withdraw = () => {};
   let isWaiting = false;
-  /** The look under way, until the probe itself has settled, which may be long after the result. */
+  /** The run under way until the probe itself has settled, which may be long after the result. */
   let current: { turn: Turn; hasResult: boolean } | undefined;
 
   const skip = (reason: ProbeSkipReason, runs = 1) => {
@@ -205,7 +205,7 @@ export function startWatch(
     else ask(false);
   });
 
-  /** A reload can free a lane that a probe holds which does not listen. */
+  /** Releases the lane also if the probe ignores the signal. */
   const close = async () => {
     await opened.close();
     current?.turn.leaveLane();

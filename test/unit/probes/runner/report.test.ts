@@ -72,8 +72,8 @@ test('the log says what changed, not what each look found', async () => {
     await probe.look.finds(sign === '+' ? { msg: 'fine' } : { reason: 'not_ok', msg: 'no shards' });
   }
   expect(said(bed.entries)).toEqual([
-    ['warn', 'what a probe looks at is down', 'health/a', 'not_ok', 'no shards'],
-    ['info', 'what a probe looks at is up again', 'health/a', undefined, 'fine'],
+    ['warn', 'the target of a probe is down', 'health/a', 'not_ok', 'no shards'],
+    ['info', 'the target of a probe is up again', 'health/a', undefined, 'fine'],
   ]);
   expect(bed.report(probe)).toMatchObject({ state: 'up', consecutiveFailures: 0 });
 });
@@ -102,7 +102,7 @@ test('flapping is said once at its begin and once at its end', async () => {
   }
   expect([flags[5], flags[6], flags[20], flags.at(-1)]).toEqual([false, true, true, false]);
   expect(said(bed.entries).map(([level, msg]) => [level, msg])).toEqual([
-    ['warn', 'what a probe looks at goes up and down'],
-    ['info', 'what a probe looks at has come to rest'],
+    ['warn', 'the target of a probe is flapping'],
+    ['info', 'the target of a probe is no longer flapping'],
   ]);
 });
