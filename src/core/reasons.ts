@@ -11,6 +11,10 @@ export type LineDropReason = (typeof lineDropReasons)[number];
 export const skipReasons = ['start_at_end', 'truncated', 'vanished', 'nul_hole', 'unreadable'] as const;
 export type SkipReason = (typeof skipReasons)[number];
 
+/** Why a file that a log pattern matches is not read. */
+export const passedOverReasons = ['compressed'] as const;
+export type PassedOverReason = (typeof passedOverReasons)[number];
+
 /** Why a series, or a part of one, was refused by the registry. */
 export const refusalReasons = [
   'limit_metric',

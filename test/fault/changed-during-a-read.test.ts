@@ -3,12 +3,12 @@ import { expect, test } from 'vitest';
 import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
 import { createTail, numbered } from '../tail.ts';
 
-/** Does something to the file at each read of more than a kilobyte. */
+/** Does something to the file at each read of more than its beginning. */
 const disturbed = (disturb: () => void): Disk => ({
   ...systemDisk,
   read(fd, buffer, start, length, position) {
     const read = systemDisk.read(fd, buffer, start, length, position);
-    if (length > 1024 && read > 0) disturb();
+    if (length > 4096 && read > 0) disturb();
     return read;
   },
 });

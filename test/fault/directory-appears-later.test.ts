@@ -50,6 +50,7 @@ test('a mount over the directory hides the files for a while', async () => {
       stat: (path) => other(systemDisk.stat(elsewhere(path))),
       fstat: (fd) => other(systemDisk.fstat(fd))!,
       real: elsewhere,
+      open: (path) => systemDisk.open(elsewhere(path)),
     },
   });
   await tail.settle();

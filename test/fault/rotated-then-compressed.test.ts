@@ -62,7 +62,10 @@ test('equal beginnings: the compressed file that has the bytes before the offset
   tail.gzip('app.log.8');
   tail.create('app.log', numbered(25, 5).text);
   await tail.look();
-  expect(tail.recorder.lines.slice(1)).toEqual(numbered(0, 30).lines);
+  // `app.log.7` appeared while the agent was down, too: it is a generation of its own.
+  const lines = tail.recorder.lines.filter((line) => !line.startsWith('==='));
+  expect(lines.filter((line) => line < 'seq=0000500')).toEqual(numbered(0, 30).lines);
+  expect(lines.filter((line) => line >= 'seq=0000500')).toEqual(numbered(500, 90).lines);
 });
 
 test('a damaged compressed file: what can be had is counted, the rest is an event', async () => {
@@ -79,7 +82,8 @@ test('a damaged compressed file: what can be had is counted, the rest is an even
   const whole = tail.bytes('app.log.1.gz');
   tail.create('app.log.1.gz', whole.subarray(0, whole.length - 20));
   tail.create('app.log', numbered(90_000, 1).text);
-  await tail.look();
+  // It might still be written: it is tried again for a while.
+  await tail.settle();
   const read = tail.recorder.lines.slice(0, -1);
   expect(tail.recorder.lines.at(-1)).toBe(numbered(90_000, 1).lines[0]);
   expect(read).toEqual(numbered(0, 20_100).lines.slice(0, read.length));

@@ -2,9 +2,8 @@ import type { Readable } from 'node:stream';
 import type { Clock, Durable, Log, Source } from '../../core/ports.ts';
 import type { Disk } from './files/disk.ts';
 import { createDoorbell } from './files/doorbell.ts';
-import type { HearLag } from './files/lag.ts';
-import { createPace } from './files/pace.ts';
-import { createTailer, type FollowedFile } from './files/tailer.ts';
+import { createSchedule } from './files/schedule.ts';
+import { createTailer, type FollowedFile, type HearLag } from './files/tailer.ts';
 import type { LogsOptions } from './options.ts';
 import type { OpenSink } from './sink.ts';
 import { createStandardInput } from './standard-input.ts';
@@ -64,8 +63,13 @@ export function createLogs(options: LogsSourceOptions, deps: LogsSourceDeps): Lo
   const { clock, log } = deps;
   const tailer = createTailer(options, deps);
   const input = createStandardInput(deps.input ?? (() => process.stdin), log);
-  const pace = createPace({ clock, log, tailer, looked: () => doorbell.watch(tailer.directories) });
-  const doorbell = createDoorbell(log, pace.ring);
+  const schedule = createSchedule({
+    clock,
+    log,
+    tailer,
+    scanned: () => doorbell.watch(tailer.directories),
+  });
+  const doorbell = createDoorbell(log, schedule.ring);
 
   const followInput = (selection: LogsSelection, openSink: OpenSink) => {
     const claimants = readersOfInput(selection);
@@ -80,16 +84,16 @@ export function createLogs(options: LogsSourceOptions, deps: LogsSourceDeps): Lo
     look: tailer.look,
     files: tailer.files,
     reload(selection, openSink) {
-      tailer.configure(selection, openSink);
+      tailer.prepare(selection, openSink)();
       followInput(selection, openSink);
-      pace.ring();
+      schedule.ring();
     },
     async start() {
       await tailer.discover();
       followInput(options, deps.openSink);
-      pace.begin();
+      schedule.begin();
       return async () => {
-        pace.end();
+        schedule.end();
         doorbell.close();
         input.stop();
         await tailer.close();

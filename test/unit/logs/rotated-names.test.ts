@@ -5,7 +5,7 @@ import {
   extendsName,
   isCompressed,
   isRotationOf,
-} from '../../../src/sources/logs/files/family.ts';
+} from '../../../src/sources/logs/files/rotated-names.ts';
 
 test.each([
   ['app.log.1', 'app.log', true, true],

@@ -1,18 +1,18 @@
-import { createReadStream } from 'node:fs';
-import { createGunzip } from 'node:zlib';
-import { growTail } from './mark.ts';
-import type { Sinks } from './sinks.ts';
-import { noBytes, type Trail } from './trail.ts';
-import type { Troubles } from './troubles.ts';
+import { createGunzip, type Gunzip } from 'node:zlib';
+import type { Disk } from './disk.ts';
+import { growTail } from './fingerprint.ts';
+import type { Problems } from './problems.ts';
+import type { Sinks } from './reader.ts';
+import { noBytes, type TrackedFile } from './tracked-file.ts';
 
-/** Reads what is left of a rotated generation from its compressed file, in bounded memory. */
+/** Reads what is left of a generation from its gzip file, in bounded memory. */
 export interface GzipReader {
   /**
-   * Counts one chunk. 'changed': not the generation it seemed to be; 'broken': cannot be unpacked; 'closed': the
-   * trail was closed meanwhile.
+   * Counts one chunk. 'changed': not the generation it seemed to be; 'broken': cannot be unpacked; 'closed': the file was
+   * closed meanwhile, or cannot be opened now.
    */
-  turn(trail: Trail): Promise<'more' | 'end' | 'changed' | 'broken' | 'closed'>;
-  close(trail: Trail): void;
+  turn(file: TrackedFile): Promise<'more' | 'end' | 'changed' | 'broken' | 'closed'>;
+  close(file: TrackedFile): void;
 }
 
 interface Unpacking {
@@ -20,22 +20,44 @@ interface Unpacking {
   close(): void;
   /** Plain bytes that have come. */
   position: number;
-  /** The last of those before the trail's offset, until the offset is reached and they are checked. */
+  /** The last of those before the file's offset, until the offset is reached and they are checked. */
   before: Buffer | undefined;
-  /** Those from the trail's offset on. */
+  /** Those from the file's offset on. */
   pending: Buffer;
 }
 
-function unpack(trail: Trail): Unpacking {
-  const file = createReadStream(trail.real);
+const packedChunkBytes = 64 * 1024;
+
+async function* unpacked(disk: Disk, fd: number, plain: Gunzip): AsyncGenerator<Buffer> {
+  let position = 0;
+  const feed = () => {
+    const chunk = Buffer.allocUnsafe(packedChunkBytes);
+    const length = disk.read(fd, chunk, 0, chunk.length, position);
+    position += length;
+    if (length === 0) plain.end();
+    else plain.write(chunk.subarray(0, length), (failed) => failed || feedSafely());
+  };
+  const feedSafely = () => {
+    try {
+      feed();
+    } catch (thrown) {
+      plain.destroy(thrown as Error);
+    }
+  };
+  feedSafely();
+  yield* plain as AsyncIterable<Buffer>;
+}
+
+function unpack(disk: Disk, file: TrackedFile): Unpacking {
+  const fd = disk.open(file.real);
   const plain = createGunzip();
-  file.on('error', (error) => plain.destroy(error));
-  file.pipe(plain);
+  let isOpen = true;
   return {
-    chunks: plain[Symbol.asyncIterator](),
+    chunks: unpacked(disk, fd, plain),
     close: () => {
-      file.destroy();
       plain.destroy();
+      if (isOpen) disk.close(fd);
+      isOpen = false;
     },
     position: 0,
     before: noBytes,
@@ -44,61 +66,81 @@ function unpack(trail: Trail): Unpacking {
 }
 
 /** Passes over what was counted before; returns what of the chunk comes after it, or undefined if it differs. */
-function afterOffset(unpacking: Unpacking, trail: Trail, chunk: Buffer): Buffer | undefined {
+function afterOffset(unpacking: Unpacking, file: TrackedFile, chunk: Buffer): Buffer | undefined {
   const { before, position } = unpacking;
   unpacking.position += chunk.length;
   if (before === undefined) return chunk;
-  const passed = Math.min(chunk.length, trail.offset - position);
+  const passed = Math.min(chunk.length, file.offset - position);
   unpacking.before = growTail(before, chunk, 0, passed);
-  if (unpacking.position < trail.offset) return noBytes;
-  const agrees = unpacking.before
-    .subarray(unpacking.before.length - trail.mark.tail.length)
-    .equals(trail.mark.tail);
+  if (unpacking.position < file.offset) return noBytes;
+  const { tail } = file.fingerprint;
+  const agrees = unpacking.before.subarray(unpacking.before.length - tail.length).equals(tail);
   unpacking.before = undefined;
   return agrees ? chunk.subarray(passed) : undefined;
 }
 
-export function createGzipReader({ sinks, troubles }: { sinks: Sinks; troubles: Troubles }): GzipReader {
-  const open = new Map<Trail, Unpacking>();
+export function createGzipReader({
+  disk,
+  sinks,
+  problems,
+}: {
+  disk: Disk;
+  sinks: Sinks;
+  problems: Problems;
+}): GzipReader {
+  const open = new Map<TrackedFile, Unpacking>();
 
-  const close = (trail: Trail) => {
-    open.get(trail)?.close();
-    open.delete(trail);
+  const close = (file: TrackedFile) => {
+    open.get(file)?.close();
+    open.delete(file);
   };
 
-  const take = (trail: Trail, unpacking: Unpacking, chunk: Buffer): 'more' | 'changed' => {
-    const added = afterOffset(unpacking, trail, chunk);
+  const take = (file: TrackedFile, unpacking: Unpacking, chunk: Buffer): 'more' | 'changed' => {
+    const added = afterOffset(unpacking, file, chunk);
     if (added === undefined) return 'changed';
     if (added.length === 0) return 'more';
     const bytes = unpacking.pending.length > 0 ? Buffer.concat([unpacking.pending, added]) : added;
-    unpacking.pending = bytes.subarray(sinks.write(trail, bytes, 0, bytes.length));
+    unpacking.pending = bytes.subarray(sinks.write(file, bytes, 0, bytes.length));
     return 'more';
   };
 
-  const end = (trail: Trail, unpacking: Unpacking): 'end' | 'changed' => {
-    if (unpacking.position < trail.offset) return 'changed';
-    trail.restBytes = unpacking.pending.length;
-    trail.rest = Buffer.from(unpacking.pending);
+  const end = (file: TrackedFile, unpacking: Unpacking): 'end' | 'changed' => {
+    if (unpacking.position < file.offset) return 'changed';
+    file.restBytes = unpacking.pending.length;
+    file.rest = Buffer.from(unpacking.pending);
     return 'end';
+  };
+
+  const opened = (file: TrackedFile): Unpacking | undefined => {
+    const known = open.get(file);
+    if (known) return known;
+    try {
+      const unpacking = unpack(disk, file);
+      open.set(file, unpacking);
+      return unpacking;
+    } catch (thrown) {
+      problems.report(file.real, 'file cannot be opened', thrown);
+      return undefined;
+    }
   };
 
   return {
     close,
-    async turn(trail) {
-      const unpacking = open.get(trail) ?? unpack(trail);
-      open.set(trail, unpacking);
+    async turn(file) {
+      const unpacking = opened(file);
+      if (!unpacking) return 'closed';
       let next: IteratorResult<Buffer>;
       try {
         next = await unpacking.chunks.next();
       } catch (thrown) {
-        if (open.get(trail) !== unpacking) return 'closed';
-        troubles.tell(trail.real, 'compressed file cannot be read', thrown);
-        close(trail);
+        if (open.get(file) !== unpacking) return 'closed';
+        problems.report(file.real, 'compressed file cannot be read', thrown);
+        close(file);
         return 'broken';
       }
-      if (open.get(trail) !== unpacking) return 'closed';
-      const turn = next.done ? end(trail, unpacking) : take(trail, unpacking, next.value);
-      if (turn !== 'more') close(trail);
+      if (open.get(file) !== unpacking) return 'closed';
+      const turn = next.done ? end(file, unpacking) : take(file, unpacking, next.value);
+      if (turn !== 'more') close(file);
       return turn;
     },
   };

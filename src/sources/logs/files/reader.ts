@@ -1,147 +1,270 @@
 import { AgentError, systemCode } from '../../../core/errors.ts';
-import type { Descriptors } from './descriptors.ts';
+import type { SkipReason } from '../../../core/reasons.ts';
+import type { LineSink, OpenSink } from '../sink.ts';
 import type { Disk } from './disk.ts';
-import { growHead, headAgrees, headBytes, headGrows, tailBytes } from './mark.ts';
-import type { Sinks } from './sinks.ts';
-import type { Trail } from './trail.ts';
-import type { Troubles } from './troubles.ts';
+import { growHead, growTail, headAgrees, headBytes, headGrows, tailBytes } from './fingerprint.ts';
+import type { OpenFiles } from './open-files.ts';
+import type { Problems } from './problems.ts';
+import { noBytes, restKeptBytes, type TrackedFile } from './tracked-file.ts';
 
-/** One read of one file. 'changed': the bytes before the offset are not those that were read there. */
+/** Hands a file's bytes to its sink; what is counted and the offset move in the same step. */
+export interface Sinks {
+  /** Presents `bytes[start, end)`, which begin at the file's offset; returns how many were taken. */
+  write(file: TrackedFile, bytes: Buffer, start: number, end: number): number;
+  /** The unfinished line is a line: nothing follows it any more. */
+  finish(file: TrackedFile): void;
+  /** The file lost its unfinished line and no more: the line counts, the file goes on where it began. */
+  cut(file: TrackedFile): void;
+  skip(file: TrackedFile, reason: SkipReason, bytes: number): void;
+  /** Closes the sink; the next one gets its state. */
+  reopen(file: TrackedFile): void;
+}
+
+export function createSinks(openSink: () => OpenSink): Sinks {
+  const sinkOf = (file: TrackedFile): LineSink => {
+    file.sink ??= openSink()({ path: file.path, claimants: file.claimants, carry: file.carry });
+    file.carry = undefined;
+    return file.sink;
+  };
+
+  const keepRest = (file: TrackedFile, bytes: Buffer, start: number, end: number) => {
+    file.restBytes = end - start;
+    file.rest =
+      file.restBytes > 0 && file.restBytes <= restKeptBytes
+        ? Buffer.from(bytes.subarray(start, end))
+        : noBytes;
+  };
+
+  const moveOn = (file: TrackedFile, bytes: Buffer, start: number, end: number) => {
+    const { head, tail } = file.fingerprint;
+    file.fingerprint = { head, tail: growTail(tail, bytes, start, end) };
+    file.offset += end - start;
+  };
+
+  return {
+    write(file, bytes, start, end) {
+      const taken = sinkOf(file).write(bytes, start, end) - start;
+      if (taken > 0) moveOn(file, bytes, start, start + taken);
+      keepRest(file, bytes, start + taken, end);
+      file.record = undefined;
+      return taken;
+    },
+    finish(file) {
+      const { rest } = file;
+      if (file.sink || file.carry || rest.length > 0) sinkOf(file).finish(rest, 0, rest.length);
+      if (rest.length > 0) {
+        moveOn(file, rest, 0, rest.length);
+        file.restBytes -= rest.length;
+        file.rest = noBytes;
+      }
+      file.sink = undefined;
+      file.record = undefined;
+    },
+    cut(file) {
+      const { rest } = file;
+      if (rest.length > 0) sinkOf(file).finish(rest, 0, rest.length);
+      file.size -= rest.length;
+      file.sink = undefined;
+      file.restBytes = 0;
+      file.rest = noBytes;
+      file.record = undefined;
+    },
+    skip(file, reason, bytes) {
+      if (bytes > 0) sinkOf(file).skip(reason, bytes);
+      file.record = undefined;
+    },
+    reopen(file) {
+      file.carry = file.sink ? file.sink.carry() : file.carry;
+      file.sink = undefined;
+      file.record = undefined;
+    },
+  };
+}
+
+/** The result of one read. 'changed': the bytes before the offset are not those that were read there. */
 export type Turn = 'more' | 'end' | 'changed' | 'absent';
 
 export interface Reader {
-  /** Reads and counts one chunk; `look` numbers the pass, in which a file's beginning is checked once. */
-  turn(trail: Trail, look: number): Turn;
+  /** Reads and counts one chunk; `pass` numbers the pass, in which a file's beginning is checked once. */
+  turn(file: TrackedFile, pass: number): Turn;
   /** Whether the file still has the bytes that were read of it; undefined if it cannot be read now. */
-  isIntact(trail: Trail): boolean | undefined;
+  isIntact(file: TrackedFile): boolean | undefined;
   /** Hands the sink the whole unfinished line as the file's last one. */
-  finish(trail: Trail): void;
+  finish(file: TrackedFile): void;
+  /** Takes the fingerprint of a beginning that was not read yet. */
+  learn(file: TrackedFile): void;
+  /**
+   * Puts a new file at its end, before a line that is not finished yet; what is passed over is counted. A file that cannot
+   * be opened yet is passed over as long as it is.
+   */
+  startAtEnd(file: TrackedFile): void;
 }
 
 interface ReaderDeps {
   disk: Disk;
-  descriptors: Descriptors;
+  openFiles: OpenFiles;
   sinks: Sinks;
-  troubles: Troubles;
+  problems: Problems;
 }
 
 const chunkBytes = 256 * 1024;
-/** Holds the longest line a sink may ask to see whole, and a chunk. */
+/** Holds the longest line that a sink may ask to see whole, and a chunk. */
 const bufferLimit = 1024 * 1024 + chunkBytes;
+/** How far back from the end the beginning of an unfinished line is looked for. */
+const lineLimit = 1024 * 1024;
+const newline = 10;
 
 /** All files share one buffer, which begins with the bytes before the offset so that each read proves itself. */
-export function createReader({ disk, descriptors, sinks, troubles }: ReaderDeps): Reader {
+export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): Reader {
   let buffer = Buffer.allocUnsafe(tailBytes + chunkBytes);
   const start = Buffer.allocUnsafe(headBytes);
 
-  const readFrom = (fd: number, trail: Trail): number => {
-    const { tail } = trail.mark;
+  const readFrom = (fd: number, file: TrackedFile): number => {
+    const { tail } = file.fingerprint;
     let filled = 0;
     for (;;) {
-      const read = disk.read(fd, buffer, filled, buffer.length - filled, trail.offset - tail.length + filled);
+      const read = disk.read(fd, buffer, filled, buffer.length - filled, file.offset - tail.length + filled);
       filled += read;
-      if (read === 0 || filled === buffer.length || filled >= tail.length + trail.restBytes) return filled;
+      if (read === 0 || filled === buffer.length || filled >= tail.length + file.restBytes) return filled;
     }
   };
 
-  const startAgrees = (fd: number, trail: Trail): boolean => {
-    if (trail.offset <= trail.mark.tail.length) return true;
+  const startAgrees = (
+    fd: number,
+    { offset, fingerprint: { head, tail } }: TrackedFile,
+    filled: number,
+  ): boolean => {
+    if (head.length === 0 || (offset > 0 && offset <= tail.length)) return true;
+    if (offset === 0) return headAgrees(head, buffer.subarray(0, filled)) ?? false;
     const length = disk.read(fd, start, 0, headBytes, 0);
-    return headAgrees(trail.mark, start.subarray(0, length)) ?? true;
+    return headAgrees(head, start.subarray(0, length)) ?? false;
   };
 
-  const restAgrees = ({ mark, rest, restBytes }: Trail, filled: number) => {
-    const from = mark.tail.length;
+  const restAgrees = ({ fingerprint, rest, restBytes }: TrackedFile, filled: number) => {
+    const from = fingerprint.tail.length;
     if (filled < Math.min(from + restBytes, buffer.length)) return false;
     return rest.length === 0 || rest.compare(buffer, from, from + rest.length) === 0;
   };
 
-  /** Holds what was read into the buffer, and the file's beginning once per look, against the mark. */
-  const stateOf = (fd: number, trail: Trail, filled: number, look: number): 'same' | 'cut' | 'changed' => {
-    const { tail } = trail.mark;
+  /** Compares what was read into the buffer, and the file's beginning once per pass, with the fingerprint. */
+  const compare = (fd: number, file: TrackedFile, filled: number, pass: number) => {
+    const { tail } = file.fingerprint;
     if (filled < tail.length || tail.compare(buffer, 0, tail.length) !== 0) return 'changed';
-    if (trail.checkedBy !== look && !startAgrees(fd, trail)) return 'changed';
-    if (restAgrees(trail, filled)) return 'same';
-    return trail.offset === 0 ? 'changed' : 'cut';
+    if (file.checkedBy !== pass && !startAgrees(fd, file, filled)) return 'changed';
+    if (restAgrees(file, filled)) return 'same';
+    return file.offset === 0 ? 'changed' : 'cut';
   };
 
-  const growMark = (fd: number, trail: Trail) => {
-    const known = trail.offset + trail.restBytes;
-    if (!headGrows(trail.mark, known)) return;
+  /**
+   * Extends the fingerprint of the beginning. The file may have been rewritten since it was read: what is known already must
+   * be there.
+   */
+  const growFingerprint = (fd: number, file: TrackedFile, known: number, before: Buffer) => {
+    const { head, tail } = file.fingerprint;
+    if (!headGrows(head, known)) return;
     const length = disk.read(fd, start, 0, headBytes, 0);
-    const head = growHead(trail.mark.head, start.subarray(0, length), known);
-    trail.mark = { head, tail: trail.mark.tail };
+    const isSame = headAgrees(head, start) ?? start.compare(before, 0, before.length, 0, before.length) === 0;
+    if (isSame) file.fingerprint = { head: growHead(head, start.subarray(0, length), known), tail };
   };
 
   /** A file that is shorter than it was, but not so short that counted bytes are gone. */
-  const noteLoss = (trail: Trail) => {
-    const readTo = trail.offset + trail.restBytes;
-    if (trail.nowSize < trail.size && trail.nowSize >= readTo) {
-      sinks.skip(trail, 'truncated', trail.size - trail.nowSize);
-      trail.size = trail.nowSize;
+  const noteLoss = (file: TrackedFile) => {
+    const readTo = file.offset + file.restBytes;
+    if (file.nowSize < file.size && file.nowSize >= readTo) {
+      sinks.skip(file, 'truncated', file.size - file.nowSize);
+      file.size = file.nowSize;
     }
   };
 
-  const makeRoom = (trail: Trail) => {
+  const makeRoom = (file: TrackedFile) => {
     if (buffer.length >= tailBytes + bufferLimit) {
-      const fault = {
-        where: trail.real,
-        what: 'the line sink takes nothing of a full buffer',
-        got: buffer.length,
-      };
-      throw new AgentError('internal', fault);
+      const what = 'the line sink takes nothing of a full buffer';
+      throw new AgentError('internal', { where: file.real, what, got: buffer.length });
     }
     buffer = Buffer.allocUnsafe(tailBytes + Math.min(bufferLimit, 2 * (buffer.length - tailBytes)));
   };
 
-  const take = (fd: number, trail: Trail, look: number): Turn => {
-    const filled = readFrom(fd, trail);
-    const state = stateOf(fd, trail, filled, look);
+  const take = (fd: number, file: TrackedFile, pass: number): Turn => {
+    const filled = readFrom(fd, file);
+    const state = compare(fd, file, filled, pass);
     if (state === 'changed') return 'changed';
-    trail.checkedBy = look;
-    if (state === 'cut') sinks.cut(trail);
-    noteLoss(trail);
-    const from = trail.mark.tail.length;
+    file.checkedBy = pass;
+    file.isVerified = true;
+    if (state === 'cut') sinks.cut(file);
+    noteLoss(file);
+    const from = file.fingerprint.tail.length;
     const isFull = filled === buffer.length;
-    trail.size = Math.max(trail.size, trail.nowSize, trail.offset + filled - from);
-    trail.mtimeNs = trail.nowMtimeNs;
-    trail.record = undefined;
-    if (filled - from <= trail.restBytes && !isFull) return 'end';
-    const taken = sinks.write(trail, buffer, from, filled);
-    growMark(fd, trail);
-    if (taken === 0 && isFull) makeRoom(trail);
-    return isFull && trail.offset + trail.restBytes < trail.nowSize ? 'more' : 'end';
+    file.size = Math.max(file.size, file.nowSize, file.offset + filled - from);
+    file.mtimeNs = file.nowMtimeNs;
+    file.record = undefined;
+    if (filled - from <= file.restBytes && !isFull) return 'end';
+    const before =
+      file.offset === 0 ? buffer.subarray(0, Math.min(filled, headBytes)) : file.fingerprint.tail;
+    const taken = sinks.write(file, buffer, from, filled);
+    growFingerprint(fd, file, file.offset + file.restBytes, before);
+    if (taken === 0 && isFull) makeRoom(file);
+    return isFull && file.offset + file.restBytes < file.nowSize ? 'more' : 'end';
   };
 
-  /** Runs `call` on the open file; a stale handle is given back, to be opened anew on the next look. */
-  const onOpen = <T>(trail: Trail, call: (fd: number) => T): T | undefined => {
-    const fd = descriptors.open(trail);
+  /** Runs `call` on the open file; a stale handle is closed, to be opened anew in the next pass. */
+  const onOpen = <T>(file: TrackedFile, call: (fd: number) => T): T | undefined => {
+    const fd = openFiles.open(file);
     if (fd === undefined) return undefined;
     try {
-      return call(fd);
+      const result = call(fd);
+      problems.resolve(file.real, 'file cannot be read');
+      return result;
     } catch (thrown) {
       if (systemCode(thrown) === undefined) throw thrown;
-      if (systemCode(thrown) === 'ESTALE') descriptors.close(trail);
-      troubles.tell(trail.real, 'file cannot be read', thrown);
+      if (systemCode(thrown) === 'ESTALE') openFiles.close(file);
+      problems.report(file.real, 'file cannot be read', thrown);
       return undefined;
     }
   };
 
+  const lineStart = (fd: number, size: number): number => {
+    const chunk = Buffer.allocUnsafe(Math.min(size, 64 * 1024));
+    for (let end = size; end > 0 && size - end < lineLimit; end -= chunk.length) {
+      const from = Math.max(0, end - chunk.length);
+      disk.read(fd, chunk, 0, end - from, from);
+      const at = chunk.subarray(0, end - from).lastIndexOf(newline);
+      if (at >= 0) return from + at + 1;
+    }
+    return size <= lineLimit ? 0 : size;
+  };
+
   return {
-    turn: (trail, look) => onOpen(trail, (fd) => take(fd, trail, look)) ?? 'absent',
-    isIntact: (trail) =>
-      onOpen(trail, (fd) => {
+    turn: (file, pass) => onOpen(file, (fd) => take(fd, file, pass)) ?? 'absent',
+    isIntact: (file) =>
+      onOpen(file, (fd) => {
         const { size, mtimeNs } = disk.fstat(fd);
-        Object.assign(trail, { nowSize: size, nowMtimeNs: mtimeNs });
-        return stateOf(fd, trail, readFrom(fd, trail), -1) !== 'changed';
+        if (size < file.nowSize) file.size = Math.max(file.size, file.nowSize);
+        Object.assign(file, { nowSize: size, nowMtimeNs: mtimeNs });
+        return compare(fd, file, readFrom(fd, file), -1) !== 'changed';
       }),
-    finish(trail) {
-      if (trail.rest.length < trail.restBytes) {
-        const whole = Buffer.allocUnsafe(trail.restBytes);
-        const read = onOpen(trail, (fd) => disk.read(fd, whole, 0, whole.length, trail.offset)) ?? 0;
-        trail.rest = whole.subarray(0, read);
+    finish(file) {
+      if (file.rest.length < file.restBytes) {
+        const whole = Buffer.allocUnsafe(file.restBytes);
+        const read = onOpen(file, (fd) => disk.read(fd, whole, 0, whole.length, file.offset)) ?? 0;
+        file.rest = whole.subarray(0, read);
       }
-      sinks.finish(trail);
+      sinks.finish(file);
+    },
+    learn(file) {
+      onOpen(file, (fd) => growFingerprint(fd, file, file.nowSize, noBytes));
+    },
+    startAtEnd(file) {
+      const size = file.nowSize;
+      file.offset = size;
+      onOpen(file, (fd) => {
+        file.offset = lineStart(fd, size);
+        const tail = Buffer.allocUnsafeSlow(Math.min(tailBytes, file.offset));
+        const length = disk.read(fd, start, 0, Math.min(headBytes, file.offset), 0);
+        disk.read(fd, tail, 0, tail.length, file.offset - tail.length);
+        file.fingerprint = { head: growHead([], start.subarray(0, length), length), tail };
+      });
+      file.size = size;
+      sinks.skip(file, 'start_at_end', file.offset);
     },
   };
 }

@@ -1,13 +1,18 @@
 import type { Clock, Durable, Log } from '../../../core/ports.ts';
 import type { LogsOptions } from '../options.ts';
 import type { OpenSink } from '../sink.ts';
-import { type Claims, createClaims } from './claims.ts';
+import { createLetGoEncoder, decodePositions, encodePositions, recordOf } from './checkpoint.ts';
+import { createDiscovery, type PassedOver, type Picture } from './discovery.ts';
 import { type Disk, systemDisk } from './disk.ts';
-import { createLag, type HearLag, lagOf } from './lag.ts';
-import { createPasses } from './passes.ts';
-import { decodePositions, encodePositions } from './positions.ts';
-import type { Trail } from './trail.ts';
-import { createTrails } from './trails.ts';
+import { createContents } from './fingerprint.ts';
+import { createGzipReader } from './gzip.ts';
+import { createOpenFiles } from './open-files.ts';
+import { compilePatterns, type Patterns } from './patterns.ts';
+import { createProblems } from './problems.ts';
+import { createReader, createSinks } from './reader.ts';
+import { createRotation } from './rotation.ts';
+import { createSlices } from './schedule.ts';
+import { createTracker, isStale, type TrackedFile } from './tracked-file.ts';
 
 export interface TailerOptions {
   /** Services in the configuration's order, those that are not selected included. */
@@ -24,9 +29,12 @@ export interface FollowedFile {
   services: readonly string[];
   offset: number;
   lagBytes: number;
-  /** `following`, or what stands in the way. */
+  /** `following`, or what prevents it. */
   state: string;
 }
+
+/** Called with the bytes of a service that are written and not yet counted; `unknown` is what several claim. */
+export type HearLag = (service: string, bytes: number) => void;
 
 export interface TailerDeps {
   openSink: OpenSink;
@@ -34,60 +42,177 @@ export interface TailerDeps {
   log: Log;
   lag: HearLag;
   disk?: Disk;
+  /** Waits between two slices of work; `setImmediate` unless told. */
+  turn?: () => Promise<void>;
 }
 
 /**
- * Follows files through rotation, truncation and restarts, and presents each byte of theirs once. Its section of
- * the snapshot moves in the same step as what its sinks count. `restore` comes before the first look.
+ * Follows files through rotation, truncation and restarts, and presents each byte of them once. Its section of the
+ * snapshot moves in the same step as what its sinks count. `restore` comes before the first scan.
  */
 export interface Tailer extends Durable {
   /** Finds out what is there; afterwards every file has its position. */
   discover(): Promise<void>;
-  /** A whole pass: what was written before the call is counted when it resolves. */
+  /** A scan, and everything read: what was written before the call is counted when it resolves. */
   look(): Promise<void>;
-  /** A quick pass over the files that changed lately. */
+  /** Reads the files that changed lately. */
   glance(): Promise<void>;
   /**
-   * Goes on with other patterns or rules, in one synchronous step; what the sinks held is handed to those that
-   * follow.
+   * Compiles other patterns; throws `config_invalid` and changes nothing. The result swaps them in, in one synchronous step
+   * that cannot fail; the state of the sinks is handed to those that follow.
    */
-  configure(options: Pick<TailerOptions, 'services' | 'selected'>, openSink: OpenSink): void;
+  prepare(options: Pick<TailerOptions, 'services' | 'selected'>, openSink: OpenSink): () => void;
   /** Every file that is followed. */
   files(): FollowedFile[];
-  readonly directories: ReadonlySet<string>;
+  /** Files that a pattern matches and that are not read, as of the last scan. */
+  readonly passedOver: readonly PassedOver[];
+  /** Directories that the last scan listed. */
+  readonly directories: Iterable<string>;
+  /** Whether files changed lately, so that polling them is worth it. */
   readonly isActive: boolean;
+  /** What the last scan took, reading aside. */
+  readonly scanCostMs: number;
   /** Ends after the current slice; the positions stay readable. */
   close(): Promise<void>;
 }
 
-interface Frozen {
-  readonly bytes: Uint8Array;
-  /** The records that the bytes were put together from. */
-  readonly records: readonly (Buffer | undefined)[];
-  readonly patternCount: number;
-}
+/** How long after its last change a file is polled. */
+const activeMs = 2_000;
+/** Scans in one look while something is missing. */
+const roundsLimit = 3;
+
+const noPicture: Picture = { files: new Map(), found: new Map(), directories: new Map(), passedOver: [] };
+
+export const lagOf = ({ compressed, nowSize, offset, state }: TrackedFile): number =>
+  compressed || state === 'missing' ? 0 : Math.max(0, nowSize - offset);
 
 export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
-  const { clock, log, disk = systemDisk } = deps;
+  const { clock, disk = systemDisk } = deps;
   let { openSink } = deps;
-  let claims: Claims = createClaims(options.services, options.selected);
-  let watched: readonly string[] = [...options.selected];
-  let parked: Trail[] = [];
-  let frozen: Frozen | undefined;
-  const trails = createTrails(clock);
-  const patterns = new Set<string>();
-  const lag = createLag(deps.lag);
-  const passes = createPasses({
+  let patterns: Patterns = compilePatterns(options.services, options.selected);
+  let services: readonly string[] = [...options.selected];
+  /** Files that no selected service claims keep their position. */
+  let parked: TrackedFile[] = [];
+  const remembered = new Set<string>();
+  const active = new Set<TrackedFile>();
+  const lags = new Map<string, number>();
+  let picture = noPicture;
+  let pass = 0;
+  let scanCostMs = 0;
+  let isStopped = false;
+
+  const tracker = createTracker(clock);
+  const problems = createProblems(deps.log);
+  const slices = createSlices(clock, options.sliceMs ?? 10, deps.turn);
+  const sinks = createSinks(() => openSink);
+  const openFiles = createOpenFiles({ disk, problems }, options.maxOpenFiles ?? 512);
+  const reader = createReader({ disk, openFiles, sinks, problems });
+  const gzip = createGzipReader({ disk, sinks, problems });
+  const discovery = createDiscovery({ disk, slices, problems });
+  const rotation = createRotation({
     disk,
     clock,
-    log,
-    trails,
-    patterns,
-    claims: () => claims,
-    openSink: () => openSink,
-    sliceMs: options.sliceMs ?? 10,
-    maxOpenFiles: options.maxOpenFiles ?? 512,
+    log: deps.log,
+    tracker,
+    openFiles,
+    reader,
+    sinks,
+    contents: createContents({ disk, problems }),
+    problems,
+    slices,
+    patterns: () => patterns,
+    changed: (file) => void active.add(file),
   });
+  const encodeLetGo = createLetGoEncoder(tracker);
+
+  const discover = async () => {
+    pass++;
+    const beganMs = clock.monotonicMs();
+    const { watched } = patterns;
+    picture = await discovery.scan({
+      patterns,
+      isRemembered: (pattern) => remembered.has(pattern),
+      homes: rotation.homes(),
+      targets: rotation.targets(),
+    });
+    if (isStopped) return;
+    await rotation.reconcile(picture);
+    if (!isStopped) for (const { pattern } of watched) remembered.add(pattern);
+    scanCostMs = clock.monotonicMs() - beganMs;
+  };
+
+  // Reading: groups take turns, chunk by chunk; in a group the oldest generation with something to read goes first.
+
+  const turnPlain = (file: TrackedFile) => {
+    const turn = reader.turn(file, pass);
+    if (turn === 'changed') rotation.rewritten(file);
+    else if (turn !== 'more') file.drainedBy = pass;
+    // Encoded here, in a slice, so that a freeze of many files has next to nothing to encode.
+    if (turn === 'end') recordOf(file);
+  };
+
+  /** Returns false if the file is to be tried again in the next scan. */
+  const turnGzip = async (file: TrackedFile): Promise<boolean> => {
+    const turn = await gzip.turn(file);
+    if (turn === 'changed') rotation.mistaken(file);
+    else if (turn === 'end') rotation.unpacked(file);
+    else if (turn === 'broken' && rotation.broken(file)) return true;
+    return turn !== 'closed' && turn !== 'broken';
+  };
+
+  const drain = async (stale: Iterable<TrackedFile>) => {
+    const groups = new Set<string>();
+    for (const file of stale) groups.add(file.path);
+    while (groups.size > 0) {
+      for (const path of groups) {
+        const next = tracker.group(path).find((file) => isStale(file) && file.drainedBy !== pass);
+        if (!next || rotation.isBlocked(next)) groups.delete(path);
+        else if (rotation.isCopyAfterAll(next)) groups.delete(path);
+        else if (next.compressed) {
+          if (!(await turnGzip(next))) groups.delete(path);
+        } else turnPlain(next);
+        if (isStopped) return;
+        if (slices.spent()) await slices.turn();
+      }
+    }
+  };
+
+  const reportLag = () => {
+    const next = new Map<string, number>();
+    for (const service of [...services, ...lags.keys()]) next.set(service, 0);
+    for (const file of tracker) {
+      const service = file.claimants.length === 1 ? file.claimants[0]! : 'unknown';
+      next.set(service, (next.get(service) ?? 0) + lagOf(file));
+    }
+    for (const [service, bytes] of next) {
+      if (lags.get(service) === bytes) continue;
+      lags.set(service, bytes);
+      deps.lag(service, bytes);
+    }
+  };
+
+  const look = async () => {
+    for (let round = 0; round < roundsLimit && !isStopped; round++) {
+      await discover();
+      if (isStopped) return;
+      await drain([...tracker].filter(isStale));
+      if (!rotation.wantsScan) break;
+    }
+    rotation.settle();
+    reportLag();
+  };
+
+  const glance = async () => {
+    pass++;
+    const nowMs = clock.monotonicMs();
+    for (const file of active) {
+      rotation.glance(file);
+      if (nowMs - file.changedMs > activeMs || file.state === 'missing') active.delete(file);
+    }
+    await drain(active);
+    if (rotation.wantsScan && !isStopped) await look();
+    else reportLag();
+  };
 
   let last: Promise<void> = Promise.resolve();
   const inTurn = (work: () => Promise<void>): Promise<void> => {
@@ -107,93 +232,106 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
     };
   };
 
-  const tell = () => lag.tell(trails, watched);
-
-  /** A file that no selected service claims keeps its position and is left alone. */
-  const admit = (trail: Trail) => {
-    trail.names = '';
-    trail.claimants = claims.claimants([trail.path]);
-    if (claims.isWatched(trail.path)) trails.add(trail);
-    else if (trail.claimants.length > 0 || isStillThere(trail, disk)) parked.push(trail);
+  const isStillThere = ({ real, ino }: TrackedFile): boolean => {
+    try {
+      return disk.stat(real)?.ino === ino;
+    } catch {
+      return true;
+    }
   };
 
-  /** The last section still holds if every record that it was made of does. */
-  const holds = ({ records, patternCount }: Frozen, all: readonly Trail[]) =>
-    patternCount === patterns.size &&
-    records.length === all.length &&
-    all.every(({ record }, i) => record !== undefined && record === records[i]);
+  const admit = (file: TrackedFile) => {
+    file.names = '';
+    file.claimants = patterns.claimants([file.path]);
+    if (patterns.isWatched(file.path)) tracker.add(file);
+    else if (file.claimants.length > 0 || isStillThere(file)) parked.push(file);
+  };
+
+  const release = (files: Iterable<TrackedFile>) => {
+    for (const file of files) {
+      active.delete(file);
+      openFiles.close(file);
+      gzip.close(file);
+    }
+  };
+
+  let frozen: { bytes: Uint8Array; parts: readonly unknown[] } | undefined;
 
   return {
     name: 'logs',
-    discover: shared(passes.discover),
-    look: shared(async () => {
-      await passes.discover();
-      await passes.drain();
-      tell();
-    }),
-    glance: shared(async () => {
-      await passes.glance();
-      tell();
-    }),
+    discover: shared(discover),
+    look: shared(look),
+    glance: shared(glance),
     get directories() {
-      return passes.directories;
+      return picture.directories.keys();
+    },
+    get passedOver() {
+      return picture.passedOver;
     },
     get isActive() {
-      return passes.isActive;
+      return active.size > 0;
+    },
+    get scanCostMs() {
+      return scanCostMs;
     },
 
     freeze() {
-      const all = [...trails, ...parked];
-      if (frozen && holds(frozen, all)) return frozen.bytes;
-      const { lastGeneration } = trails;
-      const bytes = encodePositions({ patterns, lastGeneration, trails: all, count: all.length });
-      frozen = { bytes, records: all.map(({ record }) => record), patternCount: patterns.size };
+      const files = [...tracker, ...parked];
+      const letGo = encodeLetGo();
+      const known = frozen?.parts;
+      const isSame =
+        known?.length === files.length + 2 &&
+        known[0] === letGo &&
+        known[1] === remembered.size &&
+        files.every(({ record }, i) => record !== undefined && record === known[i + 2]);
+      if (frozen && isSame) return frozen.bytes;
+      const { lastGeneration } = tracker;
+      const bytes = encodePositions({ patterns: [...remembered], lastGeneration, files }, letGo);
+      frozen = { bytes, parts: [letGo, remembered.size, ...files.map(({ record }) => record)] };
       return bytes;
     },
 
     restore(section) {
       const positions = decodePositions(section);
-      for (const pattern of positions.patterns) patterns.add(pattern);
-      trails.lastGeneration = positions.lastGeneration;
-      for (const trail of positions.trails) admit(trail);
+      for (const pattern of positions.patterns) remembered.add(pattern);
+      tracker.lastGeneration = positions.lastGeneration;
+      for (const file of positions.files) admit(file);
+      for (const file of positions.letGo) tracker.letGo(file);
+      if (!positions.hasLetGo) rotation.restoredWithoutLetGo();
     },
 
-    configure(next, nextSink) {
-      const all = [...trails, ...parked];
-      for (const trail of all) passes.sinks.reopen(trail);
-      claims = createClaims(next.services, next.selected);
-      watched = [...next.selected];
-      openSink = nextSink;
-      parked = [];
-      for (const trail of all) {
-        trails.remove(trail);
-        admit(trail);
-      }
-      passes.release(parked);
-      lag.forget();
+    prepare(next, nextSink) {
+      const nextPatterns = compilePatterns(next.services, next.selected);
+      const nextServices = [...next.selected];
+      return () => {
+        const all = [...tracker, ...parked];
+        for (const file of all) sinks.reopen(file);
+        patterns = nextPatterns;
+        services = nextServices;
+        openSink = nextSink;
+        parked = [];
+        for (const file of all) {
+          tracker.remove(file);
+          admit(file);
+        }
+        release(parked);
+        lags.clear();
+      };
     },
 
     files: () =>
-      [...trails].map((trail) => ({
-        path: trail.real,
-        services: trail.claimants,
-        offset: trail.offset,
-        lagBytes: lagOf(trail),
-        state: passes.troubles.of(trail.real) ?? 'following',
+      [...tracker].map((file) => ({
+        path: file.real,
+        services: file.claimants,
+        offset: file.offset,
+        lagBytes: lagOf(file),
+        state: problems.of(file.real) ?? (file.state === 'missing' ? 'missing' : 'following'),
       })),
 
     async close() {
-      passes.stop();
+      isStopped = true;
       await last.catch(() => {});
-      passes.release(trails);
+      release(tracker);
     },
   };
-}
-
-function isStillThere({ real, ino }: Trail, disk: Disk): boolean {
-  try {
-    return disk.stat(real)?.ino === ino;
-  } catch {
-    return true;
-  }
 }

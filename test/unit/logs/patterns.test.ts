@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { expandBraces, parseExclude, parseGlob } from '../../../src/sources/logs/files/glob.ts';
+import { expandBraces, parseExclude, parseGlob } from '../../../src/sources/logs/files/patterns.ts';
 
 const matches = (pattern: string, path: string) =>
   parseGlob(pattern, '/cwd').some((glob) => glob.matches(path));
@@ -63,4 +63,28 @@ test.each([
   ['old/*', '/cwd/old/a.log', true],
 ])('exclude %s and %s: %s', (pattern, path, expected) => {
   expect(parseExclude(pattern, '/cwd')(path)).toBe(expected);
+});
+
+test('every printable character is itself beside a wildcard', () => {
+  for (let code = 0x20; code < 0x7f; code++) {
+    const char = String.fromCharCode(code);
+    if ('*?[]{}/\\'.includes(char)) continue;
+    for (const [step, name] of [
+      [`a${char}b*`, `a${char}b1`],
+      [`*${char}b`, `x${char}b`],
+      [`?${char}${char}[0-9]`, `x${char}${char}7`],
+      [`x${char}*`, `x${char}`],
+    ] as const) {
+      expect(matches(`/d/${step}`, `/d/${name}`), step).toBe(true);
+      expect(matches(`/d/${step}`, `/d/${name}\u0001${name}-other`.replace(char, 'é')), step).toBe(false);
+    }
+  }
+});
+
+test.each(['frontend-*.log', '*-debug.log', 'a-b?c', '[a-c]-*', 'x{1,2}-*.log'])('%s compiles', (pattern) => {
+  expect(() => parseGlob(pattern, '/cwd')).not.toThrow();
+});
+
+test('a class that is no range is a clear error', () => {
+  expect(() => parseGlob('/var/log/[z-a]*.log')).toThrow(/logs.paths: path pattern cannot be compiled/);
 });

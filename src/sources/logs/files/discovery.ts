@@ -1,0 +1,332 @@
+import type { PassedOverReason } from '../../../core/reasons.ts';
+import { type Disk, type Entry, type FileStat, saysAbsent } from './disk.ts';
+import { anyDepth, type LogPattern, type Patterns, type Step } from './patterns.ts';
+import type { Problems } from './problems.ts';
+import { isBetween, isCompressed, isGzip, rotatedFrom } from './rotated-names.ts';
+import type { Slices } from './schedule.ts';
+
+/**
+ * Finds out what is there. A directory is listed and each relevant name is looked up; that is one pass. While a rotation
+ * renames a chain of files, a single pass may miss a file: its old name was looked up after the rename, its new name
+ * before. So a listing is settled only if two passes in a row saw the same files under the same names; the settled
+ * listing of the scan before counts as one of them. From a listing that does not settle one may learn that a file is
+ * there, but not that it is gone.
+ */
+export interface Discovery {
+  scan(request: ScanRequest): Promise<Picture>;
+}
+
+export interface ScanRequest {
+  patterns: Patterns;
+  /** Whether an earlier scan looked at the pattern; its files are read from their beginning. */
+  isRemembered(pattern: string): boolean;
+  /** Names under which known logs are written, by directory; the files rotated from them are looked up, too. */
+  homes: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Names that links point to, by directory; files with names of the same form are looked up, too. */
+  targets: ReadonlyMap<string, ReadonlySet<string>>;
+}
+
+/** A regular file that a pattern matches. */
+export interface Found {
+  readonly path: string;
+  /** The end only if every pattern that matches is looked at for the first time ever and says so. */
+  startAt: 'end' | 'beginning';
+  /** The first pattern that matches, in the configuration's order. */
+  readonly order: number;
+}
+
+const byOrder = (a: Found, b: Found) => a.order - b.order || (a.path < b.path ? -1 : 1);
+
+/** A file with all the names under which a scan saw it. */
+export interface Sighting {
+  readonly stat: FileStat;
+  readonly found: readonly Found[];
+  /** Every name, those included that no pattern matches. */
+  readonly paths: readonly string[];
+  /** All of its names are in settled listings. */
+  readonly isSettled: boolean;
+  /** No pattern matches it, and the file was there when the pattern of its log was first looked at. */
+  readonly isOlder: boolean;
+}
+
+export interface DirectoryPicture {
+  readonly isSettled: boolean;
+  /** The directory exists and could be listed. */
+  readonly isListed: boolean;
+}
+
+export interface Picture {
+  /** By device and inode; see `fileKey`. */
+  readonly files: ReadonlyMap<string, Sighting>;
+  /** Paths that a pattern matches, with the key of the file there. */
+  readonly found: ReadonlyMap<string, string>;
+  readonly directories: ReadonlyMap<string, DirectoryPicture>;
+  /** Files that a pattern matches and that are not read. */
+  readonly passedOver: readonly PassedOver[];
+}
+
+export interface PassedOver {
+  readonly path: string;
+  readonly service: string;
+  readonly reason: PassedOverReason;
+}
+
+export const fileKey = ({ dev, ino }: Pick<FileStat, 'dev' | 'ino'>): string => `${dev}:${ino}`;
+
+/** Levels that `**` goes down; it does not follow links, so this only bounds absurd trees. */
+const depthLimit = 64;
+/** Passes over a directory that keeps changing. */
+const passesLimit = 6;
+
+/** What a pattern wants of a directory. */
+interface Interest {
+  readonly pattern: LogPattern;
+  readonly startAt: 'end' | 'beginning';
+  readonly namesGzip: boolean;
+  readonly isFirst: boolean;
+  test(name: string): boolean;
+}
+
+interface Listing extends DirectoryPicture {
+  readonly files: ReadonlyMap<string, FileStat>;
+}
+
+interface DiscoveryDeps {
+  disk: Disk;
+  slices: Slices;
+  problems: Problems;
+}
+
+const notRegular = 'not a regular file, not followed';
+const noFiles: ReadonlyMap<string, FileStat> = new Map();
+
+export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Discovery {
+  /** The settled listings of the last scan. */
+  let settled = new Map<string, ReadonlyMap<string, FileStat>>();
+  const bases = new Map<string, readonly string[]>();
+
+  const basesOf = (name: string): readonly string[] => {
+    let known = bases.get(name);
+    if (!known) {
+      if (bases.size > 50_000) bases.clear();
+      known = rotatedFrom(name);
+      bases.set(name, known);
+    }
+    return known;
+  };
+
+  const list = (directory: string): readonly Entry[] | undefined => {
+    try {
+      const entries = disk.list(directory || '/');
+      problems.resolve(directory, 'directory cannot be read');
+      return entries;
+    } catch (thrown) {
+      if (!saysAbsent(thrown)) problems.report(directory, 'directory cannot be read', thrown);
+      return undefined;
+    }
+  };
+
+  /** Where the patterns lead: what each wants of which directory. */
+  const walk = async (request: ScanRequest) => {
+    const listings = new Map<string, readonly Entry[] | undefined>();
+    const interests = new Map<string, Interest[]>();
+    const entriesOf = (directory: string) => {
+      if (!listings.has(directory)) listings.set(directory, list(directory));
+      return listings.get(directory) ?? [];
+    };
+    const want = (directory: string, interest: Interest) => {
+      const known = interests.get(directory);
+      if (known) known.push(interest);
+      else interests.set(directory, [interest]);
+    };
+    const descend = async (pattern: LogPattern, steps: readonly Step[], namesGzip: boolean) => {
+      const isFirst = !request.isRemembered(pattern.pattern);
+      const startAt = isFirst ? pattern.startAt : 'beginning';
+      const visited = new Set<string>();
+      const go = async (directory: string, s: number, depth: number): Promise<void> => {
+        const step = steps[s];
+        const isLast = s === steps.length - 1;
+        if (step === undefined) return;
+        if (isLast) {
+          const test =
+            step === anyDepth
+              ? (name: string) => !name.startsWith('.')
+              : typeof step === 'string'
+                ? (name: string) => name === step
+                : step;
+          want(directory, { pattern, startAt, namesGzip, isFirst, test });
+        }
+        if (typeof step === 'string') return isLast ? undefined : go(`${directory}/${step}`, s + 1, depth);
+        const visit = `${s} ${directory}`;
+        if ((isLast && step !== anyDepth) || visited.has(visit)) return;
+        visited.add(visit);
+        if (slices.spent()) await slices.turn();
+        if (step === anyDepth && !isLast) await go(directory, s + 1, depth);
+        for (const { name, kind } of entriesOf(directory)) {
+          const path = `${directory}/${name}`;
+          if (step === anyDepth) {
+            if (kind === 'directory' && depth < depthLimit && !name.startsWith('.'))
+              await go(path, s, depth + 1);
+          } else if (step(name) && (kind === 'directory' || kind === 'unknown')) await go(path, s + 1, depth);
+        }
+      };
+      await go('', 0, 0);
+    };
+    for (const pattern of request.patterns.watched) {
+      for (const { steps, namesGzip } of pattern.globs) await descend(pattern, steps, namesGzip);
+    }
+    return { listings, interests };
+  };
+
+  const look = (path: string, isWanted: boolean, kind: Entry['kind']): FileStat | undefined => {
+    if (kind === 'file' || kind === 'unknown') {
+      try {
+        const stat = disk.stat(path);
+        if (!stat || stat.kind === 'file') {
+          problems.resolve(path, 'file cannot be looked up');
+          return stat;
+        }
+      } catch (thrown) {
+        problems.report(path, 'file cannot be looked up', thrown);
+        return undefined;
+      }
+    }
+    if (isWanted) problems.report(path, notRegular);
+    return undefined;
+  };
+
+  /** One pass: the relevant files by name. A directory that cannot be listed is asked for the literal names. */
+  const pass = async (
+    directory: string,
+    entries: readonly Entry[],
+    isRelevant: (name: string) => boolean,
+    isWanted: (name: string) => boolean,
+  ): Promise<Map<string, FileStat>> => {
+    const files = new Map<string, FileStat>();
+    for (const { name, kind } of entries) {
+      if (!isRelevant(name)) continue;
+      const stat = look(`${directory}/${name}`, isWanted(name), kind);
+      if (stat) files.set(name, stat);
+      if (slices.spent()) await slices.turn();
+    }
+    return files;
+  };
+
+  const agree = (a: ReadonlyMap<string, FileStat>, b: ReadonlyMap<string, FileStat>) => {
+    if (a.size !== b.size) return false;
+    for (const [name, { dev, ino }] of a) {
+      const other = b.get(name);
+      if (!other || other.ino !== ino || other.dev !== dev) return false;
+    }
+    return true;
+  };
+
+  const settle = async (
+    directory: string,
+    first: readonly Entry[] | undefined,
+    isRelevant: (name: string) => boolean,
+    isWanted: (name: string) => boolean,
+    literals: readonly string[],
+  ): Promise<Listing> => {
+    let before = settled.get(directory);
+    let entries = first;
+    for (let n = 0; n < passesLimit; n++) {
+      entries ??= n === 0 ? list(directory) : undefined;
+      if (!entries) break;
+      const files = await pass(directory, entries, isRelevant, isWanted);
+      if (before && agree(before, files)) return { files, isSettled: true, isListed: true };
+      before = files;
+      entries = list(directory);
+    }
+    if (before && entries) return { files: before, isSettled: false, isListed: true };
+    const named = literals.map((name): Entry => ({ name, kind: 'unknown' }));
+    const files = named.length > 0 ? await pass(directory, named, isRelevant, isWanted) : noFiles;
+    return { files, isSettled: false, isListed: false };
+  };
+
+  return {
+    async scan(request) {
+      const { listings, interests } = await walk(request);
+      const files = new Map<
+        string,
+        { -readonly [K in keyof Sighting]: Sighting[K] } & { found: Found[]; paths: string[] }
+      >();
+      const found = new Map<string, string>();
+      const directories = new Map<string, DirectoryPicture>();
+      const passedOver: PassedOver[] = [];
+      const kept = new Map<string, ReadonlyMap<string, FileStat>>();
+      for (const directory of new Set([...interests.keys(), ...request.homes.keys()])) {
+        const wants = interests.get(directory) ?? [];
+        const homes = request.homes.get(directory);
+        const targets = [...(request.targets.get(directory) ?? [])];
+        const matched = new Map<string, boolean>();
+        const matches = (name: string) => {
+          let known = matched.get(name);
+          if (known === undefined) {
+            known = wants.some(
+              ({ test, pattern }) => test(name) && !pattern.excludes(`${directory}/${name}`),
+            );
+            matched.set(name, known);
+          }
+          return known;
+        };
+        const isRelevant = (name: string) =>
+          matches(name) ||
+          homes?.has(name) === true ||
+          basesOf(name).some((base) => homes?.has(base) || matches(base)) ||
+          targets.some((target) => isBetween(name, target));
+        const literals = [
+          ...(homes ?? []),
+          ...wants.flatMap(({ pattern }) => literalNames(pattern, directory)),
+        ];
+        const listing = await settle(directory, listings.get(directory), isRelevant, matches, literals);
+        directories.set(directory, listing);
+        if (listing.isSettled) kept.set(directory, listing.files);
+        for (const [name, stat] of listing.files) {
+          const path = `${directory}/${name}`;
+          const takes = wants.filter(({ test, pattern }) => test(name) && !pattern.excludes(path));
+          const reads = isCompressed(name)
+            ? takes.filter(({ namesGzip }) => namesGzip && isGzip(name))
+            : takes;
+          if (takes.length > 0 && reads.length === 0) {
+            passedOver.push({ path, service: takes[0]!.pattern.service, reason: 'compressed' });
+          }
+          const key = fileKey(stat);
+          const known = files.get(key);
+          const isFirst = wants.some((want) => want.isFirst && basesOf(name).some((base) => want.test(base)));
+          const sighting = known ?? {
+            stat,
+            found: [],
+            paths: [],
+            isSettled: true,
+            isOlder: reads.length === 0 && isFirst,
+          };
+          if (!known) files.set(key, sighting);
+          sighting.paths.push(path);
+          sighting.isSettled &&= listing.isSettled;
+          if (reads.length === 0) continue;
+          sighting.isOlder = false;
+          found.set(path, key);
+          const order = Math.min(...reads.map(({ pattern }) => request.patterns.watched.indexOf(pattern)));
+          const startAt = reads.every((read) => read.startAt === 'end') ? 'end' : 'beginning';
+          sighting.found.push({ path, startAt, order });
+          if (sighting.found.length > 1) sighting.found.sort(byOrder);
+        }
+      }
+      settled = kept;
+      return { files, found, directories, passedOver };
+    },
+  };
+}
+
+/** Names that a pattern spells out, to look them up where the directory cannot be listed. */
+function literalNames({ globs }: LogPattern, directory: string): string[] {
+  return globs.flatMap(({ steps }) => {
+    const last = steps.at(-1);
+    return typeof last === 'string' && steps.slice(0, -1).every((step) => typeof step === 'string')
+      ? `/${steps.slice(0, -1).join('/')}`.replace(/^\/$/, '') === directory
+        ? [last]
+        : []
+      : [];
+  });
+}

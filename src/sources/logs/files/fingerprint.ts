@@ -1,0 +1,275 @@
+import { constants, crc32, gunzipSync } from 'node:zlib';
+import { systemCode } from '../../../core/errors.ts';
+import { type Disk, type FileStat, saysAbsent } from './disk.ts';
+import type { Problems } from './problems.ts';
+import { isCompressed, isGzip } from './rotated-names.ts';
+
+/** Bytes before the offset that identify a file. */
+export const tailBytes = 64;
+/** Lengths of beginnings with a checksum, as far as the file has grown. */
+const headLengths = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096] as const;
+export const headSums = headLengths.length;
+export const headBytes = 4096;
+
+/**
+ * What the bytes before a file's offset look like. A file is identified by device, inode and this: inodes are reused,
+ * beginnings repeat (banners), and files are rewritten in place.
+ */
+export interface Fingerprint {
+  /** CRC-32 of the first 16, 32, … 4096 bytes. */
+  readonly head: readonly number[];
+  /** The last up to 64 bytes before the offset. */
+  readonly tail: Buffer;
+}
+
+const noContent = Buffer.alloc(0);
+
+export const noFingerprint: Fingerprint = { head: [], tail: noContent };
+
+/** Whether the head can still grow once `length` bytes of the file are known. */
+export const headGrows = (head: readonly number[], length: number): boolean =>
+  head.length < headLengths.length && headLengths[head.length]! <= length;
+
+/** The head over `start`, the file's first bytes, of which those up to `length` are known to stay. */
+export function growHead(head: readonly number[], start: Buffer, length: number): readonly number[] {
+  const grown = [...head];
+  let from = grown.length > 0 ? headLengths[grown.length - 1]! : 0;
+  let sum = grown.at(-1) ?? 0;
+  for (const to of headLengths.slice(grown.length)) {
+    if (to > length || to > start.length) break;
+    sum = crc32(start.subarray(from, to), sum);
+    grown.push(sum);
+    from = to;
+  }
+  return grown;
+}
+
+/** Whether the head agrees with a file's first bytes as far as both reach; undefined if they share no length. */
+export function headAgrees(head: readonly number[], start: Buffer): boolean | undefined {
+  for (let i = head.length - 1; i >= 0; i--) {
+    const length = headLengths[i]!;
+    if (length <= start.length) return crc32(start.subarray(0, length)) === head[i];
+  }
+  return undefined;
+}
+
+/** The tail once `bytes[start, end)` have followed it; in memory of its own, for it outlives what it is cut from. */
+export function growTail(tail: Buffer, bytes: Buffer, start: number, end: number): Buffer {
+  const kept = Math.max(0, Math.min(tail.length, tailBytes - (end - start)));
+  const from = Math.max(start, end - tailBytes);
+  const grown = Buffer.allocUnsafeSlow(kept + end - from);
+  grown.set(tail.subarray(tail.length - kept));
+  grown.set(bytes.subarray(from, end), kept);
+  return grown;
+}
+
+/** What is known of a file's content. */
+export interface KnownContent {
+  readonly head: readonly number[];
+  /** First byte that was not counted. */
+  readonly offset: number;
+  /** The bytes before the offset: their number, up to 64, and their CRC-32. */
+  readonly tailLength: number;
+  readonly tailSum: number;
+  /** Those bytes themselves, where they are kept. */
+  readonly tail?: Buffer;
+  /** Bytes after the offset that were seen: an unfinished line. */
+  readonly rest: Buffer;
+}
+
+/** What a file on disk holds, as far as comparisons need it. */
+export interface Content {
+  /** Bytes of plain text: the file's size, or what a gzip trailer says. */
+  readonly size: number;
+  /** The first 4096 bytes of plain text, or fewer if the file has fewer or does not tell yet. */
+  readonly start: Buffer;
+  readonly isGzip: boolean;
+  /** Plain bytes at a position; undefined in the depth of a gzip file. */
+  at(position: number, length: number): Buffer | undefined;
+}
+
+/**
+ * How a file relates to what is known. 'whole': it has the known bytes, and maybe more. 'short': it ends before the offset
+ * and begins the same. 'perhaps': a gzip file that begins the same. 'none': it is another file.
+ */
+export type Likeness = 'whole' | 'short' | 'perhaps' | 'none';
+
+/** Known bytes without which content alone identifies nothing. */
+export const identifyingBytes = 32;
+
+export function likeness(content: Content, known: KnownContent): Likeness {
+  const sameStart = headAgrees(known.head, content.start);
+  if (sameStart === false) return 'none';
+  const { offset, tailLength, tailSum, rest } = known;
+  const before = content.at(offset - tailLength, tailLength);
+  if (content.isGzip && before === undefined) return sameStart && content.size >= offset ? 'perhaps' : 'none';
+  if (content.size < offset) {
+    if (content.size === 0 || content.isGzip) return 'none';
+    const coversAll = offset === tailLength && known.tail?.subarray(0, content.size).equals(content.start);
+    return sameStart || coversAll ? 'short' : 'none';
+  }
+  if (before === undefined || before.length < tailLength || crc32(before) !== tailSum) return 'none';
+  const after = content.at(offset, Math.min(rest.length, content.size - offset));
+  if (after && !after.equals(rest.subarray(0, after.length))) return 'none';
+  if (offset === 0 && rest.length === 0 && sameStart === undefined) return 'none';
+  return 'whole';
+}
+
+/** Bytes of a gzip file that are inflated to see its beginning: at most 6 MiB come of them. */
+const packedBytes = 6 * 1024;
+const compareBytes = 4096;
+const cannotCompare = 'file cannot be compared';
+/** Files that are open for a comparison at a time. */
+const openLimit = 64;
+
+/** A file as a scan saw it, under each of its names. */
+export interface Seen {
+  readonly stat: FileStat;
+  readonly paths: readonly string[];
+}
+
+/**
+ * Reads files that are not followed, to compare them. A file is opened once per scan and must have the inode that the scan
+ * saw: while a rotation renames files, a path soon leads to another one.
+ */
+export interface Contents {
+  /** 'moved': another file, or none, is under its names by now. */
+  open(file: Seen): 'open' | 'moved' | 'denied';
+  /** Calls with what the file holds now; undefined unless it can be opened. */
+  of<T>(file: Seen, call: (content: Content) => T): T | undefined;
+  /** Whether the file's first `size` bytes are those of an open one: their beginning and their end are compared. */
+  isPrefixOf(file: Seen, size: number, fd: number): boolean;
+  /** Hands over the descriptor to somebody who closes it. */
+  take(file: Seen): number | undefined;
+  /** Closes everything. */
+  release(): void;
+}
+
+export function createContents({ disk, problems }: { disk: Disk; problems: Problems }): Contents {
+  const opened = new Map<string, number>();
+  const keyOf = ({ stat: { dev, ino } }: Seen) => `${dev}:${ino}`;
+
+  const readAt = (fd: number, length: number, position: number): Buffer => {
+    if (length <= 0) return noContent;
+    const bytes = Buffer.allocUnsafe(length);
+    return bytes.subarray(0, disk.read(fd, bytes, 0, length, position));
+  };
+
+  const openAt = (path: string, { stat }: Seen): number | undefined => {
+    const fd = disk.open(path);
+    let isSame = false;
+    try {
+      const now = disk.fstat(fd);
+      isSame = now.dev === stat.dev && now.ino === stat.ino;
+    } finally {
+      if (!isSame) disk.close(fd);
+    }
+    return isSame ? fd : undefined;
+  };
+
+  const open = (file: Seen): 'open' | 'moved' | 'denied' => {
+    if (opened.has(keyOf(file))) return 'open';
+    let isDenied = false;
+    for (const path of file.paths) {
+      try {
+        const fd = openAt(path, file);
+        if (fd === undefined) continue;
+        for (const [key, other] of opened) {
+          if (opened.size < openLimit) break;
+          disk.close(other);
+          opened.delete(key);
+        }
+        opened.set(keyOf(file), fd);
+        problems.resolve(path, cannotCompare);
+        return 'open';
+      } catch (thrown) {
+        if (saysAbsent(thrown)) continue;
+        isDenied = true;
+        problems.report(path, cannotCompare, thrown, 'debug');
+      }
+    }
+    return isDenied ? 'denied' : 'moved';
+  };
+
+  const plain = (fd: number, size: number): Content => ({
+    size,
+    start: readAt(fd, Math.min(size, headBytes), 0),
+    isGzip: false,
+    at: (position, length) => readAt(fd, length, position),
+  });
+
+  const gzip = (fd: number, size: number): Content => {
+    const packed = readAt(fd, Math.min(size, packedBytes), 0);
+    let start = noContent;
+    if (packed[0] === 0x1f && packed[1] === 0x8b) {
+      try {
+        start = gunzipSync(packed, { finishFlush: constants.Z_SYNC_FLUSH });
+      } catch {
+        // Nothing to compare yet.
+      }
+    }
+    const trailer = readAt(fd, 4, size - 4);
+    return {
+      size: size >= 20 && trailer.length === 4 ? trailer.readUInt32LE(0) : 0,
+      start: start.subarray(0, headBytes),
+      isGzip: true,
+      at: (position, length) =>
+        position + length <= start.length ? start.subarray(position, position + length) : undefined,
+    };
+  };
+
+  const unreadable: Content = { size: 0, start: noContent, isGzip: true, at: () => undefined };
+
+  return {
+    open,
+    of(file, call) {
+      if (open(file) !== 'open') return undefined;
+      const fd = opened.get(keyOf(file))!;
+      const [path] = file.paths as [string];
+      try {
+        if (!isCompressed(path)) return call(plain(fd, disk.fstat(fd).size));
+        return call(isGzip(path) ? gzip(fd, disk.fstat(fd).size) : unreadable);
+      } catch (thrown) {
+        if (systemCode(thrown) === undefined) throw thrown;
+        problems.report(path, 'file cannot be read', thrown);
+        return undefined;
+      }
+    },
+    isPrefixOf(file, size, fd) {
+      if (open(file) !== 'open') return false;
+      const own = opened.get(keyOf(file))!;
+      const from = Math.max(0, size - compareBytes);
+      const same = (length: number, position: number) => {
+        const bytes = readAt(own, length, position);
+        return bytes.length === length && bytes.equals(readAt(fd, length, position));
+      };
+      return same(Math.min(size, compareBytes), 0) && same(size - from, from);
+    },
+    take(file) {
+      const fd = opened.get(keyOf(file));
+      opened.delete(keyOf(file));
+      return fd;
+    },
+    release() {
+      for (const fd of opened.values()) disk.close(fd);
+      opened.clear();
+    },
+  };
+}
+
+const isoTime = /\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?/;
+const epochTime = /"(?:ts|time|timestamp)":\s*(\d{10,13}(?:\.\d+)?)/;
+
+/** The time of the first entry in a file's beginning, in milliseconds, if it is written in a usual form. */
+export function firstEntryMs(start: Buffer): number | undefined {
+  const text = start.toString('latin1');
+  const iso = isoTime.exec(text)?.[0];
+  if (iso) {
+    const ms = Date.parse(iso.replace(' ', 'T').replace(',', '.'));
+    return Number.isNaN(ms) ? undefined : ms;
+  }
+  const epoch = epochTime.exec(text)?.[1];
+  if (!epoch) return undefined;
+  const value = Number(epoch);
+  return value < 1e11 ? value * 1000 : value;
+}

@@ -1,0 +1,113 @@
+import { systemCode } from '../../../core/errors.ts';
+import type { Disk } from './disk.ts';
+import type { Problems } from './problems.ts';
+import type { TrackedFile } from './tracked-file.ts';
+
+/**
+ * Open files, a bounded number. An open file loses nothing when it is renamed or deleted, and its inode is not given to
+ * another file. The one used longest ago is closed first, a deleted one never.
+ */
+export interface OpenFiles {
+  /** The file's descriptor, or undefined if it cannot be opened now or its path leads to another file by now. */
+  open(file: TrackedFile): number | undefined;
+  /** Opens the file if there is room for it; `fd` is its descriptor if it is open already. */
+  hold(file: TrackedFile, fd?: number): void;
+  close(file: TrackedFile): void;
+  readonly count: number;
+}
+
+const exhausted = new Set(['EMFILE', 'ENFILE']);
+const cannotOpen = 'file cannot be opened';
+
+export function createOpenFiles(
+  { disk, problems }: { disk: Disk; problems: Problems },
+  maxOpen: number,
+): OpenFiles {
+  const held = new Set<TrackedFile>();
+  /** Falls when the system allows fewer, so that others in this process find some, too. */
+  let limit = maxOpen;
+
+  const close = (file: TrackedFile) => {
+    if (file.fd === undefined) return;
+    held.delete(file);
+    const { fd } = file;
+    file.fd = undefined;
+    try {
+      disk.close(fd);
+    } catch (thrown) {
+      problems.report(file.real, 'file could not be closed', thrown, 'debug');
+    }
+  };
+
+  const makeRoom = (wanted: number) => {
+    for (const file of held) {
+      if (wanted <= 0) return;
+      if (file.state === 'unlinked') continue;
+      close(file);
+      wanted--;
+    }
+  };
+
+  const openPath = (path: string): number => {
+    try {
+      return disk.open(path);
+    } catch (thrown) {
+      if (!exhausted.has(systemCode(thrown) ?? '')) throw thrown;
+      makeRoom(Math.ceil(held.size / 2));
+      limit = Math.max(1, held.size);
+      problems.report(path, 'too many open files; the agent holds fewer from now on', thrown);
+      return disk.open(path);
+    }
+  };
+
+  const openChecked = (file: TrackedFile): number | undefined => {
+    const fd = openPath(file.real);
+    let isSame = false;
+    try {
+      const stat = disk.fstat(fd);
+      isSame = stat.dev === file.dev && stat.ino === file.ino;
+    } finally {
+      if (!isSame) disk.close(fd);
+    }
+    return isSame ? fd : undefined;
+  };
+
+  const open = (file: TrackedFile): number | undefined => {
+    if (file.fd !== undefined) {
+      held.delete(file);
+      held.add(file);
+      return file.fd;
+    }
+    if (file.state === 'missing') return undefined;
+    makeRoom(held.size + 1 - limit);
+    try {
+      file.fd = openChecked(file);
+    } catch (thrown) {
+      if (systemCode(thrown) !== 'ENOENT') problems.report(file.real, cannotOpen, thrown);
+      return undefined;
+    }
+    if (file.fd === undefined) return undefined;
+    problems.resolve(file.real);
+    held.add(file);
+    return file.fd;
+  };
+
+  return {
+    open,
+    hold(file, fd) {
+      if (file.fd !== undefined || held.size >= limit) {
+        if (fd !== undefined) disk.close(fd);
+        return;
+      }
+      if (fd === undefined) open(file);
+      else {
+        file.fd = fd;
+        held.add(file);
+      }
+    },
+    close,
+    get count() {
+      return held.size;
+    },
+  };
+}

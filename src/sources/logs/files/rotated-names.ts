@@ -1,0 +1,159 @@
+/** Names that a rotation gives to a log: `app.log.1`, `app.log-20260101.gz`, `app-2026-01-01.log`. */
+
+const compressedName = /\.(?:gz|tgz|zst|xz|bz2|lz4|zip|Z)$/;
+
+export const isCompressed = (name: string): boolean => compressedName.test(name);
+
+/** Compressed in the one format that is read. */
+export const isGzip = (name: string): boolean => name.endsWith('.gz');
+
+export const plainName = (name: string): string => name.replace(compressedName, '');
+
+/** Every name that `name` may extend, longest first. */
+export function basesOf(name: string): string[] {
+  const bases: string[] = [];
+  for (let at = name.length - 1; at > 0; at--) {
+    if (/[._~@+-]/.test(name[at]!)) bases.push(name.slice(0, at));
+  }
+  const dated = /^(.+?)[._-]\d[\dTZ:._-]*(\.[A-Za-z]\w*)$/.exec(plainName(name));
+  if (dated) bases.push(dated[1]! + dated[2]!);
+  return bases;
+}
+
+export const extendsName = (name: string, base: string): boolean => basesOf(name).includes(base);
+
+const rotatedSuffix =
+  /^(?:[._~@+-](?=.*\d)[\w.:~@+-]*|[._-](?:old|bak|backup|prev|previous|last|orig|copy|save)|~)$/;
+
+const mayBeRotated = /\d|~$|[._-](?:old|bak|backup|prev|previous|last|orig|copy|save)/;
+const noBases: readonly string[] = [];
+
+/**
+ * Every name that a rotation may have given `name` from, longest first: what it has beyond has a digit or is a word such
+ * as `old`. `app.log.json` is no rotated `app.log`, though it extends the name.
+ */
+export function rotatedFrom(name: string): readonly string[] {
+  const plain = plainName(name);
+  if (plain === name && !mayBeRotated.test(name)) return noBases;
+  return basesOf(name).filter(
+    (base) => plain === base || !plain.startsWith(base) || rotatedSuffix.test(plain.slice(base.length)),
+  );
+}
+
+export const isRotationOf = (name: string, base: string): boolean => rotatedFrom(name).includes(base);
+
+/** The digits that tell generations apart: what `name` has beyond `base`. */
+export function digitsBeyond(name: string, base: string): string {
+  const plain = plainName(name);
+  const stem = /^(.+)(\.[A-Za-z]\w*)$/.exec(base);
+  const beyond = plain.startsWith(base)
+    ? plain.slice(base.length)
+    : stem && plain.startsWith(stem[1]!)
+      ? plain.slice(stem[1]!.length, plain.length - stem[2]!.length)
+      : '';
+  return beyond.replace(/\D/g, '');
+}
+
+/** One generation of a log, with what there is to order it by. */
+export interface Aged {
+  readonly name: string;
+  readonly mtimeNs: bigint;
+  /** The order in which generations were taken up, where that is known. */
+  readonly generation?: number;
+  /** Time of the first entry in milliseconds, where the content tells one. */
+  readonly firstEntryMs?: number;
+}
+
+/** Names with more digits are dates. */
+const countedDigits = 5;
+
+/**
+ * Whether the numbers in the names count upwards (`.1` is the oldest), as some writers do, and not the way of logrotate,
+ * which renames the whole chain each time. Told by generations whose order is known, then by the entries' timestamps,
+ * then by the times of files that no compressor has written.
+ */
+function countsUpwards(base: string, known: Iterable<Aged>): boolean {
+  const counted = [...known].flatMap((aged) => {
+    const digits = aged.name === base ? '' : digitsBeyond(aged.name, base);
+    return digits && digits.length <= countedDigits ? [{ ...aged, number: Number(digits) }] : [];
+  });
+  counted.sort((a, b) => a.number - b.number);
+  const direction = <T>(ages: readonly (T | undefined)[]): number => {
+    const told = ages.filter((age) => age !== undefined);
+    const [lowest, highest] = [told.at(0), told.at(-1)];
+    if (told.length < 2 || lowest === highest) return 0;
+    return highest! > lowest! ? 1 : -1;
+  };
+  const votes = [
+    direction(counted.map(({ generation }) => generation)),
+    direction(counted.map(({ firstEntryMs }) => firstEntryMs)),
+    direction(counted.filter(({ name }) => !isCompressed(name)).map(({ mtimeNs }) => mtimeNs)),
+  ];
+  return votes.find((vote) => vote !== 0) === 1;
+}
+
+/**
+ * Sorts generations of `base`, oldest first: by the timestamps of their first entries, then by their names (`.2` before
+ * `.1`, unless the numbers among `known` count upwards; dates), then by the times of the files. `base` is the youngest.
+ */
+export function byAge(base: string, known: Iterable<Aged>): (a: Aged, b: Aged) => number {
+  const direction = countsUpwards(base, known) ? 1 : -1;
+  return (a, b) => {
+    if (a.name === base || b.name === base) return Number(a.name === base) - Number(b.name === base);
+    if (a.firstEntryMs !== undefined && b.firstEntryMs !== undefined && a.firstEntryMs !== b.firstEntryMs) {
+      return a.firstEntryMs - b.firstEntryMs;
+    }
+    const [left, right] = [digitsBeyond(a.name, base), digitsBeyond(b.name, base)];
+    if (left && right && left !== right) {
+      if (left.length <= countedDigits && right.length <= countedDigits)
+        return direction * (Number(left) - Number(right));
+      if (left.length === right.length) return left < right ? -1 : 1;
+    }
+    return a.mtimeNs < b.mtimeNs ? -1 : Number(a.mtimeNs > b.mtimeNs);
+  };
+}
+
+/** The number of a container's log (`0.log`, `1.log.20260101-000000`): it counts the container's restarts. */
+export function restartNumber(name: string): number | undefined {
+  const found = /^(\d+)\.log(?:\.\d|$)/.exec(name);
+  return found ? Number(found[1]) : undefined;
+}
+
+/** As `byAge`, of logs of a container that was restarted in the meantime: first by the number of its start. */
+export function byRestartAndAge(base: string, known: readonly Aged[]): (a: Aged, b: Aged) => number {
+  const ages = new Map<string, (a: Aged, b: Aged) => number>();
+  return (a, b) => {
+    const [left, right] = [restartNumber(a.name), restartNumber(b.name)];
+    const home = left === undefined ? base : `${left}.log`;
+    if (!ages.has(home)) ages.set(home, byAge(home, known));
+    return (left ?? 0) - (right ?? 0) || ages.get(home)!(a, b);
+  };
+}
+
+const digits = /\d+/g;
+const formOf = (name: string) => name.replace(digits, '#');
+
+function byDigits(a: string, b: string): number {
+  const [left, right] = [a, b].map((name) => (name.match(digits) ?? []).map(BigInt));
+  for (let i = 0; i < Math.min(left!.length, right!.length); i++) {
+    if (left![i]! !== right![i]!) return left![i]! < right![i]! ? -1 : 1;
+  }
+  return 0;
+}
+
+/**
+ * Whether a link that pointed to `from`, and to `to` later, may have pointed to `name` in between: a name of the same form
+ * whose digits are between theirs, or a rotated log of a container that started in between. Without `to`: whether it may
+ * at any time.
+ */
+export function isBetween(name: string, from: string, to?: string): boolean {
+  const [first, at] = [restartNumber(from), restartNumber(name)];
+  if (first !== undefined && at !== undefined) {
+    const last = to === undefined ? Number.POSITIVE_INFINITY : restartNumber(to);
+    return to === undefined || (last !== undefined && first < at && at < last);
+  }
+  if (!/\d/.test(name) || formOf(name) !== formOf(from)) return false;
+  return (
+    to === undefined || (formOf(to) === formOf(from) && byDigits(from, name) < 0 && byDigits(name, to) < 0)
+  );
+}

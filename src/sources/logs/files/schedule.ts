@@ -1,0 +1,113 @@
+import { errorText } from '../../../core/errors.ts';
+import type { Clock, Log } from '../../../core/ports.ts';
+
+/** Cuts long work into slices, so that nothing else waits longer than one of them. */
+export interface Slices {
+  spent(): boolean;
+  /** Lets everything else run, then begins a new slice. */
+  turn(): Promise<void>;
+}
+
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+export function createSlices(clock: Clock, sliceMs: number, wait = nextTurn): Slices {
+  let beganMs = clock.monotonicMs();
+  return {
+    spent: () => clock.monotonicMs() - beganMs >= sliceMs,
+    async turn() {
+      await wait();
+      beganMs = clock.monotonicMs();
+    },
+  };
+}
+
+/**
+ * Decides when to scan and when to poll, by one timer: a poll reads the files that changed lately, a scan finds out what is
+ * there. What a scan costs, reading aside, decides how soon the next one may follow; no wait between two is longer than 2 s.
+ */
+export interface Schedule {
+  begin(): void;
+  /** Something happened in a directory: scans soon. */
+  ring(): void;
+  end(): void;
+}
+
+const pollIntervalMs = 250;
+const scanIntervalMs = 1_000;
+/** With very many files a scan costs; it then gets rarer, up to here, to cost no more than a hundredth. */
+const scanIntervalLimitMs = 2_000;
+const scanCostShare = 100;
+/** Events come in bursts; one scan serves those of this long. */
+const burstMs = 100;
+const burstCostShare = 20;
+
+interface ScheduleDeps {
+  clock: Clock;
+  log: Log;
+  tailer: {
+    look(): Promise<void>;
+    glance(): Promise<void>;
+    readonly isActive: boolean;
+    readonly scanCostMs: number;
+  };
+  /** Called after each scan. */
+  scanned(): void;
+}
+
+export function createSchedule({ clock, log, tailer, scanned }: ScheduleDeps): Schedule {
+  let cancel = () => {};
+  let isRung = false;
+  let isBusy = false;
+  let isOver = false;
+  let beganMs = clock.monotonicMs();
+  let failure = '';
+
+  const intervalMs = () => {
+    const costMs = tailer.scanCostMs;
+    const wantedMs = isRung
+      ? Math.max(burstMs, burstCostShare * costMs)
+      : Math.max(scanIntervalMs, scanCostShare * costMs);
+    return Math.min(scanIntervalLimitMs, wantedMs);
+  };
+
+  const plan = () => {
+    if (isBusy || isOver) return;
+    cancel();
+    const dueMs = Math.max(isRung ? burstMs / 2 : 0, beganMs + intervalMs() - clock.monotonicMs());
+    cancel = clock.after(tailer.isActive ? Math.min(pollIntervalMs, dueMs) : dueMs, () => void tick());
+  };
+
+  const scan = async () => {
+    isRung = false;
+    beganMs = clock.monotonicMs();
+    await tailer.look();
+    scanned();
+  };
+
+  const tick = async () => {
+    isBusy = true;
+    try {
+      await (clock.monotonicMs() >= beganMs + intervalMs() ? scan() : tailer.glance());
+      failure = '';
+    } catch (thrown) {
+      if (failure !== errorText(thrown))
+        log.write('error', 'log files cannot be read', { error: errorText(thrown) });
+      failure = errorText(thrown);
+    }
+    isBusy = false;
+    plan();
+  };
+
+  return {
+    begin: () => void tick(),
+    ring() {
+      if (isRung) return;
+      isRung = true;
+      plan();
+    },
+    end() {
+      isOver = true;
+      cancel();
+    },
+  };
+}

@@ -1,0 +1,175 @@
+import type { Disk, Entry, FileStat } from '../src/sources/logs/files/disk.ts';
+
+/** A file's bytes; its number is given to another file once no name and no descriptor is left. */
+export interface ModelFile {
+  ino: number;
+  bytes: Buffer;
+  length: number;
+  mtimeMs: number;
+  names: number;
+  descriptors: number;
+}
+
+type Node = { file: ModelFile } | { link: string };
+
+/** A directory in memory with the calls that a writer, a rotation and a tailer make. Each is atomic. */
+export interface ModelDisk {
+  readonly names: ReadonlyMap<string, Node>;
+  create(name: string): ModelFile;
+  file(name: string): ModelFile | undefined;
+  append(file: ModelFile, text: string | Uint8Array): void;
+  truncate(file: ModelFile): void;
+  rename(from: string, to: string): void;
+  unlink(name: string): void;
+  link(name: string, target: string): void;
+  hold(file: ModelFile): void;
+  release(file: ModelFile): void;
+  /** The tailer's view; `before` runs before each of its calls. Descriptors belong to the view. */
+  view(before: (call: string) => void): Disk & { closeAll(): void };
+}
+
+export const modelDirectory = '/logs';
+
+const fault = (code: string) => Object.assign(new Error(`${code}: model`), { code });
+
+/** `nowMs` is the time of the disk; `shuffle` gives the order in which names are listed. */
+export function createModelDisk(nowMs: () => number, shuffle: <T>(items: T[]) => T[], tickMs = 4): ModelDisk {
+  const names = new Map<string, Node>();
+  const free: number[] = [];
+  let lastIno = 100;
+
+  const stamp = () => Math.floor(nowMs() / tickMs) * tickMs;
+  const reap = (file: ModelFile) => {
+    if (file.names === 0 && file.descriptors === 0) free.push(file.ino);
+  };
+  const drop = (node: Node | undefined) => {
+    if (!node || !('file' in node)) return;
+    node.file.names--;
+    reap(node.file);
+  };
+  const resolve = (name: string, depth = 0): { name: string; file: ModelFile } | undefined => {
+    const node = names.get(name);
+    if (!node || depth > 8) return undefined;
+    return 'file' in node ? { name, file: node.file } : resolve(node.link, depth + 1);
+  };
+  const nameOf = (path: string): string | undefined =>
+    path.startsWith(`${modelDirectory}/`) ? path.slice(modelDirectory.length + 1) : undefined;
+  const statOf = (file: ModelFile): FileStat => ({
+    dev: 1n,
+    ino: BigInt(file.ino),
+    size: file.length,
+    mtimeNs: BigInt(file.mtimeMs) * 1_000_000n,
+    nlink: file.names,
+    kind: 'file',
+  });
+  const directoryStat: FileStat = { dev: 1n, ino: 2n, size: 0, mtimeNs: 0n, nlink: 2, kind: 'directory' };
+
+  const view = (before: (call: string) => void): Disk & { closeAll(): void } => {
+    const open = new Map<number, ModelFile>();
+    let lastFd = 10;
+    const fileOf = (fd: number) => {
+      const file = open.get(fd);
+      if (!file) throw fault('EBADF');
+      return file;
+    };
+    const close = (fd: number) => {
+      const file = fileOf(fd);
+      open.delete(fd);
+      file.descriptors--;
+      reap(file);
+    };
+    return {
+      list(directory) {
+        before(`list ${directory}`);
+        if (directory === '/') return [{ name: 'logs', kind: 'directory' }];
+        if (directory !== modelDirectory) throw fault('ENOENT');
+        const entries = [...names].map(
+          ([name, node]): Entry => ({ name, kind: 'file' in node ? 'file' : 'unknown' }),
+        );
+        return shuffle(entries);
+      },
+      stat(path) {
+        before(`stat ${path}`);
+        if (path === modelDirectory || path === '/') return directoryStat;
+        const found = resolve(nameOf(path) ?? '');
+        return found && statOf(found.file);
+      },
+      real(path) {
+        before(`real ${path}`);
+        const found = resolve(nameOf(path) ?? '');
+        return found ? `${modelDirectory}/${found.name}` : path;
+      },
+      open(path) {
+        before(`open ${path}`);
+        const found = resolve(nameOf(path) ?? '');
+        if (!found) throw fault('ENOENT');
+        found.file.descriptors++;
+        open.set(++lastFd, found.file);
+        return lastFd;
+      },
+      close,
+      fstat(fd) {
+        before('fstat');
+        return statOf(fileOf(fd));
+      },
+      read(fd, buffer, start, length, position) {
+        before('read');
+        const file = fileOf(fd);
+        const end = Math.min(file.length, position + length);
+        if (end <= position) return 0;
+        return file.bytes.copy(buffer, start, position, end);
+      },
+      closeAll() {
+        for (const fd of [...open.keys()]) close(fd);
+      },
+    };
+  };
+
+  return {
+    names,
+    view,
+    create(name) {
+      const known = names.get(name);
+      if (known && 'file' in known) return known.file;
+      const ino = free.pop() ?? ++lastIno;
+      const bytes = Buffer.allocUnsafe(512);
+      const file = { ino, bytes, length: 0, mtimeMs: stamp(), names: 1, descriptors: 0 };
+      names.set(name, { file });
+      return file;
+    },
+    file: (name) => resolve(name)?.file,
+    append(file, text) {
+      const added = Buffer.from(text as string);
+      while (file.length + added.length > file.bytes.length) {
+        file.bytes = Buffer.concat([file.bytes, Buffer.allocUnsafe(file.bytes.length)]);
+      }
+      added.copy(file.bytes, file.length);
+      file.length += added.length;
+      file.mtimeMs = stamp();
+    },
+    truncate(file) {
+      file.length = 0;
+      file.mtimeMs = stamp();
+    },
+    rename(from, to) {
+      const node = names.get(from);
+      if (!node) throw fault('ENOENT');
+      drop(names.get(to));
+      names.delete(from);
+      names.set(to, node);
+    },
+    unlink(name) {
+      drop(names.get(name));
+      names.delete(name);
+    },
+    link(name, target) {
+      drop(names.get(name));
+      names.set(name, { link: target });
+    },
+    hold: (file) => void file.descriptors++,
+    release(file) {
+      file.descriptors--;
+      reap(file);
+    },
+  };
+}

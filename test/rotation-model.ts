@@ -1,0 +1,615 @@
+import { gzipSync } from 'node:zlib';
+import type { Clock } from '../src/core/ports.ts';
+import { createTailer, type Tailer } from '../src/sources/logs/files/tailer.ts';
+import { createModelDisk, type ModelDisk, type ModelFile, modelDirectory } from './disk-model.ts';
+
+/**
+ * A model of a directory of logs: writers, rotations and compressors run as sequences of single system calls, and a
+ * seeded scheduler runs them between any two calls of the tailer. Lines carry their log and generation, so that
+ * counts are compared per generation.
+ */
+export interface Verdict {
+  seed: number;
+  style: string;
+  /** What is wrong, by generation; empty if nothing is. */
+  faults: string[];
+  trace: string[];
+  rotations: number;
+  kills: number;
+  lines: number;
+}
+
+export interface ModelOptions {
+  /** Styles to choose from; all unless told. */
+  styles?: readonly Style[];
+  compress?: boolean;
+  kills?: boolean;
+  /** Whether the scheduler acts within a scan, or only between two. */
+  within?: boolean;
+  trace?: boolean;
+}
+
+export const styles = [
+  'numbered',
+  'upwards',
+  'dated',
+  'copytruncate',
+  'datedCopy',
+  'strangeCopy',
+  'links',
+] as const;
+export type Style = (typeof styles)[number];
+
+type Random = (below: number) => number;
+
+/** Mulberry32. */
+function randomOf(seed: number): Random {
+  let state = (seed * 0x9e3779b1) >>> 0;
+  return (below) => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = state;
+    t = Math.imul(t ^ (t >>> 15), t | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 4294967296) * below);
+  };
+}
+
+interface World {
+  disk: ModelDisk;
+  random: Random;
+  nowMs(): number;
+  note(text: string): void;
+  /** Every line written, with how often. */
+  written: Map<string, number>;
+  mayLose: Set<string>;
+  /** Lines that were counted in the last snapshot. */
+  saved: Map<string, number>;
+  rotations: number;
+  /** Rotations that have begun and not ended. */
+  busy: number;
+  isEnding: boolean;
+}
+
+interface Log {
+  name: string;
+  style: Style;
+  generation: number;
+  n: number;
+  file: ModelFile;
+  /** Text of an unfinished line. */
+  begun: string;
+  isTimed: boolean;
+  banner: string;
+  compresses: boolean;
+  delays: boolean;
+  keepsTime: boolean;
+  /** The writer goes on in the old file for a while after a rotation. */
+  lingers: boolean;
+  gzips: boolean;
+  /** Lines by file, to know what a deletion loses. */
+  linesOf: Map<ModelFile, string[]>;
+  rotating: boolean;
+}
+
+function count(map: Map<string, number>, text: string): void {
+  map.set(text, (map.get(text) ?? 0) + 1);
+}
+
+function begin(world: World, log: Log): string {
+  if (log.begun) return log.begun;
+  const time = log.isTimed ? `${new Date(world.nowMs()).toISOString()} ` : '';
+  log.begun = `${time}${log.name} g${log.generation} n${log.n++} ${'y'.repeat(world.random(30))}`;
+  return log.begun;
+}
+
+function wrote(world: World, log: Log, file: ModelFile, line: string): void {
+  count(world.written, line);
+  const lines = log.linesOf.get(file);
+  if (lines) lines.push(line);
+  else log.linesOf.set(file, [line]);
+}
+
+/** Writes whole lines, and now and then a line in two pieces. */
+function* writer(world: World, log: Log): Generator<void> {
+  for (;;) {
+    const { random, disk } = world;
+    const isPartial = random(6) === 0;
+    if (isPartial && !log.begun) {
+      const line = begin(world, log);
+      disk.append(log.file, line.slice(0, 12));
+      log.begun = line.slice(12);
+      const rest = log.begun;
+      log.begun = `${line}\0${rest}`;
+    } else {
+      const [line, rest] = log.begun.includes('\0')
+        ? (log.begun.split('\0') as [string, string])
+        : [begin(world, log), undefined];
+      const whole = rest === undefined ? line : line;
+      disk.append(log.file, `${rest ?? whole}\n`);
+      wrote(world, log, log.file, whole);
+      log.begun = '';
+      for (let more = random(3); more > 0; more--) {
+        const next = begin(world, log);
+        disk.append(log.file, `${next}\n`);
+        wrote(world, log, log.file, next);
+        log.begun = '';
+      }
+    }
+    yield;
+  }
+}
+
+/** The writer ends its line before it opens another file, as services do. */
+function finishLine(world: World, log: Log): void {
+  if (!log.begun) return;
+  const [line, rest] = log.begun.split('\0') as [string, string | undefined];
+  world.disk.append(log.file, `${rest ?? line}\n`);
+  wrote(world, log, log.file, line);
+  log.begun = '';
+}
+
+function openFile(world: World, log: Log, file: ModelFile): void {
+  finishLine(world, log);
+  world.disk.release(log.file);
+  log.file = file;
+  world.disk.hold(file);
+  log.generation++;
+  if (log.banner && file.length === 0) {
+    world.disk.append(file, `${log.banner}\n`);
+    wrote(world, log, file, log.banner);
+  }
+}
+
+const keptNumber = 5;
+
+const isCounted = (world: World, lines: readonly string[]) =>
+  lines.every((line) => (world.saved.get(line) ?? 0) >= (world.written.get(line) ?? 0));
+
+/** Whether what falls off the end of the chain has been counted for good. */
+function mayDelete(world: World, log: Log, name: string): boolean {
+  const file = world.disk.file(name);
+  return !file || isCounted(world, log.linesOf.get(file) ?? []);
+}
+
+function* makeRoom(world: World, log: Log): Generator<void> {
+  const { disk } = world;
+  for (const suffix of ['', '.gz']) {
+    const last = `${log.name}.${keptNumber}${suffix}`;
+    if (disk.names.has(last)) {
+      disk.unlink(last);
+      world.note(`unlink ${last}`);
+      yield;
+    }
+  }
+  for (let n = keptNumber - 1; n > 0; n--) {
+    for (const suffix of ['', '.gz']) {
+      const from = `${log.name}.${n}${suffix}`;
+      if (!disk.names.has(from)) continue;
+      disk.rename(from, `${log.name}.${n + 1}${suffix}`);
+      world.note(`rename ${from} .${n + 1}${suffix}`);
+      yield;
+    }
+  }
+}
+
+function rotatedName(world: World, log: Log): string {
+  if (log.style === 'upwards') return `${log.name}.${log.generation}`;
+  if (log.style === 'dated' || log.style === 'datedCopy') {
+    const day = String(10_000 + log.generation).slice(1);
+    return `${log.name}-2026${day}`;
+  }
+  if (log.style === 'strangeCopy') return `saved${log.generation}-${log.name}`;
+  world.note(`rotate ${log.name}`);
+  return `${log.name}.1`;
+}
+
+function* compress(world: World, log: Log, name: string): Generator<void> {
+  const { disk } = world;
+  const plain = disk.file(name);
+  if (!plain || log.file === plain) return;
+  const packed = gzipSync(plain.bytes.subarray(0, plain.length), { level: 1 });
+  const target = disk.create(`${name}.gz`);
+  world.note(`gzip ${name} begins`);
+  yield;
+  const half = world.random(packed.length);
+  disk.append(target, packed.subarray(0, half));
+  yield;
+  disk.append(target, packed.subarray(half));
+  log.linesOf.set(target, log.linesOf.get(plain) ?? []);
+  yield;
+  if (log.keepsTime) target.mtimeMs = plain.mtimeMs;
+  yield;
+  disk.unlink(name);
+  world.note(`gzip ${name} ends`);
+  yield;
+}
+
+function* rotateByRename(world: World, log: Log): Generator<void> {
+  const { disk, random } = world;
+  if (log.style === 'numbered') yield* makeRoom(world, log);
+  const to = rotatedName(world, log);
+  disk.rename(log.name, to);
+  world.note(`rename ${log.name} ${to}`);
+  yield;
+  if (log.lingers) for (let n = random(4); n > 0; n--) yield;
+  const file = disk.create(log.name);
+  world.note(`create ${log.name}`);
+  yield;
+  if (log.lingers) for (let n = random(4); n > 0; n--) yield;
+  openFile(world, log, file);
+  yield;
+  if (!log.compresses) return;
+  const packed = log.delays && log.style === 'numbered' ? `${log.name}.2` : to;
+  if (disk.names.has(packed)) yield* compress(world, log, packed);
+}
+
+function* rotateByCopy(world: World, log: Log): Generator<void> {
+  const { disk, random } = world;
+  if (log.style === 'copytruncate') yield* makeRoom(world, log);
+  const to = rotatedName(world, log);
+  const target = disk.create(to);
+  world.note(`copy ${log.name} ${to}`);
+  yield;
+  const { file } = log;
+  while (target.length < file.length) {
+    const end = Math.min(file.length, target.length + 40 + random(400));
+    disk.append(target, Buffer.from(file.bytes.subarray(target.length, end)));
+    yield;
+  }
+  const copied = target.length;
+  if (log.keepsTime) target.mtimeMs = file.mtimeMs;
+  yield;
+  // What is written from here to the truncation is lost by copytruncate itself.
+  const lines = log.linesOf.get(file) ?? [];
+  let at = 0;
+  for (const line of lines) {
+    at += Buffer.byteLength(line) + 1;
+    if (at > copied) world.mayLose.add(line);
+  }
+  if (log.begun.includes('\0')) world.mayLose.add(log.begun.split('\0')[0]!);
+  disk.truncate(file);
+  world.note(`truncate ${log.name}`);
+  log.linesOf.set(
+    target,
+    lines.filter((line) => !world.mayLose.has(line)),
+  );
+  log.linesOf.set(file, []);
+  if (log.begun.includes('\0')) {
+    // The rest of the line goes to the new file as a line of its own.
+    const [, rest] = log.begun.split('\0') as [string, string];
+    disk.append(file, `${rest}\n`);
+    wrote(world, log, file, rest);
+    world.mayLose.add(rest);
+    log.begun = '';
+  }
+  log.generation++;
+  yield;
+  if (log.compresses && log.style !== 'strangeCopy') {
+    const packed = log.delays && log.style === 'copytruncate' ? `${log.name}.2` : to;
+    if (disk.names.has(packed)) yield* compress(world, log, packed);
+  }
+}
+
+function* rotateByLink(world: World, log: Log): Generator<void> {
+  const { disk } = world;
+  const name = `${log.name}-${log.generation + 1}.txt`;
+  const file = disk.create(name);
+  world.note(`create ${name}`);
+  yield;
+  openFile(world, log, file);
+  yield;
+  disk.link(`${log.name}.tmp`, name);
+  yield;
+  disk.rename(`${log.name}.tmp`, log.name);
+  world.note(`swing ${log.name} to ${name}`);
+  yield;
+}
+
+function* rotator(world: World, log: Log): Generator<void> {
+  for (;;) {
+    for (let n = world.random(40); n > 0; n--) yield;
+    if (log.file.length === 0) continue;
+    const oldest = [`${log.name}.${keptNumber}`, `${log.name}.${keptNumber}.gz`];
+    if (!oldest.every((name) => mayDelete(world, log, name))) continue;
+    if (world.isEnding) return;
+    world.rotations++;
+    world.busy++;
+    if (log.style === 'links') yield* rotateByLink(world, log);
+    else if (log.style.toLowerCase().includes('copy')) yield* rotateByCopy(world, log);
+    else yield* rotateByRename(world, log);
+    world.busy--;
+  }
+}
+
+class Killed extends Error {}
+
+const banners = ['', '', '', '=== started ===', `=== ${'b'.repeat(1500)} ===`];
+
+/** Plays one seed from its beginning to its verdict. */
+export async function play(seed: number, options: ModelOptions = {}): Promise<Verdict> {
+  const random = randomOf(seed);
+  const chosen = options.styles ?? styles;
+  const style = chosen[random(chosen.length)]!;
+  const trace: string[] = [];
+  let timeMs = 1_767_225_600_000;
+  let monotonicMs = 0;
+  const note = (text: string) => {
+    if (options.trace) trace.push(`${monotonicMs} ${text}`);
+  };
+  const shuffle = <T>(items: T[]): T[] => {
+    for (let i = items.length - 1; i > 0; i--) {
+      const j = random(i + 1);
+      [items[i], items[j]] = [items[j]!, items[i]!];
+    }
+    return items;
+  };
+  const disk = createModelDisk(() => timeMs, shuffle);
+  const world: World = {
+    disk,
+    random,
+    nowMs: () => timeMs,
+    note,
+    written: new Map(),
+    mayLose: new Set(),
+    saved: new Map(),
+    rotations: 0,
+    busy: 0,
+    isEnding: false,
+  };
+
+  const compresses = options.compress !== false && random(3) === 0;
+  const logs: Log[] = [];
+  const actors: Generator<void>[] = [];
+  const logCount = 1 + random(2);
+  for (let i = 0; i < logCount; i++) {
+    const name = i === 0 ? 'app.log' : 'other.log';
+    const home = style === 'links' ? `${name}-1.txt` : name;
+    const log: Log = {
+      name,
+      style,
+      generation: 1,
+      n: 0,
+      file: disk.create(home),
+      begun: '',
+      isTimed: random(2) === 0,
+      banner: banners[random(banners.length)]!,
+      compresses,
+      delays: random(2) === 0,
+      keepsTime: random(2) === 0,
+      lingers: random(2) === 0,
+      gzips: compresses,
+      linesOf: new Map(),
+      rotating: false,
+    };
+    if (style === 'links') disk.link(name, home);
+    disk.hold(log.file);
+    logs.push(log);
+    actors.push(writer(world, log), rotator(world, log));
+  }
+
+  const step = () => {
+    const speed = 1 + random(3);
+    timeMs += random(speed * 4);
+    monotonicMs += random(speed * 4);
+    actors[random(actors.length)]!.next();
+  };
+  const steps = (n: number) => {
+    for (; n > 0; n--) step();
+  };
+
+  // What was there before the agent's first look.
+  const early = random(3) === 0 ? random(200) : random(10);
+  steps(early);
+  // Equal content under unrelated names is two files at the first look: no copy is under way then.
+  while (style === 'strangeCopy' && world.busy > 0) step();
+  const wide = style !== 'links' && random(3) > 0;
+  const patterns = style === 'strangeCopy' ? ['*'] : wide ? [`*.log*`] : ['app.log', 'other.log'];
+  const before = new Map<string, number>();
+  if (!wide && style !== 'strangeCopy') {
+    // Rotated files that were there before are not read.
+    for (const log of logs) {
+      for (const [file, lines] of log.linesOf) {
+        if (file === disk.file(log.name)) continue;
+        for (const line of lines) count(before, line);
+      }
+      // A file that no pattern matches yet may hold the beginning of a line.
+      if (log.file !== disk.file(log.name) && log.begun) world.mayLose.add(log.begun.split('\0')[0]!);
+    }
+  }
+  const packedBefore = new Set<string>();
+  for (const [name, node] of disk.names) {
+    if (!name.endsWith('.gz') || !('file' in node)) continue;
+    for (const log of logs) for (const line of log.linesOf.get(node.file) ?? []) packedBefore.add(line);
+  }
+
+  let counted: string[] = [];
+  let skips: { reason: string; bytes: number }[] = [];
+  let saved: { section: Uint8Array | undefined; lines: number; skips: number } = {
+    section: undefined,
+    lines: 0,
+    skips: 0,
+  };
+  const killAt = { calls: Number.POSITIVE_INFINITY };
+  const eagerness = options.within === false ? 0 : [0, 3, 10, 40][random(4)]!;
+  let isQuiet = false;
+  let calls = 0;
+  let isKilled = false;
+  let within = 0;
+  const beforeCall = (call: string) => {
+    if (++calls > 200_000) throw new Error('a scan does not end');
+    if (options.trace) trace.push(`${monotonicMs}   · ${call}`);
+    if (killAt.calls-- <= 0) {
+      isKilled = true;
+      throw new Killed('killed');
+    }
+    if (isQuiet || eagerness === 0 || random(100) >= eagerness) return;
+    if (within <= 0) return;
+    const n = 1 + random(random(8) === 0 ? 40 : 6);
+    within -= n;
+    steps(n);
+  };
+  let view = disk.view(beforeCall);
+  const clock: Clock = {
+    nowMs: () => timeMs,
+    monotonicMs: () => monotonicMs,
+    after: () => () => {},
+  };
+  const log = {
+    write: (_: string, msg: string, fields?: object) =>
+      options.trace && note(`${msg} ${JSON.stringify(fields)}`),
+    named: () => log,
+  };
+  const openSink = ({ path }: { path: string }) => ({
+    write(bytes: Buffer, start: number, end: number) {
+      let at = start;
+      if (options.trace) note(`count ${path}: ${bytes.toString('utf8', start, end).match(/\S+ g\d+ n\d+/g)}`);
+      for (;;) {
+        const next = bytes.subarray(0, end).indexOf(10, at);
+        if (next < 0) return at;
+        counted.push(bytes.toString('utf8', at, next));
+        at = next + 1;
+      }
+    },
+    finish(bytes: Buffer, start: number, end: number) {
+      if (end > start) counted.push(bytes.toString('utf8', start, end));
+    },
+    skip: (reason: string, bytes: number) => {
+      note(`skip ${reason} ${bytes}`);
+      skips.push({ reason, bytes });
+    },
+    carry: () => undefined,
+  });
+  let tailer: Tailer;
+  const save = () => {
+    if (isKilled) return;
+    saved = { section: Uint8Array.from(tailer.freeze()), lines: counted.length, skips: skips.length };
+    const known = new Map<string, number>();
+    for (const line of counted) count(known, line);
+    world.saved = known;
+    note('save');
+  };
+  const start = () => {
+    view = disk.view(beforeCall);
+    const logsOptions = {
+      paths: patterns.map((pattern) => `${modelDirectory}/${pattern}`),
+      exclude: [],
+      encoding: 'auto' as const,
+      container: 'none' as const,
+      levelKey: 'level',
+      roleField: 'service',
+      startAt: 'beginning' as const,
+      rules: [],
+    };
+    tailer = createTailer(
+      { services: { history: logsOptions }, selected: new Set(['history']), sliceMs: 0 },
+      {
+        openSink,
+        clock,
+        log,
+        lag: () => {},
+        disk: view,
+        turn: async () => {
+          if (!isQuiet && random(30) === 0) save();
+        },
+      },
+    );
+    if (saved.section) tailer.restore(Uint8Array.from(saved.section));
+  };
+  const scan = async (): Promise<boolean> => {
+    note('scan');
+    calls = 0;
+    within = random(300);
+    try {
+      await tailer.look();
+    } catch (thrown) {
+      if (!isKilled) throw thrown;
+    }
+    return !isKilled;
+  };
+  let kills = 0;
+  const kill = () => {
+    kills++;
+    note('kill');
+    killAt.calls = Number.POSITIVE_INFINITY;
+    isKilled = false;
+    view.closeAll();
+    counted = counted.slice(0, saved.lines);
+    skips = skips.slice(0, saved.skips);
+    start();
+  };
+
+  start();
+  isQuiet = true;
+  await scan();
+  isQuiet = false;
+  save();
+  const rounds = 4 + random(25);
+  const pause = [5, 20, 60, 200][random(4)]!;
+  for (let round = 0; round < rounds; round++) {
+    steps(random(pause));
+    if (random(4) === 0 && world.busy === 0) monotonicMs += random(3000);
+    const dies = options.kills !== false && random(6) === 0;
+    if (dies) killAt.calls = random(60);
+    const lived = await scan();
+    if (!lived || (dies && random(2) === 0)) {
+      steps(random(2) * random(pause * 2));
+      kill();
+    } else if (random(2) === 0) save();
+    killAt.calls = Number.POSITIVE_INFINITY;
+  }
+
+  // A rotation that has begun ends, and everything falls quiet.
+  isQuiet = true;
+  world.isEnding = true;
+  while (world.busy > 0) step();
+  for (const one of logs) finishLine(world, one);
+  for (let n = 0; n < 8; n++) {
+    await scan();
+    monotonicMs += [500, 11_000, 3_000][n % 3]!;
+    timeMs += 1000;
+  }
+  view.closeAll();
+
+  const faults = judge(world, counted, skips, before, packedBefore);
+  return {
+    seed,
+    style: `${style}${compresses ? '+gzip' : ''} ${patterns}`,
+    faults,
+    trace,
+    rotations: world.rotations,
+    kills,
+    lines: [...world.written.values()].reduce((sum, n) => sum + n, 0),
+  };
+}
+
+function judge(
+  world: World,
+  counted: readonly string[],
+  skips: readonly { reason: string; bytes: number }[],
+  before: ReadonlyMap<string, number>,
+  packedBefore: ReadonlySet<string>,
+): string[] {
+  const faults = new Map<string, number>();
+  const counts = new Map<string, number>();
+  for (const line of counted) count(counts, line);
+  const generation = (line: string) => /\S+ g\d+(?= n)/.exec(line)?.[0] ?? line.slice(0, 20);
+  const losable = [...world.mayLose];
+  for (const [line, n] of counts) {
+    const wanted = world.written.get(line);
+    const isPiece = wanted === undefined && losable.some((whole) => whole.includes(line));
+    if (isPiece) continue;
+    if (wanted === undefined) count(faults, `unknown line in ${generation(line)}`);
+    else if (n > wanted) count(faults, `counted twice in ${generation(line)}`);
+  }
+  for (const [line, wanted] of world.written) {
+    const n = counts.get(line) ?? 0;
+    if (n >= wanted - (before.get(line) ?? 0) || world.mayLose.has(line) || packedBefore.has(line)) continue;
+    // A generation of nothing but a banner cannot be told from an unfinished copy of the next one.
+    if (line.startsWith('===')) continue;
+    count(faults, `lost in ${generation(line)}${process.env.MODEL_LINES ? ` (${line})` : ''}`);
+  }
+  if (world.mayLose.size === 0 && skips.length > 0) {
+    for (const { reason } of skips) count(faults, `skipped ${reason} though nothing was lost`);
+  }
+  return [...faults].map(([fault, n]) => `${fault}: ${n}`);
+}
