@@ -75,6 +75,11 @@ function storesOf({ store }: ServiceAddresses): object[] {
     {
       name: 'main',
       kind: 'postgres',
+      // The example store is embedded, and gone with the demo.
+      accept: {
+        archive_mode: 'nothing of the example is kept',
+        durable_settings: 'nothing of the example is kept',
+      },
       address: store.address,
       databases: mapValues(store.databases, ({ name }) => name),
       schema: mapValues(store.databases, ({ version }) => version),
