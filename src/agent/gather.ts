@@ -2,6 +2,7 @@ import { type Attributes, SpanStatusCode, trace } from '@opentelemetry/api';
 import { errorText } from '../core/errors.ts';
 import type { Gather, GatherRequest } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
+import { fitHeapTo } from './heap-size.ts';
 import { version } from './installation.ts';
 import type { SelfMetrics } from './self-metrics.ts';
 import type { State } from './state/state.ts';
@@ -60,6 +61,8 @@ export function createGather({ registry, state, self, relaySelf, refresh }: Gath
       await spanned('commit', () => state.commit());
       noteState();
       await relay();
-      return registry.view(request.takes);
+      const view = registry.view(request.takes);
+      fitHeapTo(view.families.reduce((sum, { series }) => sum + series.length, 0));
+      return view;
     });
 }
