@@ -36,7 +36,6 @@ const notProvoked: Readonly<Record<string, string>> = {
   SvcBackupOffsiteAge: noBackups,
   SvcBackupRetention: noBackups,
   SvcBackupClockSkew: noBackups,
-  SvcStoreDataAtRisk: 'damaged pages and transaction wraparound take a damaged or an aged store',
   SvcProbeStale: 'no probe is without a result for three intervals: the runner ends each look at its timeout',
   SvcRecoveryObjectiveMissed: 'whether a store could be recovered follows from its backups',
 };

@@ -32,14 +32,26 @@ export const storeFaults: readonly Fault[] = [
     alerts: [warning('SvcStoreConnections', here, /^[\d.]+% of the connections of the postgres store/)],
   },
   {
-    what: 'a replication slot is left behind',
-    provoke: ({ store }) => store.addSlot(),
-    undo: ({ store }) => store.dropSlot(),
+    what: 'the store acknowledges what it has not written',
+    provoke: ({ store }) => store.setDurable(false),
+    undo: ({ store }) => store.setDurable(true),
+    alerts: [
+      critical(
+        'SvcStoreDataAtRisk',
+        { ...here, check: 'durable_settings' },
+        /^Check durable_settings .* svc_store_check_ok is 0\./,
+      ),
+    ],
+  },
+  {
+    what: 'the store archives a segment only when it is full',
+    provoke: ({ store }) => store.setArchiveTimeout(false),
+    undo: ({ store }) => store.setArchiveTimeout(true),
     alerts: [
       warning(
         'SvcStoreRecoveryWeak',
-        { ...here, check: 'slots' },
-        /^Check slots .* svc_store_check_ok is 0\./,
+        { ...here, check: 'archive_timeout' },
+        /^Check archive_timeout .* svc_store_check_ok is 0\./,
       ),
     ],
   },

@@ -9,12 +9,13 @@ export interface Store {
   /** Version that the schema says it has. */
   setSchema(version: string): Promise<unknown>;
   setReadOnly(isReadOnly: boolean): void;
-  /** Takes all but two of the connections that plain users may have. */
+  /** Writes before they are acknowledged, as a store should. */
+  setDurable(isDurable: boolean): void;
+  /** Archives a segment after a minute at the latest, or whenever it is full. */
+  setArchiveTimeout(has: boolean): void;
+  /** Takes all but four of the connections that plain users may have. */
   crowd(): Promise<void>;
   disperse(): Promise<void>;
-  /** A replication slot that nobody uses. */
-  addSlot(): Promise<unknown>;
-  dropSlot(): Promise<unknown>;
   /** Archiving fails, and what waits has waited for ten minutes. */
   clogArchive(): Promise<void>;
   clearArchive(): Promise<unknown>;
@@ -41,6 +42,11 @@ export async function startStore(): Promise<Store> {
   });
   const waiting = join(server.data, 'pg_wal', 'archive_status');
   const crowd: pg.Client[] = [];
+  const changed = new Map<string, string>();
+  const set = (name: string, value: string) => {
+    changed.set(name, value);
+    server.configure([...changed].map(([key, text]) => `${key}=${text}`));
+  };
   /** Also while the server's usual transaction is a read-only one. */
   const write = (sql: string) => server.query(`BEGIN READ WRITE; ${sql}; COMMIT`, storeDatabase);
   const closeSegment = () =>
@@ -53,8 +59,9 @@ export async function startStore(): Promise<Store> {
   return {
     port: server.port,
     setSchema: (version) => write(`UPDATE schema_version SET curr_version = '${version}'`),
-    setReadOnly: (isReadOnly) =>
-      server.configure([`default_transaction_read_only=${isReadOnly ? 'on' : 'off'}`]),
+    setReadOnly: (isReadOnly) => set('default_transaction_read_only', isReadOnly ? 'on' : 'off'),
+    setDurable: (isDurable) => set('fsync', isDurable ? 'on' : 'off'),
+    setArchiveTimeout: (has) => set('archive_timeout', has ? '60' : '0'),
     async crowd() {
       for (let taken = crowd.length; taken < usable - 4; taken++) {
         const client = new pg.Client({
@@ -71,8 +78,6 @@ export async function startStore(): Promise<Store> {
     async disperse() {
       await Promise.all(crowd.splice(0).map((client) => client.end()));
     },
-    addSlot: () => server.query("SELECT pg_create_physical_replication_slot('forgotten', true)"),
-    dropSlot: () => server.query("SELECT pg_drop_replication_slot('forgotten')"),
     async clogArchive() {
       if (!existsSync(stuck)) {
         writeFileSync(stuck, '');
