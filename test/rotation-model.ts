@@ -357,7 +357,7 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
     isEnding: false,
   };
 
-  const compresses = options.compress !== false && random(3) === 0;
+  const compresses = options.compress === true || (options.compress !== false && random(3) === 0);
   const logs: Log[] = [];
   const actors: Generator<void>[] = [];
   const logCount = 1 + random(2);

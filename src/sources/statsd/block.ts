@@ -29,11 +29,11 @@ export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
       senders: z
         .array(z.string().regex(sender, senderFault).refine(isSender, senderFault))
         .default([])
-        .describe('Addresses or ranges that are listened to; if empty, this machine alone.'),
+        .describe('Addresses or ranges of allowed senders; if empty, this machine only.'),
       receiveBufferBytes: z.int().min(4096).default(defaultReceiveBufferBytes),
-      tagFormat: z.enum(statsdTagFormats).optional().describe('How tags are written; any form if not told.'),
+      tagFormat: z.enum(statsdTagFormats).optional().describe('The form of tags; default: any.'),
       tagKeys: z.array(z.string().min(1)).optional().describe('Further tag names of the suffix form.'),
-      prefix: z.string().min(1).optional().describe('First part of every name, left out.'),
+      prefix: z.string().min(1).optional().describe('First part of every name, which is removed.'),
       expire: z.string(interval.fault).transform(parsedAs(interval)).optional(),
     })
     .refine(({ listen, tcp, unix }) => (listen ?? tcp ?? unix) !== undefined, {

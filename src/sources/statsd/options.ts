@@ -1,6 +1,6 @@
 import type { ListenerTls } from '../../core/access.ts';
 
-/** How tags are written: any of the four forms, one of them alone, or not at all. */
+/** The form of tags: any of the four, one of them only, or none. */
 export const statsdTagFormats = ['auto', 'suffix', 'dogstatsd', 'influx', 'librato', 'none'] as const;
 export type StatsdTagFormat = (typeof statsdTagFormats)[number];
 
@@ -14,7 +14,7 @@ export interface StatsdOptions {
   tls?: ListenerTls;
   /** Path of a stream socket, lines as over TCP. Whoever may enter its directory may write to it. */
   unix?: string;
-  /** Addresses or CIDR ranges that are listened to; if empty, this machine alone. */
+  /** Addresses or CIDR ranges of allowed senders; if empty, this machine only. */
   senders: readonly string[];
   /** Kernel's receive buffer asked for; a kernel gives no more than `net.core.rmem_max` allows. */
   receiveBufferBytes: number;
@@ -22,9 +22,9 @@ export interface StatsdOptions {
   tagFormat?: StatsdTagFormat;
   /** Further tag names of the suffix form, which can only be told from values by being known. */
   tagKeys?: readonly string[];
-  /** First part of every name, left out with the dot behind it. */
+  /** First part of every name; removed together with the dot after it. */
   prefix?: string;
-  /** A series that was not heard of for so long ends. `statsdDefaults.expireMs` unless told. */
+  /** A series ends after this time without a line. Default: `statsdDefaults.expireMs`. */
   expireMs?: number;
 }
 

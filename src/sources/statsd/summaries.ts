@@ -6,10 +6,10 @@ import { addTo, clearPart, createSketch, quantilesOf, type Sketch } from '../../
 import type { LazyStore } from '../../core/stores.ts';
 import type { TimeSlices } from './time-slices.ts';
 
-/** A summary whose quantiles are worked out here, shared by all lines of one raw series. */
+/** A summary whose quantiles the agent computes, shared by all lines of one raw series. */
 export interface OwnSummary {
   readonly handle: Summary;
-  /** `weight`: how many observations this one stands for. */
+  /** `weight`: the number of observations that this one represents. */
   observe(value: number, weight?: number): void;
   release(): void;
 }
@@ -108,7 +108,7 @@ function startSteps(clock: Clock, onStep: (step: number) => void): () => void {
   let cancel = (): void => {};
   const waitFor = (step: number) => {
     cancel = clock.after(startMs + step * stepMs - clock.monotonicMs(), () => {
-      // Timers may fire a moment early, and late on a machine that stood still.
+      // Timers may fire slightly early, and late after the machine was suspended.
       const reached = Math.max(step, Math.floor((clock.monotonicMs() - startMs) / stepMs));
       onStep(reached);
       waitFor(reached + 1);

@@ -2,18 +2,18 @@ import type { Clock } from '../../core/ports.ts';
 
 /** Shares the event loop: reading and housekeeping take at most one slice of time in a turn of the loop. */
 export interface TimeSlices {
-  /** Whether a piece may be worked on now: none waits and the turn has time left. */
+  /** Whether work may be done at once: no piece waits and the turn has time left. */
   mayRun(): boolean;
   /** Works on a piece in later turns, in order, until `step` says that it is done. */
   later(step: () => boolean, bytes: number): void;
-  /** The same for what has no hurry: when no piece waits. */
+  /** The same for housekeeping, which runs when no piece waits. */
   whenIdle(step: () => boolean): void;
-  /** Ends all pieces now, and forgets what had no hurry. */
+  /** Finishes all pieces now and drops the housekeeping. */
   finish(): void;
 }
 
 const sliceMs = 2;
-/** Bytes that may wait here; then reading goes on regardless, and the kernel's buffer takes the pressure. */
+/** Bytes that may wait here. Beyond this, reading goes on regardless and the kernel's buffer fills instead. */
 const maxWaitingBytes = 4 * 1024 * 1024;
 
 interface Piece {
@@ -23,7 +23,7 @@ interface Piece {
 
 export function createTimeSlices({ monotonicMs }: Pick<Clock, 'monotonicMs'>): TimeSlices {
   let pieces: Piece[] = [];
-  /** Pieces in front of it are done; shifting a long array would move it each time. */
+  /** The pieces before this index are done. Shifting a long array would move it each time. */
   let first = 0;
   let leisure: (() => boolean)[] = [];
   let waitingBytes = 0;

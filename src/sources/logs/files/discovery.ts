@@ -103,17 +103,6 @@ const noFiles: ReadonlyMap<string, FileStat> = new Map();
 export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Discovery {
   /** The settled listings of the last scan. */
   let settled = new Map<string, ReadonlyMap<string, FileStat>>();
-  const bases = new Map<string, readonly string[]>();
-
-  const basesOf = (name: string): readonly string[] => {
-    let known = bases.get(name);
-    if (!known) {
-      if (bases.size > 50_000) bases.clear();
-      known = rotatedFrom(name);
-      bases.set(name, known);
-    }
-    return known;
-  };
 
   const list = (directory: string): readonly Entry[] | undefined => {
     try {
@@ -273,7 +262,7 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
         const isRelevant = (name: string) =>
           matches(name) ||
           homes?.has(name) === true ||
-          basesOf(name).some((base) => homes?.has(base) || matches(base)) ||
+          rotatedFrom(name).some((base) => homes?.has(base) || matches(base)) ||
           targets.some((target) => isBetween(name, target));
         const literals = [
           ...(homes ?? []),
@@ -293,7 +282,9 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
           }
           const key = fileKey(stat);
           const known = files.get(key);
-          const isFirst = wants.some((want) => want.isFirst && basesOf(name).some((base) => want.test(base)));
+          const isFirst = wants.some(
+            (want) => want.isFirst && rotatedFrom(name).some((base) => want.test(base)),
+          );
           const sighting = known ?? {
             stat,
             found: [],

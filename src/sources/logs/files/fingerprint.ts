@@ -84,6 +84,8 @@ export interface Content {
   /** The first 4096 bytes of plain text, or fewer if the file has fewer or does not tell yet. */
   readonly start: Buffer;
   readonly isGzip: boolean;
+  /** CRC-32 of the plain bytes that a gzip trailer says. */
+  readonly sum?: number;
   /** Plain bytes at a position; undefined in the depth of a gzip file. */
   at(position: number, length: number): Buffer | undefined;
 }
@@ -118,6 +120,7 @@ export function likeness(content: Content, known: KnownContent): Likeness {
 /** Bytes of a gzip file that are inflated to see its beginning: at most 6 MiB come of them. */
 const packedBytes = 6 * 1024;
 const compareBytes = 4096;
+const sumBytes = 256 * 1024;
 const cannotCompare = 'file cannot be compared';
 /** Files that are open for a comparison at a time. */
 const openLimit = 64;
@@ -139,6 +142,9 @@ export interface Contents {
   of<T>(file: Seen, call: (content: Content) => T): T | undefined;
   /** Whether the file's first `size` bytes are those of an open one: their beginning and their end are compared. */
   isPrefixOf(file: Seen, size: number, fd: number): boolean;
+  beginsWith(fd: number, start: Buffer): boolean;
+  /** CRC-32 of an open file's first `size` bytes. */
+  sumOf(fd: number, size: number): number;
   /** Hands over the descriptor to somebody who closes it. */
   take(file: Seen): number | undefined;
   /** Closes everything. */
@@ -208,9 +214,11 @@ export function createContents({ disk, problems }: { disk: Disk; problems: Probl
         // Nothing to compare yet.
       }
     }
-    const trailer = readAt(fd, 4, size - 4);
+    const trailer = readAt(fd, 8, Math.max(0, size - 8));
+    const hasTrailer = size >= 20 && trailer.length === 8;
     return {
-      size: size >= 20 && trailer.length === 4 ? trailer.readUInt32LE(0) : 0,
+      size: hasTrailer ? trailer.readUInt32LE(4) : 0,
+      sum: hasTrailer ? trailer.readUInt32LE(0) : undefined,
       start: start.subarray(0, headBytes),
       isGzip: true,
       at: (position, length) =>
@@ -244,6 +252,17 @@ export function createContents({ disk, problems }: { disk: Disk; problems: Probl
         return bytes.length === length && bytes.equals(readAt(fd, length, position));
       };
       return same(Math.min(size, compareBytes), 0) && same(size - from, from);
+    },
+    beginsWith: (fd, start) => readAt(fd, start.length, 0).equals(start),
+    sumOf(fd, size) {
+      let sum = 0;
+      for (let at = 0; at < size; ) {
+        const bytes = readAt(fd, Math.min(sumBytes, size - at), at);
+        if (bytes.length === 0) break;
+        sum = crc32(bytes, sum);
+        at += bytes.length;
+      }
+      return sum;
     },
     take(file) {
       const fd = opened.get(keyOf(file));

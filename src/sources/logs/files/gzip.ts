@@ -1,6 +1,7 @@
 import { createGunzip, type Gunzip } from 'node:zlib';
 import type { Disk } from './disk.ts';
 import { growTail } from './fingerprint.ts';
+import type { OpenFiles } from './open-files.ts';
 import type { Problems } from './problems.ts';
 import type { Sinks } from './reader.ts';
 import { noBytes, type TrackedFile } from './tracked-file.ts';
@@ -16,6 +17,7 @@ export interface GzipReader {
 }
 
 interface Unpacking {
+  readonly fd: number;
   readonly chunks: AsyncIterator<Buffer>;
   close(): void;
   /** Plain bytes that have come. */
@@ -28,9 +30,10 @@ interface Unpacking {
 
 const packedChunkBytes = 64 * 1024;
 
-async function* unpacked(disk: Disk, fd: number, plain: Gunzip): AsyncGenerator<Buffer> {
+async function* unpacked(disk: Disk, file: TrackedFile, fd: number, plain: Gunzip): AsyncGenerator<Buffer> {
   let position = 0;
   const feed = () => {
+    if (file.fd !== fd) throw new Error('closed meanwhile');
     const chunk = Buffer.allocUnsafe(packedChunkBytes);
     const length = disk.read(fd, chunk, 0, chunk.length, position);
     position += length;
@@ -48,17 +51,12 @@ async function* unpacked(disk: Disk, fd: number, plain: Gunzip): AsyncGenerator<
   yield* plain as AsyncIterable<Buffer>;
 }
 
-function unpack(disk: Disk, file: TrackedFile): Unpacking {
-  const fd = disk.open(file.real);
+function unpack(disk: Disk, file: TrackedFile, fd: number): Unpacking {
   const plain = createGunzip();
-  let isOpen = true;
   return {
-    chunks: unpacked(disk, fd, plain),
-    close: () => {
-      plain.destroy();
-      if (isOpen) disk.close(fd);
-      isOpen = false;
-    },
+    fd,
+    chunks: unpacked(disk, file, fd, plain),
+    close: () => plain.destroy(),
     position: 0,
     before: noBytes,
     pending: noBytes,
@@ -81,10 +79,12 @@ function afterOffset(unpacking: Unpacking, file: TrackedFile, chunk: Buffer): Bu
 
 export function createGzipReader({
   disk,
+  openFiles,
   sinks,
   problems,
 }: {
   disk: Disk;
+  openFiles: OpenFiles;
   sinks: Sinks;
   problems: Problems;
 }): GzipReader {
@@ -113,15 +113,13 @@ export function createGzipReader({
 
   const opened = (file: TrackedFile): Unpacking | undefined => {
     const known = open.get(file);
-    if (known) return known;
-    try {
-      const unpacking = unpack(disk, file);
-      open.set(file, unpacking);
-      return unpacking;
-    } catch (thrown) {
-      problems.report(file.real, 'file cannot be opened', thrown);
-      return undefined;
-    }
+    const fd = openFiles.open(file);
+    if (known && known.fd === fd) return known;
+    close(file);
+    if (fd === undefined) return undefined;
+    const unpacking = unpack(disk, file, fd);
+    open.set(file, unpacking);
+    return unpacking;
   };
 
   return {
@@ -133,7 +131,7 @@ export function createGzipReader({
       try {
         next = await unpacking.chunks.next();
       } catch (thrown) {
-        if (open.get(file) !== unpacking) return 'closed';
+        if (open.get(file) !== unpacking || file.fd !== unpacking.fd) return 'closed';
         problems.report(file.real, 'compressed file cannot be read', thrown);
         close(file);
         return 'broken';

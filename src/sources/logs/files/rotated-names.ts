@@ -33,6 +33,18 @@ const noBases: readonly string[] = [];
  * as `old`. `app.log.json` is no rotated `app.log`, though it extends the name.
  */
 export function rotatedFrom(name: string): readonly string[] {
+  const known = rotatedFromCache.get(name);
+  if (known) return known;
+  if (rotatedFromCache.size >= cacheLimit) rotatedFromCache.clear();
+  const bases = findRotatedFrom(name);
+  rotatedFromCache.set(name, bases);
+  return bases;
+}
+
+const rotatedFromCache = new Map<string, readonly string[]>();
+const cacheLimit = 50_000;
+
+function findRotatedFrom(name: string): readonly string[] {
   const plain = plainName(name);
   if (plain === name && !mayBeRotated.test(name)) return noBases;
   return basesOf(name).filter(

@@ -11,6 +11,7 @@ import {
   headAgrees,
   identifyingBytes,
   type KnownContent,
+  type Likeness,
   likeness,
   type Seen,
   tailBytes,
@@ -26,6 +27,7 @@ import {
   isCompressed,
   isGzip,
   isRotationOf,
+  plainName,
   rotatedFrom,
 } from './rotated-names.ts';
 import type { Slices } from './schedule.ts';
@@ -158,6 +160,8 @@ export function createRotation(deps: RotationDeps): Rotation {
   const takenGroups = new Set<string>();
   /** Groups of which nothing was known before this scan. */
   const newGroups = new Set<string>();
+  /** Groups with a file that is not open and was not in a listing that did not settle. */
+  const unseenGroups = new Set<string>();
   /** Groups that lost a file while others were compared with it: the next scan looks for its bytes first. */
   const lostGroups = new Set<string>();
 
@@ -243,7 +247,7 @@ export function createRotation(deps: RotationDeps): Rotation {
   /** Lets a file go with all that is in it. */
   const letGoWhole = (group: string, sighting: Seen, generation: number, copyOf?: TrackedFile) => {
     const content = contents.of(sighting, (own): KnownContent => {
-      const tailLength = own.isGzip ? 0 : Math.min(tailBytes, own.size);
+      const tailLength = Math.min(tailBytes, own.size);
       const tail = own.at(own.size - tailLength, tailLength) ?? own.start.subarray(0, 0);
       return {
         offset: own.size,
@@ -326,13 +330,21 @@ export function createRotation(deps: RotationDeps): Rotation {
     if (file.fd === undefined && !sighting.paths.includes(file.real)) file.real = sighting.paths[0]!;
     note(file, stat, state);
     claim(file, sighting);
-    if (!file.compressed) openFiles.hold(file);
+    openFiles.hold(file);
   };
 
   /** Whether a tracked file's inode is still its own. An open file's is. Undefined if that cannot be told now. */
   const isSame = (file: TrackedFile, { stat, paths }: Seen): boolean | undefined => {
-    if (file.fd !== undefined || file.compressed) return true;
+    if (file.fd !== undefined) return true;
+    if (isCompressed(paths[0]!) !== file.compressed) return false;
     if (file.isVerified && stat.size === file.nowSize && stat.mtimeNs === file.nowMtimeNs) return true;
+    const known = knownContent(file);
+    const isKnown = known.head.length > 0 || known.offset + known.rest.length > 0;
+    if (!isKnown && !paths.some((path) => path === file.home || rootOf(path) === file.path)) return false;
+    if (file.compressed) {
+      const isAlike = contents.of({ stat, paths }, (content) => likeness(content, known) !== 'none');
+      return isKnown ? isAlike : true;
+    }
     const { real, nowSize, nowMtimeNs } = file;
     if (!paths.includes(real)) file.real = paths[0]!;
     const isIntact = reader.isIntact(file);
@@ -362,7 +374,10 @@ export function createRotation(deps: RotationDeps): Rotation {
     }
     // The listing is older than a comparison that was made just now.
     if (isOwn) meet(file, sighting, (wasOpen ? undefined : statOpen(file)) ?? sighting.stat);
-    else isDisturbed = true;
+    else {
+      isDisturbed = true;
+      if (contents.open(sighting) === 'moved') unseenGroups.add(file.path);
+    }
     return file;
   };
 
@@ -430,7 +445,8 @@ export function createRotation(deps: RotationDeps): Rotation {
       waitForDirectory(file);
       return;
     }
-    if (!isSettled) {
+    if (!isSettled && unsettledScans < unsettledLimit) {
+      unseenGroups.add(file.path);
       wantsScan = true;
       return;
     }
@@ -448,21 +464,24 @@ export function createRotation(deps: RotationDeps): Rotation {
 
   // Groups
 
-  /** The group of a file, and whether the file is at the group's own path. */
+  const isKnownPath = (path: string) => picture.found.has(path) || tracker.hasGroup(path);
+
+  /** The path that a rotation made this one from, step by step: `app.log.1.gz`, `app.log.1`, `app.log`. */
+  const rootOf = (path: string): string => {
+    const bases = rotatedFrom(basename(path)).map((name) => `${dirname(path)}/${name}`);
+    const base = bases.find(isKnownPath);
+    return base === undefined ? path : rootOf(base);
+  };
+
+  /** The group of a file; undefined if it has none. */
   const groupOf = ({ found, paths }: Sighting, homes: ReadonlyMap<string, string>): string | undefined => {
-    const known = (path: string) => picture.found.has(path) || tracker.hasGroup(path);
-    for (const { path } of found) {
-      const base = rotatedFrom(basename(path))
-        .map((name) => `${dirname(path)}/${name}`)
-        .find(known);
-      return base ?? path;
-    }
+    if (found.length > 0) return rootOf(found[0]!.path);
     for (const path of paths) {
       const own = homes.get(path);
       if (own !== undefined) return own;
       for (const name of rotatedFrom(basename(path))) {
         const base = `${dirname(path)}/${name}`;
-        const group = homes.get(base) ?? (known(base) ? base : undefined);
+        const group = homes.get(base) ?? (isKnownPath(base) ? rootOf(base) : undefined);
         if (group !== undefined) return group;
       }
       for (const [home, group] of homes) {
@@ -475,11 +494,11 @@ export function createRotation(deps: RotationDeps): Rotation {
 
   const homeIndex = (): Map<string, string> => {
     const homes = new Map<string, string>();
-    for (const file of tracker) homes.set(file.home, file.path);
+    for (const file of tracker) homes.set(file.home, rootOf(file.path));
     for (const [path, key] of picture.found) {
       const sighting = picture.files.get(key);
       if (!sighting) continue;
-      for (const other of sighting.paths) if (!homes.has(other)) homes.set(other, path);
+      for (const other of sighting.paths) if (!homes.has(other)) homes.set(other, rootOf(path));
     }
     return homes;
   };
@@ -550,7 +569,7 @@ export function createRotation(deps: RotationDeps): Rotation {
         sinks.skip(file, 'start_at_end', contents.of(sighting, ({ size }) => size) ?? stat.size);
         tracker.remove(file);
         letGoWhole(group, sighting, file.generation);
-      }
+      } else openFiles.hold(file, contents.take(sighting));
       return file;
     }
     openFiles.hold(file, contents.take(sighting));
@@ -587,7 +606,7 @@ export function createRotation(deps: RotationDeps): Rotation {
     const known = tracker.letGoAt(stat.dev, stat.ino);
     if (known) tracker.forget(known);
     deps.changed(old);
-    if (!old.compressed) openFiles.hold(old, contents.take(sighting));
+    openFiles.hold(old, contents.take(sighting));
   };
 
   /** Follows a file again that was let go. */
@@ -667,7 +686,7 @@ export function createRotation(deps: RotationDeps): Rotation {
     candidates: readonly { sighting: Sighting; group: string }[],
   ): { sighting: Sighting; group: string } | undefined => {
     const content = knownContent(file);
-    const alike: { sighting: Sighting; group: string; like: string }[] = [];
+    const alike: { sighting: Sighting; group: string; like: Likeness; size: number }[] = [];
     for (const candidate of candidates) {
       const { sighting, group } = candidate;
       const isRelated = group === file.path;
@@ -681,20 +700,29 @@ export function createRotation(deps: RotationDeps): Rotation {
           continue;
       }
       if (file.ruledOut?.has(sighting.paths[0]!)) continue;
-      const like = contents.of(sighting, (own) => likeness(own, content));
-      if (like === undefined) {
+      const seen = contents.of(sighting, (own) => ({ like: likeness(own, content), size: own.size }));
+      if (seen === undefined) {
         isDisturbed = true;
         continue;
       }
-      if (like === 'whole' && !identifies(file, file.path, sighting)) continue;
+      const { like, size } = seen;
+      if (like === 'whole' && !identifies(file, file.path, sighting)) {
+        // Nothing of it was counted, and the other file, which begins the same, is read from its beginning.
+        if (file.offset === 0) Object.assign(file, { rest: noBytes, restBytes: 0, size: 0, nowSize: 0 });
+        continue;
+      }
       const isCut = file.lostBy === 'truncated' && sighting.stat.ino === file.formerIno;
       if (like === 'short' && isHome(sighting, file.path) && !isCut) continue;
       if (like === 'short' && file.state !== 'missing') continue;
-      if (like !== 'none') alike.push({ ...candidate, like });
+      if (like !== 'none') alike.push({ ...candidate, like, size });
     }
-    const size = ({ sighting }: { sighting: Sighting }) => sighting.stat.size;
-    const best = (like: string) =>
-      alike.filter((one) => one.like === like).sort((a, b) => size(b) - size(a))[0];
+    // Of several plain files the longest; of gzip files, whose depth is not compared, the one nearest to the known size.
+    const known = Math.max(file.size, file.nowSize);
+    const distance = ({ size }: { size: number }) => (size < known ? Number.POSITIVE_INFINITY : size - known);
+    const best = (like: Likeness) =>
+      alike
+        .filter((one) => one.like === like)
+        .sort((a, b) => (like === 'perhaps' ? distance(a) - distance(b) : b.size - a.size))[0];
     const next = best('whole') ?? best('perhaps');
     if (next) {
       resume(file, next.group, next.sighting);
@@ -753,7 +781,8 @@ export function createRotation(deps: RotationDeps): Rotation {
         if (file.copyOf || file.offset === 0 || content.size < file.offset) continue;
         if (headAgrees(file.head, content.start) === false) continue;
         if (likeness(content, letGoContent(file)) !== 'whole') continue;
-        if (file.offset < identifyingBytes && content.size !== file.offset) continue;
+        const isWeak = file.offset < identifyingBytes || file.tailLength < Math.min(tailBytes, file.offset);
+        if (isWeak && content.size !== file.offset) continue;
         return { file, size: content.size };
       }
       return undefined;
@@ -765,31 +794,49 @@ export function createRotation(deps: RotationDeps): Rotation {
     return 'copy';
   };
 
-  /** Decides about a gzip file: it has the content of a known file, or it is a generation that was never seen plain. */
-  const judgeGzip = (sighting: Sighting, group: string): Verdict => {
-    const verdict = contents.of(sighting, (content): Verdict => {
-      if (content.start.length === 0) return 'wait';
-      let isSimilar = false;
+  /**
+   * Decides about a gzip file: it has the content of a known file, or it is a generation that was never seen plain. While the
+   * plain file stands beside it, it may be unfinished; a compressor deletes the plain file last.
+   */
+  const judgeGzip = (sighting: Sighting, group: string): { verdict: Verdict; of?: TrackedFile } => {
+    const plain = plainName(sighting.paths[0]!);
+    const hasPlain = [...picture.files.values()].some(({ paths }) => paths.includes(plain));
+    if (hasPlain || !trustsNames(sighting)) {
+      const of = tracker.group(group).find(({ real }) => real === plain);
+      return { verdict: waitFor(sighting) ? 'wait' : 'copy', of };
+    }
+    const result = contents.of(sighting, (content): { verdict: Verdict; of?: TrackedFile } => {
+      if (content.start.length === 0) return { verdict: 'wait' };
       const agrees = ({ head, offset, tailLength, tailSum }: KnownContent) => {
         if (headAgrees(head, content.start) === false) return false;
-        if (offset > content.start.length) return head.length > 0;
-        return crc32(content.start.subarray(offset - tailLength, offset)) === tailSum && offset > 0;
+        // Of a file of which nothing was read the beginning is known; without one it is tiny, and its size decides.
+        if (offset === 0 || offset > content.start.length) return head.length > 0 || content.size < 16;
+        return crc32(content.start.subarray(offset - tailLength, offset)) === tailSum;
       };
-      for (const file of tracker.group(group)) {
-        if (file.state === 'missing' || !agrees(knownContent(file))) continue;
-        if (content.size === Math.max(file.size, file.nowSize)) return 'copy';
-        isSimilar = true;
-      }
       for (const file of tracker.letGoOf(group)) {
-        if (!agrees(letGoContent(file))) continue;
-        if (content.size === file.offset) return 'copy';
-        isSimilar = true;
+        if (content.size === file.offset && agrees(letGoContent(file)))
+          return { verdict: 'copy', of: file.copyOf };
       }
-      if (isSimilar) return waitFor(sighting) ? 'wait' : 'copy';
-      return 'new';
+      for (const file of tracker.group(group)) {
+        if (file.state === 'missing' || file.compressed) continue;
+        const fd = openFiles.open(file);
+        if (fd === undefined) {
+          if (content.size === Math.max(file.size, file.nowSize) && agrees(knownContent(file)))
+            return { verdict: 'copy', of: file };
+        } else if (contents.beginsWith(fd, content.start)) {
+          const { size } = disk.fstat(fd);
+          // Its writer may have gone on after it was compressed.
+          if (
+            content.size === size ||
+            (content.size < size && contents.sumOf(fd, content.size) === content.sum)
+          )
+            return { verdict: 'copy', of: file };
+        }
+      }
+      return { verdict: 'new' };
     });
-    if (verdict === 'wait' || verdict === undefined) return waitFor(sighting) ? 'wait' : 'new';
-    return verdict;
+    if (result && result.verdict !== 'wait') return result;
+    return { verdict: waitFor(sighting) ? 'wait' : 'new' };
   };
 
   /** A compressed file in a format that is not read. */
@@ -881,10 +928,10 @@ export function createRotation(deps: RotationDeps): Rotation {
         passOver(sighting, group);
         return;
       }
-      const verdict = judgeGzip(sighting, group);
+      const { verdict, of } = judgeGzip(sighting, group);
       if (verdict === 'wait') return;
       if (verdict === 'copy') {
-        letGoWhole(group, sighting, members.at(-1)?.generation ?? 0);
+        letGoWhole(group, sighting, members.at(-1)?.generation ?? 0, of);
         return;
       }
     } else {
@@ -932,8 +979,29 @@ export function createRotation(deps: RotationDeps): Rotation {
     }
   };
 
+  /** Files that were first seen under rotated names belong to the group of the path that is known by now. */
+  const mergeGroups = () => {
+    const paths = new Set([...tracker].map(({ path }) => path));
+    for (const path of tracker.letGoGroups.keys()) paths.add(path);
+    for (const path of paths) {
+      const directory = dirname(path);
+      const base = rotatedFrom(basename(path)).find((name) => newGroups.has(`${directory}/${name}`));
+      if (base === undefined) continue;
+      const root = `${directory}/${base}`;
+      for (const file of [...tracker.group(path)]) {
+        tracker.move(file, root);
+        file.home = root;
+        if (file.state === 'live') file.state = 'rotated';
+      }
+      for (const file of [...tracker.letGoOf(path)]) {
+        tracker.forget(file);
+        tracker.letGo({ ...file, path: root });
+      }
+    }
+  };
+
   const classify = async (unknown: Sighting[]) => {
-    const homes = homeIndex();
+    let homes = homeIndex();
     const grouped = (sightings: readonly Sighting[]) =>
       sightings.flatMap((sighting) => {
         const group = groupOf(sighting, homes);
@@ -941,6 +1009,10 @@ export function createRotation(deps: RotationDeps): Rotation {
       });
     const first = grouped(unknown);
     for (const { group } of first) if (!tracker.hasGroup(group)) newGroups.add(group);
+    if (newGroups.size > 0) {
+      mergeGroups();
+      homes = homeIndex();
+    }
     verifyOriginals(first, unknown);
     let rest = grouped(unknown);
     const isUnseen = (file: TrackedFile) => file.state === 'missing' || file.absentSinceMs !== undefined;
@@ -965,7 +1037,8 @@ export function createRotation(deps: RotationDeps): Rotation {
         const { dev, ino } = sighting.stat;
         if (tracker.get(dev, ino) || tracker.letGoAt(dev, ino)) continue;
         const isMissing = tracker.group(group).some(({ state }) => state === 'missing');
-        const isLost = lostGroups.has(group) || (lostGroups.size > 0 && newGroups.has(group));
+        const isLost =
+          lostGroups.has(group) || unseenGroups.has(group) || (lostGroups.size > 0 && newGroups.has(group));
         if (isLost || (isMissing && !trustsNames(sighting))) {
           wantsScan = true;
           continue;
@@ -1056,6 +1129,7 @@ export function createRotation(deps: RotationDeps): Rotation {
       taken.clear();
       takenGroups.clear();
       newGroups.clear();
+      unseenGroups.clear();
       nextUndecided = new Map();
       const isUnsettled = [...picture.directories.values()].some(
         ({ isSettled, isListed }) => isListed && !isSettled,

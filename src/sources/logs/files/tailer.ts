@@ -107,7 +107,7 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
   const sinks = createSinks(() => openSink);
   const openFiles = createOpenFiles({ disk, problems }, options.maxOpenFiles ?? 512);
   const reader = createReader({ disk, openFiles, sinks, problems });
-  const gzip = createGzipReader({ disk, sinks, problems });
+  const gzip = createGzipReader({ disk, openFiles, sinks, problems });
   const discovery = createDiscovery({ disk, slices, problems });
   const rotation = createRotation({
     disk,

@@ -13,7 +13,7 @@ export interface Line {
   name: string;
   tags: Readonly<Record<string, string>>;
   type: StatsdType;
-  /** How many events each number stands for: 1 over the sample rate. */
+  /** The number of events that each number represents: 1 / sample rate. */
   weight: number;
   /** Its tags stood in its name, whose values may hold colons too. */
   hasSuffixTags: boolean;
@@ -33,7 +33,7 @@ const types: Readonly<Record<string, StatsdType>> = {
   h: 'histogram',
   d: 'histogram',
 };
-/** Container, external data, cardinality, time: said of the sender or of when, and left out. */
+/** Sections that are ignored: container, external data, cardinality, time. */
 const asideSection = /^(?:c:|e:|card:|T\d+$)/;
 
 /** Tags in brackets (SignalFx: `name[key=value]`) or after semicolons (Graphite: `name;key=value`). */
@@ -68,7 +68,7 @@ function colonTags(text: string): Map<string, string> | undefined {
   return tags;
 }
 
-/** The name with tags behind the first of these signs, if there is one. */
+/** Splits the head into name and tags at the first of these signs, if there is one. */
 function cutHead(head: string, signs: RegExp): Tagged | StatsdDrop | undefined {
   const at = head.search(signs);
   if (at === -1) return undefined;
@@ -96,7 +96,7 @@ function weightOf(rate: string): number {
   return sampled !== undefined && sampled >= minRate && sampled <= 1 ? 1 / sampled : Number.POSITIVE_INFINITY;
 }
 
-/** Everything behind the numbers: `|ms|@0.1|#key:value|c:container|T1700000000`. */
+/** Parses everything after the numbers: `|ms|@0.1|#key:value|c:container|T1700000000`. */
 function readTail(tail: string, readsTags: boolean): Tail | StatsdDrop {
   const [, letters = '', ...sections] = tail.split('|');
   if (letters === '') return 'invalid_line';
@@ -139,8 +139,8 @@ function readHead(
 }
 
 /**
- * Reads a line less its numbers: `head` is what stands in front of the first colon, `tail` begins with the bar
- * behind the numbers. Forms: statsd (docs/metric_types.md of statsd/statsd), DogStatsD 1.0 to 1.3, InfluxDB's and
+ * Parses a line without its numbers: `head` is the part before the first colon, `tail` begins with the bar after
+ * the numbers. Forms: statsd (docs/metric_types.md of statsd/statsd), DogStatsD 1.0 to 1.3, InfluxDB's and
  * Librato's tags, and the suffixes of the service's enhanced reporter. Tags of the suffix form are looked for
  * only where no other form is used.
  *
@@ -163,7 +163,7 @@ export function readLine(head: string, tail: string, rules: LineRules): Line | S
   return { name, tags: Object.fromEntries(tags), type: read.type, weight: read.weight, hasSuffixTags };
 }
 
-/** A name with the tags that were written into it. */
+/** A name and the tags that were part of it. */
 export interface Tagged {
   name: string;
   tags: Map<string, string>;
@@ -206,15 +206,15 @@ const productTags = [
   'workflowType',
 ];
 
-/** The tag names by which the suffix form is taken apart. */
+/** The tag names that the suffix form may contain. */
 export function tagKeysWith(more: readonly string[] = []): ReadonlySet<string> {
   return new Set([...catalog.flatMap(({ tags }) => tags), ...productTags, ...more]);
 }
 
 /**
- * Takes `name.key.value.key.value` apart, the form of the service's enhanced reporter: tags in the order of
- * their names, nothing escaped. A part is a key if it is known, comes behind the last one in that order, and
- * has something behind it; what is no key belongs to the value in front, dots included. Undefined if no tag
+ * Parses `name.key.value.key.value`, the form of the service's enhanced reporter: tags in the order of
+ * their names, nothing escaped. A part is a key if it is known, sorts after the last key, and is not the last
+ * part; any other part belongs to the value before it, dots included. Undefined if no tag
  * is found. Not to be told apart: a metric name that has a known key for one of its middle parts.
  */
 export function parseSuffixTags(text: string, keys: ReadonlySet<string>): Tagged | undefined {

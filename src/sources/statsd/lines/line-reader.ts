@@ -17,7 +17,7 @@ export interface LineReaderDeps {
 export interface LineReader {
   /**
    * Reads up to `most` lines from `from`; returns where the next one begins. A line ends with a newline, with or
-   * without a carriage return in front, or at `end`; an empty one is refused.
+   * without a carriage return before it, or at `end`. An empty line is refused.
    */
   read(bytes: Buffer, from: number, end: number, most: number): number;
   /** Lines read so far, refused ones included. */
@@ -36,7 +36,7 @@ const serviceCheck = Buffer.from('_sc|');
 
 const isSigned = (byte: number | undefined): boolean => byte === plus || byte === minus;
 
-/** Index of the bar behind the numbers that begin at `from`, or -1 if the line has none. */
+/** Index of the bar after the numbers that begin at `from`, or -1. */
 function findBar(bytes: Buffer, from: number, end: number): number {
   for (let i = from; i < end && bytes[i]! >= firstPrintable; i++) if (bytes[i] === barSign) return i;
   return -1;
@@ -48,8 +48,8 @@ function endsAt(bytes: Buffer, at: number, end: number): boolean {
   return bytes[at] === carriageReturn && (at + 1 === end || bytes[at + 1] === newline);
 }
 
-/** Index behind the line's end. */
-function behindLine(bytes: Buffer, at: number, end: number): number {
+/** Index after the line's end. */
+function afterLine(bytes: Buffer, at: number, end: number): number {
   if (bytes[at] === newline) return at + 1;
   const found = bytes.indexOf(newline, at);
   return found === -1 || found >= end ? end : found + 1;
@@ -70,7 +70,7 @@ export function createLineReader({ knownLines, recorder, lineBytes, refuse }: Li
   let lines = 0;
 
   const refused = (reason: StatsdDrop, bytes: Buffer, from: number, at: number, end: number): number => {
-    const next = behindLine(bytes, at, end);
+    const next = afterLine(bytes, at, end);
     const isCheck = bytes.compare(serviceCheck, 0, 4, from, Math.min(from + 4, end)) === 0;
     let shown = reason;
     if (reason === 'invalid_line' && isCheck) shown = 'unsupported_type';
@@ -91,8 +91,8 @@ export function createLineReader({ knownLines, recorder, lineBytes, refuse }: Li
   };
 
   /**
-   * Numbers that are not one plain decimal: several of them, or an odd one. Where tags stand in the name all
-   * colons but the last belong to a tag's value: senders of that form never pack numbers.
+   * Reads numbers other than one plain decimal: several, or an unusual spelling. If the tags are in the name, all
+   * colons but the last belong to a tag's value, because senders of that form never pack numbers.
    */
   const takeOdd = (
     bytes: Buffer,
@@ -156,7 +156,7 @@ export function createLineReader({ knownLines, recorder, lineBytes, refuse }: Li
     } else fault = takeOdd(bytes, from, head, at, bar, stop);
     if (fault !== undefined) return refused(fault, bytes, from, stop, end);
     follows = isPacked;
-    return isPacked ? stop + 1 : behindLine(bytes, stop, end);
+    return isPacked ? stop + 1 : afterLine(bytes, stop, end);
   };
 
   const readOne = (bytes: Buffer, from: number, end: number): number => {

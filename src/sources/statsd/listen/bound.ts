@@ -1,11 +1,11 @@
 import { type Address, parseAddress } from '../../../core/address.ts';
 import { AgentError, errorText, systemCode } from '../../../core/errors.ts';
 
-/** A place where lines are received, bound. */
+/** A bound listener. */
 export interface Bound {
   /** `host:port` with the port it got, or the path. */
   readonly address: string;
-  /** Receives no more; what came in is handed on. */
+  /** Stops receiving. What was received is still counted. */
   close(): Promise<void>;
 }
 
@@ -17,7 +17,7 @@ export function addressOf(where: string, text: string): Address {
   throw new AgentError('config_invalid', { where, what: 'not an address', got: text, allowed });
 }
 
-/** Why nothing can be received there: `address_in_use` or `listen_failed`. */
+/** The error for a failed bind: `address_in_use` or `listen_failed`. */
 export function bindError(where: string, address: string, thrown: unknown): AgentError {
   const fault = { where, got: address };
   if (systemCode(thrown) === 'EADDRINUSE') {

@@ -61,7 +61,7 @@ function ownInodes(): Set<string> {
       const inode = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/self/fd/${descriptor}`))?.[1];
       if (inode !== undefined) inodes.add(inode);
     } catch {
-      // A descriptor that was closed between the two calls is nobody's socket.
+      // The descriptor was closed between the two calls.
     }
   }
   return inodes;

@@ -2,14 +2,14 @@ import { BlockList, isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { isLoopback } from '../../../core/address.ts';
 
-/** Who is listened to. */
+/** The senders whose datagrams and connections are accepted. */
 export interface Senders {
   allows(address: string): boolean;
 }
 
 const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 const maxRemembered = 1024;
-/** An interface may come up at any time; one is believed absent for so long. */
+/** An interface may come up at any time: a negative answer is cached this long. */
 const rememberedMs = 60_000;
 
 /** The address as IPv4 where an IPv6 socket shows it mapped, and without its zone. */

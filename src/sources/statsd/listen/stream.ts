@@ -34,7 +34,7 @@ export interface TcpDeps extends StreamDeps {
 
 const keepAliveMs = 60_000;
 
-/** Reads a connection's lines, at the pace at which they are taken: who cannot lose a line waits. */
+/** Reads a connection's lines at the pace at which they are counted, so that a sender waits and loses none. */
 function receive(socket: Socket, { lineBytes }: StreamOptions, { take, refuse }: StreamDeps): void {
   let waiting = 0;
   const framing = createFraming({
@@ -53,7 +53,7 @@ function receive(socket: Socket, { lineBytes }: StreamOptions, { take, refuse }:
   });
   socket.on('data', (chunk: Buffer) => framing.write(chunk));
   socket.once('close', () => framing.end());
-  // A connection that breaks is one that ends: what came in whole counts.
+  // A broken connection ends like a closed one: complete lines count.
   socket.on('error', () => socket.destroy());
   socket.setKeepAlive(true, keepAliveMs);
 }
@@ -123,7 +123,7 @@ function serve(
 }
 
 /**
- * Receives lines over TCP, through TLS if told. Throws `address_in_use`, `listen_failed`, and `config_invalid` for
+ * Receives lines over TCP, with TLS if configured. Throws `address_in_use`, `listen_failed`, and `config_invalid` for
  * what is no address.
  */
 export async function bindTcp(text: string, options: StreamOptions, deps: TcpDeps): Promise<Bound> {
@@ -140,7 +140,7 @@ export async function bindTcp(text: string, options: StreamOptions, deps: TcpDep
   return bound(formatAddress({ host: at.address, port: at.port }));
 }
 
-/** Whether somebody answers there. */
+/** Whether a process accepts connections there. */
 function isAlive(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(path);
@@ -152,7 +152,7 @@ function isAlive(path: string): Promise<boolean> {
   });
 }
 
-/** A socket that nobody listens on any more. */
+/** Whether this is the socket of a process that no longer listens. */
 async function isStale(path: string): Promise<boolean> {
   const found = await lstat(path).catch(() => undefined);
   return found?.isSocket() === true && !(await isAlive(path));

@@ -21,9 +21,9 @@ export interface UdpDeps {
   clock: Clock;
   /** Takes the bytes of a datagram. */
   take(bytes: Buffer): void;
-  /** A sender that is not listened to. */
+  /** Called for a sender that is not allowed. */
   onStranger(address: string): void;
-  /** The kernel dropped so many datagrams since the last time, its buffer being full. */
+  /** Called with the number of datagrams that the kernel dropped since the last call, because its buffer was full. */
   onKernelDrops(more: number): void;
 }
 
@@ -31,7 +31,7 @@ export interface BoundUdp extends Bound {
   readonly datagrams: number;
   /** Bytes that the kernel's buffer holds. */
   readonly receiveBufferBytes: number;
-  /** Looks at the kernel's figure now instead of within the next second. */
+  /** Reads the kernel's figure now instead of within the next second. */
   lookAtKernel(): void;
 }
 
@@ -76,7 +76,7 @@ export async function bindUdp(options: UdpOptions, deps: UdpDeps): Promise<Bound
     take(bytes);
   });
   await bind(socket, literal, port).catch(fail);
-  // An error of a bound socket (an ICMP answer to nothing that was sent) takes no datagram away.
+  // An error of a bound socket (a stray ICMP answer) does not lose a datagram.
   socket.on('error', (error) => log.write('error', 'listener failed', { listener: name, error }));
 
   const bound = socket.address();
