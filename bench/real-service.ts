@@ -18,6 +18,7 @@ const intervalMs = Number(process.argv[3] ?? 15) * 1000;
 const pages = process.argv[4] ?? process.env.SVC_AGENT_PAGES ?? '';
 const roles = (process.env.ROLES ?? 'history').split(',');
 const historySamples = 60_000;
+const warmUpRounds = 2;
 const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
 const directory = mkdtempSync(join(tmpdir(), 'svc-agent-real-'));
 
@@ -113,12 +114,14 @@ interface Result extends Usage {
 
 async function measured(child: ChildProcess, each: () => Promise<void>): Promise<Result> {
   const startMs = performance.now();
-  const before = usageOf(child.pid!);
+  let before = usageOf(child.pid!);
   let residentMiB = 0;
   let anonymousMiB = 0;
   for (let round = 0; round < rounds; round++) {
     const nextMs = startMs + round * intervalMs;
     await pause(Math.max(0, nextMs - performance.now()));
+    // The first pages are parsed and opened; what follows is the steady state.
+    if (round === warmUpRounds) before = usageOf(child.pid!);
     await each();
     for (const endMs = nextMs + 0.9 * intervalMs; performance.now() < endMs; await pause(100)) {
       const now = usageOf(child.pid!);
@@ -128,7 +131,7 @@ async function measured(child: ChildProcess, each: () => Promise<void>): Promise
   }
   await pause(Math.max(0, startMs + rounds * intervalMs - performance.now()));
   const after = usageOf(child.pid!);
-  const seconds = (performance.now() - startMs) / 1000;
+  const seconds = (performance.now() - startMs - warmUpRounds * intervalMs) / 1000;
   const corePercent = ((after.cpuSeconds - before.cpuSeconds) / seconds) * 100;
   return { ...after, residentMiB, anonymousMiB, corePercent };
 }
@@ -181,7 +184,9 @@ ${services.join('')}`,
   process.stdout.write(
     `delay    direct ${median(direct).toFixed(0)} ms, through the agent ${median(through).toFixed(0)} ms: ${slower.toFixed(0)} ms more per 10 MB\n`,
   );
+  const closed = new Promise((resolve) => child.once('close', resolve));
   child.kill('SIGTERM');
+  await closed;
   return result;
 }
 
@@ -204,7 +209,9 @@ async function vmagent(ports: ReadonlyMap<string, number>, sinkPort: number): Pr
     { stdio: 'ignore' },
   );
   const result = await measured(child, async () => {});
+  const closed = new Promise((resolve) => child.once('close', resolve));
   child.kill('SIGTERM');
+  await closed;
   return result;
 }
 
