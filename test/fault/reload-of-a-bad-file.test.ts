@@ -57,8 +57,13 @@ async function sum(name: string): Promise<number> {
 const entries = () => sum('svc_log_entries_total');
 const isTaken = () => sum('svc_agent_config_last_reload_successful');
 
+let written = 0;
+/** No two are alike, as in a real log. */
 const writeEntries = (count: number) =>
-  appendFileSync(path('history.log'), '{"level":"error","msg":"x"}\n'.repeat(count));
+  appendFileSync(
+    path('history.log'),
+    Array.from({ length: count }, () => `{"level":"error","msg":"x ${written++}"}\n`).join(''),
+  );
 
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), 'svc-agent-reload-'));

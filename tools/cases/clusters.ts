@@ -239,6 +239,16 @@ export const archivalPlans: readonly Plan[] = [
         at: 40,
         fires: [],
       },
+      {
+        shows: 'an agent that was started after it was turned off',
+        series: {
+          [`svc_domain_archival_enabled{${at}, domain="orders", archive="history"}`]: '1x10 0x60',
+          'svc_domain_archival_enabled{cluster="dc1", instance="b", domain="orders", archive="history"}':
+            '_x10 0x60',
+        },
+        at: 40,
+        fires: [{ labels: { cluster: 'dc1', domain: 'orders', archive: 'history' }, value: '0' }],
+      },
     ],
   },
 ];

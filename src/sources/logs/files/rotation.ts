@@ -160,6 +160,8 @@ export function createRotation(deps: RotationDeps): Rotation {
   const takenGroups = new Set<string>();
   /** Groups of which nothing was known before this scan. */
   const newGroups = new Set<string>();
+  /** Groups whose file was empty in the last scan. */
+  const blankGroups = new Set<string>();
   /** Groups with a file that is not open and was not in a listing that did not settle. */
   const unseenGroups = new Set<string>();
   /** Groups that lost a file while others were compared with it: the next scan looks for its bytes first. */
@@ -331,6 +333,8 @@ export function createRotation(deps: RotationDeps): Rotation {
     note(file, stat, state);
     claim(file, sighting);
     openFiles.hold(file);
+    const isUnread = file.offset + file.restBytes === 0 && file.fingerprint.head.length === 0;
+    if (isUnread && stat.size > 0 && !file.compressed) reader.learn(file);
   };
 
   /** Whether a tracked file's inode is still its own. An open file's is. Undefined if that cannot be told now. */
@@ -362,6 +366,7 @@ export function createRotation(deps: RotationDeps): Rotation {
     const file = tracker.get(sighting.stat.dev, sighting.stat.ino);
     if (!file) return undefined;
     if (file.isBlank && sighting.stat.size > 0 && file.offset + file.restBytes === 0) {
+      blankGroups.add(file.path);
       openFiles.close(file);
       tracker.remove(file);
       return undefined;
@@ -691,11 +696,12 @@ export function createRotation(deps: RotationDeps): Rotation {
       const { sighting, group } = candidate;
       const isRelated = group === file.path;
       if (!isRelated && (isHome(sighting, file.path) || undecided.get(keyOf(sighting))?.of !== file)) {
+        const isSudden = file.lostBy === 'truncated' && file.offset > 0 && newGroups.has(group);
         const isNeighbour = dirname(sighting.paths[0]!) === dirname(file.home);
         if (
           !isNeighbour ||
           isCompressed(sighting.paths[0]!) ||
-          file.fingerprint.tail.length < identifyingBytes
+          (file.fingerprint.tail.length < identifyingBytes && !isSudden)
         )
           continue;
       }
@@ -850,6 +856,8 @@ export function createRotation(deps: RotationDeps): Rotation {
     if (!isKnown && last) sinks.skip(last, 'unreadable', size);
   };
 
+  const isOriginalNew = (group: string) => newGroups.has(group) && !blankGroups.has(group);
+
   /** A file under an unrelated name with the bytes of a tracked one may be a copy that is followed by a truncation. */
   const looksCopied = (sighting: Sighting, self?: TrackedFile): boolean => {
     const { stat, paths } = sighting;
@@ -859,13 +867,15 @@ export function createRotation(deps: RotationDeps): Rotation {
     if (start === undefined || start.length === 0) return false;
     let compared = 0;
     for (const file of tracker) {
-      if (file === self || newGroups.has(file.path) || file.compressed || dirname(file.home) !== directory)
+      if (file === self || isOriginalNew(file.path) || file.compressed || dirname(file.home) !== directory)
         continue;
       if (file.state !== 'live' || headAgrees(file.fingerprint.head, start) === false) continue;
-      if (stat.size > Math.max(file.size, file.nowSize) || ++compared > 16) continue;
+      if (++compared > 16) continue;
       const fd = openFiles.open(file);
       if (fd === undefined) continue;
-      if (contents.isPrefixOf(sighting, stat.size, fd)) return waitFor(sighting, file);
+      if (stat.size <= disk.fstat(fd).size && contents.isPrefixOf(sighting, stat.size, fd)) {
+        return waitFor(sighting, file);
+      }
       if (reader.isIntact(file) === false) {
         lose(file, 'truncated');
         return true;
@@ -1029,7 +1039,7 @@ export function createRotation(deps: RotationDeps): Rotation {
     lostGroups.clear();
     const byGroup = new Map<string, Sighting[]>();
     for (const { sighting, group } of rest) byGroup.set(group, [...(byGroup.get(group) ?? []), sighting]);
-    const isNew = (group: string) => Number(newGroups.has(group));
+    const isNew = (group: string) => Number(newGroups.has(group) && !blankGroups.has(group));
     for (const group of [...byGroup.keys()].sort((a, b) => isNew(a) - isNew(b) || (a < b ? -1 : 1))) {
       const sightings = byGroup.get(group)!;
       for (const sighting of inOrder(sightings, group)) {
@@ -1130,6 +1140,7 @@ export function createRotation(deps: RotationDeps): Rotation {
       takenGroups.clear();
       newGroups.clear();
       unseenGroups.clear();
+      blankGroups.clear();
       nextUndecided = new Map();
       const isUnsettled = [...picture.directories.values()].some(
         ({ isSettled, isListed }) => isListed && !isSettled,
