@@ -79,8 +79,8 @@ interface LogPipelineDeps {
 export interface LogPipeline {
   /** Resolves when every log file that is there has its position. */
   start(config: AgentConfig): Promise<void>;
-  /** Counts by another configuration from some line on; no line is counted by both or by neither. */
-  reload(config: AgentConfig): void;
+  /** Compiles another configuration's patterns, which may throw; the result counts by it from some line on and cannot fail. */
+  prepare(config: AgentConfig): () => void;
   stop(): Promise<void>;
   relaySelf(): Promise<void>;
   files: LogsSource['files'];
@@ -123,9 +123,9 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
       stopLogs = await logs.start();
       sweepOn();
     },
-    reload(config) {
-      const { openSink, selection } = open(config);
-      logs?.reload(selection, openSink);
+    prepare(config) {
+      const swapLogs = logs?.prepare(selectionOf(config));
+      return () => swapLogs?.(open(config).openSink);
     },
     async stop() {
       cancelSweep();

@@ -152,12 +152,13 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   };
   /** Log lines, probes and what is counted of roles, in one synchronous step between two lines of a log. */
   const prepareCounting = async (next: ReadyConfig): Promise<Prepared> => {
+    const swapCounting = counting.prepare(next.config);
     await state.commit();
     return {
       async swap() {
         await state.commit();
         current = next;
-        counting.reload(next.config);
+        swapCounting();
         await state.commit();
       },
       discard: () => {},

@@ -55,7 +55,7 @@ function createService(directory: string, style: Style, random: () => number) {
   const older = '{"level":"info","generation":"older","msg":"long ago"}\n';
   for (let n = 1; n <= olderGenerations; n++) {
     const path = style === 'dated names' ? dated(n) : style === 'swung links' ? target(n) : name(n);
-    writeFileSync(path, older.repeat(1 + (n % 7)) + `{"level":"info","generation":"older","n":${n}}\n`);
+    writeFileSync(path, `${older.repeat(1 + (n % 7))}{"level":"info","generation":"older","n":${n}}\n`);
     utimesSync(path, 1_700_000_000 - n, 1_700_000_000 - n);
   }
   if (style === 'swung links') {

@@ -1,5 +1,7 @@
 import * as z from 'zod';
+import { AgentError } from '../../core/errors.ts';
 import { interval, parsedAs } from '../../core/text-formats.ts';
+import { parseGlob } from './files/patterns.ts';
 import type { LogRule, LogsOptions } from './options.ts';
 import { labelFault, ruleFaults } from './rule-faults.ts';
 
@@ -41,19 +43,32 @@ function textEntries({ labels }: { labels?: unknown }): Record<string, string> {
   return Object.fromEntries(entries.filter(([, source]) => typeof source === 'string'));
 }
 
+/** A pattern is compiled here by the code that `run` uses, so that `check` refuses what `run` cannot use. */
+const pathPattern = z
+  .string()
+  .min(1)
+  .superRefine((pattern, context) => {
+    try {
+      parseGlob(pattern);
+    } catch (thrown) {
+      const message = thrown instanceof AgentError ? thrown.fault.what : String(thrown);
+      context.addIssue({ code: 'custom', message });
+    }
+  });
+
 /** `services.<service>.logs` (CONTRACT, Logs). */
 export const logsBlock = () =>
   z
     .strictObject({
       paths: z
-        .array(z.string().min(1))
+        .array(pathPattern)
         .min(1)
         .refine((paths) => !paths.includes('-') || paths.length === 1, {
           when: ({ value }) => Array.isArray(value),
           error: 'standard input beside files; use - alone',
         })
         .describe('Glob patterns of files; - alone is standard input.'),
-      exclude: z.array(z.string().min(1)).default([]),
+      exclude: z.array(pathPattern).default([]),
       encoding: z.enum(['auto', 'json', 'console']).default('auto'),
       container: z.enum(['auto', 'none', 'cri', 'docker']).default('auto'),
       levelKey: field.default('level'),

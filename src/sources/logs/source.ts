@@ -39,13 +39,13 @@ export interface LogsSourceDeps {
  * before `start`. Stopping ends after the slice at work, and `freeze` still tells the positions afterwards.
  */
 export interface LogsSource extends Source, Durable {
-  /** One whole pass over the files: what was written before the call is counted when it resolves. */
+  /** One scan, and everything read: what was written before the call is counted when it resolves. */
   look(): Promise<void>;
   /**
-   * Puts another selection and its sinks in the place of those at work, in one synchronous step between two
-   * lines; the new sinks get what the old ones held.
+   * Compiles another selection; throws `config_invalid` and changes nothing. The result puts it and its sinks in the place of
+   * those at work, in one synchronous step between two lines that cannot fail; the new sinks get the state of the old ones.
    */
-  reload(selection: LogsSelection, openSink: OpenSink): void;
+  prepare(selection: LogsSelection): (openSink: OpenSink) => void;
   files(): FollowedFile[];
 }
 
@@ -83,10 +83,13 @@ export function createLogs(options: LogsSourceOptions, deps: LogsSourceDeps): Lo
     restore: tailer.restore,
     look: tailer.look,
     files: tailer.files,
-    reload(selection, openSink) {
-      tailer.prepare(selection, openSink)();
-      followInput(selection, openSink);
-      schedule.ring();
+    prepare(selection) {
+      const swapFiles = tailer.prepare(selection);
+      return (openSink) => {
+        swapFiles(openSink);
+        followInput(selection, openSink);
+        schedule.ring();
+      };
     },
     async start() {
       await tailer.discover();

@@ -1,5 +1,5 @@
 import { AgentError } from '../../../core/errors.ts';
-import { headSums } from './fingerprint.ts';
+import { headSums, headSumsOfVersion1 } from './fingerprint.ts';
 import { type LetGo, newTrackedFile, noBytes, type TrackedFile, type Tracker } from './tracked-file.ts';
 
 /** Everything that the tailer must know again after a restart. */
@@ -26,7 +26,7 @@ const version = 2;
  * they equal `path`.
  *
  * Row: dev u64 · ino i64 · generation f64 · size f64 · mtime in ns i64 · offset f64 · tail sum u32 · tail length u8 · count of
- * head sums u8 · whether it is a copy of the tracked file with that generation u16 · nine head sums u32.
+ * head sums u8 · whether it is a copy of the tracked file with that generation u16 · twenty head sums u32.
  */
 const fixedBytes = 4 + 6 * 8 + 5 * 4;
 const rowBytes = 6 * 8 + 8 + headSums * 4;
@@ -78,7 +78,7 @@ function encodeRecord(file: TrackedFile): Buffer {
   return bytes;
 }
 
-function decodeRecord(bytes: Buffer): TrackedFile {
+function decodeRecord(bytes: Buffer, written: number): TrackedFile {
   const [flag, headCount, tailLength] = [bytes.readUInt8(0), bytes.readUInt8(1), bytes.readUInt8(2)];
   const lengths = Array.from({ length: 5 }, (_, i) => bytes.readUInt32LE(52 + 4 * i));
   const head = Array.from({ length: headCount }, (_, i) => bytes.readUInt32LE(fixedBytes + 4 * i));
@@ -103,7 +103,8 @@ function decodeRecord(bytes: Buffer): TrackedFile {
   const stat = { dev: bytes.readBigUInt64LE(4), ino: bytes.readBigUInt64LE(12), size, mtimeNs };
   const file = newTrackedFile(names, stat, bytes.readDoubleLE(44), [], (flag & flags.compressed) !== 0);
   const offset = bytes.readDoubleLE(20);
-  Object.assign(file, { offset, size, rest, restBytes: rest.length, fingerprint: { head, tail } });
+  const sums = written === 1 ? head.slice(0, headSumsOfVersion1) : head;
+  Object.assign(file, { offset, size, rest, restBytes: rest.length, fingerprint: { head: sums, tail } });
   file.state = names.real === names.home ? 'live' : 'rotated';
   file.isBlank = file.state === 'live' && offset === 0 && size === 0 && head.length === 0;
   if (flag & flags.missing) {
@@ -226,7 +227,7 @@ export function decodePositions(section: Uint8Array): Positions {
   const { patterns, lastGeneration } = metaOf(take(number()));
   try {
     const files: TrackedFile[] = [];
-    for (let count = number(); count > 0; count--) files.push(decodeRecord(take(number())));
+    for (let count = number(); count > 0; count--) files.push(decodeRecord(take(number()), written));
     const letGo: LetGo[] = [];
     for (let groups = written === 1 ? 0 : number(); groups > 0; groups--) {
       const path = textOf(take(number()), '');

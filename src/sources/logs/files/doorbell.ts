@@ -3,10 +3,10 @@ import { errorText } from '../../../core/errors.ts';
 import type { Log } from '../../../core/ports.ts';
 
 /**
- * Rings when something happens in a directory. It only shortens the wait: a directory that cannot be watched, or
- * a system that tells nothing (network mounts), is left to the regular look. One watch per directory: watching
- * through a library that adds one per file costs more than the look itself, and its throttling swallows the
- * last event.
+ * Calls when something happens in a directory, so that the next scan comes sooner. A directory that cannot be watched, or a
+ * system that reports nothing (network mounts), is left to the regular scan. One fs.watch per directory: `npm run bench --
+ * doorbell` compares it with chokidar, which takes a watch per file (28 MiB for 2,000 files against 0.3) and reports no
+ * event after the last of two appends that are less than 50 ms apart.
  */
 export interface Doorbell {
   /** Watches these directories and no others. */
@@ -57,7 +57,14 @@ export function createDoorbell(log: Log, ring: () => void, watchDirectory = watc
     watch(directories) {
       const wanted = new Set([...directories].slice(0, watchesLimit));
       for (const directory of bells.keys()) if (!wanted.has(directory)) unhang(directory);
-      for (const directory of wanted) if (!isBroken && !bells.has(directory)) hang(directory);
+      let isNew = false;
+      for (const directory of wanted) {
+        if (isBroken || bells.has(directory)) continue;
+        hang(directory);
+        isNew ||= bells.has(directory);
+      }
+      // Something may have happened between the scan and the first event of a new watch.
+      if (isNew) ring();
     },
     close() {
       for (const directory of [...bells.keys()]) unhang(directory);

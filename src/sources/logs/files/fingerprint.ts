@@ -7,8 +7,16 @@ import { isCompressed, isGzip } from './rotated-names.ts';
 /** Bytes before the offset that identify a file. */
 export const tailBytes = 64;
 /** Lengths of beginnings with a checksum, as far as the file has grown. */
-const headLengths = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096] as const;
+const headLengths: readonly number[] = [
+  16,
+  32,
+  64,
+  128,
+  ...Array.from({ length: 16 }, (_, i) => 256 * (i + 1)),
+];
 export const headSums = headLengths.length;
+/** Sums that version 1 of the snapshot has in common with these. */
+export const headSumsOfVersion1 = 6;
 export const headBytes = 4096;
 
 /**
@@ -16,7 +24,7 @@ export const headBytes = 4096;
  * beginnings repeat (banners), and files are rewritten in place.
  */
 export interface Fingerprint {
-  /** CRC-32 of the first 16, 32, … 4096 bytes. */
+  /** CRC-32 of the first 16, 32, 64, 128, 256, 512, 768, … 4096 bytes. */
   readonly head: readonly number[];
   /** The last up to 64 bytes before the offset. */
   readonly tail: Buffer;
@@ -25,6 +33,9 @@ export interface Fingerprint {
 const noContent = Buffer.alloc(0);
 
 export const noFingerprint: Fingerprint = { head: [], tail: noContent };
+
+/** Bytes of the beginning that the head covers. */
+export const headCovers = (head: readonly number[]): number => headLengths[head.length - 1] ?? 0;
 
 /** Whether the head can still grow once `length` bytes of the file are known. */
 export const headGrows = (head: readonly number[], length: number): boolean =>

@@ -9,6 +9,7 @@ import {
   firstEntryMs,
   growHead,
   headAgrees,
+  headCovers,
   identifyingBytes,
   type KnownContent,
   type Likeness,
@@ -172,6 +173,12 @@ export function createRotation(deps: RotationDeps): Rotation {
 
   // What is known of a file
 
+  /** A file that is not read yet is known by its beginning, should it have to be found again. */
+  const learn = (file: TrackedFile) => {
+    const isUnread = file.offset + file.restBytes === 0 && file.fingerprint.head.length === 0;
+    if (isUnread && file.fd !== undefined && file.nowSize > 0 && !file.compressed) reader.learn(file);
+  };
+
   const note = (file: TrackedFile, stat: FileStat, state: TrackedFile['state']) => {
     file.absentSinceMs = undefined;
     file.absences = 0;
@@ -180,6 +187,7 @@ export function createRotation(deps: RotationDeps): Rotation {
     if (stat.size !== file.nowSize) file.record = undefined;
     Object.assign(file, { nowSize: stat.size, nowMtimeNs: stat.mtimeNs, state });
     file.changedMs = clock.monotonicMs();
+    learn(file);
     deps.changed(file);
   };
 
@@ -333,8 +341,7 @@ export function createRotation(deps: RotationDeps): Rotation {
     note(file, stat, state);
     claim(file, sighting);
     openFiles.hold(file);
-    const isUnread = file.offset + file.restBytes === 0 && file.fingerprint.head.length === 0;
-    if (isUnread && stat.size > 0 && !file.compressed) reader.learn(file);
+    learn(file);
   };
 
   /** Whether a tracked file's inode is still its own. An open file's is. Undefined if that cannot be told now. */
@@ -680,7 +687,7 @@ export function createRotation(deps: RotationDeps): Rotation {
   const identifies = (file: TrackedFile, group: string, sighting: Sighting): boolean => {
     const { fingerprint, rest, offset, size, nowSize } = file;
     if (isHome(sighting, group)) return offset >= tailBytes;
-    const known = Math.max(fingerprint.tail.length + rest.length, 8 << fingerprint.head.length);
+    const known = Math.max(fingerprint.tail.length + rest.length, headCovers(fingerprint.head));
     if (offset > 0 || known >= identifyingBytes || file.lostBy === 'truncated') return true;
     return sighting.stat.size === Math.max(size, nowSize);
   };

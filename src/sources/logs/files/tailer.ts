@@ -61,7 +61,7 @@ export interface Tailer extends Durable {
    * Compiles other patterns; throws `config_invalid` and changes nothing. The result swaps them in, in one synchronous step
    * that cannot fail; the state of the sinks is handed to those that follow.
    */
-  prepare(options: Pick<TailerOptions, 'services' | 'selected'>, openSink: OpenSink): () => void;
+  prepare(options: Pick<TailerOptions, 'services' | 'selected'>): (openSink: OpenSink) => void;
   /** Every file that is followed. */
   files(): FollowedFile[];
   /** Files that a pattern matches and that are not read, as of the last scan. */
@@ -300,10 +300,10 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
       if (!positions.hasLetGo) rotation.restoredWithoutLetGo();
     },
 
-    prepare(next, nextSink) {
+    prepare(next) {
       const nextPatterns = compilePatterns(next.services, next.selected);
       const nextServices = [...next.selected];
-      return () => {
+      return (nextSink) => {
         const all = [...tracker, ...parked];
         for (const file of all) sinks.reopen(file);
         patterns = nextPatterns;
@@ -319,14 +319,22 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
       };
     },
 
-    files: () =>
-      [...tracker].map((file) => ({
+    files: () => [
+      ...[...tracker].map((file) => ({
         path: file.real,
         services: file.claimants,
         offset: file.offset,
         lagBytes: lagOf(file),
         state: problems.of(file.real) ?? (file.state === 'missing' ? 'missing' : 'following'),
       })),
+      ...picture.passedOver.map(({ path, service, reason }) => ({
+        path,
+        services: [service],
+        offset: 0,
+        lagBytes: 0,
+        state: `not read: ${reason}`,
+      })),
+    ],
 
     async close() {
       isStopped = true;

@@ -1,0 +1,36 @@
+import { mkdirSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { passedOver } from '../../src/sources/logs/files/discovery.ts';
+import { createTail, logsOptions, numbered } from '../tail.ts';
+
+test('a directory that is named as a log path is one warning', async () => {
+  const tail = createTail({ paths: ['app.log', 'app.log/*', 'other.log'] });
+  mkdirSync(tail.path('app.log'));
+  tail.create('app.log/inner', 'line\n');
+  tail.create('other.log', 'other\n');
+  for (let n = 0; n < 5; n++) await tail.look();
+  expect(tail.recorder.lines.sort()).toEqual(['line', 'other']);
+  expect(tail.logged.filter(({ level }) => level === 'warn').map(({ msg }) => msg)).toEqual([
+    'not a regular file, not followed',
+  ]);
+});
+
+test('gzip files that a pattern names are read; other compressed files are listed', async () => {
+  const tail = createTail({ paths: ['old/*.log.gz', '*.log*'] });
+  tail.create('old/one.log', numbered(0, 5).text);
+  tail.gzip('old/one.log');
+  tail.create('two.log.zst', 'not read\n');
+  tail.create('three.log', numbered(50, 5).text);
+  tail.gzip('three.log');
+  await tail.look();
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual(numbered(0, 5).lines);
+  const names = (paths: readonly { path: string }[]) =>
+    paths.map(({ path }) => path.slice(tail.root.length + 1)).sort();
+  expect(names(tail.tailer.passedOver)).toEqual(['three.log.gz', 'two.log.zst']);
+  const services = { history: logsOptions({ paths: [tail.path('old/*.log.gz'), tail.path('*.log*')] }) };
+  expect(names(await passedOver(services, new Set(['history'])))).toEqual(['three.log.gz', 'two.log.zst']);
+  await tail.restart();
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual(numbered(0, 5).lines);
+});
