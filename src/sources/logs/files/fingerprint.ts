@@ -188,6 +188,8 @@ export function createContents({ disk, problems }: { disk: Disk; problems: Probl
     if (opened.has(keyOf(file))) return 'open';
     let isDenied = false;
     for (const path of file.paths) {
+      // An inode that was given to another file during a listing that did not settle.
+      if (isCompressed(path) !== isCompressed(file.paths[0]!)) continue;
       try {
         const fd = openAt(path, file);
         if (fd === undefined) continue;

@@ -162,9 +162,10 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
   const growFingerprint = (fd: number, file: TrackedFile, known: number, before: Buffer) => {
     const { head, tail } = file.fingerprint;
     if (!headGrows(head, known)) return;
-    const length = disk.read(fd, start, 0, headBytes, 0);
-    const isSame = headAgrees(head, start) ?? start.compare(before, 0, before.length, 0, before.length) === 0;
-    if (isSame) file.fingerprint = { head: growHead(head, start.subarray(0, length), known), tail };
+    const now = start.subarray(0, disk.read(fd, start, 0, headBytes, 0));
+    const isSame =
+      headAgrees(head, now) ?? (head.length === 0 && now.subarray(0, before.length).equals(before));
+    if (isSame) file.fingerprint = { head: growHead(head, now, known), tail };
   };
 
   /** A file that is shorter than it was, but not so short that counted bytes are gone. */

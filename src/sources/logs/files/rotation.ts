@@ -351,7 +351,9 @@ export function createRotation(deps: RotationDeps): Rotation {
     if (file.isVerified && stat.size === file.nowSize && stat.mtimeNs === file.nowMtimeNs) return true;
     const known = knownContent(file);
     const isKnown = known.head.length > 0 || known.offset + known.rest.length > 0;
-    if (!isKnown && !paths.some((path) => path === file.home || rootOf(path) === file.path)) return false;
+    // A few bytes, such as a banner, and an inode that was given to another file are not enough under an unrelated name.
+    const isWell = Math.max(headCovers(known.head), known.tailLength + known.rest.length) >= tailBytes;
+    if (!isWell && !paths.some((path) => path === file.home || rootOf(path) === file.path)) return false;
     if (file.compressed) {
       const isAlike = contents.of({ stat, paths }, (content) => likeness(content, known) !== 'none');
       return isKnown ? isAlike : true;
@@ -559,7 +561,9 @@ export function createRotation(deps: RotationDeps): Rotation {
     const at = found.find(({ path }) => path === group)?.path ?? found[0]?.path ?? '';
     const real = at === '' ? paths[0]! : disk.real(at);
     const isOwn = isHome(sighting, group);
-    const home = isOwn ? real : (tracker.group(group).at(-1)?.home ?? group);
+    const last = tracker.group(group).at(-1)?.home ?? group;
+    const isLinked = last !== group && isBetween(basename(real), basename(last));
+    const home = isOwn || isLinked ? real : last;
     const file = newTrackedFile(
       { path: group, home, real },
       stat,
@@ -899,8 +903,9 @@ export function createRotation(deps: RotationDeps): Rotation {
     const name = basename(sighting.paths[0]!);
     const to = disk.real(group);
     const members = tracker.group(group);
-    const from = members.findLast(({ home }) => home !== to) ?? members.at(-1);
-    if (!from || from.home === to) return false;
+    // The oldest one that is followed: a scan that did not settle may have missed a file since.
+    const from = members.find(({ home }) => home !== to);
+    if (!from) return false;
     if (name === basename(from.home)) return true;
     return isBetween(name, basename(from.home), basename(to)) && sighting.stat.mtimeNs >= from.mtimeNs;
   };
