@@ -220,6 +220,6 @@ test('of many slots a few are named', () => {
   }));
   const found = postgresChecks({ ...well, slots: { list } }).find(({ check }) => check === 'slots')!.found;
   expect(found).toBe(
-    ['a', 'b', 'c'].map((name) => `${name} is inactive and holds back 2048 MiB`).join(', ') + ' and 2 more',
+    `${['a', 'b', 'c'].map((name) => `${name} is inactive and holds back 2048 MiB`).join(', ')} and 2 more`,
   );
 });
