@@ -74,7 +74,8 @@ export function judge(
     : { sinceMs: nowMs, counted: {}, verified: {}, durationsMs: [], overdue: 0 };
   for (const artifact of evidence.artifacts) {
     const answer = answers[keyOf(artifact)] ?? before?.verified[keyOf(artifact)];
-    if (answer) ledger.verified[keyOf(artifact)] = answer;
+    // A failed verification says nothing of the backup; it waits for the next one.
+    if (answer && !answer.isFailure) ledger.verified[keyOf(artifact)] = answer;
   }
   const results: Judgement['results'] = {};
   const count = (result: BackupResult, times = 1) => {

@@ -47,7 +47,11 @@ export function createVerifier(verify: VerifyBackup = verifyInProcess): Verifier
       const [key, request] = next;
       const { signal } = closing;
       const answer = await verify(request, signal).catch(
-        (thrown): VerifyAnswer => ({ result: 'unknown', msg: `cannot be verified: ${errorText(thrown)}` }),
+        (thrown): VerifyAnswer => ({
+          result: 'unknown',
+          msg: `cannot be verified: ${errorText(thrown)}`,
+          isFailure: true,
+        }),
       );
       if (signal.aborted) continue;
       answers.set(key, answer);

@@ -29,6 +29,8 @@ export interface VerifyAnswer {
   result: IntegrityResult;
   /** For people: what was verified, or what is wrong. */
   msg: string;
+  /** The verification itself failed, so that it is tried again: the backup could not be read, the process was killed. */
+  isFailure?: true;
 }
 
 const ok = (msg: string): VerifyAnswer => ({ result: 'ok', msg });

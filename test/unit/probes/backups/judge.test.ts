@@ -143,6 +143,20 @@ describe('verification', () => {
     expect(b.totals).toEqual({ success: 1 });
   });
 
+  test('a verification that failed is no answer: the backup waits for the next one', () => {
+    const b = judging();
+    b.at(startMs - hourMs, evidence([]));
+    const failed = b.at(startMs + hourMs, evidence([ofDay(0)]), () => ({
+      result: 'unknown',
+      msg: 'EACCES',
+      isFailure: true,
+    }));
+    expect(failed.ledger.verified).toEqual({});
+    expect(b.totals).toEqual({});
+    expect(b.at(startMs + hourMs, evidence([ofDay(0)])).usable).toHaveLength(1);
+    expect(b.totals).toEqual({ success: 1 });
+  });
+
   test('a damaged one is corrupt, and the one before it stays the newest success', () => {
     const b = judging();
     b.at(startMs + hourMs, evidence([ofDay(0)]));
