@@ -19,10 +19,10 @@ import { type ConnectionReason, excerpt, ProbeError } from '../probe-error.ts';
 export async function tlsOptions(host: string, tls: ClientTls): Promise<ConnectionOptions> {
   const { caFile, certFile, keyFile, serverName } = tls;
   const named = (serverName ?? host).replace(/\.$/, '');
-  const files = { caFile, certFile, keyFile };
-  const [ca, cert, key] = await Promise.all(
-    (['caFile', 'certFile', 'keyFile'] as const).map((name) => readTlsFile(name, files[name])),
-  );
+  // One after the other: of two missing files the message always names the same one.
+  const ca = await readTlsFile('caFile', caFile);
+  const cert = await readTlsFile('certFile', certFile);
+  const key = await readTlsFile('keyFile', keyFile);
   return {
     secureContext: contextOf({ ca, cert, key }),
     rejectUnauthorized: false,
