@@ -107,6 +107,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       files: counting.files,
       relays: rolePipeline.all,
       probes: probing.reports,
+      reporters: reporters.status,
       listeners: () => endpoints?.addresses ?? [],
     });
   const bind = (config: AgentConfig) =>

@@ -23,12 +23,30 @@ export interface ReportersDeps {
 export interface Reporters {
   /** Goes over to another configuration; a block that did not change goes on as it was. */
   configure(config: AgentConfig, gather: Gather): Promise<void>;
+  /** How each of them is doing, in the order of the blocks. */
+  status(): readonly ReporterStatus[];
   /** Ends with a last report of each. */
   stop(): Promise<void>;
 }
 
+/** The state of a reporter that sends by itself, for the status page. Times are RFC 3339. */
+export interface ReporterStatus {
+  block: string;
+  kind: 'pushmetrics' | 'hostedmetrics';
+  /** Where it sends to; no secret. */
+  target: string;
+  lastSuccess?: string;
+  lastFailure?: { reason: PushFailureReason | HostedFailureReason; at: string };
+  /** The first failure since the last success. */
+  failingSince?: string;
+  failures: number;
+  queueBytes?: number;
+  queueOldest?: string;
+}
+
 interface Running {
   readonly key: string;
+  readonly status: ReporterStatus | undefined;
   readonly stop: Stop;
 }
 
@@ -117,25 +135,65 @@ function createQueueGauges(self: SelfMetrics) {
   };
 }
 
+/** The status of a block's reporter, kept by what the reporter tells; undefined for one that does not send. */
+function createStatus({ name: block, metrics: { reporter } }: Block, clock: Clock) {
+  if (reporter === undefined || reporter.kind === 'pullmetrics') return undefined;
+  const { kind, options } = reporter;
+  const target = 'hostPort' in options ? options.hostPort : new URL(options.endpoint).origin;
+  const status: ReporterStatus = { block, kind, target, failures: 0 };
+  const now = () => new Date(clock.nowMs()).toISOString();
+  return {
+    status,
+    delivered() {
+      status.lastSuccess = now();
+      delete status.failingSince;
+    },
+    failed(reason: PushFailureReason | HostedFailureReason) {
+      status.failures++;
+      status.lastFailure = { reason, at: now() };
+      status.failingSince ??= status.lastFailure.at;
+    },
+    queued(bytes: number, oldestMs: number | undefined) {
+      status.queueBytes = bytes;
+      status.queueOldest = oldestMs === undefined ? undefined : new Date(oldestMs).toISOString();
+    },
+  };
+}
+
 export function createReporters(deps: ReportersDeps): Reporters {
   const { state, self, clock, log } = deps;
   let running = new Map<string, Running>();
-  const build: BuildDeps = {
-    ...deps,
-    commit: state.commit,
-    sinceMs: clock.nowMs(),
-    queued: createQueueGauges(self),
-    reported: {
-      delivered: () => self.reportLastSuccess.set(clock.nowMs() / 1e3),
-      failed: (reason) => self.reportFailures.inc({ reason }),
-    },
-  };
+  const queueGauges = createQueueGauges(self);
+  const sinceMs = clock.nowMs();
 
-  const startBlock = async (block: Block, config: AgentConfig, gather: Gather): Promise<Stop> => {
-    const reporter = await buildReporter(block, config, build);
-    if (!reporter) return async () => {};
+  const startBlock = async (
+    block: Block,
+    config: AgentConfig,
+    gather: Gather,
+  ): Promise<Omit<Running, 'key'>> => {
+    const kept = createStatus(block, clock);
+    const reporter = await buildReporter(block, config, {
+      ...deps,
+      commit: state.commit,
+      sinceMs,
+      queued(name, bytes, oldestMs) {
+        queueGauges(name, bytes, oldestMs);
+        kept?.queued(bytes, oldestMs);
+      },
+      reported: {
+        delivered() {
+          self.reportLastSuccess.set(clock.nowMs() / 1e3);
+          kept?.delivered();
+        },
+        failed(reason) {
+          self.reportFailures.inc({ reason });
+          kept?.failed(reason);
+        },
+      },
+    });
+    if (!reporter) return { stop: async () => {}, status: undefined };
     if (reporter.durable) state.section(reporter.durable.name).hand(reporter.durable);
-    return reporter.start(gather);
+    return { stop: await reporter.start(gather), status: kept?.status };
   };
   const stopAll = async (ones: Iterable<Running>) => {
     const stopped = await Promise.allSettled([...ones].map(({ stop }) => stop()));
@@ -160,9 +218,10 @@ export function createReporters(deps: ReportersDeps): Reporters {
       await stopAll(leaving);
       for (const block of blocks) {
         if (next.has(block.name)) continue;
-        next.set(block.name, { key: keyOf(block), stop: await startBlock(block, config, gather) });
+        next.set(block.name, { key: keyOf(block), ...(await startBlock(block, config, gather)) });
       }
     },
+    status: () => [...running.values()].flatMap(({ status }) => status ?? []),
     async stop() {
       await stopAll(running.values());
       running = new Map();

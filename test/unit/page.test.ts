@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
 import { statusPage } from '../../src/agent/admin/page.ts';
 import type { StatusReport } from '../../src/agent/admin/status.ts';
+import { statusReportOf } from '../status-report.ts';
 
 const nasty = `<script>alert("x&y'")</script>`;
 
-const report: StatusReport = {
+const report: StatusReport = statusReportOf({
   version: '1.2.3',
   node: '20.20.2',
   instance: nasty,
@@ -45,7 +46,7 @@ const report: StatusReport = {
   refused: [{ family: nasty, reason: 'limit_metric', count: 3 }],
   conflicts: [nasty],
   drops: [{ component: 'logs', reason: 'too_long', count: 4 }],
-};
+});
 
 test('nothing that comes from outside becomes markup', () => {
   const page = statusPage(report);

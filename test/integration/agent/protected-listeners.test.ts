@@ -10,6 +10,7 @@ import { bindEndpoints, type Endpoints, type EndpointsDeps } from '../../../src/
 import { faultLine } from '../../../src/core/errors.ts';
 import { createListener } from '../../../src/reporters/listen/listener.ts';
 import { createListeners } from '../../../src/reporters/listen/shared-listeners.ts';
+import { statusReportOf } from '../../status-report.ts';
 import { fakeIo } from '../../unit/cli/fake-io.ts';
 import { viewOf } from '../../view.ts';
 import { type Certificate, type Certificates, makeCertificates } from '../pull/certificates.ts';
@@ -40,23 +41,7 @@ const hash = '$2b$05$abcdefghijklmnopqrstuubx4l53BqpyA0ox59C0SQbv.4dyNe666';
 
 function outletsDeps(): EndpointsDeps {
   const deps = listenerDeps();
-  const report = (): ReturnType<EndpointsDeps['report']> => ({
-    ...{ version: '1', node: '1', instance: 'a', roles: [], health: { ok: true, msg: 'OK' }, ready: true },
-    startedAt: '',
-    config: { files: [], lastReloadSuccessful: true },
-    state: { directory: '', sequence: 1, commitFailures: 0 },
-    listeners: outlets.at(-1)?.addresses ?? [],
-    ...{
-      logs: [],
-      scrapes: [],
-      statsd: [],
-      probes: [],
-      series: { total: 0, families: [] },
-      refused: [],
-      conflicts: [],
-      drops: [],
-    },
-  });
+  const report = () => statusReportOf({ listeners: outlets.at(-1)?.addresses ?? [] });
   const health = createHealth(() => undefined);
   health.enter('ready');
   const listeners = createListeners((options) => createListener(options, deps));

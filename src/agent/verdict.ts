@@ -1,0 +1,391 @@
+import type { BackupFailureReason, StoreCheckSeverity } from '../core/reasons.ts';
+import type { ProbeStatus, StatusReport } from './admin/status.ts';
+
+export type Severity = 'critical' | 'warning';
+
+/** One thing that is wrong. */
+export interface Problem {
+  severity: Severity;
+  /** One clause: `role frontend is down: refused: connection refused`. Holds text from outside; escape it. */
+  what: string;
+  /** What to set or run, where one command or setting ends it. */
+  fix?: string;
+  /** Start of the problem, RFC 3339; absent when it is not known. */
+  since?: string;
+  /** Name of the alert whose runbook applies: `runbooks/<name>.md`. */
+  runbook?: string;
+}
+
+/** `unknown`: nothing is known to be wrong, and not everything has been checked yet. */
+export type Level = 'ok' | 'unknown' | Severity;
+
+export interface Verdict {
+  /** True only if everything that is watched has been checked and nothing is wrong. */
+  ok: boolean;
+  level: Level;
+  /** The sentence without its time, for readers that show the time themselves. */
+  headline: string;
+  /** One sentence for people: whether everything is well; if not, what is wrong and since when. */
+  sentence: string;
+  /** Critical ones first; causes before what they cause. */
+  problems: readonly Problem[];
+}
+
+type Row = readonly [Severity, noun: string, singular: string, plural: string, runbook?: string];
+
+/**
+ * Every kind of problem, in the order in which they are shown. Stores come before roles, as a store that is down takes
+ * the roles with it. Severities are those of the recommended alerts.
+ */
+const kinds = {
+  store_down: ['critical', 'store', 'is down', 'are down', 'SvcStoreDown'],
+  schema: ['critical', 'database', 'has the wrong schema', 'have the wrong schema', 'SvcSchemaMismatch'],
+  role_down: ['critical', 'role', 'is down', 'are down', 'SvcRoleUnhealthy'],
+  cluster_down: ['critical', 'cluster', 'is unreachable', 'are unreachable', 'SvcClusterUnreachable'],
+  read_only: ['critical', 'store', 'refuses writes', 'refuse writes', 'SvcStoreReadOnly'],
+  data_at_risk: ['critical', 'store', 'puts data at risk', 'put data at risk', 'SvcStoreDataAtRisk'],
+  disagreement: [
+    'critical',
+    'domain',
+    'differs between clusters',
+    'differ between clusters',
+    'SvcDomainDisagreement',
+  ],
+  replication_lag: ['critical', 'replication', 'lags behind', 'lag behind', 'SvcReplicationLag'],
+  recovery: [
+    'critical',
+    'database',
+    'cannot be recovered within its objectives',
+    'cannot be recovered within their objectives',
+    'SvcRecoveryObjectiveMissed',
+  ],
+  backup_missing: [
+    'critical',
+    'backup',
+    'has never succeeded',
+    'have never succeeded',
+    'SvcBackupNeverSucceeded',
+  ],
+  backup_late: ['critical', 'backup', 'is late', 'are late', 'SvcBackupAge'],
+  backup_damaged: ['critical', 'backup', 'is damaged', 'are damaged', 'SvcBackupIntegrity'],
+  backup_failed: ['warning', 'backup', 'failed', 'failed', 'SvcBackupFailures'],
+  backup_offsite: [
+    'warning',
+    'backup',
+    'has no off-site copy',
+    'have no off-site copy',
+    'SvcBackupOffsiteAge',
+  ],
+  backup_retention: [
+    'warning',
+    'backup',
+    'breaks its retention',
+    'break their retention',
+    'SvcBackupRetention',
+  ],
+  role_failing: ['warning', 'role', 'failed a health check', 'failed a health check', 'SvcHealthFailing'],
+  scrape_down: ['warning', 'role', 'cannot be scraped', 'cannot be scraped', 'SvcInstanceDown'],
+  recovery_weak: [
+    'warning',
+    'store',
+    'has settings that weaken recovery',
+    'have settings that weaken recovery',
+    'SvcStoreRecoveryWeak',
+  ],
+  connections: [
+    'warning',
+    'store',
+    'is short of connections',
+    'are short of connections',
+    'SvcStoreConnections',
+  ],
+  failover: ['warning', 'domain', 'cannot fail over', 'cannot fail over', 'SvcDomainTooFewClusters'],
+  domain: ['warning', 'domain', 'cannot be read', 'cannot be read', 'SvcProbeStale'],
+  replication: ['warning', 'replication', 'cannot be read', 'cannot be read', 'SvcReplicationLagUnknown'],
+  archive_down: ['warning', 'archive', 'cannot be used', 'cannot be used', 'SvcArchiveDown'],
+  certificate: ['warning', 'certificate', 'expires soon', 'expire soon', 'SvcCertificateExpiring'],
+  flapping: ['warning', 'target', 'is flapping', 'are flapping', 'SvcHealthFailing'],
+  stale: ['warning', 'probe', 'has no new result', 'have no new results', 'SvcProbeStale'],
+  log_unread: ['warning', 'log file', 'is not read', 'are not read', 'SvcLogSilent'],
+  log_lag: ['warning', 'log file', 'is read late', 'are read late', 'SvcLogLag'],
+  state: ['warning', 'the state', 'cannot be written', 'cannot be written', 'SvcAgentStateDegraded'],
+  reload: ['warning', 'the new configuration', 'was refused', 'was refused', 'SvcAgentReloadFailed'],
+  report: ['warning', 'reporter', 'cannot deliver', 'cannot deliver', 'SvcAgentReportFailing'],
+} as const satisfies Readonly<Record<string, Row>>;
+type KindOfProblem = keyof typeof kinds;
+
+interface Found extends Pick<Problem, 'since' | 'fix'> {
+  kind: KindOfProblem;
+  /** What it is about; empty where the noun says it all. */
+  subject: string;
+  detail?: string;
+}
+
+/** Behind by more than this is a problem, as the recommended alerts have it. */
+const mostLogLagBytes = 64 << 20;
+const mostReplicationLagSeconds = 300;
+const certificateWarningMs = 14 * 86_400_000;
+
+const subjectOf = ({ name }: Pick<ProbeStatus, 'name'>) => name.slice(name.indexOf('/') + 1);
+const reasonOf = ({ last }: ProbeStatus) => (last ? [last.reason, last.msg].filter(Boolean).join(': ') : '');
+
+/** What a target that fails is called, by the kind of its probe. */
+const downKinds: Readonly<Record<string, KindOfProblem>> = {
+  health: 'role_down',
+  store: 'store_down',
+  cluster: 'cluster_down',
+  domain: 'domain',
+  replication: 'replication',
+  archive: 'archive_down',
+  backup: 'backup_failed',
+  recovery: 'recovery',
+};
+
+const backupKinds: Partial<Record<BackupFailureReason, KindOfProblem>> = {
+  no_backup: 'backup_missing',
+  late: 'backup_late',
+  incomplete: 'backup_damaged',
+  corrupt: 'backup_damaged',
+  shrunken: 'backup_damaged',
+  log_gap: 'backup_damaged',
+  chain_broken: 'backup_damaged',
+  offsite_missing: 'backup_offsite',
+  retention: 'backup_retention',
+  snapshot_not_cleared: 'backup_retention',
+};
+
+function failingKind({ kind, last }: ProbeStatus): KindOfProblem {
+  if (kind === 'backup') return backupKinds[last?.reason as BackupFailureReason] ?? 'backup_failed';
+  const disagrees = last?.reason === 'clusters_disagree' || last?.reason === 'version_mismatch';
+  return kind === 'domain' && disagrees ? 'disagreement' : (downKinds[kind] ?? 'stale');
+}
+
+/** A check of a store, as `details.checks` has it. */
+interface StoreCheckResult {
+  check: string;
+  holds: boolean | 'unknown';
+  found: string;
+  severity: StoreCheckSeverity;
+  accepted?: string;
+  set?: string;
+}
+
+function storeProblems(probe: ProbeStatus): Found[] {
+  const details = probe.last?.details ?? {};
+  const since = probe.last?.at;
+  const subject = subjectOf(probe);
+  const checks = (details.checks ?? []) as readonly StoreCheckResult[];
+  const failing = checks.filter(({ holds, accepted }) => holds === false && accepted === undefined);
+  const found = failing.flatMap(({ check, severity, found: detail, set: fix }): Found[] => {
+    const advised = severity === 'advice' ? undefined : severity;
+    const kind = check === 'schema' || check === 'connections' ? check : advised;
+    return kind ? [{ kind, subject, detail: `${check}: ${detail}`, fix }] : [];
+  });
+  if (details.readOnly === true && details.replica !== true)
+    found.push({ kind: 'read_only', subject, since, detail: 'the server is set to read only' });
+  return found;
+}
+
+function domainProblems(probe: ProbeStatus): Found[] {
+  const readiness = probe.last?.details?.failover as { ready?: boolean; why?: string } | undefined;
+  return readiness?.ready === false
+    ? [{ kind: 'failover', subject: subjectOf(probe), detail: readiness.why }]
+    : [];
+}
+
+function probeProblems(probe: ProbeStatus, nowMs: number): Found[] {
+  const { kind, state, last, since, flapping, intervalMs, timeoutMs } = probe;
+  const subject = subjectOf(probe);
+  if (!last) return [];
+  if (nowMs - Date.parse(last.at) > 3 * intervalMs + timeoutMs)
+    return [{ kind: 'stale', subject: probe.name, since: last.at, detail: `the last one is of ${last.at}` }];
+  if (!last.ok) {
+    const isDown = state === 'down';
+    // A role has thresholds: one failed check is not an outage.
+    const failing = kind === 'health' && !isDown ? 'role_failing' : failingKind(probe);
+    return [{ kind: failing, subject, detail: reasonOf(probe), since: isDown ? since : last.at }];
+  }
+  return [
+    ...(flapping ? [{ kind: 'flapping', subject: probe.name } satisfies Found] : []),
+    ...(kind === 'store' ? storeProblems(probe) : []),
+    ...(kind === 'domain' ? domainProblems(probe) : []),
+  ];
+}
+
+function roleProblems({ scrapes, probes }: Facts): Found[] {
+  const isChecked = (service: string) =>
+    probes.some(({ name, last }) => name === `health/${service}` && last && !last.ok);
+  return scrapes.flatMap(({ service, up, lastFailure, lastTakenMs }): Found[] => {
+    if (up || !lastFailure || isChecked(service)) return [];
+    const since = new Date(lastTakenMs ?? lastFailure.atMs).toISOString();
+    return [
+      { kind: 'scrape_down', subject: service, detail: `${lastFailure.reason}: ${lastFailure.what}`, since },
+    ];
+  });
+}
+
+function logProblems({ logs }: Facts): Found[] {
+  return logs.flatMap(({ path, state, lagBytes }): Found[] => {
+    if (state !== 'following' && state !== 'missing' && !state.startsWith('not read: '))
+      return [{ kind: 'log_unread', subject: path, detail: state }];
+    if (lagBytes <= mostLogLagBytes) return [];
+    return [{ kind: 'log_lag', subject: path, detail: `${Math.round(lagBytes / 2 ** 20)} MiB behind` }];
+  });
+}
+
+function agentProblems({ state, config, reporters }: Facts): Found[] {
+  const found: Found[] = [];
+  if (state.degraded !== undefined)
+    found.push({ kind: 'state', subject: '', detail: state.degraded, since: state.lastCommitAt });
+  if (!config.lastReloadSuccessful)
+    found.push({ kind: 'reload', subject: '', detail: config.lastReloadError });
+  for (const { block, kind, failingSince, lastFailure } of reporters)
+    if (failingSince !== undefined)
+      found.push({
+        kind: 'report',
+        subject: `${block}.${kind}`,
+        detail: lastFailure?.reason,
+        since: failingSince,
+      });
+  return found;
+}
+
+function measuredProblems({ replication, certificates }: Facts, nowMs: number): Found[] {
+  return [
+    ...replication
+      .filter(({ lagSeconds }) => lagSeconds > mostReplicationLagSeconds)
+      .map(({ source, target, lagSeconds }): Found => {
+        const detail = `${Math.round(lagSeconds)} s behind`;
+        return { kind: 'replication_lag', subject: `${source} to ${target}`, detail };
+      }),
+    ...certificates
+      .filter(({ notAfter }) => Date.parse(notAfter) - nowMs < certificateWarningMs)
+      .map(
+        ({ probe, notAfter }): Found => ({ kind: 'certificate', subject: probe, detail: `on ${notAfter}` }),
+      ),
+  ];
+}
+
+/** What a verdict is made of. */
+export type Facts = Omit<StatusReport, 'verdict'>;
+
+const order = Object.keys(kinds) as KindOfProblem[];
+const rank = ({ kind }: Found) => (kinds[kind][0] === 'critical' ? 0 : order.length) + order.indexOf(kind);
+
+function problemOf({ kind, subject, detail, fix, since }: Found): Problem {
+  const [severity, noun, singular, , runbook] = kinds[kind];
+  const clause = [noun, subject, singular].filter(Boolean).join(' ');
+  return { severity, what: detail ? `${clause}: ${detail}` : clause, fix, since, runbook };
+}
+
+const listed = (items: readonly string[]): string =>
+  items.length < 2 ? (items[0] ?? '') : `${items.slice(0, -1).join(', ')} and ${items.at(-1)}`;
+
+const plural = (noun: string, count: number): string => {
+  if (count === 1 || noun === 'replication') return noun;
+  return noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`;
+};
+
+/** Up to four are named, as a sentence with more is not read. */
+const mostNamed = 4;
+const longestName = 60;
+
+function clauseOf(kind: KindOfProblem, found: readonly Found[]): string {
+  const [, noun, singular, many] = kinds[kind];
+  // Databases of one store that is down are one store.
+  const isStore = noun === 'store';
+  const names = [...new Set(found.map(({ subject }) => (isStore ? subject.split('/')[0]! : subject)))];
+  if (names[0] === '') return `${noun} ${singular}`;
+  const verb = names.length === 1 ? singular : many;
+  const isShort = names.length <= mostNamed && names.every(({ length }) => length <= longestName);
+  return isShort
+    ? `${plural(noun, names.length)} ${listed(names)} ${verb}`
+    : `${names.length} ${plural(noun, names.length)} ${verb}`;
+}
+
+const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** Clauses of the most severe problems; the rest is a number. */
+const mostClauses = 3;
+
+function byKind(found: readonly Found[]): Map<KindOfProblem, Found[]> {
+  const groups = new Map<KindOfProblem, Found[]>();
+  for (const one of found) {
+    const known = groups.get(one.kind);
+    if (known) known.push(one);
+    else groups.set(one.kind, [one]);
+  }
+  return groups;
+}
+
+function headlineOf(found: readonly Found[]): string {
+  const worst = kinds[found[0]!.kind][0];
+  const groups = [...byKind(found)];
+  const shown = groups.filter(([kind]) => kinds[kind][0] === worst).slice(0, mostClauses);
+  const rest = found.length - shown.reduce((sum, [, members]) => sum + members.length, 0);
+  const more = rest > 0 ? [`${rest} more ${plural('problem', rest)}`] : [];
+  return capital(listed([...shown.map(([kind, members]) => clauseOf(kind, members)), ...more]));
+}
+
+const nouns: Readonly<Record<string, string>> = { health: 'role', recovery: 'recovery check' };
+
+/** What is watched, as a list with numbers. */
+function watched({ probes, scrapes, statsd, logs }: Facts): string[] {
+  const roles = new Set([...scrapes, ...statsd].map(({ service }) => service));
+  const counts = new Map<string, Set<string>>([['role', roles]]);
+  for (const probe of probes) {
+    const noun = nouns[probe.kind] ?? probe.kind;
+    const subject = probe.kind === 'store' ? subjectOf(probe).split('/')[0]! : subjectOf(probe);
+    counts.set(noun, (counts.get(noun) ?? new Set()).add(subject));
+  }
+  if (logs.length > 0) counts.set('log file', new Set(logs.map(({ path }) => path)));
+  return [...counts]
+    .filter(([, { size }]) => size > 0)
+    .map(([noun, { size }]) => (noun === 'replication' ? noun : `${size} ${plural(noun, size)}`));
+}
+
+function calm(facts: Facts): Pick<Verdict, 'level' | 'headline'> {
+  const all = watched(facts);
+  if (!facts.ready) return { level: 'unknown', headline: 'The agent is starting' };
+  if (all.length === 0)
+    return {
+      level: 'unknown',
+      headline: 'Nothing is watched: the configuration names no role, store or log',
+    };
+  const pending = [
+    ...facts.probes.filter(({ last }) => !last),
+    ...facts.scrapes.filter(({ up, lastFailure }) => !up && !lastFailure),
+  ].length;
+  const checks = facts.probes.length + facts.scrapes.length;
+  if (pending > 0)
+    return {
+      level: 'unknown',
+      headline: `Nothing is wrong so far; ${pending} of ${checks} checks have no result yet`,
+    };
+  return { level: 'ok', headline: `All is well: ${listed(all)}` };
+}
+
+/** `2026-01-01T00:00:00.000Z` as `2026-01-01 00:00 UTC`. */
+const minuteOf = (time: string) => `${time.slice(0, 10)} ${time.slice(11, 16)} UTC`;
+
+/** Whether everything that an agent watches is well, and if not what is wrong, since when, and what to do. Pure. */
+export function verdictOf(facts: Facts, nowMs: number): Verdict {
+  const found = [
+    ...facts.probes.flatMap((probe) => probeProblems(probe, nowMs)),
+    ...roleProblems(facts),
+    ...measuredProblems(facts, nowMs),
+    ...logProblems(facts),
+    ...agentProblems(facts),
+  ].sort((a, b) => rank(a) - rank(b));
+  if (found.length === 0) {
+    const { level, headline } = calm(facts);
+    return { ok: level === 'ok', level, headline, sentence: `${headline}.`, problems: [] };
+  }
+  const problems = found.map(problemOf);
+  const level = problems[0]!.severity;
+  const headline = headlineOf(found);
+  const starts = problems.filter((problem) => problem.severity === level).flatMap(({ since }) => since ?? []);
+  const since = starts.sort()[0];
+  const sentence = since === undefined ? `${headline}.` : `${headline}, since ${minuteOf(since)}.`;
+  return { ok: false, level, headline, sentence, problems };
+}

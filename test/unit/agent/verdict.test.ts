@@ -1,0 +1,179 @@
+import { expect, test } from 'vitest';
+import type { Facts } from '../../../src/agent/verdict.ts';
+import { probeStatusOf, statusReportOf } from '../../status-report.ts';
+
+const refused = { reason: 'refused', msg: 'connection refused' } as const;
+const healthy = ['frontend', 'history', 'matching', 'worker'].map((role) => probeStatusOf(`health/${role}`));
+const check = (check: string, severity: string, more = {}) => ({
+  check,
+  holds: false,
+  found: `${check} = off`,
+  severity,
+  set: `${check} = on`,
+  ...more,
+});
+const store = (details: Record<string, unknown>) => probeStatusOf('store/main/persistence', { details });
+const scrape = (service: string, up: boolean) => ({
+  service,
+  url: 'http://127.0.0.1:9090/metrics',
+  up,
+  lastTakenMs: undefined,
+  lastFailure: up
+    ? undefined
+    : { reason: 'refused' as const, what: 'connection refused', atMs: 1_767_225_640_000 },
+  failures: {},
+  page: undefined,
+  firstInvalid: undefined,
+  vocabulary: undefined,
+});
+
+const cases: Record<string, [facts: Partial<Facts>, level: string, sentence: string]> = {
+  'nothing is configured': [
+    {},
+    'unknown',
+    'Nothing is watched: the configuration names no role, store or log.',
+  ],
+  'the agent is starting': [{ ready: false, probes: healthy }, 'unknown', 'The agent is starting.'],
+  'everything answers': [
+    { probes: [...healthy, store({}), probeStatusOf('store/main/visibility')] },
+    'ok',
+    'All is well: 4 roles and 1 store.',
+  ],
+  'a probe has not run yet': [
+    { probes: [...healthy, { ...store({}), state: undefined, last: undefined }] },
+    'unknown',
+    'Nothing is wrong so far; 1 of 5 checks have no result yet.',
+  ],
+  'a store and four roles are down': [
+    {
+      probes: [
+        ...healthy.map(({ name }) => probeStatusOf(name as 'health/x', refused)),
+        probeStatusOf('store/main/persistence', refused, { since: '2025-12-31T23:59:10.000Z' }),
+        probeStatusOf('store/main/visibility', refused),
+      ],
+      scrapes: [scrape('frontend', false)],
+    },
+    'critical',
+    'Store main is down and roles frontend, history, matching and worker are down, since 2025-12-31 23:59 UTC.',
+  ],
+  'a health check failed once': [
+    { probes: [probeStatusOf('health/worker', refused, { state: 'up' }), store({})] },
+    'warning',
+    'Role worker failed a health check, since 2026-01-01 00:00 UTC.',
+  ],
+  'a role cannot be scraped': [
+    { probes: healthy, scrapes: [scrape('worker', false), scrape('history', true)] },
+    'warning',
+    'Role worker cannot be scraped, since 2026-01-01 00:00 UTC.',
+  ],
+  'checks of a store fail, advice and accepted ones apart': [
+    {
+      probes: [
+        store({
+          checks: [
+            check('archive_mode', 'recovery_weak'),
+            check('data_checksums', 'advice'),
+            check('fsync', 'data_at_risk', { accepted: 'a test system' }),
+          ],
+        }),
+      ],
+    },
+    'warning',
+    'Store main has settings that weaken recovery.',
+  ],
+  'more than three kinds of problems': [
+    {
+      probes: [
+        ...healthy.map(({ name }) => probeStatusOf(name as 'health/x', refused)),
+        probeStatusOf('health/fifth', refused),
+        probeStatusOf('store/main', refused),
+        probeStatusOf('cluster/dc2', refused),
+        probeStatusOf('recovery/main', { reason: 'recovery_point_too_old' }),
+        probeStatusOf('backup/nightly', { reason: 'late' }),
+      ],
+    },
+    'critical',
+    'Store main is down, 5 roles are down, cluster dc2 is unreachable and 2 more problems, since 2026-01-01 00:00 UTC.',
+  ],
+  'the state cannot be written': [
+    { probes: healthy, state: { directory: '/x', sequence: 1, commitFailures: 2, degraded: 'ENOSPC' } },
+    'warning',
+    'The state cannot be written.',
+  ],
+  'a reporter cannot deliver': [
+    {
+      probes: healthy,
+      reporters: [
+        {
+          block: 'metrics',
+          kind: 'hostedmetrics',
+          target: 'https://metrics.example.com',
+          failures: 3,
+          lastFailure: { reason: 'throttled', at: '2026-01-01T00:00:50.000Z' },
+          failingSince: '2026-01-01T00:00:20.000Z',
+        },
+      ],
+    },
+    'warning',
+    'Reporter metrics.hostedmetrics cannot deliver, since 2026-01-01 00:00 UTC.',
+  ],
+  'replication is behind by more than the objective': [
+    {
+      probes: healthy,
+      replication: [
+        { source: 'dc1', target: 'dc2', lagSeconds: 301 },
+        { source: 'dc2', target: 'dc1', lagSeconds: 300 },
+      ],
+    },
+    'critical',
+    'Replication dc1 to dc2 lags behind.',
+  ],
+  'a result is too old': [
+    {
+      probes: [
+        probeStatusOf(
+          'health/worker',
+          { at: '2026-01-01T00:00:55.000Z' },
+          { intervalMs: 1000, timeoutMs: 1000 },
+        ),
+      ],
+    },
+    'warning',
+    'Probe health/worker has no new result, since 2026-01-01 00:00 UTC.',
+  ],
+};
+
+test.each(Object.entries(cases))('%s', (_, [facts, level, sentence]) => {
+  const { verdict } = statusReportOf(facts);
+  expect(verdict).toMatchObject({ ok: level === 'ok', level, sentence });
+});
+
+test('each problem says what it is, since when, and what to do', () => {
+  const { verdict } = statusReportOf({
+    probes: [
+      store({
+        checks: [check('archive_mode', 'recovery_weak'), check('schema', 'data_at_risk', { set: undefined })],
+      }),
+      probeStatusOf('health/worker', refused),
+    ],
+  });
+  expect(verdict.problems).toEqual([
+    {
+      severity: 'critical',
+      what: 'database main/persistence has the wrong schema: schema: schema = off',
+      runbook: 'SvcSchemaMismatch',
+    },
+    {
+      severity: 'critical',
+      what: 'role worker is down: refused: connection refused',
+      since: '2026-01-01T00:00:30.000Z',
+      runbook: 'SvcRoleUnhealthy',
+    },
+    {
+      severity: 'warning',
+      what: 'store main/persistence has settings that weaken recovery: archive_mode: archive_mode = off',
+      fix: 'archive_mode = on',
+      runbook: 'SvcStoreRecoveryWeak',
+    },
+  ]);
+});
