@@ -1,4 +1,5 @@
-// Writes the generated files: rules/ with its promtool tests, the same rules for Kubernetes, and dashboards/*.json.
+// Writes the generated files: rules/ with its promtool tests, the same rules for Kubernetes, dashboards/*.json and
+// docs/reference/.
 // With --check it prints what differs and writes nothing.
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -12,6 +13,7 @@ const folders = [
   ['rules', /./],
   ['dashboards', /^dashboards\/[^/]+\.json$/],
   ['deploy/kubernetes/monitoring', /\/rules\.yaml$/],
+  ['docs/reference', /./],
 ];
 
 const bundles = mkdtempSync(join(root, 'node_modules', '.generate-'));
@@ -19,7 +21,7 @@ let wanted;
 try {
   await build({
     absWorkingDir: root,
-    entryPoints: { shipped: 'tools/shipped.ts' },
+    entryPoints: { shipped: 'tools/shipped.ts', reference: 'tools/reference.ts' },
     outdir: bundles,
     outExtension: { '.js': '.mjs' },
     bundle: true,
@@ -29,10 +31,10 @@ try {
     packages: 'external',
     logLevel: 'warning',
   });
-  const { files, deployedRules, dashboardFiles } = await import(
-    pathToFileURL(join(bundles, 'shipped.mjs')).href
-  );
-  wanted = new Map([...files(), deployedRules(), ...dashboardFiles()]);
+  const load = (name) => import(pathToFileURL(join(bundles, `${name}.mjs`)).href);
+  const { files, deployedRules, dashboardFiles } = await load('shipped');
+  const { referenceFiles } = await load('reference');
+  wanted = new Map([...files(), deployedRules(), ...dashboardFiles(), ...(await referenceFiles())]);
 } finally {
   rmSync(bundles, { recursive: true, force: true });
 }

@@ -10,7 +10,7 @@ export interface Timing {
 
 /** The value of an `interval` key. */
 export const intervalValue = (usual: string) =>
-  z.string(interval.fault).transform(parsedAs(interval)).prefault(usual);
+  z.string(interval.fault).transform(parsedAs(interval)).prefault(usual).describe('Time between two checks.');
 
 /**
  * A strict map with the keys of `shape`, `interval` and `timeout`. Without `timeout` the usual one applies, or the

@@ -46,7 +46,9 @@ export const secretBlock: z.ZodType<Secret> = z
   ])
   .describe('A secret: {env: NAME}, {file: PATH}, or literal.');
 
-const basicBlock = z.strictObject({ username: z.string().min(1), password: secretBlock });
+const basicBlock = z
+  .strictObject({ username: z.string().min(1).describe('User name.'), password: secretBlock })
+  .describe('Basic authentication.');
 
 export const clientAuthBlock: z.ZodType<ClientAuth> = z
   .strictObject({ bearer: secretBlock.optional(), basic: basicBlock.optional() })
@@ -56,12 +58,13 @@ export const clientAuthBlock: z.ZodType<ClientAuth> = z
 export const clientTlsBlock: z.ZodType<ClientTls> = z
   .strictObject({
     caFile: file.optional().describe('Authorities to trust instead of the system’s.'),
-    certFile: file.optional(),
-    keyFile: file.optional(),
+    certFile: file.optional().describe('PEM file of the client certificate.'),
+    keyFile: file.optional().describe('PEM file of its key.'),
     serverName: z.string().min(1).optional().describe('Name the certificate must have.'),
     insecure: z.boolean().optional().describe('Takes any certificate.'),
   })
-  .refine(...together('certFile', 'keyFile'));
+  .refine(...together('certFile', 'keyFile'))
+  .describe('TLS settings of the connection.');
 
 /** The Prometheus web configuration's spelling of one of our keys. */
 export const snake = (key: string): string => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

@@ -31,15 +31,20 @@ const logBlock = z
   .strictObject({
     level: z
       .enum(logLevels, 'unknown level; use debug, info, warn, error or fatal (lower case)')
-      .default('info'),
-    encoding: z.enum(['json', 'console'], 'unknown encoding; use json or console').default('json'),
+      .default('info')
+      .describe('Lowest level that is written.'),
+    encoding: z
+      .enum(['json', 'console'], 'unknown encoding; use json or console')
+      .default('json')
+      .describe('json: one object per line. console: columns for people.'),
     outputFile: z.string().min(1).optional().describe('Its directory must exist and be writable.'),
-    stdout: z.boolean().default(false),
+    stdout: z.boolean().default(false).describe('Writes the log to stdout instead of stderr.'),
     levelKey: z
       .string()
       .min(1)
       .refine((key) => !takenKeys.has(key), 'a key that means something else; use another name')
-      .default('level'),
+      .default('level')
+      .describe('Field that holds the level.'),
   })
   .describe('The agent’s own log.');
 
@@ -64,7 +69,11 @@ const metricsBlock = z
       .default({})
       .describe('Global tags; cluster is filled in where it is known.'),
     prefix: z.string().default('').describe('prefix: p makes p_name of every name.'),
-    reportingInterval: z.string(interval.fault).transform(parsedAs(interval)).prefault('1s'),
+    reportingInterval: z
+      .string(interval.fault)
+      .transform(parsedAs(interval))
+      .prefault('1s')
+      .describe('How often values are pushed. A pull reporter ignores it.'),
     pullmetrics: pullBlock(listener).optional(),
     pushmetrics: pushBlock().optional(),
     hostedmetrics: hostedBlock({ secret: secretBlock, ...client }).optional(),
@@ -83,9 +92,11 @@ const vocabularyBlock = z
         .string()
         .optional()
         .describe('A shipped table that this one adds to: cadence, temporal or svc.'),
-      metrics: words.default({}),
-      tags: words.default({}),
-      units: words.default({}),
+      metrics: words.default({}).describe('Name that the product sends to a name of the catalog.'),
+      tags: words.default({}).describe('Tag that the product sends to a label of the catalog.'),
+      units: words
+        .default({})
+        .describe('Unit of a metric that is not in the catalog’s unit, such as milliseconds.'),
     }),
   ])
   .describe('auto, svc, a shipped table’s name, or a table from a product’s words to the catalog’s.');
@@ -107,16 +118,18 @@ const serviceName = z
     'a name that means something else; use the role’s name',
   );
 
-const limitsBlock = z.strictObject({
-  seriesPerMetric: z.int().min(1).max(10_000_000).default(2000).describe('Label sets of one metric.'),
-  series: z.int().min(1).max(10_000_000).default(50_000).describe('Label sets in all.'),
-  forbiddenTags: z.array(z.string().min(1)).default([]).describe('Further tags that are dropped.'),
-  allowValues: z.array(z.string().min(1)).default([]).describe('Tags whose values are left alone.'),
-});
+const limitsBlock = z
+  .strictObject({
+    seriesPerMetric: z.int().min(1).max(10_000_000).default(2000).describe('Label sets of one metric.'),
+    series: z.int().min(1).max(10_000_000).default(50_000).describe('Label sets in all.'),
+    forbiddenTags: z.array(z.string().min(1)).default([]).describe('Further tags that are dropped.'),
+    allowValues: z.array(z.string().min(1)).default([]).describe('Tags whose values are left alone.'),
+  })
+  .describe('Limits of the series that the agent holds.');
 
 const adminBlock = z
   .strictObject({
-    listenAddress: address().prefault('127.0.0.1:9465'),
+    listenAddress: address().prefault('127.0.0.1:9465').describe('host:port of the status page and the API.'),
     health: address().optional().describe('host:port that answers /health and /ready alone.'),
     allowedHosts: z
       .array(
@@ -138,20 +151,34 @@ export const agentBlock = z.strictObject({
   serviceConfig: z.array(z.string().min(1)).default([]).describe('The service’s own files; later ones win.'),
   scope: z.enum(scopes).default('host').describe('What is taken from serviceConfig.'),
   instance: z.string().default('').describe('Default: host or pod name.'),
-  stateDirectory: z.string().default(''),
+  stateDirectory: z
+    .string()
+    .default('')
+    .describe(
+      'Directory of positions, totals and queues. Default: $STATE_DIRECTORY, /var/lib/svc-agent if it is writable, or .svc-agent beside the configuration file.',
+    ),
   stateFsync: z
     .boolean()
     .default(false)
     .describe('Sync each commit to the disk, so that power loss brings back nothing older.'),
   metrics: metricsBlock.prefault({}),
-  services: z.record(serviceName, serviceBlock).default({}),
-  stores: z.array(storeBlock({ secret: secretBlock, tls: clientTlsBlock })).default([]),
+  services: z
+    .record(serviceName, serviceBlock)
+    .default({})
+    .describe('What the agent collects, by role. Other names are services with series of their own.'),
+  stores: z
+    .array(storeBlock({ secret: secretBlock, tls: clientTlsBlock }))
+    .default([])
+    .describe('Databases of the service to probe.'),
   clusterGroupMetadata: clusterGroupBlock().optional(),
   archival: archivalBlock().optional(),
   domainDefaults: domainDefaultsBlock().optional(),
   domains: domainsBlock().optional(),
   recovery: recoveryBlock(),
-  backups: z.array(backupBlock({ secret: secretBlock })).default([]),
+  backups: z
+    .array(backupBlock({ secret: secretBlock }))
+    .default([])
+    .describe('Backups to judge, one entry for each kind and store.'),
   limits: limitsBlock.prefault({}),
   admin: adminBlock.prefault({}),
   log: logBlock.prefault({}),

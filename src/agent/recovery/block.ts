@@ -12,16 +12,18 @@ export const recoveryBlock = () =>
       ),
       commands: z
         .strictObject({
-          stopServices: command,
-          startServices: command,
+          stopServices: command.describe('Stops the roles of the service.'),
+          startServices: command.describe('Starts the roles of the service.'),
           restore: command.describe(
             '{file}, {store}, {database} and {address} stand for the backup and where it goes.',
           ),
           repointTraffic: command.describe('{domain} and {cluster} stand for what fails over, and where to.'),
-          deploy: command,
+          deploy: command.describe('Deploys the service on a new cluster.'),
         })
-        .prefault({}),
+        .prefault({})
+        .describe('Commands of your own for steps that no client of the service does.'),
     })
-    .prefault({});
+    .prefault({})
+    .describe('What svc-agent recover may run.');
 
 export type RecoveryOptions = z.output<ReturnType<typeof recoveryBlock>>;

@@ -9,28 +9,37 @@ const providerBlock = () =>
         region: z
           .string()
           .regex(/^[\w.-]+$/, 'not a region; use letters, digits, -, _ and .')
-          .optional(),
+          .optional()
+          .describe('Region of the bucket.'),
         endpoint: z
           .string()
           .refine((text) => endpoint.read(text) !== undefined, endpoint.fault)
-          .optional(),
+          .optional()
+          .describe('URL of the object store. Default: that of the region.'),
       })
-      .optional(),
-    filestore: z.strictObject({ fileMode: z.string().optional(), dirMode: z.string().optional() }).optional(),
+      .optional()
+      .describe('Archives with the scheme s3.'),
+    filestore: z
+      .strictObject({
+        fileMode: z.string().optional().describe('Mode of new files; the service uses it.'),
+        dirMode: z.string().optional().describe('Mode of new directories; the service uses it.'),
+      })
+      .optional()
+      .describe('Archives with the scheme file.'),
   });
 
 const sectionBlock = () =>
   z
     .strictObject({
-      status: z.enum(archivalStatuses),
-      enableRead: z.boolean().default(false),
+      status: z.enum(archivalStatuses).describe('Whether the service archives.'),
+      enableRead: z.boolean().default(false).describe('Whether the service reads from the archive.'),
       writeCheck: z
         .boolean()
         .optional()
         .describe(
           'Whether each check writes, reads and deletes a small object. Default: true for file, else false.',
         ),
-      provider: providerBlock().default({}),
+      provider: providerBlock().default({}).describe('Settings by kind of archive.'),
     })
     .transform(({ provider: kinds, ...rest }) => ({
       ...rest,
@@ -43,26 +52,35 @@ const sectionBlock = () =>
 
 /** `archival` (spec, Archival configuration). */
 export const archivalBlock = () =>
-  z.strictObject({
-    history: sectionBlock().optional(),
-    visibility: sectionBlock().optional(),
-  }) satisfies z.ZodType<ArchivalOptions>;
+  z
+    .strictObject({
+      history: sectionBlock().optional().describe('Archive of workflow histories.'),
+      visibility: sectionBlock().optional().describe('Archive of visibility records.'),
+    })
+    .describe('Archives, as in the service’s own file.') satisfies z.ZodType<ArchivalOptions>;
 
 const defaultsBlock = () =>
   z
     .strictObject({
-      status: z.enum(archivalStatuses),
+      status: z.enum(archivalStatuses).describe('Whether new domains archive.'),
       URI: z
         .string()
         .refine((text) => archivalUri.read(text) !== undefined, archivalUri.fault)
-        .optional(),
+        .optional()
+        .describe('Where new domains archive to.'),
     })
     .transform(({ status, URI }) => ({ status, uri: URI }));
 
 /** `domainDefaults` (spec, Archival configuration). */
 export const domainDefaultsBlock = () =>
-  z.strictObject({
-    archival: z
-      .strictObject({ history: defaultsBlock().optional(), visibility: defaultsBlock().optional() })
-      .default({}),
-  }) satisfies z.ZodType<DomainDefaults>;
+  z
+    .strictObject({
+      archival: z
+        .strictObject({
+          history: defaultsBlock().optional().describe('Default for workflow histories.'),
+          visibility: defaultsBlock().optional().describe('Default for visibility records.'),
+        })
+        .default({})
+        .describe('Archival of new domains.'),
+    })
+    .describe('Defaults of new domains, as in the service’s own file.') satisfies z.ZodType<DomainDefaults>;

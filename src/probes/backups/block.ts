@@ -20,10 +20,10 @@ const command = z.array(z.string().min(1)).min(1);
 
 const objectStore = (secret: z.ZodType<Secret>) =>
   z.strictObject({
-    endpoint: z.string().min(1).optional(),
-    region: z.string().min(1),
-    bucket: z.string().min(1),
-    prefix: z.string().default(''),
+    endpoint: z.string().min(1).optional().describe('URL of the object store. Default: that of the region.'),
+    region: z.string().min(1).describe('Region that requests are signed for.'),
+    bucket: z.string().min(1).describe('Name of the bucket.'),
+    prefix: z.string().default('').describe('First part of the keys that count.'),
     accessKey: secret.optional(),
     secretKey: secret.optional(),
   }) satisfies z.ZodType<ObjectStoreOptions>;
@@ -32,7 +32,7 @@ const objectStore = (secret: z.ZodType<Secret>) =>
 const sources = (secret: z.ZodType<Secret>) => ({
   files: z
     .strictObject({
-      directory: z.string().min(1),
+      directory: z.string().min(1).describe('Directory that holds the backups.'),
       pattern: pattern.describe(
         'Regular expression for names of files or directories; a group (?<time>…) is the start.',
       ),
@@ -51,12 +51,17 @@ const sources = (secret: z.ZodType<Secret>) => ({
         settleMs: of.settle,
         sentinel: of.sentinel,
       }),
-    ),
+    )
+    .describe('Files or directories of backups.'),
   segments: z
     .strictObject({
-      directory: z.string().min(1),
-      log: z.enum(['wal', 'binlog']),
-      settle: wait().prefault('10s'),
+      directory: z.string().min(1).describe('Directory that the segments are archived to.'),
+      log: z
+        .enum(['wal', 'binlog'])
+        .describe('Write-ahead log of PostgreSQL, or binary log of MySQL and MariaDB.'),
+      settle: wait()
+        .prefault('10s')
+        .describe('How long a segment must not have changed to count as complete.'),
     })
     .transform(
       (of): BackupSource => ({
@@ -65,10 +70,15 @@ const sources = (secret: z.ZodType<Secret>) => ({
         log: of.log,
         settleMs: of.settle,
       }),
-    ),
+    )
+    .describe('Archived log segments.'),
   snapshot: z
-    .strictObject({ dataDirectory: z.string().min(1), keyspace: z.string().regex(/^\w+$/) })
-    .transform((of): BackupSource => ({ kind: 'snapshot', ...of })),
+    .strictObject({
+      dataDirectory: z.string().min(1).describe('Data directory of the node, with a directory per keyspace.'),
+      keyspace: z.string().regex(/^\w+$/).describe('Keyspace that the snapshots must cover.'),
+    })
+    .transform((of): BackupSource => ({ kind: 'snapshot', ...of }))
+    .describe('Snapshots of a wide-column node.'),
   configuration: z
     .strictObject({
       files: z.array(z.string().min(1)).min(1).describe('The live files.'),
@@ -77,12 +87,16 @@ const sources = (secret: z.ZodType<Secret>) => ({
         .min(1)
         .describe('Where their copies lie: under the same names, or in one directory a copy.'),
     })
-    .transform((of): BackupSource => ({ kind: 'configuration', ...of })),
+    .transform((of): BackupSource => ({ kind: 'configuration', ...of }))
+    .describe('Copies of configuration files.'),
   command: z
     .strictObject({
-      command,
-      format: z.enum(['pgbackrest', 'walg', 'barman', 'json']).default('json'),
-      timeout: wait().prefault('60s'),
+      command: command.describe('Program and arguments that print the report, without a shell.'),
+      format: z
+        .enum(['pgbackrest', 'walg', 'barman', 'json'])
+        .default('json')
+        .describe('Whose report it is; json is the form of this agent.'),
+      timeout: wait().prefault('60s').describe('How long the command may take.'),
     })
     .transform(
       (of): BackupSource => ({
@@ -91,13 +105,16 @@ const sources = (secret: z.ZodType<Secret>) => ({
         format: of.format,
         timeoutMs: of.timeout,
       }),
-    ),
+    )
+    .describe('Report of a backup tool.'),
   objectStore: objectStore(secret)
-    .extend({ pattern })
-    .transform(({ pattern, ...of }): BackupSource => ({ kind: 'objectStore', objectStore: of, pattern })),
+    .extend({ pattern: pattern.describe('Regular expression for keys; a group (?<time>…) is the start.') })
+    .transform(({ pattern, ...of }): BackupSource => ({ kind: 'objectStore', objectStore: of, pattern }))
+    .describe('Backups in an S3-compatible bucket.'),
   heartbeat: z
-    .strictObject({ token: secret })
-    .transform((of): BackupSource => ({ kind: 'heartbeat', token: of.token })),
+    .strictObject({ token: secret.describe('Bearer token of POST /backup/NAME/start, /success and /fail.') })
+    .transform((of): BackupSource => ({ kind: 'heartbeat', token: of.token }))
+    .describe('Requests that the backup job sends to the admin listener.'),
   runs: z
     .strictObject({})
     .transform((): BackupSource => ({ kind: 'runs' }))
@@ -124,8 +141,8 @@ const source = (secret: z.ZodType<Secret>) => {
 const offsite = (secret: z.ZodType<Secret>) =>
   z
     .strictObject({
-      objectStore: objectStore(secret).optional(),
-      directory: z.string().min(1).optional(),
+      objectStore: objectStore(secret).optional().describe('An S3-compatible bucket.'),
+      directory: z.string().min(1).optional().describe('A second directory, such as one of another machine.'),
       maxLag: time().prefault('2h').describe('How long after its end a backup may take to get there.'),
     })
     .refine((given) => (given.objectStore === undefined) !== (given.directory === undefined), {
@@ -156,30 +173,47 @@ export const specSchedule: Readonly<
 export const backupBlock = ({ secret }: { secret: z.ZodType<Secret> }) =>
   z
     .strictObject({
-      name: z.string().regex(/^[\w.-]+$/, 'not a name; use letters, digits, -, _ and .'),
+      name: z
+        .string()
+        .regex(/^[\w.-]+$/, 'not a name; use letters, digits, -, _ and .')
+        .describe('Name of the backup, the value of the label backup.'),
       store: z.string().min(1).optional().describe('Name of an entry of stores; not for type config.'),
       database: z
         .enum(['persistence', 'visibility'])
         .optional()
         .describe('Left out, the backup is of all databases of the store.'),
-      type: z.enum(backupTypes),
-      source: source(secret),
+      type: z.enum(backupTypes).describe('Row of the schedule table that the defaults come from.'),
+      source: source(secret).describe('Where evidence of the backup comes from; exactly one key.'),
       schedule: z
-        .strictObject({ every: time().optional(), grace: time().optional() })
+        .strictObject({
+          every: time().optional().describe('Time between successes. Default: by type.'),
+          grace: time()
+            .optional()
+            .describe('Time that a success may be late. Default: by type and usual duration.'),
+        })
         .default({})
         .describe('How often a success is due, and how late it may be.'),
       objectives: z
-        .strictObject({ rpo: time().optional(), rto: time().optional() })
+        .strictObject({
+          rpo: time().optional().describe('Recovery point objective. Default: by type.'),
+          rto: time().optional().describe('Recovery time objective. Default: by type.'),
+        })
         .default({})
         .describe('Recovery point and recovery time objective.'),
       retention: z
-        .strictObject({ keep: time().optional(), minCount: z.int().min(0).default(1) })
+        .strictObject({
+          keep: time().optional().describe('How long backups are kept. Default: by type.'),
+          minCount: z.int().min(0).default(1).describe('How many backups there must be at least.'),
+        })
         .prefault({})
         .describe('How long backups are kept, and how many at least.'),
       integrity: z
         .strictObject({
-          level: z.enum(integrityLevels).default('header'),
-          minBytes: z.int().min(0).default(1),
+          level: z
+            .enum(integrityLevels)
+            .default('header')
+            .describe('How much of a backup is read to verify it.'),
+          minBytes: z.int().min(0).default(1).describe('A smaller backup is incomplete.'),
           maxShrink: z
             .number()
             .min(0)
@@ -192,8 +226,9 @@ export const backupBlock = ({ secret }: { secret: z.ZodType<Secret> }) =>
             .default(50 * 1024 * 1024)
             .describe('How fast backups are read to verify them.'),
         })
-        .prefault({}),
-      offsite: offsite(secret).optional(),
+        .prefault({})
+        .describe('How new backups are verified.'),
+      offsite: offsite(secret).optional().describe('Where a second copy of each backup must be.'),
       interval: wait().prefault('60s').describe('How often the evidence is read.'),
     })
     .transform(({ schedule, retention, objectives, interval, ...rest }): BackupOptions => {

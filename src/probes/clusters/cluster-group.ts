@@ -26,19 +26,29 @@ export interface ClusterGroupOptions {
 export const clusterGroupBlock = () =>
   z
     .strictObject({
-      failoverVersionIncrement: z.int().min(1),
-      primaryClusterName: z.string().min(1),
-      currentClusterName: z.string().min(1),
-      clusterGroup: z.record(
-        z.string(),
-        z.strictObject({
-          enabled: z.boolean().default(true),
-          initialFailoverVersion: z.int().min(0),
-          newInitialFailoverVersion: z.int().min(0).optional(),
-          rpcName: z.string().min(1).optional(),
-          rpcAddress: z.string(dialAddress.fault).transform(parsedAs(dialAddress)).optional(),
-          rpcTransport: z.string().min(1).optional(),
-        }),
-      ),
+      failoverVersionIncrement: z.int().min(1).describe('Step between two failover versions of a cluster.'),
+      primaryClusterName: z.string().min(1).describe('Cluster that registers domains.'),
+      currentClusterName: z.string().min(1).describe('Cluster that this agent runs in.'),
+      clusterGroup: z
+        .record(
+          z.string(),
+          z.strictObject({
+            enabled: z.boolean().default(true).describe('Whether the cluster takes part.'),
+            initialFailoverVersion: z.int().min(0).describe('First failover version of the cluster.'),
+            newInitialFailoverVersion: z
+              .int()
+              .min(0)
+              .optional()
+              .describe('Version that the service moves the cluster to; both are valid during the move.'),
+            rpcName: z.string().min(1).optional().describe('Name of the service in RPC.'),
+            rpcAddress: z
+              .string(dialAddress.fault)
+              .transform(parsedAs(dialAddress))
+              .optional()
+              .describe('host:port of the cluster’s frontend.'),
+            rpcTransport: z.string().min(1).optional().describe('grpc or tchannel.'),
+          }),
+        )
+        .describe('Clusters by name.'),
     })
     .describe('The clusters that replicate to each other.');

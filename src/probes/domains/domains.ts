@@ -48,10 +48,13 @@ export const domainsBlock = () =>
   z
     .strictObject({
       watch: z.array(z.string().min(1)).default([]).describe('Names of the domains to check.'),
-      describe: describeBlock().optional(),
+      describe: describeBlock().optional().describe('How the agent asks the service about a domain.'),
       replication: replicationBlock().optional(),
     })
     .refine(tellsDomainsApart, {
       path: ['describe', 'command'],
       error: 'does not say which domain; put {domain} where its name belongs',
-    }) satisfies z.ZodType<DomainsOptions>;
+    })
+    .describe(
+      'Domains whose clusters, failovers and archival are watched.',
+    ) satisfies z.ZodType<DomainsOptions>;

@@ -33,7 +33,11 @@ export const healthBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType
   const threshold = (usual: number, what: string) => z.int().min(1).max(100).default(usual).describe(what);
   const full: z.ZodType<HealthOptions> = timedBlock(
     {
-      url: z.string(target.fault).transform(parsedAs(target)).transform(parsedAs(targetWithPort)),
+      url: z
+        .string(target.fault)
+        .transform(parsedAs(target))
+        .transform(parsedAs(targetWithPort))
+        .describe('URL with the scheme http, https, grpc, grpcs or tcp.'),
       failureThreshold: threshold(3, 'Failures in a row after which the role is down.'),
       successThreshold: threshold(1, 'Successes in a row after which it is up again.'),
       tls: access.tls.optional(),

@@ -43,7 +43,10 @@ export const replicationBlock = () =>
     .strictObject({
       interval: intervalValue('15s'),
       lag: z
-        .strictObject({ ...place(), unit: z.enum(lagUnits).default('seconds') })
+        .strictObject({
+          ...place(),
+          unit: z.enum(lagUnits).default('seconds').describe('Unit of the metric.'),
+        })
         .optional()
         .describe('Gauge of how far a cluster is behind. Default: the metrics that real services send.'),
       applied: z.strictObject(place()).optional().describe('Counter of replication tasks applied.'),

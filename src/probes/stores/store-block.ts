@@ -17,8 +17,8 @@ const filledIn = (known: readonly string[]) => [unknownPlaceholder(known), place
 
 const schemaBlock = z
   .strictObject({
-    persistence: version.optional(),
-    visibility: version.optional(),
+    persistence: version.optional().describe('Lowest version of the persistence schema.'),
+    visibility: version.optional().describe('Lowest version of the visibility schema.'),
     query: z
       .string()
       .min(1)
@@ -50,7 +50,8 @@ const acceptBlock = z
           .string('not text; say why the store may fail this check')
           .trim()
           .min(1, 'no reason; say why the store may fail this check')
-          .optional(),
+          .optional()
+          .describe('Why the store may fail this check.'),
       ]),
     ) as Record<StoreCheck, z.ZodOptional<z.ZodString>>,
   )
@@ -63,10 +64,13 @@ const acceptBlock = z
 export const storeBlock = (access: { secret: z.ZodType<Secret>; tls: z.ZodType<ClientTls> }) =>
   timedBlock(
     {
-      name: z.string().min(1),
-      kind: z.enum(storeKinds),
-      address: z.string(dialAddress.fault).transform(parsedAs(dialAddress)),
-      user: z.string().min(1).optional(),
+      name: z.string().min(1).describe('Name of the store, the value of the label store.'),
+      kind: z.enum(storeKinds).describe('Cassandra or a store of its kind, MySQL or MariaDB, or PostgreSQL.'),
+      address: z
+        .string(dialAddress.fault)
+        .transform(parsedAs(dialAddress))
+        .describe('host:port of the server.'),
+      user: z.string().min(1).optional().describe('User that the checks log in as.'),
       password: access.secret.optional(),
       tls: access.tls.optional(),
       credentials: z
@@ -74,8 +78,12 @@ export const storeBlock = (access: { secret: z.ZodType<Secret>; tls: z.ZodType<C
         .default('own')
         .describe('service: takes user and password from the service’s files.'),
       databases: z
-        .strictObject({ persistence: database.optional(), visibility: database.optional() })
-        .default({}),
+        .strictObject({
+          persistence: database.optional().describe('Name of the persistence database or keyspace.'),
+          visibility: database.optional().describe('Name of the visibility database or keyspace.'),
+        })
+        .default({})
+        .describe('Databases or keyspaces to check.'),
       schema: schemaBlock,
       accept: acceptBlock,
     },

@@ -61,15 +61,22 @@ export const hostedBlock = (access: {
 }) =>
   z
     .strictObject({
-      protocol: z.enum(['otlp', 'remotewrite']),
-      endpoint: z.string(endpoint.fault).transform(parsedAs(endpoint)),
+      protocol: z.enum(['otlp', 'remotewrite']).describe('OTLP over HTTP, or Prometheus remote write.'),
+      endpoint: z
+        .string(endpoint.fault)
+        .transform(parsedAs(endpoint))
+        .describe('URL of the receiver. An OTLP endpoint without a path gets /v1/metrics.'),
       headers: z
         .record(z.string().regex(headerName, 'not a header name; use letters, digits and -'), access.secret)
         .default({})
         .describe('Sent with each request; values are secrets.'),
       auth: access.auth.optional(),
       tls: access.tls.optional(),
-      timeout: z.string(interval.fault).transform(parsedAs(interval)).prefault('10s'),
+      timeout: z
+        .string(interval.fault)
+        .transform(parsedAs(interval))
+        .prefault('10s')
+        .describe('How long one request may take.'),
       queue: z
         .strictObject({
           maxBytes: z
@@ -83,7 +90,8 @@ export const hostedBlock = (access: {
             .prefault('2h')
             .describe('Older batches are dropped.'),
         })
-        .prefault({}),
+        .prefault({})
+        .describe('Batches that wait for the receiver, in the state directory.'),
     })
     .refine(({ protocol, endpoint: address }) => protocol === 'otlp' || hasPath(address), {
       path: ['endpoint'],

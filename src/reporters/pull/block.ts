@@ -32,7 +32,10 @@ export const pullBlock = (access: { tls: z.ZodType<ListenerTls>; auth: z.ZodType
         .string(listenAddress.fault)
         .transform(parsedAs(listenAddress))
         .describe('host:port of the scrape endpoint; port 0 asks for any free one.'),
-      timerType: z.enum(['histogram', 'summary']).default('histogram'),
+      timerType: z
+        .enum(['histogram', 'summary'])
+        .default('histogram')
+        .describe('Type that timers, histograms and distributions received by statsd become.'),
       defaultHistogramBuckets: buckets.default([...defaultBounds]).describe('Upper bounds in seconds.'),
       openMetrics: z.boolean().default(false).describe('Whether OpenMetrics 1.0 is negotiated.'),
       tls: access.tls.optional(),

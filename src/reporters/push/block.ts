@@ -26,9 +26,16 @@ export const pushBlock = () =>
         .transform(parsedAs(dialAddress))
         .describe('host:port of the aggregator.'),
       prefix: z.string().default('').describe('Put before the prefix of the block.'),
-      flushInterval: z.string(interval.fault).transform(parsedAs(interval)).optional(),
+      flushInterval: z
+        .string(interval.fault)
+        .transform(parsedAs(interval))
+        .optional()
+        .describe('How often values are sent. Default: reportingInterval of the block.'),
       flushBytes: z.int().min(64).max(65_507).default(1432).describe('Limit of one datagram in bytes.'),
-      tagFormat: z.enum(tagFormats).default('suffix'),
+      tagFormat: z
+        .enum(tagFormats)
+        .default('suffix')
+        .describe('How tags are written: in the name, as DogStatsD or InfluxDB writes them, or not at all.'),
     })
     .transform(({ flushInterval, ...rest }): Omit<PushOptions, 'flushIntervalMs'> & Partial<PushOptions> => ({
       ...rest,

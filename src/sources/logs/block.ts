@@ -16,12 +16,16 @@ const bounds = z.array(z.number()).min(1).max(200);
 const rule = z
   .strictObject({
     name: z.string().min(1).describe('Name of the metric.'),
-    type: z.enum(['counter', 'gauge', 'histogram']),
-    help: z.string().optional(),
+    type: z.enum(['counter', 'gauge', 'histogram']).describe('Type of the metric.'),
+    help: z.string().optional().describe('Help text of the metric.'),
     match: match.optional().describe('Top-level fields and the values they must have.'),
     value: field.optional().describe('Field that holds the number; a counter without it counts entries.'),
     labels: z.record(z.string(), field).optional().describe('Label name to the field that fills it.'),
-    expire: z.string(interval.fault).transform(parsedAs(interval)).optional(),
+    expire: z
+      .string(interval.fault)
+      .transform(parsedAs(interval))
+      .optional()
+      .describe('Removes a series that no entry updated for this long. Default: never.'),
     buckets: bounds.optional().describe('Histogram: upper bounds, ascending.'),
   })
   .superRefine(
@@ -68,12 +72,17 @@ export const logsBlock = () =>
           error: 'standard input beside files; use - alone',
         })
         .describe('Glob patterns of files; - alone is standard input.'),
-      exclude: z.array(pathPattern).default([]),
-      encoding: z.enum(['auto', 'json', 'console']).default('auto'),
-      container: z.enum(['auto', 'none', 'cri', 'docker']).default('auto'),
-      levelKey: field.default('level'),
-      roleField: field.default('service'),
+      exclude: z.array(pathPattern).default([]).describe('Glob patterns of files to leave out.'),
+      encoding: z.enum(['auto', 'json', 'console']).default('auto').describe('Encoding of the entries.'),
+      container: z
+        .enum(['auto', 'none', 'cri', 'docker'])
+        .default('auto')
+        .describe('Format in which a container runtime wraps each line.'),
+      levelKey: field.default('level').describe('Field that holds the level.'),
+      roleField: field
+        .default('service')
+        .describe('Field that holds the role, for a file that several roles write to.'),
       startAt: z.enum(['end', 'beginning']).default('end').describe('For files found the first time ever.'),
-      rules: z.array(rule).default([]),
+      rules: z.array(rule).default([]).describe('Metrics of your own, from fields of the entries.'),
     })
     .describe('Log files to read and what to count in them.') satisfies z.ZodType<LogsOptions>;

@@ -7,9 +7,17 @@ const target = webAddress(['http', 'https'], 'http://127.0.0.1:8000/metrics');
 
 const limits = z
   .strictObject({
-    bodyBytes: z.int().min(1).default(scrapeDefaults.limits.bodyBytes),
-    samples: z.int().min(1).default(scrapeDefaults.limits.samples),
-    labelBytes: z.int().min(1).default(scrapeDefaults.limits.labelBytes),
+    bodyBytes: z
+      .int()
+      .min(1)
+      .default(scrapeDefaults.limits.bodyBytes)
+      .describe('Bytes of the page, uncompressed.'),
+    samples: z.int().min(1).default(scrapeDefaults.limits.samples).describe('Samples of the page.'),
+    labelBytes: z
+      .int()
+      .min(1)
+      .default(scrapeDefaults.limits.labelBytes)
+      .describe('Bytes of all labels of one sample.'),
   })
   .prefault({})
   .describe('Limits of a page; one that exceeds them is discarded.');
@@ -18,11 +26,12 @@ const limits = z
 export const scrapeBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType<ClientAuth> }) => {
   const full = z
     .strictObject({
-      url: z.string(target.fault).transform(parsedAs(target)),
+      url: z.string(target.fault).transform(parsedAs(target)).describe('URL of the page.'),
       interval: z
         .string(interval.fault)
         .transform(parsedAs(interval))
-        .prefault(`${scrapeDefaults.intervalMs / 1000}s`),
+        .prefault(`${scrapeDefaults.intervalMs / 1000}s`)
+        .describe('Time between two scrapes.'),
       timeout: z
         .string(interval.fault)
         .transform(parsedAs(interval))

@@ -30,11 +30,19 @@ export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
         .array(z.string().regex(sender, senderFault).refine(isSender, senderFault))
         .default([])
         .describe('Addresses or ranges of allowed senders; if empty, this machine only.'),
-      receiveBufferBytes: z.int().min(4096).default(defaultReceiveBufferBytes),
+      receiveBufferBytes: z
+        .int()
+        .min(4096)
+        .default(defaultReceiveBufferBytes)
+        .describe('Receive buffer of the socket, which the kernel may limit.'),
       tagFormat: z.enum(statsdTagFormats).optional().describe('The form of tags; default: any.'),
       tagKeys: z.array(z.string().min(1)).optional().describe('Further tag names of the suffix form.'),
       prefix: z.string().min(1).optional().describe('First part of every name, which is removed.'),
-      expire: z.string(interval.fault).transform(parsedAs(interval)).optional(),
+      expire: z
+        .string(interval.fault)
+        .transform(parsedAs(interval))
+        .optional()
+        .describe('Removes a series that was not updated for this long. Default: never.'),
     })
     .refine(({ listen, tcp, unix }) => (listen ?? tcp ?? unix) !== undefined, {
       when: ({ value }) => typeof value === 'object' && value !== null,
