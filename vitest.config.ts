@@ -1,23 +1,29 @@
 import { defineConfig } from 'vitest/config';
 
-const project = (name: string, timeoutMs: number, parallel: boolean) => ({
+/**
+ * Files share one module graph for each worker: to load the sources anew for every file takes longer than its tests. So
+ * a helper must not register hooks or keep state at the top of its module; `onTestFinished` belongs to the test.
+ */
+const project = (name: string, timeoutMs: number, pool: 'threads' | 'forks', fileParallelism = true) => ({
   test: {
     name,
     include: [`test/${name}/**/*.test.ts`],
     testTimeout: timeoutMs,
     hookTimeout: timeoutMs,
-    fileParallelism: parallel,
+    pool,
+    isolate: false,
+    fileParallelism,
   },
 });
 
 export default defineConfig({
   test: {
     projects: [
-      project('unit', 30_000, true),
-      project('contract', 30_000, true),
-      project('integration', 60_000, true),
-      project('fault', 60_000, true),
-      project('e2e', 300_000, false),
+      project('unit', 30_000, 'threads'),
+      project('contract', 30_000, 'threads'),
+      project('integration', 60_000, 'forks'),
+      project('fault', 60_000, 'forks'),
+      project('e2e', 300_000, 'forks', false),
     ],
   },
 });

@@ -1,15 +1,15 @@
-import { rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
 import { validate } from '../../src/agent/config/validate.ts';
 import { faultLine } from '../../src/core/errors.ts';
 import { mutatedConfig, secret, wholeConfig } from '../mutated-config.ts';
-import { agentFile } from '../unit/config/agent-file.ts';
 
-const folder = dirname(agentFile(''));
+const folder = mkdtempSync(join(tmpdir(), 'svc-agent-mutated-'));
 const file = join(folder, 'mutated.yaml');
-afterAll(() => rmSync(file, { force: true }));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function checked(text: string) {
   writeFileSync(file, text);

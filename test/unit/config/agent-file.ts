@@ -1,15 +1,26 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll } from 'vitest';
+import { onTestFinished } from 'vitest';
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-agent-config-'));
+let folder: string | undefined;
 let written = 0;
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Writes a file that goes with the tests of this file; returns its path. */
+/** The folder of the running test's files; it is removed when the test ends. */
+function testFolder(): string {
+  if (folder) return folder;
+  const made = mkdtempSync(join(tmpdir(), 'svc-agent-config-'));
+  folder = made;
+  onTestFinished(() => {
+    folder = undefined;
+    rmSync(made, { recursive: true, force: true });
+  });
+  return made;
+}
+
+/** Writes a file of the running test; returns its path. */
 export function agentFile(content: string | Uint8Array): string {
-  const path = join(folder, `${++written}.yaml`);
+  const path = join(testFolder(), `${++written}.yaml`);
   writeFileSync(path, content);
   return path;
 }
