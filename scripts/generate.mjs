@@ -13,7 +13,7 @@ const folders = [
   ['rules', /./],
   ['dashboards', /^dashboards\/[^/]+\.json$/],
   ['deploy/kubernetes/monitoring', /\/rules\.yaml$/],
-  ['docs/reference', /./],
+  ['docs/reference', /\.md$/],
 ];
 
 const bundles = mkdtempSync(join(root, 'node_modules', '.generate-'));

@@ -1,0 +1,232 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { configurationSchema } from '../../src/agent/config/blocks.ts';
+import { folder, freePort, mainFile, type RunningAgent, startAgent } from './process.ts';
+
+// Every command and every configuration in README and docs is run or checked as it is printed.
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const pages = [
+  ...['README.md', 'CONTRIBUTING.md', 'deploy/README.md', 'examples/README.md', 'vocabularies/README.md'],
+  ...['dashboards/README.md'],
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => `docs/${file}`),
+].sort();
+const textOf = (page: string): string => readFileSync(join(root, page), 'utf8');
+
+interface Block {
+  page: string;
+  line: number;
+  language: string;
+  text: string;
+}
+
+const blocks: readonly Block[] = pages.flatMap((page) =>
+  [...textOf(page).matchAll(/^( *)```(\w*)[^\n]*\n([\s\S]*?)^ *```/gm)].map(
+    ([, indent = '', language = '', text = ''], at) => ({
+      page,
+      line: at,
+      language,
+      text: text.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
+    }),
+  ),
+);
+const named = (language: string) =>
+  blocks
+    .filter((block) => block.language === language)
+    .map((block) => [`${block.page}, block ${block.line + 1}`, block] as const);
+
+test('a block has a language that this test knows', () => {
+  const known = new Set(['sh', 'yaml', 'ts', 'mermaid', 'text', 'promql']);
+  const others = blocks.filter(({ language }) => !known.has(language));
+  expect(others.map(({ page, text }) => `${page}: ${text}`)).toEqual([]);
+});
+
+/** Headings as GitHub links to them. */
+const anchorsOf = (text: string): ReadonlySet<string> =>
+  new Set(
+    [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N}_ -]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  );
+
+test.each(pages)('links of %s lead somewhere', (page) => {
+  const links = [...textOf(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target);
+  const broken = links.filter((target) => {
+    if (/^[a-z]+:/.test(target)) return false;
+    const [path = '', anchor] = target.split('#');
+    const file = path === '' ? join(root, page) : resolve(root, dirname(page), path);
+    if (!existsSync(file)) return true;
+    return anchor !== undefined && !anchorsOf(readFileSync(file, 'utf8')).has(anchor);
+  });
+  expect(broken, broken.join('\n')).toEqual([]);
+});
+
+const place = folder();
+/** What the commands find under `/etc` and `/var`, here below a folder of the test. */
+const files: Readonly<Record<string, string>> = {
+  '/etc/svc/base.yaml': 'log: {level: info, encoding: json}\n',
+  '/etc/svc/production.yaml': `services:
+  frontend: {metrics: {pullmetrics: {listenAddress: 0.0.0.0:8000}}}
+  history: {metrics: {pullmetrics: {listenAddress: 0.0.0.0:8001}}}
+`,
+};
+const configuration = (port: number) => `stateDirectory: ${place.path}/state
+metrics: {pullmetrics: {listenAddress: '127.0.0.1:0'}}
+admin: {listenAddress: '127.0.0.1:${port}'}
+services: {frontend: {}, history: {}}
+stores:
+  - {name: main, kind: postgres, address: '127.0.0.1:1', databases: {persistence: svc}}
+backups:
+  - {name: main-full, store: main, type: full, source: {files: {directory: '${place.path}', pattern: none}}}
+domains: {watch: [orders], describe: {command: ['false', '{domain}'], interval: 7d}}
+clusterGroupMetadata:
+  failoverVersionIncrement: 10
+  primaryClusterName: dc1
+  currentClusterName: dc1
+  clusterGroup:
+    dc1: {initialFailoverVersion: 1, rpcAddress: '127.0.0.1:1'}
+    dc2: {initialFailoverVersion: 2, rpcAddress: '127.0.0.1:1'}
+`;
+const here = (text: string): string =>
+  text
+    .replaceAll('examples/agent.yaml', join(root, 'examples/agent.yaml'))
+    .replaceAll(/(^|[ '[])\/(?=(?:etc|var|mnt)\/)/g, (_, before: string) => `${before}${place.path}/`);
+
+let agent: RunningAgent;
+beforeAll(async () => {
+  for (const directory of ['etc/svc', 'etc/svc-agent', 'etc/prometheus', 'var/lib/grafana'])
+    mkdirSync(join(place.path, directory), { recursive: true });
+  for (const [path, text] of Object.entries(files)) writeFileSync(place.path + path, text);
+  const text = configuration(await freePort());
+  writeFileSync(join(place.path, 'agent.yaml'), text);
+  writeFileSync(join(place.path, 'etc/svc-agent/agent.yaml'), text);
+  agent = await startAgent(join(place.path, 'agent.yaml'));
+});
+afterAll(async () => {
+  await agent?.end();
+  place.remove();
+});
+
+/** Runs a command line of `svc-agent` in the folder; statuses 2 and 127 mean that the line is wrong. */
+function runLine(line: string): { status: number | null; output: string } {
+  const script = `svc-agent() { ${process.execPath} ${mainFile} "$@"; }\n${line}`;
+  // An earlier block may have written the file that this one is to write.
+  const { status, stdout, stderr } = spawnSync('bash', ['-c', script], {
+    cwd: place.path,
+    encoding: 'utf8',
+    timeout: 60_000,
+    env: { ...process.env, SVC_AGENT_DB_PASSWORD: 'x' },
+    input: '',
+  });
+  return { status, output: stdout + stderr };
+}
+
+const { scripts } = JSON.parse(textOf('package.json')) as { scripts: Record<string, string> };
+const npmCommands = new Set(['start', 'test', 'pack', 'install', 'ci']);
+
+/** Says what is wrong with a line of a shell block; undefined if it is right. */
+function faultOf(written: string): string | undefined {
+  const line = written
+    .replace(/\s+#.*$/, '')
+    .replace(/^node dist\/main\.js/, 'svc-agent')
+    .trim();
+  if (line === '' || line.startsWith('#')) return undefined;
+  const [program = '', ...rest] = line.replace(/^(?:[A-Z_]+=(?:'[^']*'|\S+) )+/, '').split(/\s+/);
+  if (program === 'svc-agent') return agentFault(line, rest);
+  if (program === 'npm') {
+    const script = rest[0] === 'run' ? rest[1]! : rest[0]!;
+    return script in scripts || npmCommands.has(script) ? undefined : `no script ${script}`;
+  }
+  if (others.has(program)) return missingPath(rest);
+  return `no rule for ${program}`;
+}
+
+/** Programs that cannot run here, or are run by other tests: the project's files that they name must be there. */
+const others = new Set([
+  ...['docker', 'kubectl', 'systemctl', 'install', 'node', 'curl', 'git', 'cd', 'promtool', 'npx', 'amtool'],
+]);
+const missingPath = (words: readonly string[]): string | undefined =>
+  words.find(
+    (word) => /^(?:deploy|examples|test|rules|dashboards)\//.test(word) && !existsSync(join(root, word)),
+  );
+
+function agentFault(line: string, [name = '', ...rest]: readonly string[]): string | undefined {
+  // `run` stays; it reads the configuration that `check` reads.
+  const asked = name === 'run' ? line.replace('svc-agent run', 'svc-agent check') : line;
+  const isNew = /(?:--out|>) (\S+agent\.yaml|agent\.yaml)/.exec(line);
+  const target = isNew ? here(` ${isNew[1]}`).trim() : undefined;
+  const before = target && name === 'init' ? join(place.path, 'written.yaml') : undefined;
+  const { status, output } = runLine(here(before ? asked.replace(isNew![1]!, before) : asked));
+  if (before) spawnSync('rm', ['-f', before]);
+  return status === 0 || status === 1 ? undefined : `${status} (${rest.join(' ')}): ${output}`;
+}
+
+describe('shell', () => {
+  test.each(named('sh'))('%s', (_, { text }) => {
+    const lines = text.replaceAll('\\\n', ' ').split('\n');
+    const faults = lines.map(faultOf).filter((fault) => fault !== undefined);
+    expect(faults, faults.join('\n')).toEqual([]);
+  });
+
+  test.each(pages)('commands in the text of %s exist, with their options', (page) => {
+    const commands = [...textOf(page).matchAll(/`svc-agent ([a-z][^`]*)`/g)].map(([, words = '']) => words);
+    const wrong = [...new Set(commands)].filter((words) => {
+      const [call = ''] = words
+        .replace(/\s+/g, ' ')
+        .replace(/[….]+(?= |$)/g, '')
+        .replace(/\[|\]/g, '')
+        .split(' -- ');
+      const values = call.replaceAll(/\b[A-Z]+(?:=[A-Z]+)?\b/g, (word) =>
+        word.includes('=') ? 'frontend=1' : 'x',
+      );
+      return runLine(`svc-agent ${values} --help`).status !== 0;
+    });
+    expect(wrong, wrong.join('\n')).toEqual([]);
+  });
+});
+
+const keys = new Set(Object.keys((configurationSchema() as { properties: object }).properties));
+
+describe('configurations', () => {
+  test.each(named('yaml'))('%s', (_, { text }) => {
+    const document = parse(text) as Record<string, unknown>;
+    const isAgents = Object.keys(document).every((key) => keys.has(key));
+    if (!isAgents) {
+      expect(Object.keys(document)[0]).toMatch(
+        /^(?:scrape_configs|containerLogMaxSize|apiVersion|initContainers)$/,
+      );
+      return;
+    }
+    const base = parse(configuration(0)) as Record<string, unknown>;
+    const file = join(place.path, 'snippet.yaml');
+    writeFileSync(
+      file,
+      here(JSON.stringify({ ...base, ...document }).replaceAll('"/', '" /')).replaceAll('" /', '"/'),
+    );
+    const { status, output } = runLine(`svc-agent check -c ${file}`);
+    expect(status, output).not.toBe(2);
+  });
+});
+
+test('the HTTP API page names the paths that the listeners have, and no others', async () => {
+  const [pull = '', admin = ''] = textOf('docs/http-api.md').split('## Admin listener');
+  const documented = (text: string) =>
+    new Set([...text.matchAll(/`(?:GET|POST) (\/[^`? ]*)/g)].map(([, path]) => path!.replace(/NAME.*/, '*')));
+  const real = async (listener: string) => {
+    const answer = await fetch(`http://${agent.address(listener)}/nosuch`);
+    return new Set((await answer.text()).trim().split('\n').slice(1));
+  };
+  expect(documented(pull)).toEqual(await real('metrics'));
+  expect(new Set([...documented(admin)].filter((path) => !path.startsWith('/backup')))).toEqual(
+    await real('admin'),
+  );
+});
