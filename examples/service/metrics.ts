@@ -11,8 +11,11 @@ export interface Series {
   numbers: number[];
 }
 
+/** What a page says of a metric. */
+type Described = Pick<CatalogMetric, 'name' | 'kind' | 'help'>;
+
 export interface Family {
-  metric: CatalogMetric;
+  metric: Described;
   series: Iterable<Series>;
 }
 
@@ -35,37 +38,39 @@ export interface Metrics {
   families(): Family[];
 }
 
-export function createMetrics(role: Role): Metrics {
-  const families = new Map(
-    [...catalog, replicationLatency]
-      .filter((metric) => metric.roles.includes(role))
-      .map((metric) => [metric.name, { metric, series: new Map<string, Series>() }]),
-  );
+function addTo(numbers: number[], part: number, increase: number) {
+  numbers[part] = (numbers[part] ?? 0) + increase;
+}
 
-  function numbersOf(name: string, tags: Tags): number[] {
-    const family = families.get(name);
-    if (!family) throw new Error(`${role} has no metric ${name}`);
+/** Every series has the tags `own`. Of a role whose metrics are all `known`, others are refused. */
+export function metricsOf(own: Tags, role: Role, known?: readonly Described[]): Metrics {
+  const families = new Map<string, { metric: Described; series: Map<string, Series> }>();
+  for (const metric of known ?? []) families.set(metric.name, { metric, series: new Map() });
+
+  function numbersOf(name: string, kind: Described['kind'], tags: Tags): number[] {
+    let family = families.get(name);
+    if (!family) {
+      if (known) throw new Error(`${role} has no metric ${name}`);
+      family = { metric: { name, kind, help: `${name} ${kind}` }, series: new Map() };
+      families.set(name, family);
+    }
     const key = JSON.stringify(tags);
     let series = family.series.get(key);
     if (!series) {
-      const parts = family.metric.kind === 'histogram' ? bucketBounds.length + 2 : 1;
-      series = { tags: { svc_service: role, ...tags }, numbers: new Array<number>(parts).fill(0) };
+      const parts = kind === 'histogram' ? bucketBounds.length + 2 : 1;
+      series = { tags: { ...own, ...tags }, numbers: new Array<number>(parts).fill(0) };
       family.series.set(key, series);
     }
     return series.numbers;
   }
 
-  function addTo(numbers: number[], part: number, increase: number) {
-    numbers[part] = (numbers[part] ?? 0) + increase;
-  }
-
   return {
-    add: (name, tags, increase = 1) => addTo(numbersOf(name, tags), 0, increase),
+    add: (name, tags, increase = 1) => addTo(numbersOf(name, 'counter', tags), 0, increase),
     set: (name, tags, value) => {
-      numbersOf(name, tags)[0] = value;
+      numbersOf(name, 'gauge', tags)[0] = value;
     },
     observe: (name, tags, seconds) => {
-      const numbers = numbersOf(name, tags);
+      const numbers = numbersOf(name, 'histogram', tags);
       bucketBounds.forEach((bound, part) => {
         if (seconds <= bound) addTo(numbers, part, 1);
       });
@@ -75,3 +80,11 @@ export function createMetrics(role: Role): Metrics {
     families: () => [...families.values()].map(({ metric, series }) => ({ metric, series: series.values() })),
   };
 }
+
+/** The metrics of a role under the names of the catalog. */
+export const createMetrics = (role: Role): Metrics =>
+  metricsOf(
+    { svc_service: role },
+    role,
+    [...catalog, replicationLatency].filter((metric) => metric.roles.includes(role)),
+  );

@@ -2,6 +2,10 @@ import { parseArgs } from 'node:util';
 import { AgentError } from '../../src/core/errors.ts';
 import { parseDuration } from '../../src/core/text-formats.ts';
 
+/** Whose names the metrics have: those of the catalog, or those of the product, which a vocabulary translates. */
+export const metricNames = ['svc', 'cadence'] as const;
+export type MetricNames = (typeof metricNames)[number];
+
 export interface ServiceOptions {
   /** Where the log files are written; made if it is not there. */
   directory: string;
@@ -15,6 +19,7 @@ export interface ServiceOptions {
   storePort: number | undefined;
   /** Everyday log entries a second of each role, and workflows a second in all. */
   ratePerSecond: number;
+  names: MetricNames;
   seed: number;
   /** Size at which a log file is rotated. */
   rotateBytes: number;
@@ -31,6 +36,7 @@ export const usage = `Usage: node dist/example-service.js [options]
   --store-port N        port of the store, which speaks PostgreSQL (7940; 0: a free one)
   --no-store            without a store
   --rate N              log entries a second and role, workflows a second (10)
+  --names NAMES         names of the metrics: svc, those of the catalog, or cadence, those of the product (svc)
   --seed N              of the pseudo-random numbers (1)
   --rotate-bytes N      size at which a log file is rotated (1000000)
   --incident-every D    mean time between incidents (2m; 0s: none by itself)
@@ -45,6 +51,7 @@ const defaults = {
   'store-port': { type: 'string', default: '7940' },
   'no-store': { type: 'boolean' },
   rate: { type: 'string', default: '10' },
+  names: { type: 'string', default: 'svc' },
   seed: { type: 'string', default: '1' },
   'rotate-bytes': { type: 'string', default: '1000000' },
   'incident-every': { type: 'string', default: '2m' },
@@ -65,10 +72,22 @@ export function parseOptions(args: readonly string[]): ServiceOptions | undefine
     rpcPort: integer('--rpc-port', values['rpc-port'], port),
     storePort: values['no-store'] ? undefined : integer('--store-port', values['store-port'], port),
     ratePerSecond: integer('--rate', values.rate, { from: 1, to: 10_000 }),
+    names: namesOf(values.names),
     seed: integer('--seed', values.seed, { from: 0, to: 2 ** 31 }),
     rotateBytes: integer('--rotate-bytes', values['rotate-bytes'], { from: 1000, to: 2 ** 40 }),
     incidentEveryMs: parseDuration(values['incident-every'], '--incident-every'),
   };
+}
+
+function namesOf(text: string): MetricNames {
+  const names = metricNames.find((one) => one === text);
+  if (names) return names;
+  throw new AgentError('usage', {
+    where: '--names',
+    what: 'unknown names',
+    got: text,
+    allowed: metricNames.join(' or '),
+  });
 }
 
 function integer(where: string, text: string, { from, to }: { from: number; to: number }): number {

@@ -2,6 +2,8 @@ import type { Role } from '../../src/core/catalog.ts';
 import { createEntries, type Entry } from './entries.ts';
 import type { Conditions } from './incidents.ts';
 import { createMetrics, type Family } from './metrics.ts';
+import type { MetricNames } from './options.ts';
+import { createProductMetrics } from './product-names.ts';
 import type { Random } from './random.ts';
 import { createRuntime } from './runtime.ts';
 import { workOf } from './work.ts';
@@ -19,14 +21,16 @@ export interface RoleProcessOptions {
   role: Role;
   /** Everyday log entries a second, and workflows a second in the service as a whole. */
   ratePerSecond: number;
+  /** Default: those of the catalog. */
+  names?: MetricNames;
   startMs: number;
 }
 
 export function createRoleProcess(
-  { role, ratePerSecond, startMs }: RoleProcessOptions,
+  { role, ratePerSecond, names, startMs }: RoleProcessOptions,
   random: Random,
 ): RoleProcess {
-  const metrics = createMetrics(role);
+  const metrics = names === 'cadence' ? createProductMetrics(role) : createMetrics(role);
   const entries = createEntries(role, random);
   const work = [createRuntime(metrics, random), ...workOf(role, metrics, random)];
   let lastMs = startMs;

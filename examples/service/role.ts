@@ -4,6 +4,7 @@ import { createDoors, type Ports } from './doors.ts';
 import { healthOf } from './health.ts';
 import type { Conditions } from './incidents.ts';
 import { type LogFile, openLogFile } from './log-file.ts';
+import type { MetricNames } from './options.ts';
 import { createRoleProcess, type RoleProcess } from './process.ts';
 import type { Random } from './random.ts';
 import type { StoreState } from './store/store.ts';
@@ -14,6 +15,7 @@ export interface RoleOptions {
   rotateBytes: number;
   ports: Ports;
   ratePerSecond: number;
+  names: MetricNames;
 }
 
 /** Where a role can be looked at: two URLs and a file. */
@@ -47,7 +49,7 @@ export interface RoleDeps {
 }
 
 export function createRole(options: RoleOptions, { clock, random, storeState }: RoleDeps): RunningRole {
-  const { role, ratePerSecond } = options;
+  const { role, ratePerSecond, names } = options;
   const doors = createDoors(options.ports);
   let log: LogFile | undefined;
   let process: RoleProcess | undefined;
@@ -55,7 +57,7 @@ export function createRole(options: RoleOptions, { clock, random, storeState }: 
   let settled: Promise<unknown> = Promise.resolve();
 
   async function begin() {
-    const next = createRoleProcess({ role, ratePerSecond, startMs: clock.nowMs() }, random);
+    const next = createRoleProcess({ role, ratePerSecond, names, startMs: clock.nowMs() }, random);
     const bornMs = clock.monotonicMs();
     const health = () => healthOf({ ageMs: clock.monotonicMs() - bornMs, store: storeState() });
     const addresses = await doors.open({ health, families: next.families });

@@ -43,10 +43,13 @@ function createRoles(options: ServiceOptions, clock: Clock, storeState: () => St
   const port = (base: number, index: number) => (base === 0 ? 0 : base + index);
   return roles.map((role, index) => {
     const random = createRandom(options.seed + index + 1);
-    const { directory, rotateBytes, ratePerSecond, healthPort, metricsPort } = options;
+    const { directory, rotateBytes, ratePerSecond, names, healthPort, metricsPort } = options;
     const ports = { health: port(healthPort, index), metrics: port(metricsPort, index) };
     const logPath = join(directory, `${role}.log`);
-    return createRole({ role, logPath, rotateBytes, ports, ratePerSecond }, { clock, random, storeState });
+    return createRole(
+      { role, logPath, rotateBytes, ports, ratePerSecond, names },
+      { clock, random, storeState },
+    );
   });
 }
 

@@ -302,6 +302,20 @@ export const storeCheckSeverity = {
 export type StoreCheck = keyof typeof storeCheckSeverity;
 export const storeChecks = Object.keys(storeCheckSeverity) as readonly StoreCheck[];
 
+/**
+ * Checks of what backups of one type are made from. They alert only for a store that has such backups configured;
+ * without them a setting like `archive_mode = off` is the owner's decision.
+ */
+export const storeCheckNeededBy = {
+  archive_mode: 'log',
+  archive_timeout: 'log',
+  wal_level: 'log',
+  log_bin: 'log',
+  sync_binlog: 'log',
+  binlog_retention: 'log',
+  incremental_backups: 'incremental',
+} as const satisfies Partial<Record<StoreCheck, BackupType>>;
+
 /** The checks of one severity, in the order of the table. */
 export function storeChecksOf(severity: StoreCheckSeverity): readonly StoreCheck[] {
   return storeChecks.filter((check) => storeCheckSeverity[check] === severity);

@@ -12,6 +12,11 @@ export interface ExampleRole {
 /** The example service as a process of its own, on free ports, quiet: no incidents but those asked for. */
 export interface Example extends Running {
   roles: Record<string, ExampleRole>;
+  /** host:port of each cluster's frontend. */
+  clusters: Record<string, string>;
+  domains: string[];
+  /** URIs. */
+  archives: Record<string, string>;
   /** Provokes an incident by its kind. */
   incident(kind: string, target?: string): Promise<void>;
 }
@@ -40,11 +45,13 @@ export async function startExample(directory: string, args: readonly string[] = 
       .split('\n')
       .find((text) => text.startsWith('{"ready":true'));
     if (!line && running.child.exitCode !== null) throw new Error(running.output());
-    return line ? (JSON.parse(line) as { roles: Example['roles']; incident: string }) : undefined;
+    return line
+      ? (JSON.parse(line) as Omit<Example, keyof Running | 'incident'> & { incident: string })
+      : undefined;
   });
   return {
     ...running,
-    roles: ready.roles,
+    ...{ roles: ready.roles, clusters: ready.clusters, domains: ready.domains, archives: ready.archives },
     async incident(kind, target) {
       const response = await fetch(`${ready.incident}?kind=${kind}${target ? `&target=${target}` : ''}`, {
         method: 'POST',

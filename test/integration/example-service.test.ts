@@ -36,6 +36,7 @@ async function start(options: Partial<ServiceOptions> = {}) {
       rpcPort: 0,
       storePort: undefined,
       ratePerSecond: 10,
+      names: 'svc',
       seed: 1,
       rotateBytes: 1_000_000,
       incidentEveryMs: 0,

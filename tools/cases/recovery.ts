@@ -1,4 +1,4 @@
-import { type Plan, type Series, series, state } from './plan.ts';
+import { type Extra, type Plan, type Series, series, state } from './plan.ts';
 
 const backup = 'backup="nightly", store="main", database="persistence", backup_type="full"';
 const nightly = { backup: 'nightly', store: 'main', database: 'persistence', backup_type: 'full' };
@@ -141,18 +141,53 @@ const main = { store: 'main', kind: 'postgres', database: 'persistence' };
 const wal = series('svc_store_wal_oldest_unarchived_timestamp_seconds', store);
 /** Of src/monitoring/rules/alerts/stores.ts. */
 
-/** An alert on the checks of one severity: it fires for one of them, and not for others. */
-function check(alert: string, one: string, others: readonly string[]): Plan {
-  return {
-    ...state(alert, series('svc_store_check_ok', `${store}, check="${one}"`), 15, { ...main, check: one }),
-    more: others.map((other) => ({
-      shows: `check ${other} is of another severity or has another alert`,
-      series: { [`svc_store_check_ok{${at}, ${store}, check="${other}"}`]: '0x60' },
+const failingCheck = (check: string) => ({
+  [`svc_store_check_ok{${at}, ${store}, check="${check}"}`]: '0x60',
+});
+
+const neverAlert = (checks: readonly string[]): readonly Extra[] =>
+  checks.map((check) => ({
+    shows: `check ${check} is of another severity or has another alert`,
+    series: failingCheck(check),
+    at: 25,
+    fires: [],
+  }));
+
+/** A check of what backups of a type are made from: it alerts where the store has such backups. */
+function needsBackup(check: string, type: string): readonly Extra[] {
+  const having = (cluster: string, of: string, backupType: string): Series => ({
+    [`svc_backup_configured{cluster="${cluster}", instance="z", backup="b", store="${of}", database="visibility", backup_type="${backupType}"}`]:
+      '1x60',
+  });
+  const silent = (shows: string, backups: Series): Extra => ({
+    shows: `check ${check} ${shows}`,
+    series: { ...failingCheck(check), ...backups },
+    at: 25,
+    fires: [],
+  });
+  return [
+    silent('of a store without backups is the decision of its owner', {}),
+    silent('of a store with full backups only', having('dc1', 'main', 'full')),
+    silent('that another agent sees hold', {
+      ...having('dc1', 'main', type),
+      [`svc_store_check_ok{cluster="dc1", instance="b", ${store}, check="${check}"}`]: '1x60',
+    }),
+    silent('where another store has such backups', having('dc1', 'other', type)),
+    silent('where the store of another cluster has such backups', having('dc2', 'main', type)),
+    {
+      shows: `check ${check} of a store with ${type} backups, which another agent reports`,
+      series: { ...failingCheck(check), ...having('dc1', 'main', type) },
       at: 25,
-      fires: [],
-    })),
-  };
+      fires: [{ labels: { ...main, cluster: 'dc1', check }, value: '0' }],
+    },
+  ];
 }
+
+/** An alert on the checks of one severity: it fires for one of them, and not for others. */
+const check = (alert: string, one: string, others: readonly string[]): Plan => ({
+  ...state(alert, series('svc_store_check_ok', `${store}, check="${one}"`), 15, { ...main, check: one }),
+  more: neverAlert(others),
+});
 
 export const storePlans: readonly Plan[] = [
   state('SvcStoreDown', series('svc_store_up', store), 2, main),
@@ -184,7 +219,15 @@ export const storePlans: readonly Plan[] = [
     value: '95%',
   },
   check('SvcStoreDataAtRisk', 'checksum_failures', ['archive_mode', 'data_checksums']),
-  check('SvcStoreRecoveryWeak', 'archive_mode', ['wraparound', 'data_checksums', 'uptime', 'connections']),
+  {
+    ...check('SvcStoreRecoveryWeak', 'slots', []),
+    more: [
+      ...neverAlert(['wraparound', 'data_checksums', 'uptime', 'connections']),
+      ...needsBackup('archive_mode', 'log'),
+      ...needsBackup('log_bin', 'log'),
+      ...needsBackup('incremental_backups', 'incremental'),
+    ],
+  },
   {
     alert: 'SvcWalArchivingStalled',
     at: 20,

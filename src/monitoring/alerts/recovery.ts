@@ -1,4 +1,11 @@
-import { type StoreCheckSeverity, storeChecksOf } from '../../core/reasons.ts';
+import {
+  type BackupType,
+  backupTypes,
+  type StoreCheck,
+  type StoreCheckSeverity,
+  storeCheckNeededBy,
+  storeChecksOf,
+} from '../../core/reasons.ts';
 import type { RuleGroup } from '../alert.ts';
 import type { Names } from '../names.ts';
 
@@ -104,10 +111,22 @@ const storeName = '{{ $labels.kind }} store {{ $labels.store }}/{{ $labels.datab
 /** Checks that have an alert of their own. */
 const ownAlert: ReadonlySet<string> = new Set(['schema', 'connections', 'uptime']);
 
-/** Failing checks of one severity. */
+const neededBy: Readonly<Partial<Record<StoreCheck, BackupType>>> = storeCheckNeededBy;
+
+/** Failing checks of one severity; of those that only one type of backup needs, where the store has such a backup. */
 function failing({ m }: Names, severity: StoreCheckSeverity): string {
   const checks = storeChecksOf(severity).filter((check) => !ownAlert.has(check));
-  return `max by (${store}, check) (${m('svc_store_check_ok')}{check=~"${checks.join('|')}"}) == 0`;
+  const failed = (needed?: BackupType) => {
+    const wanted = checks.filter((check) => neededBy[check] === needed);
+    const matcher = `check${wanted.length === 1 ? '=' : '=~'}"${wanted.join('|')}"`;
+    return wanted.length > 0 && `max by (${store}, check) (${m('svc_store_check_ok')}{${matcher}}) == 0`;
+  };
+  const configured = (type: BackupType) =>
+    `max by (cluster, store) (last_over_time(${m('svc_backup_configured')}{backup_type="${type}"}[1h]))`;
+  const withBackups = backupTypes
+    .filter((type) => failed(type))
+    .map((type) => `(${failed(type)}) and on (cluster, store) ${configured(type)}`);
+  return [failed(), ...withBackups].join('\nor ');
 }
 
 /** Stores, and whether their data could be restored. */
@@ -178,7 +197,7 @@ export const stores: RuleGroup = {
       expr: (names) => failing(names, 'recovery_weak'),
       for: '15m',
       summary: `Recovery of the ${storeName} is weaker than planned: check {{ $labels.check }} fails.`,
-      description: `Check {{ $labels.check }} of the ${storeName} fails: svc_store_check_ok is {{ $value }}. A restore could lose more data than the backup schedule allows.`,
+      description: `Check {{ $labels.check }} of the ${storeName} fails: svc_store_check_ok is {{ $value }}. A restore could lose more data than the configured backups allow.`,
       firstSteps:
         'Run svc-agent probe: it says which setting to change. If it is a decision, name the check under stores[].accept with the reason.',
       dashboard: 'dr',

@@ -21,6 +21,8 @@ export interface Wanted {
   alertmanager: string;
   /** Scrape interval and timeout. Default: 1s. */
   every?: string;
+  /** Default: 500ms. */
+  evaluateEvery?: string;
 }
 
 /** A series that an alert made. */
@@ -32,14 +34,24 @@ export interface Firing {
 
 export interface LivePrometheus extends Running {
   firing(): Promise<Firing[]>;
+  /** Every series of an expression, without its values. */
+  series(expression: string): Promise<Record<string, string>[]>;
+  /** Every rule: whether its last evaluation failed, and when that was. */
+  rules(): Promise<{ name: string; health: string; lastError?: string; lastEvaluation: string }[]>;
   /** The value of an expression of one series; 0 if it has none. */
   value(expression: string): Promise<number>;
   configure(wanted: Wanted): Promise<void>;
 }
 
-function configured({ targets, ruleFiles, alertmanager, every = '1s' }: Wanted): string {
+function configured({
+  targets,
+  ruleFiles,
+  alertmanager,
+  every = '1s',
+  evaluateEvery = '500ms',
+}: Wanted): string {
   const config = parse(readFileSync(shipped, 'utf8'));
-  config.global = { scrape_interval: every, scrape_timeout: every, evaluation_interval: '500ms' };
+  config.global = { scrape_interval: every, scrape_timeout: every, evaluation_interval: evaluateEvery };
   config.rule_files = ruleFiles;
   config.alerting.alertmanagers = [{ static_configs: [{ targets: [alertmanager] }] }];
   for (const job of config.scrape_configs)
@@ -75,6 +87,17 @@ export async function startLivePrometheus(directory: string, wanted: Wanted): Pr
     async firing() {
       const { alerts } = await ask<{ alerts: { labels: Firing; state: string }[] }>('alerts');
       return alerts.filter(({ state }) => state === 'firing').map(({ labels }) => labels);
+    },
+    async series(expression) {
+      const query = `query?query=${encodeURIComponent(expression)}`;
+      const { result } = await ask<{ result: { metric: Record<string, string> }[] }>(query);
+      return result.map(({ metric }) => metric);
+    },
+    async rules() {
+      const { groups } = await ask<{ groups: { rules: Awaited<ReturnType<LivePrometheus['rules']>> }[] }>(
+        'rules',
+      );
+      return groups.flatMap(({ rules }) => rules);
     },
     async value(expression) {
       const query = `query?query=${encodeURIComponent(expression)}`;

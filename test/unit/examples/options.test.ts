@@ -18,6 +18,7 @@ describe('the arguments of the example service', () => {
       rpcPort: 7833,
       storePort: 7940,
       ratePerSecond: 10,
+      names: 'svc',
       seed: 1,
       rotateBytes: 1_000_000,
       incidentEveryMs: 120_000,
@@ -29,6 +30,7 @@ describe('the arguments of the example service', () => {
     [['--rate', '0'], '--rate: not a usable number, got "0"; 1 to 10000'],
     [['--health-port', '65533'], '--health-port: not a usable number, got "65533"; 0 to 65532'],
     [['--incident-every', '2'], '--incident-every: not a duration, got "2"'],
+    [['--names', 'product'], '--names: unknown names, got "product"; svc or cadence'],
     [['--port', '1'], "Unknown option '--port'"],
   ])('%j are refused', (args, message) => {
     expect(() => parseOptions(args)).toThrow(message);

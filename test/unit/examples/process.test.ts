@@ -46,8 +46,9 @@ describe.each(roles)('the metrics of %s', (role) => {
     const wanted = role === 'history' ? [...ofCatalog, lag] : ofCatalog;
     const sent = process.families().filter(({ series }) => [...series].length > 0);
     expect(sent.map(({ metric }) => metric.name)).toEqual(wanted.map((metric) => metric.name));
-    for (const { metric, series } of sent) {
-      for (const { tags } of series) expect(Object.keys(tags)).toEqual(['svc_service', ...metric.tags]);
+    for (const [index, { series }] of sent.entries()) {
+      for (const { tags } of series)
+        expect(Object.keys(tags)).toEqual(['svc_service', ...wanted[index]!.tags]);
     }
   });
 
