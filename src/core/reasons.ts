@@ -272,11 +272,13 @@ export const storeCheckSeverity = {
   connections: 'advice', // SvcStoreConnections alerts on the ratio itself
   identity: 'data_at_risk',
   uptime: 'advice',
+  free_space: 'data_at_risk',
   // PostgreSQL
   archive_mode: 'recovery_weak',
   archive_timeout: 'recovery_weak',
   archiver: 'recovery_weak',
   wal_backlog: 'recovery_weak',
+  wal_archive: 'recovery_weak',
   wal_level: 'recovery_weak',
   slots: 'recovery_weak',
   timeline: 'recovery_weak',
@@ -284,6 +286,8 @@ export const storeCheckSeverity = {
   checksum_failures: 'data_at_risk',
   durable_settings: 'data_at_risk',
   replica: 'recovery_weak', // MySQL too
+  standbys: 'recovery_weak', // MySQL too
+  open_transactions: 'recovery_weak', // MySQL too
   wraparound: 'data_at_risk',
   // MySQL-compatible
   log_bin: 'recovery_weak',
@@ -297,6 +301,8 @@ export const storeCheckSeverity = {
   replication_strategy: 'recovery_weak',
   durable_writes: 'data_at_risk',
   schema_agreement: 'recovery_weak',
+  nodes: 'recovery_weak',
+  snapshots: 'advice',
   auto_snapshot: 'advice',
 } as const satisfies Readonly<Record<string, StoreCheckSeverity>>;
 export type StoreCheck = keyof typeof storeCheckSeverity;

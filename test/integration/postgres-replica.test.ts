@@ -1,6 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Finding } from '../../src/probes/probe.ts';
 import {
   hasPostgres,
   type Postgres,
@@ -57,6 +58,49 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
     expect(checkGauges(finding)).not.toHaveProperty('archive_timeout');
     const { remember } = await looked(standby);
     expect(remember).toMatchObject({ identity: finding.details!.identity });
+  });
+
+  test('the primary tells of its standbys: how far behind they are, and whether commits wait for one', async () => {
+    const found = (finding: Finding) =>
+      (finding.details!.checks as { check: string; found: string }[]).find(
+        ({ check }) => check === 'standbys',
+      )?.found;
+    const follows = await looked(primary);
+    expect(checkGauges(follows).standbys).toBe(1);
+    expect(found(follows)).toMatch(/^walreceiver \(asynchronous\) \d+ s and 0 MiB behind$/);
+    primary.configure(['synchronous_standby_names=another']);
+    const waits = await until(
+      () => looked(primary),
+      (look) => checkGauges(look).standbys === 0,
+    );
+    expect(found(waits)).toContain('commits wait: no standby is synchronous');
+    primary.configure(['synchronous_standby_names=walreceiver']);
+    const waitsForOne = await until(
+      () => looked(primary),
+      (look) => checkGauges(look).standbys === 1,
+    );
+    expect(found(waitsForOne)).toContain('walreceiver (synchronous)');
+    primary.configure([
+      'synchronous_standby_names=',
+      'max_wal_size=32MB',
+      'min_wal_size=32MB',
+      'wal_keep_size=0',
+    ]);
+    await standby.query('SELECT pg_wal_replay_pause()');
+    for (let segment = 0; segment < 3; segment++)
+      await primary.query("SELECT pg_logical_emit_message(false, 'x', 'x'); SELECT pg_switch_wal()");
+    const stuck = await until(
+      () => looked(primary),
+      (look) => checkGauges(look).standbys === 0,
+    );
+    expect(found(stuck)).toMatch(/walreceiver \(asynchronous\) \d+ s and (?:3|4|5)\d MiB behind/);
+    await standby.query('SELECT pg_wal_replay_resume()');
+    primary.configure(['max_wal_size=1GB', 'wal_keep_size=64MB']);
+    await until(
+      () => looked(primary),
+      (look) => checkGauges(look).standbys === 1,
+    );
+    expect(checksOf(await looked(standby))).not.toHaveProperty('standbys');
   });
 
   test('a program that receives the log and writes it is an archive, whatever it calls itself', async () => {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readdirSync, utimesSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -56,7 +57,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
         'archiver',
       ],
       ...['wal_backlog', 'wal_level', 'slots', 'data_checksums', 'checksum_failures', 'durable_settings'],
-      'wraparound',
+      ...['wraparound', 'free_space', 'open_transactions'],
     ];
     expect(checkGauges(finding)).toEqual(Object.fromEntries(holds.map((check) => [check, 1])));
     expect(gauge(finding, 'svc_store_schema_version_info', { version: '0.10' })).toBe(1);
@@ -187,6 +188,36 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     clock.advance(31 * minuteMs);
     expect(checkGauges(await lookAt(store(), { deps, recalled: third.remember })).uptime).toBe(1);
     expect(logged).toHaveLength(1);
+  });
+
+  test('transactions that are left open are named: idle ones and prepared ones, but no dump', async () => {
+    await server.restart(['max_prepared_transactions=2']);
+    await server.query("BEGIN; CREATE TABLE left_over (n int); PREPARE TRANSACTION 'it''s \u0007 mine'");
+    await server.query('BEGIN', 'orders');
+    await server.query("SET application_name = 'pg_dump'; BEGIN", 'orders_visibility');
+    const idle = async () => {
+      const { details } = await lookAt(store());
+      const checks = details!.checks as { check: string; found: string }[];
+      return checks.find(({ check }) => check === 'open_transactions')!.found;
+    };
+    expect(await idle()).toMatch(
+      /^prepared transaction it's mine has been idle for \d+ s, session \d+ of postgres has been idle for \d+ s$/,
+    );
+    await server.query("ROLLBACK PREPARED 'it''s \u0007 mine'");
+    await server.query('ROLLBACK', 'orders');
+    await server.query('ROLLBACK', 'orders_visibility');
+    expect(await idle()).toBe('no transaction is idle');
+  });
+
+  test('free space is that of the file system, as df has it', async () => {
+    const { details } = await lookAt(store());
+    const checks = details!.checks as { check: string; found: string }[];
+    const { found } = checks.find(({ check }) => check === 'free_space')!;
+    const [, free, total] = /^data and WAL: ([\d.]+) of ([\d.]+) GiB free$/.exec(found)!;
+    const df = execFileSync('df', ['--output=avail,size', '-k', server.data], { encoding: 'utf8' });
+    const [available, size] = df.split('\n')[1]!.trim().split(/\s+/).map(Number) as [number, number];
+    expect(Math.abs(Number(free) - available / 2 ** 20)).toBeLessThan(1);
+    expect(Number(total)).toBeLessThanOrEqual(size / 2 ** 20 + 0.1);
   });
 
   test('connections near the limit', async () => {

@@ -10,6 +10,8 @@ import { runCommand } from '../command.ts';
 import type { ProbesOptions } from '../options.ts';
 import type { Finding, Probe, ProbeDeps, ProbeRow, Sample, SeriesName } from '../probe.ts';
 import { ProbeError } from '../probe-error.ts';
+import { archivedLogOf } from '../stores/log-archive.ts';
+import { storeRoles } from '../stores/store-options.ts';
 import type { BucketDeps } from './bucket.ts';
 import { type Evidence, unreadable } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
@@ -96,7 +98,7 @@ async function openBackup(
   backup: BackupOptions,
   { stateDirectory }: BackupsOptions,
   shared: Shared,
-  { clock, readSecret }: ProbeDeps,
+  { clock, readSecret, latest = () => undefined }: ProbeDeps,
 ): Promise<Probe> {
   const { journalPath, readRuns } = await import('./journal.ts');
   const journal = journalPath(stateDirectory, 'backup', backup.name);
@@ -106,7 +108,7 @@ async function openBackup(
       const ledger = recalled as Ledger | undefined;
       try {
         const runs = await readRuns(journal);
-        const evidence = await readEvidence(backup, runs, { signal, readSecret, clock });
+        const evidence = await readEvidence(backup, runs, { signal, readSecret, clock, latest });
         const answers = await verifications(backup, evidence, ledger, shared, { clock });
         const judgement = judge(backup, evidence, answers, ledger, clock.nowMs());
         shared.standings.set(backup.name, { options: backup, judged: { evidence, judgement } });
@@ -136,9 +138,9 @@ const siblingsOf = ({ store, database }: BackupOptions, { standings }: Shared): 
 
 /** Loads the code of a source when it is first read. */
 async function readEvidence(
-  { source }: BackupOptions,
+  { source, store }: BackupOptions,
   runs: readonly RunRecord[],
-  { signal, readSecret, clock }: BucketDeps,
+  { signal, readSecret, clock, latest }: BucketDeps & { latest: (probe: string) => Finding | undefined },
 ): Promise<Evidence> {
   const nowMs = clock.nowMs();
   const { evidenceOfRuns, faultsOfRuns } = await import('./journal.ts');
@@ -153,8 +155,12 @@ async function readEvidence(
   switch (source.kind) {
     case 'files':
       return withRuns(await (await import('./files.ts')).readFiles(source, runs, nowMs));
-    case 'segments':
-      return withRuns(await (await import('./files.ts')).readSegments(source, nowMs));
+    case 'segments': {
+      const polls = [`store/${store}`, ...storeRoles.map((role) => `store/${store}/${role}`)];
+      const logs = polls.flatMap((probe) => archivedLogOf(latest(probe)) ?? []);
+      const newest = logs.sort((one, other) => (one.wholeUntilMs ?? 0) - (other.wholeUntilMs ?? 0)).at(-1);
+      return withRuns(await (await import('./files.ts')).readSegments(source, nowMs, newest));
+    }
     case 'snapshot':
       return withRuns(await (await import('./snapshot.ts')).readSnapshotEvidence(source));
     case 'configuration':

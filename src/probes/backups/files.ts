@@ -2,13 +2,14 @@ import type { Stats } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText } from '../../core/errors.ts';
+import type { ArchivedLog } from '../stores/store-report.ts';
 import { compressionOf } from './byte-stream.ts';
 import { type Artifact, type BackupMethod, type Evidence, unreadable } from './evidence.ts';
 import { type RunRecord, startOfRun } from './journal.ts';
 import { headOf, readBackupManifest } from './manifest.ts';
 import type { BackupSource } from './options.ts';
 import { pgDumpMagic } from './pgdump.ts';
-import { type Segment, segmentRuns } from './segments.ts';
+import { archivedName, type LogKind, type Segment, type SegmentRun, segmentRuns } from './segments.ts';
 import { checkpointFiles } from './verify.ts';
 
 type FilesSource = BackupSource & { kind: 'files' };
@@ -214,10 +215,14 @@ async function baseStart(path: string): Promise<number | undefined> {
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-/** Archived segments of a write-ahead or binary log. */
+/**
+ * Archived segments of a write-ahead or binary log. `server` is what the store's probe knows: an idle store archives
+ * nothing, and its log reaches as far as the poll that found everything archived.
+ */
 export async function readSegments(
   { directory, log, settleMs }: BackupSource & { kind: 'segments' },
   nowMs: number,
+  server?: ArchivedLog,
 ): Promise<Evidence> {
   const segments: Segment[] = [];
   for (const name of await listBackupDirectory(directory)) {
@@ -228,6 +233,9 @@ export async function readSegments(
   }
   const runs = segmentRuns(log, segments);
   const newest = runs.at(-1);
+  if (newest && server && holdsAll(log, newest, segments, server)) {
+    newest.lastEndMs = Math.max(newest.lastEndMs, server.wholeUntilMs!);
+  }
   const artifacts: Artifact[] = newest
     ? [
         {
@@ -242,4 +250,16 @@ export async function readSegments(
       ]
     : [];
   return { artifacts, unfinished: [], failures: [], runs };
+}
+
+function holdsAll(
+  log: LogKind,
+  { last }: SegmentRun,
+  segments: readonly Segment[],
+  { archived, archivedBytes = 0, wholeUntilMs }: ArchivedLog,
+): boolean {
+  if (archived === undefined || wholeUntilMs === undefined) return false;
+  const isOf = (name: string) =>
+    archivedName(name) === (log === 'wal' ? archived : archived.replace(/^.*\//, ''));
+  return isOf(last) && segments.some(({ name, sizeBytes }) => isOf(name) && sizeBytes >= archivedBytes);
 }

@@ -30,6 +30,10 @@ export interface SegmentPosition {
 export type LogKind = 'wal' | 'binlog';
 
 const usualWalSegmentBytes = 16 * 1024 * 1024;
+/** The name that the server gave to an archived segment: tools put a checksum or a suffix behind it. */
+export const archivedName = (name: string): string =>
+  name.replace(compressedSuffix, '').replace(/^([0-9A-F]{24})-[0-9a-f]{40}$/, '$1');
+
 const compressedSuffix = /\.(?:gz|zst|lz4|xz|bz2|lzma|br)$/;
 
 /** How many segments make up 4 GiB of WAL, which is where the last part of a segment's name starts again at 0. */

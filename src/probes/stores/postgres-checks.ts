@@ -1,5 +1,6 @@
 import type { StoreCheck } from '../../core/reasons.ts';
-import type { CheckResult } from './store-report.ts';
+import { excerpt } from '../probe-error.ts';
+import type { CheckResult, LogState } from './store-report.ts';
 
 export interface Slot {
   name: string;
@@ -8,6 +9,24 @@ export interface Slot {
   status: string | null;
   /** Bytes of WAL that it holds back; null for a slot that never reserved any. */
   held: number | null;
+}
+
+/** One that receives the log of this server and replays it. */
+export interface Standby {
+  name: string;
+  /** From this role, with all that follows. */
+  hidden: boolean;
+  synchronous: boolean;
+  /** Seconds between a commit here and its replay there; null while nothing is written. */
+  lag: number | null;
+  /** Bytes of WAL that it has not replayed. */
+  behind: number | null;
+}
+
+/** An idle or a prepared transaction and for how many seconds it has been so. */
+export interface OpenTransaction {
+  what: string;
+  age: number;
 }
 
 export type Known<T> = T | { unknown: string };
@@ -26,7 +45,17 @@ export interface Facts {
   sources: Readonly<Record<string, string>>;
   identity?: string;
   timeline?: number;
-  archiver: Known<{ failures: number; failing: boolean; failedWal: string | null }>;
+  archiver: Known<{
+    failures: number;
+    failing: boolean;
+    failedWal: string | null;
+    archivedWal: string | null;
+  }>;
+  /** Where the next WAL record goes; none on a standby. */
+  lsn?: string;
+  standbys: Known<{ list: readonly Standby[] }>;
+  /** `isPartial`: sessions of others are hidden. */
+  transactions: Known<{ list: readonly OpenTransaction[]; isPartial: boolean }>;
   backlog: Known<{ waiting: number; oldestMs?: number; ageS: number }>;
   slots: Known<{ list: readonly Slot[] }>;
   /** Whom WAL is sent to: a program that writes an archive, by its name, and how many are hidden from this role. */
@@ -48,7 +77,7 @@ type Result = Omit<CheckResult, 'check'>;
 
 const unknown = (found: string): Result => ({ holds: 'unknown', found });
 
-function ifKnown<T extends object>(part: Known<T>, judge: (part: T) => Result): Result {
+function ifKnown<T extends object, R>(part: Known<T>, judge: (part: T) => R): R | Result {
   return 'unknown' in part ? unknown((part as { unknown: string }).unknown) : judge(part as T);
 }
 
@@ -118,17 +147,24 @@ function walBacklog(facts: Facts): Result | undefined {
 
 const mebibyte = 1024 * 1024;
 
+const inMebibytes = (bytes: number) => Math.round(bytes / mebibyte);
+
+/** How much WAL the server keeps anyway. */
+function keptBytes({ settings }: Facts): number {
+  const kept = mebibyte * Math.max(+(settings.max_wal_size ?? 0), +(settings.wal_keep_size ?? 0));
+  return kept > 0 ? kept : Number.POSITIVE_INFINITY;
+}
+
 /** A slot is judged by the WAL that it holds back: more than the server keeps anyway fills its disk. */
-function slots({ slots, settings }: Facts): Result {
-  const keptBytes = mebibyte * Math.max(+(settings.max_wal_size ?? 0), +(settings.wal_keep_size ?? 0));
+function slots(facts: Facts): Result {
   const isExcessive = ({ status, held }: Slot) =>
-    status === 'lost' || status === 'unreserved' || (keptBytes > 0 && (held ?? 0) > keptBytes);
+    status === 'lost' || status === 'unreserved' || (held ?? 0) > keptBytes(facts);
   const described = ({ name, active, status, held }: Slot) =>
     [
-      `${name}${active ? '' : ' is inactive and'} holds back ${Math.round((held ?? 0) / mebibyte)} MiB`,
+      `${name}${active ? '' : ' is inactive and'} holds back ${inMebibytes(held ?? 0)} MiB`,
       ...(status === 'lost' || status === 'unreserved' ? [`is ${status}`] : []),
     ].join(' and ');
-  return ifKnown(slots, ({ list }) => {
+  return ifKnown(facts.slots, ({ list }) => {
     const excessive = list.filter(isExcessive);
     if (excessive.length > 0) return { holds: false, found: firstFew(excessive.map(described)) };
     return { holds: true, found: list.length === 0 ? 'no slots' : firstFew(list.map(described)) };
@@ -180,6 +216,106 @@ function replica(facts: Facts): Result | undefined {
   });
 }
 
+/** In seconds or in bytes; a standby that has stopped replaying reports its last seconds for ever. */
+function isBehind(facts: Facts, { lag, behind }: Standby): boolean {
+  return (lag ?? 0) > longestUnarchivedS || (behind ?? 0) > keptBytes(facts);
+}
+
+/** Standbys of this server. Without any, and without synchronous ones configured, there is nothing to check. */
+function standbys(facts: Facts): Result | undefined {
+  const { synchronous_standby_names: names = '', synchronous_commit: commit = '' } = facts.settings;
+  const waits = names !== '' && !facts.standby && !['off', 'local'].includes(commit);
+  return ifKnown(facts.standbys, ({ list }) => {
+    if (list.length === 0 && !waits) return undefined;
+    const seen = list.filter(({ hidden }) => !hidden);
+    const described = firstFew(
+      seen.map(
+        (one) =>
+          `${excerpt(one.name, 60)} (${one.synchronous ? 'synchronous' : 'asynchronous'}) ${Math.round(one.lag ?? 0)} s and ${inMebibytes(one.behind ?? 0)} MiB behind`,
+      ),
+    );
+    if (seen.some((one) => isBehind(facts, one))) return { holds: false, found: described };
+    if (seen.length < list.length) return unknown('standbys are hidden');
+    if (waits && !seen.some(({ synchronous }) => synchronous)) {
+      const found = `commits wait: no standby is synchronous, synchronous_standby_names = ${excerpt(names, 100)}`;
+      return { holds: false, found };
+    }
+    return { holds: true, found: described };
+  });
+}
+
+/** Longer than any transaction of the service. */
+const longestOpenS = 900;
+
+function openTransactions({ transactions }: Facts): Result {
+  return ifKnown(transactions, ({ list, isPartial }) => {
+    const found = firstFew(
+      list.map(({ what, age }) => `${excerpt(what, 80)} has been idle for ${Math.round(age)} s`),
+    );
+    if (list.some(({ age }) => age > longestOpenS)) return { holds: false, found };
+    if (isPartial) return unknown('sessions of other roles are hidden');
+    return { holds: true, found: found || 'no transaction is idle' };
+  });
+}
+
+/** A record may begin behind the header of the segment's first page (XLogLongPageHeaderData). */
+const segmentHeaderBytes = 40n;
+/** The archiver starts within this time after a segment was closed. */
+const archiverWakesMs = 60_000;
+
+/**
+ * How far WAL is archived. `pg_stat_archiver` names the last file, which is the newest segment unless it belongs to
+ * a base backup: then the newest is the one before the current segment, if nothing waits. Within archive_timeout the
+ * checkpointer closes a segment that has anything of importance in it. After a start it may first sleep for
+ * checkpoint_timeout, because it began to while the server was still recovering.
+ */
+export function logState(facts: Facts): LogState | undefined {
+  const { lsn, timeline, archiver, backlog, settings, startedAtMs } = facts;
+  if ('unknown' in archiver || archiver.archivedWal === null) return undefined;
+  const { archivedWal, failing } = archiver;
+  const segmentBytes = BigInt(Math.trunc(Number(settings.wal_segment_size)) || 0);
+  const isPossible = segmentBytes >= 2n ** 20n && segmentBytes <= 2n ** 30n && Number.isInteger(timeline);
+  if (
+    lsn === undefined ||
+    timeline === undefined ||
+    !isPossible ||
+    !/^[0-9A-F]{1,8}\/[0-9A-F]{1,8}$/.test(lsn)
+  )
+    return plainWal.test(archivedWal) ? { archived: archivedWal, isArchivedWhole: false } : undefined;
+  const [high, low] = lsn.split('/').map((hex) => BigInt(`0x${hex}`)) as [bigint, bigint];
+  const position = (high << 32n) + low;
+  const current = position / segmentBytes;
+  const before = walName(timeline, current - 1n, segmentBytes);
+  const isQuiet = !('unknown' in backlog) && backlog.waiting === 0 && !failing;
+  const isOfBackup = archivedWal.endsWith('.backup') && archivedWal.slice(0, 8) === before.slice(0, 8);
+  const archived = isOfBackup && isQuiet ? before : archivedWal;
+  const timeoutS = Number(settings.archive_timeout ?? 0);
+  const checkpointS = Number(settings.checkpoint_timeout ?? Number.NaN);
+  return {
+    ...(plainWal.test(archived) && { archived }),
+    position: lsn,
+    isArchivedWhole: archived === before && position % segmentBytes <= segmentHeaderBytes,
+    ...(archived === before &&
+      isQuiet &&
+      timeoutS > 0 &&
+      startedAtMs !== undefined && {
+        closes: {
+          withinMs: 1000 * timeoutS + archiverWakesMs,
+          fromMs: startedAtMs + 1000 * checkpointS,
+        },
+      }),
+  };
+}
+
+const plainWal = /^[0-9A-F]{24}$/;
+
+function walName(timeline: number, segment: bigint, segmentBytes: bigint): string {
+  const perId = (1n << 32n) / segmentBytes;
+  return [BigInt(timeline), segment / perId, segment % perId]
+    .map((part) => part.toString(16).toUpperCase().padStart(8, '0'))
+    .join('');
+}
+
 function wraparound(facts: Facts): Result {
   return ifKnown(facts.wraparound, ({ age }) => ({
     holds: age < oldestTransactionAge,
@@ -197,6 +333,8 @@ const checks: Readonly<Partial<Record<StoreCheck, (facts: Facts) => Result | und
   data_checksums: (facts) => setting(facts, 'data_checksums', (value) => value === 'on'),
   durable_settings: durableSettings,
   replica,
+  standbys,
+  open_transactions: openTransactions,
   wraparound,
 };
 

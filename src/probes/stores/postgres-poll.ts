@@ -4,8 +4,11 @@ import {
   checksumCheck,
   type Facts,
   type Known,
+  logState,
+  type OpenTransaction,
   postgresChecks,
   type Slot,
+  type Standby,
 } from './postgres-checks.ts';
 import {
   type Answer,
@@ -20,6 +23,7 @@ import type {
   PollAnswer,
   PollRequest,
   ServerReport,
+  StorageDirectory,
   StoreConnection,
   StoreKind,
 } from './store-report.ts';
@@ -54,6 +58,10 @@ const settingNames = [
   'wal_level',
   'max_wal_size',
   'wal_keep_size',
+  'wal_segment_size',
+  'checkpoint_timeout',
+  'data_directory',
+  'synchronous_standby_names',
   'max_connections',
   'superuser_reserved_connections',
   'reserved_connections',
@@ -81,9 +89,10 @@ const serverQuestions = (databases: readonly string[]) => ({
   // The control file names a new timeline only at the next checkpoint; the log does so at once.
   timeline: `SELECT CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint())
     ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END AS timeline`,
-  archiver: `SELECT failed_count::float8 AS failures, last_failed_wal AS failed_wal,
+  archiver: `SELECT failed_count::float8 AS failures, last_failed_wal AS failed_wal, last_archived_wal AS archived_wal,
     coalesce(last_failed_time >= coalesce(last_archived_time, '-infinity'), false) AS failing
     FROM pg_stat_archiver`,
+  position: `SELECT CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn()::text END AS lsn`,
   backlog: `SELECT count(*)::float8 AS waiting, extract(epoch FROM min(modification))::float8 AS oldest,
     extract(epoch FROM clock_timestamp() - min(modification))::float8 AS age
     FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'`,
@@ -96,6 +105,23 @@ const serverQuestions = (databases: readonly string[]) => ({
       r.state = 'streaming' AND r.replay_lsn IS NULL AND r.application_name <> 'pg_basebackup' AND NOT EXISTS
         (SELECT FROM pg_replication_slots s WHERE s.active_pid = r.pid AND s.slot_type = 'logical')) AS archiving
     FROM pg_stat_replication r`,
+  // Some of a plain role's answers are hidden: a row without a state. A receiver that replays nothing is no standby.
+  standbys: `SELECT coalesce(nullif(r.application_name, ''), r.client_addr::text, 'pid ' || r.pid) AS name,
+      r.state IS NULL AS hidden, coalesce(r.sync_state IN ('sync', 'quorum'), false) AS synchronous,
+      extract(epoch FROM r.replay_lag)::float8 AS lag, pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery()
+        THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END, r.replay_lsn)::float8 AS behind
+    FROM pg_stat_replication r WHERE (r.state IS NULL OR r.replay_lsn IS NOT NULL) AND NOT EXISTS
+      (SELECT FROM pg_replication_slots s WHERE s.active_pid = r.pid AND s.slot_type = 'logical') LIMIT 100`,
+  // The leader of a parallel pg_dump is idle in its transaction for as long as its workers read.
+  transactions: `SELECT what, age FROM (
+      SELECT 'session ' || pid || ' of ' || coalesce(usename, 'nobody') AS what,
+        extract(epoch FROM clock_timestamp() - state_change)::float8 AS age FROM pg_stat_activity
+        WHERE state LIKE 'idle in transaction%' AND application_name NOT IN ('pg_dump', 'pg_dumpall')
+      UNION ALL SELECT 'prepared transaction ' || gid, extract(epoch FROM clock_timestamp() - prepared)::float8
+        FROM pg_prepared_xacts
+      UNION ALL SELECT NULL, 0 FROM pg_stat_activity
+        WHERE state IS NULL AND backend_type IS NULL AND datid IS NOT NULL HAVING count(*) > 0) t
+    ORDER BY age DESC LIMIT 100`,
   replication: `SELECT (SELECT count(*) FROM pg_stat_wal_receiver)::int AS receivers,
     CASE WHEN pg_is_in_recovery() THEN pg_is_wal_replay_paused() END AS paused,
     CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
@@ -193,6 +219,9 @@ function factsOf(answers: Record<ServerQuestion, Answer>): Facts {
     identity: first<string>(answers.identity, 'id'),
     timeline: first<number>(answers.timeline, 'timeline'),
     archiver: known(answers.archiver, readArchiver),
+    lsn: first<string>(answers.position, 'lsn'),
+    standbys: known(answers.standbys, (rows) => ({ list: rows as unknown as Standby[] })),
+    transactions: known(answers.transactions, readTransactions),
     backlog: known(answers.backlog, readBacklog),
     slots: known(answers.slots, (rows) => ({ list: rows as unknown as Slot[] })),
     receivers: known(answers.receivers, readReceivers),
@@ -214,7 +243,13 @@ function readArchiver([row]: readonly Row[]) {
     failures: row!.failures as number,
     failing: row!.failing as boolean,
     failedWal: row!.failed_wal as string | null,
+    archivedWal: row!.archived_wal as string | null,
   };
+}
+
+function readTransactions(rows: readonly Row[]) {
+  const seen = rows.filter(({ what }) => what !== null) as unknown as OpenTransaction[];
+  return { list: seen, isPartial: seen.length < rows.length };
 }
 
 function readBacklog([row]: readonly Row[]) {
@@ -255,12 +290,23 @@ function serverReport(facts: Facts): ServerReport {
     replica: standby,
     ...connectionsOf(facts),
     ...archivingOf(facts),
+    directories: directoriesOf(facts),
+    ...(archives(facts) && { log: logState(facts) }),
     identity,
     timeline,
     startedAtMs,
     startTimeIsExact: true,
     checks: postgresChecks(facts),
   };
+}
+
+function directoriesOf({ settings: { data_directory: data } }: Facts): StorageDirectory[] {
+  if (data === undefined || data === '') return [];
+  return [
+    { holds: 'data', path: data },
+    // Often a link to another disk.
+    { holds: 'WAL', path: `${data}/pg_wal` },
+  ];
 }
 
 /** A role that is itself set to read only says nothing about the server. */

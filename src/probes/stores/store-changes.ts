@@ -20,6 +20,8 @@ export interface Remembered {
   timeline?: number;
   node?: string;
   startedAtMs?: number;
+  /** Where the next entry of the log went, and since when nothing was written. */
+  log?: { position: string; sinceMs: number };
   changes: Partial<Record<Watched, Change>>;
 }
 
@@ -32,7 +34,8 @@ export interface Noticed {
 
 /** What was remembered, as far as it is valid. */
 export function readRemembered(recalled: unknown): Remembered {
-  const { identity, timeline, node, startedAtMs, changes } = recordOf(recalled);
+  const { identity, timeline, node, startedAtMs, log, changes } = recordOf(recalled);
+  const { position, sinceMs } = recordOf(log);
   const kept = watched.flatMap((check) => {
     const { atMs, found } = recordOf(recordOf(changes)[check]);
     return typeof atMs === 'number' && typeof found === 'string' ? [[check, { atMs, found }] as const] : [];
@@ -42,6 +45,7 @@ export function readRemembered(recalled: unknown): Remembered {
     ...(typeof timeline === 'number' && { timeline }),
     ...(typeof node === 'string' && { node }),
     ...(typeof startedAtMs === 'number' && { startedAtMs }),
+    ...(typeof position === 'string' && typeof sinceMs === 'number' && { log: { position, sinceMs } }),
     changes: Object.fromEntries(kept),
   };
 }
@@ -60,11 +64,20 @@ export function noticeChanges(before: Remembered, report: ServerReport, nowMs: n
   }
   const { identity = before.identity, timeline = before.timeline } = report;
   const { node = before.node, startedAtMs = before.startedAtMs } = report;
+  const log = stillAt(before, report, nowMs);
   return {
-    remember: { identity, timeline, node, startedAtMs, changes },
+    remember: { identity, timeline, node, startedAtMs, ...(log && { log }), changes },
     checks: checksOf(report, changes),
     news,
   };
+}
+
+/** A time in the future, after the clock was set back, counts as now. */
+function stillAt(before: Remembered, { log, identity }: ServerReport, nowMs: number): Remembered['log'] {
+  if (log?.position === undefined) return undefined;
+  const { position } = log;
+  const isStill = before.log?.position === position && before.identity === identity;
+  return { position, sinceMs: isStill ? Math.min(before.log!.sinceMs, nowMs) : nowMs };
 }
 
 /** The start and the timeline of another server, and the start of another node, say nothing about this one. */

@@ -47,6 +47,12 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
     set: 'Look for the reason in the store’s log: a crash, out of memory, an update. The check fails for an hour.',
     restart: none,
   },
+  free_space: {
+    kinds: storeKinds,
+    why: 'A store whose disk is full stops accepting writes, or stops altogether. Dumps and archiving fail before that.',
+    set: 'Grow the disk, or free space: old snapshots and backups, logs that a slot or a failed archiving holds back.',
+    restart: none,
+  },
   archive_mode: {
     kinds: postgres,
     why: 'Without an archive of the log, the database can only be restored to the last full backup.',
@@ -69,6 +75,12 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
     kinds: postgres,
     why: 'Closed segments wait longer than the RPO allows. They are lost with the server, and they fill its disk.',
     set: 'Repair or speed up archive_command.',
+    restart: none,
+  },
+  wal_archive: {
+    kinds: postgres,
+    why: 'The server says that a segment is archived, but the archive has not got it, or lacks one before it. No restore crosses a gap.',
+    set: 'Find out what archive_command really does and what deletes from the archive; then take a full backup.',
     restart: none,
   },
   wal_level: {
@@ -111,6 +123,18 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
     kinds: sql,
     why: 'The replica does not keep up. A failover to it loses what it lacks.',
     set: 'Check its connection to the primary, its log and its disk. Rebuild it if the log it needs is gone.',
+    restart: none,
+  },
+  standbys: {
+    kinds: sql,
+    why: 'A failover to a standby that is behind loses data. Without the synchronous one that is configured, commits wait or lose their guarantee.',
+    set: 'Check the standby and its connection; SELECT * FROM pg_stat_replication has its positions.',
+    restart: none,
+  },
+  open_transactions: {
+    kinds: sql,
+    why: 'A transaction left open keeps vacuum or purge from removing old rows, and its locks can block a dump or a schema update.',
+    set: 'End the session (pg_terminate_backend), or ROLLBACK PREPARED; set idle_in_transaction_session_timeout.',
     restart: none,
   },
   wraparound: {
@@ -179,6 +203,18 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
     set: 'Find the node that differs with nodetool describecluster. Start it, or remove it if it is gone.',
     restart: 'no restart, unless that node keeps its old schema',
   },
+  nodes: {
+    kinds: cassandra,
+    why: 'Data on a node that is down has fewer copies. A snapshot or a repair taken meanwhile lacks that node.',
+    set: 'Start the node; nodetool removenode if it is gone for good, then nodetool repair --full.',
+    restart: none,
+  },
+  snapshots: {
+    kinds: cassandra,
+    why: 'A snapshot keeps data files that compaction has replaced, so that the disk fills.',
+    set: 'Copy it off the node, then nodetool clearsnapshot -t NAME; take snapshots with --ttl.',
+    restart: none,
+  },
   auto_snapshot: {
     kinds: cassandra,
     why: 'A table that is dropped or truncated by mistake is lost at once.',
@@ -196,6 +232,12 @@ const ofKind: Readonly<Partial<Record<StoreKindName, Partial<Record<StoreCheck, 
     connections: {
       set: 'Find who keeps connections open; lower the maxConns of the service, or SET GLOBAL max_connections.',
       restart: none,
+    },
+    standbys: {
+      set: 'Check the replica and its connection; SHOW GLOBAL STATUS LIKE "rpl_semi_sync%" shows whether commits wait for one.',
+    },
+    open_transactions: {
+      set: 'KILL the session that information_schema.INNODB_TRX names, or XA ROLLBACK.',
     },
   },
   postgres: {

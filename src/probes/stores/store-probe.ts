@@ -1,6 +1,9 @@
 import { parseAddress } from '../../core/address.ts';
 import { errorText } from '../../core/errors.ts';
+import { untilAborted } from '../connection/connect.ts';
 import type { Finding, Probe, ProbeDeps } from '../probe.ts';
+import { createFreeSpace } from './free-space.ts';
+import { archiveCheck, archivedLog, type LogArchive } from './log-archive.ts';
 import { createRedact, type Redact } from './redact-secret.ts';
 import { versionByCommand } from './schema-version.ts';
 import { noticeChanges, readRemembered } from './store-changes.ts';
@@ -13,13 +16,15 @@ export interface StoreProbeDeps extends Pick<ProbeDeps, 'readSecret' | 'clock' |
   kind: StoreKind;
   /** Shared by the databases of the store. */
   server: StoreServer;
+  /** Where the configuration says that segments of the store's log are archived. */
+  archives?: readonly LogArchive[];
 }
 
 /** Polls one database of a store, or the store itself where no database is named. */
 export function createStoreProbe(
   options: StoreOptions,
   role: StoreRole | '',
-  { readSecret, clock, log, kind, server }: StoreProbeDeps,
+  { readSecret, clock, log, kind, server, archives = [] }: StoreProbeDeps,
 ): Probe {
   const labels = { store: options.name, kind: options.kind, database: role };
   const expectedSchema = role === '' ? undefined : options.schema[role];
@@ -27,19 +32,40 @@ export function createStoreProbe(
   const database = role === '' ? undefined : options.databases[role];
   const { command, query } = options.schema;
 
+  const freeSpace = createFreeSpace(clock);
+
+  /** The checks for which the agent itself looks at the host's file systems. */
+  const hostChecks = async (report: StoreReport, target: StoreTarget, signal: AbortSignal) => {
+    const space = await freeSpace.check(report.directories, target.address, signal);
+    const archived = await untilAborted(
+      Promise.all(report.log ? archives.map((archive) => archiveCheck(archive, report.log!)) : []),
+      signal,
+    );
+    return [...(space ? [space] : []), ...archived];
+  };
+
   const poll = async (target: StoreTarget, signal: AbortSignal): Promise<StoreReport> => {
-    if (command === undefined || database === undefined)
-      return server.poll(target, { database, schema: { query } }, signal);
-    const report = await server.poll(target, { database }, signal);
-    return { ...report, ...(await versionByCommand(command, target, database, clock, signal)) };
+    const byCommand = command !== undefined && database !== undefined;
+    const report = await server.poll(target, { database, ...(!byCommand && { schema: { query } }) }, signal);
+    const [version, checks] = await Promise.all([
+      byCommand ? versionByCommand(command, target, database, clock, signal) : {},
+      hostChecks(report, target, signal),
+    ]);
+    return { ...report, ...version, checks: [...report.checks, ...checks] };
   };
 
   const findingFor = (report: StoreReport, recalled: unknown): Finding => {
     const { remember, checks, news } = noticeChanges(readRemembered(recalled), report, clock.nowMs());
+    const shown = report.log && { log: archivedLog(report.log, remember, clock.nowMs()) };
     for (const { check, found } of news)
       log.write('warn', 'a store has changed', { store: options.name, database: role, check, found });
     return {
-      ...findingOf(report, checks, { labels, accept: options.accept, expectedSchema, about }),
+      ...findingOf(report, checks, {
+        labels,
+        accept: options.accept,
+        expectedSchema,
+        about: { ...about, ...shown },
+      }),
       remember,
     };
   };

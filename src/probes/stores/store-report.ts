@@ -24,6 +24,40 @@ export interface CheckResult {
   found: string;
 }
 
+/** A directory of the server, on the server's host. */
+export interface StorageDirectory {
+  /** What lies there: `data`, `WAL`, `binary log`. */
+  holds: string;
+  path: string;
+  /** What the store itself tells about the file system. */
+  space?: { mount: string; freeBytes: number; totalBytes: number };
+}
+
+/** How far the store has written and archived its log, at one poll. */
+export interface LogState {
+  /** The newest segment that the server says is archived. */
+  archived?: string;
+  /** Of the segment's files, how many bytes the archived copy must have; for a log that is copied while it grows. */
+  archivedBytes?: number;
+  /** Where the next entry goes. It stays the same as long as nothing is written. */
+  position?: string;
+  /** Nothing was written since the end of the segment `archived`. */
+  isArchivedWhole: boolean;
+  /** What is written is archived within this time, from a moment on; none where nothing closes a segment in time. */
+  closes?: { withinMs: number; fromMs: number };
+}
+
+/** What `/probes` shows of a store's log, and what the judgement of its archive builds upon. */
+export interface ArchivedLog {
+  /** The newest segment that the server says is archived. */
+  archived?: string;
+  /** How many bytes the archived copy of that segment must have. */
+  archivedBytes?: number;
+  position?: string;
+  /** Everything written before this time is in that segment and older ones; ms since the epoch. */
+  wholeUntilMs?: number;
+}
+
 /** What a poll learned about the server. What the kind does not have, or the rights do not show, is left out. */
 export interface ServerReport {
   serverVersion: string;
@@ -48,6 +82,9 @@ export interface ServerReport {
   walOldestUnarchivedMs?: number;
   /** Failed attempts to archive, as the server counts them. */
   walArchiveFailures?: number;
+  /** Empty while they are hidden. */
+  directories?: readonly StorageDirectory[];
+  log?: LogState;
   checks: readonly CheckResult[];
   /** Further facts for `/probes`. */
   details?: Readonly<Record<string, unknown>>;

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../core/ports.ts';
 import { storeFailureReasons } from '../../core/reasons.ts';
+import type { ProbesOptions } from '../options.ts';
 import type { ProbeRow, Shown } from '../probe.ts';
+import type { LogArchive } from './log-archive.ts';
 import { createStoreServer, type StoreServer } from './store-connections.ts';
 import { type StoreKindName, type StoreOptions, type StoreRole, storeRoles } from './store-options.ts';
 import type { StoreKind } from './store-report.ts';
@@ -14,11 +16,14 @@ const kinds: Readonly<Record<StoreKindName, () => Promise<StoreKind>>> = {
 };
 
 /** One row for each database of each store; a store without databases is polled as such. */
-export function planStores({ stores }: { stores: readonly StoreOptions[] }): ProbeRow[] {
+export function planStores({ stores, backups = [] }: Pick<ProbesOptions, 'stores' | 'backups'>): ProbeRow[] {
   return stores.flatMap((store) => {
     const named = storeRoles.filter((role) => store.databases[role] !== undefined);
     const server = shareServer(store);
-    return (named.length === 0 ? ([''] as const) : named).map((role) => rowOf(store, role, server));
+    const archives = backups.flatMap(({ store: of, source }): LogArchive[] =>
+      of === store.name && source.kind === 'segments' && source.log === 'wal' ? [source] : [],
+    );
+    return (named.length === 0 ? ([''] as const) : named).map((role) => rowOf(store, role, server, archives));
   });
 }
 
@@ -48,7 +53,12 @@ function shareServer(store: StoreOptions): SharedServer {
   };
 }
 
-function rowOf(store: StoreOptions, role: StoreRole | '', server: SharedServer): ProbeRow {
+function rowOf(
+  store: StoreOptions,
+  role: StoreRole | '',
+  server: SharedServer,
+  archives: readonly LogArchive[],
+): ProbeRow {
   const { name, kind, address, intervalMs, timeoutMs } = store;
   const database = role === '' ? undefined : store.databases[role];
   return {
@@ -60,7 +70,7 @@ function rowOf(store: StoreOptions, role: StoreRole | '', server: SharedServer):
     reasons: storeFailureReasons,
     shows: shownOf(store, role),
     lane: `store/${name}`,
-    key: keyOf(store, role),
+    key: keyOf(store, role, archives),
     async open(deps) {
       const [{ createStoreProbe }, storeKind] = await Promise.all([
         import('./store-probe.ts'),
@@ -70,6 +80,7 @@ function rowOf(store: StoreOptions, role: StoreRole | '', server: SharedServer):
         ...deps,
         kind: storeKind,
         server: server.open(storeKind, deps.clock),
+        archives,
       });
     },
   };
@@ -85,8 +96,8 @@ function shownOf({ name, kind }: StoreOptions, role: StoreRole | ''): Shown {
 }
 
 /** A digest, because a password may be in the options. */
-function keyOf(store: StoreOptions, role: string): string {
+function keyOf(store: StoreOptions, role: string, archives: readonly LogArchive[]): string {
   return createHash('sha256')
-    .update(JSON.stringify([role, store]))
+    .update(JSON.stringify([role, store, archives]))
     .digest('hex');
 }

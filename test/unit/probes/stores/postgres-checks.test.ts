@@ -22,7 +22,9 @@ const well: Facts = {
     synchronous_commit: 'on',
   },
   sources: {},
-  archiver: { failures: 0, failing: false, failedWal: null },
+  archiver: { failures: 0, failing: false, failedWal: null, archivedWal: null },
+  standbys: { list: [] },
+  transactions: { list: [], isPartial: false },
   backlog: { waiting: 0, ageS: 0 },
   slots: { list: [] },
   ...receives(null),
@@ -39,11 +41,47 @@ test('a primary on which everything is as it should be', () => {
   expect(postgresChecks(well).filter(({ holds }) => holds !== true)).toEqual([]);
 });
 
+const follower = { name: 'one', hidden: false, synchronous: false, lag: 0, behind: 0 };
+const hiddenFollower = { ...follower, hidden: true, lag: null, behind: null };
+const has = (...list: (typeof follower | typeof hiddenFollower)[]) => ({ standbys: { list } });
+const idles = (age: number, isPartial = false) => ({
+  transactions: { list: [{ what: 'session 1', age }], isPartial },
+});
+
 describe('one thing is different', () => {
   const off = without({ archive_mode: 'off', archive_command: '' });
   const standby = { standby: true, replication: { receivers: 1, paused: false, lagS: 0 } };
   test.each<[string, Partial<Facts>, string, boolean | 'unknown' | undefined]>([
     ['archiving off', off, 'archive_mode', false],
+    ['no standby', {}, 'standbys', undefined],
+    ['a standby', has(follower), 'standbys', true],
+    ['one that is behind by time', has({ ...follower, lag: 301 }), 'standbys', false],
+    ['one that is behind by bytes', has({ ...follower, behind: 1025 * mebibyte }), 'standbys', false],
+    ['standbys that are hidden', has(hiddenFollower), 'standbys', 'unknown'],
+    ['who may not see any', { standbys: hidden }, 'standbys', 'unknown'],
+    ['a standby that is missing', without({ synchronous_standby_names: 'a' }), 'standbys', false],
+    [
+      'a missing one that nobody waits for',
+      without({ synchronous_standby_names: 'a', synchronous_commit: 'local' }),
+      'standbys',
+      undefined,
+    ],
+    [
+      'the synchronous one is there',
+      { ...without({ synchronous_standby_names: 'a' }), ...has({ ...follower, synchronous: true }) },
+      'standbys',
+      true,
+    ],
+    [
+      'the synchronous one may be hidden',
+      { ...without({ synchronous_standby_names: 'a' }), ...has(hiddenFollower) },
+      'standbys',
+      'unknown',
+    ],
+    ['a transaction of a quarter of an hour', idles(900), 'open_transactions', true],
+    ['of a second more', idles(901), 'open_transactions', false],
+    ['others are hidden, one that is old is not', idles(901, true), 'open_transactions', false],
+    ['others are hidden', idles(1, true), 'open_transactions', 'unknown'],
     // A slot in use belongs to a standby or a subscriber, as far as anybody knows: neither is an archive.
     ['archiving off, a slot in use', { ...off, slots: { list: [slot] } }, 'archive_mode', false],
     ['archiving off, pg_receivewal', { ...off, ...receives('pg_receivewal') }, 'archive_mode', true],
@@ -72,11 +110,16 @@ describe('one thing is different', () => {
     ['a second more', without({ archive_timeout: '301' }), 'archive_timeout', false],
     [
       'an archiver that fails',
-      { archiver: { failures: 3, failing: true, failedWal: 'A' } },
+      { archiver: { failures: 3, failing: true, failedWal: 'A', archivedWal: null } },
       'archiver',
       false,
     ],
-    ['one that failed once', { archiver: { failures: 3, failing: false, failedWal: 'A' } }, 'archiver', true],
+    [
+      'one that failed once',
+      { archiver: { failures: 3, failing: false, failedWal: 'A', archivedWal: 'B' } },
+      'archiver',
+      true,
+    ],
     [
       'a segment that waits for minutes',
       { backlog: { waiting: 1, oldestMs: 1, ageS: 301 } },

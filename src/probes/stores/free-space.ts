@@ -1,0 +1,150 @@
+import { stat, statfs } from 'node:fs/promises';
+import { type Address, isLoopback } from '../../core/address.ts';
+import { errorText } from '../../core/errors.ts';
+import type { Clock } from '../../core/ports.ts';
+import { formatDuration } from '../../core/text-formats.ts';
+import { untilAborted } from '../connection/connect.ts';
+import type { CheckResult, StorageDirectory } from './store-report.ts';
+
+/** Below this share of free space the check fails, whatever the trend. */
+const leastShare = 0.05;
+/** From this share down, the check fails too if the file system will be full within `soonMs`. */
+const watchedShare = 0.4;
+const soonMs = 4 * 3_600_000;
+
+/** Free space is recorded this often and this many times: two hours. A trend needs a quarter of that. */
+const recordEveryMs = 300_000;
+const mostRecords = 24;
+const shortestTrendMs = 1_800_000;
+
+interface Space {
+  /** What lies there: `data and WAL`. */
+  holds: string;
+  freeBytes: number;
+  totalBytes: number;
+}
+
+/** The space of one file system, and what identifies it between polls. */
+interface Measured extends Space {
+  key: string;
+}
+
+export interface FreeSpace {
+  /** Undefined for a store that tells no directories. Rejects when the signal aborts. */
+  check(
+    directories: readonly StorageDirectory[] | undefined,
+    address: Address,
+    signal: AbortSignal,
+  ): Promise<CheckResult | undefined>;
+}
+
+/** Free bytes (for users that are not root) and all bytes of a directory's file system, and its device. */
+export type MeasureSpace = (
+  path: string,
+) => Promise<{ device: number; freeBytes: number; totalBytes: number }>;
+
+const measureLocal: MeasureSpace = async (path) => {
+  const [{ dev }, { bavail, bfree, blocks, bsize }] = await Promise.all([stat(path), statfs(path)]);
+  // As df does: blocks that are kept back for root are neither free nor used.
+  return { device: dev, freeBytes: bavail * bsize, totalBytes: (blocks - bfree + bavail) * bsize };
+};
+
+/**
+ * The check `free_space` of one store: the free space of its directories, and from the polls of the last two hours
+ * the time until each file system is full. Few stores tell their free space. Where the store's address is loopback
+ * and the directory exists here, the agent asks the operating system.
+ */
+export function createFreeSpace(
+  clock: Pick<Clock, 'monotonicMs'>,
+  measure: MeasureSpace = measureLocal,
+): FreeSpace {
+  const trends = new Map<string, Trend>();
+  /** A file system that hangs holds one thread of the process, not one for each poll. */
+  let isMeasuring = false;
+
+  const measureAll = async (directories: readonly StorageDirectory[], isHere: boolean) => {
+    const found = new Map<string, Measured>();
+    const faults: string[] = [];
+    const add = (key: string, { holds, freeBytes, totalBytes }: Space) => {
+      const known = found.get(key);
+      if (known) known.holds += ` and ${holds}`;
+      else found.set(key, { key, holds, freeBytes, totalBytes });
+    };
+    for (const { holds, path, space } of directories) {
+      if (space) add(space.mount, { holds, ...space });
+      else if (isHere) {
+        try {
+          const { device, ...bytes } = await measure(path);
+          if (bytes.totalBytes > 0) add(String(device), { holds, ...bytes });
+          else faults.push(`${holds}: the file system tells no size`);
+        } catch (thrown) {
+          faults.push(`${holds}: ${errorText(thrown)}`);
+        }
+      }
+    }
+    return { spaces: [...found.values()], faults };
+  };
+
+  return {
+    async check(directories, address, signal) {
+      if (directories === undefined) return undefined;
+      const unknown = (found: string): CheckResult => ({ check: 'free_space', holds: 'unknown', found });
+      if (directories.length === 0) return unknown('the directories are hidden');
+      if (isMeasuring) return unknown('the file system does not answer');
+      isMeasuring = true;
+      const measuring = measureAll(directories, isLoopback(address.host)).finally(() => {
+        isMeasuring = false;
+      });
+      const { spaces, faults } = await untilAborted(measuring, signal);
+      if (spaces.length === 0)
+        return unknown(faults[0] ?? 'the store does not tell it, and the agent is not on its host');
+      const judged = spaces.map((space) => {
+        const trend = (trends.get(space.key) ?? []).slice(1 - mostRecords);
+        trends.set(space.key, trend);
+        return judge(space, trend, clock.monotonicMs());
+      });
+      for (const key of trends.keys()) if (!spaces.some((space) => space.key === key)) trends.delete(key);
+      const isGood = judged.every(({ holds }) => holds);
+      const found = [...judged.map((one) => one.found), ...faults].join('; ');
+      return { check: 'free_space', holds: isGood && faults.length > 0 ? 'unknown' : isGood, found };
+    },
+  };
+}
+
+/** Oldest first. */
+type Trend = { atMs: number; freeBytes: number }[];
+
+function judge({ holds, freeBytes, totalBytes }: Space, trend: Trend, atMs: number) {
+  const fullInMs = timeUntilFull([...trend, { atMs, freeBytes }]);
+  if (atMs - (trend.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY) >= recordEveryMs)
+    trend.push({ atMs, freeBytes });
+  const share = freeBytes / totalBytes;
+  const isFullSoon = share < watchedShare && fullInMs !== undefined && fullInMs < soonMs;
+  const found = [
+    `${holds}: ${inGibibytes(freeBytes)} of ${inGibibytes(totalBytes)} GiB free`,
+    ...(fullInMs === undefined ? [] : [`full in about ${formatDuration(roundedMs(fullInMs))}`]),
+  ].join(', ');
+  return { holds: share >= leastShare && !isFullSoon, found };
+}
+
+const inGibibytes = (bytes: number) => (bytes / 1024 ** 3).toFixed(1);
+/** To minutes, or hours where it takes days. */
+const roundedMs = (ms: number) =>
+  ms < 172_800_000 ? Math.ceil(ms / 60_000) * 60_000 : Math.round(ms / 3_600_000) * 3_600_000;
+/** What takes longer is no trend that anybody acts on. */
+const longestForecastMs = 30 * 86_400_000;
+
+/** By the line through all points with the least squares; undefined where space does not shrink, or too few are known. */
+function timeUntilFull(points: Trend): number | undefined {
+  const last = points.at(-1)!;
+  if (last.atMs - points[0]!.atMs < shortestTrendMs) return undefined;
+  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const meanMs = mean(points.map(({ atMs }) => atMs));
+  const meanBytes = mean(points.map(({ freeBytes }) => freeBytes));
+  const covariance = mean(points.map(({ atMs, freeBytes }) => (atMs - meanMs) * (freeBytes - meanBytes)));
+  const variance = mean(points.map(({ atMs }) => (atMs - meanMs) ** 2));
+  const bytesPerMs = covariance / variance;
+  if (!(bytesPerMs < 0)) return undefined;
+  const fullInMs = last.freeBytes / -bytesPerMs;
+  return fullInMs <= longestForecastMs ? fullInMs : undefined;
+}

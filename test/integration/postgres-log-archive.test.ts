@@ -1,0 +1,176 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, unlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { planBackups } from '../../src/probes/backups/backups.ts';
+import type { BackupOptions } from '../../src/probes/backups/options.ts';
+import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
+import { planStores } from '../../src/probes/stores/stores.ts';
+import { handClock } from '../clock.ts';
+import {
+  hasPostgres,
+  ownedByPostgres,
+  type Postgres,
+  postgresFolder,
+  startPostgres,
+  until,
+} from '../postgres.ts';
+import { bench, checksOf, gauge, storeOn } from '../store-probe.ts';
+
+const minuteMs = 60_000;
+const log = (store: string, directory: string): BackupOptions => ({
+  name: 'wal',
+  store,
+  type: 'log',
+  source: { kind: 'segments', directory, log: 'wal', settleMs: 0 },
+  schedule: { everyMs: 5 * minuteMs, usualGraceMs: 5 * minuteMs },
+  objectives: { rpoMs: 5 * minuteMs, rtoMs: 30 * minuteMs },
+  retention: { minCount: 1 },
+  integrity: { level: 'header', minBytes: 1, maxShrink: 0.5, bytesPerSecond: 1e9 },
+  intervalMs: minuteMs,
+});
+
+describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
+  let server: Postgres;
+  let folder: string;
+  let archive: string;
+  const state = mkdtempSync(join(tmpdir(), 'svc-agent-state-'));
+  const clock = handClock(Date.now() + 1000);
+
+  beforeAll(async () => {
+    folder = postgresFolder();
+    archive = join(folder, 'archive');
+    mkdirSync(archive);
+    ownedByPostgres(archive);
+    server = await startPostgres({
+      settings: [
+        ...['wal_level=replica', 'archive_mode=on', 'archive_timeout=1', 'checkpoint_timeout=30s'],
+        `archive_command=cp %p ${archive}/%f`,
+      ],
+    });
+    await server.query('CREATE TABLE executions (id int)');
+  });
+  afterAll(async () => {
+    await server?.stop();
+    for (const path of [state, folder]) if (path) rmSync(path, { recursive: true, force: true });
+  });
+
+  /** The store's probe and the backup's, which sees what the store's found last. */
+  const open = async () => {
+    const options = {
+      services: [],
+      stores: [storeOn(server.port, { user: 'postgres' })],
+      backups: [log('main', archive)],
+      stateDirectory: state,
+    };
+    const found = new Map<string, { finding: Finding; remembered: unknown }>();
+    const rows = [...planStores(options), ...planBackups(options)].filter(
+      ({ kind }) => kind === 'store' || kind === 'backup',
+    );
+    const latest = (name: string) => found.get(name)?.finding;
+    const probes: [ProbeRow, Probe][] = [];
+    for (const row of rows) probes.push([row, await row.open({ ...bench().deps, clock, latest })]);
+    return {
+      async poll() {
+        for (const [{ name }, probe] of probes) {
+          const finding = await probe.check(AbortSignal.timeout(20_000), found.get(name)?.remembered);
+          found.set(name, { finding, remembered: finding.remember });
+        }
+        const finding = latest('store/main/persistence')!;
+        const backup = latest('backup/wal')!;
+        return {
+          check: checksOf(finding).wal_archive,
+          wholeUntilMs: (finding.details!.log as { wholeUntilMs?: number } | undefined)?.wholeUntilMs,
+          reason: backup.reason,
+          endMs: 1000 * gauge(backup, 'svc_backup_last_success_timestamp_seconds')!,
+          runs: (backup.totals ?? []).concat(backup.gauges ?? []).length,
+        };
+      },
+      close: async () => {
+        for (const [, probe] of probes) await probe.close?.();
+      },
+    };
+  };
+
+  const archived = async () =>
+    (await server.query('SELECT last_archived_wal AS wal FROM pg_stat_archiver')).rows[0].wal as
+      | string
+      | null;
+  /** Until the server has archived everything and come to rest. */
+  const atRest = () =>
+    until(
+      async () => {
+        const lsn = () => server.query('SELECT pg_current_wal_insert_lsn()::text AS lsn');
+        const before = (await lsn()).rows[0].lsn;
+        await new Promise((resolve) => setTimeout(resolve, 3000));
+        return before === (await lsn()).rows[0].lsn && (await archived()) !== null;
+      },
+      (rests) => rests,
+    );
+
+  test('while nothing is written, the log of an idle server reaches as far as the last poll', async () => {
+    await server.query('INSERT INTO executions VALUES (1)');
+    // Wakes the checkpointer, which after a start sleeps for checkpoint_timeout before it closes a segment.
+    await server.query('CHECKPOINT');
+    await atRest();
+    const { poll, close } = await open();
+    const first = await poll();
+    expect(first).toMatchObject({ check: true, reason: undefined });
+    for (let minutes = 2; minutes <= 60; minutes += 2) {
+      clock.advance(2 * minuteMs);
+      expect(await poll(), `after ${minutes} minutes`).toMatchObject({
+        wholeUntilMs: clock.nowMs(),
+        endMs: clock.nowMs(),
+        reason: undefined,
+      });
+    }
+    // What is written after that is in no segment yet.
+    server.configure(['archive_timeout=0']);
+    await server.query('INSERT INTO executions VALUES (2)');
+    clock.advance(11 * minuteMs);
+    expect(await poll()).toMatchObject({ wholeUntilMs: undefined, endMs: clock.nowMs() - 11 * minuteMs });
+    await close();
+  });
+
+  test('a segment with anything in it proves nothing without archive_timeout; a closed one does', async () => {
+    const { poll, close } = await open();
+    await poll();
+    clock.advance(60 * minuteMs);
+    const { reason, wholeUntilMs } = await poll();
+    expect({ reason, wholeUntilMs }).toEqual({ reason: 'late', wholeUntilMs: undefined });
+    const before = await archived();
+    await server.query('CHECKPOINT');
+    await server.query('SELECT pg_switch_wal()');
+    await until(archived, (wal) => wal !== before);
+    expect(await poll()).toMatchObject({ check: true, reason: undefined, wholeUntilMs: clock.nowMs() });
+    await close();
+  });
+
+  test('an archive command that succeeds and archives nothing; a segment that is gone', async () => {
+    const { poll, close } = await open();
+    server.configure(['archive_command=test -f %p']);
+    const before = await archived();
+    await server.query('INSERT INTO executions VALUES (3)');
+    await server.query('SELECT pg_switch_wal()');
+    await until(archived, (wal) => wal !== before);
+    expect(await poll()).toMatchObject({ check: false });
+    // The server never archives that one again: from now on there is a gap.
+    server.configure([`archive_command=cp %p ${archive}/%f`]);
+    const lost = await archived();
+    await server.query('INSERT INTO executions VALUES (4)');
+    await server.query('SELECT pg_switch_wal()');
+    await until(archived, (wal) => wal !== lost);
+    expect(readdirSync(archive)).toContain(await archived());
+    expect(await poll()).toMatchObject({ check: false, reason: 'log_gap' });
+    unlinkSync(join(archive, (await archived())!));
+    expect(await poll()).toMatchObject({ check: false });
+    await close();
+  });
+
+  test('an archive that the agent cannot see is unknown', async () => {
+    const { poll, close } = await open();
+    rmSync(archive, { recursive: true });
+    expect(await poll()).toMatchObject({ check: 'unknown', reason: 'evidence_unreadable' });
+    await close();
+  });
+});
