@@ -64,6 +64,7 @@ interface World {
   mayLose: Set<string>;
   /** Lines that were counted in the last snapshot. */
   saved: Map<string, number>;
+  savedLines: number;
   rotations: number;
   /** Rotations that have begun and not ended. */
   busy: number;
@@ -207,7 +208,7 @@ function* compress(world: World, log: Log, name: string): Generator<void> {
   const { disk } = world;
   const plain = disk.file(name);
   if (!plain || log.file === plain) return;
-  const packed = gzipSync(plain.bytes.subarray(0, plain.length), { level: 1 });
+  const packed = gzipSync(plain.bytes.subarray(0, plain.length), { level: 1, memLevel: 1, windowBits: 9 });
   const target = disk.create(`${name}.gz`);
   world.note(`gzip ${name} begins`);
   yield;
@@ -321,7 +322,8 @@ function* rotator(world: World, log: Log): Generator<void> {
   }
 }
 
-class Killed extends Error {}
+/** Stands for SIGKILL; without a stack, which costs more than all else. */
+const killed = { message: 'killed' };
 
 const banners = ['', '', '', '=== started ===', `=== ${'b'.repeat(1500)} ===`];
 
@@ -352,6 +354,7 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
     written: new Map(),
     mayLose: new Set(),
     saved: new Map(),
+    savedLines: 0,
     rotations: 0,
     busy: 0,
     isEnding: false,
@@ -440,7 +443,7 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
     if (options.trace) trace.push(`${monotonicMs}   · ${call}`);
     if (killAt.calls-- <= 0) {
       isKilled = true;
-      throw new Killed('killed');
+      throw killed;
     }
     if (isQuiet || eagerness === 0 || random(100) >= eagerness) return;
     if (within <= 0) return;
@@ -464,9 +467,9 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
       let at = start;
       if (options.trace) note(`count ${path}: ${bytes.toString('utf8', start, end).match(/\S+ g\d+ n\d+/g)}`);
       for (;;) {
-        const next = bytes.subarray(0, end).indexOf(10, at);
-        if (next < 0) return at;
-        counted.push(bytes.toString('utf8', at, next));
+        const next = bytes.indexOf(10, at);
+        if (next < 0 || next >= end) return at;
+        counted.push(bytes.toString('latin1', at, next));
         at = next + 1;
       }
     },
@@ -483,9 +486,8 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
   const save = () => {
     if (isKilled) return;
     saved = { section: Uint8Array.from(tailer.freeze()), lines: counted.length, skips: skips.length };
-    const known = new Map<string, number>();
-    for (const line of counted) count(known, line);
-    world.saved = known;
+    for (; world.savedLines < counted.length; world.savedLines++)
+      count(world.saved, counted[world.savedLines]!);
     note('save');
   };
   const start = () => {

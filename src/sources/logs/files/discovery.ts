@@ -186,6 +186,15 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
     return undefined;
   };
 
+  const isAt = (path: string, key: string): boolean => {
+    try {
+      const stat = disk.stat(path);
+      return stat !== undefined && fileKey(stat) === key;
+    } catch {
+      return false;
+    }
+  };
+
   /** One pass: the relevant files by name. A directory that cannot be listed is asked for the literal names. */
   const pass = async (
     directory: string,
@@ -305,6 +314,15 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
           sighting.found.push({ path, startAt, order });
           if (sighting.found.length > 1) sighting.found.sort(byOrder);
         }
+      }
+      for (const [key, sighting] of files) {
+        if (sighting.isSettled || sighting.paths.length === 1) continue;
+        // Its inode may have been given to another file during the scan: the names that it has now are its names.
+        const isNow = (path: string) => isAt(path, key);
+        const paths = sighting.paths.filter(isNow);
+        if (paths.length === 0 || paths.length === sighting.paths.length) continue;
+        for (const { path } of sighting.found) if (!paths.includes(path)) found.delete(path);
+        Object.assign(sighting, { paths, found: sighting.found.filter(({ path }) => paths.includes(path)) });
       }
       settled = kept;
       return { files, found, directories, passedOver };

@@ -90,22 +90,23 @@ export interface KnownContent {
 
 /** What a file on disk holds, as far as comparisons need it. */
 export interface Content {
-  /** Bytes of plain text: the file's size, or what a gzip trailer says. */
+  /** Bytes of plain text: the file's size, or what a gzip trailer says. 0 while a gzip file is not finished, if it tells. */
   readonly size: number;
   /** The first 4096 bytes of plain text, or fewer if the file has fewer or does not tell yet. */
   readonly start: Buffer;
   readonly isGzip: boolean;
-  /** CRC-32 of the plain bytes that a gzip trailer says. */
-  readonly sum?: number;
+  /** CRC-32 of the plain bytes: a plain file is read for it, a gzip file has it in its trailer. */
+  sum(): number | undefined;
   /** Plain bytes at a position; undefined in the depth of a gzip file. */
   at(position: number, length: number): Buffer | undefined;
 }
 
 /**
  * How a file relates to what is known. 'whole': it has the known bytes, and maybe more. 'short': it ends before the offset
- * and begins the same. 'perhaps': a gzip file that begins the same. 'none': it is another file.
+ * and begins the same. 'cut': it has the counted bytes, but not the unfinished line. 'perhaps': a gzip file that begins the
+ * same. 'none': it is another file.
  */
-export type Likeness = 'whole' | 'short' | 'perhaps' | 'none';
+export type Likeness = 'whole' | 'short' | 'cut' | 'perhaps' | 'none';
 
 /** Known bytes without which content alone identifies nothing. */
 export const identifyingBytes = 32;
@@ -114,16 +115,17 @@ export function likeness(content: Content, known: KnownContent): Likeness {
   const sameStart = headAgrees(known.head, content.start);
   if (sameStart === false) return 'none';
   const { offset, tailLength, tailSum, rest } = known;
-  const before = content.at(offset - tailLength, tailLength);
-  if (content.isGzip && before === undefined) return sameStart && content.size >= offset ? 'perhaps' : 'none';
   if (content.size < offset) {
-    if (content.size === 0 || content.isGzip) return 'none';
+    if (content.size === 0) return 'none';
     const coversAll = offset === tailLength && known.tail?.subarray(0, content.size).equals(content.start);
-    return sameStart || coversAll ? 'short' : 'none';
+    const coversStart = sameStart && !headGrows(known.head, content.start.length);
+    return coversStart || coversAll ? 'short' : 'none';
   }
+  const before = content.at(offset - tailLength, tailLength);
+  if (content.isGzip && before === undefined) return sameStart ? 'perhaps' : 'none';
   if (before === undefined || before.length < tailLength || crc32(before) !== tailSum) return 'none';
   const after = content.at(offset, Math.min(rest.length, content.size - offset));
-  if (after && !after.equals(rest.subarray(0, after.length))) return 'none';
+  if (after && !after.equals(rest.subarray(0, after.length))) return offset > 0 ? 'cut' : 'none';
   if (offset === 0 && rest.length === 0 && sameStart === undefined) return 'none';
   return 'whole';
 }
@@ -210,28 +212,43 @@ export function createContents({ disk, problems }: { disk: Disk; problems: Probl
     return isDenied ? 'denied' : 'moved';
   };
 
+  const sumOf = (fd: number, size: number): number => {
+    let sum = 0;
+    for (let at = 0; at < size; ) {
+      const bytes = readAt(fd, Math.min(sumBytes, size - at), at);
+      if (bytes.length === 0) break;
+      sum = crc32(bytes, sum);
+      at += bytes.length;
+    }
+    return sum;
+  };
+
   const plain = (fd: number, size: number): Content => ({
     size,
+    sum: () => sumOf(fd, size),
     start: readAt(fd, Math.min(size, headBytes), 0),
     isGzip: false,
     at: (position, length) => readAt(fd, length, position),
   });
 
+  const inflate = (packed: Buffer, isWhole: boolean): Buffer | undefined => {
+    if (packed[0] !== 0x1f || packed[1] !== 0x8b) return undefined;
+    try {
+      return isWhole ? gunzipSync(packed) : gunzipSync(packed, { finishFlush: constants.Z_SYNC_FLUSH });
+    } catch {
+      return undefined;
+    }
+  };
+
   const gzip = (fd: number, size: number): Content => {
     const packed = readAt(fd, Math.min(size, packedBytes), 0);
-    let start = noContent;
-    if (packed[0] === 0x1f && packed[1] === 0x8b) {
-      try {
-        start = gunzipSync(packed, { finishFlush: constants.Z_SYNC_FLUSH });
-      } catch {
-        // Nothing to compare yet.
-      }
-    }
-    const trailer = readAt(fd, 8, Math.max(0, size - 8));
-    const hasTrailer = size >= 20 && trailer.length === 8;
+    const isSmall = size <= packedBytes;
+    const whole = isSmall ? inflate(packed, true) : undefined;
+    const start = whole ?? inflate(packed, false) ?? noContent;
+    const trailer = isSmall ? noContent : readAt(fd, 8, size - 8);
     return {
-      size: hasTrailer ? trailer.readUInt32LE(4) : 0,
-      sum: hasTrailer ? trailer.readUInt32LE(0) : undefined,
+      size: whole?.length ?? (trailer.length === 8 ? trailer.readUInt32LE(4) : 0),
+      sum: () => (whole ? crc32(whole) : trailer.length === 8 ? trailer.readUInt32LE(0) : undefined),
       start: start.subarray(0, headBytes),
       isGzip: true,
       at: (position, length) =>
@@ -239,7 +256,13 @@ export function createContents({ disk, problems }: { disk: Disk; problems: Probl
     };
   };
 
-  const unreadable: Content = { size: 0, start: noContent, isGzip: true, at: () => undefined };
+  const unreadable: Content = {
+    size: 0,
+    start: noContent,
+    isGzip: true,
+    sum: () => undefined,
+    at: () => undefined,
+  };
 
   return {
     open,
@@ -267,16 +290,7 @@ export function createContents({ disk, problems }: { disk: Disk; problems: Probl
       return same(Math.min(size, compareBytes), 0) && same(size - from, from);
     },
     beginsWith: (fd, start) => readAt(fd, start.length, 0).equals(start),
-    sumOf(fd, size) {
-      let sum = 0;
-      for (let at = 0; at < size; ) {
-        const bytes = readAt(fd, Math.min(sumBytes, size - at), at);
-        if (bytes.length === 0) break;
-        sum = crc32(bytes, sum);
-        at += bytes.length;
-      }
-      return sum;
-    },
+    sumOf,
     take(file) {
       const fd = opened.get(keyOf(file));
       opened.delete(keyOf(file));

@@ -236,13 +236,20 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
 
   return {
     turn: (file, pass) => onOpen(file, (fd) => take(fd, file, pass)) ?? 'absent',
-    isIntact: (file) =>
-      onOpen(file, (fd) => {
+    isIntact(file) {
+      const wasOpen = file.fd !== undefined;
+      return onOpen(file, (fd) => {
         const { size, mtimeNs } = disk.fstat(fd);
         if (size < file.nowSize) file.size = Math.max(file.size, file.nowSize);
         Object.assign(file, { nowSize: size, nowMtimeNs: mtimeNs });
-        return compare(fd, file, readFrom(fd, file), -1) !== 'changed';
-      }),
+        const state = compare(fd, file, readFrom(fd, file), -1);
+        // A file that was not open all the time and lost bytes may be another one with the same beginning.
+        if (state === 'changed' || (!wasOpen && (state === 'cut' || size < file.size))) return false;
+        // A size that is recorded without a beginning could not be found again.
+        if (file.offset + file.restBytes === 0) growFingerprint(fd, file, size, noBytes);
+        return true;
+      });
+    },
     finish(file) {
       if (file.rest.length < file.restBytes) {
         const whole = Buffer.allocUnsafe(file.restBytes);

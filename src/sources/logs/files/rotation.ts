@@ -138,6 +138,11 @@ const unsettledLimit = 5;
 /** Scans between two in which files that were let go and are gone are forgotten. */
 const pruneEvery = 8;
 
+function byRank(a: readonly number[], b: readonly number[]): number {
+  const at = a.findIndex((part, i) => part !== b[i]);
+  return at < 0 ? 0 : a[at]! - b[at]!;
+}
+
 interface Undecided {
   size: number;
   mtimeNs: bigint;
@@ -431,6 +436,12 @@ export function createRotation(deps: RotationDeps): Rotation {
     if (clock.monotonicMs() - file.absentSinceMs > absentKeptMs) giveUp(file, 'vanished');
   };
 
+  /** Where the file is was not told by this scan: nothing of its group is taken up before the next one. */
+  const cannotTell = (file: TrackedFile) => {
+    unseenGroups.add(file.path);
+    wantsScan = true;
+  };
+
   /** The picture does not have the file: it was renamed out of sight, deleted, or cannot be seen now. */
   const lostSight = (file: TrackedFile) => {
     const isSettled = directoryOf(file)?.isSettled === true;
@@ -453,6 +464,7 @@ export function createRotation(deps: RotationDeps): Rotation {
       const isOwn = isSame(file, { stat: real, paths: [file.real] });
       if (isOwn) note(file, real, file.state);
       else if (isOwn === false) lose(file, 'truncated');
+      else cannotTell(file);
       return;
     }
     if (!seesDirectory(file)) {
@@ -460,8 +472,7 @@ export function createRotation(deps: RotationDeps): Rotation {
       return;
     }
     if (!isSettled && unsettledScans < unsettledLimit) {
-      unseenGroups.add(file.path);
-      wantsScan = true;
+      cannotTell(file);
       return;
     }
     const elsewhere = findByInode(file);
@@ -471,6 +482,7 @@ export function createRotation(deps: RotationDeps): Rotation {
       file.record = undefined;
       const isOwn = isSame(file, { stat: elsewhere.stat, paths: [elsewhere.path] });
       if (isOwn) note(file, elsewhere.stat, elsewhere.path === file.home ? 'live' : 'rotated');
+      else if (isOwn === undefined) cannotTell(file);
       if (isOwn !== false) return;
     }
     lose(file, 'vanished');
@@ -649,14 +661,15 @@ export function createRotation(deps: RotationDeps): Rotation {
     const isBack = isHome(sighting, file.path) && trustsNames(sighting);
     const isUnchanged = file.size === stat.size && file.mtimeNs === stat.mtimeNs;
     if (isUnchanged && !isBack) return true;
-    if (file.copyOf) {
+    const isSameFile = contents.of(sighting, (content) => likeness(content, letGoContent(file)) === 'whole');
+    if (file.copyOf && isSameFile !== false) {
       tracker.forget(file);
       return false;
     }
-    const isSameFile = contents.of(sighting, (content) => likeness(content, letGoContent(file)) === 'whole');
     const isCompressedFile = isCompressed(paths[0]!);
     if (isSameFile === undefined) {
-      wantsScan = true;
+      // Another file may have its inode by now, one that holds what is missing.
+      isDisturbed = true;
       return true;
     }
     if (!isSameFile) {
@@ -685,6 +698,13 @@ export function createRotation(deps: RotationDeps): Rotation {
     nextUndecided.set(keyOf(sighting), { size, mtimeNs, sinceMs, of });
     if (clock.monotonicMs() - sinceMs >= undecidedMs) return false;
     return true;
+  };
+
+  /** A compressor deletes the plain file last: until then the archive may be unfinished. */
+  const hasPlainBeside = ({ paths: [path] }: Sighting): boolean => {
+    if (!isCompressed(path!)) return false;
+    const plain = plainName(path!);
+    return [...picture.files.values()].some(({ paths }) => paths.includes(plain));
   };
 
   /** Whether equal content is enough to identify a missing file: tiny files are alike. */
@@ -717,9 +737,12 @@ export function createRotation(deps: RotationDeps): Rotation {
           continue;
       }
       if (file.ruledOut?.has(sighting.paths[0]!)) continue;
+      // An archive may be unfinished.
+      if (hasPlainBeside(sighting) && waitFor(sighting, file)) continue;
       const seen = contents.of(sighting, (own) => ({ like: likeness(own, content), size: own.size }));
       if (seen === undefined) {
         isDisturbed = true;
+        cannotTell(file);
         continue;
       }
       const { like, size } = seen;
@@ -730,20 +753,30 @@ export function createRotation(deps: RotationDeps): Rotation {
       }
       const isCut = file.lostBy === 'truncated' && sighting.stat.ino === file.formerIno;
       if (like === 'short' && isHome(sighting, file.path) && !isCut) continue;
+      if (like === 'cut' && !(isCut && isHome(sighting, file.path))) continue;
       if (like === 'short' && file.state !== 'missing') continue;
       if (like !== 'none') alike.push({ ...candidate, like, size });
     }
-    // Of several plain files the longest; of gzip files, whose depth is not compared, the one nearest to the known size.
+    // A file that is shorter than the generation was, or of which the depth is not compared, is taken only if nothing is better.
     const known = Math.max(file.size, file.nowSize);
-    const distance = ({ size }: { size: number }) => (size < known ? Number.POSITIVE_INFINITY : size - known);
-    const best = (like: Likeness) =>
-      alike
-        .filter((one) => one.like === like)
-        .sort((a, b) => (like === 'perhaps' ? distance(a) - distance(b) : b.size - a.size))[0];
-    const next = best('whole') ?? best('perhaps');
+    const best = (...likes: Likeness[]) => {
+      const rank = ({ like, size, sighting }: (typeof alike)[number]) => {
+        const isPacked = isCompressed(sighting.paths[0]!);
+        const distance = like === 'perhaps' ? size - known : -size;
+        return [size < known, like === 'perhaps', isPacked, distance].map(Number);
+      };
+      return alike.filter(({ like }) => likes.includes(like)).sort((a, b) => byRank(rank(a), rank(b)))[0];
+    };
+    const next = best('whole', 'perhaps');
     if (next) {
       resume(file, next.group, next.sighting);
       return next;
+    }
+    const cut = best('cut');
+    if (cut) {
+      resume(file, cut.group, cut.sighting);
+      sinks.cut(file);
+      return cut;
     }
     const short = best('short');
     if (!short) return undefined;
@@ -791,6 +824,16 @@ export function createRotation(deps: RotationDeps): Rotation {
     return 'copy';
   };
 
+  /** Compares a plain file that nobody follows with a gzip file that is read. */
+  const compareWithArchive = (sighting: Sighting, original: TrackedFile): Verdict => {
+    const { dev, ino, nowSize, nowMtimeNs, real } = original;
+    const stat: FileStat = { dev, ino, size: nowSize, mtimeNs: nowMtimeNs, nlink: 1, kind: 'file' };
+    const archive = contents.of({ stat, paths: [real] }, ({ size, sum }) => ({ size, sum: sum() }));
+    if (!archive) return 'new';
+    const plain = contents.of(sighting, ({ size, sum }) => size === archive.size && sum() === archive.sum);
+    return plain ? 'copy' : 'new';
+  };
+
   const copyOfLetGo = (sighting: Sighting, group: string): Verdict => {
     const { stat } = sighting;
     const found = contents.of(sighting, (content) => {
@@ -816,14 +859,13 @@ export function createRotation(deps: RotationDeps): Rotation {
    * plain file stands beside it, it may be unfinished; a compressor deletes the plain file last.
    */
   const judgeGzip = (sighting: Sighting, group: string): { verdict: Verdict; of?: TrackedFile } => {
-    const plain = plainName(sighting.paths[0]!);
-    const hasPlain = [...picture.files.values()].some(({ paths }) => paths.includes(plain));
-    if (hasPlain || !trustsNames(sighting)) {
+    if (hasPlainBeside(sighting) || !trustsNames(sighting)) {
+      const plain = plainName(sighting.paths[0]!);
       const of = tracker.group(group).find(({ real }) => real === plain);
       return { verdict: waitFor(sighting) ? 'wait' : 'copy', of };
     }
     const result = contents.of(sighting, (content): { verdict: Verdict; of?: TrackedFile } => {
-      if (content.start.length === 0) return { verdict: 'wait' };
+      if (content.size === 0) return { verdict: 'wait' };
       const agrees = ({ head, offset, tailLength, tailSum }: KnownContent) => {
         if (headAgrees(head, content.start) === false) return false;
         // Of a file of which nothing was read the beginning is known; without one it is tiny, and its size decides.
@@ -832,6 +874,8 @@ export function createRotation(deps: RotationDeps): Rotation {
       };
       for (const file of tracker.letGoOf(group)) {
         if (content.size === file.offset && agrees(letGoContent(file)))
+          return { verdict: 'copy', of: file.copyOf };
+        if (content.size < file.offset && likeness(content, letGoContent(file)) === 'short')
           return { verdict: 'copy', of: file.copyOf };
       }
       for (const file of tracker.group(group)) {
@@ -845,7 +889,7 @@ export function createRotation(deps: RotationDeps): Rotation {
           // Its writer may have gone on after it was compressed.
           if (
             content.size === size ||
-            (content.size < size && contents.sumOf(fd, content.size) === content.sum)
+            (content.size < size && contents.sumOf(fd, content.size) === content.sum())
           )
             return { verdict: 'copy', of: file };
         }
@@ -958,9 +1002,11 @@ export function createRotation(deps: RotationDeps): Rotation {
       }
     } else {
       for (const original of members) {
-        if (original.compressed || original.state === 'missing') continue;
-        if (taken.has(original) && original.state !== 'live') continue;
-        const verdict = compareWith(sighting, group, original);
+        if (original.state === 'missing') continue;
+        if (!original.compressed && taken.has(original) && original.state !== 'live') continue;
+        const verdict = original.compressed
+          ? compareWithArchive(sighting, original)
+          : compareWith(sighting, group, original);
         if (verdict === 'wait') {
           wantsScan = true;
           return;
@@ -1119,6 +1165,7 @@ export function createRotation(deps: RotationDeps): Rotation {
         else wantsScan = true;
         continue;
       }
+      if ([...nextUndecided.values()].some(({ of }) => of === file)) continue;
       file.absences++;
       if (file.absences >= absencesLimit) giveUp(file, file.lostBy);
       else wantsScan = true;
