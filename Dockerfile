@@ -35,6 +35,8 @@ COPY rules /app/rules
 COPY dashboards /app/dashboards
 COPY runbooks /app/runbooks
 COPY vocabularies /app/vocabularies
+# For svc-agent demo.
+COPY deploy/alertmanager /app/deploy/alertmanager
 COPY LICENSE /app/LICENSE
 # The only place that is written to: the root may be read-only.
 COPY --from=build --chown=65532:65532 /state /var/lib/svc-agent

@@ -63,6 +63,17 @@ export function parseIncident(text: string, kinds: readonly IncidentKind[]): Inc
   return { kind, target: target ?? usual };
 }
 
+/** What a person types: an incident that begins, or the end of one kind (of all kinds if none is named). */
+export type Order = { strike: Incident } | { end: IncidentKind | undefined };
+
+/** Reads an incident, `end` or `end KIND`. Throws what to say. */
+export function parseOrder(text: string, kinds: readonly IncidentKind[]): Order {
+  const [word, ...rest] = text.trim().split(/\s+/);
+  if (word !== 'end') return { strike: parseIncident(text, kinds) };
+  if (rest.length === 0) return { end: undefined };
+  return { end: parseIncident(rest.join(' '), kinds).kind };
+}
+
 /** What goes wrong next, if nobody says so. */
 export function randomIncident(random: Random, kinds: readonly IncidentKind[]): Incident {
   const kind = kinds[random.integer(0, kinds.length - 1)] ?? 'restart';

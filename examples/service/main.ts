@@ -1,7 +1,7 @@
 // The example service: four make-believe roles for the agent to watch. See examples/README.md.
 import { createInterface } from 'node:readline';
 import { systemClock } from '../../src/core/clock.ts';
-import { parseIncident } from './incidents.ts';
+import { parseOrder } from './incidents.ts';
 import { parseOptions, type ServiceOptions, usage } from './options.ts';
 import { createService } from './service.ts';
 import { hasStore } from './store/store.ts';
@@ -28,7 +28,9 @@ async function run(options: ServiceOptions) {
   lines.on('line', (line) => {
     if (line.trim() === '') return;
     try {
-      service.strike(parseIncident(line, service.kinds));
+      const order = parseOrder(line, service.kinds);
+      const outcome = service.obey(order);
+      if ('end' in order) say({ outcome });
     } catch (thrown) {
       complain(thrown);
     }

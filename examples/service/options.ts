@@ -39,7 +39,7 @@ export const usage = `Usage: node dist/example-service.js [options]
   --names NAMES         names of the metrics: svc, those of the catalog, or cadence, those of the product (svc)
   --seed N              of the pseudo-random numbers (1)
   --rotate-bytes N      size at which a log file is rotated (1000000)
-  --incident-every D    mean time between incidents (2m; 0s: none by itself)
+  --incident-every D    mean time between incidents, which last a third of it (2m; 0s: none by itself)
 `;
 
 const defaults = {

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { type Role, roles } from '../../src/core/catalog.ts';
 import type { Clock } from '../../src/core/ports.ts';
 import { controlListener } from './control.ts';
-import { type Incident, type IncidentKind, incidentKinds } from './incidents.ts';
+import { type Incident, type IncidentKind, incidentKinds, type Order } from './incidents.ts';
 import { type Listener, listen } from './listen.ts';
 import type { ServiceOptions } from './options.ts';
 import { createRandom } from './random.ts';
@@ -16,6 +16,8 @@ export interface ServiceAddresses extends SurroundingAddresses {
   directory: string;
   /** `POST` here, with `?kind=`, makes something go wrong. */
   incident: string;
+  /** `POST` here ends what went wrong. */
+  end: string;
   kinds: readonly IncidentKind[];
   roles: Record<Role, RoleAddresses>;
 }
@@ -25,7 +27,8 @@ export interface Service {
   readonly kinds: readonly IncidentKind[];
   /** Rejects if a port or the directory cannot be had; nothing is left open then. */
   start(): Promise<ServiceAddresses>;
-  strike(incident: Incident): void;
+  /** Returns what came of it, for people. */
+  obey(order: Order): string;
   stop(): Promise<void>;
 }
 
@@ -86,8 +89,18 @@ export function createService(options: ServiceOptions, deps: ServiceDeps): Servi
     await Promise.all([control?.close(), surroundings.stop(), ...running.map((role) => role.stop())]);
   }
 
+  function obey(order: Order): string {
+    const named = ({ kind, target }: Incident) => `${kind} ${target}`;
+    if ('strike' in order) {
+      trouble.strike(order.strike);
+      return named(order.strike);
+    }
+    const ended = trouble.end(order.end);
+    return ended.length > 0 ? `ended: ${ended.map(named).join(', ')}` : 'no incident to end';
+  }
+
   async function open(): Promise<ServiceAddresses> {
-    control = await listen(options.controlPort, controlListener(kinds, trouble.strike));
+    control = await listen(options.controlPort, controlListener(kinds, obey));
     const addresses: Partial<Record<Role, RoleAddresses>> = {};
     for (const role of running) addresses[role.role] = await role.start();
     const around = await surroundings.start();
@@ -96,6 +109,7 @@ export function createService(options: ServiceOptions, deps: ServiceDeps): Servi
     return {
       directory: options.directory,
       incident: `http://127.0.0.1:${control.port}/incident`,
+      end: `http://127.0.0.1:${control.port}/end`,
       kinds,
       roles: addresses as Record<Role, RoleAddresses>,
       ...around,
@@ -109,7 +123,7 @@ export function createService(options: ServiceOptions, deps: ServiceDeps): Servi
         await stop();
         throw thrown;
       }),
-    strike: trouble.strike,
+    obey,
     stop,
   };
 }

@@ -7,13 +7,16 @@ import type { DomainName } from './world.ts';
 /** Makes incidents happen, now and then and on demand. */
 export interface Trouble {
   readonly conditions: Conditions;
+  /** Begins an incident, which lasts until it is ended. It replaces one of its kind. */
   strike(incident: Incident): void;
-  /** Begins with those that come by themselves; returns the end of them. */
+  /** Ends the incident of a kind, or all incidents; returns those that it ended. */
+  end(kind?: IncidentKind): Incident[];
+  /** Begins with the incidents that come by themselves. Returns a function that stops this, and every incident. */
   start(): () => void;
 }
 
 export interface TroubleOptions {
-  /** Mean time between incidents; 0: none comes by itself. */
+  /** Mean time between incidents that come by themselves, which last a third of it; 0: none does. */
   everyMs: number;
   /** Those that come by themselves. */
   kinds: readonly IncidentKind[];
@@ -22,18 +25,19 @@ export interface TroubleOptions {
 export interface TroubleDeps {
   clock: Clock;
   random: Random;
-  /** Hears of each incident as it begins. */
   announce(incident: Incident): void;
   restart(role: Role, fatal: boolean): void;
   failOver(domain: DomainName): void;
 }
 
-/** Incidents that are a condition for a while. */
-const lastings: Readonly<Partial<Record<IncidentKind, { condition: keyof Conditions; lastsMs: number }>>> = {
-  'persistence-errors': { condition: 'failingRole', lastsMs: 20_000 },
-  backlog: { condition: 'starvedTaskList', lastsMs: 40_000 },
-  'store-down': { condition: 'refusingStore', lastsMs: 20_000 },
-  'schema-behind': { condition: 'outdatedDatabase', lastsMs: 40_000 },
+/** Time between two restarts of a role that restarts again and again. */
+const restartEveryMs = 15_000;
+
+const conditionOf: Readonly<Partial<Record<IncidentKind, keyof Conditions>>> = {
+  'persistence-errors': 'failingRole',
+  backlog: 'starvedTaskList',
+  'store-down': 'refusingStore',
+  'schema-behind': 'outdatedDatabase',
 };
 
 export function createTrouble(
@@ -41,37 +45,63 @@ export function createTrouble(
   { clock, random, announce, restart, failOver }: TroubleDeps,
 ): Trouble {
   const conditions: Conditions = {};
-  const cancels: Partial<Record<keyof Conditions, () => void>> = {};
+  const lasting = new Map<IncidentKind, { incident: Incident; end: () => void }>();
 
-  /** One that comes while another of its kind lasts takes its place. */
-  function hold(condition: keyof Conditions, target: string, lastsMs: number) {
-    cancels[condition]?.();
-    conditions[condition] = target;
-    cancels[condition] = clock.after(lastsMs, () => {
-      conditions[condition] = undefined;
-    });
+  /** Returns what ends it. */
+  function begin({ kind, target }: Incident): () => void {
+    const condition = conditionOf[kind];
+    if (condition) {
+      conditions[condition] = target;
+      return () => delete conditions[condition];
+    }
+    if (kind === 'failover') {
+      failOver(target as DomainName);
+      return () => failOver(target as DomainName);
+    }
+    let cancel = () => {};
+    const again = () => {
+      restart(target as Role, kind === 'fatal');
+      cancel = clock.after(restartEveryMs, again);
+    };
+    again();
+    return () => cancel();
+  }
+
+  function end(kind?: IncidentKind): Incident[] {
+    const ended = [...lasting.values()].filter(
+      ({ incident }) => kind === undefined || incident.kind === kind,
+    );
+    for (const one of ended) {
+      lasting.delete(one.incident.kind);
+      one.end();
+    }
+    return ended.map(({ incident }) => incident);
   }
 
   function strike(incident: Incident) {
+    end(incident.kind);
     announce(incident);
-    const { kind, target } = incident;
-    const lasting = lastings[kind];
-    if (lasting) hold(lasting.condition, target, lasting.lastsMs);
-    else if (kind === 'failover') failOver(target as DomainName);
-    else restart(target as Role, kind === 'fatal');
+    lasting.set(incident.kind, { incident, end: begin(incident) });
   }
 
   function start(): () => void {
     let cancel = () => {};
     const wait = () => {
       cancel = clock.after(everyMs * (0.5 + random.next()), () => {
-        strike(randomIncident(random, kinds));
-        wait();
+        const incident = randomIncident(random, kinds);
+        strike(incident);
+        cancel = clock.after(everyMs / 3, () => {
+          if (lasting.get(incident.kind)?.incident === incident) end(incident.kind);
+          wait();
+        });
       });
     };
     if (everyMs > 0) wait();
-    return () => cancel();
+    return () => {
+      cancel();
+      end();
+    };
   }
 
-  return { conditions, strike, start };
+  return { conditions, strike, end, start };
 }

@@ -10,6 +10,7 @@ const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 interface Addresses {
   metrics: string;
+  end: string;
   admin: string;
   probes: string;
   config: string;
@@ -53,7 +54,11 @@ afterEach(() => {
 });
 
 function startDemo(...args: string[]) {
-  const child = spawn(process.execPath, [main, 'demo', ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  // Without Prometheus on the path, which demo-alert.test.ts starts, and without an incident by itself.
+  const child = spawn(process.execPath, [main, 'demo', '--incident-after', '0s', ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, PATH: '/nonexistent' },
+  });
   running = child;
   let stdout = '';
   let stderr = '';
@@ -161,7 +166,7 @@ describe('svc-agent demo', () => {
 
   it('finds everything well, then what goes wrong, with nothing installed', async () => {
     const { child, ended, addresses } = startDemo('--json');
-    const { metrics, probes, config, incident } = await addresses();
+    const { metrics, probes, config, incident, end } = await addresses();
     const looks = async () => (await (await fetch(probes)).json()) as Look[];
     const all = await until(looks, (found) => found.every(({ last }) => last?.ok === true));
     expect(all.map(({ name }) => name).sort()).toEqual(everyProbe);
@@ -172,16 +177,16 @@ describe('svc-agent demo', () => {
       expect((await fetch(`${incident}?kind=${kind}`, { method: 'POST' })).status).toBe(200);
     await strike('failover');
     const scrape = async () => (await fetch(metrics)).text();
-    // Struck again and again, so that it lasts until every probe has seen it.
-    const seenDown = async () => {
-      await strike('store-down');
-      return { page: await scrape(), found: await looks() };
-    };
+    await strike('store-down');
+    const seenDown = async () => ({ page: await scrape(), found: await looks() });
     await until(seenDown, ({ page, found }) => {
       const roles = found.filter(({ kind }) => kind === 'health');
       const blamesStore = roles.every(({ last }) => last?.reason === 'persistence');
       return blamesStore && sum(page, 'svc_store_up') === 0 && sum(page, 'svc_role_up') === 0;
     });
+    expect(await (await fetch(`${end}?kind=store-down`, { method: 'POST' })).text()).toBe(
+      'ended: store-down main\n',
+    );
     const failovers = (page: string) => sum(page, 'svc_domain_failovers_total', 'domain="orders"');
     const isBack = (page: string) => sum(page, 'svc_store_up') === 2 && sum(page, 'svc_role_up') === 4;
     const back = await until(scrape, (page) => isBack(page) && failovers(page) > 0);
@@ -201,6 +206,8 @@ describe('svc-agent demo', () => {
     expect(stdout).toMatch(/^ {2}probes +http:\/\/127\.0\.0\.1:\d+\/probes$/m);
     expect(stdout).toMatch(/^ {2}node \S*main\.js probe -c \S+\/agent\.yaml$/m);
     expect(stdout).toContain('/incident?kind=persistence-errors');
+    expect(stdout).toMatch(/^ {2}curl -X POST http:\S+\/end$/m);
+    expect(stdout).toContain('Nothing breaks by itself.');
   });
 
   it('says which program died and exits with 1', async () => {
@@ -216,6 +223,7 @@ describe('svc-agent demo', () => {
   it.each([
     ['--for', 'soon', '--for: not a duration, got "soon"'],
     ['--for', '2d', '--for: too short or too long, got "2d"'],
+    ['--incident-after', 'never', '--incident-after: not a duration, got "never"'],
     ['--forever', '', "Unknown option '--forever'"],
   ])('refuses %s %s', async (option, value, message) => {
     const { status, stderr } = await startDemo(option, ...(value ? [value] : [])).ended;

@@ -154,7 +154,7 @@ describe('a restart', () => {
         0,
       );
     const before = requests(await page(metrics));
-    service.strike({ kind: 'restart', target: 'matching' });
+    service.obey({ strike: { kind: 'restart', target: 'matching' } });
     await until(() => refused(health));
     await until(() => refused(metrics));
     expect(await refused(addresses.roles.history.health)).toBe(false);
@@ -176,14 +176,14 @@ describe('a restart', () => {
 
   it('of a fatal kind leaves a fatal entry', async () => {
     await start();
-    service.strike({ kind: 'fatal', target: 'worker' });
+    service.obey({ strike: { kind: 'fatal', target: 'worker' } });
     await until(() => refused(addresses.roles.worker.health));
     expect(entries('worker.log').at(-1)).toMatchObject({ level: 'fatal', service: 'svc-worker' });
   });
 
   it('is not in the way of the end', async () => {
     await start();
-    service.strike({ kind: 'restart', target: 'history' });
+    service.obey({ strike: { kind: 'restart', target: 'history' } });
     clock.advance(4000);
     await service.stop();
     expect(await refused(addresses.roles.history.health)).toBe(true);
@@ -207,9 +207,9 @@ describe('incidents', () => {
     expect(await page(addresses.incident.replace('/incident', '/'))).toContain('/incident?kind=backlog');
   });
 
-  it('of the lasting kinds end by themselves', async () => {
+  it('last until they are ended', async () => {
     await start();
-    service.strike({ kind: 'backlog', target: 'order-mail' });
+    service.obey({ strike: { kind: 'backlog', target: 'order-mail' } });
     const backlog = async () =>
       Number(
         /tasklist="order-mail"\} (\d+)/.exec(
@@ -221,6 +221,10 @@ describe('incidents', () => {
     const grown = await backlog();
     expect(grown).toBeGreaterThan(100);
     clock.advance(120_000);
+    expect(await backlog()).toBeGreaterThan(2 * grown);
+    const answer = await fetch(addresses.end, { method: 'POST' });
+    expect(await answer.text()).toBe('ended: backlog order-mail\n');
+    clock.advance(480_000);
     expect(await backlog()).toBeLessThan(grown / 2);
   });
 
@@ -248,7 +252,7 @@ describe('the clusters', () => {
 
   it('describe the domains, and agree on where they are active', async () => {
     await start();
-    service.strike({ kind: 'failover', target: 'payments' });
+    service.obey({ strike: { kind: 'failover', target: 'payments' } });
     for (const address of Object.values(addresses.clusters)) {
       const active = async (name: string) =>
         (await askForDomain(address, name)).replicationConfiguration.activeClusterName;
@@ -296,7 +300,7 @@ describe('the archives', () => {
     await start();
     clock.advance(9000);
     const before = files();
-    service.strike({ kind: 'restart', target: 'worker' });
+    service.obey({ strike: { kind: 'restart', target: 'worker' } });
     // The next would be due at the tenth second.
     clock.advance(3900);
     expect(files()).toEqual(before);
@@ -333,7 +337,7 @@ describe('the store', () => {
   /** Strikes again and again, so that the incident is not over before the store has caught up. */
   const untilStruck = (incident: Incident, fact: () => Promise<boolean>) =>
     untilLater(async () => {
-      service.strike(incident);
+      service.obey({ strike: incident });
       return fact();
     });
 
@@ -348,7 +352,7 @@ describe('the store', () => {
       return (await versionOf('svc')) === '0.7';
     });
     expect(await versionOf('svc_visibility')).toBe('0.9');
-    clock.advance(40_000);
+    service.obey({ end: 'schema-behind' });
     await untilLater(async () => (await versionOf('svc')) === '0.8');
 
     await untilStruck({ kind: 'store-down', target: 'main' }, isRefused);
@@ -356,7 +360,7 @@ describe('the store', () => {
       ok: false,
       msg: 'persistence: the store refuses connections',
     });
-    clock.advance(20_000);
+    service.obey({ end: undefined });
     await untilLater(async () => (await healthOf('worker')).ok);
     expect(await versionOf('svc')).toBe('0.8');
     await service.stop();

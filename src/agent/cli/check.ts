@@ -10,7 +10,7 @@ import {
   parseCommand,
   withBuildFault,
 } from './arguments.ts';
-import { type Io, table } from './io.ts';
+import { type Io, type Screen, table } from './io.ts';
 import type { LiveReport } from './live-pages.ts';
 
 const usage = `Usage: svc-agent check [-c FILE] [--service-config FILE]... [--role ROLE]... [--live] [--json]
@@ -37,7 +37,7 @@ export async function check(args: readonly string[], io: Io): Promise<number> {
   if (values.json) io.stdout(`${JSON.stringify({ ...asJson(loaded), live })}\n`);
   else {
     for (const fault of loaded.faults) io.stderr(`${faultLine(fault)}\n`);
-    io.stdout(checkReport(loaded, io.colour));
+    io.stdout(checkReport(loaded, io.screen));
     if (live) io.stdout((await import('./live-pages.ts')).liveText(live));
   }
   if (loaded.faults.length > 0) return 2;
@@ -74,12 +74,12 @@ function asJson({ config, faults, warnings, findings, discovered }: Loaded) {
 }
 
 /** What would run and what is wrong, for people. Shows no secret. */
-function checkReport(loaded: Loaded, colour: boolean): string {
+function checkReport(loaded: Loaded, screen: Screen): string {
   const { config, faults, warnings, findings, discovered } = loaded;
   const parts = [
     config ? overview(config) : '',
-    config && config.services.length > 0 ? servicesTable(config, colour) : '',
-    discovered.length > 0 ? discoveredTable(discovered, colour) : '',
+    config && config.services.length > 0 ? servicesTable(config, screen) : '',
+    discovered.length > 0 ? discoveredTable(discovered, screen) : '',
     section('warnings', warnings),
     section('faults in the service’s own files, and secrets that are not there', findings),
     `${verdict(faults.length, findings.length)}\n`,
@@ -136,7 +136,7 @@ function reporterText({ reporter }: MetricsConfig): string {
   return `hostedmetrics to ${redacted(reporter.options.endpoint)}`;
 }
 
-function servicesTable({ services }: AgentConfig, colour: boolean): string {
+function servicesTable({ services }: AgentConfig, screen: Screen): string {
   const row = ({ name, selected, logs, health, scrape, statsd, metrics }: ServiceConfig) => [
     name,
     selected ? 'yes' : 'no',
@@ -151,11 +151,11 @@ function servicesTable({ services }: AgentConfig, colour: boolean): string {
   return table(
     ['service', 'watched', 'logs', 'health', 'scrape', 'statsd', 'reporter'],
     services.map(row),
-    colour,
+    screen,
   );
 }
 
-function discoveredTable(discovered: readonly Discovered[], colour: boolean): string {
+function discoveredTable(discovered: readonly Discovered[], screen: Screen): string {
   const rows = discovered.map(({ path, value, place }) => [path, value, placeText(place)]);
-  return table(['from the service’s own files', 'value', 'place'], rows, colour);
+  return table(['from the service’s own files', 'value', 'place'], rows, screen);
 }

@@ -7,7 +7,7 @@ import type { DashboardOptions } from '../../monitoring/dashboards/render.ts';
 import { chosen } from '../../monitoring/options.ts';
 import { pack } from '../../monitoring/packs.ts';
 import { parseCommand } from './arguments.ts';
-import { type Io, table } from './io.ts';
+import { type Io, type Screen, table } from './io.ts';
 
 const usage = `Usage: svc-agent dashboards [NAME…] [OPTIONS]
 
@@ -60,7 +60,7 @@ export async function dashboards(args: readonly string[], io: Io): Promise<numbe
     name,
     dashboard: renderDashboard(name, rendering),
   }));
-  if (isList) io.stdout(listText(shown, values.json, io.colour));
+  if (isList) io.stdout(listText(shown, values.json, io.screen));
   else if (out !== undefined) await writeAll(shown, resolve(io.cwd, out), values, io);
   else if (kubernetes) io.stdout(await kubernetesText(shown, values.json));
   else io.stdout(theOnly(shown));
@@ -117,7 +117,7 @@ function matcherOf(text: string): readonly [label: string, value: string] {
 
 const jsonText = (document: unknown): string => `${JSON.stringify(document, null, 2)}\n`;
 
-function listText(shown: readonly Shown[], isJson: boolean | undefined, colour: boolean): string {
+function listText(shown: readonly Shown[], isJson: boolean | undefined, screen: Screen): string {
   const rows = shown.map(({ name, dashboard: { uid = '', title = '' } }) => ({ name, uid, title }));
   const head = ['NAME', 'UID', 'TITLE'];
   return isJson
@@ -125,7 +125,7 @@ function listText(shown: readonly Shown[], isJson: boolean | undefined, colour: 
     : table(
         head,
         rows.map(({ name, uid, title }) => [name, uid, title]),
-        colour,
+        screen,
       );
 }
 

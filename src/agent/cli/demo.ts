@@ -4,48 +4,66 @@ import { systemClock } from '../../core/clock.ts';
 import { AgentError } from '../../core/errors.ts';
 import { parseDuration } from '../../core/text-formats.ts';
 import { parseCommand } from './arguments.ts';
+import { followAlerts } from './demo/alerts.ts';
+import { usualPorts } from './demo/ports.ts';
 import { createStage, type Stage } from './demo/stage.ts';
-import { type DemoAddresses, showLive, usage, welcome } from './demo/text.ts';
+import { type DemoAddresses, firstIncident, showLive, timeOfDay, usage, welcome } from './demo/text.ts';
 import { type Io, onSignals } from './io.ts';
 
-/** The agent's default ports (CONTRACT, Configuration). */
-const wantedPorts = { metrics: 9464, admin: 9465 };
 const longestMs = parseDuration('1d');
 
 /**
- * `svc-agent demo`: the example service and the agent beside it, until Ctrl-C, SIGTERM or the end of `--for`.
- * Leaves nothing behind but what a SIGKILL of the demo itself leaves. Resolves with 1 if one of the two ended
- * by itself, after saying which and how.
+ * `svc-agent demo`: the example service and the agent beside it, with Prometheus and Alertmanager where they are
+ * installed, until Ctrl-C, SIGTERM or the end of `--for`. Leaves nothing behind but what a SIGKILL of the demo itself
+ * leaves. Resolves with 1 if the service or the agent ended by itself, after saying which and how.
  */
 export async function demo(args: readonly string[], io: Io): Promise<number> {
-  const { values } = parseCommand('demo', args, { for: { type: 'string' } });
+  const { values } = parseCommand('demo', args, {
+    for: { type: 'string' },
+    'incident-after': { type: 'string', default: '30s' },
+  });
   if (values.help) {
     io.stdout(usage);
     return 0;
   }
-  const end = endAsked(values.for === undefined ? undefined : spanOf(values.for));
-  const terminal = Boolean(process.stdout.isTTY) && !values.json;
+  const incidentAfterMs = spanOf('--incident-after', values['incident-after'], 0);
+  const end = endAsked(values.for === undefined ? undefined : spanOf('--for', values.for, 1000));
+  const say = sayLines(io, values.json === true);
   const stage = createStage({
     main: realpathSync(process.argv[1] ?? ''),
-    wantedPorts,
-    hear: (line) => {
-      if (terminal) io.stdout(`\r\u001b[K${line}\n`);
-    },
+    wantedPorts: usualPorts,
+    path: io.env.PATH,
+    say,
   });
   try {
     const ended = Promise.race([end.asked, stage.broken]);
     const addresses = await Promise.race([stage.set(), ended]);
     if (typeof addresses === 'string') return finish(addresses, io);
+    const undo = [
+      beginIncident(addresses, stage, incidentAfterMs),
+      ...(values.json ? [] : [attend(addresses, stage, say, incidentAfterMs, io)]),
+    ];
     if (values.json) io.stdout(`${JSON.stringify(addresses)}\n`);
-    else io.stdout(welcome(addresses, io.env.PATH, terminal));
-    const undo = terminal ? attend(addresses, stage, io) : () => {};
     const outcome = await ended;
-    undo();
+    for (const one of undo) one();
     return finish(outcome, io);
   } finally {
     await stage.clear();
     end.undo();
   }
+}
+
+/** Prints a line with its time, above the line that lives; nothing beside JSON. */
+function sayLines({ screen, stdout }: Io, isJson: boolean): (line: string) => void {
+  if (isJson) return () => {};
+  const before = screen.size() ? '\r\u001b[K' : '';
+  return (line) => stdout(`${before}${timeOfDay(Date.now())}  ${line}\n`);
+}
+
+/** Begins the first incident when its time comes. Returns the undo. */
+function beginIncident({ kinds }: DemoAddresses, stage: Stage, afterMs: number): () => void {
+  if (afterMs === 0) return () => {};
+  return systemClock.after(afterMs, () => stage.tell(firstIncident(kinds).kind));
 }
 
 function finish(exitMessage: string, io: Io): number {
@@ -70,24 +88,42 @@ function endAsked(afterMs: number | undefined): { asked: Promise<string>; undo: 
   };
 }
 
-/** What a person at a terminal gets besides: a line that lives, and a say in what goes wrong. */
-function attend({ metrics }: DemoAddresses, stage: Stage, io: Io): () => void {
-  const input = createInterface({ input: process.stdin }).on('line', (line) => stage.tell(line));
-  const endLive = showLive(metrics, io.stdout, systemClock);
+/**
+ * What a person gets: what to look at, then the alerts; at a terminal also a line that lives, and a say in what goes
+ * wrong. Returns the end.
+ */
+function attend(
+  addresses: DemoAddresses,
+  stage: Stage,
+  say: (line: string) => void,
+  incidentAfterMs: number,
+  { stdout, env, screen }: Io,
+): () => void {
+  const interactive = Boolean(process.stdin.isTTY) && screen.size() !== undefined;
+  const incidentAtMs = incidentAfterMs === 0 ? undefined : Date.now() + incidentAfterMs;
+  stdout(welcome(addresses, { path: env.PATH, interactive, incidentAtMs }));
+  const ends = [followAlerts(addresses.alertmanager, say, systemClock)];
+  if (interactive) {
+    stdout('\n');
+    const input = createInterface({ input: process.stdin }).on('line', (line) => stage.tell(line));
+    ends.push(
+      () => input.close(),
+      showLive(addresses.metrics, stdout, screen, systemClock),
+      () => stdout('\n'),
+    );
+  }
   return () => {
-    input.close();
-    endLive();
-    io.stdout('\n');
+    for (const end of ends) end();
   };
 }
 
-function spanOf(text: string): number {
-  const allowed = 'use 1s to 24h';
+function spanOf(where: string, text: string, leastMs: number): number {
+  const allowed = `use ${leastMs / 1000}s to 24h`;
   try {
     const spanMs = parseDuration(text);
-    if (spanMs >= 1000 && spanMs <= longestMs) return spanMs;
+    if (spanMs >= leastMs && spanMs <= longestMs) return spanMs;
   } catch (cause) {
-    throw new AgentError('usage', { where: '--for', what: 'not a duration', got: text, allowed }, cause);
+    throw new AgentError('usage', { where, what: 'not a duration', got: text, allowed }, cause);
   }
-  throw new AgentError('usage', { where: '--for', what: 'too short or too long', got: text, allowed });
+  throw new AgentError('usage', { where, what: 'too short or too long', got: text, allowed });
 }

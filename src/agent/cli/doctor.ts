@@ -10,7 +10,7 @@ import { lookOnce } from '../../probes/runner/once.ts';
 import { type AgentConfig, blocksOf, type ReadyConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
-import { type Io, table } from './io.ts';
+import { type Io, type Screen, table } from './io.ts';
 import { silent } from './live-pages.ts';
 
 const usage = `Usage: svc-agent doctor [-c FILE] [--service-config FILE]... [--role ROLE]... [--json]
@@ -70,18 +70,18 @@ export async function doctor(args: readonly string[], io: Io): Promise<number> {
   } finally {
     clearInterval(awake);
   }
-  io.stdout(values.json ? `${JSON.stringify(diagnoses)}\n` : text(diagnoses, io.colour));
+  io.stdout(values.json ? `${JSON.stringify(diagnoses)}\n` : text(diagnoses, io.screen));
   return diagnoses.some(({ result }) => result === 'fault') ? 1 : 0;
 }
 
-function text(diagnoses: readonly Diagnosis[], colour: boolean): string {
+function text(diagnoses: readonly Diagnosis[], screen: Screen): string {
   const rows = diagnoses.map(({ check, result, msg }) => [check, result === 'fault' ? 'FAULT' : result, msg]);
   const fixes = diagnoses
     .filter(({ fix }) => fix !== undefined)
     .map(({ check, fix }) => `${check}: ${fix}\n`);
   const what =
     fixes.length === 0 ? '\nNothing to do.\n' : `\nWhat to do:\n${fixes.map((line) => `  ${line}`).join('')}`;
-  return table(['CHECK', 'RESULT', 'WHAT'], rows, colour) + what;
+  return table(['CHECK', 'RESULT', 'WHAT'], rows, screen) + what;
 }
 
 function examineConfiguration({ files, findings, warnings }: ReadyConfig): Diagnosis[] {

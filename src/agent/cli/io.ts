@@ -4,8 +4,34 @@ export interface Io {
   stderr(text: string): void;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
-  /** Whether stdout is a terminal that wants colours (`NO_COLOR` respected). */
+  readonly screen: Screen;
+}
+
+/** What stdout can show. */
+export interface Screen {
+  /** The size of a terminal that can move its cursor, at this moment; undefined for a pipe, a file or `TERM=dumb`. */
+  size(): { columns: number; rows: number } | undefined;
   readonly colour: boolean;
+  /** Whether it shows more than ASCII: a terminal in a UTF-8 locale. */
+  readonly unicode: boolean;
+}
+
+/** A screen that shows nothing but plain text: a pipe or a file. */
+export const plainScreen: Screen = { size: () => undefined, colour: false, unicode: false };
+
+/** The screen behind a stream, by `NO_COLOR`, `TERM` and the locale of `env`. */
+export function screenOf(
+  stream: { isTTY?: boolean; columns?: number; rows?: number },
+  env: Readonly<Record<string, string | undefined>>,
+): Screen {
+  if (!stream.isTTY || env.TERM === undefined || /^(?:dumb|)$/.test(env.TERM)) return plainScreen;
+  const locale = env.LC_ALL || env.LC_CTYPE || env.LANG || '';
+  return {
+    size: () => ({ columns: stream.columns || 80, rows: stream.rows || 24 }),
+    colour: !env.NO_COLOR,
+    // The console of Linux has a font of 512 characters.
+    unicode: /utf-?8/i.test(locale) && env.TERM !== 'linux',
+  };
 }
 
 /** A command: its arguments after its name, and what it may touch. Resolves with the exit status. */
@@ -16,22 +42,38 @@ export const processIo: Io = {
   stderr: (text) => void process.stderr.write(text),
   env: process.env,
   cwd: process.cwd(),
-  colour: Boolean(process.stdout.isTTY) && !process.env.NO_COLOR,
+  screen: screenOf(process.stdout, process.env),
 };
 
-/** Rows as columns of equal width, the first row underlined; numbers to the right. */
+/** Cuts text to `width` columns, which shows at its end. */
+export function cut(text: string, width: number, { unicode }: Pick<Screen, 'unicode'>): string {
+  if (text.length <= width) return text;
+  const mark = unicode ? '…' : '~';
+  return width < 1 ? '' : text.slice(0, width - 1) + mark;
+}
+
+/**
+ * Rows as columns of equal width, the head in bold where there are colours; numbers to the right. On a terminal the
+ * widest columns are cut until the rows fit.
+ */
 export function table(
   head: readonly string[],
   rows: readonly (readonly (string | number)[])[],
-  colour = false,
+  screen: Screen = plainScreen,
 ): string {
   const widths = head.map((title, i) =>
     Math.max(title.length, ...rows.map((row) => String(row[i] ?? '').length)),
   );
+  const room = (screen.size()?.columns ?? Infinity) - 2 * (head.length - 1);
+  for (let over = widths.reduce((a, b) => a + b, 0) - room; over > 0; over -= 1) {
+    widths[widths.indexOf(Math.max(...widths))]! -= 1;
+  }
   const cell = (value: string | number, i: number) =>
-    typeof value === 'number' ? String(value).padStart(widths[i]!) : value.padEnd(widths[i]!);
+    typeof value === 'number'
+      ? String(value).padStart(widths[i]!)
+      : cut(value, widths[i]!, screen).padEnd(widths[i]!);
   const line = (cells: readonly (string | number)[]) => cells.map(cell).join('  ').trimEnd();
-  const title = colour ? `\u001b[1m${line(head)}\u001b[0m` : line(head);
+  const title = screen.colour ? `\u001b[1m${line(head)}\u001b[0m` : line(head);
   return [title, ...rows.map(line), ''].join('\n');
 }
 

@@ -9,7 +9,7 @@ import { printGrants } from '../../probes/stores/store-grants.ts';
 import type { AgentConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
-import { type Io, onSignals, table } from './io.ts';
+import { type Io, onSignals, type Screen, table } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
 
 const usage = `Usage: svc-agent probe [NAME]... [-c FILE] [--service-config FILE]... [--role ROLE]... [--json]
@@ -91,14 +91,14 @@ const asJson = (looked: readonly Looked[]) =>
     ...result,
   }));
 
-function asText(looked: readonly Looked[], { colour }: Io): string {
+function asText(looked: readonly Looked[], { screen }: Io): string {
   if (looked.length === 0)
     return 'Nothing to probe: set health, stores, clusterGroupMetadata, domains or archival.\n';
-  return probeTable(looked, colour) + adviceText(looked);
+  return probeTable(looked, screen) + adviceText(looked);
 }
 
 /** One line a probe: what was found, and how long it took. */
-function probeTable(looked: readonly Looked[], colour: boolean): string {
+function probeTable(looked: readonly Looked[], screen: Screen): string {
   const rows = looked.map(({ row, result }) => [
     row.name,
     result.ok ? 'ok' : (result.reason ?? 'failed'),
@@ -106,7 +106,7 @@ function probeTable(looked: readonly Looked[], colour: boolean): string {
     result.msg,
     row.target,
   ]);
-  return table(['PROBE', 'RESULT', 'TOOK', 'WHAT', 'TARGET'], rows, colour);
+  return table(['PROBE', 'RESULT', 'TOOK', 'WHAT', 'TARGET'], rows, screen);
 }
 
 /** A check of a store as its finding explains it. */

@@ -2,7 +2,7 @@ import { AgentError, errorText } from '../../core/errors.ts';
 import type { StatusReport } from '../admin/status.ts';
 import { ask, shownUrl, targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { parseCommand } from './arguments.ts';
-import { type Io, table } from './io.ts';
+import { type Io, type Screen, table } from './io.ts';
 
 const usage = `Usage: svc-agent status [-c FILE] [--json] [--url URL [--ca FILE | --insecure]]
 
@@ -25,11 +25,11 @@ export async function status(args: readonly string[], io: Io): Promise<number> {
     };
     throw new AgentError('internal', fault, cause);
   })) as StatusReport;
-  io.stdout(values.json ? `${JSON.stringify(report)}\n` : readable(report, io.colour));
+  io.stdout(values.json ? `${JSON.stringify(report)}\n` : readable(report, io.screen));
   return report.health.ok ? 0 : 1;
 }
 
-function readable(report: StatusReport, colour: boolean): string {
+function readable(report: StatusReport, screen: Screen): string {
   const state = report.state.degraded
     ? `DEGRADED (${report.state.degraded}); counts go on from memory`
     : `safe in ${report.state.directory}, commit ${report.state.sequence}`;
@@ -79,6 +79,6 @@ function readable(report: StatusReport, colour: boolean): string {
   ];
   const tables = sections
     .filter(([, , rows]) => rows.length > 0)
-    .map(([title, head, rows]) => `${title}\n${table(head, rows, colour)}`);
+    .map(([title, head, rows]) => `${title}\n${table(head, rows, screen)}`);
   return [...facts, ...tables].join('\n');
 }

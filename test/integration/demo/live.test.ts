@@ -2,6 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { liveText, showLive } from '../../../src/agent/cli/demo/text.ts';
+import { plainScreen } from '../../../src/agent/cli/io.ts';
 import { handClock } from '../../clock.ts';
 
 const page = `# TYPE svc_log_entries_total counter
@@ -15,14 +16,14 @@ svc_role_up{svc_service="history"} 0
 svc_store_up{database="persistence",store="main"} 1
 svc_store_up{database="visibility",store="main"} 1
 `;
-const line = '42 log entries (13 kB), 3 persistence errors, 1 dropped, up: 1/2 roles 2/2 stores';
+const line = 'up: 1/2 roles 2/2 stores, 42 log entries, 3 persistence errors';
 
 it.each([
   { of: 'a page', text: page, shown: line },
   {
     of: 'an empty page',
     text: '',
-    shown: '0 log entries (0 kB), 0 persistence errors, 0 dropped, up: nothing yet',
+    shown: 'up: nothing yet, 0 log entries, 0 persistence errors',
   },
 ])('$of becomes a line for people', ({ text, shown }) => {
   expect(liveText(text)).toBe(shown);
@@ -41,6 +42,7 @@ it('the line is rewritten as the agent’s page changes, until it is ended', asy
         written.push(text);
         resolve(stop);
       },
+      plainScreen,
       clock,
     );
     clock.advance(2000);

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { type DemoPorts, usualPorts } from '../../../src/agent/cli/demo/ports.ts';
 import { createStage, type Stage } from '../../../src/agent/cli/demo/stage.ts';
 
 /** An agent that listens where its configuration says and is ready at the second time of asking. */
@@ -25,11 +26,17 @@ createServer((request, response) => {
 let directory: string;
 let stage: Stage | undefined;
 let heard: string[] = [];
-const open = (program: string, wantedPorts = { metrics: 0, admin: 0 }) => {
+const anyPorts = Object.fromEntries(Object.keys(usualPorts).map((key) => [key, 0])) as unknown as DemoPorts;
+const open = (program: string, ports: Partial<DemoPorts> = {}) => {
   const main = join(directory, 'main.mjs');
   writeFileSync(main, program);
   heard = [];
-  stage = createStage({ main, wantedPorts, hear: (line) => heard.push(line) });
+  stage = createStage({
+    main,
+    wantedPorts: { ...anyPorts, ...ports },
+    path: undefined,
+    say: (line) => heard.push(line),
+  });
   return stage;
 };
 
@@ -120,7 +127,9 @@ describe('the demo’s stage', () => {
     const { set, tell } = open(standIn);
     await set();
     tell('backlog order-mail');
-    await until(() => heard.includes('{"incident":{"kind":"backlog","target":"order-mail"}}'));
+    await until(() => heard.includes('incident: backlog order-mail'));
+    tell('end');
+    await until(() => heard.includes('ended: backlog order-mail'));
     tell('flood');
     await until(() => heard.some((line) => line.startsWith('no such incident: flood')));
   });
@@ -163,5 +172,11 @@ it('takes other ports if the wanted ones are in use', async () => {
   const { metrics, admin } = await open(standIn, { metrics: port, admin: port }).set();
   expect(new URL(metrics).port).not.toBe(String(port));
   expect(new URL(admin).port).not.toBe(String(port));
+  expect(heard).toEqual(
+    expect.arrayContaining([
+      `port ${port} is taken, another one is used for the agent’s metrics`,
+      `port ${port} is taken, another one is used for the status page`,
+    ]),
+  );
   await new Promise((closed) => server.close(closed));
 });

@@ -1,4 +1,4 @@
-import type { Io } from '../../../src/agent/cli/io.ts';
+import { type Io, plainScreen } from '../../../src/agent/cli/io.ts';
 
 /** An Io that keeps what was written. */
 export function fakeIo(cwd: string, env: Record<string, string> = {}): Io & { out(): string; err(): string } {
@@ -12,7 +12,7 @@ export function fakeIo(cwd: string, env: Record<string, string> = {}): Io & { ou
     },
     env,
     cwd,
-    colour: false,
+    screen: plainScreen,
     out: () => out,
     err: () => err,
   };

@@ -3,6 +3,7 @@ import {
   type Incident,
   incidentKinds,
   parseIncident,
+  parseOrder,
   randomIncident,
 } from '../../../examples/service/incidents.ts';
 import { parseOptions } from '../../../examples/service/options.ts';
@@ -73,6 +74,18 @@ describe('an incident', () => {
     ['failover mail', 'no such domain: mail; use orders, payments'],
   ])('%j is refused', (text, message) => {
     expect(() => parseIncident(text, kinds)).toThrow(message);
+  });
+
+  it.each([
+    ['end', { end: undefined }],
+    [' end backlog ', { end: 'backlog' }],
+    ['fatal', { strike: { kind: 'fatal', target: 'worker' } }],
+  ])('%j is an order', (text, order) => {
+    expect(parseOrder(text, kinds)).toEqual(order);
+  });
+
+  it('that does not exist cannot be ended', () => {
+    expect(() => parseOrder('end flood', kinds)).toThrow(`no such incident: flood; use ${allKinds}`);
   });
 
   it('of a store is refused without one', () => {

@@ -29,38 +29,69 @@ const lasting = () => Object.entries(trouble.conditions).filter(([, target]) => 
 
 describe('an incident', () => {
   it.each([
-    ['persistence-errors', 'failingRole', 'history', 20_000],
-    ['backlog', 'starvedTaskList', 'order-processing', 40_000],
-    ['store-down', 'refusingStore', 'main', 20_000],
-    ['schema-behind', 'outdatedDatabase', 'persistence', 40_000],
-  ])('of kind %s is a condition for a while', (kind, condition, target, lastsMs) => {
+    ['persistence-errors', 'failingRole', 'history'],
+    ['backlog', 'starvedTaskList', 'order-processing'],
+    ['store-down', 'refusingStore', 'main'],
+    ['schema-behind', 'outdatedDatabase', 'persistence'],
+  ] as const)('of kind %s is a condition until it is ended', (kind, condition, target) => {
     strike(kind);
-    clock.advance(lastsMs - 1);
+    clock.advance(3_600_000);
     expect(lasting()).toEqual([[condition, target]]);
-    clock.advance(1);
+    expect(trouble.end('failover')).toEqual([]);
+    expect(trouble.end(kind)).toEqual([{ kind, target }]);
     expect(lasting()).toEqual([]);
     expect(done).toEqual([]);
   });
 
-  it('that comes while another of its kind lasts takes its place, for its own whole time', () => {
+  it('replaces one of its kind', () => {
     strike('schema-behind persistence');
-    clock.advance(30_000);
     strike('schema-behind visibility');
-    clock.advance(39_999);
     expect(lasting()).toEqual([['outdatedDatabase', 'visibility']]);
-    clock.advance(1);
-    expect(lasting()).toEqual([]);
+    expect(trouble.end()).toHaveLength(1);
   });
 
-  it('that is an event happens at once', () => {
+  it('of a role restarts it every 15 s until it is ended', () => {
     strike('restart frontend');
     strike('fatal');
-    strike('failover payments');
-    expect(done).toEqual([
+    clock.advance(15_000);
+    trouble.end('restart');
+    clock.advance(15_000);
+    const [plain, fatal] = [
       ['restart', 'frontend', false],
       ['restart', 'worker', true],
+    ];
+    expect(done).toEqual([plain, fatal, plain, fatal, fatal]);
+  });
+
+  it('of a domain fails it over, and back when it is ended', () => {
+    strike('failover payments');
+    expect(trouble.end()).toEqual([{ kind: 'failover', target: 'payments' }]);
+    expect(done).toEqual([
+      ['failover', 'payments'],
       ['failover', 'payments'],
     ]);
+  });
+
+  it('that comes by itself ends by itself', () => {
+    const announced: unknown[] = [];
+    trouble = createTrouble(
+      { everyMs: 60_000, kinds: ['store-down'] },
+      {
+        clock,
+        random: createRandom(1),
+        announce: (incident) => announced.push(incident),
+        restart: () => {},
+        failOver: () => {},
+      },
+    );
+    const stop = trouble.start();
+    clock.advance(90_000);
+    expect(announced).toEqual([{ kind: 'store-down', target: 'main' }]);
+    clock.advance(20_000);
     expect(lasting()).toEqual([]);
+    clock.advance(600_000);
+    expect(announced.length).toBeGreaterThan(4);
+    stop();
+    expect([lasting(), clock.waiting]).toEqual([[], 0]);
   });
 });

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 
 interface Database {
   name: string;
@@ -11,7 +11,8 @@ interface Database {
 export interface ServiceAddresses {
   directory: string;
   incident: string;
-  /** What can go wrong there. */
+  end: string;
+  /** The kinds of incidents. */
   kinds: readonly string[];
   roles: Readonly<Record<string, { health: string; metrics: string; log: string }>>;
   /** Missing where it has none. */
@@ -28,15 +29,20 @@ export interface ServiceAddresses {
   archives: Readonly<Record<string, string>>;
 }
 
-/** The ports the agent shall listen on. */
+/** The ports that the agent listens on. */
 export interface AgentPorts {
   metrics: number;
   admin: number;
 }
 
+export interface MonitoringPorts {
+  prometheus: number;
+  alertmanager: number;
+}
+
 /**
- * An `agent.yaml` for the example service, which probes more often than one would, so that there is something to see.
- * `describe` is the command that describes a domain.
+ * An `agent.yaml` for the example service. It probes more often than usual, so that incidents show soon. `describe` is
+ * the command that describes a domain.
  */
 export function demoConfig(
   service: ServiceAddresses,
@@ -64,7 +70,7 @@ export function demoConfig(
       archival: mapValues(service.archives, (uri) => ({ status: 'enabled', URI: uri })),
     },
   };
-  return `# Written by svc-agent demo; it goes when the demo ends.\n${stringify(config, { aliasDuplicateObjects: false })}`;
+  return `# Written by svc-agent demo, and removed when the demo ends.\n${stringify(config, { aliasDuplicateObjects: false })}`;
 }
 
 const archive = { status: 'enabled', enableRead: true, provider: { filestore: {} } };
@@ -75,10 +81,10 @@ function storesOf({ store }: ServiceAddresses): object[] {
     {
       name: 'main',
       kind: 'postgres',
-      // The example store is embedded, and gone with the demo.
+      // The example store is embedded and removed with the demo.
       accept: {
-        archive_mode: 'nothing of the example is kept',
-        durable_settings: 'nothing of the example is kept',
+        archive_mode: 'the example keeps nothing',
+        durable_settings: 'the example keeps nothing',
       },
       address: store.address,
       databases: mapValues(store.databases, ({ name }) => name),
@@ -107,14 +113,36 @@ function mapValues<T, U>(map: Readonly<Record<string, T>>, of: (value: T) => U):
   return Object.fromEntries(Object.entries(map).map(([key, value]) => [key, of(value)]));
 }
 
-/** A server's configuration that scrapes the agent, one job per role, for whoever has one. */
-export function prometheusConfig({ metrics }: AgentPorts, roles: readonly string[]): string {
-  const jobs = [...roles, 'svc-agent'].map((job) => {
-    const service = job === 'svc-agent' ? 'agent' : job;
-    return `  - job_name: ${job}
-    params: {service: [${service}]}
-    static_configs: [{targets: ["127.0.0.1:${metrics}"]}]
-`;
+/**
+ * A Prometheus configuration as the shipped one: a job for each role and one for the agent, with the shipped rules.
+ * `rules` is the folder of the rule files.
+ */
+export function prometheusConfig(
+  ports: AgentPorts & MonitoringPorts,
+  roles: readonly string[],
+  rules: string,
+) {
+  const job = (name: string, service: string) => ({
+    job_name: name,
+    honor_labels: true,
+    params: { service: [service] },
+    static_configs: [{ targets: [`127.0.0.1:${ports.metrics}`], labels: { cluster: 'demo' } }],
   });
-  return `global: {scrape_interval: 5s}\nscrape_configs:\n${jobs.join('')}`;
+  return stringify(
+    {
+      global: { scrape_interval: '5s', scrape_timeout: '5s', evaluation_interval: '5s' },
+      rule_files: ['recommended', 'recording', 'slo'].map((pack) => join(rules, `${pack}.rules.yml`)),
+      alerting: {
+        alertmanagers: [{ static_configs: [{ targets: [`127.0.0.1:${ports.alertmanager}`] }] }],
+      },
+      scrape_configs: [...roles.map((role) => job(role, role)), job('svc-agent', 'agent')],
+    },
+    { aliasDuplicateObjects: false },
+  );
+}
+
+/** The shipped Alertmanager configuration (its text), with receivers that nobody needs to listen for. */
+export function alertmanagerConfig(shipped: string): string {
+  const config = parse(shipped) as { receivers: { name: string }[] };
+  return stringify({ ...config, receivers: config.receivers.map(({ name }) => ({ name })) });
 }

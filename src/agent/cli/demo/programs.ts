@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process';
-import { type AddressInfo, createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 import { AgentError, errorText } from '../../../core/errors.ts';
 
@@ -19,13 +18,13 @@ export interface Child {
 
 const keptLines = 20;
 
-/** Starts `file` under this Node. `hear` gets each line it writes, to either stream. */
+/** Starts a program. `hear` gets each line that it writes, to either stream. */
 function startChild(
   name: string,
   [file, ...args]: readonly [file: string, ...args: string[]],
   hear: (line: string) => void = () => {},
 ): Child {
-  const child = spawn(process.execPath, [file, ...args], { stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'pipe'] });
   const lastLines: string[] = [];
   for (const stream of [child.stdout, child.stderr]) {
     createInterface({ input: stream }).on('line', (line) => {
@@ -57,14 +56,16 @@ function startChild(
 
 /** What the demo prints when a program ended before it was asked to. */
 export function exitMessage({ name, lastLines }: Child, how: string): string {
-  const last = lastLines.length > 0 ? `; its last lines:\n  ${lastLines.join('\n  ')}` : ', without a word';
+  const last = lastLines.length > 0 ? `; its last lines:\n  ${lastLines.join('\n  ')}` : '; it wrote nothing';
   return `svc-agent demo: ${name} ended by itself (${how})${last}\n`;
 }
 
 /** Programs that live and end together. */
 export interface Children {
-  /** Throws once the end was asked for. */
+  /** Starts a program that the others cannot do without. Throws once the end was asked for. */
   start(...child: Parameters<typeof startChild>): Child;
+  /** Starts a program whose own end ends nothing else. Throws once the end was asked for. */
+  startOptional(...child: Parameters<typeof startChild>): Child;
   /** Resolves with what to print if one ends before it is asked to. */
   readonly broken: Promise<string>;
   /** Aborted as soon as the end is asked for. */
@@ -80,11 +81,16 @@ export function createChildren(): Children {
   const broken = new Promise<string>((resolve) => {
     breakDown = resolve;
   });
+  function startOptional(...args: Parameters<typeof startChild>): Child {
+    ending.signal.throwIfAborted();
+    const child = startChild(...args);
+    children.push(child);
+    return child;
+  }
   return {
+    startOptional,
     start: (...args) => {
-      ending.signal.throwIfAborted();
-      const child = startChild(...args);
-      children.push(child);
+      const child = startOptional(...args);
       void child.ended.then((how) => {
         if (!ending.signal.aborted) breakDown(exitMessage(child, how));
       });
@@ -121,20 +127,4 @@ export async function untilReady(url: string, signal: AbortSignal): Promise<void
     what: signal.aborted ? 'no longer waited for' : `no answer 200 within ${withinMs / 1000} s`,
     got,
   });
-}
-
-function tryPort(port: number): Promise<number | undefined> {
-  const server = createServer();
-  return new Promise((resolve) => {
-    server.once('error', () => resolve(undefined));
-    server.listen(port, '127.0.0.1', () => {
-      const { port: got } = server.address() as AddressInfo;
-      server.close(() => resolve(got));
-    });
-  });
-}
-
-/** The wanted port of loopback if it is free, else any free one; somebody may still be quicker to take it. */
-export async function freePort(wanted: number): Promise<number> {
-  return (await tryPort(wanted)) ?? (await tryPort(0)) ?? wanted;
 }

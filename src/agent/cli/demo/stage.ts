@@ -1,32 +1,39 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { type AgentPorts, demoConfig, prometheusConfig, type ServiceAddresses } from './config.ts';
-import { type Child, type Children, createChildren, freePort, untilReady } from './programs.ts';
+import { demoConfig, type ServiceAddresses } from './config.ts';
+import { startMonitoring } from './monitoring.ts';
+import { type DemoPorts, freePorts } from './ports.ts';
+import { type Child, type Children, createChildren, untilReady } from './programs.ts';
 import type { DemoAddresses } from './text.ts';
 
 /** The demo ends within 5 s, whatever its children do. */
 const graceMs = 4000;
 
-/** Everything the demo has open: two programs and a directory. */
+/** Everything that the demo has open: its programs and a directory. */
 export interface Stage {
-  /** Starts the service, then the agent; resolves once the agent is ready, rejects if it is not in time. */
+  /**
+   * Starts the service, the agent, and Prometheus and Alertmanager where they are installed. Resolves once the agent is
+   * ready; rejects if it is not in time.
+   */
   set(): Promise<DemoAddresses>;
-  /** Resolves with what to print if a program ends by itself. */
+  /** Resolves with what to print if the service or the agent ends by itself. */
   readonly broken: Promise<string>;
-  /** Makes something go wrong in the example service, as if typed there. */
+  /** Begins or ends an incident in the example service, as if typed there. */
   tell(line: string): void;
-  /** Ends what runs and removes the directory; nothing is started any more. */
+  /** Ends every program and removes the directory; nothing is started any more. */
   clear(): Promise<void>;
 }
 
 export interface StageOptions {
-  /** The agent's bundle; those of the example service and of its client stand beside it. */
+  /** The agent's bundle; those of the example service and of its client are beside it. */
   main: string;
-  /** Where the agent shall listen; other ports are taken if these are in use. */
-  wantedPorts: AgentPorts;
-  /** Hears what the service says of its incidents. */
-  hear(line: string): void;
+  /** Where the programs listen; other ports are taken if these are in use. */
+  wantedPorts: DemoPorts;
+  /** Where Prometheus and Alertmanager are searched, as `PATH`. */
+  path: string | undefined;
+  /** Takes what the service says of its incidents, and which ports were taken, a line each. */
+  say(line: string): void;
 }
 
 type RunningService = ServiceAddresses & { child: Child };
@@ -37,8 +44,10 @@ export function createStage(options: StageOptions): Stage {
   let service: RunningService | undefined;
   return {
     set: async () => {
-      service = await startService(children, directory, options);
-      return startAgent(children, service, options);
+      const { ports, taken } = await freePorts(options.wantedPorts);
+      for (const line of taken) options.say(line);
+      service = await startService(children, directory, ports, options);
+      return startAgent(children, service, ports, options);
     },
     broken: children.broken,
     tell: (line) => service?.child.tell(line),
@@ -49,51 +58,77 @@ export function createStage(options: StageOptions): Stage {
   };
 }
 
-/** Resolves when the service says it is ready; rejects if the end comes first. If it dies, `broken` says so. */
-function startService(children: Children, directory: string, { main, hear }: StageOptions) {
-  const program = join(dirname(main), 'example-service.js');
-  const ports = ['health', 'metrics', 'control', 'rpc', 'store'].flatMap((what) => [`--${what}-port`, '0']);
+/** Resolves when the service says that it is ready; rejects if the end comes first. If it dies, `broken` says so. */
+function startService(
+  children: Children,
+  directory: string,
+  ports: DemoPorts,
+  { main, say }: Pick<StageOptions, 'main' | 'say'>,
+) {
+  const args = Object.entries({
+    '--directory': directory,
+    '--health-port': ports.health,
+    '--metrics-port': ports.pages,
+    '--control-port': ports.control,
+    '--rpc-port': ports.rpc,
+    '--store-port': ports.store,
+    // The demo says when something breaks, so nothing else does.
+    '--incident-every': '0s',
+  }).flatMap(([option, value]) => [option, String(value)]);
   return new Promise<RunningService>((resolve, reject) => {
     children.ending.addEventListener('abort', () => reject(children.ending.reason));
-    const child = children.start(
-      'the example service',
-      [program, '--directory', directory, ...ports],
-      (line) => {
-        if (line.startsWith('{"ready":true')) {
-          resolve({ ...(JSON.parse(line) as ServiceAddresses), child });
-        } else hear(line);
-      },
-    );
+    const program = join(dirname(main), 'example-service.js');
+    const child = children.start('the example service', [process.execPath, program, ...args], (line) => {
+      if (line.startsWith('{"ready":true')) {
+        resolve({ ...(JSON.parse(line) as ServiceAddresses), child });
+      } else say(serviceLine(line));
+    });
   });
 }
 
-async function startAgent(children: Children, service: RunningService, options: StageOptions) {
-  const { directory, incident, kinds } = service;
-  const ports = {
-    metrics: await freePort(options.wantedPorts.metrics),
-    admin: await freePort(options.wantedPorts.admin),
+/** What the service wrote, for people. */
+export function serviceLine(line: string): string {
+  if (!line.startsWith('{')) return line;
+  const { incident, outcome } = JSON.parse(line) as {
+    incident?: { kind: string; target: string };
+    outcome?: string;
   };
+  return incident ? `incident: ${incident.kind} ${incident.target}` : (outcome ?? line);
+}
+
+async function startAgent(
+  children: Children,
+  service: RunningService,
+  ports: DemoPorts,
+  { main, path, say }: StageOptions,
+): Promise<DemoAddresses> {
+  const { directory, incident, end, kinds } = service;
   const config = join(directory, 'agent.yaml');
   children.ending.throwIfAborted();
-  writeFileSync(config, demoConfig(service, describeCommand(options.main), ports));
-  writeFileSync(join(directory, 'prometheus.yml'), prometheusConfig(ports, Object.keys(service.roles)));
-  const agent = children.start('the agent', [options.main, 'run', '-c', config]);
+  writeFileSync(config, demoConfig(service, describeCommand(main), ports));
+  const agent = children.start('the agent', [process.execPath, main, 'run', '-c', config]);
   const listener = `http://127.0.0.1:${ports.metrics}`;
-  await untilReady(`${listener}/ready`, children.ending);
+  const [monitoring] = await Promise.all([
+    startMonitoring(children, directory, { ports, roles: Object.keys(service.roles), path, say }),
+    untilReady(`${listener}/ready`, children.ending),
+  ]);
+  const { pids, ...monitored } = monitoring;
   return {
     metrics: `${listener}/metrics`,
     admin: `http://127.0.0.1:${ports.admin}/`,
     probes: `http://127.0.0.1:${ports.admin}/probes`,
-    program: options.main,
+    ...monitored,
+    program: main,
     config,
     incident,
+    end,
     kinds,
     directory,
-    pids: { agent: agent.pid, service: service.child.pid },
+    pids: { agent: agent.pid, service: service.child.pid, ...pids },
   };
 }
 
-/** The example service's client, which each cluster is asked by. */
+/** The example service's client, by which each cluster is asked. */
 const describeCommand = (main: string): string[] => [
   process.execPath,
   join(dirname(main), 'example-cli.js'),

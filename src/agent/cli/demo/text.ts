@@ -1,9 +1,11 @@
-import { existsSync } from 'node:fs';
-import { delimiter, join, relative } from 'node:path';
+import { basename, relative } from 'node:path';
 import type { Clock } from '../../../core/ports.ts';
+import { cut, type Screen } from '../io.ts';
 
-/** Where things are, for people and (as JSON) for scripts. */
-export interface DemoAddresses {
+import { type Monitoring, onPath } from './monitoring.ts';
+
+/** Where everything is, for people and (as JSON) for scripts. */
+export interface DemoAddresses extends Omit<Monitoring, 'pids'> {
   /** The agent's metrics. */
   metrics: string;
   /** The agent's status page. */
@@ -13,41 +15,113 @@ export interface DemoAddresses {
   /** The agent's program, and its configuration. */
   program: string;
   config: string;
-  /** `POST` here, with `?kind=`, makes something go wrong in the example service. */
+  /** `POST` here, with `?kind=`, begins an incident in the example service. */
   incident: string;
+  /** `POST` here ends it. */
+  end: string;
   kinds: readonly string[];
   directory: string;
-  /** Process ids of the agent and of the example service. */
-  pids: { agent: number | undefined; service: number | undefined };
+  pids: Readonly<Record<'agent' | 'service', number | undefined>> & Monitoring['pids'];
 }
 
-export const usage = `Usage: svc-agent demo [--for DURATION] [--json]
+export const usage = `Usage: svc-agent demo [--for DURATION] [--incident-after DURATION] [--json]
 
-Runs an example service and the agent beside it, and says what to look at. Ctrl-C ends both.
-  --for DURATION  end after this time, such as 10s
-  --json          print the addresses as one line of JSON, and nothing else
+Runs an example service and the agent beside it, and Prometheus and Alertmanager where they are installed, breaks
+something, and says what to look at. Ctrl-C ends everything and removes it.
+  --for DURATION             end after this time, such as 10m
+  --incident-after DURATION  when the first incident begins (30s; 0s: no incident by itself)
+  --json                     print the addresses as one line of JSON, and nothing else
 `;
 
-/** What to open and what to type; tools that are not on the path (`PATH` of a process) are not spoken of. */
-export function welcome(addresses: DemoAddresses, path: string | undefined, interactive: boolean): string {
-  const { metrics, admin, probes, program, config, incident, kinds, directory } = addresses;
-  const installed = (tool: string) =>
-    (path ?? '').split(delimiter).some((one) => one !== '' && existsSync(join(one, tool)));
-  const server = `prometheus --config.file=${join(directory, 'prometheus.yml')} --storage.tsdb.path=${join(directory, 'tsdb')}`;
+/** What leads to an alert soonest, where there is a store and where there is none. */
+const firstIncidents = [
+  {
+    kind: 'store-down',
+    what: 'the store refuses every connection',
+    alert: 'SvcStoreDown',
+    seconds: 150,
+  },
+  {
+    kind: 'persistence-errors',
+    what: 'a fifth of the persistence calls of history fail',
+    alert: 'SvcPersistenceErrorRate',
+    seconds: 180,
+  },
+] as const;
+
+/** The incident that the demo begins by itself. */
+export function firstIncident(kinds: readonly string[]): (typeof firstIncidents)[number] {
+  return firstIncidents.find(({ kind }) => kinds.includes(kind)) ?? firstIncidents[1];
+}
+
+/** The alert of the shipped rules that each kind of incident leads to. */
+const alertsOf: Readonly<Record<string, string>> = {
+  'persistence-errors': 'SvcPersistenceErrorRate after 3 min',
+  restart: 'SvcCrashLooping after 1 min',
+  backlog: 'SvcTaskListBacklogGrowth after 10 min',
+  fatal: 'SvcFatalLogEntry at once',
+  'store-down': 'SvcStoreDown after 2 min',
+  'schema-behind': 'SvcSchemaMismatch after 5 min',
+  failover: 'SvcDomainFailover at once',
+};
+
+export const timeOfDay = (ms: number): string => new Date(ms).toTimeString().slice(0, 8);
+
+/**
+ * What to open, what happens when, and what to type. Tools that are not on the path (`PATH` of a process) are left out.
+ * `incidentAtMs` is when the first incident begins, if one does.
+ */
+export function welcome(
+  addresses: DemoAddresses,
+  {
+    path,
+    interactive,
+    incidentAtMs,
+  }: { path: string | undefined; interactive: boolean; incidentAtMs: number | undefined },
+): string {
+  const { metrics, admin, probes, program, config, incident, end, kinds, directory } = addresses;
+  const { prometheus, alertmanager, commands } = addresses;
+  const installed = (tool: string) => onPath([tool], path) !== undefined;
+  const running = commands.length === 0;
+  const first = firstIncident(kinds);
+  // Installed, it is called by its name.
+  const call = basename(process.argv[1] ?? '') === 'svc-agent' ? 'svc-agent' : `node ${nearby(program)}`;
+  const widest = Math.max(...kinds.map((kind) => kind.length));
   return `The example service and the agent are running.
 
-  metrics      ${metrics}
-  status page  ${admin}
-  probes       ${probes}
-  logs         ${directory}
+  status page   ${admin}
+  metrics       ${metrics}
+  probes        ${probes}
+${running ? `  Prometheus    ${prometheus}/alerts\n  Alertmanager  ${alertmanager}/#/alerts\n` : ''}  files         ${directory}
+${
+  running
+    ? ''
+    : `
+Start Prometheus and Alertmanager with the shipped rules, each in a terminal of its own${
+        commands.length === 1 ? ' (one of them runs)' : ''
+      }:
+${commands.map((command) => `  ${command}\n`).join('')}Then open ${prometheus}/alerts and ${alertmanager}/#/alerts
+`
+}
+${
+  incidentAtMs === undefined
+    ? 'Nothing breaks by itself.'
+    : `At ${timeOfDay(incidentAtMs)} ${first.what} (${first.kind}), until you end it. About ${first.seconds} s later
+Alertmanager has the alert ${first.alert}${running ? ', and this terminal says so' : ''}.`
+}
+
+To end every incident:${interactive ? ' type end and Enter, or' : ''}
+  curl -X POST ${end}
+To begin another one:${interactive ? ' type its kind and Enter, or' : ''}
+  curl -X POST '${incident}?kind=${kinds[0]}'
+${kinds.map((kind) => `    ${kind.padEnd(widest)}  ${alertsOf[kind] ?? ''}`.trimEnd()).join('\n')}
 
 Try:
   curl -s ${metrics} | grep svc_log_entries_total
-  node ${nearby(program)} probe -c ${config}
-${installed('promtool') ? `  curl -s ${metrics} | promtool check metrics\n` : ''}${installed('prometheus') ? `  ${server}\n` : ''}  curl -X POST '${incident}?kind=${kinds[0]}'
-      kinds: ${kinds.join(', ')}
-
-${interactive ? 'A kind and Enter do the same. ' : ''}Ctrl-C ends it.
+  ${call} status -c ${config}
+  ${call} probe -c ${config}
+${installed('promtool') ? `  curl -s ${metrics} | promtool check metrics\n` : ''}
+Ctrl-C ends the demo and removes its files.
 `;
 }
 
@@ -67,7 +141,7 @@ const looked = {
   archives: 'svc_archival_up',
 };
 
-/** A line for people from a page of the agent's metrics: what it has counted so far, and what of it all is up. */
+/** A line for people from a page of the agent's metrics: what it has counted so far, and what is up. */
 export function liveText(page: string): string {
   const lines = page.split('\n');
   const values = (family: string) =>
@@ -78,21 +152,25 @@ export function liveText(page: string): string {
   const up = Object.entries(looked)
     .filter(([, family]) => values(family).length > 0)
     .map(([what, family]) => `${sum(family)}/${values(family).length} ${what}`);
-  const kilobytes = Math.round(sum('svc_log_bytes_total') / 1000);
   return [
-    `${sum('svc_log_entries_total')} log entries (${kilobytes} kB)`,
-    `${sum('svc_log_persistence_errors_total')} persistence errors`,
-    `${sum('svc_log_lines_dropped_total')} dropped`,
     `up: ${up.join(' ') || 'nothing yet'}`,
+    `${sum('svc_log_entries_total')} log entries`,
+    `${sum('svc_log_persistence_errors_total')} persistence errors`,
   ].join(', ');
 }
 
-/** Rewrites one line of the terminal now and then; a page that does not come leaves the line as it is. */
-export function showLive(metrics: string, write: (text: string) => void, clock: Clock): () => void {
+/** Rewrites one line of the terminal now and then; without an answer the line stays as it is. Returns the end. */
+export function showLive(
+  metrics: string,
+  write: (text: string) => void,
+  screen: Screen,
+  clock: Clock,
+): () => void {
   let cancel = () => {};
   async function show() {
     const page = await fetch(metrics).then((answer) => (answer.ok ? answer.text() : undefined));
-    if (page !== undefined) write(`\r\u001b[K${liveText(page)}`);
+    const columns = screen.size()?.columns ?? 80;
+    if (page !== undefined) write(`\r\u001b[K${cut(liveText(page), columns - 1, screen)}`);
   }
   const wait = () => {
     cancel = clock.after(

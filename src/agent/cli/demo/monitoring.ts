@@ -1,0 +1,117 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { errorText } from '../../../core/errors.ts';
+import { shippedFolder } from '../../installation.ts';
+import { type AgentPorts, alertmanagerConfig, type MonitoringPorts, prometheusConfig } from './config.ts';
+import { type Children, untilReady } from './programs.ts';
+
+/** Prometheus and Alertmanager with the shipped rules, routes and inhibitions. */
+export interface Monitoring {
+  /** Their base URLs, whether they run yet or not. */
+  prometheus: string;
+  alertmanager: string;
+  /** For each that the demo did not start: the command that starts it. */
+  commands: readonly string[];
+  pids: { prometheus?: number | undefined; alertmanager?: number | undefined };
+}
+
+interface Program {
+  name: 'prometheus' | 'alertmanager';
+  /** Its names on the path, the first found counts. */
+  binaries: readonly [string, ...string[]];
+  args: readonly string[];
+}
+
+/** Disk space is bounded: at most this much data is kept besides the block that is being written. */
+const retention = ['--storage.tsdb.retention.size=128MB', '--storage.tsdb.retention.time=1d'];
+
+function programs(directory: string, ports: MonitoringPorts): Program[] {
+  return [
+    {
+      name: 'prometheus',
+      binaries: ['prometheus'],
+      args: [
+        `--config.file=${join(directory, 'prometheus.yml')}`,
+        `--storage.tsdb.path=${join(directory, 'prometheus')}`,
+        ...retention,
+        `--web.listen-address=127.0.0.1:${ports.prometheus}`,
+      ],
+    },
+    {
+      name: 'alertmanager',
+      binaries: ['alertmanager', 'prometheus-alertmanager'],
+      args: [
+        `--config.file=${join(directory, 'alertmanager.yml')}`,
+        `--storage.path=${join(directory, 'alertmanager')}`,
+        `--web.listen-address=127.0.0.1:${ports.alertmanager}`,
+        // One alone: no port for a cluster.
+        '--cluster.listen-address=',
+      ],
+    },
+  ];
+}
+
+/** The first of the names that is a file in a folder of `path` (as in the environment). */
+export function onPath(names: readonly string[], path: string | undefined): string | undefined {
+  const folders = (path ?? '').split(delimiter).filter((folder) => folder !== '');
+  return names.find((name) => folders.some((folder) => existsSync(join(folder, name))));
+}
+
+/** Writes both configurations into the directory, and starts those programs that are installed. */
+export async function startMonitoring(
+  children: Children,
+  directory: string,
+  {
+    ports,
+    roles,
+    path,
+    say,
+  }: {
+    ports: AgentPorts & MonitoringPorts;
+    roles: readonly string[];
+    path: string | undefined;
+    say(line: string): void;
+  },
+): Promise<Monitoring> {
+  const shipped = readFileSync(join(shippedFolder('deploy'), 'alertmanager', 'alertmanager.yml'), 'utf8');
+  writeFileSync(
+    join(directory, 'prometheus.yml'),
+    prometheusConfig(ports, roles, shippedFolder('rules').replace(/\/$/, '')),
+  );
+  writeFileSync(join(directory, 'alertmanager.yml'), alertmanagerConfig(shipped));
+  const commands: string[] = [];
+  const pids: Monitoring['pids'] = {};
+  const url = (name: Program['name']) => `http://127.0.0.1:${ports[name]}`;
+  await Promise.all(
+    programs(directory, ports).map(async ({ name, binaries, args }) => {
+      const binary = onPath(binaries, path);
+      const command = [binary ?? binaries[0], ...args].join(' ');
+      if (binary === undefined) {
+        commands.push(command);
+        return;
+      }
+      const child = children.startOptional(name, [binary, ...args]);
+      pids[name] = child.pid;
+      const ended = child.ended.then((how) => {
+        if (children.ending.aborted) return;
+        throw new Error(`it ended (${how}): ${child.lastLines.slice(-3).join('\n  ')}`);
+      });
+      const isReady = untilReady(`${url(name)}/-/ready`, children.ending);
+      const complain = (thrown: unknown) => say(`${name} does not run: ${errorText(thrown)}`);
+      try {
+        await Promise.race([isReady, ended]);
+        ended.catch(complain);
+      } catch (thrown) {
+        children.ending.throwIfAborted();
+        complain(thrown);
+        commands.push(command);
+      }
+    }),
+  );
+  return {
+    prometheus: url('prometheus'),
+    alertmanager: url('alertmanager'),
+    commands: commands.sort().reverse(),
+    pids,
+  };
+}

@@ -1,0 +1,86 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { type Held, hasAlertmanager } from './alertmanager.ts';
+import { folder, mainFile, type Running, start, until } from './process.ts';
+import { hasPrometheus } from './prometheus.ts';
+
+const isAlive = (pid: number) => existsSync(`/proc/${pid}`);
+const running: Running[] = [];
+afterEach(async () => {
+  for (const one of running.splice(0)) await one.end();
+});
+
+function startDemo(args: readonly string[], env: Record<string, string> = {}) {
+  const demo = start(process.execPath, [mainFile, 'demo', ...args], env);
+  running.push(demo);
+  /** What the text says stands behind a word, once it says so. */
+  const shown = (pattern: RegExp) =>
+    until(`the demo prints ${pattern}`, () => pattern.exec(demo.output())?.[1], 60_000);
+  return { ...demo, shown };
+}
+
+const alerts = async (alertmanager: string) =>
+  (await (await fetch(`${alertmanager}/api/v2/alerts`)).json()) as Held[];
+
+const firing = (alertmanager: string, name: string) =>
+  until(
+    `${name} fires in Alertmanager`,
+    async () => (await alerts(alertmanager)).find(({ labels }) => labels.alertname === name),
+    180_000,
+  );
+
+describe.skipIf(!hasPrometheus || !hasAlertmanager)('svc-agent demo', () => {
+  test('breaks the store, until Alertmanager has the alert, until the incident is ended', async () => {
+    const demo = startDemo(['--incident-after', '2s']);
+    const alertmanager = await demo.shown(/^ {2}Alertmanager +(http:\/\/127\.0\.0\.1:\d+)/m);
+    const directory = await demo.shown(/^ {2}files +(\S+)$/m);
+    const pids = readFileSync(`/proc/${demo.child.pid}/task/${demo.child.pid}/children`, 'utf8');
+    const children = pids.trim().split(' ').map(Number);
+    expect(children).toHaveLength(4);
+    const status = await (await fetch(`${alertmanager}/api/v2/status`)).json();
+    expect((status as { config: { original: string } }).config.original).toContain('inhibit_rules');
+
+    expect(await firing(alertmanager, 'SvcStoreDown')).toMatchObject({
+      labels: { cluster: 'demo', severity: 'critical', store: 'main' },
+      status: { state: 'active' },
+    });
+    await demo.shown(/incident: (store-down main)$/m);
+    await demo.shown(/alert fires: (SvcStoreDown) \(critical\) /);
+    const end = await demo.shown(/^ {2}curl -X POST (\S+\/end)$/m);
+    await fetch(end, { method: 'POST' });
+    await demo.shown(/alert over: (SvcStoreDown) \(critical\)$/m);
+
+    expect(await demo.end(), demo.output()).toBe(0);
+    expect([...children.filter(isAlive), existsSync(directory)]).toEqual([false]);
+  });
+
+  test('prints the two commands where nothing is installed, which work as printed', async () => {
+    const bin = folder();
+    try {
+      for (const [name, installed] of [
+        ['prometheus', 'prometheus'],
+        ['alertmanager', 'prometheus-alertmanager'],
+      ] as const) {
+        const { stdout } = spawnSync('which', [installed], { encoding: 'utf8' });
+        symlinkSync(stdout.trim(), join(bin.path, name));
+      }
+      const demo = startDemo(['--incident-after', '0s'], { PATH: '/nonexistent' });
+      const incident = await demo.shown(/'(http:\S+\/incident)\?kind=/);
+      const commands = demo.output().match(/^ {2}(?:prometheus|alertmanager) --.*$/gm) ?? [];
+      expect(commands).toHaveLength(2);
+      for (const command of commands) {
+        running.push(start('/bin/sh', ['-c', `exec ${command}`], { PATH: bin.path }));
+      }
+      const alertmanager = /(http:\/\/\S+)\/#\/alerts/.exec(demo.output())![1]!;
+      await until('Alertmanager is ready', async () => (await fetch(`${alertmanager}/-/ready`)).ok);
+      await fetch(`${incident}?kind=fatal`, { method: 'POST' });
+      await firing(alertmanager, 'SvcFatalLogEntry');
+      await demo.shown(/alert fires: (SvcFatalLogEntry) /);
+    } finally {
+      for (const one of running.splice(0).reverse()) await one.end();
+      bin.remove();
+    }
+  });
+});
