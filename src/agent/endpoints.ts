@@ -37,6 +37,8 @@ export interface Endpoints {
 /** One listener: its place in the configuration, its address, and what it serves. */
 interface Endpoint {
   name: string;
+  /** The key of the address. */
+  key: string;
   address: string;
   secure: Protection;
   /** Place of what `secure` was made of. */
@@ -51,7 +53,9 @@ function pullEndpoints(config: AgentConfig, deps: PullDepsOf): Endpoint[] {
     const options = { listenAddress, openMetrics, prefix: metrics.prefix };
     const serve: Endpoint['serve'] = (listener, gather) =>
       createPull(options, { ...deps, shows, bind: async () => listener }).start(gather);
-    return [{ name, address: listenAddress, secure: { tls, auth }, place: `${name}.pullmetrics`, serve }];
+    const place = `${name}.pullmetrics`;
+    const key = `${place}.listenAddress`;
+    return [{ name, key, address: listenAddress, secure: { tls, auth }, place, serve }];
   });
 }
 
@@ -81,6 +85,7 @@ function adminEndpoints(
   /** Open and in the clear: for probes that have no certificate. */
   const health: Endpoint = {
     name: 'admin.health',
+    key: 'admin.health',
     address: admin.health ?? '',
     secure: {},
     place: 'admin.health',
@@ -89,7 +94,8 @@ function adminEndpoints(
     },
   };
   const { listenAddress: address, tls, auth } = admin;
-  const page: Endpoint = { name: 'admin', address, secure: { tls, auth }, place: 'admin', serve };
+  const key = 'admin.listenAddress';
+  const page: Endpoint = { name: 'admin', key, address, secure: { tls, auth }, place: 'admin', serve };
   return [page, ...(admin.health ? [health] : [])];
 }
 

@@ -54,6 +54,29 @@ export function systemCode(thrown: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined;
 }
 
+/** The error for an address that cannot be listened on: `address_in_use` or `listen_failed`. `where` is its key. */
+export function listenError(where: string, address: string, thrown: unknown): AgentError {
+  const code = systemCode(thrown);
+  const known = Object.hasOwn(listenFaults, code ?? '') ? listenFaults[code!]! : {};
+  const fault = { where, got: address, what: `cannot listen (${errorText(thrown)})`, ...known };
+  return new AgentError(code === 'EADDRINUSE' ? 'address_in_use' : 'listen_failed', fault, thrown);
+}
+
+const listenFaults: Readonly<Record<string, Pick<Fault, 'what' | 'allowed'>>> = {
+  EADDRINUSE: {
+    what: 'address already in use',
+    allowed: 'choose another one, or stop the program that uses this one',
+  },
+  EADDRNOTAVAIL: {
+    what: 'not an address of this host',
+    allowed: 'use 127.0.0.1, 0.0.0.0 or an address that this host has',
+  },
+  EACCES: {
+    what: 'the agent’s user is not permitted to listen there',
+    allowed: 'use a port from 1024 on, or a directory that the user can write to',
+  },
+};
+
 /** The cause of a failed connection, as far as the error code tells. */
 export type NetworkFault = 'resolve' | 'refused' | 'unreachable' | 'reset' | 'tls' | 'too_slow';
 

@@ -106,12 +106,12 @@ export function webAddress(schemes: readonly string[], example: string): TextFor
 
 /** The rule for a list of histogram bounds. */
 export const ascending = {
-  fault: 'not ascending; use each bound once, the smallest first',
-  /** Ignores what is not a number: that is an error of its own. */
-  holds: (bounds: readonly unknown[]): boolean =>
-    bounds.every((bound, index) => {
+  fault: 'not above the bound before it; use each bound once, the smallest first',
+  /** The index of the first bound that is not above the one before; -1 if there is none. Ignores what is not a number. */
+  brokenAt: (bounds: readonly unknown[]): number =>
+    bounds.findIndex((bound, index) => {
       const before = bounds[index - 1];
-      return typeof bound !== 'number' || typeof before !== 'number' || bound > before;
+      return typeof bound === 'number' && typeof before === 'number' && bound <= before;
     }),
 };
 

@@ -61,7 +61,7 @@ test('faults come back as well', async () => {
 
 test('a file that is not there is a fault, not a failure', async () => {
   await expect(loadConfig({ file: '/nowhere.yaml', env: {}, cwd: '/' })).resolves.toMatchObject({
-    faults: [{ where: '/nowhere.yaml', what: 'cannot be read, ENOENT: no such file or directory' }],
+    faults: [{ where: '/nowhere.yaml', what: 'missing' }],
   });
 });
 

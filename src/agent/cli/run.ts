@@ -2,6 +2,7 @@ import { systemClock } from '../../core/clock.ts';
 import { AgentError } from '../../core/errors.ts';
 import type { Agent } from '../agent.ts';
 import { loadConfig } from '../config/load.ts';
+import type { LoadRequest } from '../config/types.ts';
 import {
   buildError,
   type ConfigurationValues,
@@ -58,9 +59,16 @@ async function start(values: ConfigurationValues, io: Io): Promise<Agent> {
     return await startAgent(loaded, { clock: systemClock, load });
   } catch (thrown) {
     const isOfRunTime = thrown instanceof AgentError && thrown.code !== 'config_invalid';
-    if (isOfRunTime || (await buildError(loaded.config)) === undefined) throw thrown;
+    if (isOfRunTime) throw await withPlace(request, thrown);
+    if ((await buildError(loaded.config)) === undefined) throw thrown;
     throw invalid(await withBuildFault(request, thrown), io);
   }
+}
+
+/** An error of a key, such as that of an address in use, with the key's place in the file. */
+async function withPlace(request: LoadRequest, error: AgentError): Promise<AgentError> {
+  const { faults } = await withBuildFault(request, error);
+  return faults.length === 1 ? new AgentError(error.code, faults[0]!, error.cause) : error;
 }
 
 /** The agent was told to stop before it was ready: what has started by then is stopped in order. */

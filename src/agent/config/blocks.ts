@@ -163,7 +163,12 @@ export const agentBlock = z.strictObject({
     .describe('Sync each commit to the disk, so that power loss brings back nothing older.'),
   metrics: metricsBlock.prefault({}),
   services: z
-    .record(serviceName, serviceBlock)
+    .record(serviceName, serviceBlock, {
+      error: ({ code }) =>
+        code === 'invalid_type'
+          ? 'not a map; use a key for each role, such as frontend: {logs: {paths: […]}}'
+          : undefined,
+    })
     .default({})
     .describe('What the agent collects, by role. Other names are services with series of their own.'),
   stores: z

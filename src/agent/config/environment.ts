@@ -69,7 +69,8 @@ export function readFileText(
   try {
     bytes = readBounded(file);
   } catch (error) {
-    return refuse(`cannot be read, ${reason(error)}`, 'name a file that is there and readable');
+    const what = unreadableFile(file) ?? `cannot be read, ${reason(error)}`;
+    return refuse(what, 'name a file that exists and that the agent’s user can read');
   }
   if (bytes.length > maxFileBytes) return refuse('larger than 1 MiB', 'use a configuration, no data');
   try {
@@ -99,7 +100,15 @@ function reason(error: unknown): string {
   return errorText(error).split(', ')[0]!;
 }
 
-function isWritable(path: string, mode = constants.W_OK): boolean {
+/** What keeps the agent from reading a file; undefined if nothing does. */
+export function unreadableFile(file: string): string | undefined {
+  const there = statsOf(file);
+  if (!there) return 'missing';
+  if (there.isDirectory()) return 'a directory';
+  return isAllowed(file, constants.R_OK) ? undefined : 'not readable';
+}
+
+function isAllowed(path: string, mode: number): boolean {
   try {
     accessSync(path, mode);
     return true;
@@ -121,17 +130,17 @@ export function unwritableFile(file: string): string | undefined {
   const directory = statsOf(dirname(file));
   if (!directory) return 'its directory is missing';
   if (!directory.isDirectory()) return 'its directory is a file';
-  if (!isWritable(dirname(file), constants.W_OK | constants.X_OK)) return 'its directory is not writable';
+  if (!isAllowed(dirname(file), constants.W_OK | constants.X_OK)) return 'its directory is not writable';
   const there = statsOf(file);
   if (there?.isDirectory()) return 'a directory';
-  return there && !isWritable(file) ? 'not writable' : undefined;
+  return there && !isAllowed(file, constants.W_OK) ? 'not writable' : undefined;
 }
 
 /** What keeps the agent from writing to a directory, or from making it; undefined if nothing does. */
 export function unwritableDirectory(directory: string): string | undefined {
   const there = statsOf(directory);
   if (there && !there.isDirectory()) return 'not a directory';
-  if (there) return isWritable(directory, constants.W_OK | constants.X_OK) ? undefined : 'not writable';
+  if (there) return isAllowed(directory, constants.W_OK | constants.X_OK) ? undefined : 'not writable';
   const above = dirname(directory);
   const trouble = above === directory ? 'missing' : unwritableDirectory(above);
   return trouble && `missing, and ${above} is ${trouble}`;

@@ -20,7 +20,7 @@ const typeWords: Readonly<Record<string, string>> = {
   number: 'a number',
   int: 'a whole number',
   boolean: 'a boolean; use true or false',
-  array: 'a list',
+  array: 'a list; use a list, such as [a, b]',
   object: 'a map',
   record: 'a map',
 };
@@ -39,7 +39,7 @@ const units: Readonly<Record<string, string>> = { array: ' entries', string: ' c
 export const errorWords = (issue: z.core.$ZodRawIssue): string | undefined => {
   switch (issue.code) {
     case 'invalid_type':
-      return `not ${typeWords[issue.expected] ?? issue.expected}`;
+      return `not ${typeWords[issue.expected] ?? issue.expected}${shapeHint(issue)}`;
     case 'invalid_value':
       return `unknown value; use ${listed(issue.values, 'or')}`;
     case 'too_small':
@@ -48,19 +48,44 @@ export const errorWords = (issue: z.core.$ZodRawIssue): string | undefined => {
     case 'too_big':
       return `too large; use at most ${issue.maximum}${units[issue.origin] ?? ''}`;
     case 'unrecognized_keys': {
-      const shape = (issue.inst as z.core.$ZodObject | undefined)?._zod.def.shape ?? {};
-      return knownKeys + Object.keys(shape).join(' ');
+      return knownKeys + keysOf(issue.inst).join(' ');
     }
     default:
       return undefined;
   }
 };
 
+const keysOf = (schema: unknown): string[] =>
+  Object.keys((schema as z.core.$ZodObject | undefined)?._zod.def.shape ?? {});
+
+/** Keys that a message lists at most. */
+const mostListed = 8;
+
+/** What a value of the wrong type should look like. */
+function shapeHint({ expected, input, inst }: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidType>): string {
+  if (expected === 'string' && (typeof input === 'number' || typeof input === 'boolean'))
+    return '; put it in quotes';
+  if (expected !== 'object' || input === undefined) return '';
+  const keys = keysOf(inst);
+  const others = keys.length > mostListed ? ['…'] : [];
+  return keys.length > 0
+    ? `; use keys below it: ${[...keys.slice(0, mostListed), ...others].join(', ')}`
+    : '';
+}
+
 /** zod's issues as faults with places; `tree` is what was checked. */
 export function issueFaults(issues: readonly Issue[], tree: TreeNode, above: TreePath = []): PlacedFault[] {
-  return issues.flatMap((issue) =>
+  const faults = issues.flatMap((issue) =>
     issueFault(issue, tree, [...above, ...(issue.path as (string | number)[])]),
   );
+  // A key that is misspelt is not missing as well.
+  const misspelt = new Set(
+    faults.flatMap(({ path, allowed }) => {
+      const meant = /^did you mean ([^.?]+)\?$/.exec(allowed ?? '')?.[1];
+      return meant ? [path.replace(/[^.]*$/, '') + meant] : [];
+    }),
+  );
+  return faults.filter(({ what, path }) => what !== 'missing' || !misspelt.has(path));
 }
 
 function issueFault(issue: Issue, tree: TreeNode, path: TreePath): PlacedFault[] {
@@ -90,10 +115,39 @@ function missingText(issue: Issue, message: string): string {
 
 function unknownKey(key: string, message: string, tree: TreeNode, path: TreePath): PlacedFault {
   const known = message.slice(knownKeys.length).split(' ');
-  const near = nearest(key, known);
+  const near = nearest(key, known) ?? elsewhere(key, known);
   const allowed = near ? `did you mean ${near}?` : `known are ${listed(known, 'and')}`;
   const whole = [...path, key];
   return placedFault(keyPlaceOf(tree, whole), whole, `unknown key; ${allowed}`);
+}
+
+/** What the service's own files call a reporter. */
+const reporterNames: Readonly<Record<string, string>> = {
+  prometheus: 'pullmetrics',
+  statsd: 'pushmetrics',
+  m3: 'hostedmetrics',
+};
+
+/** Keys of blocks that are easily written one level too high. */
+const blocksOfKeys: Readonly<Record<string, string>> = {
+  pullmetrics: 'metrics',
+  pushmetrics: 'metrics',
+  hostedmetrics: 'metrics',
+  reportingInterval: 'metrics',
+  tags: 'metrics',
+  level: 'log',
+  encoding: 'log',
+  outputFile: 'log',
+  paths: 'logs',
+  rules: 'logs',
+};
+
+/** The key that is meant where another block has it, or where it has another name here. */
+function elsewhere(key: string, known: readonly string[]): string | undefined {
+  const renamed = Object.hasOwn(reporterNames, key) ? reporterNames[key] : undefined;
+  if (renamed && known.includes(renamed)) return renamed;
+  const block = Object.hasOwn(blocksOfKeys, key) ? blocksOfKeys[key] : undefined;
+  return block && known.includes(block) ? `${block}.${key}` : undefined;
 }
 
 /** The alternative that has the value's type speaks for all; the one with the fewest faults, if several have. */
@@ -107,6 +161,8 @@ function unionFaults(issue: z.core.$ZodIssueInvalidUnion, tree: TreeNode, path: 
   const words = [...new Set(types)].map((type) => (typeWords[type] ?? type).split('; ')[0]);
   const node = nodeAt(tree, ...path);
   if (!node) return [placedFault(placeOf(tree, path), path, `missing; set it to ${listed(words, 'or')}`)];
-  if (node.kind === 'scalar') return [faultAt(tree, path, `not ${listed(words, 'or')}`)];
+  const form = issue.errors.flat().find(({ message }) => message.includes('; use the form'))?.message;
+  const hint = form ? form.slice(form.indexOf('; ')) : '';
+  if (node.kind === 'scalar') return [faultAt(tree, path, `not ${listed(words, 'or')}${hint}`)];
   return [placedFault(placeOf(tree, path), path, `${nodeWord(node)}, not ${listed(words, 'or')}`)];
 }

@@ -108,8 +108,11 @@ function clashes(sockets: readonly Socket[], { tree, localHosts }: RuleInput) {
       .slice(0, index)
       .find(({ address }) => addressesConflict(address, socket.address, localHosts));
     if (!other) return [];
-    const message = `the address of ${pathText(other.path)} too; use another port`;
-    return [placedFault(placeOf(tree, socket.path), socket.path, message, formatAddress(socket.address))];
+    // A default that clashes is not written anywhere: the fault is at the address that is.
+    const isDefault = !nodeAt(tree, ...socket.path) && nodeAt(tree, ...other.path);
+    const [at, taken] = isDefault ? [other, socket] : [socket, other];
+    const message = `the address of ${pathText(taken.path)} too; use another port`;
+    return [placedFault(placeOf(tree, at.path), at.path, message, formatAddress(at.address))];
   });
 }
 

@@ -1,13 +1,16 @@
-import { accessSync, constants, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { certificateFault, expiredSince } from '../../reporters/listen/certificates.ts';
 import { snake } from './access-blocks.ts';
+import { unreadableFile } from './environment.ts';
 import {
   entriesAt,
   faultAt,
   isNull,
   isSecret,
   type MapNode,
+  placedFault,
+  placeOf,
   type ScalarNode,
   type TreeNode,
   type TreePath,
@@ -38,13 +41,20 @@ export function secretsUnmet(tree: TreeNode, { env, cwd }: Pick<LoadRequest, 'en
     const named = isSecret(path.slice(0, -1));
     if (named && key === 'env') {
       return env[node.value] === undefined
-        ? [faultAt(tree, path, `environment variable ${node.value} is not set; set it`)]
+        ? [
+            faultAt(
+              tree,
+              path,
+              `environment variable ${node.value} is not set; set it for the agent’s process`,
+            ),
+          ]
         : [];
     }
     if (!fileKeys.has(key) && !(named && key === 'file')) return [];
-    return isReadable(resolve(cwd, node.value))
-      ? []
-      : [faultAt(tree, path, `file ${node.value} cannot be read; put it there`)];
+    const trouble = unreadableFile(resolve(cwd, node.value));
+    if (!trouble) return [];
+    const message = `file ${node.value} is ${trouble}; create it, readable for the agent’s user`;
+    return [placedFault(placeOf(tree, path), path, message)];
   });
 }
 
@@ -56,15 +66,6 @@ export function secretFiles(tree: TreeNode, cwd: string): string[] {
     const isNamed = fileKeys.has(key) || (key === 'file' && isSecret(path.slice(0, -1)));
     return isNamed ? [resolve(cwd, node.value)] : [];
   });
-}
-
-function isReadable(file: string): boolean {
-  try {
-    accessSync(file, constants.R_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Secrets that stand in the file itself; one that a variable put there does not. */

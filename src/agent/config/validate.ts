@@ -18,15 +18,19 @@ import {
   unwritableFile,
 } from './environment.ts';
 import { errorWords, issueFaults } from './issues.ts';
+import { checkLogPaths } from './log-paths.ts';
 import { certificatesUnfit, secretFiles, secretsUnmet } from './secrets.ts';
 import {
   entriesAt,
   faultAt,
   isNull,
+  isSecret,
+  isWithin,
   itemsAt,
   type MapNode,
   nodeAt,
   pathNamed,
+  pathText,
   placedFault,
   placeOf,
   plain,
@@ -81,14 +85,14 @@ export function validate(request: LoadRequest): Loaded {
   const checked = check(agent, service, roles);
   const faults = [
     ...agent.faults,
-    ...checked.faults,
+    ...checked.faults.filter((fault) => !isConsequence(fault, agent.faults)),
     ...ownLogFaults(tree, request.cwd),
     ...unknownRoles(tree, service, request),
     ...builtFaults(checked.tree, request),
   ];
   const scope = scopeOf(tree);
   const findings = [
-    ...service.findings,
+    ...namedFindings(service, names, tree),
     ...judge(service.tree, { local: scope !== 'cluster', cwd: request.cwd }),
     ...checked.findings,
     ...secretsUnmet(checked.tree, request),
@@ -114,11 +118,12 @@ export function validate(request: LoadRequest): Loaded {
     instance: defaultInstance(request.env),
     stateDirectory,
   });
+  const logs = checkLogPaths(config, checked.tree, request.cwd);
   return {
     ...loaded,
-    findings: inOrder([...findings, ...stateFindings(tree, stateDirectory)]),
+    findings: inOrder([...findings, ...stateFindings(tree, stateDirectory), ...logs.findings]),
     config,
-    warnings: inOrder(warningsOf(config, checked.tree, agent.name)),
+    warnings: inOrder([...warningsOf(config, checked.tree, agent.name), ...logs.warnings]),
   };
 }
 
@@ -130,13 +135,29 @@ function stateFindings(tree: MapNode, directory: string): PlacedFault[] {
   return [placedFault(placeOf(tree, ['stateDirectory']), ['stateDirectory'], message, directory)];
 }
 
+/** Whether a fault is there only because the file could not be read at that place. */
+function isConsequence({ path, what }: PlacedFault, unread: readonly PlacedFault[]): boolean {
+  return unread.some((fault) => fault.path === path || (what === 'empty' && isWithin(fault.path, path)));
+}
+
+/** Findings of the service's files; one about a file as a whole is at the place where `agent.yaml` names it. */
+function namedFindings({ findings }: ServiceFiles, names: readonly string[], tree: MapNode): PlacedFault[] {
+  return findings.map((finding) => {
+    const path = ['serviceConfig', names.indexOf(finding.where)];
+    if (!nodeAt(tree, ...path)) return finding;
+    return faultAt(tree, path, `${finding.what}${finding.allowed ? `; ${finding.allowed}` : ''}`);
+  });
+}
+
 /** A fault that building the configuration found, at its place. */
 function builtFaults(tree: MapNode, { built }: LoadRequest): PlacedFault[] {
   if (!built) return [];
   const { where, what, got, allowed } = built;
   const path = pathNamed(tree, where);
-  const message = `${path.length > 0 ? '' : `${where}: `}${what}${allowed ? `; ${allowed}` : ''}`;
-  return [placedFault(placeOf(tree, path), path, message, got)];
+  const isWhole = pathText(path) === where;
+  const message = `${isWhole ? '' : `${where}: `}${what}${allowed ? `; ${allowed}` : ''}`;
+  const shown = isSecret(path) ? undefined : got;
+  return [placedFault(placeOf(tree, path), isWhole ? path : [], message, shown)];
 }
 
 function readAgent({

@@ -126,7 +126,10 @@ function walkNode(walk: Walk, given: unknown, path: TreePath, place: Position): 
     return undefined;
   }
   const node = isAlias(given) ? walk.meanings.get(given) : given;
-  if (isAlias(given) && !node) return refuse(walk, place, path, 'no such anchor above', given.source);
+  if (isAlias(given) && !node) {
+    const message = 'no such anchor above; put a text that begins with * in quotes';
+    return refuse(walk, place, path, message, `*${given.source}`);
+  }
   if (isMap(node)) return walkMap(walk, node, path, place);
   if (isScalar(node)) return walkScalar(walk, node, path, place);
   if (!isSeq(node)) return { kind: 'scalar', place, value: null };
@@ -167,15 +170,22 @@ function walkScalar(
 function walkMap(walk: Walk, map: YAMLMap, path: TreePath, place: Position): MapNode {
   const result: MapNode = { kind: 'map', place, entries: new Map() };
   const merged: MapNode[] = [];
+  const first = new Map<string, Position>();
   for (const pair of map.items) {
     const key = isAlias(pair.key) ? walk.meanings.get(pair.key) : pair.key;
     const keyPlace = startOf(walk, pair.key, place);
-    if (isScalar(key) && key.value === '<<' && key.type === Scalar.PLAIN) {
+    const name = keyName(walk, key, path, keyPlace);
+    if (name === undefined) continue;
+    const before = first.get(name);
+    if (before) {
+      refuse(walk, keyPlace, [...path, name], `duplicate key; remove it here or in line ${before.line}`);
+      continue;
+    }
+    first.set(name, keyPlace);
+    if (name === '<<' && isScalar(key) && key.type === Scalar.PLAIN) {
       merged.push(...mergedMaps(walk, pair.value, path, keyPlace));
       continue;
     }
-    const name = keyName(walk, key, path, keyPlace);
-    if (name === undefined) continue;
     const node = walkNode(walk, pair.value, [...path, name], startOf(walk, pair.value, keyPlace));
     if (node) result.entries.set(name, { key: keyPlace, node });
   }
@@ -214,7 +224,10 @@ const tooDeep = `nested too deeply; use at most ${maxDepth} levels`;
 /** The parser's words where they would not help. */
 const yamlFaults: Readonly<Record<string, string>> = {
   TAB_AS_INDENT: 'a tab as indentation; use spaces',
-  MULTIPLE_DOCS: 'more than one document; use one file for each',
+  MULTIPLE_DOCS: 'more than one document; keep one in a file',
+  BLOCK_AS_IMPLICIT_KEY: 'a colon and a space inside a text; put the text in quotes',
+  BAD_SCALAR_START: 'a text that begins with a reserved character; put the text in quotes',
+  BAD_DQ_ESCAPE: 'a backslash that begins no escape of YAML; write two, or use single quotes',
   RESOURCE_EXHAUSTION: tooDeep,
 };
 
@@ -232,23 +245,34 @@ export function readYaml(text: string, file: string, env: Environment): Read {
       prettyErrors: false,
       version: '1.2',
       logLevel: 'error',
+      // Found while the document is walked, where the whole path of the key is known.
+      uniqueKeys: false,
     });
   } catch {
     // The parser recurses; what overflows its stack is no configuration.
     return { faults: [placedFault(at(0), [], tooDeep)] };
   }
   const faults = [...document.errors, ...document.warnings].map(({ code, message, pos: [from] }) => {
-    const duplicate = code === 'DUPLICATE_KEY' ? `duplicate key ${keyAt(text, from)}; remove one` : undefined;
-    return placedFault(at(from), [], duplicate ?? yamlFaults[code] ?? `not YAML, ${oneLine(message)}`);
+    const quote = code === 'MISSING_CHAR' ? lastQuote(document, from) : undefined;
+    if (quote !== undefined) return placedFault(at(quote), [], 'a quote that is not closed; close it');
+    return placedFault(at(from), [], yamlFaults[code] ?? `not YAML, ${oneLine(message)}`);
   });
-  if (document.errors.some(({ code }) => code !== 'DUPLICATE_KEY')) return { faults };
+  if (document.errors.length > 0) return { faults };
   const tree = walkDocument(document, at, env, faults);
   return { tree, faults };
 }
 
-/** A key as it stands in the text. */
-const keyAt = (text: string, from: number): string =>
-  /^(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^:\s,{}[\]]+)/.exec(text.slice(from, from + 120))?.[0] ?? '';
+/** Where the quoted text begins that goes on to `end`. */
+function lastQuote(document: Document.Parsed, end: number): number | undefined {
+  let start: number | undefined;
+  visit(document, {
+    Scalar(_, { type, range }) {
+      const isQuoted = type === Scalar.QUOTE_DOUBLE || type === Scalar.QUOTE_SINGLE;
+      if (isQuoted && range && range[1] >= end) start = range[0];
+    },
+  });
+  return start;
+}
 
 function oneLine(message: string): string {
   // Behind a colon the parser quotes the text, which may be a secret.

@@ -100,7 +100,10 @@ function pullFindings(tree: TreeNode, path: TreePath): PlacedFault[] {
   if (bounds !== undefined) {
     if (!Array.isArray(bounds) || bounds.some((bound) => typeof bound !== 'number')) {
       say('defaultHistogramBuckets', 'not a list of numbers; use seconds');
-    } else if (!ascending.holds(bounds)) say('defaultHistogramBuckets', ascending.fault);
+    } else {
+      const at = ascending.brokenAt(bounds);
+      if (at >= 0) findings.push(faultAt(tree, [...path, 'defaultHistogramBuckets', at], ascending.fault));
+    }
   }
   return findings;
 }

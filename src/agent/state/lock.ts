@@ -106,9 +106,10 @@ async function clearAbandonedClaims(base: string): Promise<void> {
 function lockedError(directory: string, holder: string): AgentError {
   const pid = /^(\d+)-/.exec(holder)?.[1];
   return new AgentError('state_locked', {
-    where: directory,
-    what: `another agent${pid ? ` (pid ${pid})` : ''} holds the state directory`,
-    allowed: 'stop that one, or give each agent a stateDirectory of its own',
+    where: 'stateDirectory',
+    what: `another agent${pid ? ` (pid ${pid})` : ''} holds the directory`,
+    got: directory,
+    allowed: 'stop that agent, or give each one a directory of its own',
   });
 }
 

@@ -46,7 +46,7 @@ export const healthBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType
     { interval: '15s', timeoutMs: 5000 },
   );
   const short = z
-    .string()
+    .string(target.fault)
     .transform(parsedAs(target))
     .transform(parsedAs(targetWithPort))
     .transform((url) => ({ url }))

@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo, Socket } from 'node:net';
 import type { Protection as ProtectionSettings } from '../../core/access.ts';
 import { formatAddress, parseAddress } from '../../core/address.ts';
-import { AgentError, errorText, systemCode } from '../../core/errors.ts';
+import { AgentError, listenError } from '../../core/errors.ts';
 import { type ConnectionLimits, createConnections } from './connections.ts';
 import { answer, createReply, type Routes } from './http.ts';
 import { createProtection, type Protection, type ProtectionDeps } from './protection.ts';
@@ -39,8 +39,10 @@ export const defaultLimits: ListenerLimits = {
 };
 
 export interface ListenerOptions {
-  /** Its name in the log and in errors: the path of its address in the configuration. */
+  /** Its name in the log and in errors. */
   name: string;
+  /** The key of the address in the configuration; `name` by default. */
+  key?: string;
   /** `host:port`; port 0 asks for any free one. */
   address: string;
   limits?: Partial<ListenerLimits>;
@@ -67,15 +69,6 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-function listenError(thrown: unknown, { name, address }: ListenerOptions): AgentError {
-  const fault = { where: name, got: address };
-  if (systemCode(thrown) === 'EADDRINUSE') {
-    const allowed = 'choose another port, or stop the program that uses this one';
-    return new AgentError('address_in_use', { ...fault, what: 'address already in use', allowed }, thrown);
-  }
-  return new AgentError('listen_failed', { ...fault, what: `cannot listen (${errorText(thrown)})` }, thrown);
-}
-
 function notAnAddress({ name, address }: ListenerOptions): AgentError {
   const allowed = 'use host:port, such as 0.0.0.0:9464 or [::1]:9464';
   return new AgentError('config_invalid', { where: name, what: 'not an address', got: address, allowed });
@@ -85,7 +78,9 @@ function bind(server: Server, options: ListenerOptions): Promise<void> {
   const at = parseAddress(options.address);
   if (!at) throw notAnAddress(options);
   return new Promise((resolve, reject) => {
-    server.once('error', (thrown) => reject(listenError(thrown, options)));
+    server.once('error', (thrown) =>
+      reject(listenError(options.key ?? options.name, options.address, thrown)),
+    );
     server.listen({ ...at, exclusive: true }, resolve);
   });
 }

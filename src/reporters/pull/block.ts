@@ -19,10 +19,13 @@ const buckets = z
   .array(z.number())
   .min(1)
   .max(200)
-  .refine(ascending.holds, {
-    when: ({ value }) => Array.isArray(value),
-    error: 'not ascending; use each bound once, the smallest first',
-  });
+  .superRefine(
+    (bounds, context) => {
+      const at = ascending.brokenAt(bounds);
+      if (at >= 0) context.addIssue({ code: 'custom', path: [at], message: ascending.fault });
+    },
+    { when: ({ value }) => Array.isArray(value) },
+  );
 
 /** `pullmetrics` (spec, Metrics configuration; CONTRACT, HTTP). */
 export const pullBlock = (access: { tls: z.ZodType<ListenerTls>; auth: z.ZodType<ListenerAuth> }) =>

@@ -23,8 +23,9 @@ export function ruleFaults(rule: Partial<LogRule>): RuleFault[] {
   if (rule.buckets !== undefined) {
     if (rule.type === 'counter' || rule.type === 'gauge') {
       say(['buckets'], `a ${rule.type} has no buckets; use type: histogram, or leave them out`);
-    } else if (Array.isArray(rule.buckets) && !ascending.holds(rule.buckets)) {
-      say(['buckets'], ascending.fault);
+    } else if (Array.isArray(rule.buckets)) {
+      const at = ascending.brokenAt(rule.buckets);
+      if (at >= 0) say(['buckets', at], ascending.fault);
     }
   }
   return faults;

@@ -54,7 +54,7 @@ export const scrapeBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType
       }),
     );
   const short = z
-    .string()
+    .string(target.fault)
     .transform(parsedAs(target))
     .transform((url) => ({ url }))
     .pipe(full);

@@ -91,7 +91,7 @@ test('files that cannot serve are found before they have to', async () => {
     expect.stringMatching(/^3 admin\.tls\.cert_file: expired on \d{4}-\d\d-\d\dT/),
   ]);
   const gone = join(folder, 'gone.pem');
-  expect(await findings(gone, good.key)).toEqual([`3 admin.tls.cert_file: file ${gone} cannot be read`]);
+  expect(await findings(gone, good.key)).toEqual([`3 admin.tls.cert_file: file ${gone} is missing`]);
 });
 
 test('so are those of statsd streams', async () => {
@@ -106,6 +106,6 @@ test('so are those of statsd streams', async () => {
   };
   expect(await findings(made.cert)).toEqual([]);
   const gone = join(folder, 'no-such.pem');
-  expect(await findings(gone)).toEqual([`services.worker.statsd.tls.cert_file: file ${gone} cannot be read`]);
+  expect(await findings(gone)).toEqual([`services.worker.statsd.tls.cert_file: file ${gone} is missing`]);
   expect(await findings(made.key)).toEqual(['services.worker.statsd.tls.cert_file: contains no certificate']);
 });

@@ -100,7 +100,7 @@ describe('the words of real files', () => {
       'vendor.yaml:2:28: log.level: unknown level, got "INFO"; use debug, info, warn, error or fatal (lower case)',
       'vendor.yaml:25:48: archival.visibility.enableRead: reads are on while archival is disabled, got true; enable it, or set enableRead to false',
       'vendor.yaml:34:7: services.frontend.metrics.pullmetrics.timerType: missing, which real services take for summary; use histogram, or latency alerts see nothing',
-      'vendor.yaml:36:9: services.frontend.metrics.pullmetrics.defaultHistogramBuckets: not ascending; use each bound once, the smallest first',
+      'vendor.yaml:36:74: services.frontend.metrics.pullmetrics.defaultHistogramBuckets[2]: not above the bound before it, got 0.005; use each bound once, the smallest first',
       'vendor.yaml:41:7: services.history.metrics: more than one reporter, pullmetrics and pushmetrics, which the service refuses to start with; keep one',
       'vendor.yaml:41:31: services.history.metrics.pullmetrics.timerType: not histogram, so latency alerts see nothing, got "summary"; use histogram',
     ]);

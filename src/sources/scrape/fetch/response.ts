@@ -133,7 +133,10 @@ export function expositionOf(contentType: string | undefined): Exposition {
     .map((parameter) => /^version="?([^"]*)"?$/i.exec(parameter)?.[1])
     .find((value) => value !== undefined);
   if (known === undefined || (version !== undefined && !known.versions.includes(version))) {
-    throw new ScrapeFailure('content_type', `the target answers with ${JSON.stringify(contentType)}`);
+    throw new ScrapeFailure(
+      'content_type',
+      `the target answers with ${JSON.stringify(contentType)}, not with metrics; set the path of its metrics`,
+    );
   }
   return known.format;
 }

@@ -1,5 +1,5 @@
 import { type Address, parseAddress } from '../../../core/address.ts';
-import { AgentError, errorText, systemCode } from '../../../core/errors.ts';
+import { AgentError } from '../../../core/errors.ts';
 
 /** A bound listener. */
 export interface Bound {
@@ -15,14 +15,4 @@ export function addressOf(where: string, text: string): Address {
   if (address !== undefined) return address;
   const allowed = 'use host:port, such as 127.0.0.1:8125 or [::1]:8125';
   throw new AgentError('config_invalid', { where, what: 'not an address', got: text, allowed });
-}
-
-/** The error for a failed bind: `address_in_use` or `listen_failed`. */
-export function bindError(where: string, address: string, thrown: unknown): AgentError {
-  const fault = { where, got: address };
-  if (systemCode(thrown) === 'EADDRINUSE') {
-    const allowed = 'choose another one, or end the program that holds this one';
-    return new AgentError('address_in_use', { ...fault, what: 'address already in use', allowed }, thrown);
-  }
-  return new AgentError('listen_failed', { ...fault, what: `cannot listen (${errorText(thrown)})` }, thrown);
 }

@@ -2,9 +2,9 @@ import { lstat, unlink } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import type { OpenHandshakes } from '../../../core/access.ts';
 import { formatAddress } from '../../../core/address.ts';
-import { systemCode } from '../../../core/errors.ts';
+import { listenError, systemCode } from '../../../core/errors.ts';
 import type { Log } from '../../../core/ports.ts';
-import { addressOf, type Bound, bindError } from './bound.ts';
+import { addressOf, type Bound } from './bound.ts';
 import type { Senders } from './senders.ts';
 
 export interface StreamOptions {
@@ -134,7 +134,7 @@ export async function bindTcp(text: string, options: StreamOptions, deps: TcpDep
     return isAllowed;
   });
   await listen(server, { host, port, exclusive: true }).catch((thrown: unknown) => {
-    throw bindError(options.name, text, thrown);
+    throw listenError(options.name, text, thrown);
   });
   const at = server.address() as AddressInfo;
   return bound(formatAddress({ host: at.address, port: at.port }));
@@ -173,7 +173,7 @@ export async function bindUnix(path: string, options: StreamOptions, deps: Strea
       await listen(server, at);
     });
   } catch (thrown) {
-    throw bindError(options.name, path, thrown);
+    throw listenError(options.name, path, thrown);
   }
   return bound(path);
 }

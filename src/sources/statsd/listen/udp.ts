@@ -2,8 +2,9 @@ import { createSocket, type Socket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { isIPv6 } from 'node:net';
 import { formatAddress } from '../../../core/address.ts';
+import { listenError } from '../../../core/errors.ts';
 import type { Clock, Log } from '../../../core/ports.ts';
-import { addressOf, type Bound, bindError } from './bound.ts';
+import { addressOf, type Bound } from './bound.ts';
 import { createKernelDrops } from './kernel-drops.ts';
 import type { Senders } from './senders.ts';
 
@@ -63,7 +64,7 @@ export async function bindUdp(options: UdpOptions, deps: UdpDeps): Promise<Bound
   const { host, port } = addressOf(name, options.address);
   let datagrams = 0;
   const fail = (thrown: unknown): never => {
-    throw bindError(name, options.address, thrown);
+    throw listenError(name, options.address, thrown);
   };
   const { address: literal } = await lookup(host).catch(fail);
   const socket = createSocket({
