@@ -1,4 +1,5 @@
 import type { DescribedDomain } from '../service/clusters/domains.ts';
+import type { ListedWorkflow } from '../service/clusters/frontend.ts';
 
 /** A domain in the lines that the service's client prints. */
 export function domainText(domain: DescribedDomain): string {
@@ -28,3 +29,12 @@ export function domainText(domain: DescribedDomain): string {
 
 /** The answer as the frontend gave it, as one JSON object. */
 export const domainJson = (domain: DescribedDomain): string => `${JSON.stringify(domain, undefined, 2)}\n`;
+
+/** Workflows as the service's client lists them: a head, and a line each. */
+export const workflowsText = (workflows: readonly ListedWorkflow[]): string =>
+  [
+    'WORKFLOW TYPE | WORKFLOW ID | RUN ID',
+    ...workflows.map((each) => `${each.type} | ${each.workflowId} | ${each.runId}`),
+  ]
+    .map((line) => `${line}\n`)
+    .join('');

@@ -6,7 +6,7 @@ const usageAt = (
   kinds: readonly IncidentKind[],
 ) => `The example service. Make something go wrong:
 ${kinds.map((kind) => `  curl -X POST 'http://${host}/incident?kind=${kind}'`).join('\n')}
-&target= names a role, a task list, a database or a domain; one that does not exist is answered with those that do.
+&target= names a role, a task list, a database, a domain or a cluster; one that does not exist is answered with those that do.
 An incident lasts until it is ended:
   curl -X POST 'http://${host}/end'    all; ?kind= one kind
 `;

@@ -1,6 +1,6 @@
 import { roles } from '../../src/core/catalog.ts';
 import type { Random } from './random.ts';
-import { databaseRoles, domainNames, taskLists } from './world.ts';
+import { clusterGroup, databaseRoles, domainNames, taskLists } from './world.ts';
 
 interface IncidentRow {
   /** What its targets are. */
@@ -12,6 +12,7 @@ interface IncidentRow {
   needsStore?: true;
 }
 
+const clusterNames = clusterGroup.clusters.map(({ name }) => name);
 const taskListNames = taskLists.map((list) => list.name);
 
 const incidents = {
@@ -22,6 +23,8 @@ const incidents = {
   'store-down': { what: 'store', targets: ['main'], usual: 'main', needsStore: true },
   'schema-behind': { what: 'database', targets: databaseRoles, usual: 'persistence', needsStore: true },
   failover: { what: 'domain', targets: domainNames, usual: 'orders' },
+  'cluster-down': { what: 'cluster', targets: clusterNames, usual: 'dc2' },
+  'replication-behind': { what: 'cluster', targets: clusterNames, usual: 'dc2' },
 } as const satisfies Readonly<Record<string, IncidentRow>>;
 
 export type IncidentKind = keyof typeof incidents;
@@ -49,6 +52,10 @@ export interface Conditions {
   refusingStore?: string;
   /** The database whose schema is older than the service expects. */
   outdatedDatabase?: string;
+  /** The cluster whose frontend and roles do not answer. */
+  lostCluster?: string;
+  /** The cluster that does not apply what is replicated to it. */
+  laggingCluster?: string;
 }
 
 /** Reads `restart history`, `backlog`, …: a kind and, if the usual one will not do, a target. Throws what to say. */

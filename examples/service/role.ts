@@ -8,6 +8,7 @@ import type { MetricNames } from './options.ts';
 import { createRoleProcess, type RoleProcess } from './process.ts';
 import type { Random } from './random.ts';
 import type { StoreState } from './store/store.ts';
+import { clusterGroup } from './world.ts';
 
 export interface RoleOptions {
   role: Role;
@@ -53,13 +54,14 @@ export function createRole(options: RoleOptions, { clock, random, storeState }: 
   const doors = createDoors(options.ports);
   let log: LogFile | undefined;
   let process: RoleProcess | undefined;
+  let isLost = false;
   let cancelBegin = () => {};
   let settled: Promise<unknown> = Promise.resolve();
 
   async function begin() {
     const next = createRoleProcess({ role, ratePerSecond, names, startMs: clock.nowMs() }, random);
     const bornMs = clock.monotonicMs();
-    const health = () => healthOf({ ageMs: clock.monotonicMs() - bornMs, store: storeState() });
+    const health = () => healthOf({ ageMs: clock.monotonicMs() - bornMs, store: storeState(), isLost });
     const addresses = await doors.open({ health, families: next.families });
     process = next;
     return addresses;
@@ -86,7 +88,10 @@ export function createRole(options: RoleOptions, { clock, random, storeState }: 
       log = openLogFile(options.logPath, options.rotateBytes);
       return { ...(await begin()), log: options.logPath };
     },
-    tick: (conditions) => log?.append(process?.advance(clock.nowMs(), conditions) ?? []),
+    tick: (conditions) => {
+      isLost = conditions.lostCluster === clusterGroup.clusters[0].name;
+      log?.append(process?.advance(clock.nowMs(), conditions) ?? []);
+    },
     restart: (fatal) => {
       if (!process) return;
       settled = end(fatal);

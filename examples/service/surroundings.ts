@@ -64,6 +64,7 @@ export function createSurroundings(
     },
     advance(conditions, isArchiving) {
       store?.follow(conditions);
+      clusters.lose(conditions.lostCluster);
       if (isArchiving) archive?.advance(clock.nowMs());
     },
     failOver: domains.failOver,

@@ -38,6 +38,8 @@ const conditionOf: Readonly<Partial<Record<IncidentKind, keyof Conditions>>> = {
   backlog: 'starvedTaskList',
   'store-down': 'refusingStore',
   'schema-behind': 'outdatedDatabase',
+  'cluster-down': 'lostCluster',
+  'replication-behind': 'laggingCluster',
 };
 
 export function createTrouble(

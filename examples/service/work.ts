@@ -77,22 +77,25 @@ function historyWork(metrics: Metrics, random: Random): Work {
     }
     cacheLookUps(metrics, random, workflows);
     metrics.add('svc_history_shard_context_closed', {}, random.count(seconds / 300));
-    replication(metrics, random, workflows);
+    replication(metrics, random, workflows, conditions.laggingCluster);
     return nothingFailed;
   };
 }
 
 /** Changes go both ways, as each cluster is the active one of some domain; a cluster is about half a second behind. */
-function replication(metrics: Metrics, random: Random, workflows: number) {
+function replication(metrics: Metrics, random: Random, workflows: number, lagging: string | undefined) {
   metrics.add('svc_history_replication_tasks_applied', {}, random.count(workflows * 2));
   for (const { name: source } of world.clusterGroup.clusters) {
     for (const { name: target } of world.clusterGroup.clusters) {
       if (source === target) continue;
       const tags = { source_cluster: source, target_cluster: target };
-      metrics.set('svc_replication_latency', tags, random.longTail(0.5));
+      metrics.set('svc_replication_latency', tags, target === lagging ? behindSeconds : random.longTail(0.5));
     }
   }
 }
+
+/** Beyond the 300 s at which replication counts as behind (spec, Alert conditions). */
+const behindSeconds = 900;
 
 function taskLatencies(
   metrics: Metrics,

@@ -41,6 +41,9 @@ export const taskLists: readonly TaskList[] = [
 export const domainNames = ['orders', 'payments'] as const;
 export type DomainName = (typeof domainNames)[number];
 
+/** A domain of the first cluster only, which cannot fail over. */
+export const localDomainName = 'internal';
+
 /** The clusters that replicate to each other; the example service is the first of them. */
 export const clusterGroup = {
   failoverVersionIncrement: 10,

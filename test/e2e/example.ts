@@ -19,6 +19,8 @@ export interface Example extends Running {
   archives: Record<string, string>;
   /** Provokes an incident by its kind. */
   incident(kind: string, target?: string): Promise<void>;
+  /** Ends the incident of a kind, if there is one. */
+  endIncident(kind: string): Promise<void>;
 }
 
 export async function startExample(directory: string, args: readonly string[] = []): Promise<Example> {
@@ -46,18 +48,18 @@ export async function startExample(directory: string, args: readonly string[] = 
       .find((text) => text.startsWith('{"ready":true'));
     if (!line && running.child.exitCode !== null) throw new Error(running.output());
     return line
-      ? (JSON.parse(line) as Omit<Example, keyof Running | 'incident'> & { incident: string })
+      ? (JSON.parse(line) as Omit<Example, keyof Running | 'incident' | 'endIncident'> & { incident: string })
       : undefined;
   });
+  const order = async (url: string) => {
+    const response = await fetch(url, { method: 'POST' });
+    if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
+  };
   return {
     ...running,
     ...{ roles: ready.roles, clusters: ready.clusters, domains: ready.domains, archives: ready.archives },
-    async incident(kind, target) {
-      const response = await fetch(`${ready.incident}?kind=${kind}${target ? `&target=${target}` : ''}`, {
-        method: 'POST',
-      });
-      if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
-    },
+    incident: (kind, target) => order(`${ready.incident}?kind=${kind}${target ? `&target=${target}` : ''}`),
+    endIncident: (kind) => order(`${new URL('/end', ready.incident)}?kind=${kind}`),
   };
 }
 

@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { askForDomain } from '../../examples/cli/ask.ts';
+import { askFrontend } from '../../examples/cli/ask.ts';
 import { openArchive } from '../../examples/service/archive.ts';
+import type { DescribedDomain } from '../../examples/service/clusters/domains.ts';
+import { paths } from '../../examples/service/clusters/frontend.ts';
 import type { Incident } from '../../examples/service/incidents.ts';
 import type { ServiceOptions } from '../../examples/service/options.ts';
 import { createRandom } from '../../examples/service/random.ts';
@@ -255,16 +257,21 @@ describe('the clusters', () => {
     service.obey({ strike: { kind: 'failover', target: 'payments' } });
     for (const address of Object.values(addresses.clusters)) {
       const active = async (name: string) =>
-        (await askForDomain(address, name)).replicationConfiguration.activeClusterName;
+        (await askFrontend<DescribedDomain>(address, paths.describe, { name })).replicationConfiguration
+          .activeClusterName;
       expect([await active('orders'), await active('payments')]).toEqual(['dc1', 'dc2']);
-      await expect(askForDomain(address, 'mail')).rejects.toThrow('Domain mail does not exist.');
+      await expect(askFrontend(address, paths.describe, { name: 'mail' })).rejects.toThrow(
+        'Domain mail does not exist.',
+      );
     }
   });
 
   it('are gone with the service', async () => {
     await start();
     await service.stop();
-    await expect(askForDomain(addresses.clusters.dc1, 'orders')).rejects.toMatchObject({
+    await expect(
+      askFrontend(addresses.clusters.dc1, paths.describe, { name: 'orders' }),
+    ).rejects.toMatchObject({
       code: 'ECONNREFUSED',
     });
   });

@@ -1,7 +1,5 @@
-import type { Listener } from '../listen.ts';
 import { type ClusterName, clusterGroup } from '../world.ts';
-import type { Domains } from './domains.ts';
-import { openFrontend } from './frontend.ts';
+import { type Frontend, type FrontendDomains, openFrontend } from './frontend.ts';
 
 /** Where the clusters' frontends answer, host:port. */
 export type ClusterAddresses = Record<ClusterName, string>;
@@ -9,24 +7,30 @@ export type ClusterAddresses = Record<ClusterName, string>;
 export interface Clusters {
   /** Rejects if a port cannot be had. */
   start(): Promise<ClusterAddresses>;
+  /** The cluster that is lost at the moment, if one is. */
+  lose(cluster: string | undefined): void;
   stop(): Promise<void>;
 }
 
 /** A frontend for each cluster of the group, from `rpcPort` on; 0 takes free ones. */
-export function createClusters(rpcPort: number, domains: Pick<Domains, 'describe'>): Clusters {
-  const listeners: Listener[] = [];
+export function createClusters(rpcPort: number, domains: FrontendDomains): Clusters {
+  const frontends = new Map<ClusterName, Frontend>();
   return {
     async start() {
       const addresses: Partial<ClusterAddresses> = {};
       for (const [index, { name }] of clusterGroup.clusters.entries()) {
-        const listener = await openFrontend(rpcPort === 0 ? 0 : rpcPort + index, domains);
-        listeners.push(listener);
-        addresses[name] = `127.0.0.1:${listener.port}`;
+        const frontend = await openFrontend(rpcPort === 0 ? 0 : rpcPort + index, domains);
+        frontends.set(name, frontend);
+        addresses[name] = `127.0.0.1:${frontend.port}`;
       }
       return addresses as ClusterAddresses;
     },
+    lose(lost) {
+      for (const [name, { setLost }] of frontends) setLost(name === lost);
+    },
     async stop() {
-      await Promise.all(listeners.splice(0).map(({ close }) => close()));
+      await Promise.all([...frontends.values()].map(({ close }) => close()));
+      frontends.clear();
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../src/core/ports.ts';
 import type { ArchiveName } from '../archive.ts';
 import type { Random } from '../random.ts';
-import { type ClusterName, clusterGroup, type DomainName, domainNames } from '../world.ts';
+import { type ClusterName, clusterGroup, type DomainName, domainNames, localDomainName } from '../world.ts';
 
 /** A domain as the service answers, in the names of its HTTP interface; it is the same through each cluster. */
 export interface DescribedDomain {
@@ -21,7 +21,7 @@ export interface DescribedDomain {
   };
   replicationConfiguration: { activeClusterName: ClusterName; clusters: { clusterName: ClusterName }[] };
   failoverVersion: number;
-  isGlobalDomain: true;
+  isGlobalDomain: boolean;
 }
 
 export interface Domains {
@@ -29,6 +29,8 @@ export interface Domains {
   describe(name: string): DescribedDomain | undefined;
   /** Makes the next cluster of the group the active one. */
   failOver(name: DomainName): void;
+  /** Makes a cluster the active one. Throws what a client is told when the domain cannot be active there. */
+  update(name: string, activeCluster: string): DescribedDomain;
 }
 
 export interface DomainsDeps {
@@ -46,6 +48,7 @@ interface Failover {
 }
 
 interface Domain {
+  isGlobal: boolean;
   uuid: string;
   activeCluster: ClusterName;
   failoverVersion: number;
@@ -70,17 +73,18 @@ export function nextVersion(version: number, to: ClusterName): number {
 export function createDomains({ clock, random, archives }: DomainsDeps): Domains {
   const [first] = clusters;
   const domains = new Map<string, Domain>(
-    domainNames.map((name) => {
-      const failoverVersion = first.initialFailoverVersion;
-      return [name, { uuid: random.uuid(), activeCluster: first.name, failoverVersion, failovers: [] }];
+    [...domainNames, localDomainName].map((name) => {
+      const isGlobal = name !== localDomainName;
+      const failoverVersion = isGlobal ? first.initialFailoverVersion : -24;
+      return [
+        name,
+        { isGlobal, uuid: random.uuid(), activeCluster: first.name, failoverVersion, failovers: [] },
+      ];
     }),
   );
 
-  function failOver(name: DomainName) {
-    const domain = domains.get(name)!;
+  function failOverTo(domain: Domain, to: ClusterName) {
     const from = domain.activeCluster;
-    const index = clusters.findIndex((cluster) => cluster.name === from);
-    const to = clusters[(index + 1) % clusters.length]!.name;
     const eventTime = new Date(clock.nowMs()).toISOString();
     domain.activeCluster = to;
     domain.failoverVersion = nextVersion(domain.failoverVersion, to);
@@ -89,7 +93,20 @@ export function createDomains({ clock, random, archives }: DomainsDeps): Domains
   }
 
   return {
-    failOver,
+    failOver(name) {
+      const domain = domains.get(name)!;
+      const index = clusters.findIndex((cluster) => cluster.name === domain.activeCluster);
+      failOverTo(domain, clusters[(index + 1) % clusters.length]!.name);
+    },
+    update(name, activeCluster) {
+      const domain = domains.get(name);
+      if (!domain) throw new Error(`Domain ${name} does not exist.`);
+      if (!domain.isGlobal) throw new Error(`Domain ${name} is not global.`);
+      const to = clusters.find((cluster) => cluster.name === activeCluster);
+      if (!to) throw new Error(`${activeCluster} is not among the clusters of ${name}.`);
+      if (to.name !== domain.activeCluster) failOverTo(domain, to.name);
+      return answerOf(name, domain, archives);
+    },
     describe(name) {
       const domain = domains.get(name);
       return domain && answerOf(name, domain, archives);
@@ -98,7 +115,7 @@ export function createDomains({ clock, random, archives }: DomainsDeps): Domains
 }
 
 function answerOf(name: string, domain: Domain, archives: DomainsDeps['archives']): DescribedDomain {
-  const { uuid, activeCluster, failoverVersion, failovers } = domain;
+  const { isGlobal, uuid, activeCluster, failoverVersion, failovers } = domain;
   const data: Record<string, string> =
     failovers.length === 0 ? {} : { FailoverHistory: JSON.stringify(failovers) };
   return {
@@ -112,9 +129,11 @@ function answerOf(name: string, domain: Domain, archives: DomainsDeps['archives'
     },
     replicationConfiguration: {
       activeClusterName: activeCluster,
-      clusters: clusters.map((cluster) => ({ clusterName: cluster.name })),
+      clusters: clusters
+        .filter(({ name: cluster }) => isGlobal || cluster === activeCluster)
+        .map((cluster) => ({ clusterName: cluster.name })),
     },
     failoverVersion,
-    isGlobalDomain: true,
+    isGlobalDomain: isGlobal,
   };
 }

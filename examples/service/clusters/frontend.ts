@@ -2,20 +2,35 @@ import { createServer, type Http2Session, type ServerHttp2Stream } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { Listener } from '../listen.ts';
-import type { Domains } from './domains.ts';
+import type { DescribedDomain, Domains } from './domains.ts';
 
-/** Where a client asks for a domain: the name in a JSON body, a `DescribedDomain` in the answer's. */
-export const describePath = '/svc.api.DomainAPI/DescribeDomain';
+/** What a client asks for, each with a JSON body that names the domain and a JSON body in the answer. */
+export const paths = {
+  describe: '/svc.api.DomainAPI/DescribeDomain',
+  update: '/svc.api.DomainAPI/UpdateDomain',
+  listWorkflows: '/svc.api.VisibilityAPI/ListWorkflowExecutions',
+} as const;
 const healthPath = '/grpc.health.v1.Health/Check';
 
 /** `HealthCheckResponse{status: SERVING}` as one message of gRPC (grpc/grpc, doc/PROTOCOL-HTTP2.md). */
 const serving = Buffer.from([0, 0, 0, 0, 2, 0x08, 1]);
 const unimplemented = '12';
 
+export interface Frontend extends Listener {
+  /** A lost cluster resets every connection. */
+  setLost(isLost: boolean): void;
+}
+
+export type FrontendDomains = Pick<Domains, 'describe' | 'update'>;
+
 /** A cluster's frontend for other clusters and for clients: HTTP/2 in the clear, on loopback. */
-export function openFrontend(port: number, domains: Pick<Domains, 'describe'>): Promise<Listener> {
+export function openFrontend(port: number, domains: FrontendDomains): Promise<Frontend> {
   const server = createServer();
   const sessions = new Set<Http2Session>();
+  let isLost = false;
+  server.on('connection', (socket) => {
+    if (isLost) socket.resetAndDestroy();
+  });
   server.on('session', (session) => {
     sessions.add(session);
     session.once('close', () => sessions.delete(session));
@@ -35,13 +50,17 @@ export function openFrontend(port: number, domains: Pick<Domains, 'describe'>): 
           server.close(() => closed());
           for (const session of sessions) session.destroy();
         });
-      resolve({ port: (server.address() as AddressInfo).port, close });
+      const setLost = (lost: boolean) => {
+        isLost = lost;
+        if (lost) for (const session of sessions) session.destroy();
+      };
+      resolve({ port: (server.address() as AddressInfo).port, close, setLost });
     });
   });
 }
 
-async function answer(stream: ServerHttp2Stream, path: string, domains: Pick<Domains, 'describe'>) {
-  if (path === describePath) return describe(stream, domains);
+async function answer(stream: ServerHttp2Stream, path: string, domains: FrontendDomains) {
+  if (Object.values<string>(paths).includes(path)) return answerClient(stream, path, domains);
   const headers = { ':status': 200, 'content-type': 'application/grpc' };
   if (path !== healthPath) {
     stream.respond({ ...headers, 'grpc-status': unimplemented }, { endStream: true });
@@ -52,9 +71,30 @@ async function answer(stream: ServerHttp2Stream, path: string, domains: Pick<Dom
   stream.end(serving);
 }
 
-async function describe(stream: ServerHttp2Stream, { describe: describeDomain }: Pick<Domains, 'describe'>) {
-  const { name } = JSON.parse(await text(stream)) as { name: string };
-  const domain = describeDomain(name);
-  stream.respond({ ':status': domain ? 200 : 404, 'content-type': 'application/json' });
-  stream.end(JSON.stringify(domain ?? { message: `Domain ${name} does not exist.` }));
+async function answerClient(stream: ServerHttp2Stream, path: string, domains: FrontendDomains) {
+  const { name, activeCluster } = JSON.parse(await text(stream)) as { name: string; activeCluster?: string };
+  const respond = (status: number, body: unknown) => {
+    stream.respond({ ':status': status, 'content-type': 'application/json' });
+    stream.end(JSON.stringify(body));
+  };
+  const domain = domains.describe(name);
+  if (!domain) return respond(404, { message: `Domain ${name} does not exist.` });
+  if (path === paths.describe) return respond(200, domain);
+  if (path === paths.listWorkflows) return respond(200, { executions: workflowsOf(domain) });
+  try {
+    respond(200, domains.update(name, activeCluster ?? ''));
+  } catch (thrown) {
+    respond(400, { message: (thrown as Error).message });
+  }
+}
+
+export interface ListedWorkflow {
+  workflowId: string;
+  runId: string;
+  type: string;
+}
+
+/** The example keeps no workflows: the same three are listed for each domain. */
+function workflowsOf({ domainInfo: { name, uuid } }: DescribedDomain): ListedWorkflow[] {
+  return [1, 2, 3].map((number) => ({ workflowId: `${name}-${number}`, runId: uuid, type: 'OrderWorkflow' }));
 }

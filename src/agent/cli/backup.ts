@@ -77,12 +77,14 @@ async function runRecorded(
     );
   };
   const startMs = Date.now();
+  // The wall clock may be set meanwhile.
+  const began = performance.now();
   await record({ startMs });
   const { status, msg } = await runToEnd(command);
   if (msg !== undefined) io.stderr(`svc-agent: ${msg}\n`);
   await record({
     startMs,
-    endMs: Date.now(),
+    endMs: startMs + Math.round(performance.now() - began),
     status,
     msg,
     sizeBytes: status === 0 ? sizeOf(artifact) : undefined,

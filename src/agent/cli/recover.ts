@@ -1,18 +1,19 @@
 import { createInterface } from 'node:readline/promises';
-import { parseAddress } from '../../core/address.ts';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError } from '../../core/errors.ts';
 import { type RecoveryProcedure, recoveryProcedures } from '../../core/reasons.ts';
 import { nearest } from '../../core/suggest.ts';
 import { drillName } from '../../probes/backups/backups.ts';
 import { journalPath, recordRun } from '../../probes/backups/journal.ts';
-import { planProbes } from '../../probes/plan.ts';
+import { planClusters, planDomains, planProbes } from '../../probes/plan.ts';
+import type { ProbeRow } from '../../probes/probe.ts';
 import { lookOnce } from '../../probes/runner/once.ts';
 import type { AgentConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
-import { createChecks, type RunProbe, type Subject } from '../recovery/checks.ts';
-import { type Commands, procedures, type Situation, type Step } from '../recovery/procedures.ts';
-import { type Operator, runSession, shellText, unfinishedRun } from '../recovery/session.ts';
+import { createChecks, type RunProbe } from '../recovery/checks.ts';
+import { commandsOf, type Subject, shellText } from '../recovery/commands.ts';
+import { procedures, type Situation, type Step } from '../recovery/procedures.ts';
+import { type Operator, runSession } from '../recovery/session.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
 import type { Io } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
@@ -26,12 +27,13 @@ commands for this configuration, and checks what must hold after it.
   --execute             run the commands here; needs recovery.allowExecute: true
   --yes                 do not ask before each command
   --confirm NAME        with --yes: the store or domain that may be changed for good
+  --restart             begin anew where an earlier run was interrupted
   --force REASON        go on where a check refuses; the reason is recorded
   --store NAME --database persistence|visibility   what to restore
   --backup FILE         the backup to restore; default: the newest verified one
   --domain NAME --to CLUSTER                       what to fail over, and where to
   --json                the plan, or the result, as JSON
-A run that was interrupted goes on at the step that was not finished.
+A run that was interrupted resumes at the step that was not finished, unless --restart is given.
 Exit status: 0 done; 1 refused or failed; 2 wrong usage or an invalid configuration.
 `;
 
@@ -42,6 +44,7 @@ const options = {
   yes: { type: 'boolean' },
   confirm: { type: 'string' },
   force: { type: 'string' },
+  restart: { type: 'boolean' },
   store: { type: 'string' },
   database: { type: 'string' },
   backup: { type: 'string' },
@@ -66,9 +69,9 @@ export async function recover(args: readonly string[], io: Io): Promise<number> 
   if (values.execute && !config.recovery.allowExecute) {
     throw wrongUsage('--execute is not allowed here', undefined, 'set recovery.allowExecute: true');
   }
-  const tools = await openTools(config, io);
+  const tools = await openTools(config, subject, io);
   try {
-    const situation = await situationOf(subject, config, tools.runProbe, values.backup);
+    const situation = await situationOf(subject, config, tools, io);
     const steps = procedures[procedure].steps(situation);
     if (values.plan) {
       io.stdout(
@@ -101,7 +104,14 @@ function subjectOf(
   const stores = config.stores.map(({ name }) => name);
   const only = stores.length === 1 ? stores[0] : undefined;
   const isRestore = procedures[procedure].needs.includes('store');
-  const subject = { store: isRestore ? (store ?? only) : store, database, domain, to, backup };
+  const watched = isRestore ? config.domains?.watch[0] : undefined;
+  const subject = {
+    store: isRestore ? (store ?? only) : store,
+    database,
+    domain: domain ?? watched,
+    to,
+    backup,
+  };
   for (const need of procedures[procedure].needs) {
     if (subject[need] === undefined) throw wrongUsage(`--${need} is missing`);
   }
@@ -115,27 +125,62 @@ function subjectOf(
 }
 
 interface Tools {
+  rows: readonly ProbeRow[];
   runProbe: RunProbe;
   close(): Promise<void>;
 }
 
-/** Probes by name, run at the moment they are asked for. */
-async function openTools(config: AgentConfig, io: Io): Promise<Tools> {
+/**
+ * The probes of the configuration, and what a failover needs besides: a probe of each cluster, this one included, and
+ * the domain as the cluster describes it that is to be active, then as each of the others does.
+ */
+function rowsOf(config: AgentConfig, { domain, to }: Subject): ProbeRow[] {
+  const { clusterGroupMetadata: group, domains } = config;
   const rows = planProbes(config);
+  if (domain === undefined || !group || !domains) return rows;
+  const { currentClusterName: own, clusters } = group;
+  const reachable = clusters
+    .filter(({ enabled, rpcAddress }) => enabled && rpcAddress)
+    .map(({ name }) => name);
+  const first = [to, own].filter((name) => name !== undefined && reachable.includes(name)) as string[];
+  const views = [...new Set([...first, ...reachable])];
+  if (views.length === 0) views.push(own);
+  const seenBy = (name: string) => ({ ...group, currentClusterName: name });
+  return [
+    ...rows.filter(({ name, kind }) => kind !== 'cluster' && name !== `domain/${domain}`),
+    ...planClusters({ clusterGroupMetadata: seenBy('') }),
+    ...views.flatMap((name) =>
+      planDomains({ domains: { ...domains, watch: [domain] }, clusterGroupMetadata: seenBy(name) }),
+    ),
+  ];
+}
+
+/** Probes by name, run at the moment they are asked for. */
+async function openTools(config: AgentConfig, subject: Subject, io: Io): Promise<Tools> {
+  const rows = rowsOf(config, subject);
   // The clock's timers let a process end; this one does not until the procedure is over.
   const awake = setInterval(() => {}, 60_000);
   const pages = rows.some(({ kind }) => kind === 'replication') ? await openLivePages(config, io) : [];
   const readings = { look: (family: string) => pages.flatMap(({ scrape }) => [...scrape.look(family)]) };
   const deps = { readSecret: createReadSecret(io.env), readings, clock: systemClock, log: silent };
+  const run = async (row: ProbeRow) => {
+    // Backups are judged first: a database is judged by what they found.
+    const first = row.kind === 'recovery' ? rows.filter(({ kind }) => kind === 'backup') : [];
+    if (row.kind === 'replication') await Promise.all(pages.map(({ scrape }) => scrape.scrapeNow()));
+    const { finding, result } = (await lookOnce([...first, row], deps)).at(-1)!;
+    return { ...finding, ok: result.ok };
+  };
   return {
+    rows,
     async runProbe(name) {
-      const row = rows.find((each) => each.name === name);
-      if (!row) return undefined;
-      // Backups are judged first: a database is judged by what they found.
-      const first = row.kind === 'recovery' ? rows.filter(({ kind }) => kind === 'backup') : [];
-      const polled = await lookOnce([...first, row], deps);
-      const { result } = polled.at(-1)!;
-      return { ...result, ok: result.ok };
+      const candidates = rows.filter((each) => each.name === name);
+      let first: Awaited<ReturnType<typeof run>> | undefined;
+      for (const row of candidates) {
+        const result = await run(row);
+        if (result.gauges?.length) return result;
+        first ??= result;
+      }
+      return first;
     },
     async close() {
       clearInterval(awake);
@@ -147,16 +192,15 @@ async function openTools(config: AgentConfig, io: Io): Promise<Tools> {
 async function situationOf(
   asked: Subject,
   config: AgentConfig,
-  runProbe: RunProbe,
-  backup: string | undefined,
+  { rows, runProbe }: Tools,
+  io: Io,
 ): Promise<Situation> {
-  const subject = { ...asked, backup: backup ?? (await newestBackup(asked, config, runProbe)) };
-  const rows = planProbes(config);
-  return {
-    subject,
-    commands: commandsOf(subject, config),
-    checks: createChecks(subject, { config, rows, runProbe }),
-  };
+  const subject = { ...asked, backup: asked.backup ?? (await newestBackup(asked, config, runProbe)) };
+  const commands = commandsOf(subject, config);
+  const env = Object.fromEntries(
+    Object.entries(io.env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
+  return { subject, commands, checks: createChecks(subject, { config, rows, runProbe, commands, env }) };
 }
 
 /** Path of the full backup that the chain of evidence begins with. */
@@ -174,44 +218,6 @@ async function newestBackup(
   const source = config.backups.find(({ name }) => name === full?.backup)?.source;
   if (!full || !source || !('directory' in source)) return full?.what;
   return `${source.directory}/${full.what}`;
-}
-
-function commandsOf(subject: Subject, { recovery, domains, stores }: AgentConfig): Commands {
-  const described = domains?.describe?.command ?? [];
-  const at = described.indexOf('--domain');
-  const client = recovery.client ?? (at > 0 ? described.slice(0, at) : undefined);
-  const store = stores.find(({ name }) => name === subject.store);
-  const database = subject.database && store?.databases[subject.database];
-  const places: Readonly<Record<string, string | undefined>> = {
-    ...{ store: subject.store, database, address: store?.address, file: subject.backup },
-    ...{ domain: subject.domain, cluster: subject.to },
-  };
-  const filled = (command: readonly string[]) =>
-    command.map((word) => word.replace(/\{(\w+)\}/g, (whole, name: string) => places[name] ?? whole));
-  return {
-    client: (...args) => client && [...client, ...args],
-    named: (name) => {
-      const command = recovery.commands[name];
-      return command && filled(command);
-    },
-    restore() {
-      const { host, port } = parseAddress(store?.address ?? '') ?? {};
-      if (store?.kind !== 'postgres' || !subject.backup || !database || !host) return undefined;
-      const to = ['--host', host, '--port', String(port), '--username', store.user ?? 'postgres'];
-      return [
-        [
-          'pg_restore',
-          ...to,
-          '--clean',
-          '--if-exists',
-          '--exit-on-error',
-          '--dbname',
-          database,
-          subject.backup,
-        ],
-      ];
-    },
-  };
 }
 
 const planOf = (procedure: RecoveryProcedure, subject: Subject, steps: readonly Step[]) => ({
@@ -239,7 +245,14 @@ function planText(procedure: RecoveryProcedure, steps: readonly Step[]): string 
 
 interface Around {
   config: AgentConfig;
-  values: { execute?: boolean; yes?: boolean; confirm?: string; force?: string; json?: boolean };
+  values: {
+    execute?: boolean;
+    yes?: boolean;
+    confirm?: string;
+    force?: string;
+    restart?: boolean;
+    json?: boolean;
+  };
   io: Io;
 }
 
@@ -256,10 +269,15 @@ async function go(
   // The backup may be another one after an interruption; what is recovered is the same.
   const { backup: _, ...same } = subject;
   const journal = journalPath(config.stateDirectory, 'recovery', `${name}.steps`);
-  if (unfinishedRun(journal, same) && !values.json) io.stderr('svc-agent: an earlier run was not finished\n');
   try {
     const result = await runSession(
-      { procedure, subject: same, steps, journal, execute: values.execute ?? false, force: values.force },
+      {
+        ...{ procedure, subject: same, steps, journal },
+        execute: values.execute ?? false,
+        restart: values.restart,
+        force: values.force,
+        commandOutput: values.json ? 'stderr' : 'stdout',
+      },
       terminal,
     );
     const endMs = Date.now();

@@ -1,16 +1,9 @@
-import type { Finding, ProbeRow, Sample } from '../../probes/probe.ts';
+import { errorText } from '../../core/errors.ts';
+import { runCommand } from '../../probes/command.ts';
+import type { Finding, ProbeRow } from '../../probes/probe.ts';
+import { ProbeError } from '../../probes/probe-error.ts';
 import type { AgentConfig } from '../config/types.ts';
-
-/** What a procedure is about; options of the command. */
-export interface Subject {
-  store?: string;
-  database?: 'persistence' | 'visibility';
-  domain?: string;
-  /** Cluster that is to be active. */
-  to?: string;
-  /** File or directory of the backup to restore. */
-  backup?: string;
-}
+import type { Commands, Subject } from './commands.ts';
 
 /** Something that must hold before or after a step, found out with the agent's probes at the moment it is asked. */
 export interface Check {
@@ -31,8 +24,12 @@ export interface Checks {
   servicesStopped(): Check;
   storeUp(): Check;
   schema(): Check;
+  workflowsCounted(): Check;
+  workflowsListed(): Check;
   healthy(): readonly Check[];
   activeClusterDown(): Check;
+  /** The same as the standby sees it, by a command of the configuration. */
+  standbySeesItDown(): Check;
   clusterReachable(cluster: string): Check;
   globalDomain(): Check;
   inClusters(cluster: string): Check;
@@ -45,9 +42,12 @@ export interface Checks {
 export type RunProbe = (name: string) => Promise<(Finding & { ok: boolean }) | undefined>;
 
 export interface ChecksDeps {
-  config: Pick<AgentConfig, 'domains' | 'clusterGroupMetadata'>;
+  config: Pick<AgentConfig, 'clusterGroupMetadata'>;
   rows: readonly Pick<ProbeRow, 'name' | 'kind'>[];
   runProbe: RunProbe;
+  commands: Commands;
+  /** Variables of the commands that checks run. */
+  env: Readonly<Record<string, string>>;
 }
 
 /** The most lag with which a cluster counts as caught up; the spec's alert is at 300 s. */
@@ -57,10 +57,19 @@ const yes = (msg: string): CheckAnswer => ({ holds: true, msg });
 const no = (msg: string): CheckAnswer => ({ holds: false, msg });
 const unknown = (msg: string): CheckAnswer => ({ holds: 'unknown', msg });
 
-export function createChecks(subject: Subject, { config, rows, runProbe }: ChecksDeps): Checks {
-  const { store = '', database = '', domain = '' } = subject;
+/** How long a command of a check may take. */
+const commandMs = 60_000;
+const maxBytes = 16 << 20;
+
+export function createChecks(
+  subject: Subject,
+  { config, rows, runProbe, commands, env }: ChecksDeps,
+): Checks {
+  const { store = '', database = '', domain = '', to = '' } = subject;
   const storeProbe = `store/${store}/${database}`;
   const domainProbe = `domain/${domain}`;
+  const own = config.clusterGroupMetadata?.currentClusterName;
+  const healthRows = rows.filter(({ kind }) => kind === 'health');
 
   const check = (id: string, text: string, run: () => Promise<CheckAnswer>): Check => ({
     id,
@@ -79,10 +88,26 @@ export function createChecks(subject: Subject, { config, rows, runProbe }: Check
   };
 
   const up = (name: string) => asked(name, (finding) => (finding.ok ? yes(finding.msg) : no(finding.msg)));
-  const gauge = ({ gauges = [] }: Finding, name: string, labels: Readonly<Record<string, string>> = {}) =>
-    gauges.find((sample) => sample.name === name && hasLabels(sample, labels))?.value;
-  const activeCluster = ({ gauges = [] }: Finding) =>
-    gauges.find(({ name }) => name === 'svc_domain_active_cluster')?.labels.active_cluster;
+  const gauge = ({ gauges = [] }: Finding, name: string) => gauges.find((sample) => sample.name === name);
+  const activeCluster = (finding: Finding) =>
+    gauge(finding, 'svc_domain_active_cluster')?.labels.active_cluster;
+  const output = async (words: readonly string[]) =>
+    (await runCommand(words, { signal: AbortSignal.timeout(commandMs), maxBytes, env })).stdout;
+
+  /** Whether a cluster answers from here; by its roles too where it is the cluster of this configuration. */
+  const clusterAnswers = async (cluster: string): Promise<CheckAnswer> => {
+    const peer = await runProbe(`cluster/${cluster}`);
+    if (peer && cluster !== own) return peer.ok ? yes(peer.msg) : no(peer.msg);
+    const failing: string[] = [];
+    for (const { name } of healthRows) {
+      const finding = await runProbe(name);
+      if (!finding?.ok) failing.push(`${name}: ${finding?.msg}`);
+    }
+    if (peer && !peer.ok) failing.push(peer.msg);
+    if (!peer && healthRows.length === 0)
+      return unknown(`set rpcAddress of ${cluster} in clusterGroupMetadata`);
+    return failing.length === 0 ? yes('its roles are healthy') : no(failing.join('; '));
+  };
 
   return {
     backupVerified: () =>
@@ -103,44 +128,63 @@ export function createChecks(subject: Subject, { config, rows, runProbe }: Check
     schema: () =>
       check('schema', 'the schema has the version that the service needs', () =>
         asked(storeProbe, (finding) => {
-          const compatible = gauge(finding, 'svc_store_schema_compatible');
+          const compatible = gauge(finding, 'svc_store_schema_compatible')?.value;
           if (compatible === undefined) return unknown('set stores[].schema to have the version checked');
           return compatible === 1 ? yes('as expected or newer') : no(finding.msg);
         }),
       ),
-    healthy: () => {
-      const roles = rows.filter(({ kind }) => kind === 'health');
-      return roles.map(({ name }) =>
-        check(name.replace('/', '_'), `${name.slice(7)} is healthy`, () => up(name)),
-      );
-    },
+    workflowsCounted: () =>
+      check('workflows_counted', `there are workflows in ${database} of ${store}`, async () => {
+        const command = commands.named('countWorkflows');
+        if (!command) return unknown('set recovery.commands.countWorkflows to have them counted');
+        const printed = (await output(command)).trim();
+        if (!/^\d+$/.test(printed)) return unknown(`${command[0]} did not print a number`);
+        return printed === '0' ? no('there are none') : yes(`${printed} workflows`);
+      }),
+    workflowsListed: () =>
+      check('workflows_listed', `the service lists workflows of ${domain || 'a domain'}`, async () => {
+        if (domain === '') return unknown('name a domain with --domain');
+        const command = commands.client('--domain', domain, 'workflow', 'list');
+        if (!command) return unknown('set recovery.client to have them listed');
+        const listed = linesOf(await output(command));
+        return listed === 0 ? unknown(`${domain} lists no workflow`) : yes(`${listed} lines`);
+      }),
+    healthy: () =>
+      healthRows.map(({ name }) =>
+        check(name.replace('/', '_'), `${name.slice('health/'.length)} is healthy`, () => up(name)),
+      ),
     activeClusterDown: () =>
       check('active_cluster_down', 'the active cluster does not answer', async () => {
         const description = await runProbe(domainProbe);
         const active = description && activeCluster(description);
-        const own = config.clusterGroupMetadata?.currentClusterName;
-        if (active === undefined) return unknown(`it is not known where ${domain} is active`);
-        if (active === own) return no(`${active} is the cluster of this configuration, and it answers`);
-        return asked(`cluster/${active}`, (finding) =>
-          finding.ok ? no(`${active} still answers`) : yes(`${active}: ${finding.msg}`),
+        if (active === undefined) return unknown(whyUnknown(domain, description));
+        if (active === to) return yes(`${domain} is already active in ${to}`);
+        const { holds, msg } = await clusterAnswers(active);
+        if (holds === 'unknown') return unknown(msg);
+        return holds ? no(`${active} still answers: ${msg}`) : yes(`${active}: ${msg}`);
+      }),
+    standbySeesItDown: () =>
+      check('standby_sees_it_down', `${to} does not see the active cluster either`, async () => {
+        const description = await runProbe(domainProbe);
+        const active = description && activeCluster(description);
+        if (active === undefined) return unknown(whyUnknown(domain, description));
+        if (active === to || own === to) return yes(`${to} is the cluster of this configuration`);
+        const command = commands.named('standbyProbe', { cluster: active });
+        if (!command) return unknown('set recovery.commands.standbyProbe, or run this beside the standby');
+        return output(command).then(
+          () => no(`${to} still sees ${active}`),
+          (thrown) =>
+            thrown instanceof ProbeError && thrown.message.includes('exit status 1')
+              ? yes(`${to} does not see ${active}`)
+              : unknown(errorText(thrown)),
         );
       }),
     clusterReachable: (cluster) =>
-      check('cluster_reachable', `${cluster} answers`, async () => {
-        if (cluster === config.clusterGroupMetadata?.currentClusterName) {
-          const roles = rows.filter(({ kind }) => kind === 'health');
-          for (const { name } of roles) {
-            const finding = await runProbe(name);
-            if (!finding?.ok) return no(`${name}: ${finding?.msg}`);
-          }
-          return yes('it is the cluster of this configuration');
-        }
-        return up(`cluster/${cluster}`);
-      }),
+      check('cluster_reachable', `${cluster} answers`, () => clusterAnswers(cluster)),
     globalDomain: () =>
       check('global_domain', `${domain} is a global domain`, () =>
         asked(domainProbe, (finding) => {
-          const global = gauge(finding, 'svc_domain_global');
+          const global = gauge(finding, 'svc_domain_global')?.value;
           if (global === undefined) return unknown(finding.msg);
           return global === 1 ? yes('it is') : no('it is a local domain, which cannot fail over');
         }),
@@ -163,7 +207,7 @@ export function createChecks(subject: Subject, { config, rows, runProbe }: Check
       ),
     replicationCaughtUp: (cluster) =>
       check('replication_caught_up', `${cluster} has caught up on replication`, () =>
-        asked('replication', ({ gauges = [], msg }) => {
+        asked(`replication/${own}`, ({ gauges = [], msg }) => {
           const lags = gauges.filter(
             (sample) =>
               sample.name === 'svc_replication_lag_seconds' && sample.labels.target_cluster === cluster,
@@ -180,5 +224,18 @@ export function createChecks(subject: Subject, { config, rows, runProbe }: Check
   };
 }
 
-const hasLabels = (sample: Sample, labels: Readonly<Record<string, string>>): boolean =>
-  Object.entries(labels).every(([name, value]) => sample.labels[name] === value);
+function whyUnknown(domain: string, finding: Finding | undefined): string {
+  const why = finding?.msg ?? 'set domains.describe and clusterGroupMetadata';
+  return `it is not known where ${domain} is active: ${why}`;
+}
+
+/** Entries of a JSON list, or lines with text. */
+function linesOf(printed: string): number {
+  try {
+    const value: unknown = JSON.parse(printed);
+    if (Array.isArray(value)) return value.length;
+  } catch {
+    // Not JSON.
+  }
+  return printed.split('\n').filter((line) => line.trim() !== '').length;
+}

@@ -1,5 +1,6 @@
 import type { RecoveryProcedure } from '../../core/reasons.ts';
-import type { Check, Checks, Subject } from './checks.ts';
+import type { Check, Checks } from './checks.ts';
+import { type Commands, type Subject, shellText } from './commands.ts';
 
 /**
  * The spec's recovery procedures as data: each step says what it is for, what must hold before it, the commands for
@@ -17,19 +18,10 @@ export interface Step {
   byHand?: string;
   /** What must hold after the step. */
   proves?: readonly Check[];
+  /** The commands are left out when this holds already, as after a run that was killed behind them. */
+  isDone?: Check;
   /** Name that is asked for before a step that cannot be taken back: a store or a domain. */
   confirm?: string;
-}
-
-/** Commands of the configuration with their placeholders filled in; undefined where there is none. */
-export interface Commands {
-  client(...args: readonly string[]): readonly string[] | undefined;
-  /** `recovery.commands.NAME`. */
-  named(
-    name: 'stopServices' | 'startServices' | 'restore' | 'repointTraffic' | 'deploy',
-  ): readonly string[] | undefined;
-  /** Restores one database from a backup, with the store's own programs. */
-  restore(): readonly (readonly string[])[] | undefined;
 }
 
 export interface Situation {
@@ -113,15 +105,13 @@ function verifySchema({ checks }: Situation): Step {
   };
 }
 
-function listWorkflows({ commands, checks, subject }: Situation): Step {
-  const client = subject.domain ? commands.client('--domain', subject.domain, 'workflow', 'list') : undefined;
+function verifyWorkflows({ commands, checks, subject }: Situation): Step {
+  const listing = commands.client('--domain', subject.domain ?? 'DOMAIN', 'workflow', 'list');
   return {
-    id: 'list-workflows',
-    title: 'List workflows of a domain',
-    text: 'Only the service itself can show that it reads what was restored.',
-    commands: oneOf(client),
-    byHand: 'Run: <cli> --domain DOMAIN workflow list. Name a domain with --domain to have it done here.',
-    proves: checks.healthy(),
+    id: 'verify-workflows',
+    title: 'Verify the workflows',
+    text: `Only the service itself can show that it reads what was restored: ${shellText(listing ?? ['<cli>', '--domain', 'DOMAIN', 'workflow', 'list'])}`,
+    proves: [checks.workflowsCounted(), checks.workflowsListed(), ...checks.healthy()],
   };
 }
 
@@ -138,7 +128,7 @@ function databaseCorruption(situation: Situation): readonly Step[] {
     restoreDatabase(situation),
     verifySchema(situation),
     startServices(situation),
-    listWorkflows(situation),
+    verifyWorkflows(situation),
   ];
 }
 
@@ -151,6 +141,7 @@ function updateDomain({ subject, commands, checks }: Situation, requires: readon
     requires,
     commands: oneOf(commands.client('--domain', domain, 'domain', 'update', '--active_cluster', to)),
     byHand: `Run: <cli> --domain ${domain} domain update --active_cluster ${to}. Set recovery.client to have it done here.`,
+    isDone: checks.activeIn(to),
     proves: [checks.activeIn(to)],
     confirm: domain,
   };
@@ -168,13 +159,17 @@ function repointTraffic({ commands, subject }: Situation): Step {
 }
 
 function datacenterFailure(situation: Situation): readonly Step[] {
-  const { checks, subject } = situation;
+  const { checks, subject, commands } = situation;
   return [
     {
       id: 'confirm',
       title: 'Confirm that the active cluster does not answer',
       text: 'A failover while the active cluster is alive splits the domain until replication has caught up.',
-      requires: [checks.activeClusterDown()],
+      requires: [
+        checks.activeClusterDown(),
+        ...(commands.named('standbyProbe') ? [checks.standbySeesItDown()] : []),
+      ],
+      proves: commands.named('standbyProbe') ? [] : [checks.standbySeesItDown()],
     },
     updateDomain(situation, [
       checks.globalDomain(),
@@ -233,6 +228,6 @@ function clusterLoss(situation: Situation): readonly Step[] {
         'Deploy frontend, history, matching and worker. Set recovery.commands.deploy to have it done here.',
       proves: checks.healthy(),
     },
-    listWorkflows(situation),
+    verifyWorkflows(situation),
   ];
 }

@@ -2,20 +2,25 @@ import { spawn } from 'node:child_process';
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
+import { onSignals } from '../cli/io.ts';
 import type { Check, CheckAnswer } from './checks.ts';
+import { shellText } from './commands.ts';
 import type { Step } from './procedures.ts';
 
 /**
- * Walks through the steps of a procedure. Every step is written to a journal before and after it, so that a run that
- * was interrupted resumes at the step that was not finished, and a refusal that was overridden stays on record.
+ * Goes through the steps of a procedure. Every step is written to a journal before and after it, so that an interrupted
+ * run resumes at the step that was not finished, and a refusal that was overridden stays on record.
  */
 
 /** One line of the journal; JSON. */
 export type JournalLine =
   | { event: 'started'; atMs: number; procedure: string; subject: object }
   | { event: 'step_started'; atMs: number; step: string }
-  | { event: 'step_done'; atMs: number; step: string }
+  /** `pid` of the command, which may outlive the run. */
+  | { event: 'command_started'; atMs: number; step: string; command: readonly string[]; pid?: number }
+  | { event: 'step_done'; atMs: number; step: string; notProved?: readonly string[] }
   | { event: 'forced'; atMs: number; step: string; check: string; msg: string; reason: string }
+  | { event: 'stopped'; atMs: number; msg: string }
   | { event: 'done'; atMs: number; notProved: readonly string[] };
 
 export interface SessionOptions {
@@ -26,8 +31,12 @@ export interface SessionOptions {
   journal: string;
   /** Runs commands; without, each is shown and the operator says when it is done. */
   execute: boolean;
+  /** Begins anew where an earlier run was interrupted. */
+  restart?: boolean;
   /** Why refusals that can be overridden are. */
   force?: string;
+  /** Where the output of commands goes; stderr keeps stdout free for JSON. */
+  commandOutput?: 'stdout' | 'stderr';
 }
 
 /** What a session asks and tells; a terminal, or a script with `--yes`. */
@@ -47,11 +56,16 @@ export interface SessionResult {
   msg: string;
 }
 
+interface UnfinishedRun {
+  startMs: number;
+  done: Set<string>;
+  notProved: string[];
+  /** The last command that was started. */
+  command?: { words: readonly string[]; pid?: number };
+}
+
 /** Lines of an unfinished run of the same procedure and subject; none after a run that was completed. */
-export function unfinishedRun(
-  journal: string,
-  subject: object,
-): { startMs: number; done: Set<string> } | undefined {
+export function unfinishedRun(journal: string, subject: object): UnfinishedRun | undefined {
   let text: string;
   try {
     text = readFileSync(journal, 'utf8');
@@ -59,14 +73,17 @@ export function unfinishedRun(
     if (systemCode(thrown) === 'ENOENT') return undefined;
     throw thrown;
   }
-  let run: { startMs: number; done: Set<string> } | undefined;
+  let run: UnfinishedRun | undefined;
   for (const written of text.split('\n')) {
     const line = parsed(written);
     if (line?.event === 'started') {
       const isSame = JSON.stringify(line.subject) === JSON.stringify(subject);
-      run = isSame ? { startMs: line.atMs, done: new Set() } : undefined;
-    } else if (line?.event === 'step_done') run?.done.add(line.step);
-    else if (line?.event === 'done') run = undefined;
+      run = isSame ? { startMs: line.atMs, done: new Set(), notProved: [] } : undefined;
+    } else if (line?.event === 'done') run = undefined;
+    else if (run && line?.event === 'step_done') {
+      run.done.add(line.step);
+      run.notProved.push(...(line.notProved ?? []));
+    } else if (run && line?.event === 'command_started') run.command = { words: line.command, pid: line.pid };
   }
   return run;
 }
@@ -83,9 +100,12 @@ function parsed(line: string): JournalLine | undefined {
 function openJournal(path: string): { write(line: JournalLine): void; close(): void } {
   mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
   const fd = openSync(path, 'a', 0o640);
+  // A run that was killed may have left a line without its end.
+  let lead = '\n';
   return {
     write(line) {
-      writeSync(fd, `${JSON.stringify(line)}\n`);
+      writeSync(fd, `${lead}${JSON.stringify(line)}\n`);
+      lead = '';
       fsyncSync(fd);
     },
     close: () => closeSync(fd),
@@ -94,73 +114,96 @@ function openJournal(path: string): { write(line: JournalLine): void; close(): v
 
 export async function runSession(options: SessionOptions, operator: Operator): Promise<SessionResult> {
   const { steps, subject, procedure } = options;
-  const before = unfinishedRun(options.journal, subject);
+  const before = options.restart ? undefined : unfinishedRun(options.journal, subject);
   const startMs = before?.startMs ?? Date.now();
+  const notProved = [...(before?.notProved ?? [])];
+  const survivor = stillRunning(before?.command);
+  if (survivor !== undefined) return { ok: false, startMs, notProved, msg: survivor };
   const journal = openJournal(options.journal);
-  const notProved: string[] = [];
+  const write = (line: JournalLine) => journal.write(line);
   try {
-    if (before)
-      operator.tell(
-        `An earlier run was interrupted after ${before.done.size} of ${steps.length} steps; it goes on.`,
-      );
-    else journal.write({ event: 'started', atMs: startMs, procedure, subject });
+    if (before) operator.tell(resumedText(before, steps.length));
+    else write({ event: 'started', atMs: startMs, procedure, subject });
     for (const [index, step] of steps.entries()) {
       operator.tell(`\nStep ${index + 1} of ${steps.length}: ${step.title}\n${step.text}`);
       if (before?.done.has(step.id)) {
         operator.tell('Done in the earlier run.');
         continue;
       }
-      const fault = await runStep(step, { options, operator, journal, notProved });
-      if (fault !== undefined) return { ok: false, startMs, notProved, msg: `${step.title}: ${fault}` };
-      journal.write({ event: 'step_done', atMs: Date.now(), step: step.id });
+      const result = await runStep(step, { options, operator, write });
+      if (result.fault !== undefined) {
+        const msg = `${step.title}: ${result.fault}`;
+        write({ event: 'stopped', atMs: Date.now(), msg });
+        return { ok: false, startMs, notProved, msg };
+      }
+      notProved.push(...result.notProved);
+      write({ event: 'step_done', atMs: Date.now(), step: step.id, notProved: result.notProved });
     }
-    journal.write({ event: 'done', atMs: Date.now(), notProved });
+    write({ event: 'done', atMs: Date.now(), notProved });
     return { ok: true, startMs, notProved, msg: 'all steps are done' };
   } finally {
     journal.close();
   }
 }
 
+const resumedText = ({ startMs, done }: UnfinishedRun, steps: number): string =>
+  `Resumes the run of ${new Date(startMs).toISOString()}, which stopped after ${done.size} of ${steps} steps; --restart begins anew.`;
+
+/** A command goes on when only the run was killed: a second restore beside it would ruin both. */
+function stillRunning(command: UnfinishedRun['command']): string | undefined {
+  if (command?.pid === undefined) return undefined;
+  try {
+    const running = readFileSync(`/proc/${command.pid}/cmdline`, 'utf8').split('\0');
+    const [last] = command.words.slice(-1);
+    if (!last || !running.includes(last)) return undefined;
+  } catch {
+    return undefined;
+  }
+  return `the command of the earlier run still runs (pid ${command.pid}): ${shellText(command.words)}; wait for its end`;
+}
+
 interface Around {
   options: SessionOptions;
   operator: Operator;
-  journal: { write(line: JournalLine): void };
-  notProved: string[];
+  write(line: JournalLine): void;
 }
 
-/** Undefined when the step is done, else why it is not. */
-async function runStep(step: Step, around: Around): Promise<string | undefined> {
-  const { operator, journal } = around;
+/** Why a step is not done, or what could not be proved after it. */
+type StepResult = { fault: string } | { fault?: undefined; notProved: readonly string[] };
+
+async function runStep(step: Step, around: Around): Promise<StepResult> {
+  const { operator, write } = around;
   const refusal = await refused(step, around);
-  if (refusal !== undefined) return refusal;
+  if (refusal !== undefined) return { fault: refusal };
+  const isDone = step.isDone && (await answerOf(step.isDone));
+  if (isDone?.holds === true) {
+    operator.tell(`  Nothing to run: ${isDone.msg}.`);
+    return proofs(step, operator);
+  }
   if (
     step.confirm !== undefined &&
     !(await operator.confirmName('This cannot be taken back', step.confirm))
   ) {
-    return `${step.confirm} was not confirmed`;
+    return { fault: `${step.confirm} was not confirmed` };
   }
-  journal.write({ event: 'step_started', atMs: Date.now(), step: step.id });
+  write({ event: 'step_started', atMs: Date.now(), step: step.id });
   const fault = await act(step, around);
-  if (fault !== undefined) return fault;
-  return proofs(step, around);
+  return fault === undefined ? proofs(step, operator) : { fault };
 }
 
-async function refused(step: Step, { options, operator, journal }: Around): Promise<string | undefined> {
+/** A check whose command fails tells nothing. */
+const answerOf = (check: Check): Promise<CheckAnswer> =>
+  check.run().catch((thrown: unknown) => ({ holds: 'unknown', msg: errorText(thrown) }));
+
+async function refused(step: Step, { options, operator, write }: Around): Promise<string | undefined> {
   for (const check of step.requires ?? []) {
-    const answer = await check.run();
+    const answer = await answerOf(check);
     operator.tell(lineOf(check, answer));
     if (answer.holds === true) continue;
     if (options.force === undefined) return `refused: ${answer.msg}; --force REASON overrides this`;
     operator.tell(`  overridden: ${options.force}`);
-    const { id } = check;
-    journal.write({
-      event: 'forced',
-      atMs: Date.now(),
-      step: step.id,
-      check: id,
-      msg: answer.msg,
-      reason: options.force,
-    });
+    const { msg } = answer;
+    write({ event: 'forced', atMs: Date.now(), step: step.id, check: check.id, msg, reason: options.force });
   }
   return undefined;
 }
@@ -170,7 +213,7 @@ const signs = { true: 'ok     ', false: 'FAILED ', unknown: 'unknown' } as const
 const lineOf = ({ text }: Check, { holds, msg }: CheckAnswer): string =>
   `  ${signs[`${holds}`]} ${text}: ${msg}`;
 
-async function act(step: Step, { options, operator }: Around): Promise<string | undefined> {
+async function act(step: Step, { options, operator, write }: Around): Promise<string | undefined> {
   if (!step.commands) {
     if (step.byHand === undefined) return undefined;
     operator.tell(`  By hand: ${step.byHand}`);
@@ -180,20 +223,33 @@ async function act(step: Step, { options, operator }: Around): Promise<string | 
     operator.tell(`  $ ${shellText(command)}`);
     if (!options.execute) continue;
     if (!(await operator.ask('Run it?'))) return 'not run';
-    const fault = await runCommand(command);
+    const fault = await runStepCommand(command, options.commandOutput ?? 'stdout', (pid) =>
+      write({ event: 'command_started', atMs: Date.now(), step: step.id, command, pid }),
+    );
     if (fault !== undefined) return fault;
   }
   if (options.execute) return undefined;
   return (await operator.ask('Is it done?')) ? undefined : 'not done';
 }
 
-function runCommand([program = '', ...args]: readonly string[]): Promise<string | undefined> {
+/** Undefined after exit status 0. Hands signals on to the command, which then ends by its own rules. */
+function runStepCommand(
+  [program = '', ...args]: readonly string[],
+  output: 'stdout' | 'stderr',
+  started: (pid: number | undefined) => void,
+): Promise<string | undefined> {
   return new Promise((resolve) => {
-    const child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'] });
-    child.once('error', (thrown) => resolve(`${program} cannot be started: ${errorText(thrown)}`));
-    child.once('close', (status, signal) =>
-      resolve(status === 0 ? undefined : `${program} ended with ${signal ?? `exit status ${status}`}`),
-    );
+    const child = spawn(program, args, { stdio: ['ignore', output === 'stdout' ? 1 : 2, 2] });
+    const undo = onSignals({ stop: () => child.kill('SIGTERM'), reload: () => child.kill('SIGHUP') });
+    started(child.pid);
+    child.once('error', (thrown) => {
+      undo();
+      resolve(`${program} cannot be started: ${errorText(thrown)}`);
+    });
+    child.once('close', (status, signal) => {
+      undo();
+      resolve(status === 0 ? undefined : `${program} ended with ${signal ?? `exit status ${status}`}`);
+    });
   });
 }
 
@@ -201,23 +257,17 @@ function runCommand([program = '', ...args]: readonly string[]): Promise<string 
 const tries = 30;
 const pauseMs = 2_000;
 
-async function proofs(step: Step, { operator, notProved }: Around): Promise<string | undefined> {
+async function proofs(step: Step, operator: Operator): Promise<StepResult> {
+  const notProved: string[] = [];
   for (const check of step.proves ?? []) {
-    let answer = await check.run();
+    let answer = await answerOf(check);
     for (let left = tries; answer.holds === false && left > 0; left--) {
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
-      answer = await check.run();
+      answer = await answerOf(check);
     }
     operator.tell(lineOf(check, answer));
     if (answer.holds === 'unknown') notProved.push(`${check.text}: ${answer.msg}`);
-    if (answer.holds === false) return `${check.text} does not hold: ${answer.msg}`;
+    if (answer.holds === false) return { fault: `${check.text} does not hold: ${answer.msg}` };
   }
-  return undefined;
-}
-
-/** A command as a shell takes it. */
-export function shellText(command: readonly string[]): string {
-  return command
-    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`))
-    .join(' ');
+  return { notProved };
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { errorText } from '../../core/errors.ts';
+import { errorText, systemCode } from '../../core/errors.ts';
 import { type Artifact, type Evidence, unreadable } from './evidence.ts';
 
 const digest = async (path: string): Promise<string> =>
@@ -12,7 +12,7 @@ const digest = async (path: string): Promise<string> =>
 /**
  * Compares live configuration files with their newest copies, by content. Copies lie in `directory` itself, under the
  * files' own names, or in one directory below it for each copy, the newest of which counts. Throws `evidence_unreadable` when
- * a live file or the directory cannot be read.
+ * a live file or the directory cannot be read; a directory that does not exist has no copy.
  */
 export async function readDrift(files: readonly string[], directory: string): Promise<Evidence> {
   const copies = await newestCopy(directory);
@@ -47,8 +47,10 @@ export async function readDrift(files: readonly string[], directory: string): Pr
 
 async function newestCopy(directory: string): Promise<string | undefined> {
   const entries = await readdir(directory, { withFileTypes: true }).catch((thrown: unknown) => {
+    if (systemCode(thrown) === 'ENOENT') return undefined;
     throw unreadable(`${directory} cannot be read: ${errorText(thrown)}`, thrown);
   });
+  if (!entries) return undefined;
   if (entries.some((entry) => entry.isFile() && !entry.name.startsWith('.'))) return directory;
   // Names with a date sort by it; times of directories change when something in them does.
   const below = entries

@@ -42,6 +42,8 @@ export interface Artifact {
 
 /** What a source shows at one moment. */
 export interface Evidence {
+  /** A directory of the configuration that does not exist: there is no backup, or its file system is not mounted. */
+  missingDirectory?: string;
   /** Oldest first. */
   artifacts: readonly Artifact[];
   /** Begun and not completed: temporary files, directories without a manifest, runs without an end. */
@@ -57,5 +59,12 @@ export interface Evidence {
 }
 
 /** The evidence cannot be read, so that nothing is known, neither good nor bad; the message says what to do. */
+export const noEvidence = (missingDirectory: string): Evidence => ({
+  missingDirectory,
+  artifacts: [],
+  unfinished: [],
+  failures: [],
+});
+
 export const unreadable = (message: string, cause?: unknown): ProbeError<'evidence_unreadable'> =>
   new ProbeError('evidence_unreadable', message, cause);

@@ -1,10 +1,10 @@
 import type { Stats } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorText } from '../../core/errors.ts';
+import { errorText, systemCode } from '../../core/errors.ts';
 import type { ArchivedLog } from '../stores/store-report.ts';
 import { compressionOf } from './byte-stream.ts';
-import { type Artifact, type BackupMethod, type Evidence, unreadable } from './evidence.ts';
+import { type Artifact, type BackupMethod, type Evidence, noEvidence, unreadable } from './evidence.ts';
 import { type RunRecord, startOfRun } from './journal.ts';
 import { headOf, readBackupManifest } from './manifest.ts';
 import type { BackupSource } from './options.ts';
@@ -17,15 +17,25 @@ type FilesSource = BackupSource & { kind: 'files' };
 /** Entries of a directory that are looked at; more are an error rather than a partial picture. */
 const mostEntries = 20_000;
 
-export async function listBackupDirectory(directory: string): Promise<string[]> {
+/** Undefined for a directory that does not exist. Throws `evidence_unreadable` for one that cannot be read. */
+export async function listBackupDirectory(directory: string): Promise<string[] | undefined> {
   let names: string[];
   try {
     names = await readdir(directory);
   } catch (thrown) {
+    if (systemCode(thrown) === 'ENOENT') return undefined;
     throw unreadable(`${directory} cannot be read: ${errorText(thrown)}`, thrown);
   }
   if (names.length <= mostEntries) return names;
   throw unreadable(`${directory} has ${names.length} entries; at most ${mostEntries} are looked at`);
+}
+
+/** Undefined for what was removed meanwhile. Throws `evidence_unreadable` for what cannot be looked at. */
+async function statOf(path: string): Promise<Stats | undefined> {
+  return stat(path).catch((thrown: unknown) => {
+    if (systemCode(thrown) === 'ENOENT') return undefined;
+    throw unreadable(`${path} cannot be read: ${errorText(thrown)}`, thrown);
+  });
 }
 
 /** What makes a name a temporary one, which no finished backup has. */
@@ -39,6 +49,7 @@ export async function readFiles(
   nowMs: number,
 ): Promise<Evidence> {
   const names = await listBackupDirectory(directory);
+  if (!names) return noEvidence(directory);
   const there = new Set(names);
   const matches = new RegExp(pattern, 'u');
   const artifacts: Artifact[] = [];
@@ -50,7 +61,7 @@ export async function readFiles(
     if ((!match && !isTemporary) || (companion.test(name) && there.has(name.replace(companion, ''))))
       continue;
     const path = join(directory, name);
-    const stats = await stat(path).catch(() => undefined);
+    const stats = await statOf(path);
     if (!stats) continue;
     const found = stats.isDirectory()
       ? await readDirectoryBackup(path)
@@ -225,9 +236,11 @@ export async function readSegments(
   server?: ArchivedLog,
 ): Promise<Evidence> {
   const segments: Segment[] = [];
-  for (const name of await listBackupDirectory(directory)) {
+  const names = await listBackupDirectory(directory);
+  if (!names) return noEvidence(directory);
+  for (const name of names) {
     if (temporaryName.test(name)) continue;
-    const stats = await stat(join(directory, name)).catch(() => undefined);
+    const stats = await statOf(join(directory, name));
     if (!stats?.isFile() || nowMs - stats.mtimeMs < settleMs) continue;
     segments.push({ name, endMs: stats.mtimeMs, sizeBytes: stats.size });
   }

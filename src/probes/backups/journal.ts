@@ -24,7 +24,7 @@ const keptLines = 200;
 const rewriteLines = 1000;
 
 export function journalPath(stateDirectory: string, kind: 'backup' | 'recovery', name: string): string {
-  return join(stateDirectory, `${kind}-runs`, `${name}.jsonl`);
+  return join(stateDirectory, `${kind}-runs`, `${encodeURIComponent(name)}.jsonl`);
 }
 
 /** Appends one record. Throws what the file system says. */

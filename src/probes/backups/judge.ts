@@ -72,6 +72,11 @@ export function judge(
   const ledger: Ledger = before
     ? { ...before, counted: {}, verified: {}, durationsMs: [...before.durationsMs] }
     : { sinceMs: nowMs, counted: {}, verified: {}, durationsMs: [], overdue: 0 };
+  holdBack(ledger, nowMs);
+  // Where a file system is not mounted, what it holds comes back and was counted before.
+  if (before && evidence.missingDirectory !== undefined) {
+    Object.assign(ledger, { counted: { ...before.counted }, verified: { ...before.verified } });
+  }
   for (const artifact of evidence.artifacts) {
     const answer = answers[keyOf(artifact)] ?? before?.verified[keyOf(artifact)];
     // A failed verification says nothing of the backup; it waits for the next one.
@@ -86,7 +91,13 @@ export function judge(
     if (before?.counted[id] !== result && !isOld) count(result);
   };
 
-  const sorted = sortArtifacts(options, evidence, ledger);
+  const isDue = ({ startMs }: Artifact) => startMs <= nowMs + mostAheadMs;
+  const ahead = evidence.artifacts.filter((artifact) => !isDue(artifact));
+  for (const artifact of ahead) {
+    const result = before?.counted[keyOf(artifact)];
+    if (result) ledger.counted[keyOf(artifact)] = result;
+  }
+  const sorted = sortArtifacts(options, evidence.artifacts.filter(isDue), ledger);
   const newest = sorted.at(-1);
   for (const { artifact, result } of sorted) {
     if (result === undefined) continue;
@@ -111,13 +122,26 @@ export function judge(
   const unverified = sorted.filter(({ result, isVerified }) => !isVerified && result !== 'corrupt');
   const isRetentionKept = keepsRetention(options, sorted, nowMs);
   return {
-    ...verdict(options, evidence, ledger, sorted, isRetentionKept, nowMs),
+    ...verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, nowMs }),
     ledger,
     results,
     usable: usable.map(({ artifact }) => artifact),
     unverified: unverified.map(({ artifact }) => artifact),
     isRetentionKept,
   };
+}
+
+/** A backup that claims to begin later than this from now is not counted until then: one of the clocks is wrong. */
+const mostAheadMs = 36e5;
+
+/** Times that a clock which was ahead has left: the future must not hide that backups are late. */
+function holdBack(ledger: Ledger, nowMs: number): void {
+  const { success } = ledger;
+  ledger.sinceMs = Math.min(ledger.sinceMs, nowMs);
+  if (ledger.driftSinceMs !== undefined) ledger.driftSinceMs = Math.min(ledger.driftSinceMs, nowMs);
+  if (success && success.startMs > nowMs + mostAheadMs) {
+    ledger.success = { ...success, startMs: nowMs, endMs: nowMs };
+  }
 }
 
 interface Sorted {
@@ -132,7 +156,7 @@ export const keyOf = ({ id, fingerprint }: Artifact) => `${id} ${fingerprint}`;
 
 function sortArtifacts(
   { type, integrity }: BackupOptions,
-  { artifacts }: Evidence,
+  artifacts: readonly Artifact[],
   { sinceMs, verified }: Ledger,
 ): Sorted[] {
   let previousBytes = 0;
@@ -244,17 +268,30 @@ function keepsRetention(
   });
 }
 
-function verdict(
-  options: BackupOptions,
-  evidence: Evidence,
-  ledger: Ledger,
-  sorted: readonly Sorted[],
-  isRetentionKept: boolean,
-  nowMs: number,
-): { reason?: BackupFailureReason; msg: string } {
+interface Judged {
+  options: BackupOptions;
+  evidence: Evidence;
+  ledger: Ledger;
+  sorted: readonly Sorted[];
+  /** Artifacts whose time is yet to come. */
+  ahead: readonly Artifact[];
+  isRetentionKept: boolean;
+  nowMs: number;
+}
+
+function verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, nowMs }: Judged): {
+  reason?: BackupFailureReason;
+  msg: string;
+} {
   const fault = (reason: BackupFailureReason, msg: string) => ({ reason, msg });
   const newest = sorted.at(-1);
   const { success } = ledger;
+  if (evidence.missingDirectory !== undefined) {
+    return fault(
+      'no_backup',
+      `${evidence.missingDirectory} does not exist; it appears with the first backup, or is not mounted`,
+    );
+  }
   if (options.type === 'config' && (evidence.drift?.length ?? 0) > 0) {
     const names = evidence.drift!.slice(0, 3).join(', ');
     const msg = `the newest copy differs from the live files: ${names}`;
@@ -275,7 +312,9 @@ function verdict(
   if (lastFailed && lastFailed.endMs > (success?.endMs ?? 0)) return fault('backup_failed', lastFailed.msg);
   if (ledger.overdue > 0) {
     const since = success ? `since ${formatDuration(nowMs - success.startMs)}` : 'ever';
-    return fault(success ? 'late' : 'no_backup', `no successful backup ${since}`);
+    const [first] = ahead;
+    const future = first ? `; ${first.id} has a time in the future` : '';
+    return fault(success ? 'late' : 'no_backup', `no successful backup ${since}${future}`);
   }
   if (evidence.unfinished.some(({ sinceMs }) => sinceMs > (success?.endMs ?? 0))) {
     return fault('incomplete', 'a backup was begun and not completed');

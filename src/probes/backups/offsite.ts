@@ -45,11 +45,11 @@ export function compareOffsite(
 /** What lies in a second directory: a mounted share, or a disk of its own. Throws `evidence_unreadable`. */
 export async function copiesInDirectory(directory: string): Promise<OffsiteCopy[]> {
   const copies: OffsiteCopy[] = [];
-  for (const name of await listBackupDirectory(directory)) {
+  for (const name of (await listBackupDirectory(directory)) ?? []) {
     const stats = await stat(join(directory, name)).catch(() => undefined);
     if (stats?.isFile()) copies.push({ name, sizeBytes: stats.size });
     else if (stats?.isDirectory()) {
-      for (const inside of await listBackupDirectory(join(directory, name))) {
+      for (const inside of (await listBackupDirectory(join(directory, name))) ?? []) {
         const below = await stat(join(directory, name, inside)).catch(() => undefined);
         if (below?.isFile()) copies.push({ name: `${name}/${inside}`, sizeBytes: below.size });
       }

@@ -167,9 +167,11 @@ function notReachable(standings: readonly Standing[]): Readiness {
     return { isReady: false, reason: 'unverified', msg };
   }
   const hasParts = standings.some(({ judged }) => (judged?.evidence.runs?.length ?? 0) > 0);
-  const msg = hasParts
-    ? 'there is a log, but no verified full backup it goes on from'
+  const missing = standings.find(({ judged }) => judged?.evidence.missingDirectory !== undefined);
+  const none = missing
+    ? `${missing.judged!.evidence.missingDirectory} does not exist`
     : 'there is no full backup';
+  const msg = hasParts ? 'there is a log, but no verified full backup it goes on from' : none;
   return { isReady: false, reason: hasParts ? 'chain_broken' : 'no_backup', msg };
 }
 

@@ -1,8 +1,8 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { errorText } from '../../core/errors.ts';
-import { type Artifact, type Evidence, unreadable } from './evidence.ts';
+import { errorText, systemCode } from '../../core/errors.ts';
+import { type Artifact, type Evidence, noEvidence, unreadable } from './evidence.ts';
 
 /** One table's part of a snapshot of the wide-column store, as it lies on a node's disk. */
 export interface SnapshotPart {
@@ -136,8 +136,10 @@ export async function readSnapshotEvidence({
 }): Promise<Evidence> {
   const directory = join(dataDirectory, keyspace);
   const snapshots = await readSnapshots(directory).catch((thrown: unknown) => {
+    if (systemCode(thrown) === 'ENOENT') return undefined;
     throw unreadable(`${directory} cannot be read: ${errorText(thrown)}`, thrown);
   });
+  if (!snapshots) return noEvidence(directory);
   const artifacts: Artifact[] = [];
   const unfinished: { id: string; sinceMs: number }[] = [];
   for (const snapshot of snapshots) {

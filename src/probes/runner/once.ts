@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import type { ProbeDeps, ProbeRow } from '../probe.ts';
+import type { Finding, ProbeDeps, ProbeRow } from '../probe.ts';
 import { createTurns, type Turn } from './concurrency.ts';
 import { createOpened } from './probe-run.ts';
 import { type HearResult, type ProbeResult, resultOf } from './probe-state.ts';
@@ -19,6 +19,8 @@ export interface OnceDeps extends ProbeDeps {
 export interface Looked {
   row: ProbeRow;
   result: ProbeResult;
+  /** With the gauges that the result leaves out. */
+  finding: Finding;
 }
 
 /**
@@ -70,5 +72,5 @@ async function lookAt(
   if (result) deps.hear?.(row, result);
   await opened.close();
   turn.leaveLane();
-  return result && { row, result };
+  return result && { row, result, finding: outcome.finding };
 }

@@ -39,7 +39,7 @@ export async function archiveCheck(
   const { listBackupDirectory } = await import('../backups/files.ts');
   let names: string[];
   try {
-    names = await listBackupDirectory(directory);
+    names = (await listBackupDirectory(directory)) ?? [];
   } catch (thrown) {
     return { check, holds: 'unknown', found: (thrown as Error).message };
   }

@@ -1,0 +1,120 @@
+import * as z from 'zod';
+import { parseAddress } from '../../core/address.ts';
+import type { AgentConfig } from '../config/types.ts';
+
+/** What a procedure is about; options of the command line. */
+export interface Subject {
+  store?: string;
+  database?: 'persistence' | 'visibility';
+  domain?: string;
+  /** Cluster that is to be active. */
+  to?: string;
+  /** File or directory of the backup to restore. */
+  backup?: string;
+}
+
+const command = z.array(z.string().min(1)).min(1).optional();
+
+/** `recovery`: what `svc-agent recover` may run; ours, as the spec has no configuration for its procedures. */
+export const recoveryBlock = () =>
+  z
+    .strictObject({
+      allowExecute: z.boolean().default(false).describe('Lets svc-agent recover --execute run commands.'),
+      client: command.describe(
+        'The command-line client, such as [cli, --address, "{address}"]. {address} and {cluster} stand for the cluster that is asked. Default: what comes before `domain describe` in domains.describe.command.',
+      ),
+      commands: z
+        .strictObject({
+          stopServices: command.describe('Stops the roles of the service.'),
+          startServices: command.describe('Starts the roles of the service.'),
+          restore: command.describe(
+            '{file}, {store}, {database} and {address} stand for the backup and where it goes.',
+          ),
+          countWorkflows: command.describe(
+            'Prints the number of workflows in the restored database. {store}, {database} and {address} as in restore.',
+          ),
+          standbyProbe: command.describe(
+            'Asks from the standby whether the active cluster answers: exit status 0 if it does, 1 if not. {cluster} stands for the active cluster.',
+          ),
+          repointTraffic: command.describe('{domain} and {cluster} stand for what fails over, and where to.'),
+          deploy: command.describe('Deploys the service on a new cluster.'),
+        })
+        .prefault({})
+        .describe('Commands of your own for steps that no client of the service does.'),
+    })
+    .prefault({})
+    .describe('What svc-agent recover may run.');
+
+export type RecoveryOptions = z.output<ReturnType<typeof recoveryBlock>>;
+
+/** Commands of the configuration with their placeholders filled in; undefined where there is none. */
+export interface Commands {
+  /** The client, which asks the cluster that is to be active where one is named, else the cluster of this configuration. */
+  client(...args: readonly string[]): readonly string[] | undefined;
+  /** `recovery.commands.NAME`; `places` override what the subject gives. */
+  named(
+    name: keyof RecoveryOptions['commands'],
+    places?: Readonly<Record<string, string>>,
+  ): readonly string[] | undefined;
+  /** Restores one database from a backup, with the store's own programs. */
+  restore(): readonly (readonly string[])[] | undefined;
+}
+
+type Places = Readonly<Record<string, string | undefined>>;
+
+const filled = (words: readonly string[], places: Places): readonly string[] =>
+  words.map((word) => word.replace(/\{(\w+)\}/g, (whole, name: string) => places[name] ?? whole));
+
+export function commandsOf(
+  subject: Subject,
+  {
+    recovery,
+    domains,
+    stores,
+    clusterGroupMetadata: group,
+  }: Pick<AgentConfig, 'recovery' | 'domains' | 'stores' | 'clusterGroupMetadata'>,
+): Commands {
+  const client = recovery.client ?? clientIn(domains?.describe?.command ?? []);
+  const store = stores.find(({ name }) => name === subject.store);
+  const database = subject.database && store?.databases[subject.database];
+  const asked = group?.clusters.find(({ name }) => name === (subject.to ?? group.currentClusterName));
+  const places = {
+    ...{ store: subject.store, database, address: store?.address, file: subject.backup },
+    ...{ domain: subject.domain, cluster: subject.to },
+  };
+  return {
+    client: (...args) =>
+      client && [...filled(client, { address: asked?.rpcAddress, cluster: asked?.name }), ...args],
+    named(name, more) {
+      const words = recovery.commands[name];
+      return words && filled(words, { ...places, ...more });
+    },
+    restore() {
+      const { host, port } = parseAddress(store?.address ?? '') ?? {};
+      if (store?.kind !== 'postgres' || !subject.backup || !database || !host) return undefined;
+      const to = ['--host', host, '--port', String(port), '--username', store.user ?? 'postgres'];
+      const how = ['--clean', '--if-exists', '--exit-on-error', '--dbname', database];
+      return [['pg_restore', ...to, ...how, subject.backup]];
+    },
+  };
+}
+
+/**
+ * The client and its global options: what comes before `domain describe` or `admin domain describe`, without a
+ * `--domain`. Undefined where global options come behind, so that it cannot be told what they are.
+ */
+function clientIn(describe: readonly string[]): readonly string[] | undefined {
+  const at = describe.findIndex((word, index) => word === 'domain' && describe[index + 1] === 'describe');
+  if (at < 1 || describe.slice(at).some((word) => /\{(?:address|cluster)\}/.test(word))) return undefined;
+  const words = describe.slice(0, describe[at - 1] === 'admin' ? at - 1 : at);
+  const domain = words.findIndex((word) => /^--?d(?:omain|o)?$/.test(word));
+  const rest = domain < 0 ? words : [...words.slice(0, domain), ...words.slice(domain + 2)];
+  return rest.filter((word) => !/\{domain\}/.test(word));
+}
+
+/** A command as a shell takes it. */
+export function shellText(words: readonly string[]): string {
+  return words
+    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`))
+    .join(' ');
+}

@@ -1,0 +1,300 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type Example, startExample } from './example.ts';
+import { folder, mainFile, start, until } from './process.ts';
+
+// datacenter-failure and failback against the two clusters of the example service, through the built program.
+
+const client = fileURLToPath(new URL('../../dist/example-cli.js', import.meta.url));
+
+describe('failover and failback', () => {
+  let example: Example;
+  const place = folder();
+  const file = join(place.path, 'agent.yaml');
+  const state = join(place.path, 'state');
+  const repointed = join(place.path, 'repointed');
+
+  const configure = (current = 'dc1', recovery = '') =>
+    writeFileSync(
+      file,
+      `stateDirectory: ${state}
+${
+  current === 'dc1'
+    ? `roles: [frontend, history]
+services:
+  frontend: {health: '${example.roles.frontend!.health}'}
+  history: {health: '${example.roles.history!.health}', scrape: '${example.roles.history!.metrics}'}
+`
+    : ''
+}clusterGroupMetadata:
+  failoverVersionIncrement: 10
+  primaryClusterName: dc1
+  currentClusterName: ${current}
+  clusterGroup:
+    dc1: {enabled: true, initialFailoverVersion: 1, rpcAddress: '${example.clusters.dc1}', rpcTransport: grpc}
+    dc2: {enabled: true, initialFailoverVersion: 2, rpcAddress: '${example.clusters.dc2}', rpcTransport: grpc}
+    dc3: {enabled: false, initialFailoverVersion: 3}
+domains:
+  watch: [orders]
+  describe:
+    command: [${process.execPath}, ${client}, --address, '{address}', --domain, '{domain}', domain, describe, --print_json]
+recovery:
+  allowExecute: true
+  commands:
+    repointTraffic: [sh, -c, 'echo {domain} {cluster} >> ${repointed}']
+${recovery}`,
+    );
+  const recover = (...args: string[]) => {
+    const running = start(process.execPath, [mainFile, 'recover', ...args, '-c', file]);
+    running.child.stdin?.end();
+    return running;
+  };
+  /** Runs a procedure to its end with nobody to ask. */
+  const execute = async (procedure: string, domain: string, to: string, ...more: string[]) => {
+    const running = recover(
+      ...[procedure, '--domain', domain, '--to', to, '--execute', '--yes', '--confirm', domain],
+      ...more,
+    );
+    const status = await running.ended;
+    return { status, output: running.output() };
+  };
+  const cli = async (address: string, ...args: string[]) => {
+    const running = start(process.execPath, [client, '--address', address, ...args]);
+    return { status: await running.ended, output: running.output() };
+  };
+  const update = (to: string) =>
+    cli(example.clusters.dc2!, '--domain', 'orders', 'domain', 'update', '--active_cluster', to);
+  const activeCluster = async (domain = 'orders') =>
+    /^ActiveClusterName: (\S+)$/m.exec(
+      (await cli(example.clusters.dc2!, '--domain', domain, 'domain', 'describe')).output,
+    )?.[1];
+  const journal = (procedure: string, domain = 'orders') =>
+    readFileSync(join(state, 'recovery-runs', `${procedure}.${domain}.steps.jsonl`), 'utf8')
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  const answers = (address: string) => async () =>
+    (await cli(address, '--domain', 'orders', 'domain', 'describe')).status === 0 ? true : undefined;
+  const isLost = (address: string) => async () => ((await answers(address)()) ? undefined : true);
+  const lose = async (cluster: 'dc1' | 'dc2') => {
+    await example.incident('cluster-down', cluster);
+    await until(`${cluster} is lost`, isLost(example.clusters[cluster]!));
+  };
+  const recovered = async () => {
+    await example.endIncident('cluster-down');
+    for (const address of Object.values(example.clusters)) await until('a cluster answers', answers(address));
+  };
+
+  beforeAll(async () => {
+    example = await startExample(join(place.path, 'service'));
+    await until('the roles are healthy', async () =>
+      ((await (await fetch(example.roles.history!.health)).json()) as { ok: boolean }).ok ? true : undefined,
+    );
+  }, 60_000);
+  beforeEach(async () => {
+    await example.endIncident('cluster-down');
+    await example.endIncident('replication-behind');
+    await recovered();
+    await update('dc1');
+    rmSync(state, { recursive: true, force: true });
+    rmSync(repointed, { force: true });
+    configure();
+  });
+  afterAll(async () => {
+    await example?.end();
+    place.remove();
+  });
+
+  test('a domain fails over when its active cluster is lost, and back when it has recovered', async () => {
+    await lose('dc1');
+    const over = await execute('datacenter-failure', 'orders', 'dc2');
+    expect(over, over.output).toMatchObject({ status: 0 });
+    expect(await activeCluster()).toBe('dc2');
+    expect(readFileSync(repointed, 'utf8')).toBe('orders dc2\n');
+    expect(over.output).toMatch(/Not proved: dc2 does not see the active cluster either/);
+    expect(
+      journal('datacenter-failure').map(({ event, step }) => [event, step ?? ''].join(' ').trim()),
+    ).toEqual([
+      'started',
+      ...['step_started confirm', 'step_done confirm'],
+      ...['step_started update-domain', 'command_started update-domain', 'step_done update-domain'],
+      ...['step_started repoint-traffic', 'command_started repoint-traffic', 'step_done repoint-traffic'],
+      ...['step_started watch-replication', 'step_done watch-replication'],
+      'done',
+    ]);
+    await recovered();
+    const back = await execute('failback', 'orders', 'dc1');
+    expect(back, back.output).toMatchObject({ status: 0 });
+    expect(await activeCluster()).toBe('dc1');
+    expect(readFileSync(repointed, 'utf8')).toBe('orders dc2\norders dc1\n');
+  }, 60_000);
+
+  describe('refuses, and changes nothing,', () => {
+    test('a failover while the active cluster answers; a reason overrides it and is recorded', async () => {
+      const { status, output } = await execute('datacenter-failure', 'orders', 'dc2');
+      expect({ status, output }).toMatchObject({
+        status: 1,
+        output: expect.stringContaining('dc1 still answers'),
+      });
+      expect(output).toContain('--force REASON overrides this');
+      expect(await activeCluster()).toBe('dc1');
+      const forced = await execute('datacenter-failure', 'orders', 'dc2', '--force', 'a drill');
+      expect(forced, forced.output).toMatchObject({ status: 0 });
+      expect(await activeCluster()).toBe('dc2');
+      expect(journal('datacenter-failure')).toContainEqual(
+        expect.objectContaining({ event: 'forced', check: 'active_cluster_down', reason: 'a drill' }),
+      );
+    }, 30_000);
+
+    test('a failover to a cluster that is lost', async () => {
+      await lose('dc2');
+      const { status, output } = await execute('datacenter-failure', 'orders', 'dc2', '--force', 'try it');
+      // The reason overrides the checks; the client's own failure still stops the run.
+      expect({ status, output }).toMatchObject({
+        status: 1,
+        output: expect.stringMatching(/FAILED\s+dc2 answers/),
+      });
+      const refused = await execute('datacenter-failure', 'orders', 'dc2', '--restart');
+      expect(refused).toMatchObject({ status: 1, output: expect.stringContaining('dc1 still answers') });
+      await recovered();
+      expect(await activeCluster()).toBe('dc1');
+    }, 30_000);
+
+    test.each([
+      ['a domain that is not global', 'internal', 'dc2', /internal is a global domain: it is a local domain/],
+      [
+        'a cluster that is not in the list of the domain',
+        'orders',
+        'dc3',
+        /FAILED\s+dc3 is in the list of clusters/,
+      ],
+      ['a domain that does not exist', 'mail', 'dc2', /it is not known where mail is active.*does not exist/],
+    ])(
+      '%s',
+      async (_, domain, to, message) => {
+        await lose('dc1');
+        const { status, output } = await execute('datacenter-failure', domain, to);
+        expect({ status, output }).toMatchObject({ status: 1, output: expect.stringMatching(message) });
+        await recovered();
+        expect(await activeCluster()).toBe('dc1');
+      },
+      30_000,
+    );
+
+    test('a failback while replication is behind, and one to a cluster that is lost', async () => {
+      await update('dc2');
+      await example.incident('replication-behind', 'dc1');
+      await until('replication is behind', async () =>
+        /svc_replication_latency\{[^}]*target_cluster="dc1"[^}]*\} 900/.test(
+          await (await fetch(example.roles.history!.metrics)).text(),
+        ),
+      );
+      const behind = await execute('failback', 'orders', 'dc1');
+      expect(behind).toMatchObject({ status: 1, output: expect.stringContaining('900 s behind') });
+      await example.endIncident('replication-behind');
+      await lose('dc1');
+      const lost = await execute('failback', 'orders', 'dc1', '--restart');
+      expect(lost).toMatchObject({ status: 1, output: expect.stringMatching(/FAILED\s+dc1 answers/) });
+      await recovered();
+      expect(await activeCluster()).toBe('dc2');
+      const back = await execute('failback', 'orders', 'dc1');
+      expect(back, back.output).toMatchObject({ status: 0 });
+    }, 60_000);
+
+    test('where the standby still sees the active cluster', async () => {
+      await lose('dc1');
+      configure('dc1', "    standbyProbe: [sh, -c, 'test {cluster} = dc1']\n");
+      const seen = await execute('datacenter-failure', 'orders', 'dc2');
+      expect(seen).toMatchObject({ status: 1, output: expect.stringContaining('dc2 still sees dc1') });
+      configure('dc1', "    standbyProbe: [sh, -c, 'exit 3']\n");
+      const unknown = await execute('datacenter-failure', 'orders', 'dc2');
+      expect(unknown).toMatchObject({
+        status: 1,
+        output: expect.stringMatching(/unknown\s+dc2 does not see/),
+      });
+      expect(await activeCluster()).toBe('dc1');
+      configure('dc1', "    standbyProbe: ['false']\n");
+      const unseen = await execute('datacenter-failure', 'orders', 'dc2');
+      expect(unseen, unseen.output).toMatchObject({ status: 0 });
+      expect(unseen.output).not.toContain('Not proved');
+      await recovered();
+    }, 30_000);
+  });
+
+  test('seen from the standby itself, nothing is left unproved; with --json stdout is one object', async () => {
+    configure('dc2');
+    await lose('dc1');
+    const running = recover(
+      ...['datacenter-failure', '--domain', 'orders', '--to', 'dc2', '--execute', '--yes'],
+      ...['--confirm', 'orders', '--json'],
+    );
+    let stdout = '';
+    running.child.stdout!.on('data', (text) => (stdout += text));
+    expect(await running.ended, running.output()).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ ok: true, notProved: [], subject: { to: 'dc2' } });
+    await recovered();
+  }, 30_000);
+
+  test('a run that is killed after any line of its journal resumes, and does each step once', async () => {
+    const path = join(state, 'recovery-runs', 'datacenter-failure.orders.steps.jsonl');
+    const lines = () => {
+      try {
+        return readFileSync(path, 'utf8').split('\n').filter(Boolean).length;
+      } catch {
+        return 0;
+      }
+    };
+    await lose('dc1');
+    for (let killedAfter = 1; killedAfter <= 10; killedAfter++) {
+      rmSync(state, { recursive: true, force: true });
+      await update('dc1');
+      await example.endIncident('cluster-down');
+      await lose('dc1');
+      const args = ['--domain', 'orders', '--to', 'dc2', '--execute', '--yes', '--confirm', 'orders'];
+      const first = recover('datacenter-failure', ...args);
+      await until(`line ${killedAfter}`, () => lines() >= killedAfter || first.child.exitCode !== null);
+      await first.end('SIGKILL');
+      let { status, output } = await execute('datacenter-failure', 'orders', 'dc2');
+      // A command that outlived its run is waited for.
+      while (output.includes('still runs'))
+        ({ status, output } = await execute('datacenter-failure', 'orders', 'dc2'));
+      expect(status, `${killedAfter}: ${output}`).toBe(0);
+      expect(await activeCluster()).toBe('dc2');
+      const events = journal('datacenter-failure');
+      expect(events.filter(({ event }) => event === 'started')).toHaveLength(1);
+      const done = events.filter(({ event }) => event === 'step_done').map(({ step }) => step);
+      expect(done).toEqual(['confirm', 'update-domain', 'repoint-traffic', 'watch-replication']);
+    }
+    await recovered();
+  }, 180_000);
+
+  test('a command that outlives its run is not run beside itself', async () => {
+    configure('dc2');
+    writeFileSync(
+      file,
+      readFileSync(file, 'utf8').replace(/repointTraffic: .*/, 'repointTraffic: [sleep, "5.25"]'),
+    );
+    await lose('dc1');
+    const args = ['--domain', 'orders', '--to', 'dc2', '--execute', '--yes', '--confirm', 'orders'];
+    const first = recover('datacenter-failure', ...args);
+    await until('the command runs', () => first.output().includes('$ sleep 5.25') || undefined);
+    await until('the journal names it', () => {
+      const [last] = journal('datacenter-failure').slice(-1);
+      return last?.event === 'command_started' && last.step === 'repoint-traffic' ? true : undefined;
+    });
+    await first.end('SIGKILL');
+    const beside = await execute('datacenter-failure', 'orders', 'dc2');
+    expect(beside).toMatchObject({
+      status: 1,
+      output: expect.stringMatching(/still runs \(pid \d+\): sleep 5.25/),
+    });
+    const after = await until('its end', async () => {
+      const again = await execute('datacenter-failure', 'orders', 'dc2');
+      return again.output.includes('still runs') ? undefined : again;
+    });
+    expect(after, after.output).toMatchObject({ status: 0 });
+    await recovered();
+  }, 60_000);
+});
