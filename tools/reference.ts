@@ -5,6 +5,7 @@ import { agentMetrics } from '../src/core/agent-metrics.ts';
 import { catalog, type Metric } from '../src/core/catalog.ts';
 import { closedLists } from '../src/core/reasons.ts';
 import { pack, type RenderedAlert, renderPack, shippedOptions } from '../src/monitoring/packs.ts';
+import { unfedPanels } from './unfed-panels.ts';
 
 /**
  * The reference pages under `docs/reference`, from the schema, the catalog, the rules and the commands' own help, so
@@ -17,6 +18,7 @@ export async function referenceFiles(): Promise<readonly (readonly [path: string
     alerts: alertsPage(),
     commands: await commandsPage(),
     'closed-lists': closedListsPage(),
+    'panels-without-data': panelsWithoutDataPage(),
   };
   return Object.entries(pages).map(([name, text]) => [`docs/reference/${name}.md`, text]);
 }
@@ -224,3 +226,13 @@ const closedListsPage = (): string =>
       Object.entries(closedLists).map(([where, values]) => [code(where), values.map(code).join(', ')]),
     ),
   );
+
+function panelsWithoutDataPage(): string {
+  const rows = unfedPanels.map(({ panel, why }) => [...panel.split(/: (.*)/).slice(0, 2), why]);
+  return paragraphs(
+    `# Panels without data\n\n${generated.trim()}`,
+    'Beside a Cadence server every panel of the dashboards that reads metrics of the service has data, except these. Panels on stores, backups, domains, clusters, archives and logs have data once the agent is configured for them.',
+    'The panels on the execution of tasks need the metrics of the processes that run the workers, since the server does not measure it: give them an entry under `services` with a name of its own, such as `bench`, and a scrape job with `?service=bench`.',
+    table(['Dashboard', 'Panel', 'Why'], rows),
+  );
+}

@@ -11,6 +11,8 @@ export interface Answered {
 export interface View extends Filling {
   rangeSeconds: number;
   stepSeconds: number;
+  /** Default: the end of the simulated hour. */
+  endSeconds?: number;
 }
 
 interface Answer {
@@ -21,13 +23,14 @@ interface Answer {
   };
 }
 
-/** Asks a Prometheus what a panel's query asks, at the end of the simulated hour. Throws what the server says. */
+/** Asks a Prometheus what a panel's query asks. Throws what the server says. */
 export async function ask(address: string, target: TargetJson, view: View): Promise<Answered[]> {
   const parameters = new URLSearchParams({ query: fill(target.expr!, view) });
-  if (target.instant) parameters.set('time', String(endSeconds));
+  const end = view.endSeconds ?? endSeconds;
+  if (target.instant) parameters.set('time', String(end));
   else {
-    parameters.set('start', String(endSeconds - view.rangeSeconds));
-    parameters.set('end', String(endSeconds));
+    parameters.set('start', String(end - view.rangeSeconds));
+    parameters.set('end', String(end));
     parameters.set('step', String(view.stepSeconds));
   }
   const path = target.instant ? 'query' : 'query_range';

@@ -33,6 +33,8 @@ export interface Firing {
 }
 
 export interface LivePrometheus extends Running {
+  /** host:port */
+  readonly address: string;
   firing(): Promise<Firing[]>;
   /** Every series of an expression, without its values. */
   series(expression: string): Promise<Record<string, string>[]>;
@@ -54,6 +56,10 @@ function configured({
   config.global = { scrape_interval: every, scrape_timeout: every, evaluation_interval: evaluateEvery };
   config.rule_files = ruleFiles;
   config.alerting.alertmanagers = [{ static_configs: [{ targets: [alertmanager] }] }];
+  const shippedJobs: string[] = config.scrape_configs.map((job: { job_name: string }) => job.job_name);
+  // A service of its own name has a page and a job of its own.
+  for (const job of Object.keys(targets).filter((name) => !shippedJobs.includes(name)))
+    config.scrape_configs.push({ job_name: job, honor_labels: true, params: { service: [job] } });
   for (const job of config.scrape_configs)
     job.static_configs = (targets[job.job_name] ?? []).map(({ address, cluster }) => ({
       targets: [address],
@@ -84,6 +90,7 @@ export async function startLivePrometheus(directory: string, wanted: Wanted): Pr
     ((await (await fetch(`http://${address}/api/v1/${path}`)).json()) as { data: T }).data;
   return {
     ...running,
+    address,
     async firing() {
       const { alerts } = await ask<{ alerts: { labels: Firing; state: string }[] }>('alerts');
       return alerts.filter(({ state }) => state === 'firing').map(({ labels }) => labels);

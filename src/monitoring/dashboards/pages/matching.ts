@@ -15,7 +15,8 @@ function expressions({ peak, rate, s, total }: Queries) {
     longestNow: (expr: string) => rowsOf(expr, 50, backlog),
     growth: `sum by (cluster, ${list}) (deriv(${s('svc_matching_tasklist_backlog')}[$__rate_interval]))`,
     added: (by = '') => rate('svc_matching_tasks_added', by),
-    dispatched: (by = '') => rate('svc_matching_tasks_dispatched', by),
+    /** Some products count no dispatches: there it is the polls that got a task. */
+    dispatched: (by = '') => `${rate('svc_matching_tasks_dispatched', by)} or ${polled(by)}`,
     polled,
     empty,
     pollSuccess: (by = '') => `${polled(by)} / (${polled(by)} + (${empty(by)} or 0 * ${polled(by)}) > 0)`,
@@ -59,7 +60,7 @@ const backlogs = (
         column('Backlog', 'count', longestNow(backlog)),
         column('Growth', 'perSecond', longestNow(growth), { limits: at('SvcTaskListBacklogGrowth') }),
         column('Added', 'perSecond', longestNow(added(list))),
-        column('Dispatched', 'perSecond', longestNow(dispatched(list))),
+        column('Dispatched', 'perSecond', longestNow(`(${dispatched(list)})`)),
         column('Time to drain', 'duration', longestNow(`${backlog} / (${polled(list)} > 0)`)),
         column('Polls with a task', 'share', longestNow(pollSuccess(list))),
       ],
@@ -73,7 +74,7 @@ const flow = ({ added, dispatched, polled, empty, pollSuccess }: Expressions): R
   panels: [
     timeseries(
       'Added and dispatched',
-      'Where more tasks are added than dispatched, the backlog grows. Some products do not count dispatches: see the polls.',
+      'If more tasks are added than dispatched, the backlog grows. Where dispatches are not counted, polls that got a task.',
       'perSecond',
       [
         { name: 'added', expr: added() },
@@ -82,9 +83,9 @@ const flow = ({ added, dispatched, polled, empty, pollSuccess }: Expressions): R
     ),
     timeseries(
       'Dispatched by task list',
-      'Tasks handed to pollers; the 20 busiest task lists.',
+      'Tasks that pollers got; the 20 busiest task lists.',
       'perSecond',
-      top(20, dispatched(list)),
+      top(20, `(${dispatched(list)})`),
       { runbooks: ['SvcTaskListStalled'] },
     ),
     timeseries(
