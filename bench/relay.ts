@@ -16,25 +16,37 @@ const seriesCount = 100_000;
 const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-relay-'));
 
-/** Two pages that take turns, so that every number changes every round. */
-function pages(): Buffer[] {
-  return [0, 1].map((turn) => {
-    const lines = [
-      '# HELP svc_persistence_requests Calls to the store.',
-      '# TYPE svc_persistence_requests counter',
-    ];
-    for (let n = 0; n < seriesCount; n++) {
-      const labels = `operation="PersistenceOperation${n % 50}",domain="domain-${n % 997}",tasklist="tasklist-${n % 4999}",shard_group="${n}"`;
-      lines.push(`svc_persistence_requests{${labels}} ${n * 17 + turn * 3}`);
+/** A page whose counters all rise from round to round, as those of a service do: a fall would be a restart. */
+function risingPage(): () => Buffer {
+  const text = [
+    '# HELP svc_persistence_requests Calls to the store.\n# TYPE svc_persistence_requests counter\n',
+  ];
+  const roundAt: number[] = [];
+  let length = text[0]!.length;
+  for (let n = 0; n < seriesCount; n++) {
+    const labels = `operation="PersistenceOperation${n % 50}",domain="domain-${n % 997}",tasklist="tasklist-${n % 4999}",shard_group="${n}"`;
+    const line = `svc_persistence_requests{${labels}} 10${`${n * 17}`.padStart(7, '0')}\n`;
+    roundAt.push(length + line.length - 10);
+    length += line.length;
+    text.push(line);
+  }
+  const page = Buffer.from(text.join(''));
+  let round = 10;
+  return () => {
+    round = round === 99 ? 10 : round + 1;
+    for (const at of roundAt) {
+      page[at] = 0x30 + Math.floor(round / 10);
+      page[at + 1] = 0x30 + (round % 10);
     }
-    return Buffer.from(`${lines.join('\n')}\n`);
-  });
+    return Buffer.from(page);
+  };
 }
 
 let served = 0;
-const bodies = pages();
+const nextPage = risingPage();
 const target = createServer((_request, response) => {
-  const body = bodies[served++ % 2]!;
+  served += 1;
+  const body = nextPage();
   response
     .writeHead(200, { 'content-type': 'text/plain; version=0.0.4', 'content-length': body.length })
     .end(body);

@@ -50,6 +50,35 @@ test('a target that is gone for ten minutes gives its places back, and gets them
   await scraped.stop();
 });
 
+test('the series of a target that is gone are closed in slices', async () => {
+  const clock = handClock();
+  target.page(Array.from({ length: 2_000 }, (_, i) => `a{k="${i}"} ${i}\n`).join(''));
+  const scraped = await openScrape({ url: target.url, intervalMs: 3_600_000 }, clock);
+  await scraped.scrape.scrapeNow();
+  target.answer(gone);
+  clock.advance(1000);
+  await scraped.scrape.scrapeNow();
+  clock.advance(600_000);
+  // Each series takes 0.1 ms.
+  const { monotonicMs } = clock;
+  let readings = 0;
+  clock.monotonicMs = () => monotonicMs() + 0.1 * readings++;
+  const held = new Set<number>();
+  const turn = () => {
+    held.add(scraped.intake.held.size);
+    next = setImmediate(turn);
+  };
+  let next = setImmediate(turn);
+  await scraped.scrape.scrapeNow();
+  clearImmediate(next);
+  expect(scraped.intake.held.size).toBe(0);
+  const sizes = [...held];
+  expect(sizes.length).toBeGreaterThan(50);
+  const closed = sizes.slice(1).map((size, n) => sizes[n]! - size);
+  expect(Math.max(...closed)).toBeLessThan(100);
+  await scraped.stop();
+});
+
 test('series that leave the page go, the others stay where they are', async () => {
   const clock = handClock();
   target.page('a{k="1"} 1\na{k="2"} 2\na{k="3"} 3\n');

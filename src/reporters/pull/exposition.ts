@@ -1,59 +1,19 @@
-import type { FamilyView, Kind, SeriesView, View } from '../../core/model.ts';
+import type { FamilyView, Kind, View } from '../../core/model.ts';
+import { createLineCache, escapeText, type FamilyLines, type Texts, textsPerSeries } from './line-cache.ts';
 
 /** Renders views as pages. */
 export interface Renderer {
   /**
    * The page of a view in pieces of a little more than 64 KiB. Yields to the event loop between two pieces after
-   * 2 ms of work, because datagrams cannot wait longer.
+   * 2 ms of work, because datagrams cannot wait longer. Each piece is alone in its memory. Takes the memory of its pieces from `spare` while there is any.
    */
-  render(view: View, format: Format): AsyncGenerator<Buffer, void, undefined>;
+  render(view: View, format: Format, spare?: ArrayBuffer[]): AsyncGenerator<Buffer, void, undefined>;
 }
 
-const pieceChars = 65_536;
+const pieceBytes = 65_536;
+/** `-2.2250738585072014e-308` has 24 bytes. */
+const longestNumber = 32;
 const sliceMs = 2;
-
-/** The texts of the series of a family, in the order of the last page that began with the same series. */
-interface FamilyTexts {
-  readonly series: SeriesView[];
-  readonly texts: SeriesText[];
-}
-
-/**
- * Caches the text of each series. A look-up by position is several times faster than one in a `WeakMap`, which is
- * only needed where the order of series has changed.
- */
-function createTextCache(prefix: string) {
-  const bySeries = new WeakMap<SeriesView, SeriesText>();
-  const byFirst = new WeakMap<SeriesView, FamilyTexts>();
-  const internBounds = createBoundTexts();
-
-  const find = (family: FamilyView, series: SeriesView): SeriesText => {
-    const found = bySeries.get(series);
-    if (found) return found;
-    const made = seriesText(prefix + family.name, family.kind, series, internBounds);
-    bySeries.set(series, made);
-    return made;
-  };
-  return {
-    /** The cached texts of a family. Positions are checked by `lookUp`. */
-    family({ series }: FamilyView): FamilyTexts {
-      const first = series[0]!;
-      let cached = byFirst.get(first);
-      // Series that are gone are not kept in memory.
-      if (!cached || cached.series.length > 2 * series.length) cached = { series: [], texts: [] };
-      byFirst.set(first, cached);
-      return cached;
-    },
-    lookUp(cached: FamilyTexts, family: FamilyView, index: number): SeriesText {
-      const series = family.series[index]!;
-      if (cached.series[index] === series) return cached.texts[index]!;
-      const text = find(family, series);
-      cached.series[index] = series;
-      cached.texts[index] = text;
-      return text;
-    },
-  };
-}
 
 /**
  * A renderer of text exposition 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats) and OpenMetrics 1.0. It
@@ -61,58 +21,47 @@ function createTextCache(prefix: string) {
  * name unchanged. An empty view is an empty page.
  */
 export function createRenderer(prefix = ''): Renderer {
-  const cache = createTextCache(prefix);
+  const cache = createLineCache(prefix);
 
-  /**
-   * Joins many short texts at once: added up one by one they would leave a rope of small objects for the garbage
-   * collector, which took longer than the rendering itself.
-   */
-  function* pieces(view: View, families: readonly FamilyView[], groupsOf: GroupsOf): Generator<string> {
-    const texts: string[] = [];
-    let chars = 0;
+  function* pieces(
+    view: View,
+    families: readonly FamilyView[],
+    groupsOf: GroupsOf,
+    end: string,
+    spare: ArrayBuffer[],
+  ): Generator<Buffer> {
+    let piece = createPiece(spare.pop());
     for (const family of families) {
-      const cached = cache.family(family);
-      for (const { head, from, to } of groupsOf(family)) {
-        texts.push(head);
+      const lines = cache.begin(family);
+      const writeSeries = textsPerSeries(family.kind) === 1 ? writeNumber : writeDistribution;
+      for (const group of groupsOf(family)) {
+        writeText(piece, group.head);
         for (let index = 0; index < family.series.length; index++) {
+          if (index === lines.series.length) cache.addNext(lines, family);
           const series = family.series[index]!;
-          const { boundHead, bounds, lines } = cache.lookUp(cached, family, index);
-          const numbers = view.numbers(series);
-          const count = bounds.length + lines.length;
-          const start = from < 0 ? count + from : from;
-          const end = to <= 0 ? count + to : to;
-          for (let part = start; part < end; part++) {
-            const isBound = part < bounds.length;
-            const last = isBound ? bounds[part]! : lines[part - bounds.length]!;
-            if (last === '') continue;
-            if (isBound) texts.push(boundHead);
-            const number = numberText(numbers[series.at + part]!);
-            texts.push(last, number, '\n');
-            chars += (isBound ? boundHead.length : 0) + last.length + number.length + 1;
-          }
-          if (chars >= pieceChars) {
-            yield texts.join('');
-            texts.length = 0;
-            chars = 0;
-          }
+          writeSeries(piece, lines, index, group, view.numbers(series), series.at);
+          if (piece.end < pieceBytes) continue;
+          yield piece.bytes.subarray(0, piece.end);
+          piece = createPiece(spare.pop());
         }
       }
     }
-    yield texts.join('');
+    writeText(piece, end);
+    if (piece.end > 0) yield piece.bytes.subarray(0, piece.end);
   }
 
   return {
-    async *render(view, format) {
+    async *render(view, format, spare = []) {
       const families = view.families.filter(({ series }) => series.length > 0);
       const groupsOf = format === 'text' ? textGroups(prefix) : openMetricsGroups(prefix, families);
+      const end = format === 'text' ? '' : '# EOF\n';
       let busySinceMs = performance.now();
-      for (const piece of pieces(view, families, groupsOf)) {
-        if (piece !== '') yield Buffer.from(piece);
+      for (const piece of pieces(view, families, groupsOf, end, spare)) {
+        yield piece;
         if (performance.now() - busySinceMs < sliceMs) continue;
         await new Promise((resolve) => setImmediate(resolve));
         busySinceMs = performance.now();
       }
-      if (format === 'openmetrics') yield Buffer.from('# EOF\n');
     },
   };
 }
@@ -198,16 +147,9 @@ export function openMetricsGroups(prefix: string, families: readonly FamilyView[
   };
 }
 
-const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '"': '\\"' };
-const escaped = (found: string): string => escapes[found]!;
-
 /** OpenMetrics escapes quotes in HELP, text 0.0.4 does not. */
 export function escapeHelp(help: string, format: Format): string {
-  return help.replace(format === 'text' ? /[\\\n]/g : /[\\\n"]/g, escaped);
-}
-
-function escapeLabelValue(value: string): string {
-  return value.replace(/[\\\n"]/g, escaped);
+  return escapeText(help, format === 'text' ? /[\\\n]/g : /[\\\n"]/g);
 }
 
 /** The shortest decimal that reads back as the same double; `NaN`, `+Inf`, `-Inf`. */
@@ -217,53 +159,100 @@ export function numberText(value: number): string {
   return value < 0 ? '-Inf' : 'NaN';
 }
 
-/**
- * The lines of a series up to their numbers, in the order of its numbers. Lines with a bound are kept as one head
- * and the texts of the bounds, which most histograms share: that takes a twentieth of the memory of whole lines.
- * The same text serves both formats: names, label escapes and `le` do not differ.
- */
-interface SeriesText {
-  /** What the lines with a bound begin with, up to the bound. */
-  readonly boundHead: string;
-  /** The bounds with what follows them: `0.5"} `. */
-  readonly bounds: readonly string[];
-  /** The other lines; a sum or count that the sender does not have is an empty text. */
-  readonly lines: readonly string[];
+/** Bytes of a page that are written one after the other. */
+interface Piece {
+  bytes: Buffer;
+  /** Of `bytes`, for `setUint32`. */
+  view: DataView;
+  end: number;
 }
 
-type InternBounds = (bounds: readonly string[]) => readonly string[];
-
-const maxBoundTexts = 256;
-
-/** Gives the same texts for the same bounds. */
-function createBoundTexts(): InternBounds {
-  const known = new Map<string, readonly string[]>();
-  return (bounds) => {
-    const key = bounds.join('\n');
-    const found = known.get(key);
-    if (found) return found;
-    const made = bounds.map((bound) => [escapeLabelValue(bound), '"} '].join(''));
-    if (known.size >= maxBoundTexts) known.clear();
-    known.set(key, made);
-    return made;
-  };
+function createPiece(memory: ArrayBuffer = memoryOf(pieceBytes + 4_096)): Piece {
+  return { bytes: Buffer.from(memory), view: new DataView(memory), end: 0 };
 }
 
-/** Joined and not concatenated: a rope would be walked again each time it is rendered. */
-function seriesText(
-  name: string,
-  kind: Kind,
-  { labels, bounds, hasSum, hasCount }: SeriesView,
-  internBounds: InternBounds,
-): SeriesText {
-  const pairs = labels.map(([label, value]) => `${label}="${escapeLabelValue(value)}"`).join(',');
-  const line = (lineName: string) => [lineName, pairs === '' ? '' : `{${pairs}}`, ' '].join('');
-  if (kind !== 'histogram' && kind !== 'summary') return { boundHead: '', bounds: [], lines: [line(name)] };
-  const isHistogram = kind === 'histogram';
-  const open = pairs === '' ? '{' : `{${pairs},`;
-  return {
-    boundHead: [isHistogram ? `${name}_bucket` : name, open, isHistogram ? 'le="' : 'quantile="'].join(''),
-    bounds: internBounds(isHistogram ? [...bounds, '+Inf'] : bounds),
-    lines: [hasSum ? line(`${name}_sum`) : '', hasCount ? line(`${name}_count`) : ''],
-  };
+/** Not filled with zeros. */
+const memoryOf = (bytes: number): ArrayBuffer => Buffer.allocUnsafeSlow(bytes).buffer as ArrayBuffer;
+
+function makeRoom(piece: Piece, bytes: number): void {
+  if (piece.end + bytes <= piece.bytes.length) return;
+  const larger = createPiece(memoryOf(2 * (piece.end + bytes)));
+  larger.bytes.set(piece.bytes.subarray(0, piece.end));
+  piece.bytes = larger.bytes;
+  piece.view = larger.view;
 }
+
+function writeText(piece: Piece, text: string): void {
+  makeRoom(piece, 3 * text.length);
+  piece.end += piece.bytes.write(text, piece.end);
+}
+
+/** Copies a text, and writes a number and the end of the line after it. */
+function writeLine(
+  piece: Piece,
+  { ends, bytes: from, view: words }: Texts,
+  index: number,
+  value: number,
+): void {
+  writeCopy(piece, ends, from, words, index);
+  makeRoom(piece, longestNumber + 1);
+  const { bytes } = piece;
+  let { end } = piece;
+  if (value >= 0 && value <= 0x7fffffff && value === (value | 0)) {
+    // Most values: several times faster than by way of a string.
+    let rest = value | 0;
+    let digits = 1;
+    for (let power = 10; power <= rest; power *= 10) digits++;
+    end += digits;
+    for (let at = end - 1; digits > 0; digits--, at--) {
+      const tenth = (rest / 10) | 0;
+      bytes[at] = 0x30 + rest - 10 * tenth;
+      rest = tenth;
+    }
+  } else {
+    const text = numberText(value);
+    for (let at = 0; at < text.length; at++) bytes[end++] = text.charCodeAt(at);
+  }
+  bytes[end++] = 0x0a;
+  piece.end = end;
+}
+
+/** Four bytes at a time: lines are too short for a call of `set`, which costs more than the copy. */
+function writeCopy(piece: Piece, ends: Uint32Array, from: Buffer, words: DataView, index: number): void {
+  let at = index === 0 ? 0 : ends[index - 1]!;
+  const to = ends[index]!;
+  makeRoom(piece, to - at);
+  const { bytes, view } = piece;
+  let { end } = piece;
+  for (; at + 4 <= to; at += 4, end += 4) view.setUint32(end, words.getUint32(at, true), true);
+  for (; at < to; at++) bytes[end++] = from[at]!;
+  piece.end = end;
+}
+
+type WriteSeries = (
+  piece: Piece,
+  lines: FamilyLines,
+  index: number,
+  group: MetadataGroup,
+  numbers: Float64Array,
+  at: number,
+) => void;
+
+const writeNumber: WriteSeries = (piece, { texts }, index, _group, numbers, at) =>
+  writeLine(piece, texts, index, numbers[at]!);
+
+const writeDistribution: WriteSeries = (piece, { texts, bounds: all }, index, { from, to }, numbers, at) => {
+  const bounds = all[index]!;
+  const count = bounds.count + 2;
+  const end = to <= 0 ? count + to : to;
+  for (let part = from < 0 ? count + from : from; part < end; part++) {
+    const value = numbers[at + part]!;
+    if (part < bounds.count) {
+      writeCopy(piece, texts.ends, texts.bytes, texts.view, 3 * index);
+      writeLine(piece, bounds, part, value);
+    } else {
+      const line = 3 * index + 1 + part - bounds.count;
+      if (texts.ends[line] !== texts.ends[line - 1]) writeLine(piece, texts, line, value);
+    }
+  }
+};

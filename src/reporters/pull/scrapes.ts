@@ -53,10 +53,33 @@ function openSink(scrapes: readonly Scrape[], format: Format, vary: string): Sin
   return together([...opened(false), ...(zipped.length > 0 ? [gzipped(together(zipped))] : [])]);
 }
 
+/**
+ * The memory of pages that all clients have read, for the next page. Allocated anew for each page, it would be outside
+ * of the heap and yet drive V8's garbage collector: a page of 100,000 series cost a collection of the whole heap.
+ */
+function createPageMemory() {
+  let pages: { readonly sink: Sink; readonly pieces: ArrayBuffer[] }[] = [];
+  return {
+    /** What is free; what the next page does not take is given up. */
+    spare(): ArrayBuffer[] {
+      const free = pages.filter(({ sink }) => sink.done).flatMap(({ pieces }) => pieces);
+      pages = pages.filter(({ sink }) => !sink.done);
+      return free;
+    },
+    /** Where to put the memory of each piece that is written to `sink`. */
+    of(sink: Sink): ArrayBuffer[] {
+      const pieces: ArrayBuffer[] = [];
+      pages.push({ sink, pieces });
+      return pieces;
+    },
+  };
+}
+
 /** Writes pieces until the end, or until all clients are gone; aborts the responses if rendering fails. */
-async function pour(pieces: AsyncIterable<Buffer>, sink: Sink): Promise<void> {
+async function pour(pieces: AsyncIterable<Buffer>, sink: Sink, used: ArrayBuffer[]): Promise<void> {
   try {
     for await (const piece of pieces) {
+      used.push(piece.buffer as ArrayBuffer);
       if (sink.done) break;
       sink.write(piece);
     }
@@ -84,6 +107,7 @@ function createDelivery(drops: Drops): (sink: Sink) => void {
 /** Renders a view for all scrapes of a group that still wait, once per format. */
 function createShow(deps: ScrapesDeps): (view: View, group: ScrapeGroup) => Promise<void> {
   const deliver = createDelivery(deps.drops);
+  const memory = createPageMemory();
 
   return async (view, { selection, scrapes }) => {
     const { role } = selection;
@@ -96,7 +120,7 @@ function createShow(deps: ScrapesDeps): (view: View, group: ScrapeGroup) => Prom
       if (wanted.length === 0) continue;
       const sink = openSink(wanted, format, deps.vary);
       deliver(sink);
-      await pour(deps.renderer.render(view, format), sink);
+      await pour(deps.renderer.render(view, format, memory.spare()), sink, memory.of(sink));
     }
   };
 }

@@ -97,6 +97,11 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
     return result;
   };
 
+  const withdraw = (): Promise<void> => {
+    sliceStartMs = clock.monotonicMs();
+    return pageSeries.withdraw();
+  };
+
   const run = async (): Promise<ScrapeResult> => {
     const startMs = clock.monotonicMs();
     isLate = false;
@@ -115,7 +120,7 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
       if (!isStopped) {
         hide();
         status.failed(failure, isLate);
-        if (clock.monotonicMs() - goneSinceMs! >= forgottenMs) pageSeries.withdraw();
+        if (clock.monotonicMs() - goneSinceMs! >= forgottenMs) await withdraw();
       }
       return { ok: false, reason: failure.reason, what: failure.message };
     } finally {
@@ -176,7 +181,7 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
         await fetch.close();
         await running;
         show.hide();
-        pageSeries.withdraw();
+        await withdraw();
         up.release();
       });
     },

@@ -53,8 +53,8 @@ export interface PageSeries {
   fill(page: Page): PageResult;
   /** Ends a page for the refused lines. `isComplete` is false if the page was discarded. */
   endPage(isComplete: boolean): void;
-  /** Closes all series in the registry. The lines stay known, because the target may come back. */
-  withdraw(): void;
+  /** Closes all series in the registry, in slices. The lines stay known, because the target may come back. */
+  withdraw(): Promise<void>;
   /** The last values of a single-valued metric, by the target's name or the catalog's. */
   look(family: string): { labels: RawTags; value: number }[];
   /** Every metric of the target, with its names in the catalog. */
@@ -268,10 +268,15 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
       return { series: groups.series.size, refusedLines: refused, counters, fallen };
     },
     endPage: (isComplete) => refusedLines.endPage(isComplete),
-    withdraw() {
-      for (const series of groups.series.values()) close(series);
-      forgetRefused();
+    async withdraw() {
+      if (withdrawn) return;
       withdrawn = true;
+      forgetRefused();
+      for (const series of groups.series.values()) {
+        close(series);
+        const pause = breathe();
+        if (pause !== undefined) await pause;
+      }
     },
     look(family) {
       if (withdrawn) return [];
