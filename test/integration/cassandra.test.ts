@@ -1,5 +1,6 @@
 import { Client } from 'cassandra-driver';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { WatchedNodes } from '../../src/probes/stores/cassandra-nodes.ts';
 import { grantStatements } from '../../src/probes/stores/store-grants.ts';
 import { type Cassandra, hasCassandra, startCassandra, superuser } from '../cassandra.ts';
 import { between, startServer } from '../cql-server.ts';
@@ -72,10 +73,16 @@ describe.skipIf(!hasCassandra)('Apache Cassandra that asks for users and grants'
   test('the printed grants show all that a superuser sees', async () => {
     const every = await withClients(superuser.username, superuser.password);
     const found = await withClients('Agent', 'pw');
-    const same = { roundTripMs: 0, connections: {}, phasesMs: {} };
+    const same = { roundTripMs: 0, connections: {}, phasesMs: {}, watched: {} };
     expect({ ...found, ...same }).toEqual({ ...every, ...same });
     expect(found.connections!.ready).toBeGreaterThanOrEqual(1);
     expect(found.checks.map(({ holds }) => holds)).not.toContain('unknown');
+    const { gossip, snapshots } = found.watched as WatchedNodes;
+    expect(gossip.rows).toMatchObject([
+      { heartbeat: expect.any(Number), status_with_port: expect.stringMatching(/^NORMAL/) },
+    ]);
+    expect(String(gossip.rows![0]!.address)).toBe('127.0.0.1');
+    expect(snapshots).toEqual({ rows: [] });
   });
 
   test('the printed grants give no right beside', async () => {

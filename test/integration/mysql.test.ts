@@ -109,6 +109,7 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
       binlog_retention: true,
       flush_log_at_commit: true,
       storage_engine: true,
+      open_transactions: 'unknown',
     });
   });
 
@@ -159,7 +160,53 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
       flush_log_at_commit: true,
       replica: true,
       storage_engine: true,
+      open_transactions: 'unknown',
     });
+  });
+
+  test('with PROCESS, transactions that are left open are named: idle ones and prepared ones', async () => {
+    await primary.sql("GRANT PROCESS ON *.* TO full@'%'");
+    expect(foundOf(await look(primary), 'open_transactions')).toBe('no transaction is idle');
+    await primary.sql('START TRANSACTION');
+    await primary.sql('SELECT * FROM svc_main.schema_version');
+    const [own] = await primary.sql('SELECT CONNECTION_ID() AS id');
+    // The server renews that table ten times a second.
+    const found = await until(
+      () => look(primary),
+      (seen) => foundOf(seen, 'open_transactions') !== 'no transaction is idle',
+    );
+    expect(foundOf(found, 'open_transactions')).toMatch(
+      new RegExp(`^session ${own!.id} has been idle for \\d+ s$`),
+    );
+    await primary.sql('COMMIT');
+    await primary.sql("XA START 'left'; INSERT INTO svc_main.schema_version (db_name) VALUES ('x')");
+    await primary.sql("XA END 'left'; XA PREPARE 'left'");
+    await until(
+      () => look(primary),
+      (seen) => foundOf(seen, 'open_transactions') !== 'no transaction is idle',
+    );
+    await primary.sql("XA ROLLBACK 'left'");
+    await until(
+      () => look(primary),
+      (seen) => holds(seen).open_transactions === true,
+    );
+    await primary.sql("REVOKE PROCESS ON *.* FROM full@'%'");
+  });
+
+  test('a copy of the binary log as long as the server’s own holds everything', async () => {
+    const { log, directories } = await look(primary);
+    const [row] = await primary.sql('SHOW MASTER STATUS');
+    expect(log).toEqual({
+      archived: row!.File,
+      archivedBytes: row!.Position,
+      position: `${row!.File}:${row!.Position}`,
+      isArchivedWhole: true,
+    });
+    const [{ data }] = (await primary.sql('SELECT @@datadir AS data')) as [{ data: string }];
+    expect(directories).toEqual([
+      { holds: 'data', path: data },
+      { holds: 'binary log', path: data.replace(/\/$/, '') },
+    ]);
   });
 
   test('read_only shows', async () => {
@@ -248,6 +295,7 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
       flush_log_at_commit: true,
       replica: 'unknown',
       storage_engine: 'unknown',
+      open_transactions: 'unknown',
     });
     expect(found.schemaUnknown).toContain('Access denied');
     expect(found.replica).toBeUndefined();

@@ -17,7 +17,15 @@ import {
   type Row,
   withoutPassword,
 } from './cassandra-connection.ts';
-import type { DatabaseReport, PollAnswer, PollRequest, ServerReport, StoreKind } from './store-report.ts';
+import { type Answer, type WatchedNodes, watchNodes } from './cassandra-nodes.ts';
+import type {
+  DatabaseReport,
+  PollAnswer,
+  PollRequest,
+  ServerReport,
+  StorageDirectory,
+  StoreKind,
+} from './store-report.ts';
 
 /** Apache Cassandra and what speaks its language. One node is polled; it tells about the others. */
 export const cassandra: StoreKind = {
@@ -43,15 +51,18 @@ export const cassandra: StoreKind = {
     };
   },
   faultOf: cassandraFault,
+  watch: watchNodes,
 };
 
 /**
- * The node resolves the name of each client's address before it answers, which takes long where names are slow; the
- * poll does not wait that long.
+ * The node resolves the name of each client's address before it answers, which takes long where names are slow, and
+ * reads the directories of all snapshots; the poll does not wait that long.
  */
-const clientsWithinMs = 2000;
+const slowAnswerWithinMs = 2000;
 
 const connectionLimit = 'native_transport_max_concurrent_connections';
+
+const directories = ['data_file_directories', 'commitlog_directory'];
 
 const selects = {
   local: `SELECT release_version, cluster_name, host_id, data_center, rack, schema_version, gossip_generation
@@ -60,7 +71,12 @@ const selects = {
   /** Before 4.0. */
   oldPeers: 'SELECT data_center, schema_version FROM system.peers',
   settings: `SELECT name, value FROM system_views.settings
-    WHERE name IN ('incremental_backups', 'auto_snapshot', '${connectionLimit}')`,
+    WHERE name IN ('incremental_backups', 'auto_snapshot', '${connectionLimit}', '${directories.join("', '")}')`,
+  /** From 5.0 on. */
+  gossip: 'SELECT address, generation, heartbeat, status_with_port FROM system_views.gossip_info',
+  /** From 5.0 on. Adds up the sizes of all files. */
+  snapshots: `SELECT name, keyspace_name, created_at, expires_at, ephemeral, size_on_disk
+    FROM system_views.snapshots`,
   clients: 'SELECT connection_stage FROM system_views.clients',
   keyspace: 'SELECT replication, durable_writes FROM system_schema.keyspaces WHERE keyspace_name = ',
 };
@@ -69,12 +85,10 @@ const selects = {
 export const quotedName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 const quotedText = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
-type Answer = { rows: readonly Row[]; unknown?: undefined } | { rows?: undefined; unknown: string };
-
 /** Rows that this user may not see, or that this version does not have. */
-async function ask(connection: CqlConnection, cql: string): Promise<Answer> {
+async function ask(connection: CqlConnection, cql: string, withinMs?: number): Promise<Answer> {
   try {
-    return { rows: await connection.query(cql) };
+    return { rows: await connection.query(cql, withinMs) };
   } catch (error) {
     const code = errorCode(error);
     const msg = (error as Error).message;
@@ -94,7 +108,7 @@ function limitOf(settings: Settings): number | undefined {
 async function clientsOf(connection: CqlConnection): Promise<Record<string, number> | undefined> {
   const stages: Record<string, number> = {};
   try {
-    for (const { connection_stage } of await connection.query(selects.clients, clientsWithinMs)) {
+    for (const { connection_stage } of await connection.query(selects.clients, slowAnswerWithinMs)) {
       const stage = String(connection_stage).toLowerCase().replaceAll(' ', '_');
       stages[stage] = (stages[stage] ?? 0) + 1;
     }
@@ -105,6 +119,29 @@ async function clientsOf(connection: CqlConnection): Promise<Record<string, numb
     throw error;
   }
   return stages;
+}
+
+/** Once for each connection, because it makes the node go through its directories. */
+async function snapshotsOf(connection: CqlConnection): Promise<Answer> {
+  try {
+    return await ask(connection, selects.snapshots, slowAnswerWithinMs);
+  } catch (error) {
+    if ((error as Error).name === 'OperationTimedOutError')
+      return { unknown: 'the node does not answer in time' };
+    throw error;
+  }
+}
+
+/** `[/one, /other]` and `/one`. */
+function directoriesOf(settings: Settings): StorageDirectory[] {
+  if ('unknown' in settings) return [];
+  return directories.flatMap((name, index) =>
+    (settings.values.get(name) ?? '')
+      .replace(/^\[|\]$/g, '')
+      .split(', ')
+      .filter((path) => path !== '' && path !== 'null')
+      .map((path) => ({ holds: index === 0 ? 'data' : 'commit log', path })),
+  );
 }
 
 /** Older versions name a missing table differently. */
@@ -133,6 +170,7 @@ function serverReport(
   peers: readonly Row[],
   settings: Settings,
   connections: Record<string, number> | undefined,
+  watched: WatchedNodes,
 ): ServerReport {
   const { release_version, cluster_name, host_id, data_center, rack, gossip_generation } = local;
   return {
@@ -143,6 +181,8 @@ function serverReport(
     ...(typeof gossip_generation === 'number' && { startedAtMs: gossip_generation * 1000 }),
     connections,
     connectionsMax: limitOf(settings),
+    directories: directoriesOf(settings),
+    watched,
     checks: [...settingChecks(settings), agreementCheck(local, peers)],
     details: {
       cluster: cluster_name,
@@ -162,6 +202,7 @@ export function createCassandraPoll(
   connection: CqlConnection,
 ): (request: PollRequest) => Promise<PollAnswer> {
   let peersQuery = selects.peers;
+  let snapshots: Promise<Answer> | undefined;
   /** The keyspace in which a configured statement runs. */
   let used: string | undefined;
 
@@ -201,11 +242,14 @@ export function createCassandraPoll(
       if (local === undefined) throw new ProbeError('query_failed', 'system.local has no row');
       return local;
     };
-    const [local, peers, settings, clients, keyspace, version] = await Promise.all([
+    if (server) snapshots ??= snapshotsOf(connection);
+    const [local, peers, settings, clients, gossip, snapshot, keyspace, version] = await Promise.all([
       localOf(),
       peersOf(),
       server ? settingsNow() : undefined,
       server ? clientsOf(connection) : undefined,
+      server ? ask(connection, selects.gossip) : undefined,
+      server ? snapshots : undefined,
       database === undefined ? undefined : connection.query(selects.keyspace + quotedText(database)),
       database === undefined || schema === undefined ? undefined : schemaOf(database, schema.query),
     ]);
@@ -214,7 +258,13 @@ export function createCassandraPoll(
       throw new ProbeError('database_missing', `keyspace ${quotedName(database)} does not exist`);
     return {
       roundTripMs,
-      ...(settings && { server: serverReport(local, peers, settings, clients) }),
+      ...(settings && {
+        server: serverReport(local, peers, settings, clients, {
+          peers: peers.length,
+          gossip: gossip!,
+          snapshots: snapshot!,
+        }),
+      }),
       database: {
         ...(version && schemaReport(version, database!, schema?.query)),
         checks: row ? [...replicationChecks(row, nodeCounts(local, peers)), durableWritesCheck(row)] : [],

@@ -51,8 +51,8 @@ const measureLocal: MeasureSpace = async (path) => {
 
 /**
  * The check `free_space` of one store: the free space of its directories, and from the polls of the last two hours
- * the time until each file system is full. Few stores tell their free space. Where the store's address is loopback
- * and the directory exists here, the agent asks the operating system.
+ * the time until each file system is full. Stores tell their directories, not the space that is left: where the
+ * store's address is loopback, the agent asks the operating system.
  */
 export function createFreeSpace(
   clock: Pick<Clock, 'monotonicMs'>,
@@ -62,7 +62,7 @@ export function createFreeSpace(
   /** A file system that hangs holds one thread of the process, not one for each poll. */
   let isMeasuring = false;
 
-  const measureAll = async (directories: readonly StorageDirectory[], isHere: boolean) => {
+  const measureAll = async (directories: readonly StorageDirectory[]) => {
     const found = new Map<string, Measured>();
     const faults: string[] = [];
     const add = (key: string, { holds, freeBytes, totalBytes }: Space) => {
@@ -70,16 +70,13 @@ export function createFreeSpace(
       if (known) known.holds += ` and ${holds}`;
       else found.set(key, { key, holds, freeBytes, totalBytes });
     };
-    for (const { holds, path, space } of directories) {
-      if (space) add(space.mount, { holds, ...space });
-      else if (isHere) {
-        try {
-          const { device, ...bytes } = await measure(path);
-          if (bytes.totalBytes > 0) add(String(device), { holds, ...bytes });
-          else faults.push(`${holds}: the file system tells no size`);
-        } catch (thrown) {
-          faults.push(`${holds}: ${errorText(thrown)}`);
-        }
+    for (const { holds, path } of directories) {
+      try {
+        const { device, ...bytes } = await measure(path);
+        if (bytes.totalBytes > 0) add(String(device), { holds, ...bytes });
+        else faults.push(`${holds}: the file system tells no size`);
+      } catch (thrown) {
+        faults.push(`${holds}: ${errorText(thrown)}`);
       }
     }
     return { spaces: [...found.values()], faults };
@@ -90,14 +87,14 @@ export function createFreeSpace(
       if (directories === undefined) return undefined;
       const unknown = (found: string): CheckResult => ({ check: 'free_space', holds: 'unknown', found });
       if (directories.length === 0) return unknown('the directories are hidden');
+      if (!isLoopback(address.host)) return unknown('the agent is not on the store’s host');
       if (isMeasuring) return unknown('the file system does not answer');
       isMeasuring = true;
-      const measuring = measureAll(directories, isLoopback(address.host)).finally(() => {
+      const measuring = measureAll(directories).finally(() => {
         isMeasuring = false;
       });
       const { spaces, faults } = await untilAborted(measuring, signal);
-      if (spaces.length === 0)
-        return unknown(faults[0] ?? 'the store does not tell it, and the agent is not on its host');
+      if (spaces.length === 0) return unknown(faults.join('; '));
       const judged = spaces.map((space) => {
         const trend = (trends.get(space.key) ?? []).slice(1 - mostRecords);
         trends.set(space.key, trend);

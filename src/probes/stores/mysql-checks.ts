@@ -1,5 +1,5 @@
 import { type Answer, type Named, numberOf, type Row } from './mysql-questions.ts';
-import type { CheckResult } from './store-report.ts';
+import type { CheckResult, LogState, StorageDirectory } from './store-report.ts';
 
 /** The variables that are read, of every version of MySQL and MariaDB; one that a server lacks is not in its answer. */
 export const variableNames = [
@@ -18,7 +18,18 @@ export const variableNames = [
   'server_uuid',
   'server_id',
   'datadir',
+  'log_bin_basename',
+  'rpl_semi_sync_source_enabled',
+  'rpl_semi_sync_master_enabled',
 ] as const;
+
+/** Status variables of semi-synchronous replication, by MySQL 8.0.26's names and the older ones. */
+export const semiSyncStatus: readonly string[] = [
+  'rpl_semi_sync_source_status',
+  'rpl_semi_sync_source_clients',
+  'rpl_semi_sync_master_status',
+  'rpl_semi_sync_master_clients',
+];
 
 const daySeconds = 86_400;
 /** The spec's schedule keeps logs for seven days. */
@@ -189,4 +200,74 @@ export function enginesCheck(engines: Answer, rights: Answer): CheckResult {
 export function binlogPosition({ rows }: Answer): { file: string; position: number } | undefined {
   const { File: file, Position: position } = rows?.[0] ?? {};
   return file ? { file, position: Number(position) } : undefined;
+}
+
+/** A copy of the current file that reaches as far as the server has written holds everything. */
+export const logState = ({ file, position }: { file: string; position: number }): LogState => ({
+  archived: file,
+  archivedBytes: position,
+  position: `${file}:${position}`,
+  isArchivedWhole: Number.isFinite(position),
+});
+
+/** Those of the data, and of the binary log where it has its own. */
+export function directoriesOf(variables: Named): StorageDirectory[] {
+  const [data, binaryLog] = [variables.get('datadir'), variables.get('log_bin_basename')];
+  return [
+    ...(data ? [{ holds: 'data', path: data }] : []),
+    // A path without the number at its end.
+    ...(binaryLog?.includes('/')
+      ? [{ holds: 'binary log', path: binaryLog.replace(/\/[^/]*$/, '') || '/' }]
+      : []),
+  ];
+}
+
+/**
+ * The copies that a commit waits for, where the server has such: replicas in semi-synchronous replication, nodes of
+ * Galera. A primary does not tell the user that is printed how far its other replicas are; they are polled themselves.
+ */
+export function standbysCheck(variables: Named, status: Named): CheckResult[] {
+  const check = 'standbys';
+  const galera = status.get('wsrep_cluster_status');
+  if (galera && clusterOf(status) !== undefined) {
+    const isWhole = galera.toLowerCase() === 'primary' && isOn(status.get('wsrep_ready')) === true;
+    const found = `wsrep_cluster_status = ${galera}, wsrep_ready = ${status.get('wsrep_ready')}, nodes: ${status.get('wsrep_cluster_size')}`;
+    return [{ check, holds: isWhole, found }];
+  }
+  for (const role of ['source', 'master']) {
+    if (isOn(variables.get(`rpl_semi_sync_${role}_enabled`)) !== true || isReadOnly(variables)) continue;
+    const clients = numberOf(status.get(`rpl_semi_sync_${role}_clients`));
+    const state = status.get(`rpl_semi_sync_${role}_status`);
+    const found = `semi-synchronous replicas: ${clients ?? 'unknown'}, rpl_semi_sync_${role}_status = ${state ?? 'unknown'}`;
+    if (clients === undefined || state === undefined) return [{ check, holds: 'unknown', found }];
+    return [{ check, holds: clients > 0 && isOn(state) === true, found }];
+  }
+  return [];
+}
+
+/** The id of the Galera cluster that the server belongs to. */
+export function clusterOf(status: Named): string | undefined {
+  const id = status.get('wsrep_cluster_state_uuid') ?? '';
+  return /^[0-]*$/.test(id) ? undefined : id;
+}
+
+/** Longer than any transaction of the service, seconds. */
+const longestIdleSeconds = 900;
+const namedAtMost = 3;
+
+/** Transactions that wait for their client, oldest first; a prepared one that outlived its session has no session. */
+export function transactionsCheck({ rows, unknown }: Answer): CheckResult {
+  const check = 'open_transactions';
+  if (rows === undefined) return { check, holds: 'unknown', found: unknown };
+  const idle = rows.map(({ id, age }) => ({ id: numberOf(id), seconds: numberOf(age) ?? 0 }));
+  const named = idle.slice(0, namedAtMost).map(({ id, seconds }) => {
+    const what = id ? `session ${id}` : 'a prepared transaction';
+    return `${what} has been idle for ${seconds} s`;
+  });
+  const more = idle.length > namedAtMost ? ` and ${idle.length - namedAtMost} more` : '';
+  return {
+    check,
+    holds: idle.every(({ seconds }) => seconds <= longestIdleSeconds),
+    found: named.join(', ') + more || 'no transaction is idle',
+  };
 }

@@ -1,9 +1,15 @@
 import {
   binlogPosition,
+  clusterOf,
+  directoriesOf,
   enginesCheck,
   isReadOnly,
+  logState,
   mysqlChecks,
   replicationOf,
+  semiSyncStatus,
+  standbysCheck,
+  transactionsCheck,
   variableNames,
 } from './mysql-checks.ts';
 import { mysqlFault, openSession } from './mysql-connection.ts';
@@ -88,6 +94,10 @@ const statusNames = [
   'max_used_connections',
   'aborted_connects',
   'wsrep_cluster_state_uuid',
+  'wsrep_cluster_status',
+  'wsrep_cluster_size',
+  'wsrep_ready',
+  ...semiSyncStatus,
 ];
 
 /**
@@ -113,6 +123,18 @@ const serverQuestions = ({ statusTables, replication, position }: Flavour): Ques
   { name: 'position', forms: position.map((statement) => [statement]) },
 ];
 
+/** Needs PROCESS. Asked last, because a statement that is refused costs those after it another round trip. */
+const transactionsQuestion: Question = {
+  name: 'transactions',
+  forms: [
+    [
+      `SELECT trx_mysql_thread_id AS id, TIMESTAMPDIFF(SECOND, trx_started, NOW()) AS age
+    FROM information_schema.INNODB_TRX WHERE trx_query IS NULL AND trx_mysql_thread_id <> CONNECTION_ID()
+    ORDER BY trx_started LIMIT 100`,
+    ],
+  ],
+};
+
 const usualSchemaQuery = 'SELECT curr_version FROM schema_version WHERE db_name = {database}';
 
 function databaseQuestions(database: string, schema: PollRequest['schema']): Question[] {
@@ -125,7 +147,6 @@ function databaseQuestions(database: string, schema: PollRequest['schema']): Que
         [`PREPARE svc_agent FROM ${sqlText(filled(schema.query))}`, 'EXECUTE svc_agent'];
   return [
     ...enginesQuestions(database),
-    // Last: whatever the configuration says, nothing of ours comes after it.
     { name: 'schema', forms: [schema === undefined ? [use] : [use, ...ask]] },
   ];
 }
@@ -189,14 +210,19 @@ export function createMysqlPoll(
   let session = sessionQuestions(flavour, timeoutMs);
 
   const askServer = async (others: readonly Question[]): Promise<Record<string, Answer>> => {
-    const answers = await ask([...session, ...serverQuestions(flavour), ...others]);
+    const answers = await ask([...session, ...serverQuestions(flavour), ...others, transactionsQuestion]);
     session = [];
     const { version, comment } = answers.version!.rows?.[0] ?? {};
     const isReally = flavourOf(`${version} ${comment}`);
     // A proxy may announce a version of its own.
     if (isReally === flavour) return answers;
     flavour = isReally;
-    return ask([...sessionQuestions(flavour, timeoutMs), ...serverQuestions(flavour), ...others]);
+    return ask([
+      ...sessionQuestions(flavour, timeoutMs),
+      ...serverQuestions(flavour),
+      ...others,
+      transactionsQuestion,
+    ]);
   };
 
   return async ({ database, schema, server }) => {
@@ -256,16 +282,14 @@ function connectionsOf({ values }: Status): ServerReport['connections'] {
   return { running: busy, idle: connected - busy };
 }
 
-const noCluster = /^[0-]*$/;
-
 /**
  * A Galera cluster's own id, because its nodes hold the same data; else MySQL's server_uuid, which is kept in the
  * data directory. MariaDB has nothing like it: its server_id differs among servers that replicate each other, and
  * the data directory among those that do not. The host name is left out: a container's changes over the same data.
  */
 function identityOf(variables: Named, { values }: Status): string | undefined {
-  const cluster = values.get('wsrep_cluster_state_uuid') ?? '';
-  if (!noCluster.test(cluster)) return cluster;
+  const cluster = clusterOf(values);
+  if (cluster !== undefined) return cluster;
   const uuid = variables.get('server_uuid');
   if (uuid) return uuid;
   const [id, directory] = [variables.get('server_id'), variables.get('datadir')];
@@ -276,6 +300,7 @@ function serverReport(flavour: Flavour, answers: Record<string, Answer>, status:
   const { version, comment } = answers.version!.rows?.[0] ?? {};
   const variables = byName(answers.variables!.rows ?? []);
   const { replica, channels, checks } = replicationOf(answers.replication!);
+  const position = binlogPosition(answers.position!);
   return {
     serverVersion: version ?? '',
     readOnly: isReadOnly(variables),
@@ -284,11 +309,18 @@ function serverReport(flavour: Flavour, answers: Record<string, Answer>, status:
     connectionsMax: numberOf(variables.get('max_connections')),
     startedAtMs: startedAtMs(status),
     identity: identityOf(variables, status),
-    checks: [...mysqlChecks(variables), ...checks],
+    directories: directoriesOf(variables),
+    ...(position && { log: logState(position) }),
+    checks: [
+      ...mysqlChecks(variables),
+      ...checks,
+      ...standbysCheck(variables, status.values),
+      transactionsCheck(answers.transactions!),
+    ],
     details: {
       flavour: flavour.name,
       distribution: comment ?? undefined,
-      binaryLog: binlogPosition(answers.position!),
+      binaryLog: position,
       sources: channels.length > 0 ? channels : undefined,
       connectionsMaxUsed: numberOf(status.values.get('max_used_connections')),
       connectsAborted: numberOf(status.values.get('aborted_connects')),

@@ -13,6 +13,9 @@ const quoted = (mark: string) => (name: string) => `${mark}${name.replaceAll(mar
 const doubleQuoted = quoted('"');
 const backQuoted = quoted('`');
 
+/** A comment ends with its line. */
+const oneLine = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, ' ');
+
 /** A role that may log in, read the server's statistics, and read the version of each schema. */
 const postgresGrants: Grants = (user, databases) => {
   const role = doubleQuoted(user);
@@ -40,6 +43,9 @@ const mysqlGrants: Grants = (user, databases) => {
     `CREATE USER ${who} IDENTIFIED BY '<password>' WITH MAX_USER_CONNECTIONS ${connectionsAtMost};`,
     '-- The state of replication and the end of the binary log; what stands in /*M! */ only MariaDB executes.',
     `GRANT REPLICATION CLIENT /*M!100502 , REPLICA MONITOR */ ON *.* TO ${who};`,
+    oneLine(
+      `-- For the check open_transactions; it also shows the statements of others: GRANT PROCESS ON *.* TO ${who};`,
+    ),
     ...databases.flatMap((database) => [
       '',
       `GRANT SELECT ON ${backQuoted(database)}.\`schema_version\` TO ${who};`,
@@ -49,13 +55,18 @@ const mysqlGrants: Grants = (user, databases) => {
   ];
 };
 
-/** `system.local`, `peers` and `system_schema` may be read by every login; `system_views` (4.0 and newer) by none. */
+/**
+ * `system.local`, `peers` and `system_schema` may be read by every login; `system_views` (4.0 and newer, the last two
+ * tables 5.0 and newer) by none.
+ */
 const cassandraGrants: Grants = (user, keyspaces) => {
   const role = doubleQuoted(user);
   const tables = [
     ...keyspaces.map((keyspace) => `${doubleQuoted(keyspace)}.schema_version`),
     'system_views.settings',
     'system_views.clients',
+    'system_views.gossip_info',
+    'system_views.snapshots',
   ];
   return [
     `CREATE ROLE IF NOT EXISTS ${role} WITH LOGIN = true AND PASSWORD = '<password>';`,
@@ -99,6 +110,3 @@ function grantsFor({
   const named = storeRoles.flatMap((role) => databases[role] ?? []);
   return [`${head}; for ${grants[kind].client}. Replace <password>.`, ...grantStatements(kind, user, named)];
 }
-
-/** A comment ends with its line. */
-const oneLine = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, ' ');

@@ -33,6 +33,7 @@ export function createStoreProbe(
   const { command, query } = options.schema;
 
   const freeSpace = createFreeSpace(clock);
+  const watch = kind.watch?.(clock);
 
   /** The checks for which the agent itself looks at the host's file systems. */
   const hostChecks = async (report: StoreReport, target: StoreTarget, signal: AbortSignal) => {
@@ -51,7 +52,8 @@ export function createStoreProbe(
       byCommand ? versionByCommand(command, target, database, clock, signal) : {},
       hostChecks(report, target, signal),
     ]);
-    return { ...report, ...version, checks: [...report.checks, ...checks] };
+    const compared = watch?.(report.watched) ?? [];
+    return { ...report, ...version, checks: [...report.checks, ...compared, ...checks] };
   };
 
   const findingFor = (report: StoreReport, recalled: unknown): Finding => {

@@ -1,5 +1,6 @@
 import type { ClientTls } from '../../core/access.ts';
 import type { Address } from '../../core/address.ts';
+import type { Clock } from '../../core/ports.ts';
 import type { StoreCheck, StoreFailureReason } from '../../core/reasons.ts';
 
 /** How a store is reached. Secrets are read, and stay out of every message. */
@@ -29,8 +30,6 @@ export interface StorageDirectory {
   /** What lies there: `data`, `WAL`, `binary log`. */
   holds: string;
   path: string;
-  /** What the store itself tells about the file system. */
-  space?: { mount: string; freeBytes: number; totalBytes: number };
 }
 
 /** How far the store has written and archived its log, at one poll. */
@@ -85,6 +84,8 @@ export interface ServerReport {
   /** Empty while they are hidden. */
   directories?: readonly StorageDirectory[];
   log?: LogState;
+  /** What the kind's own `watch` compares with earlier polls. */
+  watched?: unknown;
   checks: readonly CheckResult[];
   /** Further facts for `/probes`. */
   details?: Readonly<Record<string, unknown>>;
@@ -153,4 +154,6 @@ export interface StoreKind {
   connect(target: StoreTarget, database: string | undefined, signal: AbortSignal): Promise<StoreConnection>;
   /** The reason and a message for whatever was thrown; the message holds neither password nor connection string. */
   faultOf(thrown: unknown): StoreFault;
+  /** Checks that compare `watched` of a report with those before it; called once for each poll, in their order. */
+  watch?(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>): (watched: unknown) => readonly CheckResult[];
 }

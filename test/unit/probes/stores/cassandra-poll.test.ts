@@ -32,6 +32,8 @@ const healthy: Record<string, readonly Row[] | Error> = {
   'system_views.settings': [
     { name: 'auto_snapshot', value: 'true' },
     { name: 'incremental_backups', value: 'true' },
+    { name: 'data_file_directories', value: '[/one, /two]' },
+    { name: 'commitlog_directory', value: '/log' },
     { name: 'native_transport_max_concurrent_connections', value: '-1' },
   ],
   'system_views.clients': [
@@ -41,6 +43,7 @@ const healthy: Record<string, readonly Row[] | Error> = {
   ],
   'system_schema.keyspaces': [{ replication: byDatacenter, durable_writes: true }],
   schema_version: [{ curr_version: '0.10', other: 1 }],
+  'system_views.gossip_info': [{ address: '10.0.0.1', generation: 1, heartbeat: 1 }],
 };
 
 /** Polls of a node that answers as scripted; each statement it was sent is kept. */
@@ -84,6 +87,12 @@ test('everything that a healthy node tells', async () => {
     schemaVersion: '0.10',
     connections: { ready: 2, in_handshake: 1 },
     details: { cluster: 'c', node: 'h', datacenter: 'dc1', rack: 'r1', peers: 2 },
+    directories: [
+      { holds: 'data', path: '/one' },
+      { holds: 'data', path: '/two' },
+      { holds: 'commit log', path: '/log' },
+    ],
+    watched: { peers: 2, gossip: { rows: [{ address: '10.0.0.1' }] }, snapshots: { rows: [] } },
   });
   expect(found.connectionsMax).toBeUndefined();
   expect(holds(found)).toEqual({
@@ -103,6 +112,8 @@ test('Cassandra 3 has older peers and no settings', async () => {
     'system.peers': [{ data_center: 'dc1', schema_version: 's2' }],
     'system_views.settings': invalid('Keyspace system_views does not exist'),
     'system_views.clients': invalid('Keyspace system_views does not exist'),
+    'system_views.gossip_info': invalid('Keyspace system_views does not exist'),
+    'system_views.snapshots': invalid('Keyspace system_views does not exist'),
   });
   const found = await look();
   expect(holds(found)).toMatchObject({

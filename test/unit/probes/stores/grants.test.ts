@@ -33,6 +33,7 @@ test('statements for MySQL and MariaDB; a comment that MariaDB executes has its 
     "CREATE USER 'svc_agent'@'%' IDENTIFIED BY '<password>' WITH MAX_USER_CONNECTIONS 10;",
     '-- The state of replication and the end of the binary log; what stands in /*M! */ only MariaDB executes.',
     "GRANT REPLICATION CLIENT /*M!100502 , REPLICA MONITOR */ ON *.* TO 'svc_agent'@'%';",
+    "-- For the check open_transactions; it also shows the statements of others: GRANT PROCESS ON *.* TO 'svc_agent'@'%';",
     '',
     "GRANT SELECT ON `svc`.`schema_version` TO 'svc_agent'@'%';",
     '-- Names and engines of the tables, not their rows.',
@@ -42,6 +43,10 @@ test('statements for MySQL and MariaDB; a comment that MariaDB executes has its 
     '-- Names and engines of the tables, not their rows.',
     "GRANT SHOW VIEW ON `svc\\_visibility`.* TO 'svc_agent'@'%';",
   ]);
+  // A comment ends with its line.
+  expect(grantStatements('mysql', 'a\nDROP', []).find((line) => line.includes('PROCESS'))).not.toContain(
+    '\n',
+  );
   const text = grantStatements('mysql', "o'brien", ['a`b']).join('\n');
   expect(text).toContain("TO 'o''brien'@'%'");
   expect(text).toContain('ON `a``b`.`schema_version`');
@@ -54,6 +59,8 @@ test('statements for Cassandra, keyspace by keyspace', () => {
     'GRANT SELECT ON TABLE "Vis""ibility".schema_version TO "svc_agent";',
     'GRANT SELECT ON TABLE system_views.settings TO "svc_agent";',
     'GRANT SELECT ON TABLE system_views.clients TO "svc_agent";',
+    'GRANT SELECT ON TABLE system_views.gossip_info TO "svc_agent";',
+    'GRANT SELECT ON TABLE system_views.snapshots TO "svc_agent";',
   ]);
 });
 

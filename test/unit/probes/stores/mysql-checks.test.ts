@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { isReadOnly, mysqlChecks } from '../../../../src/probes/stores/mysql-checks.ts';
+import {
+  directoriesOf,
+  isReadOnly,
+  mysqlChecks,
+  standbysCheck,
+  transactionsCheck,
+} from '../../../../src/probes/stores/mysql-checks.ts';
 
 const verdictOf = (check: string, values: Readonly<Record<string, string>>) =>
   mysqlChecks(new Map(Object.entries({ log_bin: 'ON', ...values }))).find(
@@ -61,4 +67,87 @@ describe('whether it refuses writes', () => {
   ])('%o: %s', (values, expected) => {
     expect(isReadOnly(new Map(Object.entries(values)))).toBe(expected);
   });
+});
+
+describe('copies that commits wait for', () => {
+  const semi = (role: string, clients: string, state: string) => ({
+    [`rpl_semi_sync_${role}_clients`]: clients,
+    [`rpl_semi_sync_${role}_status`]: state,
+  });
+  const node = (status: string, ready = 'ON') => ({
+    wsrep_cluster_state_uuid: '6d1c7e4a-0000-11ee-8000-000000000001',
+    wsrep_cluster_status: status,
+    wsrep_cluster_size: '3',
+    wsrep_ready: ready,
+  });
+  const on = { rpl_semi_sync_source_enabled: 'ON' };
+  test.each<[string, Record<string, string>, Record<string, string>, boolean | 'unknown' | undefined]>([
+    ['none of them', { rpl_semi_sync_master_enabled: 'OFF' }, semi('master', '0', 'OFF'), undefined],
+    ['a replica that answers', on, semi('source', '1', 'ON'), true],
+    ['none that answers', on, semi('source', '0', 'ON'), false],
+    ['commits that no longer wait', on, semi('source', '1', 'OFF'), false],
+    ['older names', { rpl_semi_sync_master_enabled: 'ON' }, semi('master', '0', 'OFF'), false],
+    ['a status that is hidden', on, {}, 'unknown'],
+    [
+      'a replica that is itself set up as a source',
+      { ...on, read_only: 'ON' },
+      semi('source', '0', 'OFF'),
+      undefined,
+    ],
+    ['a node of Galera', {}, node('Primary'), true],
+    ['one that lost the others', {}, node('non-Primary'), false],
+    ['one that is not ready', {}, node('Primary', 'OFF'), false],
+    [
+      'Galera that is there and not in use',
+      {},
+      { ...node('Disconnected'), wsrep_cluster_state_uuid: '' },
+      undefined,
+    ],
+  ])('%s', (_, variables, status, holds) => {
+    const [check] = standbysCheck(new Map(Object.entries(variables)), new Map(Object.entries(status)));
+    expect(check?.holds).toBe(holds);
+  });
+});
+
+describe('open transactions', () => {
+  test.each<[string, [string | null, string | null][], boolean, string]>([
+    ['none', [], true, 'no transaction is idle'],
+    ['a quarter of an hour', [['7', '900']], true, 'session 7 has been idle for 900 s'],
+    ['a second more', [['7', '901']], false, 'session 7 has been idle for 901 s'],
+    ['a prepared one', [['0', '5000']], false, 'a prepared transaction has been idle for 5000 s'],
+    [
+      'many',
+      [
+        ['1', '9'],
+        ['2', '8'],
+        ['3', '7'],
+        ['4', '6'],
+        ['5', null],
+      ],
+      true,
+      'session 1 has been idle for 9 s, session 2 has been idle for 8 s, session 3 has been idle for 7 s and 2 more',
+    ],
+  ])('%s', (_, rows, holds, found) => {
+    expect(transactionsCheck({ rows: rows.map(([id, age]) => ({ id, age })) })).toEqual({
+      check: 'open_transactions',
+      holds,
+      found,
+    });
+  });
+
+  test('without the right to see them they are unknown', () => {
+    expect(transactionsCheck({ unknown: 'Access denied' }).holds).toBe('unknown');
+  });
+});
+
+test('directories are those of the data and of the binary log', () => {
+  const variables = new Map([
+    ['datadir', '/var/lib/mysql/'],
+    ['log_bin_basename', '/srv/binlog/bin'],
+  ]);
+  expect(directoriesOf(variables)).toEqual([
+    { holds: 'data', path: '/var/lib/mysql/' },
+    { holds: 'binary log', path: '/srv/binlog' },
+  ]);
+  expect(directoriesOf(new Map([['log_bin_basename', '']]))).toEqual([]);
 });

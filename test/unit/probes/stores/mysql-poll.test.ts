@@ -73,6 +73,7 @@ const mysql84: Answers = [
   [/schema_version WHERE db_name = 'svc'$/, [{ curr_version: '0.10' }]],
   [/information_schema\.TABLES/, [{ engine: 'InnoDB', tables: '21' }]],
   [/SCHEMA_PRIVILEGES/, [{ PRIVILEGE_TYPE: 'SELECT' }]],
+  [/information_schema\.INNODB_TRX/, []],
 ];
 
 const look = (answers: Answers, ...others: Answers): Promise<Seen> =>
@@ -151,6 +152,7 @@ describe('a poll of a MySQL 8.4', () => {
       binlog_retention: true,
       flush_log_at_commit: true,
       storage_engine: true,
+      open_transactions: true,
     });
   });
 
@@ -257,6 +259,7 @@ describe('what the rights or the version keep back', () => {
       [/^SHOW REPLICA STATUS$/, denied('SUPER, REPLICATION CLIENT')],
       [/^SHOW BINARY LOG STATUS$/, denied('SUPER, REPLICATION CLIENT')],
       [/^SHOW GLOBAL/, []],
+      [/INNODB_TRX/, denied('PROCESS')],
       [/information_schema\.TABLES|SCHEMA_PRIVILEGES/, []],
       [/global_status|GLOBAL_STATUS/, []],
       [
@@ -271,6 +274,7 @@ describe('what the rights or the version keep back', () => {
       flush_log_at_commit: 'unknown',
       replica: 'unknown',
       storage_engine: 'unknown',
+      open_transactions: 'unknown',
     });
     expect(seen).toMatchObject({
       serverVersion: '8.4.3',
