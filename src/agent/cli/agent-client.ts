@@ -108,7 +108,7 @@ export async function ask(target: Target): Promise<unknown> {
 
 /** A URL for messages: credentials left out. */
 export function shownUrl(text: string): string {
-  if (!URL.canParse(text)) return text;
+  if (!URL.canParse(text)) return text.replace(/[^/@]*@/, '');
   const url = new URL(text);
   url.username = '';
   url.password = '';
@@ -123,7 +123,8 @@ export const targetOptions = {
   insecure: { type: 'boolean' },
 } as const;
 
-export const targetUsage = `      --url URL   where to ask, instead of the configured admin listener; may hold user:password@
+export const targetUsage = `      --url URL   where to ask, instead of the configured admin listener, with or without a path, such as
+                  127.0.0.1:9465; may hold user:password@
       --ca FILE   authorities to trust for https
       --insecure  takes any certificate
 `;
@@ -166,7 +167,23 @@ async function configuredTarget(values: TargetValues, path: string, io: Io): Pro
 export async function targetOf(values: TargetValues, path: string, io: Io): Promise<Target> {
   const { url, ca: caFile, insecure } = values;
   if (url === undefined) return configuredTarget(values, path, io);
-  if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return { url, caFile, insecure };
-  const allowed = 'use the form https://127.0.0.1:9465/health';
-  throw new AgentError('usage', { where: '--url', what: 'not a URL of http or https', got: url, allowed });
+  const named = namedUrl(url, path);
+  if (named) return { url: named, caFile, insecure };
+  const allowed = 'use the form http://127.0.0.1:9465 or 127.0.0.1:9465';
+  throw new AgentError('usage', {
+    where: '--url',
+    what: 'not an address of http or https',
+    got: shownUrl(url),
+    allowed,
+  });
+}
+
+/** The address that --url names: plain HTTP if it says nothing else, `path` behind one that ends with a slash or host. */
+function namedUrl(text: string, path: string): string | undefined {
+  const full = text.includes('://') ? text : `http://${text}`;
+  if (!URL.canParse(full)) return undefined;
+  const url = new URL(full);
+  if (!/^https?:$/.test(url.protocol)) return undefined;
+  if (url.pathname.endsWith('/')) url.pathname = url.pathname.slice(0, -1) + path;
+  return url.href;
 }

@@ -7,7 +7,8 @@ import type { DashboardOptions } from '../../monitoring/dashboards/render.ts';
 import { chosen } from '../../monitoring/options.ts';
 import { pack } from '../../monitoring/packs.ts';
 import { parseCommand } from './arguments.ts';
-import { type Io, type Screen, table } from './io.ts';
+import type { Io } from './io.ts';
+import { type Screen, table } from './terminal.ts';
 
 const usage = `Usage: svc-agent dashboards [NAME…] [OPTIONS]
 

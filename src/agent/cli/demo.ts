@@ -33,6 +33,7 @@ export async function demo(args: readonly string[], io: Io): Promise<number> {
     main: realpathSync(process.argv[1] ?? ''),
     wantedPorts: usualPorts,
     path: io.env.PATH,
+    untilWell: true,
     say,
   });
   try {

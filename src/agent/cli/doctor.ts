@@ -10,8 +10,9 @@ import { lookOnce } from '../../probes/runner/once.ts';
 import { type AgentConfig, blocksOf, type ReadyConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
-import { type Io, type Screen, table } from './io.ts';
+import type { Io } from './io.ts';
 import { silent } from './live-pages.ts';
+import { type Screen, table } from './terminal.ts';
 
 const usage = `Usage: svc-agent doctor [-c FILE] [--service-config FILE]... [--role ROLE]... [--json]
 

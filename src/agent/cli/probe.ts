@@ -9,8 +9,9 @@ import { printGrants } from '../../probes/stores/store-grants.ts';
 import type { AgentConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
-import { type Io, onSignals, type Screen, table } from './io.ts';
+import { type Io, onSignals } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
+import { type Screen, table } from './terminal.ts';
 
 const usage = `Usage: svc-agent probe [NAME]... [-c FILE] [--service-config FILE]... [--role ROLE]... [--json]
        svc-agent probe --print-grants [-c FILE] [--service-config FILE]...

@@ -1,84 +1,238 @@
+import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText } from '../../core/errors.ts';
-import type { StatusReport } from '../admin/status.ts';
-import { ask, shownUrl, targetOf, targetOptions, targetUsage } from './agent-client.ts';
+import { formatDuration } from '../../core/text-formats.ts';
+import type { ProbeStatus, StatusReport } from '../admin/status.ts';
+import type { Level, Problem } from '../verdict.ts';
+import { ask, shownUrl, type Target, targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { parseCommand } from './arguments.ts';
-import { type Io, type Screen, table } from './io.ts';
+import { type Io, onSignals } from './io.ts';
+import { type Colour, paint, plain, type Screen, table, wrapped } from './terminal.ts';
 
-const usage = `Usage: svc-agent status [-c FILE] [--json] [--url URL [--ca FILE | --insecure]]
+const usage = `Usage: svc-agent status [-c FILE] [--watch] [--json] [--url URL [--ca FILE | --insecure]]
 
-Shows what a running agent is doing: what it follows, what it dropped and why, and whether its state is safe.
-${targetUsage}`;
+Shows whether everything that a running agent watches is well: first what is wrong, since when and what to do, then the
+roles, the probes and the agent itself.
+      --watch     asks every 2 s until Ctrl-C; with --json one report a line
+${targetUsage}Exit status: 0 nothing is known to be wrong; 1 something is wrong, or the agent does not answer; 2 wrong usage or an
+invalid configuration. With --watch: 0 when it is ended.
+`;
 
-/** `svc-agent status`: `/api/status` of a running agent, as a table or as it is. */
+const everyMs = 2000;
+
+/** `svc-agent status`: `/api/status` of a running agent, as one screen or as it is. */
 export async function status(args: readonly string[], io: Io): Promise<number> {
-  const { values } = parseCommand('status', args, targetOptions);
+  const { values } = parseCommand('status', args, { ...targetOptions, watch: { type: 'boolean' } });
   if (values.help) {
     io.stdout(usage);
     return 0;
   }
   const target = await targetOf(values, '/api/status', io);
-  const report = (await ask(target).catch((cause: unknown) => {
-    const fault = {
-      where: shownUrl(target.url),
-      what: `no answer, ${errorText(cause)}`,
-      allowed: 'is the agent running, and is admin.listenAddress right?',
-    };
-    throw new AgentError('internal', fault, cause);
-  })) as StatusReport;
-  io.stdout(values.json ? `${JSON.stringify(report)}\n` : readable(report, io.screen));
-  return report.health.ok ? 0 : 1;
+  if (values.watch) return watch(target, values.json === true, io);
+  const report = await asked(target);
+  io.stdout(values.json ? `${JSON.stringify(report)}\n` : `${statusLines(report, io.screen).join('\n')}\n`);
+  return isWrong(report.verdict.level) ? 1 : 0;
 }
 
-function readable(report: StatusReport, screen: Screen): string {
-  const state = report.state.degraded
-    ? `DEGRADED (${report.state.degraded}); counts go on from memory`
-    : `safe in ${report.state.directory}, commit ${report.state.sequence}`;
-  const reload = report.config.lastReloadSuccessful
-    ? 'as on disk'
-    : `NOT as on disk: ${report.config.lastReloadError}`;
-  const facts = [
-    `svc-agent ${report.version} on Node ${report.node}, ${report.instance}, since ${report.startedAt}`,
-    `health         ${report.health.msg}${report.ready ? ', ready' : ', not ready'}`,
-    `roles          ${report.roles.join(', ') || 'none'}`,
-    `configuration  ${reload} (${report.config.files.join(', ')})`,
-    `state          ${state}`,
-    ...report.listeners.map(
-      ({ listener, address, tls }) => `${listener.padEnd(14)} ${tls ? 'https' : 'http'}://${address}/`,
-    ),
-    `series         ${report.series.total}`,
-    '',
+const isWrong = (level: Level) => level === 'critical' || level === 'warning';
+
+async function asked(target: Target): Promise<StatusReport> {
+  const where = shownUrl(target.url);
+  const report = (await ask(target).catch((cause: unknown) => {
+    const allowed = 'is the agent running, and is admin.listenAddress right?';
+    throw new AgentError('internal', { where, what: `no answer, ${errorText(cause)}`, allowed }, cause);
+  })) as Partial<StatusReport> | null;
+  if (report?.verdict) return report as StatusReport;
+  const allowed = 'name the admin listener of an agent of this version, such as http://127.0.0.1:9465';
+  throw new AgentError('internal', { where, what: 'the answer is not the status of an agent', allowed });
+}
+
+/** Shows the report again and again until a signal ends it; an agent that does not answer is shown as such. */
+async function watch(target: Target, isJson: boolean, { screen, stdout }: Io): Promise<number> {
+  const isLive = screen.size() !== undefined && !isJson;
+  let undo = () => {};
+  let cancel = () => {};
+  // The screen of before comes back at the end, with the cursor.
+  if (isLive) stdout('\u001b[?1049h\u001b[?25l');
+  try {
+    let ended = false;
+    const end = new Promise<void>((resolve) => {
+      const stop = () => {
+        ended = true;
+        resolve();
+      };
+      undo = onSignals({ stop, reload: stop });
+    });
+    while (!ended) {
+      const text = await asked(target).then(
+        (report) => (isJson ? [JSON.stringify(report)] : statusLines(report, screen)),
+        (error: unknown) => noAnswer(error, isJson, screen),
+      );
+      if (ended) break;
+      stdout(isLive ? frame(text, screen) : `${text.join('\n')}\n${isJson ? '' : '\n'}`);
+      const pause = new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, everyMs);
+        cancel = () => clearTimeout(timer);
+      });
+      await Promise.race([end, pause]);
+    }
+    return 0;
+  } finally {
+    cancel();
+    undo();
+    if (isLive) stdout('\u001b[?25h\u001b[?1049l');
+  }
+}
+
+function noAnswer(error: unknown, isJson: boolean, screen: Screen): string[] {
+  const what = errorText(error);
+  if (isJson) return [JSON.stringify({ error: what })];
+  return wrapped(`NO ANSWER  ${plain(what)}`, screen.size()?.columns ?? 80).map((line) =>
+    paint(line, 'red', screen),
+  );
+}
+
+/** The lines at the top left of the terminal, and nothing below them. */
+function frame(lines: readonly string[], screen: Screen): string {
+  const rows = (screen.size()?.rows ?? 24) - 1;
+  const time = new Date(systemClock.nowMs()).toTimeString().slice(0, 8);
+  const shown = [...lines.slice(0, rows - 1), paint(`${time}, every 2 s; Ctrl-C ends`, 'dim', screen)];
+  return `\u001b[H${shown.map((line) => `${line}\u001b[K`).join('\n')}\u001b[J`;
+}
+
+const colourOf: Readonly<Record<Level, Colour>> = {
+  ok: 'green',
+  unknown: 'bold',
+  warning: 'yellow',
+  critical: 'red',
+};
+
+/** A report for people, at most one screen on a terminal: the verdict first, and the agent itself last. */
+export function statusLines(report: StatusReport, screen: Screen): string[] {
+  const { columns, rows } = screen.size() ?? { columns: Infinity, rows: Infinity };
+  const { level, sentence, problems } = report.verdict;
+  const nowMs = Date.parse(report.now);
+  const head = wrapped(`${level.toUpperCase()}  ${plain(sentence)}`, columns).map((line) =>
+    paint(line, colourOf[level], screen),
+  );
+  const tail = agentLines(report, columns);
+  const tables = [rolesTable(report, screen), probesTable(report, nowMs, screen)].filter(
+    (lines) => lines.length > 0,
+  );
+  // A live screen has one more line below; a shell has its prompt there.
+  const room = rows - head.length - tail.length - 3;
+  const below = tables.reduce((sum, lines) => sum + lines.length + 1, 0);
+  const shown = shortened(
+    problems.flatMap((problem) => problemLines(problem, nowMs, columns, screen)),
+    Math.max(4, room - below),
+  );
+  const left = room - shown.length;
+  const listed = tables.flatMap((lines) => ['', ...lines]);
+  return [...head, ...shown, ...(left >= 4 ? shortened(listed, left) : []), '', ...tail];
+}
+
+function shortened(lines: readonly string[], most: number): readonly string[] {
+  if (lines.length <= most) return lines;
+  return [...lines.slice(0, most - 1), '  and more; --json shows all'];
+}
+
+const ageOf = (since: string, nowMs: number) => {
+  const seconds = Math.floor((nowMs - Date.parse(since)) / 1000);
+  return seconds > 0 ? formatDuration(seconds * 1000) : '0s';
+};
+
+function problemLines(
+  { severity, what, fix, since, runbook }: Problem,
+  nowMs: number,
+  columns: number,
+  screen: Screen,
+): string[] {
+  const mark = screen.unicode ? '●' : severity === 'critical' ? '!' : '-';
+  const more = [
+    ...(since === undefined ? [] : [`for ${ageOf(since, nowMs)}`]),
+    ...(runbook ? [`runbook ${runbook}`] : []),
+  ].join(', ');
+  const [first, ...rest] = wrapped(`${plain(what)}${more && ` (${more})`}`, columns - 4);
+  const advice = fix ? wrapped(plain(fix), columns - 6) : [];
+  return [
+    `  ${paint(mark, colourOf[severity], screen)} ${first}`,
+    ...rest.map((line) => `    ${line}`),
+    ...advice.map((line) => `      ${line}`),
   ];
-  const sections: (readonly [string, readonly string[], readonly (readonly (string | number)[])[]])[] = [
+}
+
+const bytesOf = (bytes: number) => (bytes < 10_000 ? `${bytes} B` : `${Math.round(bytes / 1000)} kB`);
+
+/** A line for each role: its health, its own metrics, its log. */
+function rolesTable({ roles, probes, scrapes, statsd, logs }: StatusReport, screen: Screen): string[] {
+  const rows = roles.map((role) => {
+    const health = probes.find(({ name }) => name === `health/${role}`);
+    const scrape = scrapes.find(({ service }) => service === role);
+    const datagrams = statsd.find(({ service }) => service === role);
+    const files = logs.filter(({ services }) => services.includes(role));
+    const lag = files.reduce((sum, { lagBytes }) => sum + lagBytes, 0);
+    const unread = files.find(({ state }) => state !== 'following');
+    return [
+      role,
+      health ? (health.state ?? 'not known yet') : '-',
+      scrape
+        ? scrape.up
+          ? `${scrape.page?.series ?? 0} series`
+          : `down: ${scrape.lastFailure?.reason ?? 'not scraped yet'}`
+        : datagrams
+          ? `${datagrams.lines} lines`
+          : '-',
+      files.length === 0
+        ? '-'
+        : `${files.length} ${files.length === 1 ? 'file' : 'files'}, ${unread ? unread.state : `${bytesOf(lag)} behind`}`,
+    ];
+  });
+  if (rows.length === 0) return [];
+  return table(['ROLE', 'HEALTH', 'METRICS', 'LOG'], rows, screen).trimEnd().split('\n');
+}
+
+/** A line for each probe but those of the roles' health. */
+function probesTable({ probes }: StatusReport, nowMs: number, screen: Screen): string[] {
+  const isFailing = ({ last }: ProbeStatus) => last?.ok === false;
+  const rows = probes
+    .filter(({ kind }) => kind !== 'health')
+    // What fails is on the screen, however short it is.
+    .sort((a, b) => Number(isFailing(b)) - Number(isFailing(a)))
+    .map((probe) => [
+      probe.name,
+      stateOf(probe),
+      probe.since === undefined ? '-' : ageOf(probe.since, nowMs),
+      probe.last ? `${Math.round(probe.last.durationMs)} ms` : '-',
+      probe.last?.msg ?? '',
+    ]);
+  if (rows.length === 0) return [];
+  return table(['PROBE', 'STATE', 'FOR', 'TOOK', 'WHAT'], rows, screen).trimEnd().split('\n');
+}
+
+function stateOf({ last, state, flapping }: ProbeStatus): string {
+  if (flapping) return 'flapping';
+  if (last && !last.ok) return last.reason ?? 'failed';
+  return state ?? 'not known yet';
+}
+
+/** The agent itself, in a few lines. */
+function agentLines(report: StatusReport, columns: number): string[] {
+  const { version, instance, startedAt, state, config, listeners, series, drops, refused, health } = report;
+  const nowMs = Date.parse(report.now);
+  const sum = (rows: readonly { count: number }[]) => rows.reduce((total, { count }) => total + count, 0);
+  const address = listeners.map(
+    ({ listener, address: where, tls }) => `${listener} ${tls ? 'https' : 'http'}://${where}/`,
+  );
+  const lines = [
+    `svc-agent ${version} on ${instance}, up ${ageOf(startedAt, nowMs)}: ${health.msg}${report.ready ? ', ready' : ', not ready'}`,
     [
-      'Log files',
-      ['SERVICE', 'STATE', 'OFFSET', 'LAG', 'FILE'],
-      report.logs.map((f) => [f.services.join(','), f.state, f.offset, f.lagBytes, f.path]),
-    ],
+      `configuration ${config.lastReloadSuccessful ? 'as on disk' : 'NOT as on disk'} (${config.files.join(', ')})`,
+      `state ${state.degraded === undefined ? `safe in ${state.directory}` : `NOT safe (${state.degraded})`}`,
+    ].join('; '),
     [
-      'Pages of the roles',
-      ['SERVICE', 'STATE', 'SERIES', 'URL'],
-      report.scrapes.map((s) => [
-        s.service,
-        s.up ? 'up' : `down: ${s.lastFailure?.what ?? 'no page yet'}`,
-        s.page?.series ?? 0,
-        s.url,
-      ]),
-    ],
-    [
-      'Datagrams',
-      ['SERVICE', 'DATAGRAMS', 'LINES', 'ADDRESSES'],
-      report.statsd.map((s) => [s.service, s.datagrams, s.lines, Object.values(s.addresses).join(', ')]),
-    ],
-    ['Dropped', ['COMPONENT', 'REASON', 'COUNT'], report.drops.map((d) => [d.component, d.reason, d.count])],
-    [
-      'Refused series',
-      ['FAMILY', 'REASON', 'COUNT'],
-      report.refused.map((r) => [r.family, r.reason, r.count]),
-    ],
-    ['Conflicts', ['WHAT'], report.conflicts.map((c) => [c])],
+      `${series.total} series, ${sum(drops)} dropped, ${sum(refused)} refused`,
+      ...(report.conflicts.length > 0 ? [`${report.conflicts.length} conflicts`] : []),
+      ...address,
+    ].join('; '),
   ];
-  const tables = sections
-    .filter(([, , rows]) => rows.length > 0)
-    .map(([title, head, rows]) => `${title}\n${table(head, rows, screen)}`);
-  return [...facts, ...tables].join('\n');
+  return lines.flatMap((line) => wrapped(plain(line), columns));
 }

@@ -35,6 +35,7 @@ const open = (program: string, ports: Partial<DemoPorts> = {}) => {
     main,
     wantedPorts: { ...anyPorts, ...ports },
     path: undefined,
+    untilWell: false,
     say: (line) => heard.push(line),
   });
   return stage;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { root } from '../../unit/house/imports.ts';
-import { chart, hasHelm, helm, templated } from './helm.ts';
+import { chart, hasHelm, helm, kubeVersion, templated } from './helm.ts';
 import { documents, kubernetes, type Manifest, nameOf } from './kustomize.ts';
 import { faultsOf, hasModels } from './schema.ts';
 
@@ -40,7 +40,7 @@ describe.skipIf(!hasHelm)('the Helm chart', () => {
   });
 
   test('passes helm lint', () => {
-    const { status, stdout } = helm('lint', '--strict', chart);
+    const { status, stdout } = helm('lint', '--strict', ...kubeVersion, chart);
     expect(status, stdout).toBe(0);
   });
 

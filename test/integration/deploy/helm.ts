@@ -16,13 +16,24 @@ export function helm(...args: string[]): { status: number | null; stdout: string
   return spawnSync(program ?? 'helm', args, { encoding: 'utf8', maxBuffer: 64 * 2 ** 20 });
 }
 
+/** A Helm that was built without its release flags takes the oldest Kubernetes that it knows. */
+export const kubeVersion = ['--kube-version', '1.29.0'];
+
 /** What `helm install` would send, with these values over the chart's own (`--set-json`). Throws what Helm says. */
 export function templated(folder: string, values: Readonly<Record<string, unknown>> = {}): Manifest[] {
   const set = Object.entries(values).flatMap(([key, value]) => [
     '--set-json',
     `${key}=${JSON.stringify(value)}`,
   ]);
-  const { status, stdout, stderr } = helm('template', 'agents', folder, '--namespace', 'svc', ...set);
+  const { status, stdout, stderr } = helm(
+    'template',
+    'agents',
+    folder,
+    '--namespace',
+    'svc',
+    ...kubeVersion,
+    ...set,
+  );
   if (status !== 0) throw new Error(stderr);
   return documents(stdout);
 }

@@ -1,4 +1,5 @@
-import { type Io, plainScreen } from '../../../src/agent/cli/io.ts';
+import type { Io } from '../../../src/agent/cli/io.ts';
+import { plainScreen } from '../../../src/agent/cli/terminal.ts';
 
 /** An Io that keeps what was written. */
 export function fakeIo(cwd: string, env: Record<string, string> = {}): Io & { out(): string; err(): string } {

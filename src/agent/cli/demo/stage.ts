@@ -32,6 +32,8 @@ export interface StageOptions {
   wantedPorts: DemoPorts;
   /** Where Prometheus and Alertmanager are searched, as `PATH`. */
   path: string | undefined;
+  /** Whether the agent starts only when every role is well, so that it has nothing to complain about at first. */
+  untilWell: boolean;
   /** Takes what the service says of its incidents, and which ports were taken, a line each. */
   say(line: string): void;
 }
@@ -100,9 +102,14 @@ async function startAgent(
   children: Children,
   service: RunningService,
   ports: DemoPorts,
-  { main, path, say }: StageOptions,
+  { main, path, untilWell, say }: StageOptions,
 ): Promise<DemoAddresses> {
   const { directory, incident, end, kinds } = service;
+  // One that is not well in time is for the agent to tell.
+  if (untilWell) {
+    const roles = Object.values(service.roles);
+    await Promise.allSettled(roles.map(({ health }) => untilReady(health, children.ending)));
+  }
   const config = join(directory, 'agent.yaml');
   children.ending.throwIfAborted();
   writeFileSync(config, demoConfig(service, describeCommand(main), ports));

@@ -1,0 +1,100 @@
+/** What stdout can show. */
+export interface Screen {
+  /** The size of a terminal that can move its cursor, at this moment; undefined for a pipe, a file or `TERM=dumb`. */
+  size(): { columns: number; rows: number } | undefined;
+  readonly colour: boolean;
+  /** Whether it shows more than ASCII: a terminal in a UTF-8 locale. */
+  readonly unicode: boolean;
+  /** The text with what this screen does not show replaced; a pipe or a file takes everything. */
+  printable(text: string): string;
+}
+
+const asciiOf: Readonly<Record<string, string>> = { '’': "'", '…': '...', '–': '-', '·': '-' };
+const ascii = (text: string) => text.replace(/[^\x00-\x7f]/gu, (character) => asciiOf[character] ?? '?');
+const everything = (text: string) => text;
+
+/** A screen that shows nothing but plain text: a pipe or a file. */
+export const plainScreen: Screen = {
+  size: () => undefined,
+  colour: false,
+  unicode: false,
+  printable: everything,
+};
+
+/** The screen behind a stream, by `NO_COLOR`, `TERM` and the locale of `env`. */
+export function screenOf(
+  stream: { isTTY?: boolean; columns?: number; rows?: number },
+  env: Readonly<Record<string, string | undefined>>,
+): Screen {
+  if (!stream.isTTY) return plainScreen;
+  const locale = env.LC_ALL || env.LC_CTYPE || env.LANG || '';
+  // The console of Linux has a font of 512 characters.
+  const unicode = /utf-?8/i.test(locale) && env.TERM !== 'linux';
+  const printable = unicode ? everything : ascii;
+  if (env.TERM === undefined || /^(?:dumb|)$/.test(env.TERM)) return { ...plainScreen, printable };
+  return {
+    size: () => ({ columns: stream.columns || 80, rows: stream.rows || 24 }),
+    colour: !env.NO_COLOR,
+    unicode,
+    printable,
+  };
+}
+
+/** The screen of this process. */
+export const processScreen = screenOf(process.stdout, process.env);
+
+/** Text from outside on one line: control characters, which a terminal would obey, become spaces. */
+export const plain = (text: string): string => text.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ');
+
+const colours = { bold: 1, red: 31, green: 32, yellow: 33, dim: 2 } as const;
+export type Colour = keyof typeof colours;
+
+/** The text in a colour where the screen has colours. */
+export const paint = (text: string, colour: Colour | undefined, screen: Pick<Screen, 'colour'>): string =>
+  screen.colour && colour ? `\u001b[${colours[colour]}m${text}\u001b[0m` : text;
+
+/** The text in lines of at most `width` characters, broken at spaces; a word that is longer is broken. */
+export function wrapped(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    if (line !== '' && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = '';
+    }
+    line = line === '' ? word : `${line} ${word}`;
+    for (; line.length > width; line = line.slice(width)) lines.push(line.slice(0, width));
+  }
+  return [...lines, line];
+}
+
+/** Cuts text to `width` columns, which shows at its end. */
+export function cut(text: string, width: number, { unicode }: Pick<Screen, 'unicode'>): string {
+  if (text.length <= width) return text;
+  const mark = unicode ? '…' : '~';
+  return width < 1 ? '' : text.slice(0, width - 1) + mark;
+}
+
+/**
+ * Rows as columns of equal width, the head in bold where there are colours; numbers to the right. On a terminal the
+ * widest columns are cut until the rows fit.
+ */
+export function table(
+  head: readonly string[],
+  rows: readonly (readonly (string | number)[])[],
+  screen: Screen = plainScreen,
+): string {
+  const widths = head.map((title, i) =>
+    Math.max(title.length, ...rows.map((row) => String(row[i] ?? '').length)),
+  );
+  const room = (screen.size()?.columns ?? Infinity) - 2 * (head.length - 1);
+  for (let over = widths.reduce((a, b) => a + b, 0) - room; over > 0; over -= 1) {
+    widths[widths.indexOf(Math.max(...widths))]! -= 1;
+  }
+  const cell = (value: string | number, i: number) =>
+    typeof value === 'number'
+      ? String(value).padStart(widths[i]!)
+      : cut(plain(value), widths[i]!, screen).padEnd(widths[i]!);
+  const line = (cells: readonly (string | number)[]) => cells.map(cell).join('  ').trimEnd();
+  return [paint(line(head), 'bold', screen), ...rows.map(line), ''].join('\n');
+}

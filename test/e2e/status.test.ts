@@ -1,0 +1,113 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { stringify } from 'yaml';
+import {
+  command,
+  folder,
+  freePort,
+  mainFile,
+  type RunningAgent,
+  start,
+  startAgent,
+  until,
+} from './process.ts';
+
+const place = folder();
+afterAll(() => place.remove());
+const roles = ['frontend', 'history', 'matching', 'worker'];
+let agent: RunningAgent;
+let url: string;
+let file: string;
+
+/** An agent whose four roles and whose store refuse every connection. */
+beforeEach(async ({ task }) => {
+  const directory = join(place.path, task.id.replace(/\W/g, '-'));
+  mkdirSync(directory);
+  const closed = await freePort();
+  file = join(directory, 'agent.yaml');
+  writeFileSync(
+    file,
+    stringify({
+      stateDirectory: join(directory, 'state'),
+      metrics: { pullmetrics: { listenAddress: '127.0.0.1:0' } },
+      admin: { listenAddress: `127.0.0.1:${await freePort()}` },
+      services: Object.fromEntries(
+        roles.map((role) => [
+          role,
+          { health: { url: `http://127.0.0.1:${closed}/health`, interval: '1s', failureThreshold: 1 } },
+        ]),
+      ),
+      stores: [
+        {
+          name: 'main',
+          kind: 'postgres',
+          address: `127.0.0.1:${closed}`,
+          databases: { persistence: 'svc' },
+          interval: '1s',
+        },
+      ],
+    }),
+  );
+  agent = await startAgent(file);
+  url = `http://${agent.address('admin')}`;
+});
+afterEach(() => agent.end());
+
+const hasScript = spawnSync('script', ['--version']).status === 0;
+
+describe('svc-agent status', () => {
+  test('says first that the store and the roles are down, and exits with 1', async () => {
+    const { stdout, status } = await until('everything is down', () => {
+      const asked = command(['status', '-c', file]);
+      return /^CRITICAL.*and worker are down/.test(asked.stdout) ? asked : undefined;
+    });
+    expect(status).toBe(1);
+    expect(stdout.split('\n')[0]).toMatch(
+      /^CRITICAL {2}Store main is down and roles frontend, history, matching and worker are down, since /,
+    );
+    const json = command(['status', '-c', file, '--json']);
+    expect([json.status, JSON.parse(json.stdout).verdict.level]).toEqual([1, 'critical']);
+  });
+
+  test('takes an address with and without a path or a scheme', () => {
+    const bare = url.slice('http://'.length);
+    for (const address of [url, `${url}/`, `${url}/api/status`, bare, `${bare}/`]) {
+      const { status, stdout, stderr } = command(['status', '--url', address, '--json']);
+      expect(stderr, address).toBe('');
+      expect(status, address).toBeLessThan(2);
+      expect(JSON.parse(stdout).roles, address).toEqual(roles);
+    }
+    expect(command(['healthcheck', '--url', bare])).toMatchObject({ status: 0 });
+    const wrong = command(['status', '--url', 'http://admin:hush@127.0.0.1:99999']);
+    expect(wrong.status).toBe(2);
+    expect(wrong.stderr).not.toContain('hush');
+    const other = command(['status', '--url', `${url}/probes`]);
+    expect(other.status).toBe(1);
+    expect(other.stderr).toContain('the answer is not the status of an agent');
+  });
+
+  test('--watch asks again and again until a signal ends it, and says when nobody answers any more', async () => {
+    const watching = start(process.execPath, [mainFile, 'status', '--watch', '--url', url]);
+    await until('it shows the verdict', () => watching.output().includes('CRITICAL'));
+    await agent.end();
+    await until('it says that nobody answers', () => /^NO ANSWER .*no answer/m.test(watching.output()));
+    expect(await watching.end('SIGINT')).toBe(0);
+  });
+
+  test.skipIf(!hasScript)('--watch leaves a terminal as it was', async () => {
+    const words = `stty cols 80 rows 24; exec ${process.execPath} ${mainFile} status --watch --url ${url}`;
+    const env = { TERM: 'xterm', LANG: 'C.UTF-8', NO_COLOR: '1' };
+    const watching = start('script', ['-qec', words, '/dev/null'], env);
+    await until('it shows the verdict', () => watching.output().includes('CRITICAL'));
+    // What Ctrl-C sends.
+    watching.child.stdin!.write('\u0003');
+    expect(await watching.ended, watching.output()).toBe(0);
+    const output = watching.output();
+    expect(output.indexOf('\u001b[?1049h\u001b[?25l')).toBeGreaterThanOrEqual(0);
+    expect(output.trimEnd().endsWith('\u001b[?25h\u001b[?1049l')).toBe(true);
+    const lines = output.replace(/\u001b\[[?\d;]*[A-Za-z]/g, '').split(/\r?\n/);
+    expect(Math.max(...lines.map((line) => line.trimEnd().length))).toBeLessThanOrEqual(80);
+  });
+});

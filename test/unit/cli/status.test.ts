@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest';
+import type { StatusReport } from '../../../src/agent/admin/status.ts';
+import { statusLines } from '../../../src/agent/cli/status.ts';
+import { plainScreen, screenOf } from '../../../src/agent/cli/terminal.ts';
+
+const now = '2026-01-02T03:04:05.000Z';
+const probe = (name: string, ok: boolean, msg: string) =>
+  ({
+    name,
+    kind: name.split('/')[0],
+    state: ok ? 'up' : 'down',
+    since: '2026-01-02T03:03:05.000Z',
+    nextRun: now,
+    last: { ok, msg, reason: ok ? undefined : 'refused', at: now, durationMs: 3 },
+  }) as unknown as StatusReport['probes'][number];
+
+const report = (change: Partial<StatusReport> = {}): StatusReport => ({
+  verdict: { ok: true, level: 'ok', headline: 'All is well', sentence: 'All is well: 1 role.', problems: [] },
+  now,
+  version: '1.2.3',
+  node: '20.0.0',
+  instance: 'host-1',
+  roles: ['frontend'],
+  health: { ok: true, msg: 'OK' },
+  ready: true,
+  startedAt: '2026-01-02T01:04:05.000Z',
+  config: { files: ['/etc/svc-agent/agent.yaml'], lastReloadSuccessful: true },
+  state: { directory: '/var/lib/svc-agent', sequence: 7, commitFailures: 0 },
+  listeners: [{ listener: 'admin', address: '127.0.0.1:9465', tls: false }],
+  logs: [],
+  scrapes: [],
+  statsd: [],
+  probes: [probe('health/frontend', true, 'OK'), probe('store/main', true, 'PostgreSQL')],
+  replication: [],
+  certificates: [],
+  reporters: [],
+  series: { total: 12, families: [] },
+  refused: [{ family: 'x', reason: 'limit', count: 2 }],
+  conflicts: [],
+  drops: [{ component: 'logs', reason: 'too_long', count: 3 }],
+  ...change,
+});
+
+const down = report({
+  verdict: {
+    ok: false,
+    level: 'critical',
+    headline: 'Store main is down',
+    sentence: 'Store main is down, since 2026-01-02 03:03 UTC.',
+    problems: [
+      {
+        severity: 'critical',
+        what: 'store main is down: refused: \u001b[2J',
+        since: '2026-01-02T03:03:05.000Z',
+        runbook: 'SvcStoreDown',
+        fix: 'start it',
+      },
+      { severity: 'warning', what: 'the new configuration was refused' },
+    ],
+  },
+  probes: [probe('archive/history', true, 'readable'), probe('store/main', false, 'connect ECONNREFUSED')],
+});
+
+const screen = (columns: number, rows: number) =>
+  screenOf({ isTTY: true, columns, rows }, { TERM: 'xterm', LANG: 'C.UTF-8', NO_COLOR: '1' });
+
+describe('the status', () => {
+  test('says first that all is well, then what is watched', () => {
+    expect(statusLines(report(), plainScreen)).toEqual([
+      'OK  All is well: 1 role.',
+      '',
+      'ROLE      HEALTH  METRICS  LOG',
+      'frontend  up      -        -',
+      '',
+      'PROBE       STATE  FOR  TOOK  WHAT',
+      'store/main  up     1m   3 ms  PostgreSQL',
+      '',
+      'svc-agent 1.2.3 on host-1, up 2h: OK, ready',
+      'configuration as on disk (/etc/svc-agent/agent.yaml); state safe in /var/lib/svc-agent',
+      '12 series, 3 dropped, 2 refused; admin http://127.0.0.1:9465/',
+    ]);
+  });
+
+  test('says first what is wrong, since when, what to do, and obeys no escape sequence', () => {
+    const lines = statusLines(down, plainScreen);
+    expect(lines.slice(0, 4)).toEqual([
+      'CRITICAL  Store main is down, since 2026-01-02 03:03 UTC.',
+      '  ! store main is down: refused:  [2J (for 1m, runbook SvcStoreDown)',
+      '      start it',
+      '  - the new configuration was refused',
+    ]);
+    const probes = lines.findIndex((line) => line.startsWith('PROBE'));
+    expect(lines[probes + 1]).toMatch(/^store\/main +refused/);
+  });
+
+  test.each([
+    [80, 24],
+    [40, 16],
+    [80, 8],
+  ])('fits %d columns and %d rows, the verdict first and the agent last', (columns, rows) => {
+    const many = Array.from({ length: 30 }, (_, i) => probe(`store/s${i}`, false, 'no answer '.repeat(20)));
+    const problems = many.map(({ name }) => ({
+      severity: 'critical' as const,
+      what: `${name} ${'x'.repeat(99)}`,
+    }));
+    const lines = statusLines(
+      { ...down, probes: many, verdict: { ...down.verdict, problems } },
+      screen(columns, rows),
+    );
+    expect(lines[0]).toMatch(/^CRITICAL {2}Store main is down/);
+    expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(columns);
+    if (rows >= 16) expect(lines.length).toBeLessThan(rows);
+    expect(lines.at(-1)).toContain('127.0.0.1:9465');
+  });
+});
