@@ -35,7 +35,7 @@ export interface TestDeps {
 export function probeDeps({ readings, clock = handClock(), logged = [] }: TestDeps = {}): ProbeDeps {
   const log: Log = { write: (level, msg, fields) => logged.push([level, msg, fields]), named: () => log };
   return {
-    readings: readings ?? { look: () => [] },
+    readings: readings ?? { values: () => [] },
     clock,
     log,
     readSecret: () => Promise.reject(new Error('there is no secret')),
@@ -43,7 +43,7 @@ export function probeDeps({ readings, clock = handClock(), logged = [] }: TestDe
 }
 
 /** Opens the probe of a row and looks once. */
-export async function lookOnce(
+export async function probeOnce(
   row: ProbeRow,
   deps: TestDeps & { signal?: AbortSignal; recalled?: unknown } = {},
 ): Promise<Finding> {

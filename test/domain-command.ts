@@ -1,6 +1,6 @@
 import { planDomains } from '../src/probes/plan.ts';
 import type { Finding } from '../src/probes/probe.ts';
-import { lookOnce, probesOptions } from './cluster-group.ts';
+import { probeOnce, probesOptions } from './cluster-group.ts';
 
 export const kept = { active: 'dc1', owed: 0 };
 
@@ -8,5 +8,5 @@ export const kept = { active: 'dc1', owed: 0 };
 export function lookBy(command: string[], signal?: AbortSignal): Promise<Finding> {
   const domains = { watch: ['orders'], describe: { command, intervalMs: 60_000, timeoutMs: 10_000 } };
   const [row] = planDomains(probesOptions({ domains }));
-  return lookOnce(row!, { signal, recalled: kept });
+  return probeOnce(row!, { signal, recalled: kept });
 }

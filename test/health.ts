@@ -61,7 +61,7 @@ export async function look(options: LookOptions): Promise<Finding> {
   const clock = handClock();
   const deps: ProbeDeps = {
     readSecret: createReadSecret(env),
-    readings: { look: () => [] },
+    readings: { values: () => [] },
     clock: {
       ...clock,
       monotonicMs() {

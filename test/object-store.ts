@@ -231,7 +231,7 @@ export async function openArchive(setting: ArchiveSetting): Promise<Look> {
   });
   const probe = await row!.open({
     readSecret: secretsOf(env, setting.files),
-    readings: { look: () => [] },
+    readings: { values: () => [] },
     clock: setting.clock ?? handClock(),
     log: silent,
   });

@@ -1,6 +1,6 @@
 import { planClusters } from '../src/probes/plan.ts';
 import type { Finding } from '../src/probes/probe.ts';
-import { clusterGroup, lookOnce, probesOptions } from './cluster-group.ts';
+import { clusterGroup, probeOnce, probesOptions } from './cluster-group.ts';
 
 export interface PeerLook {
   port: number;
@@ -16,5 +16,5 @@ export interface PeerLook {
 export function lookAtPeer({ port, rpcTransport, rpcName, ...deps }: PeerLook): Promise<Finding> {
   const peer = { rpcAddress: `127.0.0.1:${port}`, rpcTransport, rpcName };
   const rows = planClusters(probesOptions({ clusterGroupMetadata: clusterGroup({}, peer) }));
-  return lookOnce(rows[1]!, deps);
+  return probeOnce(rows[1]!, deps);
 }

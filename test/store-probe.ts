@@ -36,7 +36,7 @@ export function bench(secret: ProbeDeps['readSecret'] = async (text) => String(t
     write: (level, msg, fields) => void logged.push({ level, msg, fields }),
     named: () => log,
   };
-  return { clock, logged, deps: { clock, log, readSecret: secret, readings: { look: () => [] } } };
+  return { clock, logged, deps: { clock, log, readSecret: secret, readings: { values: () => [] } } };
 }
 
 /** One look at the first database of a store, as its row of the plan has it. */

@@ -14,8 +14,8 @@ export interface EndpointsDeps {
   health: Health;
   report(): StatusReport;
   probes(): readonly ProbeReport[];
-  /** Looks at a probe's target at once; undefined for a name that is not configured. */
-  look(name: string): Promise<ProbeReport | undefined>;
+  /** Runs a probe now; undefined for a name that is not configured. */
+  checkNow(name: string): Promise<ProbeReport | undefined>;
   /** What this agent's own scrapes bear. */
   mark: string;
   /** Whether a role's last page failed, or of one without pages its last health check. */
@@ -65,7 +65,7 @@ type PullDepsOf = Omit<PullDeps, 'bind' | 'shows'>;
 function adminEndpoints(
   config: AgentConfig,
   deps: PullDepsOf,
-  { report, probes, look, ...rest }: EndpointsDeps,
+  { report, probes, checkNow, ...rest }: EndpointsDeps,
 ): Endpoint[] {
   const { admin } = config;
   if (!admin) return [];
@@ -75,7 +75,7 @@ function adminEndpoints(
     const metrics = metricsRoutes(options, { ...own, bind: async () => listener }, gather);
     const routes = {
       ...statusRoutes(report),
-      ...probeRoutes(probes, look),
+      ...probeRoutes(probes, checkNow),
       ...heartbeatRoutes(config.backups, config.stateDirectory, rest),
       ...metrics,
     };

@@ -76,7 +76,8 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     section: state.section('probes'),
     roles,
     readings: {
-      look: (family) => [...rolePipeline.all()].flatMap(({ scrape }) => [...(scrape?.look(family) ?? [])]),
+      values: (family) =>
+        [...rolePipeline.all()].flatMap(({ scrape }) => [...(scrape?.values(family) ?? [])]),
     },
   });
   const counting = createLogPipeline({
@@ -117,7 +118,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       mark,
       roleDown: (role) => rolePipeline.isDown(role) ?? probing.isDown(role),
       probes: probing.reports,
-      look: probing.look,
+      checkNow: probing.checkNow,
     });
 
   /** Sources of roles, under the limits and keys of their configuration. */

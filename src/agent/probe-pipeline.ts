@@ -10,14 +10,14 @@ import type { StateSection } from './state/state.ts';
 
 interface ProbePipelineDeps {
   section: StateSection;
-  roles: Pick<Roles, 'looked'>;
+  roles: Pick<Roles, 'healthChecked'>;
   readings: Readings;
   readSecret: ReadSecret;
   clock: Clock;
   log: Log;
 }
 
-/** Everything that a configuration has looked at. */
+/** Every probe of a configuration. */
 interface ProbePipeline {
   /** Goes over to another configuration and its intakes, in one step. */
   configure(config: AgentConfig, intakes: Intakes): void;
@@ -25,7 +25,7 @@ interface ProbePipeline {
   isDown(role: string): boolean;
   reports(): readonly ProbeReport[];
   /** Looks at once; undefined for a name that is not configured. */
-  look(name: string): Promise<ProbeReport | undefined>;
+  checkNow(name: string): Promise<ProbeReport | undefined>;
   stop(): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ export function createProbePipeline(deps: ProbePipelineDeps): ProbePipeline {
           if (kind !== 'health') return;
           if (ok) down.delete(service);
           else down.add(service);
-          deps.roles.looked(service, reason);
+          deps.roles.healthChecked(service, reason);
         },
       },
     );
@@ -63,7 +63,7 @@ export function createProbePipeline(deps: ProbePipelineDeps): ProbePipeline {
     },
     isDown: (role) => down.has(role),
     reports: () => runner?.reports() ?? [],
-    look: async (name) => runner?.look(name),
+    checkNow: async (name) => runner?.checkNow(name),
     stop: async () => runner?.stop(),
   };
 }

@@ -60,7 +60,7 @@ interface Episode {
   restarts: number;
 }
 
-/** Evidence of one restart comes within this: a few intervals of the slowest that looks. */
+/** Evidence of one restart comes within this: a few intervals of the slowest source. */
 const episodeQuietMs = 120_000;
 
 /**
@@ -96,7 +96,7 @@ export interface Roles {
   /** Counts for these services from now on; `events` opens the durable intake of one. */
   configure(services: readonly string[], events: (service: string) => OpenIntake): void;
   /** A health check came out. */
-  looked(service: string, reason: ProbeFailureReason | undefined): void;
+  healthChecked(service: string, reason: ProbeFailureReason | undefined): void;
   /** A page was taken whole. */
   scraped(service: string, page: { fallen: number; counters: number }, readings: Readings): void;
   /** The log has an entry of the service; once is enough. */
@@ -121,7 +121,7 @@ function readMemories(section: Uint8Array): Map<string, Memory> {
 
 function witnessIn(readings: Readings): Witness | undefined {
   for (const family of witnessFamilies) {
-    for (const { value } of readings.look(family)) return { family, value };
+    for (const { value } of readings.values(family)) return { family, value };
   }
   return undefined;
 }
@@ -166,7 +166,7 @@ export function createRoles({ clock, log }: { clock: Clock; log: Log }): Roles {
       // After the new ones are open: what both have goes on. One that left stays in the state.
       for (const [service, counter] of before) if (counters.has(service)) counter.release();
     },
-    looked(service, reason) {
+    healthChecked(service, reason) {
       const life = lifeOf(reason);
       if (!life) return;
       const memory = memoryOf(service);

@@ -39,7 +39,7 @@ export interface Durable {
 /** Read access to scraped values, for the replication probe. */
 export interface Readings {
   /** The newest value of each series of a family, with its labels; empty when unknown. */
-  look(family: string): Iterable<{ labels: Readonly<Record<string, string>>; value: number }>;
+  values(family: string): Iterable<{ labels: Readonly<Record<string, string>>; value: number }>;
 }
 
 export type Stop = () => Promise<void>;

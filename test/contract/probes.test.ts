@@ -20,7 +20,7 @@ const deps: ProbeDeps = {
     if (typeof of === 'string') return of;
     throw new Error('not set');
   },
-  readings: { look: () => [] },
+  readings: { values: () => [] },
   clock: systemClock,
   log: silent,
 };

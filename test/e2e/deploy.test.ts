@@ -63,7 +63,7 @@ describe('each shipped agent.yaml', () => {
     const { status, stdout, stderr } = command(['check', '-c', file], env);
     expect([status, stderr], stdout).toEqual([0, '']);
     expect(stdout).toMatch(/^valid$/m);
-    const said = stdout.split('\n').filter((line) => /\.yaml:\d/.test(line));
+    const said = stdout.split('\n').filter((line) => /^ {2}\S+\.yaml:\d+:\d+: /.test(line));
     // The service's logs are not on this machine.
     expect(said.filter((line) => !/logs\.paths\[0\]: matches no file yet/.test(line))).toEqual([]);
   });

@@ -50,7 +50,7 @@ describe.each([
 
   test('gauges vanish by the time that went by, and a young result stays young', async () => {
     const { bed, probe, dueInMs } = await scene();
-    await bed.runner.look('health/a');
+    await bed.runner.checkNow('health/a');
     expect(probe.looks).toHaveLength(1);
     expect(bed.series('svc_clusters')).toEqual({ svc_clusters: 1 });
     // The next look hangs, so that after its own result nothing comes.

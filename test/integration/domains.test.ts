@@ -6,7 +6,7 @@ import type { ClusterGroupOptions } from '../../src/probes/clusters/cluster-grou
 import { planDomains } from '../../src/probes/plan.ts';
 import type { Finding } from '../../src/probes/probe.ts';
 import { handClock } from '../clock.ts';
-import { clusterGroup, lookOnce, probesOptions, samplesOf } from '../cluster-group.ts';
+import { clusterGroup, probeOnce, probesOptions, samplesOf } from '../cluster-group.ts';
 import { until } from './pull/scraper.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-agent-domains-'));
@@ -58,7 +58,7 @@ function look(
   const describeBy = { command: ['cat', join(folder, file)], intervalMs: 60_000, timeoutMs: 10_000 };
   const domains = { watch: ['orders'], describe: describeBy };
   const [row] = planDomains(probesOptions({ domains, clusterGroupMetadata: group }));
-  return lookOnce(row!, { recalled, clock: handClock(Date.UTC(2026, 3, 1)) });
+  return probeOnce(row!, { recalled, clock: handClock(Date.UTC(2026, 3, 1)) });
 }
 
 describe('a domain', () => {
@@ -209,7 +209,7 @@ describe('a domain through each cluster', () => {
     const domains = { watch: ['orders'], describe: { command, intervalMs: 60_000, timeoutMs: 10_000 } };
     const [row] = planDomains(probesOptions({ domains, clusterGroupMetadata: clusterGroup({}, {}) }));
     const clock = handClock();
-    const looking = lookOnce(row!, { clock, signal: new AbortController().signal });
+    const looking = probeOnce(row!, { clock, signal: new AbortController().signal });
     await until(() => existsSync(started), 'the command runs', 30_000);
     clock.advance(8000);
     const found = await looking;

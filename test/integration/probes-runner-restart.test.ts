@@ -56,7 +56,7 @@ async function live(directory: string): Promise<Life> {
     bed,
     async look(...probes) {
       await bed.pass(1000);
-      for (const { row } of probes) await bed.runner.look(row.name);
+      for (const { row } of probes) await bed.runner.checkNow(row.name);
     },
     commit: async () => void (await state.commit()),
     shown: () =>

@@ -75,7 +75,7 @@ function probesTable({ probes }: StatusReport): string {
     `${state ?? 'not known yet'}${flapping ? ', flapping' : ''}`,
     since ?? '',
     last ? `${Math.round(last.durationMs)} ms` : '',
-    last ? [last.reason, last.msg].filter(Boolean).join(': ') : 'no look yet',
+    last ? [last.reason, last.msg].filter(Boolean).join(': ') : 'not run yet',
     target,
   ]);
   return `${rowsOf('Probes', head, rows, 'nothing is probed')}<p><a href="probes">all that they found</a></p>`;

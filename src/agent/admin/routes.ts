@@ -21,10 +21,10 @@ export function healthRoutes(health: Health): Routes {
   return { '/health': answering(health.health), '/ready': answering(health.ready) };
 }
 
-/** What probes found, and a look on demand at one that is configured: nobody can name another target. */
+/** Results of the probes, and a run on demand of a configured one; a request cannot name another target. */
 export function probeRoutes(
   reports: () => readonly ProbeReport[],
-  look: (name: string) => Promise<ProbeReport | undefined>,
+  checkNow: (name: string) => Promise<ProbeReport | undefined>,
 ): Routes {
   return {
     '/probes': {
@@ -34,7 +34,7 @@ export function probeRoutes(
     '/probe': {
       async handle({ url: { searchParams } }, reply) {
         const name = searchParams.get('name');
-        const report = name ? await look(name) : undefined;
+        const report = name ? await checkNow(name) : undefined;
         const isDebug = searchParams.get('debug') === '1';
         if (report)
           reply.send(

@@ -17,7 +17,7 @@ import { type Screen, table } from './terminal.ts';
 const usage = `Usage: svc-agent check [-c FILE] [--service-config FILE]... [--role ROLE]... [--live] [--json]
 
 Judges the configuration, and the service's own files by the specification, and shows what would run.
---live also looks once at each role's page, and lists the metrics of the catalog that it does not send and
+--live also reads each role's page, and lists the metrics of the catalog that it does not send and
 those it sends that no vocabulary maps.
 Exit status: 0 well; 1 a fault in the service's own files, a secret that is not there, or with --live a page that
 cannot be had; 2 an invalid configuration.
@@ -34,7 +34,7 @@ export async function check(args: readonly string[], io: Io): Promise<number> {
     return 0;
   }
   const loaded = await loadBuilt(values, io);
-  const live = values.live && loaded.config ? await lookAt(loaded.config, io) : undefined;
+  const live = values.live && loaded.config ? await checkLive(loaded.config, io) : undefined;
   if (values.json) io.stdout(`${JSON.stringify({ ...asJson(loaded), live })}\n`);
   else {
     for (const fault of loaded.faults) io.stderr(`${faultLine(fault)}\n`);
@@ -54,9 +54,9 @@ async function loadBuilt(values: ConfigurationValues, io: Io): Promise<Loaded> {
   return thrown === undefined ? loaded : withBuildFault(request, thrown);
 }
 
-/** What a look at pages needs is loaded only for it. */
-async function lookAt(config: AgentConfig, io: Io): Promise<LiveReport[]> {
-  return (await import('./live-pages.ts')).lookLive(config, io);
+/** Code that reads live pages, loaded on demand. */
+async function checkLive(config: AgentConfig, io: Io): Promise<LiveReport[]> {
+  return (await import('./live-pages.ts')).liveReports(config, io);
 }
 
 /** The outcome without the configuration itself, which holds secrets. */

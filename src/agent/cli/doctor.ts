@@ -6,7 +6,7 @@ import { parseAddress } from '../../core/address.ts';
 import { systemClock } from '../../core/clock.ts';
 import { errorText, faultLine, systemCode } from '../../core/errors.ts';
 import { planProbes } from '../../probes/plan.ts';
-import { lookOnce } from '../../probes/runner/once.ts';
+import { probeOnce } from '../../probes/runner/once.ts';
 import { type AgentConfig, blocksOf, type ReadyConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
@@ -323,9 +323,9 @@ async function examineClock({ config }: ReadyConfig): Promise<Diagnosis[]> {
 /** What probes find, with what each says to do. */
 async function examineProbes({ config }: ReadyConfig, io: Io): Promise<Diagnosis[]> {
   const rows = planProbes(config).filter(({ kind }) => kind !== 'replication');
-  const readings = { look: () => [] };
+  const readings = { values: () => [] };
   const deps = { readSecret: createReadSecret(io.env), readings, clock: systemClock, log: silent };
-  const polled = await lookOnce(rows, deps);
+  const polled = await probeOnce(rows, deps);
   return polled.flatMap(({ row, result }): Diagnosis[] => {
     const checks = (result.details?.checks ?? []) as { check: string; holds: unknown; set?: string }[];
     const denied = checks.filter(({ holds }) => holds === 'unknown').map(({ check }) => check);

@@ -64,7 +64,7 @@ export interface LiveReport extends Coverage {
 const isRole = (name: string): name is Role => (roles as readonly string[]).includes(name);
 
 /** Scrapes every page of the configuration once and compares it with the catalog. */
-export async function lookLive(config: AgentConfig, io: Io): Promise<LiveReport[]> {
+export async function liveReports(config: AgentConfig, io: Io): Promise<LiveReport[]> {
   const pages = await openLivePages(config, io);
   const known = new Set([...catalog.map(({ name }) => name), ...placesRead(config.domains?.replication)]);
   return Promise.all(

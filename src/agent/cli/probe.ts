@@ -4,7 +4,7 @@ import type { Readings } from '../../core/ports.ts';
 import { nearest } from '../../core/suggest.ts';
 import { planProbes } from '../../probes/plan.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
-import { type Looked, lookOnce } from '../../probes/runner/once.ts';
+import { type Probed, probeOnce } from '../../probes/runner/once.ts';
 import { printGrants } from '../../probes/stores/store-grants.ts';
 import type { AgentConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
@@ -43,10 +43,10 @@ export async function probe(args: readonly string[], io: Io): Promise<number> {
     return 0;
   }
   const rows = named(planProbes(config), positionals);
-  const looked = await lookAll(rows, config, io);
-  io.stdout(values.json ? `${JSON.stringify(asJson(looked))}\n` : asText(looked, io));
-  const isFault = ({ result }: Looked) => !result.ok || (result.failedChecks ?? []).length > 0;
-  return looked.length < rows.length || looked.some(isFault) ? 1 : 0;
+  const probed = await probeAll(rows, config, io);
+  io.stdout(values.json ? `${JSON.stringify(asJson(probed))}\n` : asText(probed, io));
+  const isFault = ({ result }: Probed) => !result.ok || (result.failedChecks ?? []).length > 0;
+  return probed.length < rows.length || probed.some(isFault) ? 1 : 0;
 }
 
 /** The rows of these names, or that begin with them; all of them for none. Throws `usage` for a name of no row. */
@@ -66,16 +66,18 @@ function named(rows: readonly ProbeRow[], names: readonly string[]): readonly Pr
 }
 
 /** Looks until all is seen, or a signal ends it; what the roles send is fetched only where a probe reads it. */
-async function lookAll(rows: readonly ProbeRow[], config: AgentConfig, io: Io): Promise<Looked[]> {
+async function probeAll(rows: readonly ProbeRow[], config: AgentConfig, io: Io): Promise<Probed[]> {
   const end = new AbortController();
   const undo = onSignals({ stop: () => end.abort(), reload: () => {} });
-  // The clock's timers let a process end; this one does not until all is looked at.
+  // The clock's timers let a process end; this one does not until all is probed at.
   const awake = setInterval(() => {}, 60_000);
   const pages = rows.some(({ kind }) => kind === 'replication') ? await openLivePages(config, io) : [];
-  const readings: Readings = { look: (family) => pages.flatMap(({ scrape }) => [...scrape.look(family)]) };
+  const readings: Readings = {
+    values: (family) => pages.flatMap(({ scrape }) => [...scrape.values(family)]),
+  };
   try {
     const deps = { readSecret: createReadSecret(io.env), readings, clock: systemClock, log: silent };
-    return await lookOnce(rows, deps, { signal: end.signal });
+    return await probeOnce(rows, deps, { signal: end.signal });
   } finally {
     await Promise.all(pages.map(({ close }) => close()));
     clearInterval(awake);
@@ -83,8 +85,8 @@ async function lookAll(rows: readonly ProbeRow[], config: AgentConfig, io: Io): 
   }
 }
 
-const asJson = (looked: readonly Looked[]) =>
-  looked.map(({ row: { name, kind, target }, result: { atMs, ...result } }) => ({
+const asJson = (probed: readonly Probed[]) =>
+  probed.map(({ row: { name, kind, target }, result: { atMs, ...result } }) => ({
     name,
     kind,
     target,
@@ -92,15 +94,15 @@ const asJson = (looked: readonly Looked[]) =>
     ...result,
   }));
 
-function asText(looked: readonly Looked[], { screen }: Io): string {
-  if (looked.length === 0)
+function asText(probed: readonly Probed[], { screen }: Io): string {
+  if (probed.length === 0)
     return 'Nothing to probe: set health, stores, clusterGroupMetadata, domains or archival.\n';
-  return probeTable(looked, screen) + adviceText(looked);
+  return probeTable(probed, screen) + adviceText(probed);
 }
 
 /** One line a probe: what was found, and how long it took. */
-function probeTable(looked: readonly Looked[], screen: Screen): string {
-  const rows = looked.map(({ row, result }) => [
+function probeTable(probed: readonly Probed[], screen: Screen): string {
+  const rows = probed.map(({ row, result }) => [
     row.name,
     result.ok ? 'ok' : (result.reason ?? 'failed'),
     `${Math.round(result.durationMs)} ms`,
@@ -122,12 +124,12 @@ interface Explained {
   restart?: string;
 }
 
-const checksOf = ({ result }: Looked): readonly Explained[] =>
+const checksOf = ({ result }: Probed): readonly Explained[] =>
   (result.details?.checks as readonly Explained[] | undefined) ?? [];
 
 /** Below the table: the checks of each store that fail or are unknown, why they matter and what to set. */
-function adviceText(looked: readonly Looked[]): string {
-  const parts = looked.flatMap((one) => {
+function adviceText(probed: readonly Probed[]): string {
+  const parts = probed.flatMap((one) => {
     const isFailing = ({ holds }: Explained) => holds === false;
     const failing = checksOf(one).filter((check) => isFailing(check) && check.accepted === undefined);
     const accepted = checksOf(one).filter((check) => isFailing(check) && check.accepted !== undefined);

@@ -7,7 +7,7 @@ import { drillName } from '../../probes/backups/backups.ts';
 import { journalPath, recordRun } from '../../probes/backups/journal.ts';
 import { planClusters, planDomains, planProbes } from '../../probes/plan.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
-import { lookOnce } from '../../probes/runner/once.ts';
+import { probeOnce } from '../../probes/runner/once.ts';
 import type { AgentConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { createChecks, type RunProbe } from '../recovery/checks.ts';
@@ -161,13 +161,13 @@ async function openTools(config: AgentConfig, subject: Subject, io: Io): Promise
   // The clock's timers let a process end; this one does not until the procedure is over.
   const awake = setInterval(() => {}, 60_000);
   const pages = rows.some(({ kind }) => kind === 'replication') ? await openLivePages(config, io) : [];
-  const readings = { look: (family: string) => pages.flatMap(({ scrape }) => [...scrape.look(family)]) };
+  const readings = { values: (family: string) => pages.flatMap(({ scrape }) => [...scrape.values(family)]) };
   const deps = { readSecret: createReadSecret(io.env), readings, clock: systemClock, log: silent };
   const run = async (row: ProbeRow) => {
     // Backups are judged first: a database is judged by what they found.
     const first = row.kind === 'recovery' ? rows.filter(({ kind }) => kind === 'backup') : [];
     if (row.kind === 'replication') await Promise.all(pages.map(({ scrape }) => scrape.scrapeNow()));
-    const { finding, result } = (await lookOnce([...first, row], deps)).at(-1)!;
+    const { finding, result } = (await probeOnce([...first, row], deps)).at(-1)!;
     return { ...finding, ok: result.ok };
   };
   return {

@@ -146,7 +146,7 @@ async function enter({ stateDirectory, outcomes }: LoadDeps): Promise<readonly S
   } catch (cause) {
     if (isLocked(cause)) throw cause;
     outcomes.degrade('no_directory', cause);
-    return (await stateDirectory.look()).snapshots;
+    return (await stateDirectory.read()).snapshots;
   }
 }
 

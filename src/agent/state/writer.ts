@@ -20,7 +20,7 @@ export interface StateDirectory extends Pick<SnapshotFiles, 'write'> {
    */
   enter(): Promise<Found>;
   /** What can be read there without having entered. */
-  look(): Promise<Found>;
+  read(): Promise<Found>;
   setAside(unread: UnreadFile): Promise<void>;
   /** Whether we are in, and the path still leads to where we entered. */
   isOurs(): Promise<boolean>;
@@ -60,7 +60,7 @@ export function createStateDirectory(
         throw error;
       }
     },
-    look: () => files.read(),
+    read: () => files.read(),
     setAside: (unread) => files.setAside(unread),
     isOurs: async () => (await lock?.holds()) ?? false,
     write: (bytes) => files.write(bytes),

@@ -49,7 +49,7 @@ export function readingsOf(
   options: Partial<ReplicationOptions> = {},
 ): { metric?: string; values: Reading[] } {
   for (const place of placesOf(quantity, options[quantity])) {
-    const values = [...readings.look(place.metric)]
+    const values = [...readings.values(place.metric)]
       .filter(({ value }) => Number.isFinite(value) && value >= 0)
       .map((series) => readingAt(place, series));
     if (values.length > 0) return { metric: place.metric, values };

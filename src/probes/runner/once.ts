@@ -16,7 +16,7 @@ export interface OnceDeps extends ProbeDeps {
   hear?: HearResult;
 }
 
-export interface Looked {
+export interface Probed {
   row: ProbeRow;
   result: ProbeResult;
   /** With the gauges that the result leaves out. */
@@ -27,17 +27,17 @@ export interface Looked {
  * Runs each probe once, without schedule, series or memory; one at a time per lane. Resolves when everything is closed,
  * with the results in the order of the rows; rows that the signal cut off have none. Never rejects.
  */
-export async function lookOnce(
+export async function probeOnce(
   rows: readonly ProbeRow[],
   deps: OnceDeps,
   { concurrency = 8, signal }: OnceOptions = {},
-): Promise<Looked[]> {
+): Promise<Probed[]> {
   if (signal?.aborted) return [];
   // Every row listens to it.
   if (signal) setMaxListeners(0, signal);
   const turns = createTurns({ concurrency });
-  const looks = rows.map((row) => {
-    return new Promise<Looked | undefined>((resolve) => {
+  const runs = rows.map((row) => {
+    return new Promise<Probed | undefined>((resolve) => {
       let withdraw = () => {};
       const cutOff = () => {
         withdraw();
@@ -48,22 +48,22 @@ export async function lookOnce(
         lane: row.lane,
         start(turn) {
           signal?.removeEventListener('abort', cutOff);
-          resolve(lookAt(row, turn, deps, signal));
+          resolve(runProbe(row, turn, deps, signal));
         },
       });
     });
   });
-  return (await Promise.all(looks)).filter((looked) => looked !== undefined);
+  return (await Promise.all(runs)).filter((probed) => probed !== undefined);
 }
 
-async function lookAt(
+async function runProbe(
   row: ProbeRow,
   turn: Turn,
   deps: OnceDeps,
   signal: AbortSignal | undefined,
-): Promise<Looked | undefined> {
+): Promise<Probed | undefined> {
   const opened = createOpened(row, deps);
-  const attempt = opened.look(undefined);
+  const attempt = opened.run(undefined);
   signal?.addEventListener('abort', attempt.end);
   const outcome = await attempt.outcome;
   signal?.removeEventListener('abort', attempt.end);

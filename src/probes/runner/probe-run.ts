@@ -90,7 +90,7 @@ export function startAttempt({ timeoutMs, open, recalled, clock }: AttemptOption
 /** The probe of a row, created at its first run. */
 export interface Opened {
   /** Starts a run; the one before must have settled. */
-  look(recalled: unknown): Attempt;
+  run(recalled: unknown): Attempt;
   /** Waits up to 2 s for the run under way, then up to half a second for the probe to close. Never rejects. */
   close(): Promise<void>;
 }
@@ -112,7 +112,7 @@ export function createOpened(row: ProbeRow, deps: ProbeDeps): Opened {
   };
 
   return {
-    look(recalled) {
+    run(recalled) {
       attempt = startAttempt({ timeoutMs, open: openOnce, recalled, clock });
       return attempt;
     },

@@ -29,7 +29,7 @@ export interface Runner {
   /** In the order of the rows. */
   reports(): ProbeReport[];
   /** Runs a probe now, or joins the run under way; undefined for a name that is not configured. */
-  look(name: string): Promise<ProbeReport | undefined>;
+  checkNow(name: string): Promise<ProbeReport | undefined>;
   /** What probes remember. Restored before the first `configure`, frozen in the same step as the counters. */
   readonly durable: Durable;
   /** Aborts every run, waits up to 2 s for those under way, closes all. Durable totals stay in the state. */
@@ -91,9 +91,9 @@ export function createRunner(options: RunnerOptions, deps: RunnerDeps): Runner {
       for (const giveUp of giveUps) giveUp();
     },
     reports: () => [...watches.values()].map((watch) => watch.report()),
-    async look(name) {
+    async checkNow(name) {
       const watch = watches.get(name);
-      await watch?.look();
+      await watch?.checkNow();
       return watch?.report();
     },
     durable: memories,

@@ -106,7 +106,7 @@ export interface Watch {
    * Runs now, or joins the run under way; resolves with its result in the report. If the last result is younger than a
    * second, or the run cannot start within the timeout, the report stays as it is.
    */
-  look(): Promise<void>;
+  checkNow(): Promise<void>;
   /** Continues with its series in other intakes. */
   move(row: ProbeRow, intakes: ProbeIntakes): void;
   /** Ends the probe and its series, except the durable ones if they `stay`; resolves when everything is released. */
@@ -143,7 +143,7 @@ export function startWatch(
   const opened = createOpened(first, deps);
   const standing = createStanding(first, options, deps.log);
   const skipped: Record<ProbeSkipReason, number> = { overlap: 0, backlog: 0 };
-  const lookers = new Set<() => void>();
+  const waiters = new Set<() => void>();
   let row = first;
   let series = createProbeSeries(row, intakes);
   let isEnded = false;
@@ -181,12 +181,12 @@ export function startWatch(
     const begun = { turn, hasResult: false };
     isWaiting = false;
     current = begun;
-    const attempt = opened.look(memories.recall(name));
+    const attempt = opened.run(memories.recall(name));
     const outcome = await attempt.outcome;
     begun.hasResult = true;
     turn.leave();
     if (outcome && !isEnded) take(outcome);
-    for (const looked of lookers) looked();
+    for (const resume of waiters) resume();
     await attempt.gone;
     current = undefined;
     turn.leaveLane();
@@ -227,19 +227,19 @@ export function startWatch(
       skipped: { ...skipped },
     }),
     latest: () => latest,
-    look() {
+    checkNow() {
       const isFresh = clock.monotonicMs() - resultAtMs < freshMs;
       if (isEnded || isFresh || current?.hasResult) return Promise.resolve();
       return new Promise((resolve) => {
         const cancel = clock.after(timeoutMs, () => {
-          if (!current) looked();
+          if (!current) resume();
         });
-        const looked = () => {
+        const resume = () => {
           cancel();
-          lookers.delete(looked);
+          waiters.delete(resume);
           resolve();
         };
-        lookers.add(looked);
+        waiters.add(resume);
         if (!current) ask(true);
       });
     },
@@ -254,7 +254,7 @@ export function startWatch(
       withdraw();
       if (stay === 'durable') series.withdraw();
       else series.giveUp();
-      for (const looked of lookers) looked();
+      for (const resume of waiters) resume();
       return close();
     },
   };

@@ -188,6 +188,6 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
     scrapeNow,
     status: () => status.current(words.vocabulary?.name),
     mapped: () => pageSeries.mapped(),
-    look: (family) => (takenMs === Number.NEGATIVE_INFINITY ? [] : pageSeries.look(family)),
+    values: (family) => (takenMs === Number.NEGATIVE_INFINITY ? [] : pageSeries.values(family)),
   };
 }

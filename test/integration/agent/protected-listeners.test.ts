@@ -53,7 +53,7 @@ function outletsDeps(): EndpointsDeps {
     mark: 'agent-1',
     roleDown: () => false,
     probes: () => [],
-    look: async () => undefined,
+    checkNow: async () => undefined,
   };
 }
 

@@ -155,7 +155,7 @@ test('a product’s words are recognised when they come, and its units become th
     'svc_workflow_started{cluster="dc1",svc_service="history"}': [4],
     'svc_wait{cluster="dc1",svc_service="history"}': [2.5],
   });
-  expect([...role.scrape.look('svc_wait')]).toEqual([{ labels: {}, value: 2.5 }]);
+  expect([...role.scrape.values('svc_wait')]).toEqual([{ labels: {}, value: 2.5 }]);
   expect(role.scrape.status().vocabulary).toBe('product');
   expect(role.scrape.mapped()).toContainEqual({
     name: 'product_started',

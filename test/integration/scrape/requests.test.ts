@@ -116,15 +116,15 @@ test('readings are those of the page shown', async () => {
   target.page('# TYPE lag gauge\nlag{shard="1"} 5\nlag{shard="2"} 7\nother 1\n');
   const scraped = await openScrape({ url: target.url }, clock);
   await scraped.scrape.scrapeNow();
-  expect([...scraped.scrape.look('lag')]).toEqual([
+  expect([...scraped.scrape.values('lag')]).toEqual([
     { labels: { shard: '1' }, value: 5 },
     { labels: { shard: '2' }, value: 7 },
   ]);
-  expect([...scraped.scrape.look('nothing')]).toEqual([]);
+  expect([...scraped.scrape.values('nothing')]).toEqual([]);
   target.answer((_, response) => void response.writeHead(503).end());
   clock.advance(1000);
   await scraped.scrape.scrapeNow();
-  expect([...scraped.scrape.look('lag')]).toEqual([]);
+  expect([...scraped.scrape.values('lag')]).toEqual([]);
   await scraped.stop();
 });
 

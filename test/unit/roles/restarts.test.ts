@@ -9,7 +9,7 @@ const silent: Log = { write() {}, named: () => silent };
 const minuteMs = 60_000;
 
 const readingsOf = (values: Readonly<Record<string, number>>): Readings => ({
-  look: (family) => (family in values ? [{ labels: {}, value: values[family]! }] : []),
+  values: (family) => (family in values ? [{ labels: {}, value: values[family]! }] : []),
 });
 
 /** One life of the agent; `next` is the one that follows, with what the last commit kept. */
@@ -34,7 +34,7 @@ function life(before?: { section: Uint8Array; table: Uint8Array; values: Float64
   return {
     clock: bed.clock,
     health: (...reasons: (ProbeFailureReason | 'ok')[]) => {
-      for (const reason of reasons) roles.looked('history', reason === 'ok' ? undefined : reason);
+      for (const reason of reasons) roles.healthChecked('history', reason === 'ok' ? undefined : reason);
     },
     page: (fallen: number, counters: number, values = {}) =>
       roles.scraped('history', { fallen, counters }, readingsOf(values)),

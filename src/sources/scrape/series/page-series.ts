@@ -56,12 +56,12 @@ export interface PageSeries {
   /** Closes all series in the registry, in slices. The lines stay known, because the target may come back. */
   withdraw(): Promise<void>;
   /** The last values of a single-valued metric, by the target's name or the catalog's. */
-  look(family: string): { labels: RawTags; value: number }[];
+  values(family: string): { labels: RawTags; value: number }[];
   /** Every metric of the target, with its names in the catalog. */
   mapped(): MappedMetric[];
 }
 
-/** One value of a metric that is looked at. */
+/** One value of a metric. */
 interface Reading {
   line: number;
   labels: RawTags;
@@ -107,7 +107,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     grows[id] = 0;
   };
   const groups = createLineGroups(table, { forget, breathe });
-  /** The results of `look`, valid while the series are the same. */
+  /** The results of `values`, valid while the series are the same. */
   const readings = new Map<string, Reading[]>();
   let removedLines = 0;
   let withdrawn = true;
@@ -248,7 +248,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
       }
       if (removedLines > 0) compact(page);
       groups.keep(page);
-      // `look` may have been called in a pause.
+      // `values` may have been called in a pause.
       readings.clear();
     },
     fill({ order, count }) {
@@ -278,7 +278,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
         if (pause !== undefined) await pause;
       }
     },
-    look(family) {
+    values(family) {
       if (withdrawn) return [];
       const found = readings.get(family) ?? findReadings(family);
       readings.set(family, found);

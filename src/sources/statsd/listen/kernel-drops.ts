@@ -11,8 +11,8 @@ interface Row {
 
 /** The kernel's own figure of the datagrams it dropped for one socket since it was bound. */
 export interface KernelDrops {
-  /** What was dropped since the last look; 0 where the kernel does not say (not Linux). */
-  look(): number;
+  /** What was dropped since the last poll; 0 where the kernel does not say (not Linux). */
+  poll(): number;
 }
 
 /** The rows of such a table. Columns are split by blanks; the last is `drops`, the tenth the inode. */
@@ -84,7 +84,7 @@ export function createKernelDrops(address: string, port: number): KernelDrops {
   const inode = found.find((row) => own.has(row.inode))?.inode;
   let before = 0;
   return {
-    look() {
+    poll() {
       if (inode === undefined) return 0;
       const now = rows().find((row) => row.inode === inode)?.drops ?? before;
       const more = (now - before) >>> 0;

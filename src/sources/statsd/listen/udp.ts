@@ -92,7 +92,7 @@ export async function bindUdp(options: UdpOptions, deps: UdpDeps): Promise<Bound
   }
 
   const lookAtKernel = () => {
-    const more = kernel.look();
+    const more = kernel.poll();
     if (more > 0) deps.onKernelDrops(more);
   };
   let cancel = (): void => {};

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { planClusters } from '../../../../src/probes/plan.ts';
-import { clusterGroup, lookOnce, probesOptions, samplesOf } from '../../../cluster-group.ts';
+import { clusterGroup, probeOnce, probesOptions, samplesOf } from '../../../cluster-group.ts';
 
 const planned = (group: ReturnType<typeof clusterGroup>) =>
   planClusters(probesOptions({ clusterGroupMetadata: group }));
@@ -32,11 +32,11 @@ test('one row for the own cluster, one for each enabled peer with an address', (
 });
 
 test('the enabled clusters are counted once, without peers too', async () => {
-  const alone = await lookOnce(planned(clusterGroup({}))[0]!);
+  const alone = await probeOnce(planned(clusterGroup({}))[0]!);
   const group = 'svc_cluster_group_info{primary_cluster="dc1"} 1';
   expect(samplesOf(alone)).toEqual([group, 'svc_clusters 1']);
   const three = planned(clusterGroup({}, {}, { enabled: false }, { rpcAddress: '10.0.0.4:1' }));
-  const found = await lookOnce(three[0]!);
+  const found = await probeOnce(three[0]!);
   expect(samplesOf(found)).toEqual([group, 'svc_clusters 3']);
   expect(found.msg).toBe('this cluster; enabled in the group: dc1, dc2, dc4');
   expect(found.details).toEqual({ current: 'dc1', primary: 'dc1', enabled: ['dc1', 'dc2', 'dc4'] });

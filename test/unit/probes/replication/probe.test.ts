@@ -25,7 +25,7 @@ async function looks(pages: Page[], { group = two, replication, recalled }: Life
   const clock = handClock(startMs);
   let page: Page = {};
   const look = (family: string) => (page[family] ?? []).map(([labels, value]) => ({ labels, value }));
-  const probe = await row!.open(probeDeps({ clock, readings: { look } }));
+  const probe = await row!.open(probeDeps({ clock, readings: { values: look } }));
   const findings = [];
   let kept = recalled;
   for (const next of pages) {

@@ -212,5 +212,5 @@ export function probeDeps(
     write: (level, msg, fields = {}) => void entries.push({ level, msg, fields }),
     named: () => log,
   };
-  return { clock, log, readings: { look: () => [] }, readSecret: async () => '' };
+  return { clock, log, readings: { values: () => [] }, readSecret: async () => '' };
 }

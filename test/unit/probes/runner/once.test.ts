@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { lookOnce, type OnceOptions } from '../../../../src/probes/runner/once.ts';
+import { type OnceOptions, probeOnce } from '../../../../src/probes/runner/once.ts';
 import { handClock } from '../../../clock.ts';
 import { probeDeps, rest, type Scripted, scripted } from './bed.ts';
 
@@ -8,7 +8,7 @@ function once(probes: readonly Scripted[], options?: OnceOptions) {
   const heard: string[] = [];
   const seen: { results?: [name: string, ok: boolean, reason?: string][] } = {};
   const hear = ({ name }: { name: string }) => void heard.push(name);
-  const looks = lookOnce(
+  const looks = probeOnce(
     probes.map(({ row }) => row),
     { ...probeDeps(clock), hear },
     options,

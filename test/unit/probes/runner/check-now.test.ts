@@ -16,15 +16,15 @@ describe('a look on demand', () => {
   test('a name that is not configured is undefined', async () => {
     const bed = runnerBed();
     bed.configure(scripted('health/a'));
-    expect(await bed.runner.look('health/b')).toBeUndefined();
-    expect(await bed.runner.look('__proto__')).toBeUndefined();
+    expect(await bed.runner.checkNow('health/b')).toBeUndefined();
+    expect(await bed.runner.checkNow('__proto__')).toBeUndefined();
   });
 
   test('looks at once, and counts as a result', async () => {
     const bed = runnerBed();
     const probe = scripted('health/a');
     bed.configure(probe);
-    const seen = followed(bed.runner.look('health/a'));
+    const seen = followed(bed.runner.checkNow('health/a'));
     await rest();
     expect(probe.looks).toHaveLength(1);
     await bed.pass(40);
@@ -40,7 +40,7 @@ describe('a look on demand', () => {
     const probe = scripted('health/a');
     bed.configure(probe);
     await bed.due(probe);
-    const both = [followed(bed.runner.look('health/a')), followed(bed.runner.look('health/a'))];
+    const both = [followed(bed.runner.checkNow('health/a')), followed(bed.runner.checkNow('health/a'))];
     await rest();
     expect(probe.looks).toHaveLength(1);
     expect(both.some(({ isOver }) => isOver)).toBe(false);
@@ -55,10 +55,10 @@ describe('a look on demand', () => {
     bed.configure(probe);
     await bed.due(probe);
     await bed.pass(999);
-    expect((await bed.runner.look('health/a'))?.last?.ok).toBe(true);
+    expect((await bed.runner.checkNow('health/a'))?.last?.ok).toBe(true);
     expect(probe.looks).toHaveLength(1);
     await bed.pass(1);
-    await bed.runner.look('health/a');
+    await bed.runner.checkNow('health/a');
     expect(probe.looks).toHaveLength(2);
   });
 
@@ -69,7 +69,7 @@ describe('a look on demand', () => {
     await bed.pass(10_000);
     const waiting = probes.filter(({ looks }) => looks.length === 0);
     expect(waiting).toHaveLength(2);
-    const seen = followed(bed.runner.look(waiting[1]!.row.name));
+    const seen = followed(bed.runner.checkNow(waiting[1]!.row.name));
     await rest();
     expect(waiting.map(({ looks }) => looks.length)).toEqual([0, 1]);
     await waiting[1]!.look.finds();
@@ -83,7 +83,7 @@ describe('a look on demand', () => {
     bed.configure(hog);
     await bed.due(hog);
     bed.configure(hog, probe);
-    const seen = followed(bed.runner.look('store/a'));
+    const seen = followed(bed.runner.checkNow('store/a'));
     await bed.pass(4999);
     expect(seen.isOver).toBe(false);
     await bed.pass(1);
@@ -99,7 +99,7 @@ describe('a look on demand', () => {
     bed.configure(hog);
     await bed.due(hog);
     bed.configure(hog, probe);
-    const seen = followed(bed.runner.look('store/a'));
+    const seen = followed(bed.runner.checkNow('store/a'));
     await bed.pass(4000);
     await hog.look.finds();
     await bed.pass(4000);
@@ -115,7 +115,7 @@ describe('a look on demand', () => {
     await bed.due(probe);
     await bed.pass(5000);
     await bed.pass(2000);
-    expect((await bed.runner.look('health/a'))?.last?.reason).toBe('too_slow');
+    expect((await bed.runner.checkNow('health/a'))?.last?.reason).toBe('too_slow');
     expect(probe.looks).toHaveLength(1);
   });
 
@@ -123,7 +123,7 @@ describe('a look on demand', () => {
     const bed = runnerBed();
     const [a, b] = [scripted('health/a'), scripted('health/b')];
     bed.configure(a, b);
-    const seen = ['health/a', 'health/b'].map((name) => followed(bed.runner.look(name)));
+    const seen = ['health/a', 'health/b'].map((name) => followed(bed.runner.checkNow(name)));
     await rest();
     bed.configure(b);
     await rest();
