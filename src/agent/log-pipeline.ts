@@ -131,7 +131,12 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
       cancelSweep();
       await stopLogs();
     },
-    relaySelf: () => relaySelf(),
+    relaySelf() {
+      self.logFilesPassedOver.reset();
+      for (const { service, reason } of logs?.passedOver ?? [])
+        self.logFilesPassedOver.inc({ svc_service: service, reason });
+      return relaySelf();
+    },
     files: () => logs?.files() ?? [],
   };
 }

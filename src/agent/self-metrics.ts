@@ -74,6 +74,12 @@ export function createSelfMetrics() {
     stateLastCommit: moment(registry, 'svc_agent_state_last_commit_timestamp_seconds'),
     stateCommitFailures: counter(registry, 'svc_agent_state_commit_failures_total'),
     statsdKernelDrops: counter(registry, 'svc_agent_statsd_kernel_drops_total'),
+    logFilesPassedOver: new Gauge({
+      name: 'svc_agent_log_files_passed_over',
+      help: agentMetric('svc_agent_log_files_passed_over').help,
+      labelNames: ['svc_service', 'reason'],
+      registers: [registry],
+    }),
     reportLastSuccess: moment(registry, 'svc_agent_report_last_success_timestamp_seconds'),
     reportFailures,
     queueBytes: gauge(registry, 'svc_agent_queue_bytes'),

@@ -245,6 +245,12 @@ export const agent = group('agent', [], {
     'none',
     'Datagrams the kernel dropped because its buffer was full.',
   ],
+  svc_agent_log_files_passed_over: [
+    'gauge',
+    'none',
+    'Files that a log pattern matches and that are not read.',
+    ['svc_service', 'reason'],
+  ],
 });
 
 /**

@@ -1,7 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { passedOver } from '../../src/sources/logs/files/discovery.ts';
-import { createTail, logsOptions, numbered } from '../tail.ts';
+import { createTail, numbered } from '../tail.ts';
 
 test('a directory that is named as a log path is one warning', async () => {
   const tail = createTail({ paths: ['app.log', 'app.log/*', 'other.log'] });
@@ -28,8 +27,6 @@ test('gzip files that a pattern names are read; other compressed files are liste
   const names = (paths: readonly { path: string }[]) =>
     paths.map(({ path }) => path.slice(tail.root.length + 1)).sort();
   expect(names(tail.tailer.passedOver)).toEqual(['three.log.gz', 'two.log.zst']);
-  const services = { history: logsOptions({ paths: [tail.path('old/*.log.gz'), tail.path('*.log*')] }) };
-  expect(names(await passedOver(services, new Set(['history'])))).toEqual(['three.log.gz', 'two.log.zst']);
   await tail.restart();
   await tail.settle();
   expect(tail.recorder.lines).toEqual(numbered(0, 5).lines);

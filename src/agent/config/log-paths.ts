@@ -1,6 +1,7 @@
 import { readdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { anyDepth, parseExclude, parseGlob, type Step } from '../../sources/logs/files/patterns.ts';
+import { isCompressed, isGzip } from '../../sources/logs/files/rotated-names.ts';
 import { unreadableFile } from './environment.ts';
 import { type MapNode, placedFault, placeOf } from './tree.ts';
 import type { AgentConfig, PlacedFault } from './types.ts';
@@ -82,10 +83,14 @@ export function checkLogPaths(
       } else if (denied.length > 0) {
         const what = denied.length === 1 ? denied[0] : `${denied[0]} and ${denied.length - 1} more`;
         say(findings, `the agent’s user cannot read ${what}; add it to the group of the file, or set an ACL`);
-      } else if (files.every((file) => file.endsWith('.gz')) && !pattern.endsWith('.gz')) {
+      }
+      const namesGzip = parseGlob(pattern, cwd).some((glob) => glob.namesGzip);
+      const unread = files.filter((file) => isCompressed(file) && !(namesGzip && isGzip(file)));
+      if (unread.length > 0) {
+        const what = unread.length === 1 ? 'a compressed file' : `${unread.length} compressed files`;
         say(
           warnings,
-          'matches compressed files alone, which are not read; end the pattern in .gz to read them',
+          `matches ${what}, which the agent does not read, such as ${basename(unread[0]!)}; end the pattern in .gz to read gzip files`,
         );
       }
     }

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Clock, Durable, Log, Source } from '../../core/ports.ts';
+import type { PassedOver } from './files/discovery.ts';
 import type { Disk } from './files/disk.ts';
 import { createDoorbell } from './files/doorbell.ts';
 import { createSchedule } from './files/schedule.ts';
@@ -47,6 +48,8 @@ export interface LogsSource extends Source, Durable {
    */
   prepare(selection: LogsSelection): (openSink: OpenSink) => void;
   files(): FollowedFile[];
+  /** Files that a pattern matches and that are not read, as of the last scan. */
+  readonly passedOver: readonly PassedOver[];
 }
 
 const standardInput = '-';
@@ -83,6 +86,9 @@ export function createLogs(options: LogsSourceOptions, deps: LogsSourceDeps): Lo
     restore: tailer.restore,
     look: tailer.look,
     files: tailer.files,
+    get passedOver() {
+      return tailer.passedOver;
+    },
     prepare(selection) {
       const swapFiles = tailer.prepare(selection);
       return (openSink) => {

@@ -1,11 +1,9 @@
-import { systemClock } from '../../../core/clock.ts';
 import type { PassedOverReason } from '../../../core/reasons.ts';
-import type { LogsOptions } from '../options.ts';
-import { type Disk, type Entry, type FileStat, saysAbsent, systemDisk } from './disk.ts';
-import { anyDepth, compilePatterns, type LogPattern, type Patterns, type Step } from './patterns.ts';
+import { type Disk, type Entry, type FileStat, saysAbsent } from './disk.ts';
+import { anyDepth, type LogPattern, type Patterns, type Step } from './patterns.ts';
 import type { Problems } from './problems.ts';
 import { isBetween, isCompressed, isGzip, rotatedFrom } from './rotated-names.ts';
-import { createSlices, type Slices } from './schedule.ts';
+import type { Slices } from './schedule.ts';
 
 /**
  * Finds out what is there. A directory is listed and each relevant name is looked up; that is one pass. While a rotation
@@ -340,21 +338,4 @@ function literalNames({ globs }: LogPattern, directory: string): string[] {
         : []
       : [];
   });
-}
-
-/**
- * Lists the files that patterns match and that are not read, as a scan would. Compiles the patterns first; throws
- * `config_invalid` if one cannot be compiled.
- */
-export async function passedOver(
-  services: Readonly<Record<string, LogsOptions>>,
-  selected: ReadonlySet<string>,
-  disk: Disk = systemDisk,
-): Promise<readonly PassedOver[]> {
-  const patterns = compilePatterns(services, selected);
-  const problems = { report: () => {}, resolve: () => {}, of: () => undefined };
-  const discovery = createDiscovery({ disk, slices: createSlices(systemClock, 10), problems });
-  const none = new Map<string, ReadonlySet<string>>();
-  const picture = await discovery.scan({ patterns, isRemembered: () => true, homes: none, targets: none });
-  return picture.passedOver;
 }

@@ -2,7 +2,15 @@ import { AgentError, systemCode } from '../../../core/errors.ts';
 import type { SkipReason } from '../../../core/reasons.ts';
 import type { LineSink, OpenSink } from '../sink.ts';
 import type { Disk } from './disk.ts';
-import { growHead, growTail, headAgrees, headBytes, headGrows, tailBytes } from './fingerprint.ts';
+import {
+  growHead,
+  growTail,
+  headAgrees,
+  headBytes,
+  headCovers,
+  headGrows,
+  tailBytes,
+} from './fingerprint.ts';
 import type { OpenFiles } from './open-files.ts';
 import type { Problems } from './problems.ts';
 import { noBytes, restKeptBytes, type TrackedFile } from './tracked-file.ts';
@@ -159,13 +167,25 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
    * Extends the fingerprint of the beginning. The file may have been rewritten since it was read: what is known already must
    * be there.
    */
-  const growFingerprint = (fd: number, file: TrackedFile, known: number, before: Buffer) => {
+  const growFingerprint = (fd: number, file: TrackedFile, known: number) => {
     const { head, tail } = file.fingerprint;
     if (!headGrows(head, known)) return;
     const now = start.subarray(0, disk.read(fd, start, 0, headBytes, 0));
-    const isSame =
-      headAgrees(head, now) ?? (head.length === 0 && now.subarray(0, before.length).equals(before));
-    if (isSame) file.fingerprint = { head: growHead(head, now, known), tail };
+    if (headAgrees(head, now) ?? head.length === 0)
+      file.fingerprint = { head: growHead(head, now, known), tail };
+  };
+
+  /**
+   * The file's first bytes, if its fingerprint is to grow by what was just read. They are read before anything counts, so
+   * that no line counts whose file could not be found again.
+   */
+  const beginning = (fd: number, { fingerprint, offset }: TrackedFile, filled: number) => {
+    const { head, tail } = fingerprint;
+    if (!headGrows(head, offset + filled - tail.length)) return undefined;
+    if (offset === 0) return buffer.subarray(0, Math.min(filled, headBytes));
+    const begin = start.subarray(0, disk.read(fd, start, 0, headBytes, 0));
+    if (head.length === 0) return offset === tail.length && begin.indexOf(tail) === 0 ? begin : undefined;
+    return begin.length >= headCovers(head) && headAgrees(head, begin) ? begin : 'changed';
   };
 
   /** A file that is shorter than it was, but not so short that counted bytes are gone. */
@@ -189,6 +209,8 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
     const filled = readFrom(fd, file);
     const state = compare(fd, file, filled, pass);
     if (state === 'changed') return 'changed';
+    const begin = beginning(fd, file, filled);
+    if (begin === 'changed') return 'changed';
     file.checkedBy = pass;
     file.isVerified = true;
     if (state === 'cut') sinks.cut(file);
@@ -199,10 +221,11 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
     file.mtimeNs = file.nowMtimeNs;
     file.record = undefined;
     if (filled - from <= file.restBytes && !isFull) return 'end';
-    const before =
-      file.offset === 0 ? buffer.subarray(0, Math.min(filled, headBytes)) : file.fingerprint.tail;
     const taken = sinks.write(file, buffer, from, filled);
-    growFingerprint(fd, file, file.offset + file.restBytes, before);
+    if (begin) {
+      const { head, tail } = file.fingerprint;
+      file.fingerprint = { head: growHead(head, begin, file.offset + file.restBytes), tail };
+    }
     if (taken === 0 && isFull) makeRoom(file);
     return isFull && file.offset + file.restBytes < file.nowSize ? 'more' : 'end';
   };
@@ -246,7 +269,7 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
         // A file that was not open all the time and lost bytes may be another one with the same beginning.
         if (state === 'changed' || (!wasOpen && (state === 'cut' || size < file.size))) return false;
         // A size that is recorded without a beginning could not be found again.
-        if (file.offset + file.restBytes === 0) growFingerprint(fd, file, size, noBytes);
+        if (file.offset + file.restBytes === 0) growFingerprint(fd, file, size);
         return true;
       });
     },
@@ -259,7 +282,7 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
       sinks.finish(file);
     },
     learn(file) {
-      onOpen(file, (fd) => growFingerprint(fd, file, file.nowSize, noBytes));
+      onOpen(file, (fd) => growFingerprint(fd, file, file.nowSize));
     },
     startAtEnd(file) {
       const size = file.nowSize;

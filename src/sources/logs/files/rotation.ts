@@ -712,8 +712,21 @@ export function createRotation(deps: RotationDeps): Rotation {
     const { fingerprint, rest, offset, size, nowSize } = file;
     if (isHome(sighting, group)) return offset >= tailBytes;
     const known = Math.max(fingerprint.tail.length + rest.length, headCovers(fingerprint.head));
-    if (offset > 0 || known >= identifyingBytes || file.lostBy === 'truncated') return true;
+    if (offset > 0 || known >= identifyingBytes) return true;
+    if (file.lostBy === 'truncated') return !isOthers(file, sighting);
     return sighting.stat.size === Math.max(size, nowSize);
+  };
+
+  /** Whether another generation of the group is known to have these bytes. */
+  const isOthers = (file: TrackedFile, sighting: Sighting): boolean => {
+    const others = [
+      ...tracker
+        .group(file.path)
+        .filter((other) => other !== file)
+        .map(knownContent),
+      ...[...tracker.letGoOf(file.path)].filter(({ copyOf }) => copyOf !== file).map(letGoContent),
+    ].filter(({ offset, head }) => offset >= identifyingBytes || headCovers(head) >= identifyingBytes);
+    return contents.of(sighting, (own) => others.some((other) => likeness(own, other) !== 'none')) ?? true;
   };
 
   /** Finds the bytes of a missing generation among the files that nobody follows. */
@@ -761,9 +774,10 @@ export function createRotation(deps: RotationDeps): Rotation {
     const known = Math.max(file.size, file.nowSize);
     const best = (...likes: Likeness[]) => {
       const rank = ({ like, size, sighting }: (typeof alike)[number]) => {
+        const { dev, ino } = sighting.stat;
+        const isKnownCopy = tracker.letGoAt(dev, ino)?.copyOf === file;
         const isPacked = isCompressed(sighting.paths[0]!);
-        const distance = like === 'perhaps' ? size - known : -size;
-        return [size < known, like === 'perhaps', isPacked, distance].map(Number);
+        return [!isKnownCopy, size < known, like === 'perhaps', isPacked, Math.abs(size - known)].map(Number);
       };
       return alike.filter(({ like }) => likes.includes(like)).sort((a, b) => byRank(rank(a), rank(b)))[0];
     };
@@ -859,11 +873,7 @@ export function createRotation(deps: RotationDeps): Rotation {
    * plain file stands beside it, it may be unfinished; a compressor deletes the plain file last.
    */
   const judgeGzip = (sighting: Sighting, group: string): { verdict: Verdict; of?: TrackedFile } => {
-    if (hasPlainBeside(sighting) || !trustsNames(sighting)) {
-      const plain = plainName(sighting.paths[0]!);
-      const of = tracker.group(group).find(({ real }) => real === plain);
-      return { verdict: waitFor(sighting) ? 'wait' : 'copy', of };
-    }
+    if (!trustsNames(sighting) || (hasPlainBeside(sighting) && waitFor(sighting))) return { verdict: 'wait' };
     const result = contents.of(sighting, (content): { verdict: Verdict; of?: TrackedFile } => {
       if (content.size === 0) return { verdict: 'wait' };
       const agrees = ({ head, offset, tailLength, tailSum }: KnownContent) => {
