@@ -57,6 +57,16 @@ test.each(recordedCases)('the built agent: %s: %s is the sum of its raw metrics'
   for (const [key, value] of Object.entries(expected)) expect(found[key], key).toBeCloseTo(value, 6);
 });
 
+test('a service that is no role has its series on a page of its own, and nowhere else', async () => {
+  const own = async (service: string) =>
+    parse(await (await fetch(`http://${agent.address('metrics')}/metrics?service=${service}`)).text()).filter(
+      ({ labels }) => labels.svc_service === 'cadence_bench',
+    );
+  expect((await own('sdk-bench-worker')).length).toBeGreaterThan(100);
+  for (const other of ['agent', ...pageNames.filter((name) => name !== 'sdk-bench-worker')])
+    expect(await own(other), other).toEqual([]);
+});
+
 test('check --live says what each metric was made of, what is missing and what was left out', async () => {
   // This process serves the pages, so it must not wait for the command synchronously.
   const check = start(process.execPath, [

@@ -78,7 +78,13 @@ describe('a domain', () => {
       'svc_domain_last_failover_timestamp_seconds{domain="orders"} 1772446530',
       'svc_domain_retention_seconds{domain="orders"} 604800',
     ]);
-    expect(found.details).toMatchObject({ versionOf: 'dc2', notes: [], failovers: 1 });
+    expect(found.details).toMatchObject({ versionOf: 'dc2', failovers: 1 });
+    // The command asks one cluster only, so that nobody knows whether the others agree.
+    expect(found.details?.notes).toEqual([
+      expect.stringMatching(
+        /^svc_domain_failover_ready is absent: .* is not known.*; domains\.describe\.command asks this cluster only, put \{address\} into it to ask each cluster$/,
+      ),
+    ]);
   });
 
   test('fails over, and each failover counts once in all lives of the agent together', async () => {
@@ -142,7 +148,11 @@ describe('a domain', () => {
     const found = await look('few', { group: three });
     expect(found.reason).toBeUndefined();
     expect(found.details).toMatchObject({
-      notes: ['spans 2 clusters; 3 or more are suggested', 'active in dc3, which is not among its clusters'],
+      notes: [
+        'spans 2 clusters; 3 or more are suggested',
+        'active in dc3, which is not among its clusters',
+        expect.stringContaining('svc_domain_failover_ready is absent'),
+      ],
     });
   });
 

@@ -1,4 +1,4 @@
-import { linkSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, fstatSync, linkSync, openSync, readSync, rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { addressesConflict, dialHost, formatAddress, parseAddress } from '../../core/address.ts';
 import { roles as usualRoles } from '../../core/catalog.ts';
@@ -15,7 +15,7 @@ const usage = `Usage: svc-agent init [FILE | --out FILE] [--service-config FILE]
 
 Writes a commented starter configuration to FILE, or to standard output. It never overwrites a file, and leaves none
 behind when it fails. With the service's own files, everything that they describe is filled in and on: roles, logs,
-scrapes, health checks, stores, clusters and archives. Only credentials have to be added.
+scrapes, health checks, stores, clusters, archives and domains. Only credentials have to be added.
 `;
 
 /** `svc-agent init`: a first configuration that `check` passes. */
@@ -148,7 +148,8 @@ ${logKnown ? '' : logs}${fromFiles.join('')}${serviceConfig.length > 0 && !url ?
 }
 
 /** Stores, clusters, archives and domains. */
-function dependencies({ stores, found, frontend }: StarterFacts): string {
+function dependencies(facts: StarterFacts): string {
+  const { stores, found } = facts;
   const title =
     '# What the service depends on; svc-agent probe --print-grants prints the rights that a user needs.\n';
   const example = `# stores:
@@ -164,9 +165,22 @@ function dependencies({ stores, found, frontend }: StarterFacts): string {
   const rest = found
     .filter(({ path }) => /^(?:clusterGroupMetadata|archival|domainDefaults)/.test(path))
     .map(({ path, value }) => `# from serviceConfig: ${path}: ${value}\n`);
-  return `${title}${stores.length > 0 ? `stores:\n${filled.join('')}` : example}${rest.join('')}# domains:                                 # {domain} stands for each name
-#   {watch: [orders], describe: {command: [cli, --address, "${frontend}", --domain, "{domain}", domain, describe]}}
-`;
+  return `${title}${stores.length > 0 ? `stores:\n${filled.join('')}` : example}${rest.join('')}${domainsOf(facts)}`;
+}
+
+/** With the service's own files the domains of its log are watched; a domain that nobody uses is in no log. */
+function domainsOf({ serviceConfig, domains, frontend }: StarterFacts): string {
+  const command = [
+    ...['cadence', '--transport', 'grpc', '--address', frontend],
+    ...['--domain', '{domain}', 'domain', 'describe', '--format', 'json'],
+  ];
+  const lines = [
+    'domains:',
+    `  watch: ${list(domains)}  # ${domains.length > 0 ? 'found in the log of the service' : 'none in the log of the service; add their names'}`,
+    '  describe:  # the client of the service; {domain} stands for each name, {address} for each cluster',
+    `    command: ${list(command)}`,
+  ];
+  return lines.map((line) => `${serviceConfig.length > 0 ? '' : '# '}${line}\n`).join('');
 }
 
 /** What a first configuration needs to know of the service. */
@@ -185,8 +199,45 @@ interface StarterFacts {
   /** Health checks by role. */
   health: ReadonlyMap<string, string>;
   stores: readonly { name: string; about: string }[];
-  /** host:port of the frontend, as far as it is known. */
+  /** host:port of the frontend, as far as it is known; `{address}` if the cluster group says it of each cluster. */
   frontend: string;
+  /** Domains that the log of the service names. */
+  domains: readonly string[];
+}
+
+/** How much of the end of the service's log is searched for domains. */
+const searchedBytes = 1024 * 1024;
+
+/** Domains that the end of the service's log names, but for those that the service has for itself. */
+function domainsIn(path: string | undefined): string[] {
+  if (path === undefined) return [];
+  let text = '';
+  try {
+    const file = openSync(path, 'r');
+    try {
+      const from = Math.max(0, fstatSync(file).size - searchedBytes);
+      const buffer = Buffer.alloc(searchedBytes);
+      text = buffer.toString('utf8', 0, readSync(file, buffer, 0, searchedBytes, from));
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    // The service has not written anything yet, or not for us: the names have to be added.
+  }
+  const names = [...text.matchAll(/"wf-domain-name":"([\w.-]+)"/g)].map(([, name]) => name!);
+  return [...new Set(names)].filter((name) => !/-(?:system|batcher)$/.test(name)).sort();
+}
+
+/** Whether the cluster group says of each enabled cluster where its frontend answers gRPC. */
+function knowsClusters(tree: TreeNode): boolean {
+  const group = ['clusterGroupMetadata', 'clusterGroup'];
+  const enabled = entriesAt(tree, ...group).filter(
+    ([name]) => scalarAt(tree, ...group, name, 'enabled') !== false,
+  );
+  const isKnown = ([name]: [string, unknown]) =>
+    textAt(tree, ...group, name, 'rpcAddress') !== undefined &&
+    textAt(tree, ...group, name, 'rpcTransport') === 'grpc';
+  return enabled.length > 0 && enabled.every(isKnown);
 }
 
 /** The health check of a role at its gRPC port: other ports of its speak other protocols. */
@@ -230,7 +281,10 @@ function readForStarter(
       const names = Object.values(databases).map((database) => database.name);
       return { name, about: `${kind} at ${address}, ${names.join(' and ')}` };
     }),
-    frontend: health.get('frontend')?.slice('grpc://'.length) ?? 'frontend:7833',
+    frontend: knowsClusters(tree)
+      ? '{address}'
+      : (health.get('frontend')?.slice('grpc://'.length) ?? 'frontend:7833'),
+    domains: domainsIn(textAt(tree, 'log', 'outputFile')),
     roles,
     serviceConfig: files,
     pullAddress,

@@ -201,7 +201,7 @@ async function otherViews(
 }
 
 function findingOf(
-  { domain, group }: DomainProbeOptions,
+  { domain, group, command }: DomainProbeOptions,
   own: DomainDescription,
   others: ReadonlyMap<string, View>,
   { recalled, nowMs, latest }: { recalled: unknown; nowMs: number; latest: NonNullable<ProbeDeps['latest']> },
@@ -216,6 +216,7 @@ function findingOf(
   const before = failoverMemory(recalled);
   const { count, memory } = countFailovers(before, own, nowMs, group);
   const readiness = group && failoverReadiness({ own, views: seen, group, latest });
+  const unjudged = readiness && readiness.ready === undefined ? [unjudgedNote(readiness.why, command)] : [];
   return {
     reason,
     msg: [msg ?? summaryOf(own), ...unseen].join('; '),
@@ -237,11 +238,18 @@ function findingOf(
       ...shown(own),
       versionOf,
       failover: readiness,
-      notes: [...notes, ...unseen],
+      notes: [...notes, ...unseen, ...unjudged],
       views: viewsShown(group, own, seen),
     },
     remember: memory,
   };
+}
+
+/** Why `svc_domain_failover_ready` is absent. */
+function unjudgedNote(why: string, command: DomainProbeOptions['command']): string {
+  const note = `svc_domain_failover_ready is absent: ${why}`;
+  if (asksEachCluster(command)) return note;
+  return `${note}; domains.describe.command asks this cluster only, put {address} into it to ask each cluster`;
 }
 
 /** The line in the log for failovers since the last check. */

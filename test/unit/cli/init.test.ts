@@ -11,6 +11,9 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'svc-agent-init-'));
   mkdirSync(join(folder, 'log'));
   mkdirSync(join(folder, 'archive'));
+  const logged = ['pay-ments', 'orders', 'cadence-system', 'orders'];
+  const lines = logged.map((name) => `{"level":"info","msg":"x","wf-domain-name":"${name}"}\n`);
+  writeFileSync(join(folder, 'log/svc.log'), lines.join(''));
   writeFileSync(
     join(folder, 'service.yaml'),
     `log: {level: info, encoding: json, outputFile: ${join(folder, 'log/svc.log')}}
@@ -70,8 +73,23 @@ test('with the service’s own files everything is on, and credentials alone are
       databases: { persistence: 'svc', visibility: 'svc_visibility' },
     },
   ]);
+  expect(config!.domains).toMatchObject({
+    watch: ['orders', 'pay-ments'],
+    describe: { command: expect.arrayContaining(['{address}', '{domain}', 'describe']) },
+  });
   expect(config!.clusterGroupMetadata?.clusters).toHaveLength(1);
   expect(config!.archival?.history?.status).toBe('enabled');
+});
+
+test('a service that has not logged yet is to be told its domains', async () => {
+  rmSync(join(folder, 'log/svc.log'));
+  const io = fakeIo(folder);
+  expect(await init(['--service-config', 'service.yaml', '--out', 'agent.yaml'], io)).toBe(0);
+  expect(readFileSync(join(folder, 'agent.yaml'), 'utf8')).toContain(
+    'watch: []  # none in the log of the service',
+  );
+  const { config, faults } = await loadConfig({ file: 'agent.yaml', env: {}, cwd: folder });
+  expect([faults, config!.domains!.watch]).toEqual([[], []]);
 });
 
 test('without them it is a configuration that check accepts', async () => {

@@ -177,6 +177,56 @@ const rows: Record<string, Row> = {
     tags: { cadence_service: 'a', svc_service: 'b' },
     to: { name: 'x', tags: { cadence_service: 'a', svc_service: 'b' } },
   },
+  'the sibling’s frontend, by what it was asked itself': {
+    vocabulary: temporal,
+    name: 'service_requests_total',
+    tags: { service_name: 'frontend', operation: 'StartWorkflowExecution', namespace: 'orders' },
+    to: {
+      name: 'svc_frontend_client_requests',
+      tags: { svc_service: 'frontend', operation: 'FrontendClientStartWorkflowExecution' },
+    },
+  },
+  'the sibling’s requests to another role, which keep their name': {
+    vocabulary: temporal,
+    name: 'service_requests',
+    tags: { service_name: 'history', operation: 'RecordActivityTaskStarted' },
+    to: {
+      name: 'service_requests',
+      tags: { svc_service: 'history', operation: 'RecordActivityTaskStarted' },
+    },
+  },
+  'the sibling’s calls to the frontend, which the frontend counts': {
+    vocabulary: temporal,
+    name: 'client_requests',
+    tags: { service_role: 'frontend' },
+    to: { name: 'client_requests', tags: { service_role: 'frontend' } },
+  },
+  'the sibling’s timer in milliseconds': {
+    vocabulary: temporal,
+    kind: 'histogram',
+    name: 'persistence_latency_milliseconds',
+    tags: { operation: 'GetWorkflowExecution' },
+    to: {
+      name: 'svc_persistence_latency',
+      divisor: 1000,
+      tags: { operation: 'PersistenceGetWorkflowExecution' },
+    },
+  },
+  'the sibling’s wait of a task': {
+    vocabulary: temporal,
+    kind: 'histogram',
+    name: 'task_schedule_to_start_latency',
+    tags: {
+      task_type: 'Workflow',
+      operation: 'RecordWorkflowTaskStarted',
+      namespace: 'orders',
+      taskqueue: 'q',
+    },
+    to: {
+      name: 'svc_decision_task_schedule_to_start_latency',
+      tags: { domain: 'orders', tasklist: 'q' },
+    },
+  },
   'the sibling’s split': {
     vocabulary: temporal,
     name: 'client_requests',
@@ -202,6 +252,8 @@ describe('detectVocabulary', () => {
   test.each([
     [['cadence_requests_per_tl', 'persistence_requests'], 'cadence'],
     [['client_requests', 'persistence_requests'], 'temporal'],
+    [['service_requests_total', 'persistence_requests_total'], 'temporal'],
+    [['approximate_backlog_count', 'poll_success'], 'temporal'],
     [['svc_restarts', 'go_threads'], 'svc'],
     [['persistence_requests', 'restarts'], undefined],
     [['go_threads'], undefined],
