@@ -13,7 +13,7 @@ import { pushBlock } from '../../reporters/push/block.ts';
 import { logsBlock } from '../../sources/logs/block.ts';
 import { scrapeBlock } from '../../sources/scrape/block.ts';
 import { statsdBlock } from '../../sources/statsd/block.ts';
-import { recoveryBlock } from '../recovery/commands.ts';
+import { recoveryBlock } from '../recovery/block.ts';
 import {
   clientAuthBlock,
   clientTlsBlock,

@@ -13,7 +13,7 @@ import type { PushOptions } from '../../reporters/push/block.ts';
 import type { LogsOptions } from '../../sources/logs/options.ts';
 import type { ScrapeOptions } from '../../sources/scrape/options.ts';
 import type { StatsdOptions } from '../../sources/statsd/options.ts';
-import type { RecoveryOptions } from '../recovery/commands.ts';
+import type { RecoveryOptions } from '../recovery/block.ts';
 
 export const scopes = ['host', 'cluster', 'all'] as const;
 export type Scope = (typeof scopes)[number];

@@ -7,8 +7,7 @@ import type { Finding, Probe, ProbeDeps, Sample } from '../probe.ts';
 import { excerpt, ProbeError } from '../probe-error.ts';
 import { asksEachCluster, commandFor } from './describe-command.ts';
 import { archives, type DomainDescription, parseDescription } from './description.ts';
-import { failoverReadiness } from './failover-readiness.ts';
-import { countFailovers, type FailoverMemory, failoverMemory } from './failovers.ts';
+import { countFailovers, type FailoverMemory, failoverMemory, failoverReadiness } from './failovers.ts';
 
 /** Suggested redundancy for global domains (spec, Limits). */
 const suggestedClusters = 3;

@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import type { Finding, ProbeDeps, ProbeRow } from '../probe.ts';
-import { createTurns, type Turn } from './concurrency.ts';
 import { createOpened } from './probe-run.ts';
 import { type HearResult, type ProbeResult, resultOf } from './probe-state.ts';
+import { createTurns, type Turn } from './schedule.ts';
 
 export interface OnceOptions {
   /** Concurrent checks. Default 8. */

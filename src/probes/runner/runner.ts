@@ -1,11 +1,9 @@
 import { AgentError } from '../../core/errors.ts';
 import type { Durable } from '../../core/ports.ts';
 import type { ProbeDeps, ProbeRow } from '../probe.ts';
-import { createTurns } from './concurrency.ts';
-import { createMemories } from './probe-memory.ts';
 import { type DurableIntake, isDurable, type ProbeIntakes, restoreDurable } from './probe-series.ts';
-import type { HearResult, ProbeReport } from './probe-state.ts';
-import { startWatch, type Watch, type WatchOptions } from './schedule.ts';
+import { createMemories, type HearResult, type ProbeReport } from './probe-state.ts';
+import { createTurns, startWatch, type Watch, type WatchOptions } from './schedule.ts';
 
 export interface RunnerOptions extends WatchOptions {
   /** Concurrent runs. Default 8. */

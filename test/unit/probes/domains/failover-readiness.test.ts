@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { DomainDescription } from '../../../../src/probes/domains/description.ts';
-import { failoverReadiness } from '../../../../src/probes/domains/failover-readiness.ts';
+import { failoverReadiness } from '../../../../src/probes/domains/failovers.ts';
 import type { Finding } from '../../../../src/probes/probe.ts';
 
 const group = {

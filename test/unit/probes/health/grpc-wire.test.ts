@@ -10,7 +10,7 @@ import {
   textMessage,
   unframed,
   usualRpcService,
-} from '../../../../src/probes/health/grpc-messages.ts';
+} from '../../../../src/probes/health/grpc.ts';
 
 const { root } = protobuf.parse(`
   syntax = "proto3";

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readXml, type XmlElement } from '../../../../src/probes/object-store/xml.ts';
+import { readXml, type XmlElement } from '../../../../src/probes/object-store/answers.ts';
 
 const leaf = (name: string, text: string): XmlElement => ({ name, text, children: [] });
 /** Without what only serves the reader. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createMemories } from '../../../../src/probes/runner/probe-memory.ts';
+import { createMemories } from '../../../../src/probes/runner/probe-state.ts';
 import { runnerBed, scripted } from './bed.ts';
 
 const text = (section: Uint8Array) => JSON.parse(Buffer.from(section).toString());

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createTurns, type Turn } from '../../../../src/probes/runner/concurrency.ts';
+import { createTurns, type Turn } from '../../../../src/probes/runner/schedule.ts';
 
 function bed(concurrency: number) {
   const turns = createTurns({ concurrency });

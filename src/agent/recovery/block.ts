@@ -1,0 +1,35 @@
+import * as z from 'zod';
+
+const command = z.array(z.string().min(1)).min(1).optional();
+
+/** `recovery`: what `svc-agent recover` may run; ours, as the spec has no configuration for its procedures. */
+export const recoveryBlock = () =>
+  z
+    .strictObject({
+      allowExecute: z.boolean().default(false).describe('Lets svc-agent recover --execute run commands.'),
+      client: command.describe(
+        'The command-line client, such as [cli, --address, "{address}"]. {address} and {cluster} stand for the cluster that is asked. Default: what comes before `domain describe` in domains.describe.command.',
+      ),
+      commands: z
+        .strictObject({
+          stopServices: command.describe('Stops the roles of the service.'),
+          startServices: command.describe('Starts the roles of the service.'),
+          restore: command.describe(
+            '{file}, {store}, {database} and {address} stand for the backup and where it goes.',
+          ),
+          countWorkflows: command.describe(
+            'Prints the number of workflows in the restored database. {store}, {database} and {address} as in restore.',
+          ),
+          standbyProbe: command.describe(
+            'Asks from the standby whether the active cluster answers: exit status 0 if it does, 1 if not. {cluster} stands for the active cluster.',
+          ),
+          repointTraffic: command.describe('{domain} and {cluster} stand for what fails over, and where to.'),
+          deploy: command.describe('Deploys the service on a new cluster.'),
+        })
+        .prefault({})
+        .describe('Commands of your own for steps that no client of the service does.'),
+    })
+    .prefault({})
+    .describe('What svc-agent recover may run.');
+
+export type RecoveryOptions = z.output<ReturnType<typeof recoveryBlock>>;
