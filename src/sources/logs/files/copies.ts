@@ -1,0 +1,263 @@
+import { dirname } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { fileKey, type Sighting } from './discovery.ts';
+import type { FileStat } from './disk.ts';
+import { headAgrees, identifyingBytes, type KnownContent, likeness, tailBytes } from './fingerprint.ts';
+import type { Generations, RotationDeps, ScanState } from './generations.ts';
+import type { Groups } from './groups.ts';
+import { isCompressed, plainName } from './rotated-names.ts';
+import { knownContent, letGoContent, type TrackedFile } from './tracked-file.ts';
+import type { Whereabouts } from './whereabouts.ts';
+
+/** How long a file that looks like an unfinished copy or archive is left alone after its last change. */
+const undecidedMs = 10_000;
+
+/** What a file that nobody follows is: a copy of a known one, another generation, or not to be told yet. */
+export type Verdict = 'copy' | 'wait' | 'new';
+
+/** Compares files that nobody follows with those that are followed and those that were let go, plain or compressed. */
+export function createCopies(
+  deps: RotationDeps,
+  scan: ScanState,
+  {
+    groups,
+    generations,
+    whereabouts,
+  }: { groups: Groups; generations: Generations; whereabouts: Whereabouts },
+) {
+  const { disk, clock, tracker, openFiles, reader, sinks, contents } = deps;
+  const { isHome } = groups;
+  const { lose, letGo, letGoWhole, track, resume, revive } = generations;
+  const { trustsNames } = whereabouts;
+
+  const keyOf = ({ stat }: Sighting) => fileKey(stat);
+
+  /** Leaves a file alone as long as it changes, and for a while after. Returns false once that is over. */
+  const waitFor = (sighting: Sighting, of?: TrackedFile): boolean => {
+    const { size, mtimeNs } = sighting.stat;
+    const before = scan.undecided.get(keyOf(sighting));
+    const isChanged = before?.size !== size || before.mtimeNs !== mtimeNs;
+    const sinceMs = before && !isChanged ? before.sinceMs : clock.monotonicMs();
+    scan.nextUndecided.set(keyOf(sighting), { size, mtimeNs, sinceMs, of });
+    if (clock.monotonicMs() - sinceMs >= undecidedMs) return false;
+    return true;
+  };
+
+  /** A compressor deletes the plain file last: until then the archive may be unfinished. */
+  const hasPlainBeside = ({ paths: [path] }: Sighting): boolean => {
+    if (!isCompressed(path!)) return false;
+    const plain = plainName(path!);
+    return [...scan.picture.files.values()].some(({ paths }) => paths.includes(plain));
+  };
+
+  /** Compares a plain file that nobody follows with a tracked one. */
+  const compareWith = (sighting: Sighting, group: string, original: TrackedFile): Verdict => {
+    const seen = contents.of(sighting, (content) => ({
+      like: likeness(content, knownContent(original)),
+      size: content.size,
+    }));
+    if (!seen) return 'wait';
+    const { like, size } = seen;
+    if (isHome(sighting, group)) {
+      if (like !== 'whole' || original.offset < tailBytes || original.state !== 'unlinked') return 'new';
+      if (size < original.size) return 'new';
+      // Another file with the same content was renamed over this one.
+      openFiles.close(original);
+      resume(original, group, sighting);
+      return 'copy';
+    }
+    const fd = openFiles.open(original);
+    if (fd === undefined) return like === 'whole' || like === 'short' ? 'copy' : 'new';
+    if (size <= disk.fstat(fd).size && contents.isPrefixOf(sighting, size, fd)) return 'copy';
+    // Checked after the comparison: the original may have been rewritten before it.
+    if (reader.isIntact(original) === false) {
+      lose(original, 'truncated');
+      return 'wait';
+    }
+    if (like !== 'whole' || size <= original.nowSize) return 'new';
+    // A longer copy: either the original was truncated and written again, or somebody appends to the copy.
+    if (waitFor(sighting, original)) return 'wait';
+    const next = track(group, sighting, 'beginning');
+    next.offset = original.offset;
+    next.size = next.offset;
+    next.fingerprint = original.fingerprint;
+    return 'copy';
+  };
+
+  /** Compares a plain file that nobody follows with a gzip file that is read. */
+  const compareWithArchive = (sighting: Sighting, original: TrackedFile): Verdict => {
+    const { dev, ino, nowSize, nowMtimeNs, real } = original;
+    const stat: FileStat = { dev, ino, size: nowSize, mtimeNs: nowMtimeNs, nlink: 1, kind: 'file' };
+    const archive = contents.of({ stat, paths: [real] }, ({ size, sum }) => ({ size, sum: sum() }));
+    if (!archive) return 'new';
+    const plain = contents.of(sighting, ({ size, sum }) => size === archive.size && sum() === archive.sum);
+    return plain ? 'copy' : 'new';
+  };
+
+  const copyOfLetGo = (sighting: Sighting, group: string): Verdict => {
+    const { stat } = sighting;
+    const found = contents.of(sighting, (content) => {
+      for (const file of tracker.letGoOf(group)) {
+        if (file.copyOf || file.offset === 0 || content.size < file.offset) continue;
+        if (headAgrees(file.head, content.start) === false) continue;
+        if (likeness(content, letGoContent(file)) !== 'whole') continue;
+        const isWeak = file.offset < identifyingBytes || file.tailLength < Math.min(tailBytes, file.offset);
+        if (isWeak && content.size !== file.offset) continue;
+        return { file, size: content.size };
+      }
+      return undefined;
+    });
+    if (!found) return 'new';
+    const { file, size } = found;
+    letGo(group, stat, letGoContent(file), file.generation);
+    if (size > file.offset) revive(tracker.letGoAt(stat.dev, stat.ino)!, sighting);
+    return 'copy';
+  };
+
+  /**
+   * Decides about a gzip file: it has the content of a known file, or it is a generation that was never seen plain. While the
+   * plain file stands beside it, it may be unfinished; a compressor deletes the plain file last.
+   */
+  const judgeGzip = (sighting: Sighting, group: string): { verdict: Verdict; of?: TrackedFile } => {
+    if (!trustsNames(sighting) || (hasPlainBeside(sighting) && waitFor(sighting))) return { verdict: 'wait' };
+    const result = contents.of(sighting, (content): { verdict: Verdict; of?: TrackedFile } => {
+      if (content.size === 0) return { verdict: 'wait' };
+      const agrees = ({ head, offset, tailLength, tailSum }: KnownContent) => {
+        if (headAgrees(head, content.start) === false) return false;
+        // Of a file of which nothing was read the beginning is known; without one it is tiny, and its size decides.
+        if (offset === 0 || offset > content.start.length) return head.length > 0 || content.size < 16;
+        return crc32(content.start.subarray(offset - tailLength, offset)) === tailSum;
+      };
+      for (const file of tracker.letGoOf(group)) {
+        if (content.size === file.offset && agrees(letGoContent(file)))
+          return { verdict: 'copy', of: file.copyOf };
+        if (content.size < file.offset && likeness(content, letGoContent(file)) === 'short')
+          return { verdict: 'copy', of: file.copyOf };
+      }
+      for (const file of tracker.group(group)) {
+        if (file.state === 'missing' || file.compressed) continue;
+        const fd = openFiles.open(file);
+        if (fd === undefined) {
+          if (content.size === Math.max(file.size, file.nowSize) && agrees(knownContent(file)))
+            return { verdict: 'copy', of: file };
+        } else if (contents.beginsWith(fd, content.start)) {
+          const { size } = disk.fstat(fd);
+          // Its writer may have gone on after it was compressed.
+          if (
+            content.size === size ||
+            (content.size < size && contents.sumOf(fd, content.size) === content.sum())
+          )
+            return { verdict: 'copy', of: file };
+        }
+      }
+      return { verdict: 'new' };
+    });
+    if (result && result.verdict !== 'wait') return result;
+    return { verdict: waitFor(sighting) ? 'wait' : 'new' };
+  };
+
+  /** A compressed file in a format that is not read. */
+  const passOver = (sighting: Sighting, group: string) => {
+    if (waitFor(sighting)) return;
+    const { mtimeNs, size } = sighting.stat;
+    const known = [...tracker.letGoOf(group)];
+    const isKnown = known.some((file) => file.mtimeNs === mtimeNs || file.absences > 0 || file.ino < 0n);
+    const last = tracker.group(group).at(-1);
+    letGoWhole(group, sighting, last?.generation ?? 0);
+    if (!isKnown && last) sinks.skip(last, 'unreadable', size);
+  };
+
+  const isOriginalNew = (group: string) => scan.newGroups.has(group) && !scan.blankGroups.has(group);
+
+  /** A file under an unrelated name with the bytes of a tracked one may be a copy that is followed by a truncation. */
+  const looksCopied = (sighting: Sighting, self?: TrackedFile): boolean => {
+    const { stat, paths } = sighting;
+    if (stat.size === 0) return false;
+    const directory = dirname(paths[0]!);
+    const start = contents.of(sighting, (content) => content.start);
+    if (start === undefined || start.length === 0) return false;
+    let compared = 0;
+    for (const file of tracker) {
+      if (file === self || isOriginalNew(file.path) || file.compressed || dirname(file.home) !== directory)
+        continue;
+      if (file.state !== 'live' || headAgrees(file.fingerprint.head, start) === false) continue;
+      if (++compared > 16) continue;
+      const fd = openFiles.open(file);
+      if (fd === undefined) continue;
+      if (stat.size <= disk.fstat(fd).size && contents.isPrefixOf(sighting, stat.size, fd)) {
+        return waitFor(sighting, file);
+      }
+      if (reader.isIntact(file) === false) {
+        lose(file, 'truncated');
+        return true;
+      }
+    }
+    return false;
+  };
+
+  /** Whether a file that was let go is still that one, with nothing new in it. */
+  const isLetGo = (sighting: Sighting): boolean => {
+    const { stat, paths } = sighting;
+    const file = tracker.letGoAt(stat.dev, stat.ino);
+    if (!file) return false;
+    file.absences = 0;
+    const isBack = isHome(sighting, file.path) && trustsNames(sighting);
+    const isUnchanged = file.size === stat.size && file.mtimeNs === stat.mtimeNs;
+    if (isUnchanged && !isBack) return true;
+    const isSameFile = contents.of(sighting, (content) => likeness(content, letGoContent(file)) === 'whole');
+    if (file.copyOf && isSameFile !== false) {
+      tracker.forget(file);
+      return false;
+    }
+    const isCompressedFile = isCompressed(paths[0]!);
+    if (isSameFile === undefined) {
+      // Another file may have its inode by now, one that holds what is missing.
+      scan.isDisturbed = true;
+      return true;
+    }
+    if (!isSameFile) {
+      tracker.forget(file);
+      // Its content is remembered: it may have been moved into an archive.
+      tracker.letGo({ ...file, ino: -1n, absences: 0 });
+      return false;
+    }
+    if (!isCompressedFile && (stat.size > file.offset || isBack)) {
+      revive(file, sighting);
+      return true;
+    }
+    Object.assign(file, { size: stat.size, mtimeNs: stat.mtimeNs });
+    tracker.changedLetGo();
+    return true;
+  };
+
+  /** The first scan of a pattern may have met a copy that was being written: it is older than nothing. */
+  const findCopiesAmongOlder = () => {
+    for (const file of scan.taken) {
+      if (file.compressed || file.state !== 'live' || file.fingerprint.head.length === 0) continue;
+      for (const older of tracker.letGoOf(file.path)) {
+        const sighting = scan.picture.files.get(fileKey(older));
+        if (!sighting || older.copyOf || older.generation !== 0 || older.size > file.nowSize) continue;
+        const shared = Math.min(older.head.length, file.fingerprint.head.length);
+        if (shared > 0 && older.head[shared - 1] !== file.fingerprint.head[shared - 1]) continue;
+        const fd = openFiles.open(file);
+        if (fd !== undefined && contents.isPrefixOf(sighting, older.size, fd)) older.copyOf = file;
+      }
+    }
+  };
+
+  return {
+    keyOf,
+    waitFor,
+    hasPlainBeside,
+    compareWith,
+    compareWithArchive,
+    copyOfLetGo,
+    judgeGzip,
+    passOver,
+    looksCopied,
+    isLetGo,
+    findCopiesAmongOlder,
+  };
+}
+
+export type Copies = ReturnType<typeof createCopies>;

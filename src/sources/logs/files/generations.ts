@@ -1,0 +1,331 @@
+import { basename } from 'node:path';
+import { crc32 } from 'node:zlib';
+import type { Clock, Log } from '../../../core/ports.ts';
+import type { SkipReason } from '../../../core/reasons.ts';
+import type { DirectoryPicture, Picture, Sighting } from './discovery.ts';
+import type { Disk, FileStat } from './disk.ts';
+import { type Contents, growHead, type KnownContent, type Seen, tailBytes } from './fingerprint.ts';
+import type { Groups } from './groups.ts';
+import type { OpenFiles } from './open-files.ts';
+import type { Patterns } from './patterns.ts';
+import type { Problems } from './problems.ts';
+import type { Reader, Sinks } from './reader.ts';
+import { isBetween, isCompressed } from './rotated-names.ts';
+import type { Slices } from './schedule.ts';
+import {
+  knownContent,
+  type LetGo,
+  newTrackedFile,
+  type TrackedFile,
+  type Tracker,
+  unreadBytes,
+} from './tracked-file.ts';
+
+/** What the parts of the rotation are built from. */
+export interface RotationDeps {
+  disk: Disk;
+  clock: Clock;
+  log: Log;
+  tracker: Tracker;
+  openFiles: OpenFiles;
+  reader: Reader;
+  sinks: Sinks;
+  contents: Contents;
+  problems: Problems;
+  slices: Slices;
+  patterns: () => Patterns;
+  /** Called for each file that changed. */
+  changed(file: TrackedFile): void;
+}
+
+/** A file that looks like an unfinished copy or archive. */
+interface Undecided {
+  readonly size: number;
+  readonly mtimeNs: bigint;
+  readonly sinceMs: number;
+  readonly of?: TrackedFile;
+}
+
+const noPicture: Picture = { files: new Map(), found: new Map(), directories: new Map(), passedOver: [] };
+
+/** What one scan learns, shared by the parts of the rotation. */
+export function createScanState() {
+  return {
+    picture: noPicture,
+    /** Something is missing or undecided, and another scan may tell. */
+    wantsScan: false,
+    /** The groups were restored from a snapshot that did not record what was let go. */
+    isLegacy: false,
+    /** A file was renamed or deleted between the listing and a comparison. */
+    isDisturbed: false,
+    /** Scans in a row with a listing that did not settle. */
+    unsettledScans: 0,
+    undecided: new Map<string, Undecided>(),
+    nextUndecided: new Map<string, Undecided>(),
+    /** Files that were taken up in this scan: nobody has copied them yet. */
+    taken: new Set<TrackedFile>(),
+    takenGroups: new Set<string>(),
+    /** Groups of which nothing was known before this scan. */
+    newGroups: new Set<string>(),
+    /** Groups whose file was empty in the last scan. */
+    blankGroups: new Set<string>(),
+    /** Groups with a file that could not be looked up or compared in this scan. */
+    unseenGroups: new Set<string>(),
+    /** Groups that lost a file while others were compared with it: the next scan looks for its bytes first. */
+    lostGroups: new Set<string>(),
+
+    /** Begins the scan of another picture. */
+    begin(picture: Picture): void {
+      for (const set of [this.takenGroups, this.newGroups, this.blankGroups, this.unseenGroups]) set.clear();
+      this.taken.clear();
+      this.nextUndecided = new Map();
+      this.wantsScan = false;
+      this.isDisturbed = false;
+      const isUnsettled = ({ isSettled, isListed }: DirectoryPicture) => isListed && !isSettled;
+      const hasUnsettled = [...picture.directories.values()].some(isUnsettled);
+      this.unsettledScans = hasUnsettled ? this.unsettledScans + 1 : 0;
+      this.picture = picture;
+    },
+  };
+}
+
+export type ScanState = ReturnType<typeof createScanState>;
+
+/**
+ * The transitions of a single generation: it is followed, lost, found again in another file, or let go. See the state machine
+ * in `rotation.ts`.
+ */
+export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome }: Groups) {
+  const { disk, clock, tracker, openFiles, reader, sinks, contents } = deps;
+
+  const tell = (msg: string, path: string, { generation, offset }: { generation: number; offset: number }) =>
+    deps.log.write('debug', msg, { path, generation, offset });
+
+  /** A file that is not read yet is known by its beginning, should it have to be found again. */
+  const learn = (file: TrackedFile) => {
+    const isUnread = file.offset + file.restBytes === 0 && file.fingerprint.head.length === 0;
+    if (isUnread && file.fd !== undefined && file.nowSize > 0 && !file.compressed) reader.learn(file);
+  };
+
+  const note = (file: TrackedFile, stat: FileStat, state: TrackedFile['state']) => {
+    file.absentSinceMs = undefined;
+    file.absences = 0;
+    if (stat.size === file.nowSize && stat.mtimeNs === file.nowMtimeNs && state === file.state) return;
+    if (stat.size < file.nowSize) file.size = Math.max(file.size, file.nowSize);
+    if (stat.size !== file.nowSize) file.record = undefined;
+    Object.assign(file, { nowSize: stat.size, nowMtimeNs: stat.mtimeNs, state });
+    file.changedMs = clock.monotonicMs();
+    learn(file);
+    deps.changed(file);
+  };
+
+  const statOpen = (file: TrackedFile): FileStat | undefined => {
+    if (file.fd === undefined) return undefined;
+    try {
+      return disk.fstat(file.fd);
+    } catch {
+      openFiles.close(file);
+      return undefined;
+    }
+  };
+
+  /** The inode is another file's by now, or the file has other bytes: the generation is to be found elsewhere, or lost. */
+  const lose = (file: TrackedFile, by: 'truncated' | 'vanished') => {
+    tell(by === 'truncated' ? 'file was rewritten' : 'file is not found', file.real, file);
+    openFiles.close(file);
+    file.formerIno = file.ino;
+    tracker.detach(file);
+    Object.assign(file, { state: 'missing', lostBy: by, at: '', absences: 0, isVerified: false });
+    file.compressed = false;
+    scan.lostGroups.add(file.path);
+    scan.wantsScan = true;
+  };
+
+  /** What a let-go file must be known by, should it grow or be copied. */
+  const letGo = (
+    path: string,
+    stat: FileStat,
+    content: KnownContent | undefined,
+    generation: number,
+    copyOf?: TrackedFile,
+  ) => {
+    const { dev, ino, size, mtimeNs } = stat;
+    const { offset, head, tailLength, tailSum } = content ?? {
+      offset: size,
+      head: [],
+      tailLength: 0,
+      tailSum: 0,
+    };
+    tracker.letGo({
+      path,
+      dev,
+      ino,
+      generation,
+      size,
+      mtimeNs,
+      offset,
+      head,
+      tailLength,
+      tailSum,
+      copyOf,
+      absences: 0,
+    });
+  };
+
+  /** Lets a file go with all that is in it. */
+  const letGoWhole = (group: string, sighting: Seen, generation: number, copyOf?: TrackedFile) => {
+    const content = contents.of(sighting, (own): KnownContent => {
+      const tailLength = Math.min(tailBytes, own.size);
+      const tail = own.at(own.size - tailLength, tailLength) ?? own.start.subarray(0, 0);
+      return {
+        offset: own.size,
+        head: growHead([], own.start, own.start.length),
+        tailLength: tail.length,
+        tailSum: crc32(tail),
+        rest: own.start.subarray(0, 0),
+      };
+    });
+    letGo(group, sighting.stat, content, generation, copyOf);
+    tell(copyOf ? 'file is a copy' : 'file is not read', sighting.paths[0]!, {
+      generation,
+      offset: content?.offset ?? 0,
+    });
+  };
+
+  const letGoTracked = (file: TrackedFile, isGone: boolean) => {
+    tell('file is finished', file.real, file);
+    openFiles.close(file);
+    tracker.remove(file);
+    const stat = {
+      dev: file.dev,
+      ino: isGone ? -1n : file.ino,
+      size: file.nowSize,
+      mtimeNs: file.nowMtimeNs,
+    };
+    const content = knownContent(file);
+    letGo(file.path, { ...stat, nlink: 1, kind: 'file' }, content, file.generation);
+    for (const copy of tracker.letGoOf(file.path)) if (copy.copyOf === file) copy.copyOf = undefined;
+    tracker.changedLetGo();
+  };
+
+  /** The generation is over: its unfinished line counts, and what was never read is counted as skipped. */
+  const giveUp = (file: TrackedFile, reason: SkipReason) => {
+    const missing = unreadBytes(file);
+    tell('file is given up', file.real, file);
+    sinks.finish(file);
+    sinks.skip(file, reason, missing);
+    letGoTracked(file, true);
+  };
+
+  const claim = (file: TrackedFile, { found }: Sighting) => {
+    const names = found.map(({ path }) => path).join('\0');
+    if (names === file.names) return;
+    file.names = names;
+    const claimants = deps.patterns().claimants([file.path, ...found.map(({ path }) => path)]);
+    if (claimants.join() === file.claimants.join()) return;
+    file.claimants = claimants;
+    sinks.reopen(file);
+  };
+
+  const track = (group: string, sighting: Sighting, startAt: 'end' | 'beginning'): TrackedFile => {
+    const { stat, found, paths } = sighting;
+    const at = found.find(({ path }) => path === group)?.path ?? found[0]?.path ?? '';
+    const real = at === '' ? paths[0]! : disk.real(at);
+    const isOwn = isHome(sighting, group);
+    const last = tracker.group(group).at(-1)?.home ?? group;
+    const isLinked = last !== group && isBetween(basename(real), basename(last));
+    const home = isOwn || isLinked ? real : last;
+    const file = newTrackedFile(
+      { path: group, home, real },
+      stat,
+      tracker.nextGeneration(),
+      deps.patterns().claimants(found.length > 0 ? found.map(({ path }) => path) : [group]),
+      isCompressed(real),
+    );
+    file.at = at;
+    file.state = isOwn ? 'live' : 'rotated';
+    file.nowMtimeNs = stat.mtimeNs;
+    file.mtimeNs = -1n;
+    tracker.add(file);
+    tell('file is followed', real, file);
+    scan.taken.add(file);
+    scan.takenGroups.add(group);
+    deps.changed(file);
+    if (file.compressed) {
+      if (startAt === 'end') {
+        sinks.skip(file, 'start_at_end', contents.of(sighting, ({ size }) => size) ?? stat.size);
+        tracker.remove(file);
+        letGoWhole(group, sighting, file.generation);
+      } else openFiles.hold(file, contents.take(sighting));
+      return file;
+    }
+    openFiles.hold(file, contents.take(sighting));
+    // It may have been truncated since it was listed.
+    const now = statOpen(file);
+    if (now) Object.assign(file, { nowSize: now.size, nowMtimeNs: now.mtimeNs });
+    if (startAt === 'end') reader.startAtEnd(file);
+    else reader.learn(file);
+    return file;
+  };
+
+  /** Goes on with a generation in another file. */
+  const resume = (old: TrackedFile, group: string, sighting: Sighting) => {
+    const { stat, paths, found } = sighting;
+    tracker.attach(old, stat);
+    tell('file goes on in another one', paths[0]!, old);
+    const real = paths[0]!;
+    const state = isHome(sighting, group) ? 'live' : 'rotated';
+    const size = isCompressed(real)
+      ? stat.size
+      : (contents.of(sighting, (content) => content.size) ?? stat.size);
+    Object.assign(old, {
+      real,
+      at: found[0]?.path ?? '',
+      state,
+      compressed: isCompressed(real),
+      nowSize: size,
+      nowMtimeNs: -1n,
+      isVerified: false,
+      absences: 0,
+      absentSinceMs: undefined,
+    });
+    old.changedMs = clock.monotonicMs();
+    const known = tracker.letGoAt(stat.dev, stat.ino);
+    if (known) tracker.forget(known);
+    deps.changed(old);
+    openFiles.hold(old, contents.take(sighting));
+  };
+
+  /** Follows a file again that was let go. */
+  const revive = (file: LetGo, sighting: Sighting) => {
+    tell('file is followed again', sighting.paths[0]!, file);
+    tracker.forget(file);
+    const next = track(file.path, sighting, 'beginning');
+    const tail = contents.of(sighting, ({ at }) => {
+      const bytes = at(file.offset - file.tailLength, file.tailLength);
+      return bytes && Buffer.from(bytes);
+    });
+    next.offset = file.offset;
+    next.size = file.offset;
+    next.fingerprint = { head: file.head, tail: tail ?? Buffer.alloc(0) };
+    scan.taken.delete(next);
+  };
+
+  return {
+    tell,
+    learn,
+    note,
+    statOpen,
+    lose,
+    letGo,
+    letGoWhole,
+    letGoTracked,
+    giveUp,
+    claim,
+    track,
+    resume,
+    revive,
+  };
+}
+
+export type Generations = ReturnType<typeof createGenerations>;

@@ -1,0 +1,156 @@
+import { dirname } from 'node:path';
+import type { Copies } from './copies.ts';
+import type { Sighting } from './discovery.ts';
+import { headCovers, identifyingBytes, type Likeness, likeness, tailBytes } from './fingerprint.ts';
+import type { Generations, RotationDeps, ScanState } from './generations.ts';
+import type { Groups } from './groups.ts';
+import { isCompressed } from './rotated-names.ts';
+import { knownContent, letGoContent, noBytes, type TrackedFile } from './tracked-file.ts';
+import type { Whereabouts } from './whereabouts.ts';
+
+/** Settled listings that a missing file is not in before it is given up. */
+const absencesLimit = 2;
+
+function byRank(a: readonly number[], b: readonly number[]): number {
+  const at = a.findIndex((part, i) => part !== b[i]);
+  return at < 0 ? 0 : a[at]! - b[at]!;
+}
+
+interface Candidate {
+  readonly sighting: Sighting;
+  readonly group: string;
+}
+
+interface Parts {
+  groups: Groups;
+  generations: Generations;
+  whereabouts: Whereabouts;
+  copies: Copies;
+}
+
+/** Finds the bytes of a generation whose file is gone or was rewritten in another file, or gives it up. */
+export function createMissing(
+  deps: RotationDeps,
+  scan: ScanState,
+  { groups, generations, whereabouts, copies }: Parts,
+) {
+  const { tracker, sinks, contents } = deps;
+  const { isHome } = groups;
+  const { letGoWhole, giveUp, resume, revive } = generations;
+  const { directoryOf, seesDirectory, waitForDirectory, cannotTell } = whereabouts;
+  const { keyOf, waitFor, hasPlainBeside } = copies;
+
+  /** Whether equal content is enough to identify a missing file: tiny files are alike. */
+  const identifies = (file: TrackedFile, group: string, sighting: Sighting): boolean => {
+    const { fingerprint, rest, offset, size, nowSize } = file;
+    if (isHome(sighting, group)) return offset >= tailBytes;
+    const known = Math.max(fingerprint.tail.length + rest.length, headCovers(fingerprint.head));
+    if (offset > 0 || known >= identifyingBytes) return true;
+    if (file.lostBy === 'truncated') return !isOthers(file, sighting);
+    return sighting.stat.size === Math.max(size, nowSize);
+  };
+
+  /** Whether another generation of the group is known to have these bytes. */
+  const isOthers = (file: TrackedFile, sighting: Sighting): boolean => {
+    const others = [
+      ...tracker
+        .group(file.path)
+        .filter((other) => other !== file)
+        .map(knownContent),
+      ...[...tracker.letGoOf(file.path)].filter(({ copyOf }) => copyOf !== file).map(letGoContent),
+    ].filter(({ offset, head }) => offset >= identifyingBytes || headCovers(head) >= identifyingBytes);
+    return contents.of(sighting, (own) => others.some((other) => likeness(own, other) !== 'none')) ?? true;
+  };
+
+  /** Finds the bytes of a missing generation among the files that nobody follows. */
+  const findMissing = (file: TrackedFile, candidates: readonly Candidate[]): Candidate | undefined => {
+    const content = knownContent(file);
+    const alike: (Candidate & { like: Likeness; size: number })[] = [];
+    for (const candidate of candidates) {
+      const { sighting, group } = candidate;
+      const isRelated = group === file.path;
+      if (!isRelated && (isHome(sighting, file.path) || scan.undecided.get(keyOf(sighting))?.of !== file)) {
+        const isSudden = file.lostBy === 'truncated' && file.offset > 0 && scan.newGroups.has(group);
+        const isNeighbour = dirname(sighting.paths[0]!) === dirname(file.home);
+        if (
+          !isNeighbour ||
+          isCompressed(sighting.paths[0]!) ||
+          (file.fingerprint.tail.length < identifyingBytes && !isSudden)
+        )
+          continue;
+      }
+      if (file.ruledOut?.has(sighting.paths[0]!)) continue;
+      // An archive may be unfinished.
+      if (hasPlainBeside(sighting) && waitFor(sighting, file)) continue;
+      const seen = contents.of(sighting, (own) => ({ like: likeness(own, content), size: own.size }));
+      if (seen === undefined) {
+        scan.isDisturbed = true;
+        cannotTell(file);
+        continue;
+      }
+      const { like, size } = seen;
+      if (like === 'whole' && !identifies(file, file.path, sighting)) {
+        // Nothing of it was counted, and the other file, which begins the same, is read from its beginning.
+        if (file.offset === 0) Object.assign(file, { rest: noBytes, restBytes: 0, size: 0, nowSize: 0 });
+        continue;
+      }
+      const isCut = file.lostBy === 'truncated' && sighting.stat.ino === file.formerIno;
+      if (like === 'short' && isHome(sighting, file.path) && !isCut) continue;
+      if (like === 'cut' && !(isCut && isHome(sighting, file.path))) continue;
+      if (like === 'short' && file.state !== 'missing') continue;
+      if (like !== 'none') alike.push({ ...candidate, like, size });
+    }
+    // A file that is shorter than the generation was, or of which the depth is not compared, is taken only if nothing is better.
+    const known = Math.max(file.size, file.nowSize);
+    const best = (...likes: Likeness[]) => {
+      const rank = ({ like, size, sighting }: (typeof alike)[number]) => {
+        const { dev, ino } = sighting.stat;
+        const isKnownCopy = tracker.letGoAt(dev, ino)?.copyOf === file;
+        const isPacked = isCompressed(sighting.paths[0]!);
+        return [!isKnownCopy, size < known, like === 'perhaps', isPacked, Math.abs(size - known)].map(Number);
+      };
+      return alike.filter(({ like }) => likes.includes(like)).sort((a, b) => byRank(rank(a), rank(b)))[0];
+    };
+    const next = best('whole', 'perhaps');
+    if (next) {
+      resume(file, next.group, next.sighting);
+      return next;
+    }
+    const cut = best('cut');
+    if (cut) {
+      resume(file, cut.group, cut.sighting);
+      sinks.cut(file);
+      return cut;
+    }
+    const short = best('short');
+    if (!short) return undefined;
+    if (isHome(short.sighting, file.path)) {
+      // The file was cut off in the middle of what was read: what follows is new.
+      letGoWhole(file.path, short.sighting, file.generation);
+      revive(tracker.letGoAt(short.sighting.stat.dev, short.sighting.stat.ino)!, short.sighting);
+    } else letGoWhole(file.path, short.sighting, file.generation, file);
+    return short;
+  };
+
+  const resolveMissing = () => {
+    for (const file of [...tracker]) {
+      if (file.state !== 'missing') continue;
+      if (directoryOf(file)?.isSettled !== true || scan.isDisturbed) {
+        if (!seesDirectory(file)) waitForDirectory(file);
+        else scan.wantsScan = true;
+        continue;
+      }
+      if ([...scan.nextUndecided.values()].some(({ of }) => of === file)) continue;
+      file.absences++;
+      if (file.absences >= absencesLimit) giveUp(file, file.lostBy);
+      else scan.wantsScan = true;
+    }
+  };
+
+  return {
+    findMissing,
+    resolveMissing,
+  };
+}
+
+export type Missing = ReturnType<typeof createMissing>;

@@ -1,0 +1,219 @@
+import { basename, dirname } from 'node:path';
+import { fileKey, type Sighting } from './discovery.ts';
+import { type FileStat, saysAbsent } from './disk.ts';
+import { headCovers, likeness, type Seen, tailBytes } from './fingerprint.ts';
+import type { Generations, RotationDeps, ScanState } from './generations.ts';
+import type { Groups } from './groups.ts';
+import { isCompressed, isRotationOf } from './rotated-names.ts';
+import { knownContent, type TrackedFile } from './tracked-file.ts';
+
+/** How long a file in a directory that is not there (a mount to come) is waited for. */
+const absentKeptMs = 24 * 60 * 60 * 1000;
+/** Listings that do not settle are believed after so many in a row, as far as names go. */
+const unsettledLimit = 5;
+
+/** Finds the tracked files again: under which name each is now, and whether it is still the same file. */
+export function createWhereabouts(
+  deps: RotationDeps,
+  scan: ScanState,
+  { groups, generations }: { groups: Groups; generations: Generations },
+) {
+  const { disk, clock, tracker, openFiles, reader, contents } = deps;
+  const { rootOf } = groups;
+  const { learn, note, statOpen, lose, giveUp, claim } = generations;
+
+  /** The file where it was last seen; 'hidden' if it is not to be told whether it is there. */
+  const statReal = (file: TrackedFile): FileStat | 'hidden' | undefined => {
+    try {
+      const stat = disk.stat(file.real);
+      return stat && stat.dev === file.dev && stat.ino === file.ino ? stat : undefined;
+    } catch (thrown) {
+      return saysAbsent(thrown) ? undefined : 'hidden';
+    }
+  };
+
+  const locate = (file: TrackedFile, sighting: Sighting) => {
+    const at = sighting.found.find(({ path }) => path === file.path)?.path ?? sighting.found[0]?.path ?? '';
+    const isElsewhere =
+      scan.picture.found.has(file.path) && scan.picture.found.get(file.path) !== fileKey(file);
+    if (at !== '') {
+      if (at === file.at && file.state !== 'missing') return file.state === 'unlinked' ? 'live' : file.state;
+      file.record = undefined;
+      file.at = at;
+      file.real = disk.real(at);
+      if (at !== file.path && (isRotationOf(basename(at), basename(file.path)) || isElsewhere))
+        return 'rotated';
+      if (at !== file.path) tracker.move(file, at);
+      file.home = file.real;
+      return 'live';
+    }
+    const { paths } = sighting;
+    const real = paths.includes(file.real) ? file.real : paths.includes(file.home) ? file.home : paths[0]!;
+    if (real !== file.real || file.at !== '') file.record = undefined;
+    Object.assign(file, { at: '', real });
+    if (real !== file.home || isElsewhere) return 'rotated';
+    return file.state === 'rotated' ? 'rotated' : 'live';
+  };
+
+  const trustsNames = (sighting: Sighting) => sighting.isSettled || scan.unsettledScans >= unsettledLimit;
+
+  const meet = (file: TrackedFile, sighting: Sighting, stat: FileStat) => {
+    const state = trustsNames(sighting) ? locate(file, sighting) : file.state;
+    if (file.fd === undefined && !sighting.paths.includes(file.real)) file.real = sighting.paths[0]!;
+    note(file, stat, state);
+    claim(file, sighting);
+    openFiles.hold(file);
+    learn(file);
+  };
+
+  /** Whether a tracked file's inode is still its own. An open file's is. Undefined if that cannot be told now. */
+  const isSame = (file: TrackedFile, { stat, paths }: Seen): boolean | undefined => {
+    if (file.fd !== undefined) return true;
+    if (isCompressed(paths[0]!) !== file.compressed) return false;
+    if (file.isVerified && stat.size === file.nowSize && stat.mtimeNs === file.nowMtimeNs) return true;
+    const known = knownContent(file);
+    const isKnown = known.head.length > 0 || known.offset + known.rest.length > 0;
+    // A few bytes, such as a banner, and an inode that was given to another file are not enough under an unrelated name.
+    const isWell = Math.max(headCovers(known.head), known.tailLength + known.rest.length) >= tailBytes;
+    if (!isWell && !paths.some((path) => path === file.home || rootOf(path) === file.path)) return false;
+    if (file.compressed) {
+      const isAlike = contents.of({ stat, paths }, (content) => likeness(content, known) !== 'none');
+      return isKnown ? isAlike : true;
+    }
+    const { real, nowSize, nowMtimeNs } = file;
+    if (!paths.includes(real)) file.real = paths[0]!;
+    const isIntact = reader.isIntact(file);
+    if (isIntact === false) {
+      Object.assign(file, { real, nowSize, nowMtimeNs });
+      return false;
+    }
+    if (isIntact) file.isVerified = true;
+    else Object.assign(file, { real, nowSize, nowMtimeNs });
+    return isIntact;
+  };
+
+  /** The tracked file that was sighted, brought up to date; undefined if nobody follows what was sighted. */
+  const recognize = (sighting: Sighting): TrackedFile | undefined => {
+    const file = tracker.get(sighting.stat.dev, sighting.stat.ino);
+    if (!file) return undefined;
+    if (file.isBlank && sighting.stat.size > 0 && file.offset + file.restBytes === 0) {
+      scan.blankGroups.add(file.path);
+      openFiles.close(file);
+      tracker.remove(file);
+      return undefined;
+    }
+    const wasOpen = file.fd !== undefined;
+    const isOwn = isSame(file, sighting);
+    if (isOwn === false) {
+      lose(file, sighting.paths.includes(file.real) ? 'truncated' : 'vanished');
+      return undefined;
+    }
+    // The listing is older than a comparison that was made just now.
+    if (isOwn) meet(file, sighting, (wasOpen ? undefined : statOpen(file)) ?? sighting.stat);
+    else {
+      scan.isDisturbed = true;
+      if (contents.open(sighting) === 'moved') scan.unseenGroups.add(file.path);
+    }
+    return file;
+  };
+
+  const directoryOf = (file: TrackedFile) => scan.picture.directories.get(dirname(file.home));
+
+  /** Whether the file's directory is there, can be read and is on the file's device. */
+  const seesDirectory = (file: TrackedFile): boolean => {
+    if (directoryOf(file)?.isListed !== true) return false;
+    try {
+      return disk.stat(dirname(file.home))?.dev === file.dev;
+    } catch {
+      return false;
+    }
+  };
+
+  /** The file under any name in its directory. A file of which nothing was read must have a name of its group. */
+  const findByInode = (file: TrackedFile): { path: string; stat: FileStat } | undefined => {
+    const directory = dirname(file.home);
+    const base = basename(file.home);
+    const isKnown = file.offset + file.restBytes > 0;
+    try {
+      for (const { name, kind } of disk.list(directory)) {
+        if (kind !== 'file' || isCompressed(name) !== file.compressed) continue;
+        if (!isKnown && name !== base && !isRotationOf(name, base)) continue;
+        const path = `${directory}/${name}`;
+        const stat = disk.stat(path);
+        if (stat?.kind === 'file' && stat.dev === file.dev && stat.ino === file.ino) return { path, stat };
+      }
+    } catch {
+      // The next scan reports it.
+    }
+    return undefined;
+  };
+
+  const waitForDirectory = (file: TrackedFile) => {
+    file.absentSinceMs ??= clock.monotonicMs();
+    if (clock.monotonicMs() - file.absentSinceMs > absentKeptMs) giveUp(file, 'vanished');
+  };
+
+  /** Where the file is was not told by this scan: nothing of its group is taken up before the next one. */
+  const cannotTell = (file: TrackedFile) => {
+    scan.unseenGroups.add(file.path);
+    scan.wantsScan = true;
+  };
+
+  /** The picture does not have the file: it was renamed out of sight, deleted, or cannot be seen now. */
+  const lostSight = (file: TrackedFile) => {
+    const isSettled = directoryOf(file)?.isSettled === true;
+    const open = statOpen(file);
+    if (open) {
+      if (open.nlink === 0) {
+        file.at = '';
+        note(file, open, 'unlinked');
+        return;
+      }
+      const isThere = statReal(file) !== undefined;
+      const isRotated = scan.picture.found.has(file.path) || !isThere;
+      if (isSettled && isRotated) file.at = '';
+      note(file, open, isSettled && isRotated ? 'rotated' : file.state);
+      return;
+    }
+    const real = statReal(file);
+    if (real === 'hidden') return;
+    if (real) {
+      const isOwn = isSame(file, { stat: real, paths: [file.real] });
+      if (isOwn) note(file, real, file.state);
+      else if (isOwn === false) lose(file, 'truncated');
+      else cannotTell(file);
+      return;
+    }
+    if (!seesDirectory(file)) {
+      waitForDirectory(file);
+      return;
+    }
+    if (!isSettled && scan.unsettledScans < unsettledLimit) {
+      cannotTell(file);
+      return;
+    }
+    const elsewhere = findByInode(file);
+    if (elsewhere) {
+      file.real = elsewhere.path;
+      file.at = '';
+      file.record = undefined;
+      const isOwn = isSame(file, { stat: elsewhere.stat, paths: [elsewhere.path] });
+      if (isOwn) note(file, elsewhere.stat, elsewhere.path === file.home ? 'live' : 'rotated');
+      else if (isOwn === undefined) cannotTell(file);
+      if (isOwn !== false) return;
+    }
+    lose(file, 'vanished');
+  };
+
+  return {
+    trustsNames,
+    recognize,
+    directoryOf,
+    seesDirectory,
+    waitForDirectory,
+    cannotTell,
+    lostSight,
+  };
+}
+
+export type Whereabouts = ReturnType<typeof createWhereabouts>;
