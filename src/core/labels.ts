@@ -123,10 +123,18 @@ export function identityOf(labels: Labels): string {
   return JSON.stringify(labels);
 }
 
-/** Returns `frontend` for `<product>_frontend` and `<product>-frontend`, unless the value is itself a key. */
+/**
+ * Returns `frontend` for `<product>_frontend` and `<product>-frontend`, and so for every key of `services`, such as
+ * `bench`, unless the value is itself a key.
+ */
 export function roleOf(value: string, serviceKeys: ReadonlySet<string>): string {
   if (serviceKeys.has(value)) return value;
-  return roleWord.exec(value)?.[1] ?? value;
+  const role = roleWord.exec(value)?.[1];
+  if (role !== undefined) return role;
+  const ends = (key: string) =>
+    value.length > key.length + 1 && (value.endsWith(`_${key}`) || value.endsWith(`-${key}`));
+  // The longest one: `my_bench` and not `bench` for `product_my_bench`.
+  return [...serviceKeys].filter(ends).sort((one, other) => other.length - one.length)[0] ?? value;
 }
 
 function isReserved(name: string, kind: Kind, received: boolean): boolean {

@@ -8,7 +8,7 @@ const rules: LabelRules = {
   globalTags: {},
   received: true,
   service: '',
-  serviceKeys: new Set(['frontend', 'my-frontend']),
+  serviceKeys: new Set(['frontend', 'my-frontend', 'bench', 'my-bench']),
   forbidden: new Set(['customer']),
   allowValues: new Set(['batch_id']),
   exempt: false,
@@ -150,6 +150,12 @@ describe('labels', () => {
     ['myfrontend', 'myfrontend'],
     ['cadence.frontend', 'cadence.frontend'],
     ['a-admin', 'a-admin'],
+    ['cadence_bench', 'bench'],
+    ['cadence-bench', 'bench'],
+    ['cadence_my-bench', 'my-bench'],
+    ['bench', 'bench'],
+    ['_bench', '_bench'],
+    ['workbench', 'workbench'],
   ])('the role in %s is %s', (value, role) => expect(roleOf(value, rules.serviceKeys)).toBe(role));
 
   it('of the overflow stand beside the global tags', () => {
