@@ -1,0 +1,54 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { root, sourceFiles } from './imports.ts';
+
+/** Everything of the project that a page may name, as paths with a slash in front. */
+const tree = ['src', 'test', 'tools', 'bench', 'scripts', 'examples', 'docs', '.ci']
+  .flatMap((folder) => [
+    folder,
+    ...(readdirSync(join(root, folder), { recursive: true }) as string[]).map((path) => `${folder}/${path}`),
+  ])
+  .map((path) => `/${path}`);
+const code = sourceFiles('src')
+  .map((file) => readFileSync(join(root, file), 'utf8'))
+  .join('\n');
+
+const pages = ['docs/internals.md', 'CONTRIBUTING.md'];
+const textOf = (page: string) => readFileSync(join(root, page), 'utf8');
+
+/** Files of an example, and places for a name of one's own. */
+const isExample = (path: string) => /[A-Z]{4}|tracing\.mjs/.test(path);
+
+/** What has the form of a file or a folder of the project: with an ending in the whole page, without one in backticks. */
+function pathsIn(page: string): string[] {
+  const files = [...textOf(page).matchAll(/[\w./-]+\.(?:ts|mjs|txt)\b/g)].map(([path]) =>
+    path.replace(/^\.\//, ''),
+  );
+  const folders = [...textOf(page).matchAll(/`((?:[a-z][\w-]*\/)+[\w-]*)`/g)].map(([, path]) =>
+    path!.replace(/\/$/, ''),
+  );
+  return [...new Set([...files, ...folders])].filter((path) => !isExample(path));
+}
+
+test.each(pages)('%s names files and folders that are there', (page) => {
+  const missing = pathsIn(page).filter(
+    (path) => !existsSync(join(root, path)) && !tree.some((there) => there.endsWith(`/${path}`)),
+  );
+  expect(missing).toEqual([]);
+});
+
+test('docs/internals.md names functions that are there', () => {
+  const text = textOf('docs/internals.md');
+  const calls = [...text.matchAll(/(?:`(?:\w+\.)?|[A-Z]->>[A-Z]: )(\w+)\(/g)].map(([, name]) => name!);
+  const members = [...text.matchAll(/`([A-Z]\w+)\.(\w+)`/g)].flatMap(([, type, name]) => [type!, name!]);
+  const names = [...new Set([...calls, ...members])];
+  expect(names.length).toBeGreaterThan(4);
+  expect(names.filter((name) => !new RegExp(`\\b${name}\\b`).test(code))).toEqual([]);
+});
+
+test('the page on the parts of src names every folder of it', () => {
+  const text = textOf('CONTRIBUTING.md');
+  const folders = tree.filter((path) => /^\/src\/[a-z-]+$/.test(path)).map((path) => `${path.slice(1)}/`);
+  expect(folders.filter((folder) => !text.includes(folder))).toEqual([]);
+});
