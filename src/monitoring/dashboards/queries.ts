@@ -115,6 +115,9 @@ export function queriesFor({ prefix, jobs, matchers }: QueryOptions, choices: re
     grown: (series: string, by = '') => `round(sum by (${level(by)}) (increase(${s(series)}[$__range])))`,
     /** The same for a counter that several agents may count alike. */
     grownOnce: (series: string, by = '') => `round(max by (${level(by)}) (increase(${s(series)}[$__range])))`,
+    /** The growth of a counter at each step: events as they happen. */
+    events: (series: string, by: string) =>
+      `round(max by (${level(by)}) (increase(${s(series)}${interval})))`,
     /** Seconds since a timestamp. */
     age: (series: string, by = '') => `time() - ${lastKnown(series, by)}`,
     /** A timestamp in milliseconds, as Grafana takes it. */

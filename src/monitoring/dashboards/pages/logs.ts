@@ -8,7 +8,7 @@ export const logs: Dashboard = {
   title: 'Logs',
   description: 'What the roles log, counted by the agents, and whether the agents read all of it.',
   choices: [roleOf('svc_log_bytes_total'), instance],
-  rows: ({ grown, highest, rate }) => [
+  rows: ({ grown, highest, rate, total }) => [
     {
       title: 'Log entries',
       panels: [
@@ -92,6 +92,13 @@ export const logs: Dashboard = {
           'bytesPerSecond',
           rate('svc_log_skipped_bytes_total', 'svc_service, reason'),
           { width: 8, runbooks: ['SvcLogBytesLost'] },
+        ),
+        timeseries(
+          'Files that are not read',
+          'Files that a pattern matches and that the agent does not read, by reason.',
+          'count',
+          total('svc_agent_log_files_passed_over', 'svc_service, reason'),
+          { width: 8 },
         ),
       ],
     },

@@ -1,7 +1,7 @@
 import { slowByDesign } from '../../alerts/work.ts';
 import { jobs } from '../../names.ts';
 import { at, column, type Dashboard, type Row, stat, table, timeline, timeseries } from '../model.ts';
-import { instance, type Queries, role } from '../queries.ts';
+import { instance, type Queries, role, top } from '../queries.ts';
 
 const firing = 'ALERTS{alertstate="firing", alertname=~"Svc.+"}';
 const firingLabels =
@@ -87,6 +87,34 @@ const problems = (queries: Queries, { highest, howMany, rate } = queries): Row =
         height: 9,
         runbooks: ['SvcRoleUnhealthy', 'SvcHealthFailing', 'SvcServiceDown', 'SvcInstanceDown'],
       },
+    ),
+  ],
+});
+
+/** What explains many problems at once. */
+const changes = ({ events, highest }: Queries): Row => ({
+  title: 'What changed',
+  panels: [
+    timeseries(
+      'Restarts',
+      'Restarts of each instance, when they happened.',
+      'count',
+      events('svc_role_restarts_total', 'svc_service, instance'),
+      { runbooks: ['SvcHighRestartRate', 'SvcCrashLooping'] },
+    ),
+    timeseries(
+      'Failovers',
+      'Failovers of each domain, when they happened; the 20 domains with most. The dashboard Replication and recovery shows where it is active.',
+      'count',
+      top(20, events('svc_domain_failovers_total', 'domain')),
+      { runbooks: ['SvcDomainFailover'] },
+    ),
+    timeline(
+      'Schema',
+      'Whether the schema of each database has the configured version.',
+      'compatible',
+      highest('svc_store_schema_compatible', 'store, kind, database'),
+      { width: 8, runbooks: ['SvcSchemaMismatch'] },
     ),
   ],
 });
@@ -222,5 +250,5 @@ export const overview: Dashboard = {
   title: 'Overview',
   description: 'Current problems of the service, its stores, its backups and its agents.',
   choices: [role, instance],
-  rows: (queries) => [problems(queries), dependencies(queries), service(queries)],
+  rows: (queries) => [problems(queries), changes(queries), dependencies(queries), service(queries)],
 };
