@@ -1,6 +1,6 @@
 // Bundles the agent into dist/: one chunk per entry, shared code once, what is optional in chunks of its own
 // that load only when the configuration names them.
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { prepare, preparedFile } from '../examples/service/store/prepared.mjs';
@@ -69,4 +69,21 @@ await build({
   format: 'esm',
   minify: true,
 });
+// The status page: two files beside its document, which browsers load from the admin listener.
+const page = join(root, 'src/agent/admin/page');
+await build({
+  absWorkingDir: root,
+  entryPoints: [
+    { in: join(page, 'main.ts'), out: 'page' },
+    { in: join(page, 'page.css'), out: 'page' },
+  ],
+  outdir: join(outdir, 'page'),
+  bundle: true,
+  minify: true,
+  format: 'esm',
+  target: ['chrome110', 'firefox115', 'safari16'],
+  legalComments: 'none',
+  logLevel: 'warning',
+});
+for (const file of ['index.html', 'icon.svg']) copyFileSync(join(page, file), join(outdir, 'page', file));
 if (!existsSync(preparedFile())) await prepare();

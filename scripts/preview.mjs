@@ -1,18 +1,22 @@
-// Draws dashboards/preview/*.png: each dashboard's own queries, asked of a real Prometheus that holds a simulated hour.
-// Needs Debian's prometheus and chromium.
-import { mkdtempSync, rmSync } from 'node:fs';
+// Draws dashboards/preview/*.png: each dashboard's own queries, asked of a real Prometheus that holds a simulated hour;
+// and docs/images/status-*.png: the status page after four simulated hours. Needs `npm run build`, and Debian's
+// prometheus and chromium. `npm run preview -- status` draws the status page alone.
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { root } from './setup.mjs';
 
-const bundles = mkdtempSync(join(root, 'node_modules', '.preview-'));
+const chromium = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const wanted = process.argv.slice(2);
+mkdirSync(join(root, 'dist'), { recursive: true });
+const bundles = mkdtempSync(join(root, 'dist', '.preview-'));
 try {
-  const outfile = join(bundles, 'preview.mjs');
   await build({
     absWorkingDir: root,
-    entryPoints: ['test/preview/preview.ts'],
-    outfile,
+    entryPoints: ['test/preview/preview.ts', 'test/preview/status.ts'],
+    outdir: bundles,
+    outExtension: { '.js': '.mjs' },
     bundle: true,
     format: 'esm',
     platform: 'node',
@@ -20,8 +24,14 @@ try {
     packages: 'external',
     logLevel: 'warning',
   });
-  const { writePreviews } = await import(pathToFileURL(outfile).href);
-  await writePreviews(join(root, 'dashboards'), process.env.CHROMIUM ?? '/usr/bin/chromium');
+  const load = (name) => import(pathToFileURL(join(bundles, `${name}.mjs`)).href);
+  if (wanted.length === 0 || wanted.includes('dashboards'))
+    await (await load('preview')).writePreviews(join(root, 'dashboards'), chromium);
+  if (wanted.length === 0 || wanted.includes('status'))
+    await (await load('status')).writeStatusPictures(
+      process.env.STATUS_FOLDER ?? join(root, 'docs', 'images'),
+      chromium,
+    );
 } finally {
   rmSync(bundles, { recursive: true, force: true });
 }

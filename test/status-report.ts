@@ -1,5 +1,10 @@
-import type { ProbeStatus, StatusReport } from '../src/agent/admin/status.ts';
-import { type Facts, verdictOf } from '../src/agent/verdict.ts';
+import { createHistory } from '../src/agent/admin/history.ts';
+import { createLive } from '../src/agent/admin/live.ts';
+import type { Facts, ProbeStatus, StatusReport } from '../src/agent/admin/report.ts';
+import type { StatusSources } from '../src/agent/admin/routes.ts';
+import { verdictOf } from '../src/agent/verdict.ts';
+import type { Clock } from '../src/core/ports.ts';
+import { handClock } from './clock.ts';
 
 /** What `/api/status` serves of an agent that watches nothing, with `facts` in place of its own. */
 export function statusReportOf(facts: Partial<Facts> = {}): StatusReport {
@@ -15,15 +20,21 @@ export function statusReportOf(facts: Partial<Facts> = {}): StatusReport {
     config: { files: ['/etc/svc-agent/agent.yaml'], lastReloadSuccessful: true },
     state: { directory: '/var/lib/svc-agent', sequence: 1, commitFailures: 0 },
     listeners: [],
+    process: { rssBytes: 80 << 20, heapBytes: 20 << 20, cpuSeconds: 1.5 },
     logs: [],
+    entries: { services: [], loggers: [], loggerCount: 0, lastErrors: [] },
     scrapes: [],
     statsd: [],
     probes: [],
+    restarts: {},
+    domains: [],
     replication: [],
+    backups: [],
     certificates: [],
     reporters: [],
-    series: { total: 0, families: [] },
+    series: { total: 0, limit: 10_000, families: [] },
     refused: [],
+    refusals: [],
     conflicts: [],
     drops: [],
     ...facts,
@@ -54,4 +65,17 @@ export function probeStatusOf(
     last: { at: '2026-01-01T00:00:59.000Z', ok, msg: 'ok', durationMs: 5, ...last },
     ...probe,
   };
+}
+
+/** What the routes of the status page serve, of reports made by hand; its history is not started. */
+export function statusSourcesOf(
+  report: () => StatusReport,
+  clock: Clock = handClock(),
+  drops: string[] = [],
+): StatusSources {
+  const commit = async () => {};
+  const history = createHistory({}, { report, commit, clock });
+  const count = (_component: string, reason: string) => void drops.push(reason);
+  const live = createLive({}, { report, history, commit, clock, drops: { count } });
+  return { report, history, live };
 }

@@ -5,14 +5,15 @@ import type { Listener } from '../reporters/listen/listener.ts';
 import type { Listeners } from '../reporters/listen/shared-listeners.ts';
 import { createPull, metricsRoutes, type PullDeps } from '../reporters/pull/pull.ts';
 import { heartbeatRoutes } from './admin/heartbeats.ts';
-import { healthRoutes, probeRoutes, routesOfHost, statusRoutes } from './admin/routes.ts';
-import type { Health, StatusReport } from './admin/status.ts';
+import { pageRoutes } from './admin/page.ts';
+import { healthRoutes, probeRoutes, routesOfHost, type StatusSources, statusRoutes } from './admin/routes.ts';
+import type { Health } from './admin/status.ts';
 import { type AgentConfig, blocksOf } from './config/types.ts';
 
 export interface EndpointsDeps {
   listeners: Listeners;
   health: Health;
-  report(): StatusReport;
+  status: StatusSources;
   probes(): readonly ProbeReport[];
   /** Runs a probe now; undefined for a name that is not configured. */
   checkNow(name: string): Promise<ProbeReport | undefined>;
@@ -65,7 +66,7 @@ type PullDepsOf = Omit<PullDeps, 'bind' | 'shows'>;
 function adminEndpoints(
   config: AgentConfig,
   deps: PullDepsOf,
-  { report, probes, checkNow, ...rest }: EndpointsDeps,
+  { status, probes, checkNow, ...rest }: EndpointsDeps,
 ): Endpoint[] {
   const { admin } = config;
   if (!admin) return [];
@@ -74,7 +75,8 @@ function adminEndpoints(
     const options = { listenAddress: admin.listenAddress, openMetrics: false };
     const metrics = metricsRoutes(options, { ...own, bind: async () => listener }, gather);
     const routes = {
-      ...statusRoutes(report),
+      ...pageRoutes(),
+      ...statusRoutes(status),
       ...probeRoutes(probes, checkNow),
       ...heartbeatRoutes(config.backups, config.stateDirectory, rest),
       ...metrics,

@@ -2,6 +2,7 @@ import { agentMetric } from '../core/agent-metrics.ts';
 import type { Gauge } from '../core/model.ts';
 import type { Clock, Drops, Log, Stop } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
+import { createLastErrors, type LastErrors } from '../sources/logs/metrics/last-errors.ts';
 import { createLineSinks } from '../sources/logs/metrics/line-sinks.ts';
 import type { LifeEvents } from '../sources/logs/metrics/service-metrics.ts';
 import { createLogs, type LogsSelection, type LogsSource } from '../sources/logs/source.ts';
@@ -84,11 +85,13 @@ export interface LogPipeline {
   stop(): Promise<void>;
   relaySelf(): Promise<void>;
   files: LogsSource['files'];
+  lastErrors: LastErrors['all'];
 }
 
 export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
   const { registry, self, logsSection, life, clock, drops, log } = deps;
   const lag = createLag();
+  const lastErrors = createLastErrors(clock.nowMs);
   let intakes: Intakes | undefined;
   let relaySelf = async () => {};
   let sweep = (_nowMs: number) => {};
@@ -107,7 +110,7 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
     intakes = opened;
     relaySelf = copySelfMetrics(self.registry, opened.self);
     const selection = selectionOf(config);
-    const sinks = createLineSinks(selection, { intakes: opened.logs, drops, clock, life });
+    const sinks = createLineSinks(selection, { intakes: opened.logs, drops, clock, life, lastErrors });
     sweep = sinks.sweep;
     deps.opened(opened, config);
     opened.settle();
@@ -138,5 +141,6 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
       return relaySelf();
     },
     files: () => logs?.files() ?? [],
+    lastErrors: lastErrors.all,
   };
 }

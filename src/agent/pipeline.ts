@@ -5,6 +5,8 @@ import type { Clock, Drops, Gather, Log } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
 import type { Vocabulary } from '../core/vocabulary.ts';
 import { readVocabularies } from '../sources/vocabularies.ts';
+import { createHistory } from './admin/history.ts';
+import { createLive } from './admin/live.ts';
 import { type Health, statusReport } from './admin/status.ts';
 import type { AgentConfig, ReadyConfig, ServiceConfig } from './config/types.ts';
 import { dryRun } from './dry-run.ts';
@@ -24,6 +26,9 @@ import type { State } from './state/state.ts';
 /** Whether anything tells of the service's restarts. */
 const isWatched = ({ selected, logs, health, scrape }: ServiceConfig): boolean =>
   selected && Boolean(logs || health || scrape);
+
+/** How old the committed counts that the status shows may be. */
+const freshMs = 4_000;
 
 interface PipelineDeps extends Pick<EndpointsDeps, 'listeners'> {
   registry: Registry;
@@ -52,8 +57,8 @@ export interface Pipeline {
 }
 
 export function createPipeline(deps: PipelineDeps): Pipeline {
-  const { registry, state, self } = deps;
-  const startedMs = deps.clock.nowMs();
+  const { registry, state, self, clock } = deps;
+  const startedMs = clock.nowMs();
   const mark = randomUUID();
   let current: ReadyConfig;
   let endpoints: Endpoints | undefined;
@@ -106,15 +111,23 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       ...deps,
       startedMs,
       files: counting.files,
+      lastErrors: counting.lastErrors,
       relays: rolePipeline.all,
       probes: probing.reports,
       reporters: reporters.status,
       listeners: () => endpoints?.addresses ?? [],
     });
+  /** What the status shows of logs is what was committed; the commit of a scrape will do. */
+  const commit = async () => {
+    const { lastCommitMs = 0 } = state.status();
+    if (Math.abs(clock.nowMs() - lastCommitMs) >= freshMs) await state.commit();
+  };
+  const history = createHistory({}, { report, commit, clock });
+  const live = createLive({}, { report, history, commit, clock, drops: deps.drops });
   const bind = (config: AgentConfig) =>
     bindEndpoints(config, {
       ...deps,
-      report,
+      status: { report, history, live },
       mark,
       roleDown: (role) => rolePipeline.isDown(role) ?? probing.isDown(role),
       probes: probing.reports,
@@ -146,6 +159,9 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
         try {
           await next.open(gather);
         } finally {
+          // Browsers connect again, to what guards the listener now.
+          live.endAll();
+          if (config.admin) history.start();
           await before?.close();
         }
       },
@@ -176,6 +192,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       await state.commit();
       await endpoints.open(gather);
       await reporters.configure(config.config, gather);
+      if (config.config.admin) history.start();
     },
     prepare: (next) => [
       () => dryRun(next.config, deps).then(() => undefined),
@@ -185,6 +202,8 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       async () => ({ swap: () => reporters.configure(next.config, gather), discard: () => {} }),
     ],
     async stop() {
+      history.stop();
+      live.endAll();
       await Promise.all([counting.stop(), probing.stop()]);
       // Side by side: each may take seconds, and the whole agent has five.
       await Promise.all([reporters.stop(), endpoints?.close()]);

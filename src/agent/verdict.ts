@@ -1,35 +1,5 @@
 import type { BackupFailureReason, StoreCheckSeverity } from '../core/reasons.ts';
-import type { ProbeStatus, StatusReport } from './admin/status.ts';
-
-export type Severity = 'critical' | 'warning';
-
-/** One thing that is wrong. */
-export interface Problem {
-  severity: Severity;
-  /** One clause: `role frontend is down: refused: connection refused`. Holds text from outside; escape it. */
-  what: string;
-  /** What to set or run, where one command or setting ends it. */
-  fix?: string;
-  /** Start of the problem, RFC 3339; absent when it is not known. */
-  since?: string;
-  /** Name of the alert whose runbook applies: `runbooks/<name>.md`. */
-  runbook?: string;
-}
-
-/** `unknown`: nothing is known to be wrong, and not everything has been checked yet. */
-export type Level = 'ok' | 'unknown' | Severity;
-
-export interface Verdict {
-  /** True only if everything that is watched has been checked and nothing is wrong. */
-  ok: boolean;
-  level: Level;
-  /** The sentence without its time, for readers that show the time themselves. */
-  headline: string;
-  /** One sentence for people: whether everything is well; if not, what is wrong and since when. */
-  sentence: string;
-  /** Critical ones first; causes before what they cause. */
-  problems: readonly Problem[];
-}
+import type { Facts, ProbeStatus, Problem, Severity, Verdict } from './admin/report.ts';
 
 type Row = readonly [Severity, noun: string, singular: string, plural: string, runbook?: string];
 
@@ -127,7 +97,12 @@ const mostReplicationLagSeconds = 300;
 const certificateWarningMs = 14 * 86_400_000;
 
 const subjectOf = ({ name }: Pick<ProbeStatus, 'name'>) => name.slice(name.indexOf('/') + 1);
-const reasonOf = ({ last }: ProbeStatus) => (last ? [last.reason, last.msg].filter(Boolean).join(': ') : '');
+/** The reason and the message, less a reason that the message repeats. */
+export function reasonOf({ last }: Pick<ProbeStatus, 'last'>): string {
+  const reason = last?.reason?.replaceAll('_', ' ') ?? '';
+  const msg = last?.msg ?? '';
+  return msg.toLowerCase().includes(reason) ? msg : [reason, msg].filter(Boolean).join(': ');
+}
 
 /** What a target that fails is called, by the kind of its probe. */
 const downKinds: Readonly<Record<string, KindOfProblem>> = {
@@ -266,16 +241,14 @@ function measuredProblems({ replication, certificates }: Facts, nowMs: number): 
   ];
 }
 
-/** What a verdict is made of. */
-export type Facts = Omit<StatusReport, 'verdict'>;
-
 const order = Object.keys(kinds) as KindOfProblem[];
 const rank = ({ kind }: Found) => (kinds[kind][0] === 'critical' ? 0 : order.length) + order.indexOf(kind);
 
 function problemOf({ kind, subject, detail, fix, since }: Found): Problem {
   const [severity, noun, singular, , runbook] = kinds[kind];
   const clause = [noun, subject, singular].filter(Boolean).join(' ');
-  return { severity, what: detail ? `${clause}: ${detail}` : clause, fix, since, runbook };
+  const id = `${kind}/${subject}`;
+  return { id, severity, what: detail ? `${clause}: ${detail}` : clause, fix, since, runbook };
 }
 
 const listed = (items: readonly string[]): string =>
@@ -327,21 +300,28 @@ function headlineOf(found: readonly Found[]): string {
   return capital(listed([...shown.map(([kind, members]) => clauseOf(kind, members)), ...more]));
 }
 
-const nouns: Readonly<Record<string, string>> = { health: 'role', recovery: 'recovery check' };
+/** What the sentence counts, by the kind of the probe. */
+const counted: Readonly<Record<string, string>> = {
+  health: 'role',
+  store: 'store',
+  cluster: 'cluster',
+  domain: 'domain',
+  archive: 'archive',
+  backup: 'backup',
+};
 
 /** What is watched, as a list with numbers. */
 function watched({ probes, scrapes, statsd, logs }: Facts): string[] {
   const roles = new Set([...scrapes, ...statsd].map(({ service }) => service));
-  const counts = new Map<string, Set<string>>([['role', roles]]);
+  const counts = new Map([['role', roles]]);
   for (const probe of probes) {
-    const noun = nouns[probe.kind] ?? probe.kind;
+    const noun = counted[probe.kind];
+    if (noun === undefined) continue;
     const subject = probe.kind === 'store' ? subjectOf(probe).split('/')[0]! : subjectOf(probe);
     counts.set(noun, (counts.get(noun) ?? new Set()).add(subject));
   }
-  if (logs.length > 0) counts.set('log file', new Set(logs.map(({ path }) => path)));
-  return [...counts]
-    .filter(([, { size }]) => size > 0)
-    .map(([noun, { size }]) => (noun === 'replication' ? noun : `${size} ${plural(noun, size)}`));
+  counts.set('log file', new Set(logs.map(({ path }) => path)));
+  return [...counts].flatMap(([noun, { size }]) => (size > 0 ? [`${size} ${plural(noun, size)}`] : []));
 }
 
 function calm(facts: Facts): Pick<Verdict, 'level' | 'headline'> {

@@ -4,8 +4,10 @@ import type { ProbeReport } from '../../probes/runner/probe-state.ts';
 import type { Routes } from '../../reporters/listen/http.ts';
 import { machineAddresses } from '../config/environment.ts';
 import type { AdminConfig } from '../config/types.ts';
-import { statusPage } from './page.ts';
-import { type Health, probeDebug, probeStatus, type StatusReport } from './status.ts';
+import type { History } from './history.ts';
+import type { Live } from './live.ts';
+import type { StatusReport } from './report.ts';
+import { type Health, probeDebug, probeStatus } from './status.ts';
 
 const json = { 'content-type': 'application/json; charset=utf-8' };
 
@@ -55,14 +57,32 @@ const unknownProbe = (names: readonly string[]): string =>
     '',
   ].join('\n');
 
-/** The status page and its JSON. */
-export function statusRoutes(report: () => StatusReport): Routes {
+/** Where the status page has its data from. */
+export interface StatusSources {
+  report(): StatusReport;
+  live: Live;
+  history: History;
+}
+
+/** Copies of the history under way at a time. */
+const mostCopies = 4;
+
+/** What the status page shows, as JSON, as a stream of changes, and as the history of what it plots. */
+export function statusRoutes({ report, live, history }: StatusSources): Routes {
+  let packing = 0;
   return {
-    '/': {
-      handle: (_request, reply) =>
-        reply.send(200, statusPage(report()), { 'content-type': 'text/html; charset=utf-8' }),
-    },
     '/api/status': { handle: (_request, reply) => reply.send(200, `${JSON.stringify(report())}\n`, json) },
+    '/api/events': live.route,
+    '/api/history': {
+      handle(_request, reply) {
+        // Each answer is a copy of the history, which a slow client holds for the deadline of the listener.
+        if (packing >= mostCopies)
+          return reply.send(503, 'Busy; try again in a second.\n', { 'retry-after': '1' });
+        packing++;
+        reply.closed(() => packing--);
+        return reply.send(200, history.packed(), { 'content-type': 'application/octet-stream' });
+      },
+    },
   };
 }
 

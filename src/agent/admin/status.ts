@@ -1,16 +1,28 @@
 import type { AgentMetricName } from '../../core/agent-metrics.ts';
+import type { View } from '../../core/model.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { HealthState } from '../../core/reasons.ts';
 import type { Registry } from '../../core/registry.ts';
+import type { BackupOptions } from '../../probes/backups/options.ts';
 import type { ProbeReport, ProbeResult } from '../../probes/runner/probe-state.ts';
-import type { ScrapeStatus } from '../../sources/scrape/scrape-status.ts';
-import type { StatsdStatus } from '../../sources/statsd/source.ts';
+import type { LoggedError } from '../../sources/logs/metrics/last-errors.ts';
 import type { ReadyConfig } from '../config/types.ts';
 import { version } from '../installation.ts';
 import type { ReporterStatus } from '../reporters.ts';
 import type { RoleSources } from '../role-pipeline.ts';
 import type { State } from '../state/state.ts';
-import { type Facts, type Verdict, verdictOf } from '../verdict.ts';
+import { verdictOf } from '../verdict.ts';
+import type {
+  BackupReport,
+  Dated,
+  DomainReport,
+  EntriesReport,
+  Facts,
+  Levels,
+  LogFileReport,
+  ProbeStatus,
+  StatusReport,
+} from './report.ts';
 
 /** The spec's health response. */
 export interface HealthAnswer {
@@ -46,70 +58,12 @@ export function createHealth(degraded: () => string | undefined): Health {
   };
 }
 
-/** What `/api/status`, the status page and `svc-agent status` show; all of it derived, none of it secret. */
-export interface StatusReport {
-  /** Whether everything is well, in one sentence, and what is wrong. */
-  verdict: Verdict;
-  /** When the report was made, RFC 3339. */
-  now: string;
-  version: string;
-  node: string;
-  instance: string;
-  roles: readonly string[];
-  health: { ok: boolean; msg: string };
-  ready: boolean;
-  startedAt: string;
-  config: { files: readonly string[]; lastReloadSuccessful: boolean; lastReloadError?: string };
-  state: {
-    directory: string;
-    degraded?: string;
-    sequence: number;
-    lastCommitAt?: string;
-    commitFailures: number;
-  };
-  listeners: readonly { listener: string; address: string; tls: boolean }[];
-  logs: readonly LogFileReport[];
-  scrapes: readonly (ScrapeStatus & { service: string })[];
-  statsd: readonly (StatsdStatus & { service: string })[];
-  probes: readonly ProbeStatus[];
-  /** Lag between two clusters, where it is known. */
-  replication: readonly { source: string; target: string; lagSeconds: number }[];
-  /** Earliest expiry among the certificates that a probe's target shows. */
-  certificates: readonly { probe: string; notAfter: string }[];
-  reporters: readonly ReporterStatus[];
-  series: { total: number; families: readonly { family: string; series: number }[] };
-  refused: readonly { family: string; reason: string; count: number }[];
-  conflicts: readonly string[];
-  drops: readonly { component: string; reason: string; count: number }[];
-}
-
-/** One file the agent follows. */
-interface LogFileReport {
-  path: string;
-  services: readonly string[];
-  offset: number;
-  lagBytes: number;
-  /** `following`, or why it is not read right now. */
-  state: string;
-}
-
-type Dated<T extends { atMs: number }> = Omit<T, 'atMs'> & { at: string };
-
-/** How a probe is doing, as `/probes` and the status show it. */
-export type ProbeStatus = Omit<ProbeReport, 'sinceMs' | 'nextRunMs' | 'last' | 'history' | 'failures'> & {
-  since?: string;
-  nextRun: string;
-  last?: Dated<ProbeResult>;
-};
-
 /** With the last results and the last failures, newest first. */
 type ProbeDebug = ProbeStatus & { failures: Dated<ProbeResult>[]; history: Dated<ProbeResult>[] };
 
 const timeOf = (ms: number) => new Date(ms).toISOString();
 
-function dated({ atMs, ...rest }: ProbeResult): Dated<ProbeResult> {
-  return { at: timeOf(atMs), ...rest };
-}
+const dated = <T extends { atMs: number }>({ atMs, ...rest }: T): Dated<T> => ({ at: timeOf(atMs), ...rest });
 
 export function probeStatus(report: ProbeReport): ProbeStatus {
   const { sinceMs, nextRunMs, last, history: _, failures: __, ...rest } = report;
@@ -138,6 +92,7 @@ interface ReportDeps {
   startedMs: number;
   reporters(): readonly ReporterStatus[];
   files(): readonly LogFileReport[];
+  lastErrors(): readonly LoggedError[];
   listeners(): StatusReport['listeners'];
   relays(): Iterable<RoleSources>;
   probes(): readonly ProbeReport[];
@@ -145,36 +100,150 @@ interface ReportDeps {
   reloadError(): string | undefined;
 }
 
-type Row = Readonly<Record<string, string>> & { value: number };
-
-/** Labels and value of each series of some families that the agent measures, as the registry has committed them. */
-function measured<F extends AgentMetricName>(registry: Registry, ...families: F[]): Record<F, Row[]> {
-  const view = registry.view(({ relayed }) => !relayed);
-  const rowsOf = (family: F) => {
-    const series = view.families.find(({ name }) => name === family)?.series ?? [];
-    return series.map(
-      (one) => ({ ...Object.fromEntries(one.labels), value: view.numbers(one)[one.at] ?? 0 }) as Row,
-    );
-  };
-  const rows = Object.fromEntries(families.map((family) => [family, rowsOf(family)]));
-  view.release();
-  return rows as Record<F, Row[]>;
+/** Labels by name; `service` is the series' own. */
+interface Row {
+  labels: Readonly<Record<string, string>>;
+  service: string;
+  value: number;
 }
 
-/** `/api/status` as of now. Durable numbers in it are the committed ones. */
-export function statusReport({ config, files }: ReadyConfig, deps: ReportDeps): StatusReport {
+/** Labels and value of each series of a family that the agent measures, as the registry has committed them. */
+type Measured = (family: AgentMetricName) => Row[];
+
+function measured(view: View): Measured {
+  const families = new Map(view.families.map((family) => [family.name, family]));
+  return (name) =>
+    (families.get(name)?.series ?? []).map((one) => ({
+      labels: Object.fromEntries(one.labels),
+      service: one.service,
+      value: view.numbers(one)[one.at] ?? 0,
+    }));
+}
+
+/** Loggers of the status; the rest is in the metrics. */
+const mostLoggers = 20;
+const severeOf = ({ error = 0, fatal = 0 }: Levels) => error + fatal;
+const sumOf = (levels: Levels) => Object.values(levels).reduce((sum, count) => sum + count, 0);
+
+function entriesOf(rowsOf: Measured, lastErrors: readonly LoggedError[]): EntriesReport {
+  const services = new Map<string, Record<string, number>>();
+  const loggers = new Map<string, { service: string; logger: string; levels: Record<string, number> }>();
+  const add = (levels: Record<string, number>, { labels: { level = '' }, value }: Row) => {
+    levels[level] = (levels[level] ?? 0) + value;
+  };
+  for (const row of rowsOf('svc_log_entries_total')) {
+    const { service } = row;
+    const { logger = '' } = row.labels;
+    const levels = services.get(service) ?? {};
+    services.set(service, levels);
+    add(levels, row);
+    const key = `${service}\n${logger}`;
+    const one = loggers.get(key) ?? { service, logger, levels: {} };
+    loggers.set(key, one);
+    add(one.levels, row);
+  }
+  const all = [...loggers.values()].filter(({ logger, levels }) => logger !== '' && sumOf(levels) > 0);
+  all.sort((a, b) => severeOf(b.levels) - severeOf(a.levels) || sumOf(b.levels) - sumOf(a.levels));
+  return {
+    services: [...services].map(([service, levels]) => ({ service, levels })),
+    loggers: all.slice(0, mostLoggers),
+    loggerCount: all.length,
+    lastErrors: lastErrors.map(dated),
+  };
+}
+
+/** A time in seconds as text; undefined for one that is not there. */
+const secondsTime = (seconds: number | undefined) =>
+  seconds === undefined ? undefined : timeOf(seconds * 1e3);
+
+function domainsOf(rowsOf: Measured): DomainReport[] {
+  const last = new Map(
+    rowsOf('svc_domain_last_failover_timestamp_seconds').map(({ labels, value }) => [labels.domain, value]),
+  );
+  const active = new Map(
+    rowsOf('svc_domain_active_cluster').map(({ labels }) => [labels.domain, labels.active_cluster]),
+  );
+  return rowsOf('svc_domain_failovers_total').map(({ labels: { domain = '' }, value }) => ({
+    domain,
+    activeCluster: active.get(domain),
+    failovers: value,
+    lastFailover: secondsTime(last.get(domain)),
+  }));
+}
+
+function backupsOf(backups: readonly BackupOptions[], rowsOf: Measured): BackupReport[] {
+  if (backups.length === 0) return [];
+  const of = (family: AgentMetricName) =>
+    new Map(rowsOf(family).map(({ labels, value }) => [labels.backup, value] as const));
+  const numbers = {
+    success: of('svc_backup_last_success_timestamp_seconds'),
+    failure: of('svc_backup_last_failure_timestamp_seconds'),
+    point: of('svc_backup_recovery_point_timestamp_seconds'),
+    bytes: of('svc_backup_last_size_bytes'),
+    duration: of('svc_backup_last_duration_seconds'),
+    integrity: of('svc_backup_integrity_ok'),
+    offsite: of('svc_backup_offsite_last_success_timestamp_seconds'),
+    retention: of('svc_backup_retention_compliant'),
+  };
+  const flag = (value: number | undefined) => (value === undefined ? undefined : value === 1);
+  return backups.map(({ name, store, database, type, objectives }) => ({
+    backup: name,
+    store,
+    database,
+    type,
+    rpoSeconds: objectives.rpoMs / 1e3,
+    rtoSeconds: objectives.rtoMs / 1e3,
+    lastSuccess: secondsTime(numbers.success.get(name)),
+    lastFailure: secondsTime(numbers.failure.get(name)),
+    recoveryPoint: secondsTime(numbers.point.get(name)),
+    bytes: numbers.bytes.get(name),
+    durationSeconds: numbers.duration.get(name),
+    integrityOk: flag(numbers.integrity.get(name)),
+    offsite: secondsTime(numbers.offsite.get(name)),
+    retentionKept: flag(numbers.retention.get(name)),
+  }));
+}
+
+function processOf(): Facts['process'] {
+  const { rss, heapUsed } = process.memoryUsage();
+  const { user, system } = process.cpuUsage();
+  return { rssBytes: rss, heapBytes: heapUsed, cpuSeconds: (user + system) / 1e6 };
+}
+
+/** The refusals that the status lists. */
+const mostRefusals = 20;
+
+function cardinalityOf(
+  registry: Registry,
+  limit: number,
+): Pick<Facts, 'series' | 'refused' | 'refusals' | 'conflicts'> {
+  const { series, families, refusals, latest, conflicts } = registry.status();
+  return {
+    series: { total: series, limit, families },
+    refused: refusals,
+    refusals: latest
+      .slice(-mostRefusals)
+      .reverse()
+      .map(({ family, reason, service, labels, atMs }) => ({
+        family,
+        reason,
+        service,
+        labels: labels.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(', '),
+        at: timeOf(atMs),
+      })),
+    conflicts: conflicts.map(({ family, kind, claims }) => {
+      const wanting = claims.map((claim) => `${claim.rawName} (${claim.kind})`).join(', ');
+      return `${family} is ${kind ?? 'taken by a histogram or summary'}; wanted by ${wanting}`;
+    }),
+  };
+}
+
+function factsOf({ config, files }: ReadyConfig, rowsOf: Measured, deps: ReportDeps): Facts {
   const { registry, state, health, clock } = deps;
   const { lastCommitMs, failures, ...stateStatus } = state.status();
-  const { series, families, refusals, conflicts } = registry.status();
   const relays = [...deps.relays()];
   const lastReloadError = deps.reloadError();
-  const rows = measured(
-    registry,
-    'svc_replication_lag_seconds',
-    'svc_probe_tls_not_after_timestamp_seconds',
-    'svc_agent_dropped_total',
-  );
-  const facts: Facts = {
+  return {
     now: timeOf(clock.nowMs()),
     version,
     node: process.versions.node,
@@ -190,29 +259,41 @@ export function statusReport({ config, files }: ReadyConfig, deps: ReportDeps): 
       commitFailures: failures,
     },
     listeners: deps.listeners(),
+    process: processOf(),
     logs: deps.files(),
+    entries: entriesOf(rowsOf, deps.lastErrors()),
     scrapes: relays.flatMap(({ service, scrape }) => (scrape ? [{ service, ...scrape.status() }] : [])),
     statsd: relays.flatMap(({ service, statsd }) => (statsd ? [{ service, ...statsd.status() }] : [])),
     probes: deps.probes().map(probeStatus),
-    replication: rows.svc_replication_lag_seconds.map((row) => ({
-      source: row.source_cluster ?? '',
-      target: row.target_cluster ?? '',
-      lagSeconds: row.value,
+    restarts: Object.fromEntries(
+      rowsOf('svc_role_restarts_total').map(({ service, value }) => [service, value]),
+    ),
+    domains: domainsOf(rowsOf),
+    replication: rowsOf('svc_replication_lag_seconds').map(({ labels, value }) => ({
+      source: labels.source_cluster ?? '',
+      target: labels.target_cluster ?? '',
+      lagSeconds: value,
     })),
-    certificates: rows.svc_probe_tls_not_after_timestamp_seconds.map((row) => ({
-      probe: row.probe ?? '',
-      notAfter: timeOf(row.value * 1e3),
+    backups: backupsOf(config.backups, rowsOf),
+    certificates: rowsOf('svc_probe_tls_not_after_timestamp_seconds').map(({ labels, value }) => ({
+      probe: labels.probe ?? '',
+      notAfter: timeOf(value * 1e3),
     })),
     reporters: deps.reporters(),
-    series: { total: series, families },
-    refused: refusals,
-    conflicts: conflicts.map(({ family, kind, claims }) => {
-      const wanting = claims.map((claim) => `${claim.rawName} (${claim.kind})`).join(', ');
-      return `${family} is ${kind ?? 'taken by a histogram or summary'}; wanted by ${wanting}`;
-    }),
-    drops: rows.svc_agent_dropped_total
+    ...cardinalityOf(registry, config.limits.series),
+    drops: rowsOf('svc_agent_dropped_total')
       .filter(({ value }) => value > 0)
-      .map((row) => ({ component: row.component ?? '', reason: row.reason ?? '', count: row.value })),
+      .map(({ labels: { component = '', reason = '' }, value }) => ({ component, reason, count: value })),
   };
-  return { verdict: verdictOf(facts, clock.nowMs()), ...facts };
+}
+
+/** `/api/status` as of now. Durable numbers in it are the committed ones. */
+export function statusReport(config: ReadyConfig, deps: ReportDeps): StatusReport {
+  const view = deps.registry.view(({ relayed }) => !relayed);
+  try {
+    const facts = factsOf(config, measured(view), deps);
+    return { verdict: verdictOf(facts, deps.clock.nowMs()), ...facts };
+  } finally {
+    view.release();
+  }
 }

@@ -1,8 +1,7 @@
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText } from '../../core/errors.ts';
 import { formatDuration } from '../../core/text-formats.ts';
-import type { ProbeStatus, StatusReport } from '../admin/status.ts';
-import type { Level, Problem } from '../verdict.ts';
+import type { Level, ProbeStatus, Problem, StatusReport } from '../admin/report.ts';
 import { ask, shownUrl, type Target, targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { parseCommand } from './arguments.ts';
 import { type Io, onSignals } from './io.ts';

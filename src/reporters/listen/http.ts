@@ -123,12 +123,22 @@ export interface Body {
   readonly done: boolean;
 }
 
+/** A body without an end of its own, such as a stream of events. Whoever writes it drops clients that do not read. */
+export interface StreamBody extends Body {
+  /** Bytes that the client has not taken yet. */
+  readonly waiting: number;
+}
+
 /** The response to one request. A HEAD request gets only the headers. */
 export interface Reply {
   /** Sends a complete response. */
   send(status: number, body: string | Uint8Array, headers?: OutgoingHttpHeaders): void;
   /** Starts a response in pieces. */
   open(status: number, headers?: OutgoingHttpHeaders): Body;
+  /** Starts a response of status 200 that has no deadline; the writer bounds its time and its memory. */
+  stream(headers: OutgoingHttpHeaders): StreamBody;
+  /** Calls `call` once the connection is closed or the response complete. */
+  closed(call: () => void): void;
   /** True once the headers were sent. */
   readonly begun: boolean;
   /** True once the connection is closed or the response complete. */
@@ -166,6 +176,17 @@ export function createReply(response: ServerResponse, writeMs: number, { clock, 
       response.destroy();
     });
   };
+  const body: StreamBody = {
+    write: (piece) => void (closed || response.write(piece)),
+    end: () => void (closed || response.end()),
+    cut: () => void response.destroy(),
+    get done() {
+      return closed;
+    },
+    get waiting() {
+      return response.writableLength;
+    },
+  };
 
   return {
     send(status, body, headers) {
@@ -176,15 +197,13 @@ export function createReply(response: ServerResponse, writeMs: number, { clock, 
     },
     open(status, headers = {}) {
       if (!closed) begin(status, headers);
-      return {
-        write: (piece) => void (closed || response.write(piece)),
-        end: () => void (closed || response.end()),
-        cut: () => void response.destroy(),
-        get done() {
-          return closed;
-        },
-      };
+      return body;
     },
+    stream(headers) {
+      if (!closed) response.writeHead(200, { ...defaultHeaders, ...headers });
+      return body;
+    },
+    closed: (call) => void response.once('close', call),
     get begun() {
       return response.headersSent;
     },

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Facts } from '../../../src/agent/verdict.ts';
+import type { Facts } from '../../../src/agent/admin/report.ts';
 import { probeStatusOf, statusReportOf } from '../../status-report.ts';
 
 const refused = { reason: 'refused', msg: 'connection refused' } as const;
@@ -159,17 +159,20 @@ test('each problem says what it is, since when, and what to do', () => {
   });
   expect(verdict.problems).toEqual([
     {
+      id: 'schema/main/persistence',
       severity: 'critical',
       what: 'database main/persistence has the wrong schema: schema: schema = off',
       runbook: 'SvcSchemaMismatch',
     },
     {
+      id: 'role_down/worker',
       severity: 'critical',
-      what: 'role worker is down: refused: connection refused',
+      what: 'role worker is down: connection refused',
       since: '2026-01-01T00:00:30.000Z',
       runbook: 'SvcRoleUnhealthy',
     },
     {
+      id: 'recovery_weak/main/persistence',
       severity: 'warning',
       what: 'store main/persistence has settings that weaken recovery: archive_mode: archive_mode = off',
       fix: 'archive_mode = on',

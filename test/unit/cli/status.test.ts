@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { StatusReport } from '../../../src/agent/admin/status.ts';
+import type { StatusReport } from '../../../src/agent/admin/report.ts';
 import { statusLines } from '../../../src/agent/cli/status.ts';
 import { plainScreen, screenOf } from '../../../src/agent/cli/terminal.ts';
+import { statusReportOf } from '../../status-report.ts';
 
 const now = '2026-01-02T03:04:05.000Z';
 const probe = (name: string, ok: boolean, msg: string) =>
@@ -15,29 +16,18 @@ const probe = (name: string, ok: boolean, msg: string) =>
   }) as unknown as StatusReport['probes'][number];
 
 const report = (change: Partial<StatusReport> = {}): StatusReport => ({
+  ...statusReportOf({
+    now,
+    roles: ['frontend'],
+    startedAt: '2026-01-02T01:04:05.000Z',
+    state: { directory: '/var/lib/svc-agent', sequence: 7, commitFailures: 0 },
+    listeners: [{ listener: 'admin', address: '127.0.0.1:9465', tls: false }],
+    probes: [probe('health/frontend', true, 'OK'), probe('store/main', true, 'PostgreSQL')],
+    series: { total: 12, limit: 100, families: [] },
+    refused: [{ family: 'x', reason: 'limit', count: 2 }],
+    drops: [{ component: 'logs', reason: 'too_long', count: 3 }],
+  }),
   verdict: { ok: true, level: 'ok', headline: 'All is well', sentence: 'All is well: 1 role.', problems: [] },
-  now,
-  version: '1.2.3',
-  node: '20.0.0',
-  instance: 'host-1',
-  roles: ['frontend'],
-  health: { ok: true, msg: 'OK' },
-  ready: true,
-  startedAt: '2026-01-02T01:04:05.000Z',
-  config: { files: ['/etc/svc-agent/agent.yaml'], lastReloadSuccessful: true },
-  state: { directory: '/var/lib/svc-agent', sequence: 7, commitFailures: 0 },
-  listeners: [{ listener: 'admin', address: '127.0.0.1:9465', tls: false }],
-  logs: [],
-  scrapes: [],
-  statsd: [],
-  probes: [probe('health/frontend', true, 'OK'), probe('store/main', true, 'PostgreSQL')],
-  replication: [],
-  certificates: [],
-  reporters: [],
-  series: { total: 12, families: [] },
-  refused: [{ family: 'x', reason: 'limit', count: 2 }],
-  conflicts: [],
-  drops: [{ component: 'logs', reason: 'too_long', count: 3 }],
   ...change,
 });
 
@@ -49,13 +39,14 @@ const down = report({
     sentence: 'Store main is down, since 2026-01-02 03:03 UTC.',
     problems: [
       {
+        id: 'store_down/main',
         severity: 'critical',
         what: 'store main is down: refused: \u001b[2J',
         since: '2026-01-02T03:03:05.000Z',
         runbook: 'SvcStoreDown',
         fix: 'start it',
       },
-      { severity: 'warning', what: 'the new configuration was refused' },
+      { id: 'reload/', severity: 'warning', what: 'the new configuration was refused' },
     ],
   },
   probes: [probe('archive/history', true, 'readable'), probe('store/main', false, 'connect ECONNREFUSED')],
@@ -100,6 +91,7 @@ describe('the status', () => {
   ])('fits %d columns and %d rows, the verdict first and the agent last', (columns, rows) => {
     const many = Array.from({ length: 30 }, (_, i) => probe(`store/s${i}`, false, 'no answer '.repeat(20)));
     const problems = many.map(({ name }) => ({
+      id: name,
       severity: 'critical' as const,
       what: `${name} ${'x'.repeat(99)}`,
     }));

@@ -7,6 +7,7 @@ import { createLineSplitter } from '../lines/line-splitter.ts';
 import type { LogsOptions } from '../options.ts';
 import type { OpenSink } from '../sink.ts';
 import { createLabelCache, findIn, keepIn } from './label-cache.ts';
+import type { LastErrors } from './last-errors.ts';
 import type { LogIntake } from './log-rule.ts';
 import {
   createServiceLogMetrics,
@@ -29,6 +30,7 @@ export interface LineSinksDeps {
   drops: Drops;
   clock: Clock;
   life?: LifeEvents;
+  lastErrors?: LastErrors;
 }
 
 /** Opens the sinks that count the lines of log files. */

@@ -8,6 +8,7 @@ import type { FileState, LineMetrics } from '../lines/line-classifier.ts';
 import type { LogRule, LogsOptions } from '../options.ts';
 import { createNewestEntry, exposeNewestEntry, newestFamily, readEntryTime } from './entry-time.ts';
 import { createLabelCache, findIn, keepIn, keyHash } from './label-cache.ts';
+import type { LastErrors } from './last-errors.ts';
 import { createLogRuleMetric, type LogIntake, type LogRuleDeps, ruleFields } from './log-rule.ts';
 import { createPersistenceErrors, persistenceFamily, persistenceFields } from './persistence-errors.ts';
 
@@ -32,6 +33,7 @@ export type LogMetricsOptions = Pick<LogsOptions, 'levelKey' | 'rules'>;
 
 export interface ServiceMetricsDeps extends LogRuleDeps {
   life?: LifeEvents;
+  lastErrors?: LastErrors;
 }
 
 const entriesFamily = agentMetric('svc_log_entries_total');
@@ -62,6 +64,7 @@ export function createServiceLogMetrics(
   deps: ServiceMetricsDeps,
 ): ServiceLogMetrics {
   const { intake, slots, drops, life } = deps;
+  const errors = deps.lastErrors?.of(slots, options.levelKey);
   for (const { kind, name, help, tags } of families) intake.restore?.(kind, name, { help, tags });
   const entries = createEntryCounts(intake, slots, options.levelKey);
   const persistenceErrors = createPersistenceErrors(intake, slots);
@@ -88,8 +91,10 @@ export function createServiceLogMetrics(
     entry(fields, lineBytes, file) {
       pendingBytes += lineBytes;
       // A start-up line is never of level error or fatal.
-      if (entries.count(fields)) persistenceErrors.count(fields, file);
-      else notifyLife(fields);
+      if (entries.count(fields)) {
+        persistenceErrors.count(fields, file);
+        errors?.note(service, fields);
+      } else notifyLife(fields);
       readEntryTime(newestEntry, fields);
       for (let i = 0; i < rules.length; i++) rules[i]!.count(fields);
     },
@@ -104,6 +109,7 @@ export function createServiceLogMetrics(
     flush() {
       if (pendingBytes > 0) bytes.add(pendingBytes);
       pendingBytes = 0;
+      errors?.flush();
       exposeNewestEntry(newestEntry);
     },
     sweep(nowMs) {

@@ -1,0 +1,245 @@
+import type { Clock } from '../../core/ports.ts';
+import type { Levels, Problem, StatusReport } from './report.ts';
+
+/** Something that happened, for the time line. */
+export interface HistoryEvent {
+  /** RFC 3339. */
+  at: string;
+  kind: 'began' | 'ended' | 'failover' | 'restart';
+  /** Of a problem that began or ended. */
+  severity?: Problem['severity'];
+  /** Holds text from outside; escape it. */
+  text: string;
+}
+
+/** One sample of every series. */
+export interface Tick {
+  /** Counts samples since the start. A reader that misses one fetches all. */
+  tick: number;
+  atMs: number;
+  values: Readonly<Record<string, number>>;
+}
+
+/** What the plots of the status page show. Lost with the process. */
+export interface History {
+  /** Does nothing if it has started. */
+  start(): void;
+  stop(): void;
+  /** The newest sample; undefined before the first. */
+  newest(): Tick | undefined;
+  /** Oldest first. */
+  events(): readonly HistoryEvent[];
+  /**
+   * Every series, oldest value first, NaN where there is none: a little-endian 32-bit length, that many bytes of JSON
+   * (`HistoryHeader`), and 32-bit floats, series by series.
+   */
+  packed(): Buffer;
+}
+
+export interface HistoryHeader {
+  tick: number;
+  /** Of the newest value, ms since the epoch. */
+  atMs: number;
+  stepMs: number;
+  /** Values of each series. */
+  points: number;
+  series: readonly string[];
+}
+
+export interface HistoryOptions {
+  stepMs?: number;
+  /** Values kept per series. */
+  points?: number;
+  /** Series beyond these are not kept. */
+  mostSeries?: number;
+}
+
+export interface HistoryDeps {
+  report(): StatusReport;
+  /** Called before each sample, so that counts move where nothing else commits. */
+  commit(): Promise<unknown>;
+  clock: Clock;
+}
+
+const mostEvents = 200;
+
+/** Four hours at 5 s: 11.25 KiB a series, 1.4 MiB with all 128. */
+const defaults: Required<HistoryOptions> = { stepMs: 5_000, points: 2880, mostSeries: 128 };
+
+/** Values of one sample; `rate` is for what only rises. */
+interface Sampler {
+  gauge(name: string, value: number | undefined): void;
+  rate(name: string, total: number): void;
+}
+
+const rateLevels = ['debug', 'info', 'warn', 'error', 'fatal', 'other'];
+
+/** Everything that is plotted, in the order in which it is kept when there is too much. */
+function sample(report: StatusReport, { gauge, rate }: Sampler): void {
+  const { probes, scrapes, entries, replication, reporters, process: own } = report;
+  gauge('agent/rss', own.rssBytes);
+  rate('agent/cpu', own.cpuSeconds);
+  gauge('agent/series', report.series.total);
+  rate(
+    'agent/drops',
+    report.drops.reduce((sum, { count }) => sum + count, 0),
+  );
+  const levels: Record<string, number> = {};
+  for (const { levels: own } of entries.services)
+    for (const [level, count] of Object.entries(own)) levels[level] = (levels[level] ?? 0) + count;
+  for (const level of rateLevels) if (levels[level] !== undefined) rate(`log/${level}`, levels[level]);
+  gauge(
+    'log/lag',
+    report.logs.reduce((sum, { lagBytes }) => sum + lagBytes, 0),
+  );
+  for (const { name, kind, last } of probes) {
+    if (!last || (kind !== 'health' && kind !== 'store' && kind !== 'cluster')) continue;
+    gauge(`${name}/up`, last.ok ? 1 : 0);
+    if (last.ok) gauge(`${name}/seconds`, last.durationMs / 1e3);
+  }
+  for (const { service, up, lastFailure } of scrapes)
+    if (up || lastFailure) gauge(`scrape/${service}/up`, up ? 1 : 0);
+  for (const { source, target, lagSeconds } of replication)
+    gauge(`replication/${source} to ${target}`, lagSeconds);
+  for (const { block, queueBytes } of reporters) gauge(`queue/${block}`, queueBytes);
+  for (const { service, levels } of entries.services) rate(`errors/${service}`, severeOf(levels));
+}
+
+const severeOf = ({ error = 0, fatal = 0 }: Levels) => error + fatal;
+
+const subjectOf = ({ id }: Problem) => id.slice(id.indexOf('/'));
+const isAbout = (problems: readonly Problem[], problem: Problem): boolean =>
+  problems.some((one) => subjectOf(one) === subjectOf(problem));
+
+/** What happened between two reports. */
+function eventsBetween(before: StatusReport, now: StatusReport): HistoryEvent[] {
+  const at = now.now;
+  const known = new Set(before.verdict.problems.map(({ id }) => id));
+  const lasting = new Set(now.verdict.problems.map(({ id }) => id));
+  const allBegan = now.verdict.problems.filter(({ id }) => !known.has(id));
+  const allEnded = before.verdict.problems.filter(({ id }) => !lasting.has(id));
+  // While a store is down its settings are not known: that is neither their end nor, later, their beginning.
+  const began = allBegan.filter((one) => one.severity === 'critical' || !isAbout(allEnded, one));
+  const ended = allEnded.filter((one) => !isAbout(allBegan, one));
+  const failovers = new Map(before.domains.map(({ domain, failovers }) => [domain, failovers]));
+  return [
+    ...began.map(({ severity, what, since }): HistoryEvent => {
+      const isNew = since !== undefined && since > before.now;
+      return { at: isNew ? since : at, kind: 'began', severity, text: what };
+    }),
+    ...ended.map(({ severity, what }): HistoryEvent => ({ at, kind: 'ended', severity, text: what })),
+    ...now.domains
+      .filter(({ domain, failovers: count }) => count > (failovers.get(domain) ?? count))
+      .map(({ domain, activeCluster }): HistoryEvent => {
+        const text = `domain ${domain} failed over${activeCluster ? ` to ${activeCluster}` : ''}`;
+        return { at, kind: 'failover', text };
+      }),
+    ...Object.entries(now.restarts)
+      .filter(([role, count]) => count > (before.restarts[role] ?? count))
+      .map(([role]): HistoryEvent => ({ at, kind: 'restart', text: `role ${role} restarted` })),
+  ];
+}
+
+/**
+ * Samples the status every `stepMs` into one ring of 32-bit floats per series, allocated when the series appears and
+ * freed when it has no value left: memory is bounded by `points` × `mostSeries` × 4 bytes.
+ */
+export function createHistory(options: HistoryOptions, { report, commit, clock }: HistoryDeps): History {
+  const { stepMs, points, mostSeries } = { ...defaults, ...options };
+  /** `lastAt` is the tick of the newest value that is a number. */
+  const rings = new Map<string, { values: Float32Array; lastAt: number }>();
+  let totals = new Map<string, number>();
+  let tick = -1;
+  let atMs = 0;
+  let sampledMs: number | undefined;
+  let before: StatusReport | undefined;
+  let events: HistoryEvent[] = [];
+  let newest: Tick | undefined;
+  let cancel = () => {};
+  let isRunning = false;
+
+  const ringOf = (name: string) => {
+    const known = rings.get(name);
+    if (known || rings.size >= mostSeries) return known;
+    const ring = { values: new Float32Array(points).fill(Number.NaN), lastAt: tick };
+    rings.set(name, ring);
+    return ring;
+  };
+  const forgetOld = () => {
+    for (const [name, { lastAt }] of rings) if (tick - lastAt >= points) rings.delete(name);
+  };
+  /** Steps that were missed, such as while the machine slept, have no values. */
+  const advance = (steps: number) => {
+    for (let i = 0; i < Math.min(steps, points); i++) {
+      tick++;
+      for (const { values } of rings.values()) values[tick % points] = Number.NaN;
+    }
+    forgetOld();
+  };
+
+  const take = () => {
+    const nowMs = clock.monotonicMs();
+    const elapsedMs = sampledMs === undefined ? stepMs : nowMs - sampledMs;
+    sampledMs = nowMs;
+    advance(Math.max(1, Math.round(elapsedMs / stepMs)));
+    const now = report();
+    atMs = Date.parse(now.now);
+    const values: Record<string, number> = {};
+    const next = new Map<string, number>();
+    const gauge = (name: string, value: number | undefined) => {
+      const ring = value === undefined ? undefined : ringOf(name);
+      if (value === undefined || !ring) return;
+      ring.values[tick % points] = value;
+      ring.lastAt = tick;
+      values[name] = value;
+    };
+    const rate = (name: string, total: number) => {
+      next.set(name, total);
+      const last = totals.get(name);
+      // A total that fell began anew.
+      if (last !== undefined && total >= last) gauge(name, (total - last) / (elapsedMs / 1e3));
+    };
+    sample(now, { gauge, rate });
+    totals = next;
+    newest = { tick, atMs, values };
+    if (before) events = [...events, ...eventsBetween(before, now)].slice(-mostEvents);
+    before = now;
+  };
+
+  const run = async () => {
+    // A state that cannot be written must not end the history.
+    await commit().catch(() => {});
+    if (!isRunning) return;
+    take();
+    cancel = clock.after(stepMs, () => void run());
+  };
+
+  return {
+    start() {
+      if (isRunning) return;
+      isRunning = true;
+      // Not at once: the start of the agent has better things to do.
+      cancel = clock.after(Math.min(stepMs, 1_000), () => void run());
+    },
+    stop() {
+      isRunning = false;
+      cancel();
+    },
+    newest: () => newest,
+    events: () => events,
+    packed() {
+      const length = Math.min(tick + 1, points);
+      const header: HistoryHeader = { tick, atMs, stepMs, points: length, series: [...rings.keys()] };
+      const text = Buffer.from(JSON.stringify(header));
+      const size = Buffer.alloc(4);
+      size.writeUInt32LE(text.length);
+      const parts = [...rings.values()].flatMap(({ values }) => {
+        const end = (tick + 1) % points;
+        const bytes = (from: number, to: number) =>
+          Buffer.from(values.buffer, values.byteOffset + 4 * from, 4 * (to - from));
+        return length < points ? [bytes(0, length)] : [bytes(end, points), bytes(0, end)];
+      });
+      return Buffer.concat([size, text, ...parts]);
+    },
+  };
+}

@@ -1,0 +1,180 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock, Drops } from '../../core/ports.ts';
+import type { Reply, Request, Route, StreamBody } from '../../reporters/listen/http.ts';
+import type { History } from './history.ts';
+import type { StatusReport } from './report.ts';
+
+export interface LiveOptions {
+  /** Streams at a time; fewer than a listener keeps for requests of others. */
+  mostStreams?: number;
+  /** Time between two looks at the status while somebody is connected. */
+  stepMs?: number;
+  /** A client that has not taken what was sent for so long is disconnected. */
+  slowMs?: number;
+  /** A stream ends after this time and the browser connects again, so that credentials that changed count. */
+  longestMs?: number;
+}
+
+export interface LiveDeps {
+  report(): StatusReport;
+  history: History;
+  /** Makes counts fresh. */
+  commit(): Promise<unknown>;
+  clock: Clock;
+  drops: Drops;
+}
+
+/** Streams of changes of the status, as server-sent events (html.spec.whatwg.org, Server-sent events). */
+export interface Live {
+  route: Route;
+  /** Open streams. */
+  readonly streams: number;
+  /** Ends every stream; browsers connect again. */
+  endAll(): void;
+}
+
+/** A part of the status that is sent as a whole when it changes: `verdict`, `probes:health/frontend`. */
+interface Cell {
+  json: string;
+  /** The version with which it changed last. */
+  version: number;
+}
+
+interface Client {
+  body: StreamBody;
+  /** The version up to which it has everything. */
+  seen: number;
+  /** Monotonic; when it took no more. */
+  stuckMs: number | undefined;
+  openedMs: number;
+}
+
+/** Lists of the status that may be long: each entry is a cell, and the list itself is that of their keys. */
+function* cellsOf(report: StatusReport, history: History): Generator<[string, unknown]> {
+  for (const [key, value] of Object.entries(report)) {
+    if (key === 'probes') yield* listed('probes', report.probes, ({ name }) => name);
+    else if (key === 'logs') yield* listed('logs', report.logs, ({ path }) => path);
+    else yield [key, value];
+  }
+  yield ['tick', history.newest() ?? null];
+  yield ['events', history.events()];
+}
+
+function* listed<T>(key: string, all: readonly T[], name: (one: T) => string): Generator<[string, unknown]> {
+  yield [key, all.map(name)];
+  for (const one of all) yield [`${key}:${name(one)}`, one];
+}
+
+const headers = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  // Proxies must pass each event on.
+  'x-accel-buffering': 'no',
+};
+
+const defaults: Required<LiveOptions> = {
+  mostStreams: 16,
+  stepMs: 1_000,
+  slowMs: 10_000,
+  longestMs: 600_000,
+};
+
+/**
+ * Every second while somebody is connected, the cells that changed are sent. Nothing is queued: a client that has not
+ * taken the last event gets the next one when it has, with all that changed meanwhile. A client that comes back with
+ * `Last-Event-ID` gets what changed since; any other gets everything.
+ */
+export function createLive(options: LiveOptions, deps: LiveDeps): Live {
+  const { report, history, commit, clock, drops } = deps;
+  const { mostStreams, stepMs, slowMs, longestMs } = { ...defaults, ...options };
+  const boot = randomUUID().slice(0, 8);
+  const clients = new Set<Client>();
+  let cells = new Map<string, Cell>();
+  let version = 0;
+  let isRunning = false;
+
+  const look = () => {
+    version++;
+    const next = new Map<string, Cell>();
+    for (const [key, value] of cellsOf(report(), history)) {
+      const json = JSON.stringify(value) ?? 'null';
+      const known = cells.get(key);
+      next.set(key, known?.json === json ? known : { json, version });
+    }
+    cells = next;
+  };
+
+  const send = (client: Client) => {
+    const changed: string[] = [];
+    for (const [key, cell] of cells)
+      if (cell.version > client.seen) changed.push(`${JSON.stringify(key)}:${cell.json}`);
+    // JSON has no line breaks, so each event is one line. One is sent at every look: it is the heartbeat too.
+    client.body.write(Buffer.from(`id: ${boot}.${version}\ndata: {${changed.join(',')}}\n\n`));
+    client.seen = version;
+  };
+
+  /** Whether the client takes another event now; ends one that is slow, old or gone. */
+  const isReady = (client: Client): boolean => {
+    const nowMs = clock.monotonicMs();
+    if (client.body.done) clients.delete(client);
+    else if (nowMs - client.openedMs >= longestMs) {
+      client.body.end();
+      clients.delete(client);
+    } else if (client.body.waiting === 0) {
+      client.stuckMs = undefined;
+      return true;
+    } else {
+      client.stuckMs ??= nowMs;
+      if (nowMs - client.stuckMs < slowMs) return false;
+      drops.count('pull', 'slow_reader');
+      client.body.cut();
+      clients.delete(client);
+    }
+    return false;
+  };
+
+  const run = async () => {
+    await commit().catch(() => {});
+    const ready = [...clients].filter(isReady);
+    const startMs = clock.monotonicMs();
+    if (ready.length > 0) look();
+    for (const client of ready) send(client);
+    const costMs = clock.monotonicMs() - startMs;
+    if (clients.size > 0) return void clock.after(Math.max(stepMs, 20 * costMs), () => void run());
+    // Nobody looks: nothing is kept.
+    isRunning = false;
+    cells = new Map();
+  };
+
+  /** The version that a client has, from the id of its last event; 0 if it is not one of these. */
+  const seenBy = (id: unknown): number => {
+    const [, from, seen] = /^([0-9a-f]{8})\.(\d{1,15})$/.exec(String(id ?? '')) ?? [];
+    return from === boot ? Math.min(Number(seen), version) : 0;
+  };
+
+  const connect = ({ message }: Request, reply: Reply) => {
+    if (message.method === 'HEAD') return reply.send(200, '', headers);
+    for (const client of clients) if (client.body.done) clients.delete(client);
+    if (clients.size >= mostStreams)
+      return reply.send(503, `Too many streams; at most ${mostStreams}.\n`, { 'retry-after': '10' });
+    const seen = seenBy(message.headers['last-event-id']);
+    const openedMs = clock.monotonicMs();
+    const client: Client = { body: reply.stream(headers), seen, stuckMs: undefined, openedMs };
+    client.body.write(Buffer.from('retry: 1000\n\n'));
+    clients.add(client);
+    if (cells.size === 0) look();
+    send(client);
+    if (!isRunning) clock.after(stepMs, () => void run());
+    isRunning = true;
+  };
+
+  return {
+    route: { handle: connect },
+    get streams() {
+      return clients.size;
+    },
+    endAll() {
+      for (const { body } of clients) body.end();
+      clients.clear();
+    },
+  };
+}

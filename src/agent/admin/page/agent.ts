@@ -1,0 +1,321 @@
+import type { Levels, StatusReport } from '../report.ts';
+import type { Data } from './data.ts';
+import { type Child, h, table } from './dom.ts';
+import { ago, bytes, count, moment, percent, perSecond, span } from './format.ts';
+import { type Frame, facts, folded, meter, note, pill, section, type Tone } from './parts.ts';
+import { binarySteps, type Line, plot } from './plots.ts';
+
+const levelColours: readonly [string, string][] = [
+  ['fatal', '--c5'],
+  ['error', '--c2'],
+  ['warn', '--c3'],
+  ['info', '--c1'],
+  ['debug', '--c6'],
+];
+const severeOf = ({ error = 0, fatal = 0 }: Levels) => error + fatal;
+const mostFiles = 8;
+
+/** Rates by level, loggers with most errors, the last errors, and the files. */
+export function logs(data: Data, { entries, logs: files }: StatusReport, { nowMs, shown }: Frame): Child {
+  if (files.length === 0 && entries.services.length === 0) return undefined;
+  const lines = levelColours
+    .filter(([level]) => data.plotted.series.has(`log/${level}`))
+    .map(([level, colour]): Line => ({ series: `log/${level}`, label: level, colour }));
+  const fileRows = [...files]
+    .sort(
+      (a, b) => Number(a.state === 'following') - Number(b.state === 'following') || b.lagBytes - a.lagBytes,
+    )
+    .map(({ path, services, state, lagBytes, offset }) => ({
+      key: path,
+      cells: [
+        h('code', {}, path),
+        services.join(', '),
+        pill(state === 'following' ? 'good' : 'warn', state),
+        h('span', { class: 'number' }, lagBytes === 0 ? 'none' : bytes(lagBytes)),
+        h('span', { class: 'number' }, bytes(offset)),
+      ],
+    }));
+  const fileHead = ['File', 'Roles', 'State', 'Lag', 'Read'];
+  const loggers = entries.loggers.slice(0, 10).map(({ service, logger, levels }) => ({
+    key: `${service} ${logger}`,
+    cells: [
+      h('strong', {}, logger),
+      service,
+      h('span', { class: 'number' }, count(severeOf(levels))),
+      h('span', { class: 'number' }, count(Object.values(levels).reduce((sum, n) => sum + n, 0))),
+    ],
+  }));
+  const errors = entries.lastErrors.map(({ at, service, level, logger, msg }, i) =>
+    h(
+      'li',
+      { key: `${at} ${i}`, class: 'entry' },
+      h(
+        'div',
+        { class: 'line small' },
+        pill(level === 'fatal' ? 'bad' : 'warn', level),
+        h('span', {}, service),
+        logger !== '' && h('span', { class: 'muted' }, logger),
+        h('time', { class: 'push muted', datetime: at }, moment(at, nowMs)),
+      ),
+      h('p', { class: 'msg' }, msg || '(no message)'),
+    ),
+  );
+  return section(
+    {
+      id: 'logs',
+      title: 'Logs',
+      wide: true,
+      aside: h('span', { class: 'muted' }, `${count(files.length)} ${files.length === 1 ? 'file' : 'files'}`),
+    },
+    h(
+      'div',
+      { class: 'split' },
+      h(
+        'div',
+        {},
+        lines.length > 0
+          ? plot(
+              { id: 'log-rate', title: 'Entries by level', text: perSecond, least: 1, lines },
+              data.plotted,
+              shown,
+            )
+          : note('No entries yet.'),
+        loggers.length > 0 && [
+          h(
+            'h3',
+            {},
+            entries.loggerCount > loggers.length
+              ? `Loggers with most errors (of ${count(entries.loggerCount)})`
+              : 'Loggers',
+          ),
+          table('Loggers', ['Logger', 'Role', 'Errors', 'Entries'], loggers),
+        ],
+      ),
+      h(
+        'div',
+        {},
+        h('h3', {}, 'Last errors'),
+        errors.length > 0
+          ? folded('more-errors', 6, errors, (items) => h('ol', { class: 'entries' }, ...items))
+          : note('None since the agent started.'),
+      ),
+    ),
+    fileRows.length > 0 &&
+      h(
+        'details',
+        { key: 'files', class: 'more' },
+        h('summary', {}, 'Files'),
+        table('Files', fileHead, fileRows.slice(0, mostFiles)),
+        fileRows.length > mostFiles &&
+          h(
+            'details',
+            { key: 'more-files', class: 'more' },
+            h('summary', {}, `${fileRows.length - mostFiles} more files`),
+            table('More files', fileHead, fileRows.slice(mostFiles)),
+          ),
+      ),
+  );
+}
+
+/** Where series go, and how full the queue is. */
+export function delivery(data: Data, { reporters, listeners }: StatusReport, { nowMs, shown }: Frame): Child {
+  const pull = listeners.filter(({ listener }) => listener.endsWith('pullmetrics'));
+  const items = reporters.map(
+    ({ block, kind, target, lastSuccess, lastFailure, failingSince, failures, queueBytes, queueOldest }) => {
+      const state: [Tone, string] = failingSince
+        ? ['bad', 'failing']
+        : lastSuccess
+          ? ['good', 'delivers']
+          : ['quiet', 'nothing sent yet'];
+      return h(
+        'li',
+        { key: `${block} ${kind}`, class: 'target' },
+        h('div', { class: 'line' }, h('h3', {}, `${block}.${kind}`), pill(...state)),
+        facts(
+          ['To', h('code', {}, target)],
+          ['Last delivery', ago(lastSuccess, nowMs)],
+          lastFailure && [
+            'Last failure',
+            `${lastFailure.reason.replaceAll('_', ' ')}, ${ago(lastFailure.at, nowMs)} (${count(failures)} in all)`,
+          ],
+          queueBytes !== undefined && [
+            'Queue',
+            queueBytes === 0 ? 'empty' : `${bytes(queueBytes)}, oldest ${ago(queueOldest, nowMs)}`,
+          ],
+        ),
+        queueBytes !== undefined &&
+          plot(
+            {
+              id: `queue/${block}`,
+              title: 'Queue',
+              text: bytes,
+              steps: binarySteps,
+              least: 65_536,
+              lines: [{ series: `queue/${block}`, label: 'queued', colour: '--c1' }],
+            },
+            data.plotted,
+            shown,
+          ),
+      );
+    },
+  );
+  return section(
+    { id: 'delivery', title: 'Reporters' },
+    pull.length > 0 &&
+      h(
+        'ul',
+        { class: 'targets' },
+        pull.map(({ listener, address, tls }) =>
+          h(
+            'li',
+            { key: listener, class: 'target' },
+            h('div', { class: 'line' }, h('h3', {}, listener), pill('good', 'serves')),
+            facts(['Scrape', h('code', {}, `${tls ? 'https' : 'http'}://${address}/metrics`)]),
+          ),
+        ),
+      ),
+    items.length > 0 && h('ul', { class: 'targets' }, items),
+    pull.length + items.length === 0 &&
+      note('No reporter is configured: series are served on this listener only.'),
+  );
+}
+
+/** Series by family against the limit, and what was refused or dropped. */
+export function cardinality(
+  _data: Data,
+  { series, refused, refusals, conflicts, drops }: StatusReport,
+  { nowMs }: Frame,
+): Child {
+  const largest = Math.max(1, ...series.families.map((family) => family.series));
+  const share = series.total / series.limit;
+  const refusedRows = [...refused]
+    .sort((a, b) => b.count - a.count)
+    .slice(0, 12)
+    .map(({ family, reason, count: n }) => ({
+      key: `${family} ${reason}`,
+      cells: [h('code', {}, family), reason.replaceAll('_', ' '), h('span', { class: 'number' }, count(n))],
+    }));
+  const dropRows = [...drops]
+    .sort((a, b) => b.count - a.count)
+    .map(({ component, reason, count: n }) => ({
+      key: `${component} ${reason}`,
+      cells: [component, reason.replaceAll('_', ' '), h('span', { class: 'number' }, count(n))],
+    }));
+  const families = series.families
+    .filter((family) => family.series > 0)
+    .map(({ family, series: n }) =>
+      h('li', { key: family }, h('code', {}, family), meter(n / largest, count(n))),
+    );
+  return section(
+    {
+      id: 'cardinality',
+      title: 'Cardinality',
+      aside: meter(
+        share,
+        `${count(series.total)} of ${count(series.limit)} series`,
+        share > 0.9 ? 'bad' : 'quiet',
+      ),
+    },
+    h('h3', {}, 'Largest families'),
+    families.length > 0
+      ? folded('families', 8, families, (items) => h('ul', { class: 'bars' }, ...items))
+      : note('No series yet.'),
+    h('h3', {}, 'Refused series'),
+    refusedRows.length > 0
+      ? table('Refused series', ['Family', 'Why', 'Series'], refusedRows)
+      : note('None.'),
+    refusals.length > 0 &&
+      h(
+        'details',
+        { key: 'refusals', class: 'more' },
+        h('summary', {}, 'Newest refusals'),
+        h(
+          'ul',
+          { class: 'plainlist' },
+          refusals.map(({ family, labels, service, reason, at }, i) =>
+            h(
+              'li',
+              { key: `${i}` },
+              h('code', {}, `${family}{${labels}}`),
+              h(
+                'span',
+                { class: 'muted' },
+                ` ${[service, reason.replaceAll('_', ' ')].filter(Boolean).join(', ')}, ${moment(at, nowMs)}`,
+              ),
+            ),
+          ),
+        ),
+      ),
+    conflicts.length > 0 && [
+      h('h3', {}, 'Names in conflict'),
+      h(
+        'ul',
+        { class: 'plainlist' },
+        conflicts.map((conflict) => h('li', { key: conflict }, conflict)),
+      ),
+    ],
+    h('h3', {}, 'Dropped'),
+    dropRows.length > 0 ? table('Dropped', ['Where', 'Why', 'Count'], dropRows) : note('Nothing.'),
+  );
+}
+
+/** The agent's own process. */
+export function self(data: Data, report: StatusReport, { nowMs, shown }: Frame): Child {
+  const { version, node, startedAt, config, state, listeners, process: own } = report;
+  return section(
+    { id: 'agent', title: 'Agent' },
+    facts(
+      ['Version', `${version} on Node ${node}`],
+      ['Running', `${span((nowMs - Date.parse(startedAt)) / 1e3)}, since ${moment(startedAt, nowMs)}`],
+      [
+        'Configuration',
+        config.lastReloadSuccessful
+          ? pill('good', 'as on disk')
+          : [pill('bad', 'refused'), h('div', { class: 'reason' }, config.lastReloadError)],
+      ],
+      [
+        'State',
+        state.degraded
+          ? pill('bad', `cannot be written: ${state.degraded}`)
+          : [pill('good', 'safe'), h('span', { class: 'muted' }, ` commit ${count(state.sequence)}`)],
+      ],
+      ['Memory', bytes(own.rssBytes)],
+    ),
+    plot(
+      {
+        id: 'cpu',
+        title: 'CPU, share of one core',
+        text: percent,
+        least: 0.02,
+        lines: [{ series: 'agent/cpu', label: 'CPU', colour: '--c1' }],
+      },
+      data.plotted,
+      shown,
+    ),
+    plot(
+      {
+        id: 'rss',
+        title: 'Resident memory',
+        text: bytes,
+        steps: binarySteps,
+        least: 64 << 20,
+        lines: [{ series: 'agent/rss', label: 'memory', colour: '--c4' }],
+      },
+      data.plotted,
+      shown,
+    ),
+    h(
+      'details',
+      { key: 'places', class: 'more' },
+      h('summary', {}, 'Files and listeners'),
+      facts(
+        ['State', h('code', {}, state.directory)],
+        ...config.files.map((file) => ['File', h('code', {}, file)] as const),
+        ...listeners.map(
+          ({ listener, address, tls }) =>
+            [listener, h('code', {}, `${tls ? 'https' : 'http'}://${address}`)] as const,
+        ),
+      ),
+    ),
+  );
+}

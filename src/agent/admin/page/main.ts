@@ -1,0 +1,215 @@
+import type { StatusReport } from '../report.ts';
+import * as agent from './agent.ts';
+import { type Data, follow, silentMs } from './data.ts';
+import { type Child, draw, h } from './dom.ts';
+import { ago, moment, span } from './format.ts';
+import { type Frame, folded, glyph, section, toneOf } from './parts.ts';
+import { drawPlots, type Mark, timeLine } from './plots.ts';
+import { openRunbook } from './runbook.ts';
+import * as services from './services.ts';
+
+const windows = [
+  ['15 min', 900],
+  ['1 h', 3_600],
+  ['4 h', 14_400],
+] as const;
+let shownWindow: (typeof windows)[number] = windows[1];
+
+const find = (selector: string) => document.querySelector<HTMLElement>(selector)!;
+const main = find('#main');
+
+const frameOf = ({ plotted, report }: Data): Frame => ({
+  // The agent's own clock: what it measured is of its time.
+  nowMs: Date.parse(report?.now ?? '') || Date.now(),
+  shown: Math.round((shownWindow[1] * 1e3) / plotted.stepMs),
+  shownText: shownWindow[0],
+});
+
+const runbook = (name: string | undefined): Child =>
+  name !== undefined &&
+  h(
+    'button',
+    { type: 'button', class: 'todo', click: () => void openRunbook(name) },
+    'What to do',
+    h('span', { class: 'hidden' }, ` about ${name}`),
+  );
+
+/** The sentence: is everything well; if not, what is wrong and since when. */
+function banner({ verdict }: StatusReport, { nowMs }: Frame, isSilent: boolean): HTMLElement {
+  const { level, headline, problems } = verdict;
+  const worst = problems.filter(({ severity }) => severity === level);
+  const since = worst.flatMap(({ since }) => since ?? []).sort()[0];
+  const tone = isSilent ? 'quiet' : toneOf(level);
+  return h(
+    'div',
+    { class: `banner ${tone}`, key: 'banner' },
+    h('div', { class: 'disc' }, glyph(tone)),
+    h(
+      'div',
+      { class: 'words' },
+      h(
+        'div',
+        { role: 'status' },
+        h('h1', {}, isSilent ? 'No answer from the agent: what is shown may no longer hold' : headline),
+      ),
+      h(
+        'p',
+        { class: 'since' },
+        since
+          ? [
+              `Since ${moment(since, nowMs)} (`,
+              h('time', { datetime: since }, span((nowMs - Date.parse(since)) / 1e3)),
+              ')',
+            ]
+          : `As of ${moment(nowMs, nowMs)}`,
+      ),
+    ),
+    worst[0] && h('div', { class: 'act' }, runbook(worst[0].runbook)),
+  );
+}
+
+function problems({ verdict }: StatusReport, { nowMs }: Frame): Child {
+  const items = verdict.problems.map(({ id, severity, what, fix, since, runbook: name }) =>
+    h(
+      'li',
+      { key: id, class: `problem ${severity === 'critical' ? 'bad' : 'warn'}` },
+      glyph(severity === 'critical' ? 'bad' : 'warn'),
+      h(
+        'div',
+        { class: 'words' },
+        h(
+          'p',
+          { class: 'what' },
+          h('span', { class: 'hidden' }, `${severity}: `),
+          what.charAt(0).toUpperCase() + what.slice(1),
+        ),
+        h(
+          'p',
+          { class: 'small muted' },
+          since ? `since ${moment(since, nowMs)}, ${ago(since, nowMs)}` : severity,
+        ),
+        fix && h('p', { class: 'fix small' }, 'Set ', h('code', {}, fix)),
+      ),
+      runbook(name),
+    ),
+  );
+  return (
+    items.length > 0 &&
+    h(
+      'section',
+      { class: 'problems', key: 'problems', 'aria-label': 'Problems' },
+      folded('more-problems', 6, items, (list) => h('ul', {}, ...list)),
+    )
+  );
+}
+
+const eventText = { began: 'began', ended: 'ended', failover: 'failover', restart: 'restart' } as const;
+
+function happened({ events, plotted }: Data, { nowMs, shown, shownText }: Frame): Child {
+  const marks = events.map(
+    ({ at, kind, severity, text }): Mark => ({
+      atMs: Date.parse(at),
+      kind: kind === 'began' ? (severity === 'critical' ? 'down' : 'warned') : kind,
+      text,
+    }),
+  );
+  const newestFirst = [...events].sort((a, b) => b.at.localeCompare(a.at));
+  const items = newestFirst.map(({ at, kind, severity, text }, i) =>
+    h(
+      'li',
+      { key: `${at} ${i}`, class: 'event' },
+      h('time', { class: 'muted number', datetime: at }, moment(at, nowMs)),
+      h(
+        'span',
+        {
+          class: `tag ${kind === 'began' ? (severity === 'critical' ? 'bad' : 'warn') : kind === 'ended' ? 'good' : 'quiet'}`,
+        },
+        eventText[kind],
+      ),
+      h('span', {}, text),
+    ),
+  );
+  return section(
+    {
+      id: 'events',
+      title: 'What happened',
+      aside: h(
+        'div',
+        { class: 'axis', 'aria-hidden': 'true' },
+        h('span', {}, `${shownText} ago`),
+        h('span', {}, 'now'),
+      ),
+    },
+    timeLine('Events', marks, plotted, shown),
+    items.length > 0
+      ? folded('more-events', 8, items, (list) => h('ol', { class: 'events' }, ...list))
+      : h('p', { class: 'note' }, 'Nothing has changed since the agent started.'),
+  );
+}
+
+function show(data: Data, { ticked }: { ticked: boolean }): void {
+  const { report, heardMs } = data;
+  if (!report) return;
+  const frame = frameOf(data);
+  const isSilent = heardMs !== undefined && Date.now() - heardMs > silentMs;
+  document.documentElement.classList.toggle('silent', isSilent);
+  draw(find('#instance'), report.instance);
+  draw(find('#link'), isSilent ? `no data for ${span((Date.now() - heardMs) / 1e3)}` : 'live');
+  const mark = isSilent ? '?' : { ok: '✓', unknown: '…', warning: '!', critical: '✕' }[report.verdict.level];
+  document.title = `${mark} ${report.verdict.headline} – ${report.instance}`;
+  draw(
+    main,
+    banner(report, frame, isSilent),
+    problems(report, frame),
+    h(
+      'div',
+      { class: 'grid', key: 'grid' },
+      services.roles(data, report, frame),
+      happened(data, frame),
+      services.domains(data, report, frame),
+      services.stores(data, report, frame),
+      services.backups(data, report, frame),
+      agent.logs(data, report, frame),
+      agent.delivery(data, report, frame),
+      agent.cardinality(data, report, frame),
+      agent.self(data, report, frame),
+    ),
+  );
+  if (ticked || isUnplotted()) drawPlots(data.plotted, frame.shown);
+}
+
+/** Whether a plot has its place and nothing drawn in it. */
+const isUnplotted = () => document.querySelector('[data-plot]:empty') !== null;
+
+const data = follow(show);
+const again = () => show(data, { ticked: true });
+
+draw(
+  find('#window'),
+  h('legend', { class: 'hidden' }, 'Time that plots show'),
+  windows.map((one) =>
+    h(
+      'label',
+      {},
+      h('input', {
+        type: 'radio',
+        name: 'window',
+        value: one[0],
+        checked: one === shownWindow,
+        change: () => {
+          shownWindow = one;
+          again();
+        },
+      }),
+      h('span', {}, one[0]),
+    ),
+  ),
+);
+draw(main, h('p', { class: 'note', key: 'wait' }, 'Waiting for the agent…'));
+new ResizeObserver(() => drawPlots(data.plotted, frameOf(data).shown)).observe(main);
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', again);
+document.addEventListener('toggle', () => drawPlots(data.plotted, frameOf(data).shown), true);
+// Says so when the agent falls silent.
+setInterval(() => {
+  if (Date.now() - (data.heardMs ?? 0) > 2_000) show(data, { ticked: false });
+}, 1_000);

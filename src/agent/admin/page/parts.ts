@@ -1,0 +1,93 @@
+import type { Level } from '../report.ts';
+import { type Child, h } from './dom.ts';
+
+/** What every section is drawn from. */
+export interface Frame {
+  nowMs: number;
+  /** Samples that plots and strips show. */
+  shown: number;
+  /** The same as text: `1 h`. */
+  shownText: string;
+}
+
+export type Tone = 'good' | 'warn' | 'bad' | 'quiet';
+
+export const toneOf = (level: Level): Tone =>
+  (({ ok: 'good', unknown: 'quiet', warning: 'warn', critical: 'bad' }) as const)[level];
+
+const glyphs: Readonly<Record<Tone, string>> = {
+  good: 'M4 10.5l4 4 8-9',
+  warn: 'M10 4v7.5M10 15v.6',
+  bad: 'M5 5l10 10M15 5L5 15',
+  quiet: 'M5 10h10',
+};
+
+/** A mark whose shape says the same as its colour. */
+export const glyph = (tone: Tone): HTMLElement =>
+  h('svg', { class: 'glyph', viewBox: '0 0 20 20', 'aria-hidden': 'true' }, h('path', { d: glyphs[tone] }));
+
+/** A state in one word. */
+export const pill = (tone: Tone, text: string): HTMLElement =>
+  h('span', { class: `pill ${tone}` }, glyph(tone), text);
+
+export interface SectionParts {
+  id: string;
+  title: string;
+  /** Beside the title. */
+  aside?: Child;
+  /** Takes the whole width where there are columns. */
+  wide?: boolean;
+}
+
+export const section = ({ id, title, aside, wide }: SectionParts, ...children: Child[]): HTMLElement =>
+  h(
+    'section',
+    { class: `card${wide ? ' wide' : ''}`, key: id, id, 'aria-labelledby': `${id}-title` },
+    h('div', { class: 'head' }, h('h2', { id: `${id}-title` }, title), h('div', { class: 'aside' }, aside)),
+    children,
+  );
+
+export const note = (...children: Child[]): HTMLElement => h('p', { class: 'note' }, children);
+
+/** A share of a whole as a bar. */
+export function meter(share: number, text: string, tone: Tone = 'quiet'): HTMLElement {
+  const width = Math.max(0, Math.min(1, Number.isFinite(share) ? share : 0));
+  return h(
+    'span',
+    { class: 'meter' },
+    h(
+      'svg',
+      { class: `bar ${tone}`, viewBox: '0 0 100 4', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+      h('rect', { class: 'rail', x: 0, y: 0, width: 100, height: 4 }),
+      h('rect', { class: 'fill', x: 0, y: 0, width: (width * 100).toFixed(1), height: 4 }),
+    ),
+    h('span', { class: 'number' }, text),
+  );
+}
+
+/** Facts by name. */
+export const facts = (...rows: readonly (readonly [string, Child] | false | undefined)[]): HTMLElement =>
+  h(
+    'dl',
+    { class: 'facts' },
+    rows.flatMap((row) => (row ? [h('div', {}, h('dt', {}, row[0]), h('dd', {}, row[1]))] : [])),
+  );
+
+/** A list of which only the first are shown until the reader asks for the rest. */
+export function folded(
+  key: string,
+  most: number,
+  items: readonly HTMLElement[],
+  wrap: (items: readonly HTMLElement[]) => HTMLElement,
+): Child {
+  if (items.length <= most) return items.length > 0 && wrap(items);
+  return [
+    wrap(items.slice(0, most)),
+    h(
+      'details',
+      { key, class: 'more' },
+      h('summary', {}, `${items.length - most} more`),
+      wrap(items.slice(most)),
+    ),
+  ];
+}

@@ -1,0 +1,83 @@
+import { type Fields, type Slots, textOf } from '../lines/fields.ts';
+
+/** An entry of level error or fatal. */
+export interface LoggedError {
+  /** When it was read, wall clock, ms. */
+  atMs: number;
+  service: string;
+  level: string;
+  logger: string;
+  /** Redacted, at most 300 characters. */
+  msg: string;
+}
+
+/** Takes the errors of one service's entries. */
+export interface ErrorNotes {
+  /** Keeps an entry; does nothing once it has kept 16 since the last `flush`. */
+  note(service: string, fields: Fields): void;
+  /** Called after each chunk of a file. */
+  flush(): void;
+}
+
+const longestMessage = 300;
+const longestLabel = 80;
+/** A log full of errors must not cost more than one without: texts are made of few of them. */
+const mostPerChunk = 16;
+
+const secrets =
+  /\b(pass(?:word|wd)?|pwd|secret|token|api[-_]?key|access[-_]?key|authorization|credentials?)(["']?\s*[=:]\s*["']?)(?:(?:bearer|basic)\s+)?[^\s"',;&)}\]]+/gi;
+const bearers = /\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi;
+const userinfo = /\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/gi;
+
+/** Text of a log without what follows words such as `password=`, credentials of a URL, and control characters. */
+export function redacted(text: string): string {
+  return text
+    .replace(userinfo, '$1…@')
+    .replace(secrets, '$1$2…')
+    .replace(bearers, '$1 …')
+    .replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g, ' ');
+}
+
+const cut = (text: string, longest: number) =>
+  text.length > longest ? `${text.slice(0, longest - 1)}…` : text;
+/** A string of its own: a slice would keep the whole line in memory. */
+const copied = (text: string) => Buffer.from(text).toString();
+
+/** The newest entries of level error and fatal of all services, for the status page. */
+export interface LastErrors {
+  /** Newest first. */
+  all(): readonly LoggedError[];
+  /** Notes the errors of entries whose fields have these slots. */
+  of(slots: Slots, levelKey: string): ErrorNotes;
+}
+
+/** `size` is how many are kept. `nowMs` is wall clock. */
+export function createLastErrors(nowMs: () => number, size = 20): LastErrors {
+  let kept: LoggedError[] = [];
+  let more = mostPerChunk;
+  return {
+    all: () => kept.slice(-size).reverse(),
+    of(slots, levelKey) {
+      const [level, logger, msg, error] = [levelKey, 'logger', 'msg', 'error'].map((name) => slots.of(name));
+      return {
+        note(service, fields) {
+          if (more === 0) return;
+          more--;
+          const text = [msg!, error!].map((slot) => textOf(fields, slot)).filter(Boolean);
+          kept.push({
+            atMs: nowMs(),
+            service,
+            level: textOf(fields, level!) ?? '',
+            logger: copied(cut(textOf(fields, logger!) ?? '', longestLabel)),
+            // Cut first, so that a message of a megabyte costs no more; a secret that is cut in two is still found.
+            msg: copied(cut(redacted(cut(text.join(': '), 4 * longestMessage)), longestMessage)),
+          });
+          if (kept.length > 2 * size) kept = kept.slice(-size);
+        },
+        flush() {
+          more = mostPerChunk;
+        },
+      };
+    },
+  };
+}

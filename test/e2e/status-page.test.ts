@@ -1,0 +1,296 @@
+import { readFileSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Facts, StatusReport } from '../../src/agent/admin/report.ts';
+import { exampleOf } from '../preview/status.ts';
+import { type ServedPage, servePage } from '../status-page.ts';
+import { probeStatusOf, statusReportOf } from '../status-report.ts';
+import { agentFile } from './agent-file.ts';
+import { folder, startAgent } from './process.ts';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const refused = { reason: 'refused', msg: 'connection refused' } as const;
+
+let browser: Browser;
+beforeAll(async () => {
+  const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+  browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+});
+afterAll(() => browser?.close());
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+interface Opened {
+  tab: Page;
+  /** What the browser complained about: errors of scripts, violations of the policy, files that are not there. */
+  complaints: string[];
+}
+
+async function open(url: string, { width = 1280, height = 900, dark = false } = {}): Promise<Opened> {
+  const tab = await browser.newPage({ viewport: { width, height }, colorScheme: dark ? 'dark' : 'light' });
+  closing.push(() => tab.close());
+  const complaints: string[] = [];
+  tab.on('pageerror', (error) => complaints.push(String(error)));
+  tab.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
+  });
+  tab.on('response', (response) => {
+    if (response.status() >= 400) complaints.push(`${response.status()} ${response.url()}`);
+  });
+  await tab.goto(url);
+  await tab.locator('.banner h1').waitFor();
+  return { tab, complaints };
+}
+
+/** The served page of reports that a test may change while it is open. */
+async function serve(facts: Partial<Facts>): Promise<ServedPage & { change(facts: Partial<Facts>): void }> {
+  let shown = facts;
+  const report = (): StatusReport => statusReportOf(shown);
+  const served = await servePage(report);
+  closing.push(served.close);
+  return {
+    ...served,
+    change(next) {
+      shown = next;
+    },
+  };
+}
+
+async function example(isIll: boolean): Promise<string> {
+  const made = await exampleOf(isIll);
+  closing.push(made.close);
+  return made.url;
+}
+
+const headline = (tab: Page) => tab.locator('.banner h1').innerText();
+const sideways = (tab: Page) =>
+  tab.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
+
+async function violations(tab: Page): Promise<string[]> {
+  await tab.evaluate(axe);
+  return tab.evaluate(`axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => id + ' ' + html.slice(0, 200) + ' ' + failureSummary)))`);
+}
+
+test('document, script and style are below 150 kB', () => {
+  const files = ['index.html', 'page.js', 'page.css', 'icon.svg'];
+  const sizes = files.map(
+    (file) => statSync(fileURLToPath(new URL(`../../dist/page/${file}`, import.meta.url))).size,
+  );
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(150_000);
+});
+
+describe.each([
+  [360, 780],
+  [1280, 900],
+  [1920, 1080],
+])('%d px wide', (width, height) => {
+  test.each([
+    [false, false],
+    [true, false],
+    [false, true],
+    [true, true],
+  ])(
+    'ill %s, dark %s: no complaint, no sideways scrolling, no violation that axe knows',
+    async (isIll, dark) => {
+      const { tab, complaints } = await open(await example(isIll), { width, height, dark });
+      await tab.waitForFunction(`document.querySelectorAll('[data-plot] canvas').length > 3`);
+      expect(await headline(tab)).toMatch(isIll ? /^Store main is down/ : /^All is well: 4 roles/);
+      expect(await sideways(tab)).toBe(0);
+      expect(await violations(tab)).toEqual([]);
+      // With everything that folds unfolded.
+      await tab.evaluate(`for (const one of document.querySelectorAll('details')) one.open = true`);
+      expect(await sideways(tab)).toBe(0);
+      expect(await violations(tab)).toEqual([]);
+      expect(complaints).toEqual([]);
+    },
+  );
+});
+
+test('the policy has no exceptions, and nothing comes from elsewhere', async () => {
+  const { url } = await serve({});
+  const answer = await fetch(url);
+  const policy = answer.headers.get('content-security-policy');
+  expect(policy).toContain("default-src 'none'");
+  expect(policy).not.toMatch(/unsafe|data:|blob:|http|\*/);
+  const tab = await browser.newPage();
+  closing.push(() => tab.close());
+  const asked: string[] = [];
+  tab.on('request', (request) => asked.push(request.url()));
+  await tab.goto(url);
+  await tab.locator('.banner h1').waitFor();
+  expect(asked.filter((one) => !one.startsWith(url))).toEqual([]);
+});
+
+test('a fault and its end show within two seconds', async () => {
+  const well = { probes: [probeStatusOf('health/frontend')] };
+  const served = await serve(well);
+  const { tab } = await open(served.url);
+  await tab.getByText('All is well: 1 role').first().waitFor();
+  served.change({ probes: [probeStatusOf('health/frontend', refused)] });
+  await tab.locator('.banner.bad').waitFor({ timeout: 2_000 });
+  expect(await headline(tab)).toBe('Role frontend is down');
+  expect(await tab.title()).toContain('Role frontend is down');
+  served.change(well);
+  await tab.locator('.banner.good').waitFor({ timeout: 2_000 });
+});
+
+test('an agent that falls silent does not leave a green page', async () => {
+  const served = await serve({ probes: [probeStatusOf('health/frontend')] });
+  const { tab } = await open(served.url);
+  await served.close();
+  await tab.getByText('No answer from the agent').first().waitFor({ timeout: 15_000 });
+  expect(await tab.locator('.banner.good').count()).toBe(0);
+});
+
+test('markup from outside stays text', async () => {
+  const nasty = `"><img src=x onerror=document.title='owned'><script>document.title='owned'</script>&lt;b&gt;\${x}`;
+  const { url } = await serve({
+    instance: nasty,
+    roles: [nasty],
+    config: { files: [nasty], lastReloadSuccessful: false, lastReloadError: nasty },
+    state: { directory: nasty, sequence: 1, commitFailures: 1, degraded: nasty },
+    listeners: [{ listener: nasty, address: nasty, tls: false }],
+    probes: [
+      probeStatusOf(`health/${nasty}`, { reason: 'not_ok', msg: nasty }),
+      probeStatusOf(`store/${nasty}`, {
+        msg: nasty,
+        details: {
+          server: nasty,
+          schema: nasty,
+          connections: { [nasty]: 3 },
+          connectionsMax: 5,
+          checks: [{ check: nasty, holds: false, found: nasty, severity: 'advice', why: nasty, set: nasty }],
+        },
+      }),
+      probeStatusOf(`domain/${nasty}`, {
+        details: { activeCluster: nasty, clusters: [nasty], failover: { ready: false, why: nasty } },
+      }),
+      probeStatusOf(`recovery/${nasty}`, {
+        details: {
+          chain: { recoveryPoint: nasty, links: [{ backup: nasty, type: nasty, what: nasty, to: nasty }] },
+        },
+      }),
+    ],
+    logs: [{ path: nasty, services: [nasty], offset: 1, lagBytes: 1, state: nasty }],
+    entries: {
+      services: [{ service: nasty, levels: { [nasty]: 1 } }],
+      loggers: [{ service: nasty, logger: nasty, levels: { error: 1 } }],
+      loggerCount: 1,
+      lastErrors: [
+        { at: '2026-01-01T00:00:00.000Z', service: nasty, level: nasty, logger: nasty, msg: nasty },
+      ],
+    },
+    series: { total: 1, limit: 10, families: [{ family: nasty, series: 1 }] },
+    refused: [{ family: nasty, reason: nasty, count: 1 }],
+    refusals: [
+      {
+        family: nasty,
+        reason: nasty,
+        service: nasty,
+        labels: `tag="${nasty}"`,
+        at: '2026-01-01T00:00:00.000Z',
+      },
+    ],
+    conflicts: [nasty],
+    drops: [{ component: nasty, reason: nasty, count: 1 }],
+  });
+  const { tab, complaints } = await open(url);
+  await tab.evaluate(`for (const one of document.querySelectorAll('details')) one.open = true`);
+  expect(await tab.locator('img, main script').count()).toBe(0);
+  expect(await tab.title()).not.toBe('owned');
+  // Each place shows it to the letter.
+  expect((await tab.locator('body').innerText()).split(nasty).length).toBeGreaterThan(25);
+  expect(await sideways(tab)).toBe(0);
+  expect(complaints).toEqual([]);
+});
+
+test('everything can be done by keyboard: the window of time, and the runbook of a problem', async () => {
+  const { url } = await serve({ probes: [probeStatusOf('store/main', refused)] });
+  const { tab, complaints } = await open(url);
+  await tab.keyboard.press('Tab');
+  expect(await tab.evaluate('document.activeElement.className')).toBe('skip');
+  await tab.keyboard.press('Tab');
+  await tab.keyboard.press('ArrowRight');
+  expect(await tab.locator('input:checked').getAttribute('value')).toBe('4 h');
+  await tab.keyboard.press('Tab');
+  expect(await tab.evaluate('document.activeElement.textContent')).toContain('What to do');
+  await tab.keyboard.press('Enter');
+  const dialog = tab.getByRole('dialog');
+  await dialog.getByText('No agent can connect to the store.').waitFor();
+  expect(await violations(tab)).toEqual([]);
+  // A link leads to the next runbook.
+  await dialog.getByRole('button', { name: 'database corruption' }).click();
+  await dialog.getByRole('heading', { name: /Recovery: database-corruption/ }).waitFor();
+  await tab.keyboard.press('Escape');
+  expect(await dialog.count()).toBe(0);
+  expect(complaints).toEqual([]);
+});
+
+test('what the reader opened stays open while data come in', async () => {
+  const { url, ...served } = await serve({
+    conflicts: [],
+    logs: [{ path: '/a.log', services: ['a'], offset: 1, lagBytes: 0, state: 'following' }],
+  });
+  const { tab } = await open(url);
+  await tab.locator('summary', { hasText: /^Files$/ }).click();
+  served.change({
+    logs: [{ path: '/a.log', services: ['a'], offset: 3 << 20, lagBytes: 0, state: 'following' }],
+  });
+  await tab.getByText('3.0 MiB').waitFor();
+  expect(await tab.locator('details[open]').count()).toBe(1);
+});
+
+test('500 domains and 1,000 log files', async () => {
+  const { url } = await serve({
+    probes: Array.from({ length: 500 }, (_, i) =>
+      probeStatusOf(`domain/domain-${i}`, { details: { activeCluster: 'dc1', clusters: ['dc1', 'dc2'] } }),
+    ),
+    logs: Array.from({ length: 1000 }, (_, i) => ({
+      path: `/var/log/${i}.log`,
+      services: ['history'],
+      offset: i,
+      lagBytes: 0,
+      state: 'following',
+    })),
+  });
+  const { tab, complaints } = await open(url, { width: 360 });
+  expect(await headline(tab)).toBe('All is well: 500 domains and 1000 log files');
+  expect(await sideways(tab)).toBe(0);
+  expect(complaints).toEqual([]);
+});
+
+describe('of the built agent', () => {
+  test('a role that fails its health check, and its recovery', async () => {
+    let status = 200;
+    const role = createServer((_request, response) => {
+      response.writeHead(status, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ ok: status === 200, msg: status === 200 ? 'OK' : '<b>overloaded</b>' }));
+    });
+    await new Promise<void>((resolve) => role.listen(0, '127.0.0.1', resolve));
+    closing.push(async () => role.close());
+    const at = folder();
+    closing.push(async () => at.remove());
+    const { port } = role.address() as AddressInfo;
+    const file = agentFile(at.path, {
+      more: `  frontend: {health: {url: 'http://127.0.0.1:${port}/health', interval: 1s, timeout: 500ms, failureThreshold: 1}}\nroles: [frontend]\n`,
+    });
+    const agent = await startAgent(file);
+    closing.push(() => agent.end());
+    const { tab, complaints } = await open(`http://${agent.address('admin')}/`);
+    await tab.locator('.banner.good').waitFor();
+    status = 503;
+    await tab.locator('.banner.bad').waitFor({ timeout: 2_500 });
+    expect(await headline(tab)).toBe('Role frontend is down');
+    status = 200;
+    await tab.locator('.banner.good').waitFor({ timeout: 2_500 });
+    expect(complaints).toEqual([]);
+  });
+});
