@@ -152,7 +152,20 @@ function faultOf(written: string): string | undefined {
 
 /** Programs that cannot run here, or are run by other tests: the project's files that they name must be there. */
 const others = new Set([
-  ...['docker', 'kubectl', 'systemctl', 'install', 'node', 'curl', 'git', 'cd', 'promtool', 'npx', 'amtool'],
+  ...[
+    'docker',
+    'kubectl',
+    'systemctl',
+    'install',
+    'node',
+    'curl',
+    'git',
+    'cd',
+    'promtool',
+    'npx',
+    'amtool',
+    'helm',
+  ],
 ]);
 const missingPath = (words: readonly string[]): string | undefined =>
   words.find(

@@ -1,61 +1,186 @@
+import { roles } from '../../core/catalog.ts';
 import { AgentError } from '../../core/errors.ts';
-import { commands, parseCommand } from './arguments.ts';
+import { recoveryProcedures } from '../../core/reasons.ts';
+import { dashboards, packNames } from '../../monitoring/alert.ts';
+import { type CommandName, commands, parseCommand } from './arguments.ts';
 import type { Io } from './io.ts';
 
-const names = commands.map((command) => command.name);
-const flags = ['--config', '--service-config', '--role', '--json', '--help', '--version'];
+const shells = ['bash', 'zsh', 'fish'] as const;
 
-const scripts: Readonly<Record<string, () => string>> = {
-  bash: () => `_svc_agent() {
-  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}"
-  case "$previous" in
-    -c|--config|--service-config) COMPREPLY=($(compgen -f -- "$current")); return ;;
-    --role) COMPREPLY=($(compgen -W "frontend history matching worker" -- "$current")); return ;;
-  esac
-  if [ "$COMP_CWORD" -eq 1 ]; then COMPREPLY=($(compgen -W "${names.join(' ')}" -- "$current"))
-  else COMPREPLY=($(compgen -W "${flags.join(' ')}" -- "$current")); fi
+const usage = `Usage: svc-agent completion bash|zsh|fish
+
+Prints a script that completes commands, options and their values:
+  bash  source <(svc-agent completion bash), in ~/.bashrc
+  zsh   source <(svc-agent completion zsh), in ~/.zshrc after compinit
+  fish  svc-agent completion fish > ~/.config/fish/completions/svc-agent.fish
+`;
+
+/** What may follow an option: words, a file, or something that cannot be listed; nothing for a switch. */
+type Value = readonly string[] | 'file' | 'other' | undefined;
+
+interface Words {
+  name: string;
+  summary: string;
+  options: ReadonlyMap<string, Value>;
+  /** What may follow besides options. */
+  words: readonly string[];
 }
-complete -F _svc_agent svc-agent
-`,
-  zsh: () => `#compdef svc-agent
-_svc_agent() {
-  _arguments '1:command:(${names.join(' ')})' \\
-    '(-c --config)'{-c,--config}'[configuration file]:file:_files' \\
-    '*--service-config[configuration of the service]:file:_files' \\
-    '*--role[role to watch]:role:(frontend history matching worker)' \\
-    '--json[machine-readable output]' '(-h --help)'{-h,--help}'[help]' '--version[version]'
-}
-_svc_agent "$@"
-`,
-  fish: () =>
-    [
-      ...commands.map(
-        ({ name, summary }) => `complete -c svc-agent -n __fish_use_subcommand -f -a ${name} -d '${summary}'`,
-      ),
-      'complete -c svc-agent -s c -l config -r -d "configuration file"',
-      'complete -c svc-agent -l service-config -r -d "configuration of the service"',
-      'complete -c svc-agent -l role -x -a "frontend history matching worker" -d "role to watch"',
-      'complete -c svc-agent -l json -d "machine-readable output"',
-      '',
-    ].join('\n'),
+
+/** Values that the help does not list in the form `a|b`. */
+const values: Readonly<Record<string, readonly string[]>> = { '--role': roles, '--pack': packNames };
+const words: Readonly<Partial<Record<CommandName, readonly string[]>>> = {
+  completion: shells,
+  dashboards,
+  recover: recoveryProcedures,
 };
 
-/** `svc-agent completion bash|zsh|fish`: prints a script to be sourced. */
-export async function completion(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals } = parseCommand('completion', args, {}, 1);
-  if (values.help) {
-    io.stdout('Usage: svc-agent completion bash|zsh|fish\n\n  source <(svc-agent completion bash)\n');
+function followsOption(option: string, argument: string | undefined): Value {
+  if (values[option]) return values[option];
+  if (argument === undefined) return undefined;
+  if (argument.includes('|')) return argument.split('|');
+  return argument === 'FILE' || argument === 'DIR' ? 'file' : 'other';
+}
+
+/** The options and words of a command, as its help has them. */
+export function wordsOf(name: CommandName, summary: string, help: string): Words {
+  const options = new Map<string, Value>([
+    ['--help', undefined],
+    ['--json', undefined],
+  ]);
+  if (help.includes('-c FILE')) {
+    options.set('-c', 'file');
+    options.set('--config', 'file');
+  }
+  for (const [, option = '', argument] of help.matchAll(
+    /(?<!\S\S)(--[a-z][a-z-]*)(?: ([A-Z]+(?:=[A-Z]+)?|[a-z]+(?:\|[a-z]+)+)(?![a-z]))?/g,
+  )) {
+    const value = followsOption(option, argument);
+    if (value !== undefined || !options.has(option)) options.set(option, value);
+  }
+  const subcommands = [...help.matchAll(new RegExp(`svc-agent ${name} ([a-z][a-z-]+)(?= |$)`, 'gm'))];
+  const own = subcommands.map(([, word = '']) => word);
+  return { name, summary, options, words: [...new Set([...(words[name] ?? []), ...own])] };
+}
+
+const joined = (list: Iterable<string>) => [...list].join(' ');
+/** Options with values to choose from, of all commands: an option means the same wherever it is. */
+function choices(all: readonly Words[]): Map<string, Exclude<Value, undefined>> {
+  return new Map(
+    all.flatMap(({ options }) =>
+      [...options].flatMap(([option, value]) => (value === undefined ? [] : [[option, value] as const])),
+    ),
+  );
+}
+
+const bash = (all: readonly Words[]) => `_svc_agent() {
+  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" IFS=$' \\t\\n' words
+  COMPREPLY=()
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W "${joined(all.map(({ name }) => name))} --help --version" -- "$current"))
+    return
+  fi
+  case "$previous" in
+${[...choices(all)]
+  .map(([option, value]) => {
+    if (value === 'file') return `    ${option}) _svc_agent_files; return ;;`;
+    if (value === 'other') return `    ${option}) return ;;`;
+    return `    ${option}) COMPREPLY=($(compgen -W "${joined(value)}" -- "$current")); return ;;`;
+  })
+  .join('\n')}
+  esac
+  case "\${COMP_WORDS[1]}" in
+${all.map((one) => `    ${one.name}) words="${joined([...one.options.keys(), ...one.words])}" ;;`).join('\n')}
+    *) return ;;
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+  if [ "\${#COMPREPLY[@]}" -eq 0 ]; then _svc_agent_files; fi
+}
+_svc_agent_files() {
+  local IFS=$'\\n'
+  COMPREPLY=($(compgen -f -- "$current"))
+  compopt -o filenames 2>/dev/null
+}
+complete -F _svc_agent svc-agent
+`;
+
+const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+
+const zsh = (all: readonly Words[]) => `#compdef svc-agent
+_svc_agent() {
+  local -a commands
+  commands=(
+${all.map(({ name, summary }) => `    ${quoted(`${name}:${summary}`)}`).join('\n')}
+  )
+  if (( CURRENT == 2 )); then
+    _describe command commands
+    return
+  fi
+  shift words
+  (( CURRENT-- ))
+  case "$words[1]" in
+${all
+  .map(({ name, options, words: own }) => {
+    const specs = [...options].map(([option, value]) => {
+      if (value === undefined) return quoted(option);
+      if (value === 'file') return quoted(`*${option}:file:_files`);
+      return quoted(`*${option}:value:${value === 'other' ? ' ' : `(${joined(value)})`}`);
+    });
+    const rest = own.length > 0 ? quoted(`*:argument:(${joined(own)})`) : quoted('*:file:_files');
+    return `    ${name}) _arguments ${[...specs, rest].join(' ')} ;;`;
+  })
+  .join('\n')}
+  esac
+}
+if [ "$funcstack[1]" = _svc_agent ]; then _svc_agent "$@"; else compdef _svc_agent svc-agent; fi
+`;
+
+const fish = (all: readonly Words[]) =>
+  all
+    .flatMap(({ name, summary, options, words: own }) => {
+      const here = `complete -c svc-agent -n ${quoted(`__fish_seen_subcommand_from ${name}`)}`;
+      return [
+        `complete -c svc-agent -n __fish_use_subcommand -f -a ${name} -d ${quoted(summary)}`,
+        ...[...options].map(([option, value]) => {
+          const flag = option.startsWith('--') ? `-l ${option.slice(2)}` : `-s ${option.slice(1)}`;
+          if (value === undefined) return `${here} -f ${flag}`;
+          if (value === 'file') return `${here} -r -F ${flag}`;
+          return `${here} -x ${flag}${value === 'other' ? '' : ` -a ${quoted(joined(value))}`}`;
+        }),
+        ...(own.length > 0 ? [`${here} -f -a ${quoted(joined(own))}`] : []),
+      ];
+    })
+    .join('\n')
+    .concat('\n');
+
+const scripts = { bash, zsh, fish };
+
+/**
+ * `svc-agent completion bash|zsh|fish`: prints a script to be sourced. `helpOf` is what a command prints for --help: what
+ * the help says is what is completed.
+ */
+export async function completion(
+  args: readonly string[],
+  io: Io,
+  helpOf: (name: CommandName) => Promise<string>,
+): Promise<number> {
+  const { values: given, positionals } = parseCommand('completion', args, {}, 1);
+  if (given.help) {
+    io.stdout(usage);
     return 0;
   }
-  const script = scripts[positionals[0] ?? ''];
-  if (!script || positionals.length !== 1) {
-    throw new AgentError('usage', {
-      where: 'svc-agent completion',
-      what: 'unknown shell',
-      got: positionals.join(' '),
-      allowed: 'use bash, zsh or fish',
-    });
+  const shell = shells.find((name) => name === positionals[0]);
+  if (!shell) {
+    const where = 'svc-agent completion';
+    if (positionals[0] === undefined)
+      throw new AgentError('usage', { where, what: 'names no shell', allowed: 'use bash, zsh or fish' });
+    const fault = { where, what: 'unknown shell', got: positionals[0], allowed: 'use bash, zsh or fish' };
+    throw new AgentError('usage', fault);
   }
-  io.stdout(script());
+  const all = await Promise.all(
+    commands.map(async ({ name, summary }) =>
+      wordsOf(name, summary, name === 'completion' ? usage : await helpOf(name)),
+    ),
+  );
+  io.stdout(scripts[shell](all));
   return 0;
 }

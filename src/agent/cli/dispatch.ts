@@ -20,8 +20,21 @@ const loaders: Readonly<Record<CommandName, () => Promise<Command>>> = {
   recover: async () => (await import('./recover.ts')).recover,
   schema: async () => (await import('./schema.ts')).schema,
   healthcheck: async () => (await import('./healthcheck.ts')).healthcheck,
-  completion: async () => (await import('./completion.ts')).completion,
+  completion: async () => {
+    const { completion } = await import('./completion.ts');
+    return (args, io) => completion(args, io, (name) => helpOf(name, io));
+  },
 };
+
+/** What a command prints for --help. */
+async function helpOf(name: CommandName, io: Io): Promise<string> {
+  let help = '';
+  const stdout = (text: string) => {
+    help += text;
+  };
+  await (await loaders[name]())(['--help'], { ...io, stdout });
+  return help;
+}
 
 /** Errors that the caller made, not the world: exit status 2 (CONTRACT, Command line). */
 const usageCodes: ReadonlySet<string> = new Set(['usage', 'config_invalid', 'log_unwritable']);

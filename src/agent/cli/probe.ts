@@ -11,18 +11,19 @@ import { createReadSecret } from '../read-secret.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
 import { type Io, onSignals } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
-import { type Screen, table } from './terminal.ts';
+import { bar, progressLine, type Screen, table, wrapped } from './terminal.ts';
 
 const usage = `Usage: svc-agent probe [NAME]... [-c FILE] [--service-config FILE]... [--role ROLE]... [--json]
        svc-agent probe --print-grants [-c FILE] [--service-config FILE]...
 
-Looks once at everything the configuration names, or at these: health/ROLE, store/STORE/DATABASE, cluster/CLUSTER,
-domain/DOMAIN, archive/ARCHIVE, replication; a name's beginning stands for all that begin so (store, store/main).
+Runs every probe of the configuration once, or those that are named: health/ROLE, store/STORE/DATABASE, cluster/CLUSTER,
+domain/DOMAIN, archive/ARCHIVE, replication; the beginning of a name stands for all such probes (store, store/main).
+Shows what was found, how long each phase took, and for each check that fails why it matters and what to set.
 --print-grants prints the statements that give the agent's user the rights it needs in each store, and no more.
 Exit status: 0 well; 1 something was found at fault; 2 wrong usage or an invalid configuration.
 `;
 
-/** `svc-agent probe`: one look, without an agent that runs. */
+/** `svc-agent probe`: every probe once, without an agent that runs. */
 export async function probe(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals } = parseCommand(
     'probe',
@@ -43,7 +44,7 @@ export async function probe(args: readonly string[], io: Io): Promise<number> {
     return 0;
   }
   const rows = named(planProbes(config), positionals);
-  const probed = await probeAll(rows, config, io);
+  const probed = await probeAll(rows, config, values.json === true, io);
   io.stdout(values.json ? `${JSON.stringify(asJson(probed))}\n` : asText(probed, io));
   const isFault = ({ result }: Probed) => !result.ok || (result.failedChecks ?? []).length > 0;
   return probed.length < rows.length || probed.some(isFault) ? 1 : 0;
@@ -65,20 +66,38 @@ function named(rows: readonly ProbeRow[], names: readonly string[]): readonly Pr
   return names.length === 0 ? rows : rows.filter((row) => names.some((name) => isOf(name)(row)));
 }
 
-/** Looks until all is seen, or a signal ends it; what the roles send is fetched only where a probe reads it. */
-async function probeAll(rows: readonly ProbeRow[], config: AgentConfig, io: Io): Promise<Probed[]> {
+/** Runs the probes, until each has a result or a signal ends it; what the roles send is fetched only where a probe reads it. */
+async function probeAll(
+  rows: readonly ProbeRow[],
+  config: AgentConfig,
+  isJson: boolean,
+  io: Io,
+): Promise<Probed[]> {
   const end = new AbortController();
   const undo = onSignals({ stop: () => end.abort(), reload: () => {} });
-  // The clock's timers let a process end; this one does not until all is probed at.
+  // The clock's timers let a process end; this one does not until every probe has run.
   const awake = setInterval(() => {}, 60_000);
   const pages = rows.some(({ kind }) => kind === 'replication') ? await openLivePages(config, io) : [];
   const readings: Readings = {
     values: (family) => pages.flatMap(({ scrape }) => [...scrape.values(family)]),
   };
+  const progress = progressLine(io.screen, isJson ? () => {} : io.stdout);
+  const waiting = new Set(rows.map(({ name }) => name));
+  const show = () => {
+    const done = rows.length - waiting.size;
+    const share = `${bar(done / Math.max(1, rows.length), 20, io.screen)} ${done}/${rows.length}`;
+    progress.show(`${share} waiting for ${[...waiting].join(', ')}`);
+  };
+  const hear = (row: ProbeRow) => {
+    waiting.delete(row.name);
+    show();
+  };
+  show();
   try {
-    const deps = { readSecret: createReadSecret(io.env), readings, clock: systemClock, log: silent };
+    const deps = { readSecret: createReadSecret(io.env), readings, clock: systemClock, log: silent, hear };
     return await probeOnce(rows, deps, { signal: end.signal });
   } finally {
+    progress.clear();
     await Promise.all(pages.map(({ close }) => close()));
     clearInterval(awake);
     undo();
@@ -97,7 +116,7 @@ const asJson = (probed: readonly Probed[]) =>
 function asText(probed: readonly Probed[], { screen }: Io): string {
   if (probed.length === 0)
     return 'Nothing to probe: set health, stores, clusterGroupMetadata, domains or archival.\n';
-  return probeTable(probed, screen) + adviceText(probed);
+  return probeTable(probed, screen) + phasesText(probed, screen) + adviceText(probed, screen);
 }
 
 /** One line a probe: what was found, and how long it took. */
@@ -110,6 +129,34 @@ function probeTable(probed: readonly Probed[], screen: Screen): string {
     row.target,
   ]);
   return table(['PROBE', 'RESULT', 'TOOK', 'WHAT', 'TARGET'], rows, screen);
+}
+
+/** What a phase is called, where the name of the wire's phase says too little. */
+const phaseNames: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  store: { first_byte: 'login', round_trip: 'round trip' },
+};
+
+/**
+ * How long each phase of each probe took, in their order; of one that failed the last phase is where it failed. The
+ * queries of a store are what is left of its time.
+ */
+export function phasesText(probed: readonly Probed[], screen: Screen): string {
+  const nameWidth = Math.max(0, ...probed.map(({ row }) => row.name.length));
+  const ms = (value: number) => (value < 10 ? value.toFixed(1) : String(Math.round(value)));
+  const rows = probed.flatMap(({ row, result }) => {
+    const phases = Object.entries(result.phasesMs ?? {});
+    if (phases.length === 0) return [];
+    const spent = phases.filter(([name]) => name !== 'round_trip').reduce((sum, [, value]) => sum + value, 0);
+    const names = phaseNames[row.kind] ?? {};
+    const shown = phases.map(([name, value]) => `${names[name] ?? name.replace('_', ' ')} ${ms(value)}`);
+    const queries = row.kind === 'store' && result.ok ? [`queries ${ms(result.durationMs - spent)}`] : [];
+    const text = [...shown, ...queries].join(', ');
+    return wrapped(text, (screen.size()?.columns ?? Infinity) - nameWidth - 2).map((line, i) => [
+      i === 0 ? row.name : '',
+      line,
+    ]);
+  });
+  return rows.length === 0 ? '' : `\n${table(['PHASES', 'ms'], rows, screen)}`;
 }
 
 /** A check of a store as its finding explains it. */
@@ -128,7 +175,7 @@ const checksOf = ({ result }: Probed): readonly Explained[] =>
   (result.details?.checks as readonly Explained[] | undefined) ?? [];
 
 /** Below the table: the checks of each store that fail or are unknown, why they matter and what to set. */
-function adviceText(probed: readonly Probed[]): string {
+function adviceText(probed: readonly Probed[], screen: Screen): string {
   const parts = probed.flatMap((one) => {
     const isFailing = ({ holds }: Explained) => holds === false;
     const failing = checksOf(one).filter((check) => isFailing(check) && check.accepted === undefined);
@@ -152,5 +199,10 @@ function adviceText(probed: readonly Probed[]): string {
         : []),
     ];
   });
-  return parts.length === 0 ? '' : `${parts.join('\n')}\n`;
+  const columns = screen.size()?.columns ?? Infinity;
+  const lines = parts.flatMap((part) => {
+    const indent = /^ */.exec(part)![0];
+    return wrapped(part.trimStart(), columns - indent.length).map((line) => indent + line);
+  });
+  return lines.length === 0 ? '' : `${lines.join('\n')}\n`;
 }

@@ -5,7 +5,7 @@ import type { Level, ProbeStatus, Problem, StatusReport } from '../admin/report.
 import { ask, shownUrl, type Target, targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { parseCommand } from './arguments.ts';
 import { type Io, onSignals } from './io.ts';
-import { type Colour, paint, plain, type Screen, table, wrapped } from './terminal.ts';
+import { bar, type Colour, paint, plain, type Screen, table, wrapped } from './terminal.ts';
 
 const usage = `Usage: svc-agent status [-c FILE] [--watch] [--json] [--url URL [--ca FILE | --insecure]]
 
@@ -159,7 +159,26 @@ function problemLines(
   ];
 }
 
-const bytesOf = (bytes: number) => (bytes < 10_000 ? `${bytes} B` : `${Math.round(bytes / 1000)} kB`);
+const bytesOf = (bytes: number) => {
+  if (bytes < 10_000) return `${bytes} B`;
+  return bytes < 10_000_000 ? `${Math.round(bytes / 1000)} kB` : `${Math.round(bytes / 1_000_000)} MB`;
+};
+
+/** More than this behind, and the agent is catching up: a bar shows how far it is. */
+const catchingUpBytes = 10_000_000;
+
+/** How far the files of a role are read. */
+function logText(files: StatusReport['logs'], screen: Screen): string {
+  if (files.length === 0) return '-';
+  const count = `${files.length} ${files.length === 1 ? 'file' : 'files'}`;
+  const unread = files.find(({ state }) => state !== 'following');
+  if (unread) return `${count}, ${unread.state}`;
+  const lag = files.reduce((sum, { lagBytes }) => sum + lagBytes, 0);
+  const text = `${count}, ${bytesOf(lag)} behind`;
+  if (lag < catchingUpBytes) return text;
+  const share = 1 - lag / files.reduce((sum, { offset, lagBytes }) => sum + offset + lagBytes, 0);
+  return `${text} ${bar(share, 10, screen)} ${Math.floor(share * 100)}%`;
+}
 
 /** A line for each role: its health, its own metrics, its log. */
 function rolesTable({ roles, probes, scrapes, statsd, logs }: StatusReport, screen: Screen): string[] {
@@ -168,8 +187,6 @@ function rolesTable({ roles, probes, scrapes, statsd, logs }: StatusReport, scre
     const scrape = scrapes.find(({ service }) => service === role);
     const datagrams = statsd.find(({ service }) => service === role);
     const files = logs.filter(({ services }) => services.includes(role));
-    const lag = files.reduce((sum, { lagBytes }) => sum + lagBytes, 0);
-    const unread = files.find(({ state }) => state !== 'following');
     return [
       role,
       health ? (health.state ?? 'not known yet') : '-',
@@ -180,9 +197,7 @@ function rolesTable({ roles, probes, scrapes, statsd, logs }: StatusReport, scre
         : datagrams
           ? `${datagrams.lines} lines`
           : '-',
-      files.length === 0
-        ? '-'
-        : `${files.length} ${files.length === 1 ? 'file' : 'files'}, ${unread ? unread.state : `${bytesOf(lag)} behind`}`,
+      logText(files, screen),
     ];
   });
   if (rows.length === 0) return [];

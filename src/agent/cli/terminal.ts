@@ -75,6 +75,24 @@ export function cut(text: string, width: number, { unicode }: Pick<Screen, 'unic
   return width < 1 ? '' : text.slice(0, width - 1) + mark;
 }
 
+/** A bar of `width` characters that is full at 1. */
+export function bar(share: number, width: number, { unicode }: Pick<Screen, 'unicode'>): string {
+  const full = Math.round(Math.min(1, Math.max(0, share)) * width);
+  return (unicode ? '█' : '#').repeat(full) + (unicode ? '░' : '.').repeat(width - full);
+}
+
+/** A line that is rewritten while work goes on; nothing but on a terminal that can move its cursor. */
+export function progressLine(
+  screen: Screen,
+  write: (text: string) => void,
+): { show(text: string): void; clear(): void } {
+  const show = (text: string) => {
+    const columns = screen.size()?.columns;
+    if (columns !== undefined) write(`\r\u001b[K${cut(plain(text), columns - 1, screen)}`);
+  };
+  return { show, clear: () => show('') };
+}
+
 /**
  * Rows as columns of equal width, the head in bold where there are colours; numbers to the right. On a terminal the
  * widest columns are cut until the rows fit.
