@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
  * Files share one module graph for each worker: to load the sources anew for every file takes longer than its tests. So
  * a helper must not register hooks or keep state at the top of its module; `onTestFinished` belongs to the test.
  */
-const project = (name: string, timeoutMs: number, pool: 'threads' | 'forks', fileParallelism = true) => ({
+const project = (name: string, timeoutMs: number, pool: 'threads' | 'forks', groupOrder = 0) => ({
   test: {
     name,
     include: [`test/${name}/**/*.test.ts`],
@@ -12,7 +12,7 @@ const project = (name: string, timeoutMs: number, pool: 'threads' | 'forks', fil
     hookTimeout: timeoutMs,
     pool,
     isolate: false,
-    fileParallelism,
+    sequence: { groupOrder },
   },
 });
 
@@ -23,7 +23,8 @@ export default defineConfig({
       project('contract', 30_000, 'threads'),
       project('integration', 60_000, 'forks'),
       project('fault', 60_000, 'forks'),
-      project('e2e', 300_000, 'forks', false),
+      // Last: programs of its own, beside which nothing else runs.
+      project('e2e', 300_000, 'forks', 1),
     ],
   },
 });

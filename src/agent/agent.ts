@@ -24,7 +24,7 @@ export interface AgentDeps {
 export interface Agent {
   /** Reads the configuration again and swaps it in; a bad one is logged and changes nothing. */
   reload(): void;
-  /** Commits, ends what is under way, and gives everything back. */
+  /** Ends what is under way, commits, and releases everything. */
   stop(): Promise<void>;
 }
 
@@ -155,7 +155,7 @@ async function startOnce(
   };
 }
 
-/** The two snapshots that may be there, and a start with neither. */
+/** One for each of the two snapshots, and one without. */
 const attempts = 3;
 
 /**

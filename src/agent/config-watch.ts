@@ -12,7 +12,7 @@ const compareIntervalMs = 10_000;
 /** A rename and a swung link send several events; one comparison after the last is enough. */
 const settleMs = 100;
 
-/** What a file is known by without reading it: whatever changes its content changes one of these. */
+/** Attributes that change with the content of a file. */
 function stampOf(file: string): string {
   try {
     const { dev, ino, size, mtimeMs, ctimeMs } = statSync(file);
@@ -31,11 +31,11 @@ function contentOf(file: string): string | undefined {
   }
 }
 
-/** Compares the files with what is known of them; reads only those whose stamp has changed. */
+/** Compares the files with their digests; reads only those whose stamp has changed. */
 function createComparison(files: Readonly<Record<string, string | undefined>>) {
   const known = Object.entries(files).map(([file, digest]) => ({
     file,
-    // What was loaded may have changed since: without a stamp, the first comparison reads the file.
+    // The file may have changed since it was loaded: without a stamp, the first comparison reads it.
     stamp: digest === undefined ? stampOf(file) : '',
     digest: digest ?? contentOf(file),
   }));
@@ -53,7 +53,7 @@ function createComparison(files: Readonly<Record<string, string | undefined>>) {
   };
 }
 
-/** Rings for anything that happens to one of the files, or to a link of a mounted volume, in their directories. */
+/** Calls back on any event of one of the files, or of a link of a mounted volume in their directories. */
 function doorbell(files: readonly string[], ring: () => void): FSWatcher {
   const directories = new Set(files.map(dirname));
   const names = new Set(files.map((file) => basename(file)));
@@ -62,7 +62,7 @@ function doorbell(files: readonly string[], ring: () => void): FSWatcher {
     return !directories.has(path) && !names.has(name) && !name.startsWith('..data');
   };
   const options = { depth: 0, ignoreInitial: true, followSymlinks: false, persistent: false, ignored };
-  // What cannot be watched is left to the comparison.
+  // The comparison covers what cannot be watched.
   return watch([...directories], options)
     .on('all', ring)
     .on('error', () => {});

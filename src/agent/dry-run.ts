@@ -10,12 +10,12 @@ import { createReadSecret } from './read-secret.ts';
 import { checkReporters } from './reporters.ts';
 import { checkRoleSources } from './role-pipeline.ts';
 
-/** Nothing that is built here does any work, so that there is nothing to log. */
+/** Discards log entries: nothing that is built here runs. */
 const silent: Log = { write() {}, named: () => silent };
 
 /**
- * Builds everything that a start builds from a configuration, by the same code and on a registry of its own, and
- * drops it: sources, log rules and patterns, probes, reporters. It binds no address, reads no log and sends
+ * Builds everything that a start builds from a configuration (sources, log rules and patterns, probes, reporters), with the
+ * same code and on a registry of its own, and discards it. It binds no address, reads no log and sends
  * nothing. Throws what the start would throw.
  */
 export async function dryRun(config: AgentConfig, { clock }: { clock: Clock }): Promise<void> {

@@ -17,9 +17,9 @@ export interface EndpointsDeps {
   probes(): readonly ProbeReport[];
   /** Runs a probe now; undefined for a name that is not configured. */
   checkNow(name: string): Promise<ProbeReport | undefined>;
-  /** What this agent's own scrapes bear. */
+  /** The mark of this agent's own scrapes. */
   mark: string;
-  /** Whether a role's last page failed, or of one without pages its last health check. */
+  /** Whether a role's last scrape failed, or without a scrape target its last health check. */
   roleDown(role: string): boolean;
   readSecret: ReadSecret;
   clock: Clock;
@@ -42,7 +42,7 @@ interface Endpoint {
   key: string;
   address: string;
   secure: Protection;
-  /** Place of what `secure` was made of. */
+  /** Path of `tls` and `auth`. */
   place: string;
   serve(listener: Listener, gather: Gather): Promise<unknown>;
 }
@@ -62,7 +62,7 @@ function pullEndpoints(config: AgentConfig, deps: PullDepsOf): Endpoint[] {
 
 type PullDepsOf = Omit<PullDeps, 'bind' | 'shows'>;
 
-/** Status page, API and the agent's own series, which are here even where nothing is re-exported. */
+/** Status page, API and the agent's own series, which are available here without any reporter. */
 function adminEndpoints(
   config: AgentConfig,
   deps: PullDepsOf,
@@ -84,7 +84,7 @@ function adminEndpoints(
     const refused = () => rest.drops.count('pull', 'unauthorized');
     listener.routes = { ...deps.routes, ...routesOfHost(routes, admin, refused) };
   };
-  /** Open and in the clear: for probes that have no certificate. */
+  /** Without authentication and TLS, for health checks without a certificate. */
   const health: Endpoint = {
     name: 'admin.health',
     key: 'admin.health',

@@ -33,8 +33,8 @@ interface GatherDeps {
 }
 
 /**
- * One way for every reader to a view: commit, then look (DESIGN §3). What the commit said goes into the agent's
- * own instruments before the view is taken, so that a scrape shows the state that it rests on.
+ * Gives every reporter its view: commit, then read (DESIGN §3). The result of the commit is copied to the agent's own
+ * instruments before the view is taken, so that a scrape shows the state that it is based on.
  */
 export function createGather({ registry, state, self, relaySelf, refresh }: GatherDeps): Gather {
   let failures = 0;
@@ -47,7 +47,7 @@ export function createGather({ registry, state, self, relaySelf, refresh }: Gath
     failures = status.failures;
     self.noteLag();
   };
-  /** Gathers that meet share a copy: two at a time would release each other's series. */
+  /** Concurrent gathers share a copy: two at a time would release each other's series. */
   const relay = () => {
     relaying ??= relaySelf().finally(() => {
       relaying = undefined;

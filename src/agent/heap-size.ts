@@ -12,7 +12,7 @@ const usual = '--semi-space-growth-factor=2';
 /** Series from which on the young generation may grow. */
 const manySeries = 20_000;
 
-/** Whoever gives Node a size of their own keeps it. */
+/** A size given on Node's command line is kept. */
 const isGiven = `${process.execArgv.join(' ')} ${process.env.NODE_OPTIONS ?? ''}`.includes('semi-space');
 let isSmall = false;
 

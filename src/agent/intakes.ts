@@ -11,21 +11,20 @@ export function registrySettings(config: AgentConfig): RegistrySettings {
 
 /** The intakes of one configuration; durable series stay in the state when they end. */
 export interface Intakes {
-  /** What is derived from a service's log bytes; `unknown` is the service of lines that name none. */
+  /** Series derived from a service's log; `unknown` is the service of lines without a role. */
   logs(service: string): OpenIntake;
-  /** How far behind a service's logs are. */
+  /** The log lag of a service. */
   lag(service: string): OpenIntake;
-  /** What probes find out about a service now; `''`: about no service. */
+  /** Gauges of probes; `''` for probes without a service. */
   found(service: string): OpenIntake;
-  /** Totals about a service, or none, that somebody else keeps, such as a store. */
+  /** Totals that another system keeps, such as a store. */
   kept(service: string): OpenIntake;
-  /** What happens to a service, or to none, and is counted once across restarts. */
+  /** Events that are counted once across restarts. */
   events(service: string): OpenIntake;
   /** The agent's own instruments. */
   self: OpenIntake;
   /**
-   * Ends them, but for those that another configuration would open alike and that go on counting: whoever comes
-   * next may take those over.
+   * Ends them. Those that the next configuration would open with the same options remain open for it to take over.
    */
   close(next?: AgentConfig): Inherited;
 }
@@ -41,10 +40,10 @@ const purposes = {
   events: { component: 'probes', store: 'durable', received: false },
 } as const;
 type Purpose = keyof typeof purposes;
-/** Those whose owners carry on with what they hold. */
+/** Kinds whose owners keep their handles across a reload. */
 const lasting: ReadonlySet<Purpose> = new Set<Purpose>(['found', 'kept', 'events']);
 
-/** What the intakes of one configuration are opened with, and the text that says when two are alike. */
+/** Options of the intakes of a configuration, and a key that is equal for equal options. */
 function settingsOf(config: AgentConfig) {
   const blocks = blocksOf(config);
   const names = config.services.map(({ name }) => name);
@@ -53,7 +52,7 @@ function settingsOf(config: AgentConfig) {
     const options = {
       service,
       relayed: false,
-      // Lines without a role come last: what a role sends under its own name wins.
+      // Lines without a role have the lowest rank: series of a named role take precedence.
       rank: (place < 0 ? names.length : place) * ranksPerService,
       globalTags: blockOf(blocks, service).metrics.tags,
       tagService: true,

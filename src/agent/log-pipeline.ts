@@ -13,7 +13,7 @@ import type { StateSection } from './state/state.ts';
 
 const family = agentMetric('svc_log_lag_bytes');
 
-/** Keeps `svc_log_lag_bytes` of each service; after a reload the gauges are asked for anew, at what was told last. */
+/** Keeps `svc_log_lag_bytes` of each service; after a reload the gauges are opened again with their last values. */
 export function createLag() {
   const told = new Map<string, number>();
   let gauges = new Map<string, Gauge>();
@@ -42,7 +42,7 @@ export function createLag() {
   };
 }
 
-/** What a configuration says about logs, as the log source takes it. */
+/** The log source's options of a configuration. */
 function selectionOf(config: AgentConfig): LogsSelection {
   const services = Object.fromEntries(
     config.services.flatMap(({ name, logs }) => (logs ? [[name, logs]] : [])),
@@ -60,11 +60,11 @@ export function checkLogs(config: AgentConfig, registry: Registry, deps: { clock
   intakes.close();
 }
 
-/** How often idle series of log rules are looked for. */
+/** Interval of the check for idle series of log rules. */
 const sweepIntervalMs = 10_000;
 
 interface LogPipelineDeps {
-  /** Hears of the services' lives from their logs. */
+  /** Receives start-up lines and entries of the services. */
   life: LifeEvents;
   /** New intakes are open, those before them ended in this very step. */
   opened(intakes: Intakes, config: AgentConfig): void;
@@ -76,11 +76,11 @@ interface LogPipelineDeps {
   log: Log;
 }
 
-/** What the agent counts itself: log lines, and its own instruments. */
+/** Counters that the agent keeps itself: log lines and its own instruments. */
 export interface LogPipeline {
   /** Resolves when every log file that is there has its position. */
   start(config: AgentConfig): Promise<void>;
-  /** Compiles another configuration's patterns, which may throw; the result counts by it from some line on and cannot fail. */
+  /** Compiles another configuration's patterns, which may throw. The result switches to it and does not fail. */
   prepare(config: AgentConfig): () => void;
   stop(): Promise<void>;
   relaySelf(): Promise<void>;
@@ -104,7 +104,7 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
     cancelSweep = clock.after(sweepIntervalMs, sweepOn);
   };
 
-  /** New intakes and sinks; the old ones end in this very step, so that what they held comes back, or goes on. */
+  /** Opens new intakes and sinks and ends the old ones in one step, so that durable series continue. */
   const open = (config: AgentConfig) => {
     const opened = openIntakes(registry, config, intakes?.close(config));
     intakes = opened;

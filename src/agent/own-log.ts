@@ -7,7 +7,7 @@ import type { LogOptions } from './config/types.ts';
 interface OpenLog {
   log: Log;
   flush(): void;
-  /** Writes what is left and gives the file back. */
+  /** Flushes and closes the file. */
   close(): void;
 }
 
@@ -27,7 +27,7 @@ function openSink({ outputFile, stdout }: LogOptions) {
   }
 }
 
-/** The whole chain of causes, outermost first: an operator wants ENOSPC, not only "commit failed". */
+/** The chain of causes, outermost first, so that the entry has ENOSPC, not only "commit failed". */
 function errorChain(thrown: unknown): string {
   const texts: string[] = [];
   for (
@@ -75,7 +75,7 @@ export function createLog(options: LogOptions, drops?: () => Drops | undefined):
     flush: () => sink.flushSync(),
     close() {
       sink.flushSync();
-      // stdout and stderr are the process's, not ours to close.
+      // stdout and stderr belong to the process and stay open.
       if (options.outputFile) sink.end();
     },
   };
@@ -103,7 +103,7 @@ function oneLine(msg: unknown): string {
     .replaceAll('\t', ' ');
 }
 
-/** A log whose destination and level a reload may change under those who hold it. */
+/** A log whose destination and level a reload can change. */
 interface LogSwitch {
   readonly log: Log;
   /** Entries go to this one from now on. */

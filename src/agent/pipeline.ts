@@ -23,7 +23,7 @@ import { createRoles } from './role-restarts.ts';
 import type { SelfMetrics } from './self-metrics.ts';
 import type { State } from './state/state.ts';
 
-/** Whether anything tells of the service's restarts. */
+/** Whether any source of the service reports restarts. */
 const isWatched = ({ selected, logs, health, scrape }: ServiceConfig): boolean =>
   selected && Boolean(logs || health || scrape);
 
@@ -39,13 +39,13 @@ interface PipelineDeps extends Pick<EndpointsDeps, 'listeners'> {
   clock: Clock;
   drops: Drops;
   log: Log;
-  /** Why the newest configuration was not taken; undefined when it was. */
+  /** Why the newest configuration was refused; undefined if it was accepted. */
   reloadError(): string | undefined;
 }
 
 /** Everything that a configuration asks for, from the sources through the registry to the endpoints. */
 export interface Pipeline {
-  /** Throws if something cannot start; `stop` then gives back what did. */
+  /** Throws if a part cannot start; `stop` then ends the parts that did. */
   start(config: ReadyConfig): Promise<void>;
   /**
    * Builds everything of another configuration that can fail, beside what runs. Throws, with nothing changed, what
@@ -168,7 +168,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       discard: next.close,
     };
   };
-  /** Log lines, probes and what is counted of roles, in one synchronous step between two lines of a log. */
+  /** Switches logs, probes and role counters in one synchronous step between two log lines. */
   const prepareCounting = async (next: ReadyConfig): Promise<Prepared> => {
     const swapCounting = counting.prepare(next.config);
     await state.commit();
@@ -205,7 +205,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       history.stop();
       live.endAll();
       await Promise.all([counting.stop(), probing.stop()]);
-      // Side by side: each may take seconds, and the whole agent has five.
+      // Concurrently: each may take seconds, and the agent must stop within five.
       await Promise.all([reporters.stop(), endpoints?.close()]);
       await rolePipeline.stop();
     },

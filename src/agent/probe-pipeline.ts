@@ -19,12 +19,12 @@ interface ProbePipelineDeps {
 
 /** Every probe of a configuration. */
 interface ProbePipeline {
-  /** Goes over to another configuration and its intakes, in one step. */
+  /** Switches to another configuration and its intakes in one step. */
   configure(config: AgentConfig, intakes: Intakes): void;
-  /** Whether the role's last health check failed; false for one that is not checked, or not yet. */
+  /** Whether the role's last health check failed; false without a result. */
   isDown(role: string): boolean;
   reports(): readonly ProbeReport[];
-  /** Looks at once; undefined for a name that is not configured. */
+  /** Runs a probe now; undefined for a name that is not configured. */
   checkNow(name: string): Promise<ProbeReport | undefined>;
   stop(): Promise<void>;
 }

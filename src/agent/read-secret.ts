@@ -3,8 +3,8 @@ import type { ReadSecret } from '../core/access.ts';
 import { AgentError, errorText } from '../core/errors.ts';
 
 /**
- * Secrets by variable or file, read anew at each use; the last newline of a file is left out. Rejects with
- * `config_invalid` when one is not there, and never says what it holds.
+ * Reads a secret from its variable or file, at each use; the last newline of a file is removed. Rejects with
+ * `config_invalid` if it is missing. Messages never contain the secret.
  */
 export function createReadSecret(env: Readonly<Record<string, string | undefined>>): ReadSecret {
   return async (secret) => {

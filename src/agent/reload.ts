@@ -8,7 +8,7 @@ import type { SelfMetrics } from './self-metrics.ts';
 export interface Prepared {
   /** Replaces the running part. Does not throw. */
   swap(): Promise<void> | void;
-  /** Gives back what was built, if the swap does not take place. Does not throw. */
+  /** Releases what was built, if there is no swap. Does not throw. */
   discard(): Promise<void> | void;
 }
 
@@ -16,8 +16,8 @@ export interface Prepared {
 export type Prepare = () => Promise<Prepared | undefined>;
 
 /**
- * The first step of a reload: builds every part, in order. If one cannot be built, the parts before it are given
- * back, the last one first, and its error is thrown: nothing has changed then.
+ * The first step of a reload: builds every part, in order. If one cannot be built, the parts before it are
+ * discarded in reverse order and its error is thrown: nothing has changed.
  */
 export async function prepareAll(parts: readonly Prepare[]): Promise<Prepared[]> {
   const prepared: Prepared[] = [];
@@ -36,9 +36,9 @@ export async function prepareAll(parts: readonly Prepare[]): Promise<Prepared[]>
 export interface ReloadsDeps {
   /** Reads the configuration again; throws if it cannot be read. */
   load(): Promise<Loaded>;
-  /** Is told of every configuration that was read, refused ones too: they name the files to watch. */
+  /** Called with every configuration that was read, refused ones included: they name the files to watch. */
   loaded(loaded: Loaded): void;
-  /** Builds everything that the configuration asks for; throws with nothing changed. */
+  /** Builds everything of the configuration; throws with nothing changed. */
   prepare(config: ReadyConfig): Promise<Prepared[]>;
   self: SelfMetrics;
   clock: Clock;
@@ -67,7 +67,7 @@ function faultsOf(faults: Loaded['faults']): AgentError {
 export function createReloads({ load, loaded, prepare, self, clock, log }: ReloadsDeps): Reloads {
   let error: string | undefined;
   let isStopped = false;
-  /** Whether a reload waits for its turn; it reads whatever is there then. */
+  /** Whether a reload waits. It reads the files when it starts. */
   let isAsked = false;
   let last = Promise.resolve();
   /** The part of a reload that a stop has to wait for. */
@@ -82,7 +82,7 @@ export function createReloads({ load, loaded, prepare, self, clock, log }: Reloa
     error = errorText(thrown);
     self.reloadSuccessful.set(0);
   };
-  /** A swap must not throw. Where one does all the same, the others still take place, so that nothing is left open. */
+  /** A swap must not throw. If one does, the others still take place, so that nothing is left open. */
   const swapAll = async (prepared: readonly Prepared[]) => {
     for (const part of prepared) {
       try {

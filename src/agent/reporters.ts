@@ -19,13 +19,13 @@ export interface ReportersDeps {
   log: Log;
 }
 
-/** The reporters that send by themselves; pull reporters are endpoints. */
+/** The push reporters (pushmetrics, hostedmetrics); pull reporters are endpoints. */
 export interface Reporters {
-  /** Goes over to another configuration; a block that did not change goes on as it was. */
+  /** Switches to another configuration; reporters of unchanged blocks continue. */
   configure(config: AgentConfig, gather: Gather): Promise<void>;
-  /** How each of them is doing, in the order of the blocks. */
+  /** The status of each, in the order of the blocks. */
   status(): readonly ReporterStatus[];
-  /** Ends with a last report of each. */
+  /** Sends a last report from each and stops. */
   stop(): Promise<void>;
 }
 
@@ -50,7 +50,7 @@ interface Running {
   readonly stop: Stop;
 }
 
-/** What a reporter needs besides its configuration. */
+/** Dependencies of a reporter. */
 interface BuildDeps {
   commit(): Promise<unknown>;
   /** Wall clock, ms: when the agent started. */

@@ -19,7 +19,7 @@ interface StreamTlsDeps {
 
 const handshakeMs = 10_000;
 
-/** TLS of the streams that a service's role writes to; undefined where they are in the clear. */
+/** TLS of the statsd streams of a role; undefined without TLS. */
 async function streamTls(
   { name, statsd }: Pick<ServiceConfig, 'name' | 'statsd'>,
   { clock, log }: StreamTlsDeps,
@@ -32,10 +32,10 @@ async function streamTls(
     createHandshakes({ tls, handshakeMs }, { place, nowMs: clock.nowMs, log, ...outcome }).begin;
 }
 
-/** The listener that follows says what there is to say. */
+/** The listener that is created next reports the problem. */
 const silent: Log = { write() {}, named: () => silent };
 
-/** Throws `listen_failed` if these files cannot serve: a reload asks before it gives up what does. */
+/** Throws `listen_failed` if the files cannot be used. A reload checks this before it stops the running listener. */
 async function checkStreamTls(service: ServiceConfig, clock: Clock): Promise<void> {
   const open = await streamTls(service, { clock, log: silent });
   open?.({ onSecure: () => {}, onFailure: () => {} });
@@ -50,20 +50,20 @@ export interface RoleSourcesDeps {
   mark: string;
   readSecret: ReadSecret;
   onKernelDrops(more: number): void;
-  /** A page of the service was taken; of so many counters on the page before, so many fell. */
+  /** Called after a scrape: the number of counters on the page before, and how many of them fell. */
   onPage(service: string, page: { fallen: number; counters: number }, readings: Readings): void;
   clock: Clock;
   log: Log;
 }
 
-/** A service, its block, and its place among the services: of two that send the same series the first keeps it. */
+/** A service, its block, and its position: if two services send the same series, the first keeps it. */
 export interface RoleSourcesOptions {
   service: ServiceConfig;
   block: Block;
   place: number;
 }
 
-/** What one role sends itself: its page, its datagrams, or both. */
+/** The sources of a role: its page, its datagrams, or both. */
 export interface RoleSources {
   readonly service: string;
   readonly scrape?: Scrape;
@@ -76,10 +76,10 @@ export interface RoleSources {
 /** Time to send the answer to a scraper whose timeout is not known. */
 const answerMs = 500;
 
-/** Ranks of a service's sources: what the agent counts itself wins, then the page, then datagrams. */
+/** Precedence of a service's sources: counters of the agent itself, then the page, then datagrams. */
 export const ranksPerService = 3;
 
-/** One source of one role, with everything built that its configuration asks for, and nothing running yet. */
+/** A source of a role that is built and not running yet. */
 interface Built<S extends Source> {
   readonly source: S;
   /** Closes its series, in slices: there may be 100,000 of them. */
@@ -173,7 +173,7 @@ async function buildStatsd(
   return { source, close: () => intake.closeInSlices(pause) };
 }
 
-/** The sources of one role as its configuration asks for them, built and not running yet. */
+/** The sources of a role, built and not running yet. */
 async function buildRoleSources(options: RoleSourcesOptions, deps: RoleSourcesDeps) {
   const { service } = options;
   // The one that binds addresses comes first: it is what can fail to start.
@@ -182,14 +182,14 @@ async function buildRoleSources(options: RoleSourcesOptions, deps: RoleSourcesDe
   return { statsd, scrape, all: [statsd, scrape].filter((built) => built !== undefined) };
 }
 
-/** Builds what `startRoleSources` builds, and gives it back. Throws what that throws before it starts anything. */
+/** Builds what `startRoleSources` builds, and discards it. Throws what that throws before it starts anything. */
 export async function checkRoleSources(options: RoleSourcesOptions, deps: RoleSourcesDeps): Promise<void> {
   await checkStreamTls(options.service, deps.clock);
   const { all } = await buildRoleSources(options, deps);
   for (const { close } of all) await close();
 }
 
-/** Starts what a service's configuration asks for. Rejects, with nothing left running, if a source cannot start. */
+/** Starts the sources of a service. Rejects, with nothing left running, if one cannot start. */
 export async function startRoleSources(
   options: RoleSourcesOptions,
   deps: RoleSourcesDeps,
@@ -214,16 +214,16 @@ export async function startRoleSources(
   return { service: options.service.name, scrape: scrape?.source, statsd: statsd?.source, refresh, stop };
 }
 
-/** Everything that roles send themselves. */
+/** The sources of all roles. */
 export interface RolePipeline {
   /**
    * Starts the sources of another configuration beside those that run, and checks those that need an address
-   * which a running source still holds. What did not change goes on as it was. Rejects, with nothing changed.
+   * which a running source still holds. Unchanged sources continue. Rejects, with nothing changed.
    */
   prepare(config: AgentConfig): Promise<Prepared>;
   /** Prepares and swaps at once. */
   configure(config: AgentConfig): Promise<void>;
-  /** Sees to it that the pages of the services a gather takes are fresh, or missed its deadline. */
+  /** Waits until the pages for a gather are fresh, or its deadline has passed. */
   refresh(request: GatherRequest): Promise<void>;
   /** Whether the role's last page failed; undefined for one that is not scraped. */
   isDown(role: string): boolean | undefined;
@@ -240,7 +240,7 @@ interface Running {
 const addressesOf = ({ statsd }: ServiceConfig): string[] =>
   [statsd?.listen, statsd?.tcp, statsd?.unix].filter((address) => address !== undefined);
 
-/** Everything that the sources of a role depend on; they go on as they are while it stays the same. */
+/** Everything that the sources of a role depend on. While it is equal, they continue across a reload. */
 function keyOf({ service, block, place }: RoleSourcesOptions, config: AgentConfig): string {
   const { scrape, statsd, vocabulary } = service;
   const keys = config.services.map(({ name }) => name);
@@ -258,7 +258,7 @@ function keyOf({ service, block, place }: RoleSourcesOptions, config: AgentConfi
 
 type Wanted = RoleSourcesOptions & { key: string };
 
-/** The services of a configuration that send something themselves. */
+/** The services with a scrape target or a statsd listener. */
 function wantedOf(config: AgentConfig): Wanted[] {
   const blocks = blocksOf(config);
   return config.services.flatMap((service, place) => {
@@ -268,7 +268,7 @@ function wantedOf(config: AgentConfig): Wanted[] {
   });
 }
 
-/** How long a source waits that could not bind an address which the configuration before it held. */
+/** Pause before a source tries again to bind an address that the previous configuration held. */
 const retryMs = 2_000;
 
 export function createRolePipeline(deps: RoleSourcesDeps): RolePipeline {

@@ -5,7 +5,7 @@ import type { Counter } from '../core/model.ts';
 import type { Clock, Durable, Log, Readings } from '../core/ports.ts';
 import type { ProbeFailureReason } from '../core/reasons.ts';
 
-/** Whether a process answers, as a health check tells; `fresh`: it says that it has just begun. */
+/** The state of a process by its health check; `fresh`: it has just started. */
 export type Life = 'there' | 'fresh' | 'away';
 
 const lives: Partial<Record<ProbeFailureReason, Life>> = {
@@ -20,25 +20,25 @@ const lives: Partial<Record<ProbeFailureReason, Life>> = {
   unimplemented: 'there',
 };
 
-/** Undefined where the result says nothing of the process: a path that is broken is no restart. */
+/** Undefined if the result does not show the state of the process, such as a failure of the network. */
 const lifeOf = (reason: ProbeFailureReason | undefined): Life | undefined =>
   reason === undefined ? 'there' : lives[reason];
 
-/** Whether a process that was `before` and is `now` began in between. */
+/** Whether the process restarted between two states. */
 const isBirth = (before: Life | undefined, now: Life): boolean =>
   (before === 'away' && now !== 'away') || (before === 'there' && now === 'fresh');
 
-/** Of `counters` on two pages in a row `fallen` fell. A single series may fall for its own reasons, a share may not. */
+/** Whether `fallen` of `counters` on two successive pages show a restart. A single counter may fall for other reasons. */
 const isReset = ({ fallen, counters }: { fallen: number; counters: number }): boolean =>
   fallen > 0 && fallen * 5 >= counters;
 
-/** A number of a page by which two lives of a process are told apart, across the agent's own restarts. */
+/** A value of a page that distinguishes two runs of a process, also across restarts of the agent. */
 interface Witness {
   family: string;
   value: number;
 }
 
-/** In the order of how much they tell: when the process began, how often it collected garbage. */
+/** Preferred first: start time of the process, number of garbage collections. */
 const witnessFamilies = ['process_start_time_seconds', 'svc_memory_num_gc'] as const;
 
 function isOtherLife(before: Witness | undefined, now: Witness | undefined): boolean {
@@ -48,14 +48,14 @@ function isOtherLife(before: Witness | undefined, now: Witness | undefined): boo
     : now.value < before.value;
 }
 
-/** What tells of a restart; each start-up line of the log is a kind of its own: a start writes several. */
+/** Kinds of evidence of a restart. Each start-up line is a kind of its own, as a start logs several. */
 type EvidenceKind = 'health' | 'scrape' | `log ${string}`;
 
-/** Evidence that came close together. */
+/** Evidence within a short time. */
 interface Episode {
   lastMs: number;
   counts: Partial<Record<EvidenceKind, number>>;
-  /** Starts that are no restarts: 1 if the role was seen for the first time. */
+  /** Starts that are not restarts: 1 if the role was unknown before. */
   firstStarts: 0 | 1;
   restarts: number;
 }
@@ -64,9 +64,9 @@ interface Episode {
 const episodeQuietMs = 120_000;
 
 /**
- * Takes one piece of evidence; returns the episode it belongs to and how many restarts it adds. Each kind sees a
- * restart at most once, so an episode has had as many as the kind that saw most: of two that no single kind saw
- * both, one is lost. The first start of a role that nobody knew is none.
+ * Adds a piece of evidence; returns its episode and the number of restarts that it adds. Each kind reports a restart at
+ * most once, so an episode has as many restarts as the kind with the most evidence. Two restarts that no single kind saw
+ * both count as one. The first start of an unknown role is not a restart.
  */
 function foldEvidence(
   before: Episode | undefined,
@@ -91,17 +91,17 @@ interface Memory {
   episode?: Episode;
 }
 
-/** Folds what health checks, pages and logs tell of restarts into one count per role (DESIGN §2). */
+/** Combines the evidence of health checks, pages and logs into one count of restarts per role (DESIGN §2). */
 export interface Roles {
   /** Counts for these services from now on; `events` opens the durable intake of one. */
   configure(services: readonly string[], events: (service: string) => OpenIntake): void;
-  /** A health check came out. */
+  /** Adds the result of a health check. */
   healthChecked(service: string, reason: ProbeFailureReason | undefined): void;
-  /** A page was taken whole. */
+  /** Adds a complete page. */
   scraped(service: string, page: { fallen: number; counters: number }, readings: Readings): void;
-  /** The log has an entry of the service; once is enough. */
+  /** The log has an entry of the service; the first call counts. */
   logged(service: string): void;
-  /** The log has a line that a start writes. */
+  /** The log has a start-up line. */
   started(service: string, line: string): void;
   readonly durable: Durable;
 }
@@ -130,7 +130,7 @@ export function createRoles({ clock, log }: { clock: Clock; log: Log }): Roles {
   let memories = new Map<string, Memory>();
   let counters = new Map<string, Counter>();
   const declared = new WeakSet<OpenIntake>();
-  /** Roles whose page was seen by this process: what falls later is told by the page itself. */
+  /** Roles whose page this process has seen: a fall after that shows between two pages. */
   const seenPages = new Set<string>();
 
   const memoryOf = (service: string): Memory => {

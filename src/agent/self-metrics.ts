@@ -20,7 +20,7 @@ const gauge = (registry: Registry, name: AgentMetricName) =>
 const counter = (registry: Registry, name: AgentMetricName) =>
   new Counter({ name, help: agentMetric(name).help, registers: [registry] });
 
-/** A moment that has not come yet is absent: 0 would be an age of half a century in every rule. */
+/** A timestamp without an event is absent: 0 would mean 1970. */
 function moment(registry: Registry, name: AgentMetricName) {
   const opened = gauge(registry, name);
   opened.remove();
@@ -28,8 +28,7 @@ function moment(registry: Registry, name: AgentMetricName) {
 }
 
 /**
- * The agent's own instruments, kept by prom-client: they are few, bounded and never relayed, which is what it
- * is made for (DESIGN §2). They start at 0 with the process.
+ * The agent's own instruments, kept by prom-client (DESIGN §2). They start at 0 with the process.
  */
 export function createSelfMetrics() {
   const registry = new Registry();
@@ -108,8 +107,8 @@ function tagsOf(value: Value, without: string): RawTags {
 }
 
 /**
- * Copies prom-client's numbers into the registry, so that the agent's own instruments leave through every
- * reporter in the same way as everything else. Call it before a view is taken; series that prom-client
+ * Copies prom-client's numbers into the registry, so that every reporter sends them like all other
+ * series. Call it before a view is taken; series that prom-client
  * dropped are released.
  */
 export function copySelfMetrics(registry: Registry, intake: Intake): () => Promise<void> {

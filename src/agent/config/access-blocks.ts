@@ -11,7 +11,7 @@ import {
 import { bcryptForm } from '../../reporters/listen/auth.ts';
 import { cipherSuites, curves } from '../../reporters/listen/certificates.ts';
 
-/** These checks run also where the parts are at fault, so that all faults come at once. */
+/** These checks also run on invalid parts, so that one run reports all faults. */
 export const always = { when: () => true } as const;
 
 export const has = (value: unknown, key: string): boolean =>
@@ -71,7 +71,7 @@ export const snake = (key: string): string => key.replace(/[A-Z]/g, (letter) => 
 
 type Shape = Record<string, z.ZodType>;
 type Values<S extends Shape> = { [K in keyof S]?: z.output<S[K]> };
-/** Says that something is wrong, at the key as it is spelt there; without a key at the map itself. */
+/** Adds a fault at a key in the spelling of the file, or at the map itself. */
 type Refuse = (key: string | undefined, message: string) => void;
 
 /** All keys in both spellings, none required. */
@@ -103,8 +103,8 @@ function ours(written: object, keys: readonly string[]): Record<string, unknown>
 
 /**
  * A map whose keys may be in our spelling (`certFile`) or in the Prometheus web configuration's (`cert_file`), each
- * once; those of `required`, texts all of them, must be there. `rules` look at it in our spelling, whatever else is
- * wrong.
+ * once. The keys in `required` must be present and are strings. `rules` get the map in our spelling, even if parts of it
+ * are invalid.
  */
 function spelledEitherWay<S extends Shape>(
   shape: S,
@@ -156,7 +156,7 @@ const tlsShape = {
   curvePreferences: words(curves).describe('Curves by Go’s names, the preferred one first.'),
 };
 
-/** What the policy for client certificates needs beside it. */
+/** Other keys that the policy for client certificates needs. */
 function clientRules(
   { clientAuthType, clientCaFile, clientAllowedSans }: Partial<ListenerTls>,
   refuse: Refuse,

@@ -23,7 +23,7 @@ import {
 } from './access-blocks.ts';
 import { scopes } from './types.ts';
 
-/** Keys that every entry has for something else. */
+/** Keys that every log entry uses for something else. */
 const takenKeys: ReadonlySet<string> = new Set(['ts', 'msg', 'logger']);
 
 /** `log`: the agent's own log, in the spec's block (spec, Logging configuration). */
@@ -52,7 +52,7 @@ const client = { tls: clientTlsBlock, auth: clientAuthBlock };
 const listener = { tls: listenerTlsBlock, auth: listenerAuthBlock };
 const address = () => z.string(listenAddress.fault).transform(parsedAs(listenAddress));
 
-/** Words of exposition formats and of the registry; no global tag may take their place. */
+/** Labels of the exposition formats and of the registry; a global tag cannot have these names. */
 const takenTags: ReadonlySet<string> = new Set(['le', 'quantile', 'svc_service', 'overflow']);
 
 const tagName = z
@@ -189,7 +189,7 @@ export const agentBlock = z.strictObject({
   log: logBlock.prefault({}),
 });
 
-/** What `agentBlock` gives: defaults filled in, durations in ms. */
+/** The output of `agentBlock`: defaults filled in, durations in ms. */
 export type Parsed = z.output<typeof agentBlock>;
 export type ParsedMetrics = Parsed['metrics'];
 
@@ -198,13 +198,13 @@ type Schema = { [key: string]: unknown };
 const isSchema = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Any value may stand in a variable; text has no need of this. */
+/** A variable in place of a value that is not a string. */
 const variable: Schema = { type: 'string', pattern: '\\$\\{[A-Za-z_]\\w*(:[^{}]*)?\\}' };
 const unquoted: ReadonlySet<unknown> = new Set(['integer', 'number', 'boolean']);
 
 /**
- * The configuration as JSON Schema, draft 2020-12, as a file may be written: null is absent, and a number, a
- * truth or a word from a list may come from a variable. What holds between parts only `check` knows.
+ * The configuration as JSON Schema, draft 2020-12, as files are written: null means absent, and a number,
+ * boolean or enum may come from a variable. It does not cover rules between parts; `check` does.
  */
 export function configurationSchema(): Schema {
   const schema = z.toJSONSchema(agentBlock, { io: 'input', target: 'draft-2020-12' }) as Schema;
@@ -240,7 +240,7 @@ function eachProperty(properties: Schema, required: readonly string[] | undefine
   return Object.fromEntries(entries);
 }
 
-/** Descriptions and defaults stay outside, where editors look for them. */
+/** Keeps description and default at the top level, where editors read them. */
 function alternatives(schema: Schema, ...others: Schema[]): Schema {
   const { description, default: usual, ...rest } = schema;
   const known =

@@ -4,13 +4,13 @@ import type { PlacedFault } from './types.ts';
 
 const group: TreePath = ['clusterGroupMetadata'];
 
-/** What is wrong with the clusters of a configuration, the agent's or the service's (spec, Versioning 1). */
+/** Faults in the clusters of a configuration, the agent's or the service's (spec, Versioning 1). */
 export function clusterFaults(tree: TreeNode): PlacedFault[] {
   if (nodeAt(tree, ...group)?.kind !== 'map') return [];
   return [...versionFaults(tree), ...nameFaults(tree)];
 }
 
-/** Numbers that the block of `agent.yaml` refuses by itself, for files that it does not check. */
+/** Checks of numbers that the schema of `agent.yaml` covers already, for the service's files. */
 export function clusterNumberFaults(tree: TreeNode): PlacedFault[] {
   const atLeast = (path: TreePath, least: number): PlacedFault[] => {
     const value = scalarAt(tree, ...path);
@@ -63,7 +63,7 @@ function nameFaults(tree: TreeNode): PlacedFault[] {
   });
 }
 
-/** What is wrong with archival in a configuration, the agent's or the service's (spec, Archival configuration). */
+/** Faults in the archival blocks of a configuration, the agent's or the service's (spec, Archival configuration). */
 export function archivalFaults(tree: TreeNode): PlacedFault[] {
   return (['history', 'visibility'] as const).flatMap((section) => {
     const cluster = ['archival', section];
@@ -87,7 +87,7 @@ function statusFaults(tree: TreeNode, cluster: TreePath, domains: TreePath): Pla
   return faults;
 }
 
-/** Where to archive, and by what. */
+/** The archive's URI and its provider. */
 function placeFaults(tree: TreeNode, cluster: TreePath, domains: TreePath): PlacedFault[] {
   const isEnabled = textAt(tree, ...cluster, 'status') === 'enabled';
   const providers = entriesAt(tree, ...cluster, 'provider').map(([kind]) => kind);

@@ -24,7 +24,7 @@ import {
 } from './tree.ts';
 import type { PlacedFault } from './types.ts';
 
-/** Names in a list that must differ. */
+/** Names in a list must be unique. */
 function twice(tree: Parameters<ConsistencyRule>[0]['tree'], list: string): PlacedFault[] {
   const seen = new Map<string, number>();
   return itemsAt(tree, list).flatMap((_, index) => {
@@ -41,10 +41,10 @@ function twice(tree: Parameters<ConsistencyRule>[0]['tree'], list: string): Plac
 
 const distinctNames: ConsistencyRule = ({ tree }) => [...twice(tree, 'stores'), ...twice(tree, 'backups')];
 
-/** Types of backups that are of a store; `config` is of files. */
+/** Types of backups that need a store; `config` backs up files. */
 const storeTypes: ReadonlySet<string> = new Set<BackupType>(['full', 'incremental', 'log']);
 
-/** Backups of a store that is not there; `config` backups need none. */
+/** Backups of a store that is not configured. */
 const backupsOfStores: ConsistencyRule = ({ tree }) => {
   const stores = itemsAt(tree, 'stores').flatMap((_, index) => textAt(tree, 'stores', index, 'name') ?? []);
   return itemsAt(tree, 'backups').flatMap((_, index) => {
@@ -63,7 +63,7 @@ const backupsOfStores: ConsistencyRule = ({ tree }) => {
   });
 };
 
-/** No metric may have more series than all may have together. */
+/** The limit per metric must not be above the limit in total. */
 const limitsFit: ConsistencyRule = ({ tree }) => {
   const [each, all] = [
     scalarAt(tree, 'limits', 'seriesPerMetric'),
@@ -110,7 +110,7 @@ function namedRules(tree: TreeNode): NamedRule[] {
 const parts = ['_bucket', '_sum', '_count'] as const;
 const ownNames: ReadonlyMap<string, string> = new Map(agentMetrics.map(({ name, kind }) => [name, kind]));
 
-/** Rules whose families would meet another family. */
+/** Log rules whose metric names conflict with another family. */
 const ruleNamesApart: ConsistencyRule = ({ tree }) => {
   const rules = namedRules(tree);
   const histograms = new Set(rules.filter(({ type }) => type === 'histogram').map(({ name }) => name));
@@ -136,7 +136,7 @@ const ruleNamesApart: ConsistencyRule = ({ tree }) => {
   });
 };
 
-/** `limits.forbiddenTags` rules over the labels of log rules too. */
+/** `limits.forbiddenTags` applies to the labels of log rules, too. */
 const rulesWithinForbiddenTags: ConsistencyRule = ({ tree }) => {
   const forbidden = new Set(
     itemsAt(tree, 'limits', 'forbiddenTags').flatMap((item) =>
@@ -162,7 +162,7 @@ const rulesWithinForbiddenTags: ConsistencyRule = ({ tree }) => {
 const path: TreePath = ['domains', 'describe', 'command'];
 const group: TreePath = ['clusterGroupMetadata'];
 
-/** A command that asks each cluster needs clusters, and their addresses where it has them as an argument. */
+/** A describe command with `{cluster}` or `{address}` needs clusters, or their addresses. */
 const describedThroughClusters: ConsistencyRule = ({ tree }) => {
   const command = itemsAt(tree, ...path).map((_, index) => String(scalarAt(tree, ...path, index)));
   if (!asksEachCluster(command)) return [];

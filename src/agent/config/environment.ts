@@ -44,7 +44,7 @@ export function machineAddresses(): ReadonlySet<string> {
   );
 }
 
-/** Where `agent.yaml` is looked for when nobody names it (CONTRACT, Command line). */
+/** Default places of `agent.yaml` (CONTRACT, Command line). */
 const usualPlaces = ['agent.yaml', '/etc/svc-agent/agent.yaml'];
 
 /** The first of the usual places that is there, as messages call it; undefined if none is. */
@@ -54,7 +54,7 @@ export function findConfig(cwd: string): string | undefined {
 
 const maxFileBytes = 1024 * 1024;
 
-/** What a file's content is known by. */
+/** Identifies the content of a file. */
 export const digestOf = (bytes: Uint8Array): string => createHash('sha1').update(bytes).digest('hex');
 
 /** A configuration file's text, or why there is none. `name` is the file as messages call it. Never throws. */
@@ -95,7 +95,7 @@ function readBounded(file: string): Buffer {
   }
 }
 
-/** The system's reason without its repetition of call and path. */
+/** The system's message without the system call and the path. */
 function reason(error: unknown): string {
   return errorText(error).split(', ')[0]!;
 }

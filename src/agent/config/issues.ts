@@ -14,7 +14,7 @@ import type { PlacedFault } from './types.ts';
 
 type Issue = z.core.$ZodIssue;
 
-/** zod's names of types, as people say them. */
+/** zod's names of types in plain words. */
 const typeWords: Readonly<Record<string, string>> = {
   string: 'a string',
   number: 'a number',
@@ -25,7 +25,7 @@ const typeWords: Readonly<Record<string, string>> = {
   record: 'a map',
 };
 
-/** Keeps what an unknown key could have been: zod knows it only while it checks. */
+/** Prefix of a message that lists the known keys; zod has them only while it validates. */
 const knownKeys = 'unknown key; ';
 
 const listed = (words: readonly unknown[], last: string): string => {
@@ -35,7 +35,7 @@ const listed = (words: readonly unknown[], last: string): string => {
 
 const units: Readonly<Record<string, string>> = { array: ' entries', string: ' characters' };
 
-/** Our words for what zod finds, as `what is wrong; what is allowed`; messages of the blocks themselves come first. */
+/** Messages for zod's issues, as `what is wrong; what is allowed`. Messages in the schema take precedence. */
 export const errorWords = (issue: z.core.$ZodRawIssue): string | undefined => {
   switch (issue.code) {
     case 'invalid_type':
@@ -104,7 +104,7 @@ function issueFault(issue: Issue, tree: TreeNode, path: TreePath): PlacedFault[]
   return [faultAt(tree, path, message)];
 }
 
-/** A list's item can be there and be nothing; a key cannot. */
+/** The message for a missing key. */
 function missingText(issue: Issue, message: string): string {
   if (issue.code === 'invalid_type' && issue.message.startsWith('not a') && !message.includes('; ')) {
     return `missing; set it to ${message.slice('not '.length)}`;
@@ -142,7 +142,7 @@ const blocksOfKeys: Readonly<Record<string, string>> = {
   rules: 'logs',
 };
 
-/** The key that is meant where another block has it, or where it has another name here. */
+/** The key that was probably meant: another block has it, or it has another name here. */
 function elsewhere(key: string, known: readonly string[]): string | undefined {
   const renamed = Object.hasOwn(reporterNames, key) ? reporterNames[key] : undefined;
   if (renamed && known.includes(renamed)) return renamed;
@@ -150,7 +150,7 @@ function elsewhere(key: string, known: readonly string[]): string | undefined {
   return block && known.includes(block) ? `${block}.${key}` : undefined;
 }
 
-/** The alternative that has the value's type speaks for all; the one with the fewest faults, if several have. */
+/** Faults of a union: those of the alternative that accepts the value's type; of several, the one with the fewest faults. */
 function unionFaults(issue: z.core.$ZodIssueInvalidUnion, tree: TreeNode, path: TreePath): PlacedFault[] {
   const fitting = issue.errors.filter(
     (issues) => !issues.some(({ code, path: below }) => code === 'invalid_type' && below.length === 0),

@@ -18,9 +18,9 @@ import {
 } from './tree.ts';
 import type { PlacedFault, Position } from './types.ts';
 
-/** What a rule over the whole configuration may look at. */
+/** Input of a rule over the whole configuration. */
 export interface RuleInput {
-  /** `agent.yaml` with what was discovered under it; half-wrong parts included. */
+  /** `agent.yaml` merged over what was discovered, invalid parts included. */
   tree: MapNode;
   /** The services that are watched. */
   roles: readonly string[];
@@ -30,7 +30,7 @@ export interface RuleInput {
   serviceListeners: readonly { role: string; address: string }[];
 }
 
-/** Finds faults between parts that are each right; passes over parts that are wrong by themselves. */
+/** Finds faults between parts that are valid by themselves; ignores invalid parts. */
 export type ConsistencyRule = (whole: RuleInput) => PlacedFault[];
 
 export const reporterKeys = ['pullmetrics', 'pushmetrics', 'hostedmetrics'] as const;
@@ -41,7 +41,7 @@ function metricsPaths(tree: TreeNode): TreePath[] {
   return [['metrics'], ...ofServices].filter((path) => nodeAt(tree, ...path)?.kind === 'map');
 }
 
-/** Reporters of a block that has too many, and where the last of them stands. */
+/** Reporters of a block that has more than one, and the place of the last. */
 export function tooManyReporters(
   tree: TreeNode,
   path: TreePath,
@@ -71,7 +71,7 @@ interface Socket {
   address: Address;
 }
 
-/** Defaults that count though nobody wrote them. */
+/** Default addresses, which apply without being written. */
 const adminDefault = '127.0.0.1:9465';
 
 const socketAt = (tree: TreeNode, path: TreePath, otherwise?: string): Socket[] => {
@@ -101,7 +101,7 @@ function datagramListeners({ tree, roles }: RuleInput): Socket[] {
   });
 }
 
-/** Listeners of ours that cannot both be bound. */
+/** Listeners of the agent that cannot both be bound. */
 function clashes(sockets: readonly Socket[], { tree, localHosts }: RuleInput) {
   return sockets.flatMap((socket, index) => {
     const other = sockets
@@ -152,14 +152,14 @@ function addressOf(url: string): Address | undefined {
   };
 }
 
-/** An agent's listener in the place of a role would make the role fail, or the agent scrape itself. */
+/** A listener of the agent on a role's address would keep the role from binding it, or make the agent scrape itself. */
 export const listenersApart: ConsistencyRule = (whole) => {
   const roles = watched(whole);
   return ourListeners(whole).flatMap(({ path, address }) => {
-    const met = roles.find((role) => addressesConflict(address, role.address, whole.localHosts));
-    if (!met) return [];
-    const shown = formatAddress({ ...met.address, host: dialHost(met.address.host) });
-    const message = `the address of the watched role ${met.role} (${met.what}, ${shown}); use another port`;
+    const taken = roles.find((role) => addressesConflict(address, role.address, whole.localHosts));
+    if (!taken) return [];
+    const shown = formatAddress({ ...taken.address, host: dialHost(taken.address.host) });
+    const message = `the address of the watched role ${taken.role} (${taken.what}, ${shown}); use another port`;
     return [placedFault(placeOf(whole.tree, path), path, message, formatAddress(address))];
   });
 };

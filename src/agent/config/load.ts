@@ -16,13 +16,13 @@ function builtWorker(): string | undefined {
 }
 
 /**
- * Reads and checks the whole configuration. In the bundle a short-lived process does it, as a thread of ours
- * would leave some 9 MiB behind (DESIGN §4). Faults are part of the answer; rejects only if there is none.
+ * Reads and checks the whole configuration. The built program does it in a short-lived process: a
+ * worker thread would leave about 9 MiB behind (DESIGN §4). Faults are part of the result; rejects only without a result.
  */
 export async function loadConfig(request: LoadRequest): Promise<Loaded> {
   const worker = builtWorker();
   if (!worker) return (await import('./validate.ts')).validate(request);
-  // Got at once, so that the process is under way before anything else is loaded; other commands need none.
+  // Loaded here, so that the process starts before the rest of the agent loads, and only in commands that need it.
   const { fork } = process.getBuiltinModule('node:child_process');
   const child = fork(worker, {
     execArgv: [],
@@ -41,11 +41,11 @@ function answerOf(child: ChildProcess, request: LoadRequest): Promise<Loaded> {
   const answer = new Promise<Loaded>((resolve, reject) => {
     const failed = (how: string, cause?: unknown) =>
       reject(new Error(`the configuration could not be checked: its process ${how}`, { cause }));
-    timer = setTimeout(() => failed(`gave no answer within ${timeoutMs / 1000} s`), timeoutMs);
+    timer = setTimeout(() => failed(`did not answer within ${timeoutMs / 1000} s`), timeoutMs);
     child.once('message', (loaded) => resolve(loaded as Loaded));
     child.once('error', (error) => failed('could not be started', error));
-    child.once('exit', (code, signal) => failed(`ended with ${signal ?? code} and no answer`));
-    child.send(request, (error) => error && failed('took no question', error));
+    child.once('exit', (code, signal) => failed(`ended with ${signal ?? code} and without an answer`));
+    child.send(request, (error) => error && failed('did not accept the request', error));
   });
   return answer.finally(() => clearTimeout(timer));
 }

@@ -6,13 +6,13 @@ import { unreadableFile } from './environment.ts';
 import { type MapNode, placedFault, placeOf } from './tree.ts';
 import type { AgentConfig, PlacedFault } from './types.ts';
 
-/** Directory entries that are looked at for one pattern; a pattern over a whole disk is left to the agent itself. */
+/** Directory entries to read for one pattern. A pattern over a whole disk is not checked. */
 const mostEntries = 20_000;
 
 interface Matches {
-  /** What the pattern matches now; undefined if that would take too long to say. */
+  /** Paths that the pattern matches now; undefined if there are too many entries to check. */
   paths: readonly string[] | undefined;
-  /** The first directory of the pattern that is not there. */
+  /** The first directory of the pattern that is missing. */
   missing?: string;
 }
 

@@ -22,7 +22,7 @@ const fileKeys: ReadonlySet<string> = new Set([
   ...['caFile', 'certFile', 'keyFile', 'clientCaFile'],
   ...['cert_file', 'key_file', 'client_ca_file'],
 ]);
-/** Hashes are made to stand in a file. */
+/** Keys of password hashes, which may be in the file. */
 const hashKeys: ReadonlySet<string> = new Set(['basicAuthUsers', 'basic_auth_users']);
 
 /** Every single value below a node. */
@@ -33,7 +33,7 @@ function* scalarsOf(node: TreeNode, path: TreePath = []): Generator<{ node: Scal
   else for (const [key, { node: value }] of node.entries) yield* scalarsOf(value, [...path, key]);
 }
 
-/** Secrets and key files that the configuration names and that are not there now. */
+/** Secrets and key files that the configuration names and that are missing now. */
 export function secretsUnmet(tree: TreeNode, { env, cwd }: Pick<LoadRequest, 'env' | 'cwd'>): PlacedFault[] {
   return [...scalarsOf(tree)].flatMap(({ node, path }) => {
     const key = path.at(-1);
@@ -68,7 +68,7 @@ export function secretFiles(tree: TreeNode, cwd: string): string[] {
   });
 }
 
-/** Secrets that stand in the file itself; one that a variable put there does not. */
+/** Secrets that are written in the file itself, not read from a variable. */
 export function literalSecrets(tree: TreeNode, file: string): PlacedFault[] {
   return [...scalarsOf(tree)]
     .filter(({ node, path }) => {
@@ -87,7 +87,7 @@ export function literalSecrets(tree: TreeNode, file: string): PlacedFault[] {
     .map(({ path }) => faultAt(tree, path, 'a secret in the file itself; use {env: NAME} or {file: PATH}'));
 }
 
-/** Where listeners of ours may have `tls`. */
+/** Paths of `tls` blocks of the agent's listeners. */
 function tlsPaths(tree: MapNode): TreePath[] {
   const services = entriesAt(tree, 'services').map(([name]) => name);
   return [
@@ -98,7 +98,7 @@ function tlsPaths(tree: MapNode): TreePath[] {
   ];
 }
 
-/** The bytes of a file; undefined where there is none, which is a finding of its own. */
+/** The bytes of a file; undefined if it cannot be read, which is a finding of its own. */
 function bytesOf(file: string | undefined, cwd: string): Buffer | undefined {
   try {
     return file === undefined ? undefined : readFileSync(resolve(cwd, file));
@@ -120,7 +120,7 @@ function unfitAt(tree: MapNode, path: TreePath, cwd: string, nowMs: number): Pla
   return [faultAt(tree, pathOf('certFile'), `expired on ${new Date(endMs).toISOString()}; renew it`)];
 }
 
-/** Certificates of our listeners that are there and cannot serve: no PEM, another key's, expired. */
+/** Certificates of the agent's listeners that cannot be used: no PEM, expired, or for another key. */
 export function certificatesUnfit(tree: MapNode, { cwd }: Pick<LoadRequest, 'cwd'>): PlacedFault[] {
   return tlsPaths(tree).flatMap((path) => unfitAt(tree, path, cwd, Date.now()));
 }

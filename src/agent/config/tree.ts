@@ -1,7 +1,7 @@
 import type { Fault } from '../../core/errors.ts';
 import type { PlacedFault, Position } from './types.ts';
 
-/** A configuration as written: every value knows where it stands. */
+/** A configuration as written; each value has its place in the file. */
 export type TreeNode = MapNode | ListNode | ScalarNode;
 
 export interface MapNode {
@@ -11,7 +11,7 @@ export interface MapNode {
 }
 
 export interface MapEntry {
-  /** Where the key stands. */
+  /** Place of the key. */
   key: Position;
   node: TreeNode;
 }
@@ -28,11 +28,11 @@ export interface ScalarNode {
   kind: 'scalar';
   place: Position;
   value: Scalar;
-  /** As written, where a variable was put in; messages show this, as a variable may hold a secret. */
+  /** The text before variables were expanded. Messages show this, as a variable may hold a secret. */
   written?: string;
 }
 
-/** Keys and indices from the top. */
+/** Keys and indices from the root. */
 export type TreePath = readonly (string | number)[];
 
 /** A path for people: `services.frontend.logs.rules[0].name`, odd keys in quotes. */
@@ -66,7 +66,7 @@ export function nodeAt(root: TreeNode | undefined, ...path: TreePath): TreeNode 
   return isNull(node) ? undefined : node;
 }
 
-/** Text, number or truth at a path; undefined for anything else. */
+/** The string, number or boolean at a path; undefined for anything else. */
 export function scalarAt(root: TreeNode | undefined, ...path: TreePath): Exclude<Scalar, null> | undefined {
   const node = nodeAt(root, ...path);
   return node?.kind === 'scalar' && node.value !== null ? node.value : undefined;
@@ -89,8 +89,8 @@ export function itemsAt(root: TreeNode | undefined, ...path: TreePath): TreeNode
 }
 
 /**
- * Where what stands at a path is to be looked for: a single value itself, a map or list at its key, and what
- * is missing at the key of what it would stand in.
+ * The place to report for a path: the value of a scalar, the key of a map or list, and for a missing value the key of the
+ * map or list that would contain it.
  */
 export function placeOf(root: TreeNode, path: TreePath): Position {
   let node = root;
@@ -105,14 +105,14 @@ export function placeOf(root: TreeNode, path: TreePath): Position {
   return place;
 }
 
-/** Where the last key of a path itself stands; like `placeOf` where there is none. */
+/** The place of the last key of a path; like `placeOf` if the key is missing. */
 export function keyPlaceOf(root: TreeNode, path: TreePath): Position {
   const holder = nodeAt(root, ...path.slice(0, -1));
   const entry = holder?.kind === 'map' ? holder.entries.get(String(path.at(-1))) : undefined;
   return entry?.key ?? placeOf(root, path);
 }
 
-/** The path of the node that a path's text names, as far as the tree has it. */
+/** The path for the text of a path, as far as the tree contains it. */
 export function pathNamed(root: TreeNode, text: string): TreePath {
   let path: TreePath = [];
   let node: TreeNode | undefined = root;
@@ -162,7 +162,7 @@ export function isSecret(path: TreePath): boolean {
   return path.some((step) => typeof step === 'string' && secretKey.test(step));
 }
 
-/** A path for messages: a key that somebody wrote in the place of a secret is left out. */
+/** A path for messages, without keys below a secret one: they may be the secret. */
 function shownPath(path: TreePath): string {
   const from = path.findIndex((step) => typeof step === 'string' && secretKey.test(step));
   // The names of users and of headers are no secrets.

@@ -18,7 +18,7 @@ import type { RecoveryOptions } from '../recovery/block.ts';
 export const scopes = ['host', 'cluster', 'all'] as const;
 export type Scope = (typeof scopes)[number];
 
-/** The pull reporter with what guards its listener. */
+/** The pull reporter with TLS and authentication of its listener. */
 interface PullReporter extends PullOptions {
   tls?: ListenerTls;
   auth?: ListenerAuth;
@@ -52,7 +52,7 @@ interface InlineVocabulary {
 export interface ServiceConfig {
   /** The value of `svc_service`. */
   name: string;
-  /** Whether it is in `roles`; if not, it is validated and claims its files, but is not watched. */
+  /** Whether it is in `roles`. If not, the agent validates it and does not monitor it; its log files remain its own. */
   selected: boolean;
   logs?: LogsOptions;
   health?: HealthOptions;
@@ -70,7 +70,7 @@ interface LimitsConfig {
   /** Label sets in all. */
   series: number;
   forbiddenTags: readonly string[];
-  /** Tags whose values are not looked through for ids and times. */
+  /** Tags whose values are not checked for ids and times. */
   allowValues: readonly string[];
 }
 
@@ -94,7 +94,7 @@ export interface LogOptions {
   levelKey: string;
 }
 
-/** `agent.yaml`, checked, defaults and what was discovered filled in. Plain data: it travels between threads. */
+/** `agent.yaml`, checked, defaults and what was discovered filled in. Plain data, as it is sent between processes. */
 export interface AgentConfig {
   /** Selected services in the order of `services`. */
   roles: readonly string[];
@@ -107,7 +107,7 @@ export interface AgentConfig {
   /** Whether each commit is synced to the disk, against power loss. */
   stateFsync: boolean;
   metrics: MetricsConfig;
-  /** In the file's order: of two that send the same series the first keeps it. */
+  /** In the file's order: if two services send the same series, the first keeps it. */
   services: readonly ServiceConfig[];
   stores: readonly StoreOptions[];
   clusterGroupMetadata?: ClusterGroupOptions;
@@ -122,7 +122,7 @@ export interface AgentConfig {
   log: LogOptions;
 }
 
-/** Where something stands; line and column count from 1. */
+/** A place in a file; line and column count from 1. */
 export interface Position {
   file: string;
   line: number;
@@ -136,7 +136,7 @@ export interface PlacedFault extends Fault {
   path: string;
 }
 
-/** One thing that the service's own files gave. */
+/** A value that was taken from the service's own files. */
 export interface Discovered {
   /** Path in the agent's configuration that it fills. */
   path: string;
@@ -145,7 +145,7 @@ export interface Discovered {
   place: Position;
 }
 
-/** What became of the files; plain data, without secrets outside `config`. */
+/** The result of loading; plain data, without secrets outside `config`. */
 export interface Loaded {
   /** Missing when there are faults. */
   config?: AgentConfig;
@@ -156,13 +156,13 @@ export interface Loaded {
   /** In the service's own files, and secrets that are not there: `check` fails, `run` warns and goes on. */
   findings: readonly PlacedFault[];
   discovered: readonly Discovered[];
-  /** Every configuration file read or looked for, absolute. */
+  /** Every configuration file that was read or is missing, absolute. */
   files: readonly string[];
-  /** Every file to watch, with the digest of what was read of it; without one for secrets and certificates. */
+  /** Files to watch, with the digest of the content that was read; undefined for secrets and certificates. */
   watched: Readonly<Record<string, string | undefined>>;
 }
 
-/** What names the files; the command line wins over the environment, which wins over the file. */
+/** Names of the files. The command line overrides the environment, which overrides the file. */
 export interface LoadRequest {
   /** `agent.yaml`; without it the default places are tried. */
   file?: string;
@@ -170,7 +170,7 @@ export interface LoadRequest {
   serviceConfig?: readonly string[];
   /** Replaces `SVC_AGENT_ROLES`, which replaces `roles` of the file. */
   roles?: readonly string[];
-  /** A fault that was found by building what the configuration asks for; it is given its place in the file. */
+  /** A fault that was found while building the configuration; loading adds its place in the file. */
   built?: Fault;
   env: Readonly<Record<string, string | undefined>>;
   cwd: string;

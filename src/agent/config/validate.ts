@@ -60,7 +60,7 @@ interface Checked {
 }
 
 interface Agent {
-  /** As messages call it. */
+  /** Its name in messages. */
   name: string;
   /** Absolute. */
   file: string;
@@ -70,7 +70,7 @@ interface Agent {
   faults: PlacedFault[];
 }
 
-/** Reads, checks and fills in the whole configuration in this thread; costs zod's and yaml's memory. Never throws. */
+/** Reads, validates and completes the configuration in this process, which loads zod and yaml. Never throws. */
 export function validate(request: LoadRequest): Loaded {
   const agent = readAgent(request);
   if ('fault' in agent) {
@@ -187,7 +187,7 @@ function readAgent({
   return { name, file: path, digest: content.digest, tree: tree ? withServices(tree) : empty, faults };
 }
 
-/** The agent's own log file (spec, Logging configuration); what its user may not do shows when it is opened. */
+/** Faults of the agent's own log file (spec, Logging configuration). */
 function ownLogFaults(tree: MapNode, cwd: string): PlacedFault[] {
   const file = textAt(tree, 'log', 'outputFile');
   const trouble = file === undefined ? undefined : unwritableFile(resolve(cwd, file));
@@ -196,7 +196,7 @@ function ownLogFaults(tree: MapNode, cwd: string): PlacedFault[] {
   return [faultAt(tree, ['log', 'outputFile'], message)];
 }
 
-/** A service without anything of its own (`frontend:`) is there all the same, unlike other nulls. */
+/** An empty service (`frontend:`) exists, unlike other nulls. */
 function withServices(tree: MapNode): MapNode {
   const services = tree.entries.get('services');
   if (services?.node.kind !== 'map') return tree;
@@ -208,7 +208,7 @@ function withServices(tree: MapNode): MapNode {
   return { ...tree, entries: new Map(tree.entries).set('services', { key: services.key, node }) };
 }
 
-/** Service files by option, else by the file; what is no text has a fault of its own. */
+/** Service files from the option, else from the file. Entries that are not strings have a fault of their own. */
 function serviceFileNames(tree: MapNode, { serviceConfig }: LoadRequest): readonly string[] {
   if (serviceConfig && serviceConfig.length > 0) return serviceConfig;
   return itemsAt(tree, 'serviceConfig').flatMap((item) =>
@@ -230,8 +230,8 @@ function selectedRoles(tree: MapNode, { roles, env }: LoadRequest): readonly str
 }
 
 /**
- * Roles that no service has. Service files without services are of one role, whatever it is called; those that
- * cannot be read may have any.
+ * Roles that no service has. Service files without services belong to one role of any name; unreadable ones may contain
+ * any role.
  */
 function unknownRoles(tree: MapNode, service: ServiceFiles, { roles, env }: LoadRequest): PlacedFault[] {
   const inFiles = entriesAt(service.tree, 'services').map(([name]) => name);
@@ -263,7 +263,7 @@ function scopeOf(tree: MapNode): Scope {
   return scopes.find((scope) => scope === written) ?? 'host';
 }
 
-/** The tree by the description of the blocks. A check that throws has met a value that it was not made for. */
+/** Parses the tree by the schema. A check that throws got a value of a type that it does not expect. */
 function parsed(tree: MapNode): { data?: Parsed; faults: PlacedFault[] } {
   try {
     const result = agentBlock.safeParse(plain(tree), { error: errorWords });
@@ -277,7 +277,7 @@ function parsed(tree: MapNode): { data?: Parsed; faults: PlacedFault[] } {
   }
 }
 
-/** Checks the file with what was discovered under it; what the service's files get wrong is taken out again. */
+/** Validates the file merged over what was discovered; invalid parts of the service's files are then left out. */
 function check(agent: Agent, service: ServiceFiles, roles: readonly string[]): Checked {
   const localHosts = machineAddresses();
   const discovery = discover({
@@ -306,7 +306,7 @@ function check(agent: Agent, service: ServiceFiles, roles: readonly string[]): C
   return { ...result, discovered: discovery.itemsIn(result.tree), findings };
 }
 
-/** In the order of the files, as a reader goes through them. */
+/** Faults in the order of the files, each once. */
 function inOrder(faults: readonly PlacedFault[]): PlacedFault[] {
   const seen = new Set<string>();
   return [...faults]
@@ -318,20 +318,20 @@ function inOrder(faults: readonly PlacedFault[]): PlacedFault[] {
     .filter(({ where, what }) => !seen.has(`${where} ${what}`) && seen.add(`${where} ${what}`));
 }
 
-/** What the configuration itself does not say. */
+/** Values that the configuration itself does not contain. */
 export interface Surroundings {
-  /** The checked tree: it has the order that plain data may lose. */
+  /** The validated tree; it keeps the order of keys. */
   tree: MapNode;
   roles: readonly string[];
-  /** As used, option included. */
+  /** Including those of the option. */
   serviceConfig: readonly string[];
-  /** `currentClusterName`, from wherever it is known. */
+  /** `currentClusterName` of `agent.yaml`, else of the service's files. */
   clusterName: string | undefined;
   instance: string;
   stateDirectory: string;
 }
 
-/** Checked parts as the one configuration that everything is built from. */
+/** The configuration that everything is built from. */
 export function fill(parsed: Parsed, around: Surroundings): AgentConfig {
   const { tree, roles, clusterName } = around;
   const metrics = metricsConfig(parsed.metrics, clusterName);

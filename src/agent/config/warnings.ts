@@ -3,7 +3,7 @@ import { literalSecrets } from './secrets.ts';
 import { type MapNode, placedFault, placeOf } from './tree.ts';
 import type { AgentConfig, PlacedFault } from './types.ts';
 
-/** What is allowed and still most likely not meant. */
+/** Valid settings that are most likely mistakes. */
 export function warningsOf(config: AgentConfig, tree: MapNode, file: string): PlacedFault[] {
   return [
     ...literalSecrets(tree, file),
@@ -33,7 +33,7 @@ function nothingWatched({ services }: AgentConfig, tree: MapNode): PlacedFault[]
     });
 }
 
-/** The agent of a host needs only the names of the clusters, for the replication lag; it may leave the peers alone. */
+/** Peers without an address. The agent of a host may do without: it needs the names only, for the replication lag. */
 function peersUnreachable(
   { clusterGroupMetadata: group, scope, services }: AgentConfig,
   tree: MapNode,

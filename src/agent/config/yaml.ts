@@ -24,15 +24,15 @@ import type { PlacedFault, Position } from './types.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A scalar with its variables put in, or what is wrong with it. */
+/** A scalar with its variables expanded, or the fault. */
 type Expanded = { text: string } | { fault: string };
 
 const variable = /\$\$\{|\$\{([^{}]*)\}?/g;
 const named = /^([A-Za-z_]\w*)(?::([\s\S]*))?$/;
 
 /**
- * Puts variables into a scalar's text: `${NAME}`, `${NAME:default}`; `$${` is a plain `${`. What a variable
- * holds is not expanded again. An unset variable without default is a fault, an empty one is empty.
+ * Expands variables in a scalar's text: `${NAME}`, `${NAME:default}`; `$${` is a plain `${`. Values are not expanded again.
+ * An unset variable without a default is a fault.
  */
 function expand(text: string, env: Environment): Expanded {
   let fault: string | undefined;
@@ -52,7 +52,7 @@ function expand(text: string, env: Environment): Expanded {
   return fault === undefined ? { text: expanded } : { fault };
 }
 
-/** What an unquoted text means in YAML 1.2's core schema, quoted texts included. */
+/** The value of a plain scalar in YAML 1.2's core schema; quotes in the expanded text count. */
 function resolvePlain(text: string): ScalarValue {
   const trimmed = text.trim();
   if (/^(?:|~|null|Null|NULL)$/.test(trimmed)) return null;
@@ -65,22 +65,22 @@ function resolvePlain(text: string): ScalarValue {
   return /^'[^']*'$/.test(trimmed) ? trimmed.slice(1, -1) : text;
 }
 
-/** Bounds that no configuration comes near; past them a document is an attack or a mistake. */
+/** Bounds far above any real configuration. */
 export const maxDepth = 64;
 const maxNodes = 200_000;
 
-/** One way through a document. */
+/** State while a document is converted. */
 interface Walk {
   at: (offset: number) => Position;
   env: Environment;
   faults: PlacedFault[];
   /** What each alias means. */
   meanings: ReadonlyMap<Alias, unknown>;
-  /** Values seen so far, those behind aliases each time. */
+  /** Values so far; a value behind aliases counts each time. */
   nodes: number;
 }
 
-/** The document's top map as a tree: aliases and merge keys followed, variables put in; faults are added. */
+/** The document as a tree, with aliases and merge keys resolved and variables expanded; adds faults. */
 function walkDocument(
   document: Document.Parsed,
   at: (offset: number) => Position,
@@ -148,7 +148,7 @@ function walkScalar(
   if (typeof value === 'string' && value.includes('${')) {
     const expanded = expand(value, walk.env);
     if ('fault' in expanded) {
-      // What stands beside the variable may be a part of the secret, and so may what looks like its name.
+      // The text around the variable, and even its name, may be part of a secret.
       const isPart = isSecret(path) && !/^\$\{[A-Za-z_]\w*(?::[^{}]*)?\}$/.test(value);
       return refuse(
         walk,
@@ -214,14 +214,14 @@ function mergedMaps(walk: Walk, value: unknown, path: TreePath, place: Position)
 }
 
 export interface Read {
-  /** Missing where the text is no YAML at all or not a map. */
+  /** Missing if the text is not YAML or not a map. */
   tree?: MapNode;
   faults: PlacedFault[];
 }
 
 const tooDeep = `nested too deeply; use at most ${maxDepth} levels`;
 
-/** The parser's words where they would not help. */
+/** Better messages for some of the parser's errors. */
 const yamlFaults: Readonly<Record<string, string>> = {
   TAB_AS_INDENT: 'a tab as indentation; use spaces',
   MULTIPLE_DOCS: 'more than one document; keep one in a file',
@@ -249,7 +249,7 @@ export function readYaml(text: string, file: string, env: Environment): Read {
       uniqueKeys: false,
     });
   } catch {
-    // The parser recurses; what overflows its stack is no configuration.
+    // The parser recurses, and the document overflowed its stack.
     return { faults: [placedFault(at(0), [], tooDeep)] };
   }
   const faults = [...document.errors, ...document.warnings].map(({ code, message, pos: [from] }) => {
@@ -262,7 +262,7 @@ export function readYaml(text: string, file: string, env: Environment): Read {
   return { tree, faults };
 }
 
-/** Where the quoted text begins that goes on to `end`. */
+/** The offset of the last quoted text that reaches `end`. */
 function lastQuote(document: Document.Parsed, end: number): number | undefined {
   let start: number | undefined;
   visit(document, {
@@ -275,7 +275,7 @@ function lastQuote(document: Document.Parsed, end: number): number | undefined {
 }
 
 function oneLine(message: string): string {
-  // Behind a colon the parser quotes the text, which may be a secret.
+  // After a colon the parser quotes the text, which may be a secret.
   const line = message.split(/[\n:]/)[0]!.trim().slice(0, 160).replaceAll(';', ',');
   return line.slice(0, 1).toLowerCase() + line.slice(1);
 }

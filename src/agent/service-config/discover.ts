@@ -32,7 +32,7 @@ interface DiscoveryRequest {
   localHosts: ReadonlySet<string>;
 }
 
-/** What the service's files give within a scope (CONTRACT, Discovery). */
+/** Takes settings from the service's files, by scope (CONTRACT, Discovery). */
 export function discover({ service, agent, scope, roles, localHosts }: DiscoveryRequest): Discovery {
   const discovery = createDiscovery(service.place);
   if (scope !== 'cluster') discoverHost(service, roles, localHosts, discovery);
@@ -40,7 +40,7 @@ export function discover({ service, agent, scope, roles, localHosts }: Discovery
   return discovery;
 }
 
-/** What is beside the roles on this host: their log file, scrape endpoint and UDP port. */
+/** Settings of the roles on this host: log file, scrape endpoint and UDP port. */
 function discoverHost(
   service: TreeNode,
   roles: readonly string[],
@@ -55,7 +55,7 @@ function discoverHost(
     const reporters = reporterKeys.filter(
       (key) => nodeAt(service, 'services', role, 'metrics', key) !== undefined,
     );
-    // With two the service does not start; which of them would count is anybody's guess.
+    // With two reporters the service does not start.
     if (reporters.length !== 1) continue;
     if (reporters[0] === 'pullmetrics') discoverScrape(service, role, discovery);
     if (reporters[0] === 'pushmetrics') discoverPort(service, role, localHosts, ports, discovery);
@@ -90,7 +90,7 @@ function discoverScrape(service: TreeNode, role: string, discovery: Discovery): 
   discovery.put(['services', role, 'scrape', 'url'], url, placeOf(service, [...path, 'listenAddress']));
 }
 
-/** Roles of one process push to one port: the first listens for all, their `svc_service` tells them apart. */
+/** Roles of one process push to one port. The first role listens for all; `svc_service` distinguishes them. */
 function discoverPort(
   service: TreeNode,
   role: string,
@@ -121,7 +121,7 @@ export function serviceListeners(
   });
 }
 
-/** What belongs to the cluster: stores, peer clusters, archives. What is at fault is judged, not taken. */
+/** Settings of the cluster: stores, peer clusters and archives. Invalid ones are findings and are not taken. */
 function discoverCluster(service: TreeNode, agent: MapNode, discovery: Discovery): void {
   discoverStores(service, agent, discovery);
   const groupFaults = [...clusterFaults(service), ...clusterNumberFaults(service)];
@@ -129,7 +129,7 @@ function discoverCluster(service: TreeNode, agent: MapNode, discovery: Discovery
   if (archivalFaults(service).length === 0) discoverArchives(service, discovery);
 }
 
-/** Stores by name under `stores`, which the agent's own list is laid over; credentials only where it asks for them. */
+/** Stores by name, to merge with the agent's own list. Credentials are taken only where that list asks for it. */
 function discoverStores(service: TreeNode, agent: MapNode, discovery: Discovery): void {
   const asking = new Set(
     itemsAt(agent, 'stores').flatMap((item) =>
@@ -178,7 +178,7 @@ function discoverArchives(service: TreeNode, discovery: Discovery): void {
   }
 }
 
-/** Takes the keys that we know; the service's files may have more. */
+/** Takes the known keys; the service's files may have more. */
 function copy(
   service: TreeNode,
   path: readonly string[],
@@ -270,12 +270,12 @@ function withPort(address: string | undefined, kind: StoreKindName): string | un
     : dialAddress.read(`${address}:${usualPorts[kind]}`);
 }
 
-/** Builds, value by value, the part of an agent's configuration that the service's files give. */
+/** Builds the part of an agent's configuration that comes from the service's files. */
 interface Discovery {
   /** A value at a path of the agent's configuration, and where the service's files have it. */
   put(path: readonly string[], value: Scalar | readonly string[], place: Position): void;
   readonly tree: MapNode;
-  /** What of it is still in a tree that was made from this one. */
+  /** The values that a tree made from this one still contains. */
   itemsIn(tree: TreeNode): Discovered[];
 }
 

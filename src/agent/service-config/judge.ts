@@ -18,7 +18,7 @@ import {
 } from '../config/tree.ts';
 import type { PlacedFault } from '../config/types.ts';
 
-/** What the service's own files do against the spec, each with its place. `local`: its log files are on this host. */
+/** Violations of the spec in the service's own files. `local`: its log files are on this host. */
 export function judge(tree: TreeNode, { local, cwd }: { local: boolean; cwd: string }): PlacedFault[] {
   const services = entriesAt(tree, 'services').map(([name]) => name);
   return [
@@ -127,7 +127,7 @@ export function readGoAddress(text: string): string | undefined {
   return listenAddress.read(text.startsWith(':') ? `0.0.0.0${text}` : text);
 }
 
-/** Of two roles in one process the second binds nothing, and only warns. */
+/** Two roles of one process with one address: the second cannot bind it and only logs a warning. */
 function sharedListeners(tree: TreeNode, services: readonly string[]): PlacedFault[] {
   const seen = new Map<string, string>();
   return services.flatMap((name) => {
@@ -145,8 +145,8 @@ function sharedListeners(tree: TreeNode, services: readonly string[]): PlacedFau
 const anybodyMayWrite = 0o222;
 
 /**
- * What keeps a service from writing its log file here, or undefined. Whether the service's user is allowed to
- * write cannot be known; that nobody is, can.
+ * The reason why the service cannot write its log file here, or undefined. The agent does not know the service's user; it
+ * finds only what no user can write.
  */
 export function directoryTrouble(outputFile: string, cwd: string): string | undefined {
   const directory = dirname(resolve(cwd, outputFile));

@@ -11,7 +11,7 @@ import {
 } from '../config/tree.ts';
 import type { PlacedFault } from '../config/types.ts';
 
-/** The agent's configuration over what was discovered: what it says, null included, always wins. */
+/** Merges the agent's configuration over what was discovered. Values of the agent, null included, take precedence. */
 export function overlay(agent: MapNode, found: MapNode): MapNode {
   const entries = new Map(agent.entries);
   for (const [key, entry] of found.entries) {
@@ -34,7 +34,7 @@ function over(own: TreeNode, found: TreeNode): TreeNode {
   return { ...own, entries };
 }
 
-/** Stores meet by name: in the agent's configuration they are a list, as found they are a map. */
+/** Merges stores by name: the agent's configuration has a list, the discovered tree a map. */
 function overlayStores(own: TreeNode | undefined, found: TreeNode): TreeNode {
   if (found.kind !== 'map' || (own !== undefined && own.kind !== 'list' && !isNull(own))) return own ?? found;
   if (own && isNull(own)) return own;
@@ -49,7 +49,7 @@ function overlayStores(own: TreeNode | undefined, found: TreeNode): TreeNode {
   return { ...list, items: [...items, ...[...rest.values()].map(({ node }) => node)] };
 }
 
-/** What was found without the parts that are at fault: one source of one service, or one block as a whole. */
+/** The discovered tree without invalid parts: a source of a service, or a whole block. */
 export function without(found: MapNode, faults: readonly PlacedFault[]): MapNode {
   const faulty = (unit: TreePath) => faults.some(({ path }) => isWithin(path, pathText(unit)));
   const entries = new Map(found.entries);

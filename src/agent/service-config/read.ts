@@ -15,7 +15,7 @@ import { type Environment, readYaml } from '../config/yaml.ts';
 export interface ServiceFiles {
   /** All files as one, in the spec's words; empty where there are none. */
   tree: MapNode;
-  /** Faults of the files as files; one that cannot be read is left out. */
+  /** Faults of reading the files; an unreadable file is left out of the tree. */
   findings: PlacedFault[];
   /** Absolute. */
   files: string[];
@@ -78,7 +78,7 @@ function respelled(node: TreeNode | undefined, spellings: Spellings): MapNode | 
   return { ...node, entries };
 }
 
-/** The map with one value changed by a function, or as it is where there is nothing to change. */
+/** The map with one value changed by a function; unchanged if the key is missing or the function returns nothing. */
 function changed(map: MapNode, key: string, change: (node: TreeNode) => TreeNode | undefined): MapNode {
   const entry = map.entries.get(key);
   const node = entry && change(entry.node);

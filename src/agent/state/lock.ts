@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { AgentError, systemCode } from '../../core/errors.ts';
 
 export interface Lock {
-  /** Whether it still stands at the directory's path; false once the directory was deleted or replaced. */
+  /** Whether the lock is still at the directory's path; false once the directory was deleted or replaced. */
   holds(): Promise<boolean>;
   release(): Promise<void>;
 }
@@ -29,7 +29,7 @@ function ignoring(codes: readonly string[]) {
   };
 }
 
-/** Whether a process listens there. What may not be asked is taken for living. Throws any other system error. */
+/** Whether a process listens there; true if connecting is not permitted. Throws any other system error. */
 function isListening(path: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const socket = createConnection(path);
@@ -72,7 +72,7 @@ async function stakeClaim(base: string): Promise<Claim | undefined> {
     if (isTakenAway) return undefined;
     throw error;
   }
-  // A failed accept (no descriptor left) changes nothing: whoever asks was connected by the kernel.
+  // A failed accept (no descriptor left) changes nothing: the kernel has completed the connection.
   server.on('error', none);
   server.unref();
   const place = async () => {
@@ -85,7 +85,7 @@ async function stakeClaim(base: string): Promise<Claim | undefined> {
   return { name, place, drop };
 }
 
-/** Removes the sockets of dead processes in `home`; returns the name of a living one, if there is one. */
+/** Removes the sockets of dead processes in `home`; returns the name of a live one, if any. */
 async function clearDead(home: string): Promise<string | undefined> {
   const names = (await readdir(home).catch(ignoring(['ENOENT', 'ENOTDIR']))) ?? [];
   for (const name of names) {
@@ -132,9 +132,9 @@ async function contend(base: string, directory: string): Promise<Claim> {
 
 /**
  * Takes the one lock of a state directory: a Unix socket that listens in `DIRECTORY/lock/`. The kernel releases
- * it with the process, however that ends. Replacing a dead one is free of races: a claim listens before it is
- * seen, its name is never used twice, so that removing a dead one cannot hit a living one, and `rename` of its
- * directory succeeds only onto an empty one. Keeps out agents on one machine (other containers included), not
+ * it with the process, however that ends. Replacing a dead lock is free of races: a claim listens before it is
+ * visible; its name is never reused, so that removing a dead one cannot remove a live one; and `rename` of its directory
+ * succeeds only onto an empty one. Keeps out agents on one machine (other containers included), not
  * those on another machine that mounts the same directory. Throws `state_locked` with the holder's pid (as
  * that one sees itself), or the system's error where no socket can be made.
  */

@@ -6,7 +6,7 @@ import type { Clock, Log } from '../../core/ports.ts';
 import type { DegradedReason } from '../../core/reasons.ts';
 import { decodeSnapshot, maxSnapshotBytes, type Snapshot } from './snapshot.ts';
 
-/** What of `node:fs/promises` the snapshot files need; tests hand in one that fails. */
+/** The part of `node:fs/promises` that snapshot files use; tests pass one that fails. */
 export type StateFs = Pick<
   typeof import('node:fs/promises'),
   'mkdir' | 'open' | 'readdir' | 'rename' | 'rm' | 'stat'
@@ -38,11 +38,11 @@ export interface Found {
 }
 
 export interface SnapshotFiles {
-  /** What stands in the directory; changes nothing. */
+  /** Reads the directory; changes nothing. */
   read(): Promise<Found>;
   /** Renames a file that cannot be read to `FILE.corrupt-TIME`, keeps the newest few of those, and logs it. */
   setAside(unread: UnreadFile): Promise<void>;
-  /** Removes what a crash between write and rename left. */
+  /** Removes files that a crash between write and rename left. */
   clear(): Promise<void>;
   /** Puts a snapshot in place of the older of the two; the newer stays. Throws `StepFailure`. */
   write(bytes: Uint8Array): Promise<void>;
@@ -75,7 +75,7 @@ async function writeAll(handle: FileHandle, bytes: Uint8Array): Promise<void> {
 
 /** The whole of a regular file of sensible size, or undefined if there is none. */
 async function readWhole(fs: StateFs, file: string): Promise<Buffer | undefined> {
-  // O_NONBLOCK: a pipe of that name must not hold up the start.
+  // O_NONBLOCK: a pipe of that name must not block the start.
   const handle = await fs.open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch((error) => {
     if (['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '')) return undefined;
     throw error;
@@ -94,7 +94,7 @@ async function readWhole(fs: StateFs, file: string): Promise<Buffer | undefined>
     }
     return await handle.readFile();
   } finally {
-    // What was read is read, whatever becomes of the descriptor.
+    // The content has been read; a failure to close does not matter.
     await handle.close().catch(() => undefined);
   }
 }

@@ -24,7 +24,7 @@ export interface Snapshot extends Content {
 export const maxSnapshotBytes = 2 ** 30;
 
 const snapshotVersion = 1;
-/** Ends in the byte order, so that a snapshot carried to another kind of machine is foreign, not garbled. */
+/** Ends in the byte order, so that a machine of another byte order rejects the snapshot. */
 export const magic = Buffer.from(`svcstat${endianness().charAt(0)}`, 'latin1');
 const tableAt = magic.length + 8;
 const numbersBytes = 16;
@@ -34,7 +34,7 @@ const checksumBytes = 4;
 export const bytesOf = (values: Float64Array) =>
   new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 
-/** Whether `bytes` stand in `buffer` at `at`, both within its bounds. */
+/** Whether `buffer` contains `bytes` at `at`. */
 const sameBytes = (buffer: Buffer, at: number, bytes: Uint8Array) =>
   buffer.compare(bytes, 0, bytes.length, at, at + bytes.length) === 0;
 
@@ -55,7 +55,7 @@ function checkEnvelope(bytes: Buffer): void {
     throw corrupt('torn: its checksum does not hold');
 }
 
-/** Hands out consecutive parts of `bytes[at, endAt)`; throws `snapshot_corrupt` on a length that leads out of it. */
+/** Reads consecutive parts of `bytes[at, endAt)`. Throws `snapshot_corrupt` on a length beyond the end. */
 function createCursor(bytes: Buffer, startAt: number, endAt: number) {
   let at = startAt;
   const take = (length: number, what: string): Buffer => {

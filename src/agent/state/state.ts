@@ -16,15 +16,15 @@ import {
 } from './writer.ts';
 
 export interface Turns<T> {
-  /** The next turn that has not shut its door; it starts one if there is none. */
+  /** Joins the next run that is still open, or asks for one. */
   join(): Promise<T>;
-  /** Resolves when no turn runs or waits; never rejects. */
+  /** Resolves when no run is under way or waiting. Never rejects. */
   idle(): Promise<void>;
 }
 
 /**
- * Runs `run` one at a time. Callers share a run until it calls `shut`; those that come later share the next,
- * so that one runs and one waits at most.
+ * Runs `run` one at a time. Callers share a run until it calls `shut`; later callers share the next one.
+ * At most one runs and one waits.
  */
 export function createTurns<T>(run: (shut: () => void) => Promise<T>): Turns<T> {
   let open: Promise<T> | undefined;
@@ -42,7 +42,7 @@ export function createTurns<T>(run: (shut: () => void) => Promise<T>): Turns<T> 
   return { join: () => open ?? start(), idle: () => last };
 }
 
-/** A part of the snapshot whose owner opens after the snapshot was read, and may change with a reload. */
+/** A section of the snapshot whose owner opens after the snapshot was read and may change with a reload. */
 export interface StateSection {
   /**
    * Restores the section into its owner, which freezes it from now on. Throws `state_unreadable` during the start
@@ -76,13 +76,13 @@ export interface Restored {
   readonly sequence: number;
   /** The file that was restored; undefined if the state begins with nothing. */
   readonly file?: string;
-  /** Sections that no durable asked for, to be kept until their component is back. */
+  /** Sections without an owner; they are kept until their component is configured again. */
   readonly carried: ReadonlyMap<string, Uint8Array>;
   /** Snapshots whose table could not be read, newer than the one taken. */
   readonly refused: readonly UnreadFile[];
 }
 
-/** A section that cannot be read: others may have been restored by then, and half a state gives wrong numbers. */
+/** Thrown for a section that cannot be read. Others may have been restored already, and half a state gives wrong numbers. */
 function sectionUnreadable(file: string, section: string, cause: unknown): AgentError {
   const what = `section ${JSON.stringify(section)} cannot be read; the file is set aside`;
   const allowed = 'start again, from the snapshot before it or from nothing';
@@ -108,7 +108,7 @@ function restoreSections(
       throw sectionUnreadable(file, durable.name, cause);
     }
   }
-  // Copied, or a small section would keep the whole file in memory.
+  // A copy: a view would keep the whole file in memory.
   return new Map([...rest].map(([name, bytes]) => [name, bytes.slice()]));
 }
 
@@ -187,7 +187,7 @@ interface StateOptions {
 
 interface StateDeps {
   values: DurableValues;
-  /** Those that are there before the snapshot is read; the others come through `section`. */
+  /** Owners that exist before the snapshot is read; others use `section`. */
   durables?: readonly Durable[];
   clock: Clock;
   log: Log;
@@ -197,7 +197,7 @@ interface StateDeps {
 export interface Committed {
   /** The snapshot that holds what is shown; while degraded, the last one that could be written. */
   readonly sequence: number;
-  /** Why what is shown now is in memory only. */
+  /** Why the shown values are only in memory. */
   readonly degraded?: DegradedReason;
 }
 
@@ -206,7 +206,7 @@ interface StateStatus extends CommitStatus {
   readonly sequence: number;
 }
 
-/** Commit before expose (DESIGN §3): what is shown is never ahead of what a restart brings back. */
+/** Commit before expose (DESIGN §3): shown values are never ahead of what a restart restores. */
 export interface State {
   /**
    * Takes the directory and restores the newest readable snapshot, before anything starts. A directory that
@@ -251,7 +251,7 @@ function checkNames(durables: readonly Durable[]): void {
     throw new AgentError('internal', { where: 'state', what: 'two durables of a name', got: twice });
 }
 
-/** One step of time: what is in the values belongs to what is in the sections. */
+/** Freezes values and sections in one synchronous step, so that they belong together. */
 function freezeAll(
   values: DurableValues,
   durables: Iterable<Pick<Durable, 'name' | 'freeze'>>,

@@ -12,17 +12,17 @@ import {
   type UnreadFile,
 } from './snapshot-files.ts';
 
-/** The state directory while it is ours. */
+/** The state directory while this agent holds its lock. */
 export interface StateDirectory extends Pick<SnapshotFiles, 'write'> {
   /**
    * Makes the directory if it is missing, takes its lock, sets aside what cannot be read. Throws `state_locked`,
    * or the system's error where the directory cannot be had; it is not ours then.
    */
   enter(): Promise<Found>;
-  /** What can be read there without having entered. */
+  /** Reads the snapshots without entering. */
   read(): Promise<Found>;
   setAside(unread: UnreadFile): Promise<void>;
-  /** Whether we are in, and the path still leads to where we entered. */
+  /** Whether the lock is held and the path still leads to the same directory. */
   isOurs(): Promise<boolean>;
   /** Whether the last snapshot written is still there. */
   stands(): Promise<boolean>;
@@ -71,9 +71,9 @@ export function createStateDirectory(
 
 export const isLocked = (thrown: unknown) => thrown instanceof AgentError && thrown.code === 'state_locked';
 
-/** Turns contents into numbered snapshots, and leaves out those that would be as the last. */
+/** Writes contents as numbered snapshots; skips one that equals the last. */
 export interface Writer {
-  /** Makes sure of the directory, making and entering it again if need be. Throws `StepFailure` (`no_directory`). */
+  /** Checks the directory, and creates and enters it again if necessary. Throws `StepFailure` (`no_directory`). */
   prepare(): Promise<void>;
   /** Takes the content before it returns, then writes it. Throws `StepFailure`; the last snapshot stays then. */
   write(content: Content): Promise<void>;
@@ -86,7 +86,7 @@ export interface Writer {
 export function createWriter(stateDirectory: StateDirectory): Writer {
   const encoder = createEncoder();
   let sequence = 0;
-  /** Failed attempts use up a number too: one that failed after its rename may be found by a restart. */
+  /** Failed attempts use a number, too: a restart may find one that failed after its rename. */
   let numbered = 0;
   let isOnDisk = false;
 
@@ -97,7 +97,7 @@ export function createWriter(stateDirectory: StateDirectory): Writer {
   const reenter = async () => {
     isOnDisk = false;
     const found = await stateDirectory.enter();
-    // Else a restart would take what an earlier agent left there for newer than ours.
+    // Otherwise a restart would take an earlier agent's snapshot for newer.
     follow(found.snapshots[0]?.sequence ?? 0);
   };
   return {
@@ -134,7 +134,7 @@ export function createWriter(stateDirectory: StateDirectory): Writer {
 
 export interface CommitStatus {
   readonly degraded?: DegradedReason;
-  /** Wall clock, ms, of the last commit that reached the directory, or found it holding the same already. */
+  /** Wall clock, ms, of the last commit that was written, or that equalled the last snapshot. */
   readonly lastCommitMs?: number;
   /** Commits that did not. */
   readonly failures: number;
@@ -144,7 +144,7 @@ export interface CommitStatus {
 export interface CommitOutcomes {
   succeeded(): void;
   failed(reason: DegradedReason, cause: unknown): void;
-  /** As `failed`, without a commit having been tried. */
+  /** Like `failed`, without an attempt to commit. */
   degrade(reason: DegradedReason, cause: unknown): void;
   status(): CommitStatus;
 }
