@@ -3,9 +3,10 @@ import { crc32 } from 'node:zlib';
 import { fileKey, type Sighting } from './discovery.ts';
 import type { FileStat } from './disk.ts';
 import { headAgrees, identifyingBytes, type KnownContent, likeness, tailBytes } from './fingerprint.ts';
-import type { Generations, RotationDeps, ScanState } from './generations.ts';
+import type { Generations } from './generations.ts';
 import type { Groups } from './groups.ts';
 import { isCompressed, plainName } from './rotated-names.ts';
+import type { RotationDeps, ScanState } from './scan-state.ts';
 import { knownContent, letGoContent, type TrackedFile } from './tracked-file.ts';
 import type { Whereabouts } from './whereabouts.ts';
 
@@ -169,16 +170,23 @@ export function createCopies(
 
   const isOriginalNew = (group: string) => scan.newGroups.has(group) && !scan.blankGroups.has(group);
 
+  /** Files that may have been copied. Found once per scan, so that many new files cost no more than one each. */
+  const originals = (): readonly TrackedFile[] => {
+    if (scan.originals && scan.blankGroups.size === 0) return scan.originals;
+    scan.originals = [...tracker].filter((file) => !file.compressed && !isOriginalNew(file.path));
+    return scan.originals;
+  };
+
   /** A file under an unrelated name with the bytes of a tracked one may be a copy that is followed by a truncation. */
   const looksCopied = (sighting: Sighting, self?: TrackedFile): boolean => {
     const { stat, paths } = sighting;
-    if (stat.size === 0) return false;
+    if (stat.size === 0 || originals().length === 0) return false;
     const directory = dirname(paths[0]!);
     const start = contents.of(sighting, (content) => content.start);
     if (start === undefined || start.length === 0) return false;
     let compared = 0;
-    for (const file of tracker) {
-      if (file === self || isOriginalNew(file.path) || file.compressed || dirname(file.home) !== directory)
+    for (const file of originals()) {
+      if (file === self || dirname(file.home) !== directory || tracker.get(file.dev, file.ino) !== file)
         continue;
       if (file.state !== 'live' || headAgrees(file.fingerprint.head, start) === false) continue;
       if (++compared > 16) continue;

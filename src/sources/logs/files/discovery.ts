@@ -257,17 +257,18 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
         const wants = interests.get(directory) ?? [];
         const homes = request.homes.get(directory);
         const targets = [...(request.targets.get(directory) ?? [])];
-        const matched = new Map<string, boolean>();
-        const matches = (name: string) => {
-          let known = matched.get(name);
+        const taken = new Map<string, readonly Interest[]>();
+        const takesOf = (name: string) => {
+          let known = taken.get(name);
           if (known === undefined) {
-            known = wants.some(
+            known = wants.filter(
               ({ test, pattern }) => test(name) && !pattern.excludes(`${directory}/${name}`),
             );
-            matched.set(name, known);
+            taken.set(name, known);
           }
           return known;
         };
+        const matches = (name: string) => takesOf(name).length > 0;
         const isRelevant = (name: string) =>
           matches(name) ||
           homes?.has(name) === true ||
@@ -277,12 +278,14 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
           ...(homes ?? []),
           ...wants.flatMap(({ pattern }) => literalNames(pattern, directory)),
         ];
+        const isFirst = (name: string) =>
+          wants.some((want) => want.isFirst && rotatedFrom(name).some((base) => want.test(base)));
         const listing = await settle(directory, listings.get(directory), isRelevant, matches, literals);
         directories.set(directory, listing);
         if (listing.isSettled) kept.set(directory, listing.files);
         for (const [name, stat] of listing.files) {
           const path = `${directory}/${name}`;
-          const takes = wants.filter(({ test, pattern }) => test(name) && !pattern.excludes(path));
+          const takes = takesOf(name);
           const reads = isCompressed(name)
             ? takes.filter(({ namesGzip }) => namesGzip && isGzip(name))
             : takes;
@@ -291,15 +294,12 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
           }
           const key = fileKey(stat);
           const known = files.get(key);
-          const isFirst = wants.some(
-            (want) => want.isFirst && rotatedFrom(name).some((base) => want.test(base)),
-          );
           const sighting = known ?? {
             stat,
             found: [],
             paths: [],
             isSettled: true,
-            isOlder: reads.length === 0 && isFirst,
+            isOlder: reads.length === 0 && isFirst(name),
           };
           if (!known) files.set(key, sighting);
           sighting.paths.push(path);

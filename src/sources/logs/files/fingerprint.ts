@@ -1,8 +1,9 @@
+import { basename, dirname } from 'node:path';
 import { constants, crc32, gunzipSync } from 'node:zlib';
 import { systemCode } from '../../../core/errors.ts';
 import { type Disk, type FileStat, saysAbsent } from './disk.ts';
 import type { Problems } from './problems.ts';
-import { isCompressed, isGzip } from './rotated-names.ts';
+import { isCompressed, isGzip, isSameLog } from './rotated-names.ts';
 
 /** Bytes before the offset that identify a file. */
 export const tailBytes = 64;
@@ -137,6 +138,8 @@ const sumBytes = 256 * 1024;
 const cannotCompare = 'file cannot be compared';
 /** Files that are open for a comparison at a time. */
 const openLimit = 64;
+/** Times per scan that a directory is listed again because files in it were renamed meanwhile. */
+const lookupsLimit = 4;
 
 /** A file as a scan saw it, under each of its names. */
 export interface Seen {
@@ -166,6 +169,8 @@ export interface Contents {
 
 export function createContents({ disk, problems }: { disk: Disk; problems: Problems }): Contents {
   const opened = new Map<string, number>();
+  const moved = new Map<string, Map<string, string>>();
+  let lookups = lookupsLimit;
   const keyOf = ({ stat: { dev, ino } }: Seen) => `${dev}:${ino}`;
 
   const readAt = (fd: number, length: number, position: number): Buffer => {
@@ -186,12 +191,39 @@ export function createContents({ disk, problems }: { disk: Disk; problems: Probl
     return isSame ? fd : undefined;
   };
 
+  /** Where the files of a directory are now, by inode. */
+  const indexOf = (directory: string): Map<string, string> => {
+    const places = new Map<string, string>();
+    for (const { name, kind } of disk.list(directory)) {
+      const stat = kind === 'file' ? disk.stat(`${directory}/${name}`) : undefined;
+      if (stat) places.set(`${stat.dev}:${stat.ino}`, `${directory}/${name}`);
+    }
+    return places;
+  };
+
+  /** The names of the file, and the one that a rotation has given it since the scan listed it. */
+  function* pathsOf(file: Seen): Generator<string> {
+    yield* file.paths;
+    const directory = dirname(file.paths[0]!);
+    const known = moved.get(directory)?.get(keyOf(file));
+    if (known !== undefined) yield known;
+    if (lookups-- <= 0) return;
+    try {
+      moved.set(directory, indexOf(directory));
+    } catch {
+      // The next scan reports it.
+    }
+    const now = moved.get(directory)?.get(keyOf(file));
+    if (now !== undefined && now !== known) yield now;
+  }
+
   const open = (file: Seen): 'open' | 'moved' | 'denied' => {
     if (opened.has(keyOf(file))) return 'open';
     let isDenied = false;
-    for (const path of file.paths) {
-      // An inode that was given to another file during a listing that did not settle.
+    for (const path of pathsOf(file)) {
+      // An inode that was given to another file meanwhile.
       if (isCompressed(path) !== isCompressed(file.paths[0]!)) continue;
+      if (!file.paths.includes(path) && !isSameLog(basename(path), basename(file.paths[0]!))) continue;
       try {
         const fd = openAt(path, file);
         if (fd === undefined) continue;
@@ -299,6 +331,8 @@ export function createContents({ disk, problems }: { disk: Disk; problems: Probl
     release() {
       for (const fd of opened.values()) disk.close(fd);
       opened.clear();
+      moved.clear();
+      lookups = lookupsLimit;
     },
   };
 }

@@ -1,8 +1,8 @@
 import { basename, dirname } from 'node:path';
 import type { Sighting } from './discovery.ts';
 import { firstEntryMs } from './fingerprint.ts';
-import type { RotationDeps, ScanState } from './generations.ts';
 import { type Aged, byRestartAndAge, isBetween, isCompressed, rotatedFrom } from './rotated-names.ts';
+import type { RotationDeps, ScanState } from './scan-state.ts';
 import type { TrackedFile } from './tracked-file.ts';
 
 /**

@@ -2,9 +2,10 @@ import { dirname } from 'node:path';
 import type { Copies } from './copies.ts';
 import type { Sighting } from './discovery.ts';
 import { headCovers, identifyingBytes, type Likeness, likeness, tailBytes } from './fingerprint.ts';
-import type { Generations, RotationDeps, ScanState } from './generations.ts';
+import type { Generations } from './generations.ts';
 import type { Groups } from './groups.ts';
 import { isCompressed } from './rotated-names.ts';
+import type { RotationDeps, ScanState } from './scan-state.ts';
 import { knownContent, letGoContent, noBytes, type TrackedFile } from './tracked-file.ts';
 import type { Whereabouts } from './whereabouts.ts';
 

@@ -10,7 +10,7 @@ import type { TrackedFile } from './tracked-file.ts';
 export interface OpenFiles {
   /** The file's descriptor, or undefined if it cannot be opened now or its path leads to another file by now. */
   open(file: TrackedFile): number | undefined;
-  /** Opens the file if there is room for it; `fd` is its descriptor if it is open already. */
+  /** Opens the file if there is room for it; with `fd`, a descriptor that is open already, room is made. */
   hold(file: TrackedFile, fd?: number): void;
   close(file: TrackedFile): void;
   readonly count: number;
@@ -95,15 +95,14 @@ export function createOpenFiles(
   return {
     open,
     hold(file, fd) {
-      if (file.fd !== undefined || held.size >= limit) {
+      if (file.fd !== undefined) {
         if (fd !== undefined) disk.close(fd);
-        return;
-      }
-      if (fd === undefined) open(file);
-      else {
+      } else if (fd !== undefined) {
+        makeRoom(held.size + 1 - limit);
         file.fd = fd;
         held.add(file);
-      }
+        problems.resolve(file.real);
+      } else if (held.size < limit) open(file);
     },
     close,
     get count() {

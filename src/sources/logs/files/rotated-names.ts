@@ -54,6 +54,12 @@ function findRotatedFrom(name: string): readonly string[] {
 
 export const isRotationOf = (name: string, base: string): boolean => rotatedFrom(name).includes(base);
 
+/** Whether a rotation may have given both names to files of one log. */
+export function isSameLog(a: string, b: string): boolean {
+  const names = [b, ...rotatedFrom(b)];
+  return [a, ...rotatedFrom(a)].some((name) => names.includes(name));
+}
+
 /** The digits that tell generations apart: what `name` has beyond `base`. */
 export function digitsBeyond(name: string, base: string): string {
   const plain = plainName(name);

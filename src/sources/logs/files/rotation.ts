@@ -2,10 +2,11 @@ import { basename, dirname } from 'node:path';
 import { createCopies } from './copies.ts';
 import { fileKey, type Picture, type Sighting } from './discovery.ts';
 import type { FileStat } from './disk.ts';
-import { createGenerations, createScanState, type RotationDeps } from './generations.ts';
+import { createGenerations } from './generations.ts';
 import { createGroups } from './groups.ts';
 import { createMissing } from './missing-files.ts';
 import { isCompressed, isGzip, isRotationOf } from './rotated-names.ts';
+import { createScanState, type RotationDeps } from './scan-state.ts';
 import { isStale, noBytes, type TrackedFile, unreadBytes } from './tracked-file.ts';
 import { createWhereabouts } from './whereabouts.ts';
 
@@ -201,6 +202,11 @@ export function createRotation(deps: RotationDeps): Rotation {
   };
 
   const classify = async (unknown: Sighting[]) => {
+    const isUnseen = (file: TrackedFile) => file.state === 'missing' || file.absentSinceMs !== undefined;
+    if (unknown.length === 0 && ![...tracker].some(isUnseen)) {
+      scan.lostGroups.clear();
+      return;
+    }
     let homes = homeIndex();
     const grouped = (sightings: readonly Sighting[]) =>
       sightings.flatMap((sighting) => {
@@ -215,7 +221,6 @@ export function createRotation(deps: RotationDeps): Rotation {
     }
     verifyOriginals(first, unknown);
     let rest = grouped(unknown);
-    const isUnseen = (file: TrackedFile) => file.state === 'missing' || file.absentSinceMs !== undefined;
     const missing = [...tracker].filter(isUnseen);
     missing.sort((a, b) => a.generation - b.generation);
     for (const file of missing) {
@@ -276,8 +281,8 @@ export function createRotation(deps: RotationDeps): Rotation {
       scan.begin(next);
       const sighted = new Set<TrackedFile>();
       const unknown: Sighting[] = [];
-      for (const sighting of scan.picture.files.values()) {
-        const file = recognize(sighting);
+      for (const [key, sighting] of scan.picture.files) {
+        const file = recognize(key, sighting);
         if (file) sighted.add(file);
         else unknown.push(sighting);
         if (slices.spent()) await slices.turn();

@@ -170,6 +170,8 @@ export const letGoContent = (file: LetGo): KnownContent => ({ ...file, rest: noB
 /** Every tracked file by inode and by group, and what was let go. */
 export interface Tracker extends Iterable<TrackedFile> {
   get(dev: bigint, ino: bigint): TrackedFile | undefined;
+  /** By `fileKey`, which a scan has at hand for each file. */
+  at(key: string): TrackedFile | undefined;
   /** The generations of a group, oldest first. */
   group(path: string): readonly TrackedFile[];
   /** Whether anything is known of a group, files that were let go included. */
@@ -238,6 +240,7 @@ export function createTracker(clock: Clock): Tracker {
 
   const tracker: Tracker = {
     lastGeneration: 0,
+    at: (key) => byFile.get(key),
     get: (dev, ino) => byFile.get(keyOf(dev, ino)),
     group: (path) => groups.get(path) ?? [],
     hasGroup: (path) => groups.has(path) || letGoGroups.has(path),

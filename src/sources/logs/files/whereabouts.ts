@@ -2,9 +2,10 @@ import { basename, dirname } from 'node:path';
 import { fileKey, type Sighting } from './discovery.ts';
 import { type FileStat, saysAbsent } from './disk.ts';
 import { headCovers, likeness, type Seen, tailBytes } from './fingerprint.ts';
-import type { Generations, RotationDeps, ScanState } from './generations.ts';
+import type { Generations } from './generations.ts';
 import type { Groups } from './groups.ts';
 import { isCompressed, isRotationOf } from './rotated-names.ts';
+import type { RotationDeps, ScanState } from './scan-state.ts';
 import { knownContent, type TrackedFile } from './tracked-file.ts';
 
 /** How long a file in a directory that is not there (a mount to come) is waited for. */
@@ -34,10 +35,11 @@ export function createWhereabouts(
 
   const locate = (file: TrackedFile, sighting: Sighting) => {
     const at = sighting.found.find(({ path }) => path === file.path)?.path ?? sighting.found[0]?.path ?? '';
+    if (at !== '' && at === file.at && file.state !== 'missing')
+      return file.state === 'unlinked' ? 'live' : file.state;
     const isElsewhere =
       scan.picture.found.has(file.path) && scan.picture.found.get(file.path) !== fileKey(file);
     if (at !== '') {
-      if (at === file.at && file.state !== 'missing') return file.state === 'unlinked' ? 'live' : file.state;
       file.record = undefined;
       file.at = at;
       file.real = disk.real(at);
@@ -82,7 +84,9 @@ export function createWhereabouts(
     }
     const { real, nowSize, nowMtimeNs } = file;
     if (!paths.includes(real)) file.real = paths[0]!;
-    const isIntact = reader.isIntact(file);
+    // By the descriptor that was compared: while a chain of files is renamed, a path soon leads to another one.
+    if (contents.open({ stat, paths }) === 'open') openFiles.hold(file, contents.take({ stat, paths }));
+    const isIntact = reader.isIntact(file, false);
     if (isIntact === false) {
       Object.assign(file, { real, nowSize, nowMtimeNs });
       return false;
@@ -93,8 +97,8 @@ export function createWhereabouts(
   };
 
   /** The tracked file that was sighted, brought up to date; undefined if nobody follows what was sighted. */
-  const recognize = (sighting: Sighting): TrackedFile | undefined => {
-    const file = tracker.get(sighting.stat.dev, sighting.stat.ino);
+  const recognize = (key: string, sighting: Sighting): TrackedFile | undefined => {
+    const file = tracker.at(key);
     if (!file) return undefined;
     if (file.isBlank && sighting.stat.size > 0 && file.offset + file.restBytes === 0) {
       scan.blankGroups.add(file.path);

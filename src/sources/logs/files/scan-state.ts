@@ -1,0 +1,83 @@
+import type { Clock, Log } from '../../../core/ports.ts';
+import type { DirectoryPicture, Picture } from './discovery.ts';
+import type { Disk } from './disk.ts';
+import type { Contents } from './fingerprint.ts';
+import type { OpenFiles } from './open-files.ts';
+import type { Patterns } from './patterns.ts';
+import type { Problems } from './problems.ts';
+import type { Reader, Sinks } from './reader.ts';
+import type { Slices } from './schedule.ts';
+import type { TrackedFile, Tracker } from './tracked-file.ts';
+
+/** What the parts of the rotation are built from. */
+export interface RotationDeps {
+  disk: Disk;
+  clock: Clock;
+  log: Log;
+  tracker: Tracker;
+  openFiles: OpenFiles;
+  reader: Reader;
+  sinks: Sinks;
+  contents: Contents;
+  problems: Problems;
+  slices: Slices;
+  patterns: () => Patterns;
+  /** Called for each file that changed. */
+  changed(file: TrackedFile): void;
+}
+
+/** A file that looks like an unfinished copy or archive. */
+interface Undecided {
+  readonly size: number;
+  readonly mtimeNs: bigint;
+  readonly sinceMs: number;
+  readonly of?: TrackedFile;
+}
+
+const noPicture: Picture = { files: new Map(), found: new Map(), directories: new Map(), passedOver: [] };
+
+/** What one scan learns, shared by the parts of the rotation. */
+export function createScanState() {
+  return {
+    picture: noPicture,
+    /** Something is missing or undecided, and another scan may tell. */
+    wantsScan: false,
+    /** The groups were restored from a snapshot that did not record what was let go. */
+    isLegacy: false,
+    /** A file was renamed or deleted between the listing and a comparison. */
+    isDisturbed: false,
+    /** Scans in a row with a listing that did not settle. */
+    unsettledScans: 0,
+    undecided: new Map<string, Undecided>(),
+    nextUndecided: new Map<string, Undecided>(),
+    /** Files that were taken up in this scan: nobody has copied them yet. */
+    taken: new Set<TrackedFile>(),
+    takenGroups: new Set<string>(),
+    /** Tracked files of groups that were known before this scan, once they are asked for. */
+    originals: undefined as readonly TrackedFile[] | undefined,
+    /** Groups of which nothing was known before this scan. */
+    newGroups: new Set<string>(),
+    /** Groups whose file was empty in the last scan. */
+    blankGroups: new Set<string>(),
+    /** Groups with a file that could not be looked up or compared in this scan. */
+    unseenGroups: new Set<string>(),
+    /** Groups that lost a file while others were compared with it: the next scan looks for its bytes first. */
+    lostGroups: new Set<string>(),
+
+    /** Begins the scan of another picture. */
+    begin(picture: Picture): void {
+      for (const set of [this.takenGroups, this.newGroups, this.blankGroups, this.unseenGroups]) set.clear();
+      this.taken.clear();
+      this.nextUndecided = new Map();
+      this.originals = undefined;
+      this.wantsScan = false;
+      this.isDisturbed = false;
+      const isUnsettled = ({ isSettled, isListed }: DirectoryPicture) => isListed && !isSettled;
+      const hasUnsettled = [...picture.directories.values()].some(isUnsettled);
+      this.unsettledScans = hasUnsettled ? this.unsettledScans + 1 : 0;
+      this.picture = picture;
+    },
+  };
+}
+
+export type ScanState = ReturnType<typeof createScanState>;
