@@ -26,7 +26,7 @@ export function createLag() {
     gauges.set(service, gauge);
   };
   return {
-    hear(service: string, bytes: number): void {
+    setLag(service: string, bytes: number): void {
       told.set(service, bytes);
       set(service, bytes);
     },
@@ -121,7 +121,7 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
   return {
     async start(config) {
       const { openSink, selection } = open(config);
-      logs = createLogs(selection, { openSink, lag: lag.hear, clock, log: log.named('logs') });
+      logs = createLogs(selection, { openSink, lag: lag.setLag, clock, log: log.named('logs') });
       logsSection.hand(logs);
       stopLogs = await logs.start();
       sweepOn();

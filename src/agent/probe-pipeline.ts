@@ -40,7 +40,7 @@ export function createProbePipeline(deps: ProbePipelineDeps): ProbePipeline {
       {
         ...deps,
         log,
-        hear({ kind, service }, { ok, reason }) {
+        onResult({ kind, service }, { ok, reason }) {
           if (kind !== 'health') return;
           if (ok) down.delete(service);
           else down.add(service);

@@ -138,7 +138,7 @@ export function createRoles({ clock, log }: { clock: Clock; log: Log }): Roles {
     memories.set(service, known);
     return known;
   };
-  const hear = (service: string, kind: EvidenceKind) => {
+  const addEvidence = (service: string, kind: EvidenceKind) => {
     const memory = memoryOf(service);
     const { episode, more } = foldEvidence(memory.episode, kind, {
       nowMs: clock.nowMs(),
@@ -170,7 +170,7 @@ export function createRoles({ clock, log }: { clock: Clock; log: Log }): Roles {
       const life = lifeOf(reason);
       if (!life) return;
       const memory = memoryOf(service);
-      if (isBirth(memory.life, life)) hear(service, 'health');
+      if (isBirth(memory.life, life)) addEvidence(service, 'health');
       memory.life = life;
       if (life !== 'away') memory.isKnown = true;
     },
@@ -179,14 +179,14 @@ export function createRoles({ clock, log }: { clock: Clock; log: Log }): Roles {
       const witness = witnessIn(readings);
       const isFirst = !seenPages.has(service);
       seenPages.add(service);
-      if (isReset(page) || (isFirst && isOtherLife(memory.witness, witness))) hear(service, 'scrape');
+      if (isReset(page) || (isFirst && isOtherLife(memory.witness, witness))) addEvidence(service, 'scrape');
       memory.witness = witness;
       memory.isKnown = true;
     },
     logged(service) {
       memoryOf(service).isKnown = true;
     },
-    started: (service, line) => hear(service, `log ${line}`),
+    started: (service, line) => addEvidence(service, `log ${line}`),
     durable: {
       name: sectionName,
       freeze: () => Buffer.from(JSON.stringify(Object.fromEntries(memories))),

@@ -21,15 +21,15 @@ export interface CommandOutput {
 /** What a program needs to be found, to find its files and to write its times and texts. */
 const handedOn = ['PATH', 'HOME', 'USER', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR'];
 
-/** From being asked to end to being forced to. */
+/** Time between SIGTERM and SIGKILL. */
 const graceMs = 500;
-/** How long output is awaited once there is nobody left who should write any. */
+/** How long to wait for output after the last process of the group has ended. */
 const lingerMs = 500;
 const shownOfStderr = 300;
 
 /**
  * Runs a program by its argument list, without a shell, with nothing on its standard input. It has a process
- * group of its own, which is ended with it: what it started is gone too, unless that left the group.
+ * group of its own, which ends with it: processes that it started end too, unless they left the group.
  *
  * Throws ProbeError: `command_missing` for a program that cannot be started, `command_failed` for another
  * exit status than 0, `too_slow` once the signal aborts, `too_large` for more output than allowed.
@@ -91,7 +91,7 @@ function collector(stream: Readable, maxBytes: number, onTooLarge: () => void): 
 }
 
 interface Stopper {
-  /** Asks the group to end, forces it after the grace. */
+  /** Sends SIGTERM to the group, and SIGKILL after the grace period. */
   ask(): void;
   /** Forces it now. */
   force(): void;
@@ -131,7 +131,7 @@ function signalGroup({ pid }: ChildProcess, name: NodeJS.Signals): void {
   try {
     process.kill(-pid, name);
   } catch {
-    // Nobody of the group is left, or it runs as another user: then it is given up after a while.
+    // No process of the group is left, or they run as another user: stop waiting after a while.
   }
 }
 
@@ -141,7 +141,7 @@ interface End {
   thrown?: unknown;
 }
 
-/** Waits for the program's end and for all that it wrote; whoever it left behind is ended with it. */
+/** Waits for the program's end and its output; processes that it left behind are ended with it. */
 function ended(child: ChildProcess, stop: Stopper): Promise<End> {
   return new Promise((resolve) => {
     const settle = (end: End) => {

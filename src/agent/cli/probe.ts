@@ -88,13 +88,19 @@ async function probeAll(
     const share = `${bar(done / Math.max(1, rows.length), 20, io.screen)} ${done}/${rows.length}`;
     progress.show(`${share} waiting for ${[...waiting].join(', ')}`);
   };
-  const hear = (row: ProbeRow) => {
+  const onResult = (row: ProbeRow) => {
     waiting.delete(row.name);
     show();
   };
   show();
   try {
-    const deps = { readSecret: createReadSecret(io.env), readings, clock: systemClock, log: silent, hear };
+    const deps = {
+      readSecret: createReadSecret(io.env),
+      readings,
+      clock: systemClock,
+      log: silent,
+      onResult,
+    };
     return await probeOnce(rows, deps, { signal: end.signal });
   } finally {
     progress.clear();

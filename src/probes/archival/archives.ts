@@ -60,7 +60,7 @@ export const archivalUri: TextFormat<ArchivalUri> = {
   },
 };
 
-/** What the agent knows of a scheme: the provider it needs, and the defaults of an object store. */
+/** The provider of a scheme, and the defaults of an object store. */
 export type SchemeRow =
   | { providerKind: 'filestore' }
   | { providerKind: 'objectstore'; region: string; endpoint(region: string): string };

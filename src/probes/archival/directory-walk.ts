@@ -4,7 +4,7 @@ import { systemCode } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { later } from './archives.ts';
 
-// The newest file of a directory of any size. One poll looks at a bounded number of entries; the next one goes on
+// The newest file of a directory of any size. One poll reads a bounded number of entries; the next one continues
 // where it stopped, with the directories still open. What is newest is known once the first pass has ended.
 
 /** The calls of `node:fs/promises` that the walk makes. */
@@ -37,7 +37,7 @@ export interface DirectoryWalk {
   /** The last pass that came to its end. */
   readonly last: WalkPass | undefined;
   /**
-   * Goes on with the pass, or starts the next one. Links are not followed; files that disappear meanwhile are passed
+   * Continues the pass, or starts the next one. Links are not followed; files that disappear meanwhile are passed
    * over. Makes one call to the file system at a time, so that one that hangs occupies a single thread. Throws when the
    * directory itself cannot be read, and when `signal` aborts.
    */

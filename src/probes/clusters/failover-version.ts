@@ -10,7 +10,7 @@ const initialVersions = ({ initialFailoverVersion, newInitialFailoverVersion }: 
 
 /**
  * The cluster that a failover version belongs to: the one whose initial version, or new initial version, it is modulo
- * the increment. Undefined for a version of no cluster, and for a negative one, which stands for none.
+ * the increment. Undefined for a version of no cluster, and for a negative one, which means none.
  */
 export function clusterOfVersion(
   version: number,

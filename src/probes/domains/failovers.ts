@@ -102,7 +102,7 @@ function movesBetween(memory: FailoverMemory, seen: Seen, group: VersionRules | 
   return memory.versionActive !== undefined && activeCluster === memory.versionActive ? 2 : 1;
 }
 
-/** Versions never fall: a lower one is of a cluster that does not know of the last failover yet. */
+/** Versions never fall: a cluster with a lower one has not replicated the last failover yet. */
 function isOldView({ version }: FailoverMemory, { failoverVersion }: Seen): boolean {
   return version !== undefined && failoverVersion !== undefined && failoverVersion < version;
 }

@@ -5,7 +5,7 @@ import { type TextFormat, webAddress } from '../../core/text-formats.ts';
 export interface Endpoint {
   /** Scheme, host and port. */
   origin: string;
-  /** What stands before the bucket; no slash at its end. */
+  /** The URL before the bucket, without a slash at the end. */
   basePath: string;
 }
 

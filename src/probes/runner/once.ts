@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import type { Finding, ProbeDeps, ProbeRow } from '../probe.ts';
 import { createOpened } from './probe-run.ts';
-import { type HearResult, type ProbeResult, resultOf } from './probe-state.ts';
+import { type OnResult, type ProbeResult, resultOf } from './probe-state.ts';
 import { createTurns, type Turn } from './schedule.ts';
 
 export interface OnceOptions {
@@ -13,7 +13,7 @@ export interface OnceOptions {
 
 export interface OnceDeps extends ProbeDeps {
   /** Called with each result. */
-  hear?: HearResult;
+  onResult?: OnResult;
 }
 
 export interface Probed {
@@ -69,7 +69,7 @@ async function runProbe(
   signal?.removeEventListener('abort', attempt.end);
   turn.leave();
   const result = outcome && resultOf(outcome, deps.clock.nowMs());
-  if (result) deps.hear?.(row, result);
+  if (result) deps.onResult?.(row, result);
   await opened.close();
   turn.leaveLane();
   return result && { row, result, finding: outcome.finding };

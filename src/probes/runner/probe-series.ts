@@ -127,7 +127,7 @@ export interface ProbeSeries {
   /** Releases everything except durable totals, which stay in the state. */
   withdraw(): void;
   /** Releases everything, durable totals too. */
-  giveUp(): void;
+  discard(): void;
 }
 
 const within = ({ name, labels }: SeriesName, more: SeriesName['labels']): SeriesName => ({
@@ -192,7 +192,7 @@ export function createProbeSeries(row: ProbeRow, intakes: ProbeIntakes, before?:
     counters.told.release();
     counters.kept.release();
   };
-  const giveUp = () => {
+  const discard = () => {
     withdraw();
     counters.durable.release();
   };
@@ -223,10 +223,10 @@ export function createProbeSeries(row: ProbeRow, intakes: ProbeIntakes, before?:
     reopen(nextRow, nextIntakes) {
       // Open before releasing: a series that both have always has an owner, and continues.
       const next = createProbeSeries(nextRow, nextIntakes, current);
-      giveUp();
+      discard();
       return next;
     },
     withdraw,
-    giveUp,
+    discard,
   };
 }

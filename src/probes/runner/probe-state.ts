@@ -115,7 +115,7 @@ export interface ProbeReport {
 }
 
 /** Called with each result; must not throw. */
-export type HearResult = (row: ProbeRow, result: ProbeResult) => void;
+export type OnResult = (row: ProbeRow, result: ProbeResult) => void;
 
 export function resultOf({ finding, durationMs }: Outcome, atMs: number): ProbeResult {
   const { reason, msg, phasesMs, failedChecks, details } = finding;

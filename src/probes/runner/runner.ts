@@ -2,7 +2,7 @@ import { AgentError } from '../../core/errors.ts';
 import type { Durable } from '../../core/ports.ts';
 import type { ProbeDeps, ProbeRow } from '../probe.ts';
 import { type DurableIntake, isDurable, type ProbeIntakes, restoreDurable } from './probe-series.ts';
-import { createMemories, type HearResult, type ProbeReport } from './probe-state.ts';
+import { createMemories, type OnResult, type ProbeReport } from './probe-state.ts';
 import { createTurns, startWatch, type Watch, type WatchOptions } from './schedule.ts';
 
 export interface RunnerOptions extends WatchOptions {
@@ -11,7 +11,7 @@ export interface RunnerOptions extends WatchOptions {
 }
 
 export interface RunnerDeps extends ProbeDeps {
-  hear?: HearResult;
+  onResult?: OnResult;
 }
 
 /**
@@ -70,7 +70,7 @@ export function createRunner(options: RunnerOptions, deps: RunnerDeps): Runner {
   return {
     configure(rows, intakes) {
       checkNames(rows);
-      const giveUps = declare(rows, intakes);
+      const releases = declare(rows, intakes);
       const before = watches;
       watches = new Map();
       memories.use(new Set(rows.map(({ name }) => name)));
@@ -86,7 +86,7 @@ export function createRunner(options: RunnerOptions, deps: RunnerDeps): Runner {
       }
       // After the new ones have opened their series: a series that both have continues.
       for (const watch of before.values()) end(watch);
-      for (const giveUp of giveUps) giveUp();
+      for (const release of releases) release();
     },
     reports: () => [...watches.values()].map((watch) => watch.report()),
     async checkNow(name) {

@@ -6,9 +6,9 @@ import { createOpened, type Outcome } from './probe-run.ts';
 import { createProbeSeries, type ProbeIntakes } from './probe-series.ts';
 import {
   createStanding,
-  type HearResult,
   type HistoryOptions,
   type Memories,
+  type OnResult,
   type ProbeReport,
   resultOf,
 } from './probe-state.ts';
@@ -190,7 +190,7 @@ export interface WatchOptions extends HistoryOptions {
 export interface WatchDeps extends ProbeDeps {
   turns: Turns;
   memories: Memories;
-  hear?: HearResult;
+  onResult?: OnResult;
   clock: Clock;
   log: Log;
 }
@@ -244,7 +244,7 @@ export function startWatch(
       series.vanish();
     });
     for (const { level, msg, fields } of outcome.finding.events ?? []) deps.log.write(level, msg, fields);
-    deps.hear?.(row, result);
+    deps.onResult?.(row, result);
   };
 
   const run = async (turn: Turn) => {
@@ -323,7 +323,7 @@ export function startWatch(
       cancelVanish();
       withdraw();
       if (stay === 'durable') series.withdraw();
-      else series.giveUp();
+      else series.discard();
       for (const resume of waiters) resume();
       return close();
     },

@@ -13,7 +13,7 @@ export interface RuleFault {
 
 const metricName = /^[A-Za-z_]\w*$/;
 
-/** What one rule says wrong about itself. Takes half-checked rules: parts of a wrong type are passed over. */
+/** Faults within a rule. Parts of a wrong type are ignored: the schema reports them. */
 export function ruleFaults(rule: Partial<LogRule>): RuleFault[] {
   const faults: RuleFault[] = [];
   const say = (path: RuleFault['path'], message: string) => faults.push({ path, message });

@@ -27,5 +27,5 @@ export interface SinkFile {
   carry?: Uint8Array;
 }
 
-/** Opens a sink for a file; `claimants` of a file may grow on a reload, which opens a new one with the old one's carry. */
+/** Opens a sink for a file; the `claimants` of a file may grow on a reload, which opens a new sink with the unfinished line of the old one. */
 export type OpenSink = (file: SinkFile) => LineSink;

@@ -54,7 +54,7 @@ export function createStandardInput(input: () => Readable, log: Log): StandardIn
   };
 }
 
-/** What a configuration says about logs. */
+/** The log options of a configuration. */
 export interface LogsSelection {
   /** Every service that has logs, in the configuration's order. */
   readonly services: Readonly<Record<string, LogsOptions>>;
@@ -80,9 +80,9 @@ export interface LogsSourceDeps {
 }
 
 /**
- * Log files and standard input as a source of counts. `start` resolves when every file that is there has its
- * position; reading goes on behind it. The section `logs` of the snapshot holds the positions; `restore` comes
- * before `start`. Stopping ends after the slice at work, and `freeze` still tells the positions afterwards.
+ * Counts log files and standard input. `start` resolves when every existing file has its position; reading continues after
+ * that. The section `logs` of the snapshot holds the positions; call `restore` before `start`. Stopping waits for the
+ * current slice; `freeze` gives the positions afterwards, too.
  */
 export interface LogsSource extends Source, Durable {
   /** One scan, and everything read: what was written before the call is counted when it resolves. */

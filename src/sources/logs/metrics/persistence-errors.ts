@@ -98,7 +98,7 @@ function isOneOf(messages: readonly BytePattern[], view: DataView, from: number,
   return false;
 }
 
-/** Who reports in an entry's `msg` that the store failed: see `PersistenceErrors`. */
+/** The component that reports a store failure in an entry's `msg`: see `PersistenceErrors`. */
 type Message = 'client' | 'caller' | 'phrase' | 'none';
 
 function messageIn(bytes: Buffer, view: DataView, from: number, to: number): Message {

@@ -4,7 +4,7 @@ import type { RawTags } from '../../../../src/core/model.ts';
 import type { Log, LogFields, LogLevel } from '../../../../src/core/ports.ts';
 import type { Finding, ProbeDeps, ProbeRow } from '../../../../src/probes/probe.ts';
 import type { ProbeIntakes } from '../../../../src/probes/runner/probe-series.ts';
-import type { HearResult, ProbeReport } from '../../../../src/probes/runner/probe-state.ts';
+import type { OnResult, ProbeReport } from '../../../../src/probes/runner/probe-state.ts';
 import { createRunner, type Runner, type RunnerOptions } from '../../../../src/probes/runner/runner.ts';
 import { type HandClock, handClock } from '../../../clock.ts';
 import { type TestRegistry, testRegistry } from '../../../registry.ts';
@@ -147,24 +147,28 @@ function openIntakes({ registry }: TestRegistry, globalTags: RawTags): BedIntake
 }
 
 export interface BedOptions extends Partial<RunnerOptions> {
-  hear?: HearResult;
+  onResult?: OnResult;
   /** What a life before this one left. */
   durable?: DurableStore;
 }
 
-export function runnerBed({ hear, durable = createDurableStore(), ...options }: BedOptions = {}): RunnerBed {
+export function runnerBed({
+  onResult,
+  durable = createDurableStore(),
+  ...options
+}: BedOptions = {}): RunnerBed {
   const under = testRegistry({ durable });
   const { clock } = under;
   const entries: Entry[] = [];
   const heard: RunnerBed['heard'] = [];
-  const deps = { ...probeDeps(clock, entries), hear };
+  const deps = { ...probeDeps(clock, entries), onResult };
   const runner = createRunner(
     { instance: 'host-1', ...options },
     {
       ...deps,
-      hear(row, result) {
+      onResult(row, result) {
         heard.push([row.name, result.ok]);
-        hear?.(row, result);
+        onResult?.(row, result);
       },
     },
   );

@@ -7,10 +7,10 @@ function once(probes: readonly Scripted[], options?: OnceOptions) {
   const clock = handClock();
   const heard: string[] = [];
   const seen: { results?: [name: string, ok: boolean, reason?: string][] } = {};
-  const hear = ({ name }: { name: string }) => void heard.push(name);
+  const onResult = ({ name }: { name: string }) => void heard.push(name);
   const looks = probeOnce(
     probes.map(({ row }) => row),
-    { ...probeDeps(clock), hear },
+    { ...probeDeps(clock), onResult },
     options,
   );
   void looks.then((looked) => {
