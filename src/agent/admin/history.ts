@@ -107,9 +107,9 @@ function sample(report: StatusReport, { gauge, rate }: Sampler): void {
 
 const severeOf = ({ error = 0, fatal = 0 }: Levels) => error + fatal;
 
-const subjectOf = ({ id }: Problem) => id.slice(id.indexOf('/'));
-const isAbout = (problems: readonly Problem[], problem: Problem): boolean =>
-  problems.some((one) => subjectOf(one) === subjectOf(problem));
+/** Whether a problem of a store's settings came or went only because the store did: while it is down they are not known. */
+const isHidden = ({ id }: Problem, others: readonly Problem[]): boolean =>
+  others.some((other) => other.id !== id && other.id === `store_down${id.slice(id.indexOf('/'))}`);
 
 /** What happened between two reports. */
 function eventsBetween(before: StatusReport, now: StatusReport): HistoryEvent[] {
@@ -118,9 +118,8 @@ function eventsBetween(before: StatusReport, now: StatusReport): HistoryEvent[] 
   const lasting = new Set(now.verdict.problems.map(({ id }) => id));
   const allBegan = now.verdict.problems.filter(({ id }) => !known.has(id));
   const allEnded = before.verdict.problems.filter(({ id }) => !lasting.has(id));
-  // While a store is down its settings are not known: that is neither their end nor, later, their beginning.
-  const began = allBegan.filter((one) => one.severity === 'critical' || !isAbout(allEnded, one));
-  const ended = allEnded.filter((one) => !isAbout(allBegan, one));
+  const began = allBegan.filter((one) => !isHidden(one, allEnded));
+  const ended = allEnded.filter((one) => !isHidden(one, allBegan));
   const failovers = new Map(before.domains.map(({ domain, failovers }) => [domain, failovers]));
   return [
     ...began.map(({ severity, what, since }): HistoryEvent => {

@@ -170,9 +170,9 @@ function show(data: Data, { ticked }: { ticked: boolean }): void {
       services.stores(data, report, frame),
       services.backups(data, report, frame),
       agent.logs(data, report, frame),
-      agent.delivery(data, report, frame),
       agent.cardinality(data, report, frame),
       agent.self(data, report, frame),
+      agent.delivery(data, report, frame),
     ),
   );
   if (ticked || isUnplotted()) drawPlots(data.plotted, frame.shown);

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { createFields, createSlots, plainText, setField } from '../../../src/sources/logs/lines/fields.ts';
+import { createLastErrors, redacted } from '../../../src/sources/logs/metrics/last-errors.ts';
+
+test.each([
+  ['password=hunter2 host=db', 'password=… host=db'],
+  ['pwd: hunter2, user: a', 'pwd: …, user: a'],
+  ['{"token":"abc.def"}', '{"token":"…"}'],
+  ['Authorization: Bearer abcdefghijkl', 'Authorization: …'],
+  ['sent bearer abcdefghijkl to it', 'sent bearer … to it'],
+  ['dial postgres://app:s3cret@db:5432/x', 'dial postgres://…@db:5432/x'],
+  ['api_key=1 apiKey=2 access-key: 3', 'api_key=… apiKey=… access-key: …'],
+  ['a\u001b[31mred\u202etxt\nb', 'a [31mred txt b'],
+  ['the token bucket is empty', 'the token bucket is empty'],
+])('%j is kept as %j', (text, kept) => {
+  expect(redacted(text)).toBe(kept);
+});
+
+const slots = createSlots();
+const names = ['level', 'logger', 'msg', 'error'];
+function entry(...values: string[]) {
+  const fields = createFields(names.map((name) => slots.of(name)));
+  const bytes = Buffer.from(values.join(''));
+  fields.bytes = bytes;
+  let at = 0;
+  for (const [i, value] of values.entries()) {
+    setField(fields, slots.of(names[i]!), plainText, at, at + Buffer.byteLength(value));
+    at += Buffer.byteLength(value);
+  }
+  return fields;
+}
+
+test('the newest twenty, newest first, 16 of a chunk, none longer than 300 characters', () => {
+  let nowMs = 1;
+  const errors = createLastErrors(() => nowMs);
+  const notes = errors.of(slots, 'level');
+  for (let chunk = 0; chunk < 5; chunk++) {
+    nowMs = chunk;
+    for (let i = 0; i < 100; i++)
+      notes.note('history', entry('error', 'shard', `${chunk} ${i}`, 'x'.repeat(1000)));
+    notes.flush();
+  }
+  const all = errors.all();
+  expect(all).toHaveLength(20);
+  expect(all[0]).toMatchObject({ atMs: 4, service: 'history', level: 'error', logger: 'shard' });
+  expect(all[0]!.msg).toMatch(/^4 15: x+…$/);
+  expect(all[0]!.msg).toHaveLength(300);
+  expect(all[19]!.msg).toMatch(/^3 12: /);
+});
