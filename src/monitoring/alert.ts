@@ -24,7 +24,7 @@ export interface Alert {
   threshold?: number;
   /** Default: `none`. */
   unit?: ThresholdUnit;
-  /** The value that dashboards draw for a threshold, if it is another one. */
+  /** The value that dashboards draw instead of the threshold. */
   drawn?(threshold: number): number;
   /** Whether the alert fires below its threshold instead of above. */
   isLow?: true;

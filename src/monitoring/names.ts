@@ -12,7 +12,7 @@ export interface Naming {
   jobs: Readonly<Partial<Record<Job, string>>>;
 }
 
-/** The names that expressions use. */
+/** Metric names and job matchers as expressions write them. */
 export interface Names {
   /** The metric, with the prefix of the reporters. */
   m(name: `svc_${string}`): string;

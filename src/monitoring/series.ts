@@ -19,7 +19,7 @@ export const metrics: ReadonlyMap<string, Metric> = new Map(
 );
 
 const part = /_(bucket|sum|count)$/;
-/** Groups whose metrics each agent has of its own; the others may come from several agents alike. */
+/** Groups whose metrics describe one host or one agent; several agents may report the others with equal labels. */
 const perHost = new Set(['logs', 'roles', 'probes', 'agent']);
 /** Each agent counts the failures on the pages that it scrapes. */
 const perAgent = new Set(['svc_replication_task_failures_total']);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasPostgres } from '../postgres.ts';
 import { hasAlertmanager } from './alertmanager.ts';
 import { agentFaults } from './live/agent-faults.ts';
+import { backupFaults } from './live/backup-faults.ts';
 import { clusterFaults } from './live/cluster-faults.ts';
 import { explainingFaults } from './live/explaining-faults.ts';
 import type { Fault } from './live/fault.ts';
@@ -21,23 +22,20 @@ import { hasPrometheus } from './prometheus.ts';
  * checked.
  */
 
-const faults: readonly Fault[] = [...roleFaults, ...storeFaults, ...clusterFaults, ...agentFaults];
+const faults: readonly Fault[] = [
+  ...roleFaults,
+  ...storeFaults,
+  ...backupFaults,
+  ...clusterFaults,
+  ...agentFaults,
+];
 const cases = faults.flatMap(({ what, alerts }) => alerts.map((expected) => ({ what, expected })));
 const told = cases.filter(({ expected }) => !expected.heldBackBy);
 const heldBack = cases.filter(({ expected }) => expected.heldBackBy);
 
-const noBackups = 'the agent does not look at backups: a configuration that has some is refused';
 /** Alerts that no agent of this version can provoke, and why. */
 const notProvoked: Readonly<Record<string, string>> = {
-  SvcBackupAge: noBackups,
-  SvcBackupNeverSucceeded: noBackups,
-  SvcBackupFailures: noBackups,
-  SvcBackupIntegrity: noBackups,
-  SvcBackupOffsiteAge: noBackups,
-  SvcBackupRetention: noBackups,
-  SvcBackupClockSkew: noBackups,
   SvcProbeStale: 'no probe is without a result for three intervals: the runner ends each look at its timeout',
-  SvcRecoveryObjectiveMissed: 'whether a store could be recovered follows from its backups',
 };
 
 test('every shipped alert is provoked here, or it is said why not', () => {

@@ -4,7 +4,7 @@ const at = 'cluster="dc1", instance="a"';
 const pair = 'source_cluster="dc1", target_cluster="dc2"';
 const toDc2 = { source_cluster: 'dc1', target_cluster: 'dc2' };
 const lag = series('svc_replication_lag_seconds', pair);
-/** Of src/monitoring/rules/alerts/replication.ts. */
+/** Alerts of src/monitoring/alerts/replication.ts. */
 const failedOver = series('svc_domain_last_failover_timestamp_seconds', 'domain="orders"');
 const spread = (clusters: string): Series => ({
   'svc_domain_clusters{domain="orders"}': clusters,
@@ -148,7 +148,7 @@ function disagreement(): HandWritten['cases'] {
       fires: [],
     },
     {
-      shows: 'three clusters of which one is ill',
+      shows: 'three clusters of which one fails',
       series: { ...says('dc1', 'dc1'), ...says('dc2', 'dc1'), ...says('dc3', 'dc3') },
       at: 20,
       fires: [firing('dc1', 'dc1', '2'), firing('dc2', 'dc1', '2'), firing('dc3', 'dc3', '2')],
@@ -193,7 +193,7 @@ function disagreement(): HandWritten['cases'] {
     },
   ];
 }
-/** Of src/monitoring/rules/alerts/archival.ts. */
+/** Alerts on archival: src/monitoring/alerts/clusters.ts. */
 export const archivalPlans: readonly Plan[] = [
   state('SvcArchiveDown', series('svc_archival_up', 'archive="history", scheme="file"'), 10, {
     archive: 'history',

@@ -14,7 +14,7 @@ export interface Ending {
  */
 export interface Plan {
   alert: string;
-  /** Tells rules of one name apart: labels that the rule itself adds. */
+  /** Labels of the rule itself, which tell rules of one name apart. */
   ruleLabels?: Readonly<Record<string, string>>;
   /** When it is looked at, in minutes; enough for range and hold. */
   at: number;
@@ -32,7 +32,7 @@ export interface Plan {
   labels: Readonly<Record<string, string>>;
   /** Whether the alert names the instance, and the pod too: two instances are then two alerts. */
   instance?: true | 'with pod';
-  /** What comes of one agent that has the bad series and one that has the good one, of what both report. */
+  /** The outcome when one agent reports the bad series and another one the good series. */
   agentsDiffer?: 'fires' | 'is silent';
   /** `$value` as the description shows it. */
   value: string;
@@ -70,25 +70,25 @@ export const series =
   (name: string, labels: string) =>
   (values: string): Series => ({ [`${name}{${labels}}`]: values });
 
-/** A state that is either well or ill, and must be ill for `hold` minutes: the plan of many gauges. */
+/** The plan of a gauge that is 1 or 0 and must have the failing value for `hold` minutes. */
 export function state(
   alert: string,
   gauge: (values: string) => Series,
   hold: number,
   labels: Plan['labels'],
-  ill: 0 | 1 = 0,
+  failing: 0 | 1 = 0,
 ): Plan {
-  const well = 1 - ill;
+  const healthy = 1 - failing;
   const moment = hold + 10;
   return {
     alert,
     at: moment,
-    bad: gauge(`${well} ${ill}x200`),
-    good: gauge(`${well}x200`),
-    edge: gauge(`${well}x${moment - hold} ${ill}x200`),
-    reset: gauge(`${ill}x${moment - 3} ${well} ${ill}x200`),
+    bad: gauge(`${healthy} ${failing}x200`),
+    good: gauge(`${healthy}x200`),
+    edge: gauge(`${healthy}x${moment - hold} ${failing}x200`),
+    reset: gauge(`${failing}x${moment - 3} ${healthy} ${failing}x200`),
     labels,
-    value: String(ill),
-    agentsDiffer: ill === 1 ? 'fires' : 'is silent',
+    value: String(failing),
+    agentsDiffer: failing === 1 ? 'fires' : 'is silent',
   };
 }

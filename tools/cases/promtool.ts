@@ -71,7 +71,7 @@ function casesOf(plan: Plan): Extra[] {
       fires: ending.value === undefined ? [] : [firing(plan, reporting, ending.value)],
     },
     {
-      shows: 'two clusters of which one is ill',
+      shows: 'two clusters of which one fails',
       series: { ...hereBad, ...placed(good, elsewhere) },
       at,
       fires: [hereFiring],
@@ -89,7 +89,7 @@ function casesOf(plan: Plan): Extra[] {
 
 function disagreement({ at, bad, good, agentsDiffer }: Plan, here: Firing): Extra {
   return {
-    shows: 'two agents of which one sees it well',
+    shows: 'two agents of which one reports success',
     series: { ...placed(bad, reporting), ...placed(good, beside) },
     at,
     fires: agentsDiffer === 'fires' ? [here] : [],
@@ -153,7 +153,7 @@ function promtoolTest(
   };
 }
 
-/** A template with its labels and its value, whatever it pipes that through, put in. */
+/** A template filled with labels and a value; a pipe after the value is ignored. */
 function filled(template: string, labels: Readonly<Record<string, string>>, value: string): string {
   return template
     .replace(/{{ with \$labels\.(\w+) }}(.*?){{ end }}/g, (_, label: string, text: string) =>

@@ -26,7 +26,7 @@ export const dayLongPlans: readonly Plan[] = [
     ending: { afterMinutes: 70 },
   },
 ];
-/** Of src/monitoring/rules/alerts/backups.ts. */
+/** Alerts on backups: src/monitoring/alerts/recovery.ts. */
 export const backupPlans: readonly Plan[] = [
   {
     alert: 'SvcBackupAge',
@@ -139,8 +139,6 @@ export const backupPlans: readonly Plan[] = [
 const store = 'store="main", kind="postgres", database="persistence"';
 const main = { store: 'main', kind: 'postgres', database: 'persistence' };
 const wal = series('svc_store_wal_oldest_unarchived_timestamp_seconds', store);
-/** Of src/monitoring/rules/alerts/stores.ts. */
-
 const failingCheck = (check: string) => ({
   [`svc_store_check_ok{${at}, ${store}, check="${check}"}`]: '0x60',
 });

@@ -18,7 +18,7 @@ const unhealthy = (up: string, failures = '0+6x60'): Series => ({
   [`svc_role_health_failures_total{${role}, reason="persistence"}`]: failures,
 });
 const absent = { labels: { job: 'worker' }, value: '1' };
-/** Of src/monitoring/rules/alerts/availability.ts. */
+/** Alerts on targets and health: src/monitoring/alerts/roles.ts. */
 export const availabilityPlans: readonly (Plan | HandWritten)[] = [
   {
     alert: 'SvcServiceDown',
@@ -89,7 +89,7 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
         fires: [],
       },
       {
-        shows: 'two clusters of which one is ill: an outage there hides nothing here',
+        shows: 'two clusters of which one fails: an outage there hides nothing here',
         series: { ...up('a', '0x20'), ...up('b', '1x20'), ...up('c', '0x20', 'dc2') },
         at: 10,
         fires: [downAt('a')],
@@ -206,7 +206,7 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
         })),
       },
       {
-        shows: 'two clusters of which one is ill: it cannot see that, SvcTargetsVanished does',
+        shows: 'two clusters of which one fails: this alert cannot see it, SvcTargetsVanished does',
         series: { ...all('1x20', 'worker'), 'up{cluster="dc2", instance="c", job="worker"}': '1x20' },
         at: 15,
         fires: [],
@@ -273,7 +273,7 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
     ],
   },
 ];
-/** Of src/monitoring/rules/alerts/process.ts. */
+/** Alerts on restarts, memory and garbage collection: src/monitoring/alerts/roles.ts. */
 export const processPlans: readonly Plan[] = [
   {
     alert: 'SvcHighRestartRate',

@@ -18,7 +18,8 @@ const slow = (fast: string, all: string, labels = worker): Series => ({
 const every = (perMinute: number) => `0+${perMinute}x${minutes}`;
 
 /**
- * Long window, when its alert must fire, when a burst of five minutes has left the short one, and, of 6000 requests a minute, how many fail or are fast enough: above
+ * The long window, the minute at which its alert must fire, the minute at which a burst of five minutes has left the short
+ * window, and how many of 6000 requests a minute fail or are fast enough: above
  * its threshold and below that of the shorter window, then exactly on it.
  */
 const burns = [
@@ -52,69 +53,65 @@ const burns = [
   },
 ] as const;
 
-const availability = burns.map(
-  (burn): Plan => ({
-    alert: 'SvcFrontendAvailabilityBurn',
-    ruleLabels: { window: burn.window },
-    at: burn.at,
-    bad: failing(every(burn.bad.failed), every(6000)),
-    good: failing(every(1), every(6000)),
-    edge: failing(every(burn.edge.failed), every(6000)),
-    reset: failing('900000x5 0+1x400', '900000x5 0+6000x400'),
-    labels: {},
-    value: burn.bad.values[0],
-    ending: { afterMinutes: 400 },
-    more: [
-      {
-        shows: 'what is over burns no longer',
-        series: failing('0+6000x5 30000x400', every(6000), `${at}, ${worker}`),
-        at: burn.overAt,
-        fires: [],
-      },
-      {
-        shows: 'every request of a quiet night',
-        series: failing(every(3), every(3), `${at}, ${worker}`),
-        at: burn.at,
-        fires: [],
-      },
-    ],
-  }),
-);
+/** One objective: its series as a function of what is bad or fast a minute, and cases of its own. */
+interface Objective {
+  alert: string;
+  measured(burn: (typeof burns)[number]): Pick<Plan, 'bad' | 'good' | 'edge' | 'value'>;
+  reset: Series;
+  over: Series;
+  quietNight: Series;
+  more?: readonly { shows: string; series: Series }[];
+}
 
-const latencies = burns.map(
-  (burn): Plan => ({
-    alert: 'SvcFrontendLatencyBurn',
-    ruleLabels: { window: burn.window },
-    at: burn.at,
-    bad: slow(every(burn.bad.fast), every(6000)),
-    good: slow(every(5990), every(6000)),
-    edge: slow(every(burn.edge.fast), every(6000)),
-    reset: slow('900000x5 0+6000x400', '900000x5 0+6000x400'),
-    labels: {},
-    value: burn.bad.values[1],
-    ending: { afterMinutes: 400 },
-    more: [
-      {
-        shows: 'what is over burns no longer',
-        series: slow('0x5 6000+6000x400', every(6000), `${at}, ${worker}`),
-        at: burn.overAt,
-        fires: [],
-      },
-      {
-        shows: 'every request of a quiet night',
-        series: slow(every(0), every(3), `${at}, ${worker}`),
-        at: burn.at,
-        fires: [],
-      },
-      {
-        shows: 'polls that wait for work',
-        series: slow(every(0), every(6000), `${at}, svc_service="worker", operation="PollForDecisionTask"`),
-        at: burn.at,
-        fires: [],
-      },
-    ],
+const plans = ({ alert, measured, reset, over, quietNight, more = [] }: Objective) =>
+  burns.map((burn): Plan => {
+    const silent = (shows: string, series: Series, minutesLater: number = burn.at) => ({
+      ...{ shows, series, at: minutesLater },
+      fires: [],
+    });
+    return {
+      ...{ alert, ruleLabels: { window: burn.window }, at: burn.at, reset, labels: {} },
+      ...measured(burn),
+      ending: { afterMinutes: 400 },
+      more: [
+        silent('what is over burns no longer', over, burn.overAt),
+        silent('every request of a quiet night', quietNight),
+        ...more.map(({ shows, series }) => silent(shows, series)),
+      ],
+    };
+  });
+
+const availability = plans({
+  alert: 'SvcFrontendAvailabilityBurn',
+  measured: ({ bad, edge }) => ({
+    bad: failing(every(bad.failed), every(6000)),
+    good: failing(every(1), every(6000)),
+    edge: failing(every(edge.failed), every(6000)),
+    value: bad.values[0],
   }),
-);
+  reset: failing('900000x5 0+1x400', '900000x5 0+6000x400'),
+  over: failing('0+6000x5 30000x400', every(6000), `${at}, ${worker}`),
+  quietNight: failing(every(3), every(3), `${at}, ${worker}`),
+});
+
+const latencies = plans({
+  alert: 'SvcFrontendLatencyBurn',
+  measured: ({ bad, edge }) => ({
+    bad: slow(every(bad.fast), every(6000)),
+    good: slow(every(5990), every(6000)),
+    edge: slow(every(edge.fast), every(6000)),
+    value: bad.values[1],
+  }),
+  reset: slow('900000x5 0+6000x400', '900000x5 0+6000x400'),
+  over: slow('0x5 6000+6000x400', every(6000), `${at}, ${worker}`),
+  quietNight: slow(every(0), every(3), `${at}, ${worker}`),
+  more: [
+    {
+      shows: 'polls that wait for work',
+      series: slow(every(0), every(6000), `${at}, svc_service="worker", operation="PollForDecisionTask"`),
+    },
+  ],
+});
 
 const [fast] = availability;
 

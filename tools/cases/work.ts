@@ -25,7 +25,7 @@ const calls = (errors: string, requests: string): Series => ({
   [`svc_persistence_errors{${role}, ${operation}}`]: errors,
   [`svc_persistence_requests{${role}, ${operation}}`]: requests,
 });
-/** Of src/monitoring/rules/alerts/persistence.ts. */
+/** Alerts on calls to the store: src/monitoring/alerts/work.ts. */
 export const persistencePlans: readonly Plan[] = [
   {
     alert: 'SvcPersistenceErrorRate',
@@ -142,7 +142,7 @@ const closed = (timeout: string, completed: string): Series => ({
   ...timeouts(timeout),
   [`svc_workflow_completed{${role}, domain="orders", workflow_type="Pay"}`]: completed,
 });
-/** Of src/monitoring/rules/alerts/tasks.ts. */
+/** Alerts on task lists and workflows: src/monitoring/alerts/work.ts. */
 export const taskPlans: readonly Plan[] = [
   {
     alert: 'SvcTaskListBacklogGrowth',
@@ -368,7 +368,7 @@ const requests = (errors: string, total: string): Series => ({
 const frontend = 'svc_frontend_client_latency';
 const start = 'svc_service="worker", operation="StartWorkflowExecution"';
 const poll = `svc_service="worker", operation="PollForDecisionTask", ${at}`;
-/** Of src/monitoring/rules/alerts/requests.ts. */
+/** Alerts on requests between roles: src/monitoring/alerts/work.ts. */
 export const requestPlans: readonly Plan[] = [
   {
     alert: 'SvcFrontendLatency',

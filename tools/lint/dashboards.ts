@@ -187,7 +187,7 @@ export const uncataloged: readonly string[] = [
   ...['heap_size_used_bytes', 'eventloop_lag_p99_seconds'].map((name) => `svc_agent_nodejs_${name}`),
 ];
 
-/** Every lint by its name: those of Grafana's own linter, and those that need the catalogs. */
+/** Every lint by its name: those of Grafana's own linter and those that need the catalogs. */
 export const dashboardLintNames: readonly string[] = [
   'target-promql',
   'unique-uid',

@@ -22,7 +22,7 @@ export interface Subject {
   recorded: ReadonlySet<string>;
 }
 
-/** One lint: its name, and what is wrong with a subject; nothing if it is well. */
+/** One lint: its name and the faults that it finds. */
 export interface Lint {
   name: string;
   faults(subject: Subject): readonly string[];
@@ -231,5 +231,5 @@ const matching = expressionLint('matching', (expr) =>
   })(expr),
 );
 
-/** What is wrong with an expression whatever its series are. */
+/** Faults of an expression that do not depend on its series. */
 export const shapeLints: readonly Lint[] = [range, division, regexp, bucketBound, fragile, matching];

@@ -140,7 +140,7 @@ function quotient(a: Measure | undefined, b: Measure | undefined): Measure | und
   return `${a}/s` === b ? 'seconds' : undefined;
 }
 
-/** The unit that is shown against the unit that the metrics have. */
+/** A panel shows the unit that its metrics have. */
 export const targetUnit: DashboardLint = {
   name: 'target-unit',
   target({ panel, target, expr }) {
@@ -245,7 +245,7 @@ const perCluster: DashboardLint = {
     target.format === 'heatmap' ? [] : unless(canHave(resultLabels(expr), 'cluster'), 'adds clusters up'),
 };
 
-/** A table's columns and a legend's words are the labels of the result. */
+/** Columns of a table and the legend use labels that the result has. */
 const openLabels: DashboardLint = {
   name: 'target-open-labels',
   target: ({ expr }) => unless(resultLabels(expr).type !== 'open', 'its labels are not named: aggregate'),
@@ -253,7 +253,7 @@ const openLabels: DashboardLint = {
 
 const unbounded = ['operation', 'domain', 'tasklist', 'workflow_type', 'activity_type', 'logger', 'family'];
 
-/** As many lines as there are values of a label that nobody bounds, or other ones at each step. */
+/** A panel that shows a line for each value of an unbounded label, or another selection of lines at each step. */
 const bounded: DashboardLint = {
   name: 'target-bounded',
   target({ panel, target: { expr: text = '' }, expr }) {

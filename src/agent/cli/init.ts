@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, linkSync, openSync, readSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, fstatSync, linkSync, openSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { addressesConflict, dialHost, formatAddress, parseAddress } from '../../core/address.ts';
 import { roles as usualRoles } from '../../core/catalog.ts';
@@ -213,6 +213,8 @@ function domainsIn(path: string | undefined): string[] {
   if (path === undefined) return [];
   let text = '';
   try {
+    // A pipe or a terminal, such as /dev/stdout, would be waited for.
+    if (!statSync(path).isFile()) return [];
     const file = openSync(path, 'r');
     try {
       const from = Math.max(0, fstatSync(file).size - searchedBytes);

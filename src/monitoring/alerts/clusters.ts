@@ -161,7 +161,7 @@ export const archival: RuleGroup = {
     {
       name: 'SvcArchivalOff',
       severity: 'info',
-      // What the owner chose is no alert; that it changed is worth a line.
+      // Archival that was always off is a decision of the owner. A change within a day is worth a note.
       expr: ({ m }) => {
         const enabled = m('svc_domain_archival_enabled');
         return [

@@ -189,7 +189,7 @@ export const tasks: RuleGroup = {
 export const slowByDesign =
   'operation!~".*(Poll|GetWorkflowExecutionHistory|QueryWorkflow|List|Count|Scan).*"';
 
-/** Share of the requests to a role that fail, by caller. What failed was called, whatever the series say. */
+/** Share of the requests to a role that fail, by caller. A failed request counts as one even where the series of requests is missing. */
 function failedShare({ m }: Names, callee: string): string {
   const rate = (what: string) => `sum by (${byRole}) (rate(${m(`svc_${callee}_client_${what}`)}[5m]))`;
   const calls = `(${rate('requests')} > ${rate('errors')} or ${rate('errors')})`;

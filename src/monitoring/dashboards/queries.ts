@@ -109,11 +109,11 @@ export function queriesFor({ prefix, jobs, matchers }: QueryOptions, choices: re
     highest,
     total,
     lastKnown,
-    /** The rate of a counter that several agents may count alike. */
+    /** The rate of a counter that several agents may count, each the same events. */
     rateOnce: (series: string, by = '') => `max by (${level(by)}) (rate(${s(series)}${interval}))`,
     /** The growth of a counter in the shown range; rounded, since `increase` extrapolates. */
     grown: (series: string, by = '') => `round(sum by (${level(by)}) (increase(${s(series)}[$__range])))`,
-    /** The same for a counter that several agents may count alike. */
+    /** The same for a counter of which several agents count the same events. */
     grownOnce: (series: string, by = '') => `round(max by (${level(by)}) (increase(${s(series)}[$__range])))`,
     /** The growth of a counter at each step: events as they happen. */
     events: (series: string, by: string) =>

@@ -7,7 +7,7 @@ const dc1 = { cluster: 'dc1' };
 const incoming = { ...dc1, source_cluster: 'dc2', target_cluster: 'dc1' };
 const twoDaysS = 172_800;
 
-/** What befalls the group of clusters, their domains and their archives. */
+/** Faults of the other clusters, of domains and of archives. */
 export const clusterFaults: readonly Fault[] = [
   {
     what: 'dc1 is 400 s behind dc2',

@@ -3,7 +3,7 @@ import { critical, type Fault, warning } from './fault.ts';
 const main = { store: 'main', kind: 'postgres', database: 'persistence' };
 const here = { cluster: 'dc1', ...main };
 
-/** What befalls the store. */
+/** Faults of the store. */
 export const storeFaults: readonly Fault[] = [
   {
     what: 'nothing listens where dc2 has its store',

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -81,8 +82,13 @@ test('with the service’s own files everything is on, and credentials alone are
   expect(config!.archival?.history?.status).toBe('enabled');
 });
 
-test('a service that has not logged yet is to be told its domains', async () => {
+test.each([
+  ['has not logged yet', () => {}],
+  ['writes to a pipe', () => execFileSync('mkfifo', [join(folder, 'log/svc.log')])],
+  ['has a directory for a log', () => mkdirSync(join(folder, 'log/svc.log'))],
+])('the domains of a service that %s have to be added', async (_, make) => {
   rmSync(join(folder, 'log/svc.log'));
+  make();
   const io = fakeIo(folder);
   expect(await init(['--service-config', 'service.yaml', '--out', 'agent.yaml'], io)).toBe(0);
   expect(readFileSync(join(folder, 'agent.yaml'), 'utf8')).toContain(

@@ -48,7 +48,7 @@ describe('what is shipped', () => {
       'exactly on',
       'counter reset',
       'series missing',
-      'clusters of which one is ill',
+      'clusters of which one fails',
       'two agents',
     ];
     for (const [, text] of files().filter(

@@ -14,7 +14,7 @@ const firingOf = ({ highest, s }: Queries, severity: string) =>
   `count by (cluster) (${s(`ALERTS{alertstate="firing", alertname=~"Svc.+", severity="${severity}"}`)})` +
   ` or 0 * ${highest('svc_agent_build_info')}`;
 
-/** What an operator who was paged looks at first. */
+/** The first thing to look at after a page. */
 const problems = (queries: Queries, { highest, howMany, rate } = queries): Row => ({
   title: 'Current problems',
   panels: [
