@@ -1,9 +1,10 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, unlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { planBackups } from '../../src/probes/backups/backups.ts';
 import type { BackupOptions } from '../../src/probes/backups/options.ts';
+import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { planStores } from '../../src/probes/stores/stores.ts';
 import { handClock } from '../clock.ts';
@@ -64,7 +65,7 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
       stateDirectory: state,
     };
     const found = new Map<string, { finding: Finding; remembered: unknown }>();
-    const rows = [...planStores(options), ...planBackups(options)].filter(
+    const rows = [...planStores(options), ...planBackups(options, { verify: verifyBackup })].filter(
       ({ kind }) => kind === 'store' || kind === 'backup',
     );
     const latest = (name: string) => found.get(name)?.finding;
@@ -167,9 +168,12 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
     await close();
   });
 
-  test('an archive that the agent cannot see is unknown', async () => {
+  test('an archive that does not exist is a finding, one that the agent cannot read is unknown', async () => {
     const { poll, close } = await open();
     rmSync(archive, { recursive: true });
+    expect(await poll()).toMatchObject({ check: false });
+    // Not a directory.
+    writeFileSync(archive, '');
     expect(await poll()).toMatchObject({ check: 'unknown', reason: 'evidence_unreadable' });
     await close();
   });

@@ -16,11 +16,12 @@ import type { BucketDeps } from './bucket.ts';
 import { type Evidence, unreadable } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
 import { failures, type Judgement, judge, keyOf, type Ledger } from './judge.ts';
+import type { LogReading } from './log-evidence.ts';
 import type { OffsiteStanding } from './offsite.ts';
 import type { BackupOptions } from './options.ts';
 import { chainOf, type Drill, readinessOf, recoveryPointOf, type Standing } from './readiness.ts';
 import { createVerifier, type Verifier, type VerifyBackup } from './verifier.ts';
-import type { VerifyAnswer } from './verify.ts';
+import type { VerifyAnswer, VerifyRequest } from './verify.ts';
 
 /**
  * Probes of backups: one for each entry of `backups`, which reads its evidence and judges it, and one for each
@@ -103,12 +104,29 @@ async function openBackup(
   const { journalPath, readRuns } = await import('./journal.ts');
   const journal = journalPath(stateDirectory, 'backup', backup.name);
   const leave = shared.verifier.join();
+  /** Segments that wait for their verification. */
+  let asked: VerifyRequest | undefined;
+  const verifySegments: LogReading['verify'] = async (segments) => {
+    const { level, bytesPerSecond } = backup.integrity;
+    asked ??= { path: targetOf(backup), level, bytesPerSecond, segments };
+    const request = asked;
+    const [answer] = await patiently(shared.verifier, clock, 1, () =>
+      [shared.verifier.ask(backup.name, request)].filter((one) => one !== undefined),
+    );
+    if (answer === undefined) return undefined;
+    asked = undefined;
+    return { names: request.segments!.names, answer };
+  };
+  const verify = backup.integrity.level === 'none' ? undefined : verifySegments;
   return {
     async check(signal, recalled) {
       const ledger = recalled as Ledger | undefined;
       try {
         const runs = await readRuns(journal);
-        const evidence = await readEvidence(backup, runs, { signal, readSecret, clock, latest });
+        const evidence = await readEvidence(backup, runs, {
+          ...{ signal, readSecret, clock, latest },
+          log: { before: ledger?.log, verify },
+        });
         const answers = await verifications(backup, evidence, ledger, shared, { clock });
         const judgement = judge(backup, evidence, answers, ledger, clock.nowMs());
         shared.standings.set(backup.name, { options: backup, judged: { evidence, judgement } });
@@ -140,7 +158,13 @@ const siblingsOf = ({ store, database }: BackupOptions, { standings }: Shared): 
 async function readEvidence(
   { source, store }: BackupOptions,
   runs: readonly RunRecord[],
-  { signal, readSecret, clock, latest }: BucketDeps & { latest: (probe: string) => Finding | undefined },
+  {
+    signal,
+    readSecret,
+    clock,
+    latest,
+    log,
+  }: BucketDeps & Required<Pick<ProbeDeps, 'latest'>> & { log: LogReading },
 ): Promise<Evidence> {
   const nowMs = clock.nowMs();
   const { evidenceOfRuns, faultsOfRuns } = await import('./journal.ts');
@@ -159,7 +183,9 @@ async function readEvidence(
       const polls = [`store/${store}`, ...storeRoles.map((role) => `store/${store}/${role}`)];
       const logs = polls.flatMap((probe) => archivedLogOf(latest(probe)) ?? []);
       const newest = logs.sort((one, other) => (one.wholeUntilMs ?? 0) - (other.wholeUntilMs ?? 0)).at(-1);
-      return withRuns(await (await import('./files.ts')).readSegments(source, nowMs, newest));
+      return withRuns(
+        await (await import('./log-evidence.ts')).readSegments(source, nowMs, { ...log, server: newest }),
+      );
     }
     case 'snapshot':
       return withRuns(await (await import('./snapshot.ts')).readSnapshotEvidence(source));
@@ -214,15 +240,25 @@ async function verifications(
       });
       return answer ? [[keyOf(artifact), answer] as const] : [];
     });
+  return Object.fromEntries(await patiently(verifier, clock, due.length, ask));
+}
+
+/** Asks for `expected` answers, and once more for those that come soon. */
+async function patiently<T>(
+  verifier: Verifier,
+  clock: ProbeDeps['clock'],
+  expected: number,
+  ask: () => T[],
+): Promise<T[]> {
   const first = ask();
-  if (first.length === due.length) return Object.fromEntries(first);
+  if (first.length === expected) return first;
   let cancel = () => {};
   const patience = new Promise<void>((resolve) => {
     cancel = clock.after(patienceMs, resolve);
   });
   await Promise.race([verifier.idle(), patience]);
   cancel();
-  return Object.fromEntries([...first, ...ask()]);
+  return [...first, ...ask()];
 }
 
 function findingOf(
@@ -240,7 +276,10 @@ function findingOf(
   const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
   const durationMs = ledger.success && ledger.success.endMs - ledger.success.startMs;
   const newest = evidence.artifacts.at(-1);
-  const answer = newest && (newest.verified ?? ledger.verified[keyOf(newest)]?.result);
+  const hasDamage = Object.keys(evidence.log?.damaged ?? {}).length > 0;
+  const answer = hasDamage
+    ? 'corrupt'
+    : newest && (newest.verified ?? ledger.verified[keyOf(newest)]?.result);
   const isUncleared = offsite?.newestMs !== undefined && (evidence.snapshots?.length ?? 0) > 0;
   const failed = (Object.keys(results) as BackupResult[])
     .filter((result) => failures.has(result))
@@ -281,7 +320,9 @@ function findingOf(
         start: new Date(newest.startMs).toISOString(),
         bytes: sizeOf(newest.sizeBytes),
       },
-      integrity: newest && (ledger.verified[keyOf(newest)] ?? newest.verified ?? 'not verified yet'),
+      integrity: evidence.log
+        ? { result: evidence.log.result, msg: evidence.log.msg, damaged: evidence.log.damaged }
+        : newest && (ledger.verified[keyOf(newest)] ?? newest.verified ?? 'not verified yet'),
     },
     remember: ledger,
   };

@@ -1,7 +1,7 @@
 import type { IntegrityResult } from '../../core/reasons.ts';
 import { ProbeError } from '../probe-error.ts';
 import type { WalRange } from './manifest.ts';
-import type { SegmentRun } from './segments.ts';
+import type { SegmentRun, VerifiedLog } from './segments.ts';
 
 /** How a backup was made, which says what can be replayed on top of it. */
 export type BackupMethod =
@@ -28,6 +28,8 @@ export interface Artifact {
   verify?: { path: string; snapshot?: string };
   /** The verdict of the tool that keeps the backup. */
   verified?: IntegrityResult;
+  /** What is wrong where that is `corrupt`. */
+  fault?: string;
   /** Log sequence numbers of a physical MySQL backup, decimal; an incremental goes on where its parent ended. */
   lsn?: { from: string; to: string };
   /** WAL that a base backup needs. */
@@ -52,6 +54,8 @@ export interface Evidence {
   failures: readonly { id: string; endMs: number; msg: string }[];
   /** Archived log, for type `log`. */
   runs?: readonly SegmentRun[];
+  /** What verification has found in it; kept for the next check. */
+  log?: VerifiedLog;
   /** For type `config`: live files that the newest copy has not, or has otherwise. */
   drift?: readonly string[];
   /** Snapshots that still lie on the node. */

@@ -2,14 +2,12 @@ import type { Stats } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
-import type { ArchivedLog } from '../stores/store-report.ts';
 import { compressionOf } from './byte-stream.ts';
 import { type Artifact, type BackupMethod, type Evidence, noEvidence, unreadable } from './evidence.ts';
 import { type RunRecord, startOfRun } from './journal.ts';
 import { headOf, readBackupManifest } from './manifest.ts';
 import type { BackupSource } from './options.ts';
 import { pgDumpMagic } from './pgdump.ts';
-import { archivedName, type LogKind, type Segment, type SegmentRun, segmentRuns } from './segments.ts';
 import { checkpointFiles } from './verify.ts';
 
 type FilesSource = BackupSource & { kind: 'files' };
@@ -31,7 +29,7 @@ export async function listBackupDirectory(directory: string): Promise<string[] |
 }
 
 /** Undefined for what was removed meanwhile. Throws `evidence_unreadable` for what cannot be looked at. */
-async function statOf(path: string): Promise<Stats | undefined> {
+export async function statOf(path: string): Promise<Stats | undefined> {
   return stat(path).catch((thrown: unknown) => {
     if (systemCode(thrown) === 'ENOENT') return undefined;
     throw unreadable(`${path} cannot be read: ${errorText(thrown)}`, thrown);
@@ -39,7 +37,7 @@ async function statOf(path: string): Promise<Stats | undefined> {
 }
 
 /** What makes a name a temporary one, which no finished backup has. */
-const temporaryName = /(?:^\.)|\.(?:tmp|temp|part|partial|incomplete|inprogress)$|~$/i;
+export const temporaryName = /(?:^\.)|\.(?:tmp|temp|part|partial|incomplete|inprogress)$|~$/i;
 const companion = /\.(?:sha512|sha256|sha1|md5|ok|done|json)$/;
 
 /** Backups of a directory whose names match: dumps as files, base and physical backups as directories. */
@@ -224,55 +222,4 @@ async function baseStart(path: string): Promise<number | undefined> {
   const isUtc = ['UTC', 'GMT', 'Etc/UTC'].includes(start[3]!);
   const ms = Date.parse(`${start[1]}T${start[2]}${isUtc ? 'Z' : ''}`);
   return Number.isNaN(ms) ? undefined : ms;
-}
-
-/**
- * Archived segments of a write-ahead or binary log. `server` is what the store's probe knows: an idle store archives
- * nothing, and its log reaches as far as the poll that found everything archived.
- */
-export async function readSegments(
-  { directory, log, settleMs }: BackupSource & { kind: 'segments' },
-  nowMs: number,
-  server?: ArchivedLog,
-): Promise<Evidence> {
-  const segments: Segment[] = [];
-  const names = await listBackupDirectory(directory);
-  if (!names) return noEvidence(directory);
-  for (const name of names) {
-    if (temporaryName.test(name)) continue;
-    const stats = await statOf(join(directory, name));
-    if (!stats?.isFile() || nowMs - stats.mtimeMs < settleMs) continue;
-    segments.push({ name, endMs: stats.mtimeMs, sizeBytes: stats.size });
-  }
-  const runs = segmentRuns(log, segments);
-  const newest = runs.at(-1);
-  if (newest && server && holdsAll(log, newest, segments, server)) {
-    newest.lastEndMs = Math.max(newest.lastEndMs, server.wholeUntilMs!);
-  }
-  const artifacts: Artifact[] = newest
-    ? [
-        {
-          id: newest.last,
-          startMs: newest.lastEndMs,
-          endMs: newest.lastEndMs,
-          sizeBytes: newest.sizeBytes,
-          fingerprint: '',
-          method: 'other',
-          verified: 'ok',
-        },
-      ]
-    : [];
-  return { artifacts, unfinished: [], failures: [], runs };
-}
-
-function holdsAll(
-  log: LogKind,
-  { last }: SegmentRun,
-  segments: readonly Segment[],
-  { archived, archivedBytes = 0, wholeUntilMs }: ArchivedLog,
-): boolean {
-  if (archived === undefined || wholeUntilMs === undefined) return false;
-  const isOf = (name: string) =>
-    archivedName(name) === (log === 'wal' ? archived : archived.replace(/^.*\//, ''));
-  return isOf(last) && segments.some(({ name, sizeBytes }) => isOf(name) && sizeBytes >= archivedBytes);
 }

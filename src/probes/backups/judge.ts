@@ -2,6 +2,7 @@ import type { BackupFailureReason, BackupResult } from '../../core/reasons.ts';
 import { formatDuration } from '../../core/text-formats.ts';
 import type { Artifact, Evidence } from './evidence.ts';
 import type { BackupOptions } from './options.ts';
+import type { VerifiedLog } from './segments.ts';
 import type { VerifyAnswer } from './verify.ts';
 
 /**
@@ -30,6 +31,8 @@ export interface Ledger {
   driftSinceMs?: number;
   /** Answers of verifications of artifacts that are still there. */
   verified: Record<string, VerifyAnswer>;
+  /** Of an archived log. */
+  log?: VerifiedLog;
 }
 
 export interface Success {
@@ -73,6 +76,7 @@ export function judge(
     ? { ...before, counted: {}, verified: {}, durationsMs: [...before.durationsMs] }
     : { sinceMs: nowMs, counted: {}, verified: {}, durationsMs: [], overdue: 0 };
   holdBack(ledger, nowMs);
+  if (evidence.log) ledger.log = evidence.log;
   // Where a file system is not mounted, what it holds comes back and was counted before.
   if (before && evidence.missingDirectory !== undefined) {
     Object.assign(ledger, { counted: { ...before.counted }, verified: { ...before.verified } });
@@ -297,8 +301,10 @@ function verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, no
     const msg = `the newest copy differs from the live files: ${names}`;
     return ledger.overdue > 0 ? fault('drifted', msg) : { msg };
   }
+  const damaged = sorted.find(({ artifact, result }) => result === 'corrupt' && artifact.fault !== undefined);
+  if (evidence.runs && damaged) return fault('corrupt', `a segment is damaged: ${damaged.artifact.fault}`);
   if (newest?.result === 'corrupt') {
-    const why = ledger.verified[keyOf(newest.artifact)]?.msg ?? 'its tool says so';
+    const why = ledger.verified[keyOf(newest.artifact)]?.msg ?? newest.artifact.fault ?? 'its tool says so';
     return fault('corrupt', `the newest backup is damaged: ${why}`);
   }
   if (newest?.result === 'shrunken') {

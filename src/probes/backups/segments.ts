@@ -1,3 +1,4 @@
+import type { IntegrityResult } from '../../core/reasons.ts';
 import type { WalRange } from './manifest.ts';
 
 /** One archived piece of a write-ahead or binary log. */
@@ -28,6 +29,28 @@ export interface SegmentPosition {
 }
 
 export type LogKind = 'wal' | 'binlog';
+
+/** JSON, for the process that verifies. */
+export interface SegmentsToVerify {
+  log: LogKind;
+  /** In the log's order. */
+  names: readonly string[];
+  /** The one before the first, in which a record may begin. */
+  before?: string;
+  /** The newest of all, which the server may still write. */
+  newest: string;
+}
+
+/** What verification has found in an archived log; JSON. */
+export interface VerifiedLog {
+  /** Everything up to this segment was verified, but for segments that were written after `endMs`. */
+  to?: SegmentPosition & { endMs: number };
+  /** Of the newest segments that were verified together. */
+  result: IntegrityResult;
+  msg: string;
+  /** By name. One that was replaced is verified again. */
+  damaged: Readonly<Record<string, { sizeBytes: number; endMs: number; msg: string }>>;
+}
 
 const usualWalSegmentBytes = 16 * 1024 * 1024;
 /** The name that the server gave to an archived segment: tools put a checksum or a suffix behind it. */
@@ -62,18 +85,31 @@ export function segmentPosition(kind: LogKind, name: string, walPerId: number): 
   return { timeline, number: id * walPerId + segment };
 }
 
+export interface PlacedSegment {
+  segment: Segment;
+  at: SegmentPosition;
+}
+
+/** In the log's order; other files, such as histories and partial segments, are left out. */
+export function placeSegments(kind: LogKind, segments: readonly Segment[]): PlacedSegment[] {
+  const perId = walSegmentsPerId(segments);
+  return segments
+    .flatMap((segment) => {
+      const at = segmentPosition(kind, segment.name, perId);
+      return at ? [{ segment, at }] : [];
+    })
+    .sort((one, other) => comparePositions(one.at, other.at));
+}
+
+export const comparePositions = (one: SegmentPosition, other: SegmentPosition): number =>
+  one.timeline - other.timeline || one.number - other.number;
+
 /**
  * Unbroken runs of archived segments, in the log's order. After a switch of timeline the new one goes on in the
  * segment where the old one ended, or the one after it; that is no gap.
  */
 export function segmentRuns(kind: LogKind, segments: readonly Segment[]): SegmentRun[] {
-  const perId = walSegmentsPerId(segments);
-  const placed = segments
-    .flatMap((segment) => {
-      const at = segmentPosition(kind, segment.name, perId);
-      return at ? [{ segment, at }] : [];
-    })
-    .sort((one, other) => one.at.timeline - other.at.timeline || one.at.number - other.at.number);
+  const placed = placeSegments(kind, segments);
   const runs: SegmentRun[] = [];
   for (const { segment, at } of placed) {
     const run = runs.at(-1);

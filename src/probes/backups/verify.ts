@@ -12,6 +12,7 @@ import {
   sidecarChecksum,
 } from './manifest.ts';
 import { pgDumpMagic, readPgDumpContents, verifyPgDump } from './pgdump.ts';
+import type { SegmentsToVerify } from './segments.ts';
 import { readSnapshots, snapshotFault } from './snapshot.ts';
 
 /** What is asked of the verifying process; JSON. */
@@ -20,6 +21,8 @@ export interface VerifyRequest {
   path: string;
   /** Name of a snapshot of the wide-column store. */
   snapshot?: string;
+  /** Segments of a log in the directory `path`. */
+  segments?: SegmentsToVerify;
   level: IntegrityLevel;
   bytesPerSecond: number;
 }
@@ -31,6 +34,8 @@ export interface VerifyAnswer {
   msg: string;
   /** The verification itself failed, so that it is tried again: the backup could not be read, the process was killed. */
   isFailure?: true;
+  /** What is wrong with each segment that is damaged, by name. */
+  damaged?: Readonly<Record<string, string>>;
 }
 
 const ok = (msg: string): VerifyAnswer => ({ result: 'ok', msg });
@@ -48,6 +53,7 @@ export async function verifyBackup(request: VerifyRequest): Promise<VerifyAnswer
   if (level === 'none') return unknown('not verified');
   const stats = await stat(path);
   try {
+    if (request.segments !== undefined) return await verifyLog(request, request.segments);
     if (request.snapshot !== undefined) return await verifySnapshot(request);
     return stats.isDirectory() ? await verifyDirectory(request) : await verifyFile(request);
   } catch (thrown) {
@@ -57,6 +63,14 @@ export async function verifyBackup(request: VerifyRequest): Promise<VerifyAnswer
     if (code !== undefined && /^E(?!RR_)[A-Z]+$/.test(code)) throw thrown;
     return corrupt(errorText(thrown));
   }
+}
+
+async function verifyLog(request: VerifyRequest, segments: SegmentsToVerify): Promise<VerifyAnswer> {
+  const { verifySegments } = await import('./log-segments.ts');
+  const { damaged, unverified, verified } = await verifySegments(request, segments);
+  const [first] = Object.entries(damaged);
+  if (first) return { ...corrupt(`${first[0]}: ${first[1]}`), damaged };
+  return unverified === undefined ? ok(verified) : unknown(unverified);
 }
 
 async function verifyFile(request: VerifyRequest): Promise<VerifyAnswer> {

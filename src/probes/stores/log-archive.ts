@@ -37,12 +37,13 @@ export async function archiveCheck(
   const check = 'wal_archive';
   if (archived === undefined) return { check, holds: 'unknown', found: 'no segment was archived yet' };
   const { listBackupDirectory } = await import('../backups/files.ts');
-  let names: string[];
+  let names: string[] | undefined;
   try {
-    names = (await listBackupDirectory(directory)) ?? [];
+    names = await listBackupDirectory(directory);
   } catch (thrown) {
     return { check, holds: 'unknown', found: (thrown as Error).message };
   }
+  if (!names) return { check, holds: false, found: `${directory} does not exist` };
   if (!names.some((name) => archivedName(name) === archived))
     return { check, holds: false, found: `${archived} is not in ${directory}` };
   const runs = segmentRuns(

@@ -1,0 +1,181 @@
+import { crc32c } from './manifest.ts';
+import type { ByteReader } from './pgdump.ts';
+
+/**
+ * The pages and records of a WAL segment (PostgreSQL, access/xlog_internal.h and access/xlogrecord.h). Every record
+ * has a CRC-32C. A record can begin in one segment and end in the next.
+ */
+
+/** Versions 9.5 to 18: the record format of others is not known. */
+const [oldestMagic, newestMagic] = [0xd087, 0xd118];
+const shortHeaderBytes = 24;
+const longHeaderBytes = 40;
+const recordHeaderBytes = 24;
+/** Where the CRC lies within a record's header; it covers what comes before, and the record's data first. */
+const crcAt = 20;
+
+const isContinuation = 0x1;
+const hasLongHeader = 0x2;
+/** The record that the last page began was given up after a crash. */
+const isOverwritten = 0x8;
+const allFlags = 0xf;
+
+const resourceManagerXlog = 0;
+const switchRecord = 0x40;
+
+/** A format that this version of the agent does not know, or an encrypted segment. */
+export class UnknownFormat extends Error {}
+
+/** A record of which the rest is in the next segment. */
+interface OpenRecord {
+  header: Buffer;
+  /** Bytes that are still to come, those of the header included. */
+  missing: number;
+  crc: number;
+}
+
+/** What the next segment begins with; undefined where the segment before was not read. */
+export type WalCarry = { open?: OpenRecord };
+
+interface PageHeader {
+  magic: number;
+  info: number;
+  timeline: number;
+  address: bigint;
+  /** Bytes of a record that goes on from the page before. */
+  rest: number;
+}
+
+function pageHeader(page: Buffer): PageHeader {
+  return {
+    magic: page.readUInt16LE(0),
+    info: page.readUInt16LE(2),
+    timeline: page.readUInt32LE(4),
+    address: page.readBigUInt64LE(8),
+    rest: page.readUInt32LE(16),
+  };
+}
+
+export interface WalStart {
+  segmentBytes: number;
+  pageBytes: number;
+}
+
+const isPowerOfTwo = (value: number) => value > 0 && (value & (value - 1)) === 0;
+
+/** Checks the beginning of a segment against its name (24 hex digits). Throws what is wrong; `UnknownFormat`. */
+export function checkWalStart(head: Buffer, name: string): WalStart {
+  if (head.length < longHeaderBytes) throw new Error('the segment is cut off');
+  const { magic, info, timeline, address } = pageHeader(head);
+  if (magic < 0xd000 || magic > 0xdfff || (info & hasLongHeader) === 0)
+    throw new Error('it does not begin as a WAL segment');
+  if (magic < oldestMagic || magic > newestMagic)
+    throw new UnknownFormat(`WAL of format ${magic.toString(16)} is not known`);
+  const segmentBytes = head.readUInt32LE(32);
+  const pageBytes = head.readUInt32LE(36);
+  if (
+    !isPowerOfTwo(segmentBytes) ||
+    segmentBytes < 2 ** 20 ||
+    !isPowerOfTwo(pageBytes) ||
+    pageBytes > zeros.length
+  )
+    throw new Error('the header of its first page is damaged');
+  const [named, id, segment] = [0, 8, 16].map((at) => Number.parseInt(name.slice(at, at + 8), 16));
+  // The first segment of a timeline begins with a copy of the one that it forked from.
+  if (timeline > named!) throw new Error(`it is of timeline ${timeline}`);
+  const expected = (BigInt(id!) << 32n) + BigInt(segment!) * BigInt(segmentBytes);
+  if (address !== expected) throw new Error('it holds another part of the log than its name says');
+  return { segmentBytes, pageBytes };
+}
+
+/**
+ * Reads a segment to its end: the header of every page, the checksum of every record. Without `carry` the rest of a
+ * record that began in the segment before is passed over. Throws what is wrong.
+ */
+export async function verifyWalSegment(bytes: ByteReader, name: string, carry?: WalCarry): Promise<WalCarry> {
+  const head = await bytes.take(longHeaderBytes);
+  const { segmentBytes, pageBytes } = checkWalStart(head, name);
+  const { magic, address: startAddress } = pageHeader(head);
+  let open = carry?.open;
+  /** Bytes of a record that began before what is read. */
+  let unknownRest = 0;
+  let isSwitched = false;
+
+  const complete = (record: OpenRecord, at: bigint) => {
+    const crc = (crc32c(record.header.subarray(0, crcAt), record.crc) ^ 0xffffffff) >>> 0;
+    if (crc !== record.header.readUInt32LE(crcAt)) throw new Error(`the record before ${lsn(at)} is damaged`);
+    isSwitched = record.header[17] === resourceManagerXlog && (record.header[16]! & 0xf0) === switchRecord;
+    open = undefined;
+  };
+
+  for (let offset = 0; offset < segmentBytes; offset += pageBytes) {
+    const page =
+      offset === 0
+        ? Buffer.concat([head, await bytes.take(pageBytes - longHeaderBytes)])
+        : await bytes.take(pageBytes);
+    if (isSwitched) {
+      if (!isZero(page))
+        throw new Error(`the page at ${offset} is not empty, after the end of the segment’s log`);
+      continue;
+    }
+    const header = pageHeader(page);
+    const address = startAddress + BigInt(offset);
+    const isLong = (header.info & hasLongHeader) !== 0;
+    if (
+      header.magic !== magic ||
+      header.address !== address ||
+      header.info > allFlags ||
+      isLong !== (offset === 0)
+    )
+      throw new Error(`the header of the page at ${offset} is damaged`);
+    const goesOn = (header.info & isContinuation) !== 0;
+    if ((header.info & isOverwritten) !== 0) {
+      open = undefined;
+      unknownRest = 0;
+    } else if (offset === 0 && carry === undefined) unknownRest = goesOn ? header.rest : 0;
+    else if (unknownRest === 0 && (goesOn !== (open !== undefined) || header.rest !== (open?.missing ?? 0)))
+      throw new Error(`the record that goes on in the page at ${offset} is damaged`);
+
+    let at = offset === 0 ? longHeaderBytes : shortHeaderBytes;
+    while (at < pageBytes) {
+      if (unknownRest > 0) {
+        const passed = Math.min(unknownRest, pageBytes - at);
+        unknownRest -= passed;
+        at = unknownRest > 0 ? pageBytes : aligned(at + passed);
+        continue;
+      }
+      // A record begins at a multiple of 8, so that its length never crosses a page.
+      open ??= begin(page.readUInt32LE(at), address + BigInt(at));
+      at = readInto(open, page, at);
+      if (open.missing > 0) continue;
+      complete(open, address + BigInt(at));
+      at = aligned(at);
+      if (!isSwitched) continue;
+      if (!isZero(page.subarray(at)))
+        throw new Error(`the page at ${offset} is not empty behind its last record`);
+      break;
+    }
+  }
+  if (!(await bytes.isAtEnd())) throw new Error(`it is longer than ${segmentBytes} bytes`);
+  return { open };
+}
+
+const aligned = (at: number) => (at + 7) & ~7;
+const lsn = (at: bigint) => `${(at >> 32n).toString(16)}/${(at & 0xffffffffn).toString(16)}`.toUpperCase();
+const zeros = Buffer.alloc(65_536);
+const isZero = (bytes: Buffer) => bytes.equals(zeros.subarray(0, bytes.length));
+
+function begin(length: number, at: bigint): OpenRecord {
+  if (length < recordHeaderBytes) throw new Error(`the record at ${lsn(at)} is damaged`);
+  return { header: Buffer.alloc(0), missing: length, crc: 0xffffffff };
+}
+
+/** Takes what the page has of the record; gives the position behind it. */
+function readInto(record: OpenRecord, page: Buffer, at: number): number {
+  const end = Math.min(at + record.missing, page.length);
+  const headerEnd = Math.min(end, at + recordHeaderBytes - record.header.length);
+  if (headerEnd > at) record.header = Buffer.concat([record.header, page.subarray(at, headerEnd)]);
+  record.crc = crc32c(page.subarray(headerEnd, end), record.crc);
+  record.missing -= end - at;
+  return end;
+}

@@ -1,0 +1,181 @@
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { planBackups } from '../../../src/probes/backups/backups.ts';
+import type { BackupOptions } from '../../../src/probes/backups/options.ts';
+import { verifyBackup } from '../../../src/probes/backups/verify.ts';
+import type { Finding, Probe, ProbeRow } from '../../../src/probes/probe.ts';
+import { handClock } from '../../clock.ts';
+import {
+  hasPostgres,
+  ownedByPostgres,
+  type Postgres,
+  postgresFolder,
+  postgresProgram,
+  startPostgres,
+  until,
+} from '../../postgres.ts';
+import { bench, gauge, storeOn } from '../../store-probe.ts';
+
+const minuteMs = 60_000;
+const backup = (name: string, type: 'full' | 'log', source: BackupOptions['source']): BackupOptions => ({
+  ...{ name, type, source, store: 'main', database: 'persistence' },
+  schedule: { everyMs: type === 'full' ? 1440 * minuteMs : 5 * minuteMs, usualGraceMs: 5 * minuteMs },
+  objectives: { rpoMs: 5 * minuteMs, rtoMs: 240 * minuteMs },
+  retention: { minCount: 1 },
+  integrity: { level: 'checksum', minBytes: 1, maxShrink: 0.5, bytesPerSecond: 1e9 },
+  intervalMs: minuteMs,
+});
+
+describe.skipIf(!hasPostgres)('a byte flipped in the archived log of a real PostgreSQL', () => {
+  let server: Postgres;
+  let folder: string;
+  let archive: string;
+  let probes: [ProbeRow, Probe][];
+  const found = new Map<string, Finding>();
+  const remembered = new Map<string, unknown>();
+  const clock = handClock(Date.now());
+  const state = mkdtempSync(join(tmpdir(), 'svc-agent-state-'));
+
+  const segments = () =>
+    readdirSync(archive)
+      .filter((name) => /^[0-9A-F]{24}$/.test(name))
+      .sort();
+  const writeSegment = async (rows: number) => {
+    await server.query(`INSERT INTO executions SELECT i, md5(i::text) FROM generate_series(1, ${rows}) i`);
+    const { rows: named } = await server.query('SELECT pg_walfile_name(pg_switch_wal()) AS name');
+    await until(
+      async () => segments(),
+      (names) => names.includes(named[0].name),
+    );
+    clock.jumpTo(Math.max(clock.nowMs(), Date.now() + 1));
+  };
+  const open = async () => {
+    const options = {
+      services: [],
+      stores: [storeOn(1)],
+      backups: [
+        backup('full', 'full', {
+          kind: 'files',
+          directory: join(folder, 'full'),
+          pattern: '^base',
+          settleMs: 0,
+        }),
+        backup('wal', 'log', { kind: 'segments', directory: archive, log: 'wal', settleMs: 0 }),
+      ],
+      stateDirectory: state,
+    };
+    probes = [];
+    for (const row of planBackups(options, { verify: verifyBackup }))
+      probes.push([row, await row.open({ ...bench().deps, clock })]);
+  };
+  const poll = async () => {
+    let counted: Record<string, number> = {};
+    for (const [{ name }, probe] of probes) {
+      const recalled = remembered.get(name);
+      const finding = await probe.check(
+        AbortSignal.timeout(20_000),
+        recalled === undefined ? undefined : JSON.parse(JSON.stringify(recalled)),
+      );
+      found.set(name, finding);
+      remembered.set(name, finding.remember);
+      if (name === 'backup/wal')
+        counted = Object.fromEntries(
+          (finding.increases ?? []).map(({ labels, value }) => [labels.result, value]),
+        );
+    }
+    const log = found.get('backup/wal')!;
+    return {
+      ready: gauge(found.get('recovery/main/persistence')!, 'svc_recovery_ready'),
+      reason: log.reason,
+      integrity: gauge(log, 'svc_backup_integrity_ok'),
+      corrupt: counted.corrupt,
+      msg: log.msg,
+    };
+  };
+
+  beforeAll(async () => {
+    folder = postgresFolder();
+    archive = join(folder, 'archive');
+    for (const path of [archive, join(folder, 'full')]) {
+      mkdirSync(path);
+      ownedByPostgres(path);
+    }
+    server = await startPostgres({
+      initdb: ['--wal-segsize=1'],
+      settings: ['wal_level=replica', 'archive_mode=on', `archive_command=cp %p ${archive}/%f`],
+    });
+    await server.query('CREATE TABLE executions (i int, state text)');
+    postgresProgram('pg_basebackup', [
+      ...['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '--checkpoint=fast'],
+      ...['-D', join(folder, 'full', 'base-1'), '--no-sync'],
+    ]);
+    await writeSegment(3000);
+    await open();
+  });
+  afterAll(async () => {
+    for (const [, probe] of probes ?? []) await probe.close?.();
+    await server?.stop();
+    for (const path of [state, folder]) if (path) rmSync(path, { recursive: true, force: true });
+  });
+
+  test('it is found, told by its own reason, counted once, and recovery is not ready any more', async () => {
+    await poll();
+    expect(await poll()).toMatchObject({ ready: 1, reason: undefined, integrity: 1 });
+    await writeSegment(3000);
+    const last = segments().at(-1)!;
+    const whole = readFileSync(join(archive, last));
+    const flipped = Buffer.from(whole);
+    flipped[9000]! ^= 0x10;
+    writeFileSync(join(archive, last), flipped);
+    clock.jumpTo(Date.now() + 1);
+    expect(await poll()).toMatchObject({
+      reason: 'corrupt',
+      integrity: 0,
+      corrupt: 1,
+      msg: expect.stringContaining(last),
+    });
+    expect(await poll()).toMatchObject({ reason: 'corrupt', corrupt: undefined });
+    // Later segments are good, but nobody can replay them.
+    await writeSegment(10);
+    clock.advance(20 * minuteMs);
+    await open();
+    expect(await poll()).toMatchObject({ ready: 0, reason: 'corrupt', integrity: 0, corrupt: undefined });
+    expect(found.get('recovery/main/persistence')!.reason).toBe('recovery_point_too_old');
+
+    // A good copy from elsewhere mends it.
+    writeFileSync(join(archive, last), whole);
+    await writeSegment(10);
+    clock.jumpTo(Date.now() + 1);
+    expect(await poll()).toMatchObject({ ready: 1, reason: undefined, integrity: 1 });
+  });
+
+  test('a segment that is cut off, and one under the name of another', async () => {
+    const names = segments();
+    await writeSegment(3000);
+    const cut = segments().at(-1)!;
+    writeFileSync(join(archive, cut), readFileSync(join(archive, cut)).subarray(0, 300_000));
+    clock.jumpTo(Date.now() + 1);
+    expect(await poll()).toMatchObject({
+      reason: 'corrupt',
+      corrupt: 1,
+      msg: expect.stringContaining('cut off'),
+    });
+    rmSync(join(archive, cut));
+    await writeSegment(10);
+    expect(await poll()).toMatchObject({ reason: 'log_gap' });
+    copyFileSync(join(archive, names[0]!), join(archive, cut));
+    clock.jumpTo(Date.now() + 1);
+    // Behind what was verified already, but new.
+    expect(await poll()).toMatchObject({ reason: 'corrupt' });
+  });
+});

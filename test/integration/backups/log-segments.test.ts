@@ -1,0 +1,321 @@
+import { execFileSync } from 'node:child_process';
+import {
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { LogKind } from '../../../src/probes/backups/segments.ts';
+import { verifyBackup } from '../../../src/probes/backups/verify.ts';
+import { hasMariadb, type Mariadb, startMariadb } from '../../mariadb.ts';
+import {
+  hasPostgres,
+  ownedByPostgres,
+  type Postgres,
+  postgresFolder,
+  postgresProgram,
+  startPostgres,
+  until,
+} from '../../postgres.ts';
+
+type Level = 'header' | 'checksum' | 'full';
+
+/** Verifies segments of a directory in their order, as the agent's child process does. */
+function verify(
+  path: string,
+  log: LogKind,
+  names: readonly string[],
+  level: Level = 'full',
+  before?: string,
+) {
+  const segments = { log, names, before, newest: names.at(-1)! };
+  return verifyBackup({ path, level, bytesPerSecond: Number.POSITIVE_INFINITY, segments });
+}
+
+function flip(path: string, at: number): void {
+  const bytes = readFileSync(path);
+  bytes[at] = bytes[at]! ^ 0x10;
+  writeFileSync(path, bytes);
+}
+
+/** Whole numbers below a limit that are the same in every run. */
+function* numbersBelow(limit: number) {
+  for (let seed = 12_345; ; ) {
+    seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
+    yield Math.floor((seed / 2 ** 31) * limit);
+  }
+}
+
+const succeeds = (run: () => unknown) => {
+  try {
+    run();
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
+  let server: Postgres;
+  let archive: string;
+  let folder: string;
+  let names: string[];
+  const scratch = mkdtempSync(join(tmpdir(), 'svc-agent-wal-'));
+
+  beforeAll(async () => {
+    folder = postgresFolder();
+    archive = join(folder, 'archive');
+    mkdirSync(archive);
+    ownedByPostgres(archive);
+    server = await startPostgres({
+      initdb: ['--wal-segsize=1'],
+      settings: [
+        ...['wal_level=replica', 'archive_mode=on', 'min_wal_size=2MB', 'max_wal_size=64MB'],
+        `archive_command=cp %p ${archive}/%f`,
+      ],
+    });
+    await server.query('CREATE TABLE executions (i int, state text)');
+    // Records of all lengths, some over several pages and into the next segment, and a long message.
+    await server.query(
+      'INSERT INTO executions SELECT i, repeat(md5(i::text), 1 + i % 60) FROM generate_series(1, 4000) i',
+    );
+    await server.query("SELECT pg_logical_emit_message(false, 'x', repeat('long', 800000))");
+    await server.query('INSERT INTO executions VALUES (0)');
+    const { rows } = await server.query('SELECT pg_walfile_name(pg_switch_wal()) AS name');
+    await until(
+      async () => readdirSync(archive),
+      (there) => there.includes(rows[0].name),
+    );
+    names = readdirSync(archive).sort();
+    expect(names.length).toBeGreaterThan(6);
+  });
+  afterAll(async () => {
+    await server?.stop();
+    for (const path of [folder, scratch]) if (path) rmSync(path, { recursive: true, force: true });
+  });
+
+  test.each(['header', 'checksum', 'full'] as const)(
+    'is good at level %s, together and one by one',
+    async (level) => {
+      expect(await verify(archive, 'wal', names, level)).toMatchObject({ result: 'ok' });
+      for (const name of names)
+        expect(await verify(archive, 'wal', [name], level)).toMatchObject({ result: 'ok' });
+    },
+  );
+
+  test('whatever pg_waldump finds, the agent finds: a byte flipped anywhere', async () => {
+    const offsets = numbersBelow(2 ** 20);
+    let found = 0;
+    for (let round = 0; round < 40; round++) {
+      const place = join(scratch, 'flipped');
+      cpSync(archive, place, { recursive: true });
+      // The last one is cut short by the switch: what is behind it are zeros.
+      const name = names[round % names.length]!;
+      const at = round < 4 ? 2 * round : offsets.next().value!;
+      flip(join(place, name), at);
+      ownedByPostgres(place);
+      const isFine = succeeds(() =>
+        postgresProgram('pg_waldump', ['-q', '-p', place, names[0]!, names.at(-1)!]),
+      );
+      const answer = await verify(place, 'wal', names);
+      if (!isFine) expect(answer, `${name} at ${at}`).toMatchObject({ result: 'corrupt' });
+      if (answer.result === 'corrupt') found += 1;
+      rmSync(place, { recursive: true });
+    }
+    // What is left are gaps between records, which nobody reads.
+    expect(found).toBeGreaterThanOrEqual(36);
+  });
+
+  test('it says which segment is damaged', async () => {
+    const place = join(scratch, 'one');
+    cpSync(archive, place, { recursive: true });
+    flip(join(place, names[2]!), 300_000);
+    truncateSync(join(place, names[4]!), 2 ** 19);
+    const { damaged } = await verify(place, 'wal', names, 'checksum');
+    expect(Object.keys(damaged!)).toEqual([names[2], names[4]]);
+    expect(damaged![names[4]!]).toBe('it is cut off');
+    // The header alone shows nothing.
+    expect(await verify(place, 'wal', names, 'header')).toMatchObject({ result: 'ok' });
+  });
+
+  test('a segment under the name of another, one that is empty, something else', async () => {
+    const place = join(scratch, 'names');
+    mkdirSync(place);
+    copyFileSync(join(archive, names[1]!), join(place, names[2]!));
+    writeFileSync(join(place, names[3]!), '');
+    writeFileSync(join(place, names[4]!), Buffer.alloc(2 ** 20, 'x'));
+    const { damaged } = await verify(place, 'wal', [names[1]!, names[2]!, names[3]!, names[4]!], 'header');
+    expect(damaged).toEqual({
+      [names[2]!]: 'it holds another part of the log than its name says',
+      [names[3]!]: 'it is cut off',
+      [names[4]!]: 'it does not begin as a WAL segment',
+    });
+  });
+
+  test('a record that begins in one segment and ends in the next', async () => {
+    const long = names.findIndex(
+      (_, index) => index > 1 && readFileSync(join(archive, names[index]!)).readUInt16LE(2) & 1,
+    );
+    const place = join(scratch, 'across');
+    cpSync(archive, place, { recursive: true });
+    // The rest of a record comes behind the header of the first page.
+    flip(join(place, names[long]!), 41);
+    expect(await verify(place, 'wal', [names[long]!], 'checksum')).toMatchObject({ result: 'ok' });
+    expect(await verify(place, 'wal', [names[long]!], 'full', names[long - 1])).toMatchObject({
+      result: 'corrupt',
+    });
+  });
+
+  test.each(['gzip', 'zstd', 'lz4'])('compressed by %s', async (program) => {
+    const suffix = { gzip: 'gz', zstd: 'zst', lz4: 'lz4' }[program]!;
+    if (!succeeds(() => execFileSync(program, ['--version'], { stdio: 'pipe' }))) return;
+    const place = join(scratch, program);
+    mkdirSync(place);
+    const compressed = names.map((name) => `${name}.${suffix}`);
+    for (const name of names) {
+      const out = execFileSync(program, ['-c', join(archive, name)], { maxBuffer: 2 ** 24, stdio: 'pipe' });
+      writeFileSync(join(place, `${name}.${suffix}`), out);
+    }
+    for (const level of ['header', 'full'] as const)
+      expect(await verify(place, 'wal', compressed, level)).toMatchObject({ result: 'ok' });
+    const plain = readFileSync(join(archive, names[2]!));
+    plain[200_000]! ^= 1;
+    writeFileSync(join(place, 'bad'), plain);
+    writeFileSync(
+      join(place, compressed[2]!),
+      execFileSync(program, ['-c', join(place, 'bad')], { maxBuffer: 2 ** 24, stdio: 'pipe' }),
+    );
+    truncateSync(join(place, compressed[3]!), 5000);
+    const { damaged } = await verify(place, 'wal', compressed);
+    expect(Object.keys(damaged!)).toEqual([compressed[2], compressed[3]]);
+  });
+
+  test('a checksum in the name, a suffix that nobody knows, one that is gone', async () => {
+    const place = join(scratch, 'odd');
+    mkdirSync(place);
+    const plain = readFileSync(join(archive, names[0]!));
+    const sum = execFileSync('sha1sum', [join(archive, names[0]!)], { encoding: 'utf8' }).slice(0, 40);
+    const right = `${names[0]}-${sum}.gz`;
+    const wrong = `${names[0]}-${'0'.repeat(40)}.gz`;
+    for (const name of [right, wrong]) writeFileSync(join(place, name), gzipSync(plain));
+    writeFileSync(join(place, `${names[1]}.br`), plain.subarray(100));
+    expect(await verify(place, 'wal', [right])).toMatchObject({ result: 'ok' });
+    expect((await verify(place, 'wal', [wrong])).damaged).toEqual({
+      [wrong]: 'it does not match the checksum in its name',
+    });
+    expect(await verify(place, 'wal', [`${names[1]}.br`])).toMatchObject({ result: 'unknown' });
+    expect(await verify(place, 'wal', ['000000010000000000000099', right])).toMatchObject({ result: 'ok' });
+    // Of a version that is to come.
+    const later = Buffer.from(plain);
+    later.writeUInt16LE(0xd200, 0);
+    writeFileSync(join(place, names[0]!), later);
+    expect(await verify(place, 'wal', [names[0]!])).toMatchObject({ result: 'unknown' });
+  });
+});
+
+describe.skipIf(!hasMariadb)('archived binary log of a real MariaDB', () => {
+  let server: Mariadb;
+  let names: string[];
+  const place = mkdtempSync(join(tmpdir(), 'svc-agent-binlog-'));
+  const copy = () => {
+    for (const name of names) copyFileSync(join(server.folder, 'data', name), join(place, name));
+  };
+
+  beforeAll(async () => {
+    server = await startMariadb('--log-bin=bin', '--server-id=1', '--binlog-checksum=CRC32');
+    await server.sql('CREATE DATABASE svc');
+    await server.sql('CREATE TABLE svc.executions (i INT PRIMARY KEY, state LONGTEXT)');
+    for (let file = 0; file < 3; file++) {
+      await server.sql(
+        `INSERT INTO svc.executions SELECT ${file * 1000} + seq, SHA1(seq) FROM svc.seq_1_to_500`,
+      );
+      await server.sql(`INSERT INTO svc.executions VALUES (${-1 - file}, REPEAT('x', 300000))`);
+      await server.sql('FLUSH BINARY LOGS');
+    }
+    names = (await server.sql('SHOW BINARY LOGS')).map((row) => String(row.Log_name));
+    copy();
+  });
+  afterAll(async () => {
+    await server?.stop();
+    rmSync(place, { recursive: true, force: true });
+  });
+
+  test.each(['header', 'checksum', 'full'] as const)('is good at level %s', async (level) => {
+    expect(await verify(place, 'binlog', names, level)).toMatchObject({ result: 'ok' });
+  });
+
+  test('a byte flipped anywhere is found', async () => {
+    const size = readFileSync(join(place, names[1]!)).length;
+    const offsets = numbersBelow(size);
+    for (let round = 0; round < 40; round++) {
+      const at = round < 10 ? round : offsets.next().value!;
+      copy();
+      flip(join(place, names[1]!), at);
+      expect((await verify(place, 'binlog', names)).damaged, `at ${at}`).toEqual({
+        [names[1]!]: expect.any(String),
+      });
+    }
+    copy();
+  });
+
+  test('a file that is cut off within an event, or between two', async () => {
+    const whole = readFileSync(join(place, names[1]!));
+    truncateSync(join(place, names[1]!), whole.length - 7);
+    expect((await verify(place, 'binlog', names)).damaged).toEqual({ [names[1]!]: 'it is cut off' });
+    let at = 4;
+    let last = at;
+    while (at < whole.length) {
+      last = at;
+      at += whole.readUInt32LE(at + 9);
+    }
+    writeFileSync(join(place, names[1]!), whole.subarray(0, last));
+    expect((await verify(place, 'binlog', names)).damaged).toEqual({
+      [names[1]!]: 'it is cut off: the event that a server writes last is missing',
+    });
+    copy();
+  });
+
+  test('the newest may still be written; one that a killed server left is whole', async () => {
+    await server.sql("INSERT INTO svc.executions VALUES (-9, 'x')");
+    copy();
+    const newest = names.at(-1)!;
+    expect(await verify(place, 'binlog', [newest])).toMatchObject({ result: 'ok' });
+    const { length } = readFileSync(join(place, newest));
+    truncateSync(join(place, newest), length - 5);
+    expect(await verify(place, 'binlog', [newest])).toMatchObject({ result: 'unknown' });
+    copy();
+    // The same file once another came after it.
+    expect(
+      await verifyBackup({
+        path: place,
+        level: 'full',
+        bytesPerSecond: 1e12,
+        segments: { log: 'binlog', names: [newest], newest: 'bin.999999' },
+      }),
+    ).toMatchObject({ result: 'ok' });
+  });
+
+  test('without checksums its form is all that can be verified', async () => {
+    await server.sql('SET GLOBAL binlog_checksum = NONE');
+    await server.sql("INSERT INTO svc.executions VALUES (-10, 'x')");
+    await server.sql('FLUSH BINARY LOGS');
+    const rows = await server.sql('SHOW BINARY LOGS');
+    const name = String(rows.at(-2)!.Log_name);
+    copyFileSync(join(server.folder, 'data', name), join(place, name));
+    expect(await verify(place, 'binlog', [name])).toMatchObject({
+      result: 'unknown',
+      msg: expect.stringContaining('binlog_checksum = NONE'),
+    });
+    unlinkSync(join(place, name));
+  });
+});
