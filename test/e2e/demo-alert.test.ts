@@ -31,7 +31,58 @@ const firing = (alertmanager: string, name: string) =>
     180_000,
   );
 
+/** The shell blocks of the tutorial, in order; the first one starts the demo. */
+const tutorial = [
+  ...readFileSync(new URL('../../docs/tutorial.md', import.meta.url), 'utf8').matchAll(
+    /```sh\n([\s\S]*?)```/g,
+  ),
+].map(([, text = '']) => text);
+
+/** Runs a block of the tutorial as it is printed, but for ports that were taken when the demo started. */
+function playBlock(index: number, ports: Readonly<Record<number, string>>): string {
+  const text = tutorial[index]!.replaceAll('node dist/main.js', `${process.execPath} ${mainFile}`).replaceAll(
+    /127\.0\.0\.1:(\d+)/g,
+    (usual, port) => ports[port] ?? usual,
+  );
+  const { status, stdout, stderr } = spawnSync('bash', ['-c', text], { encoding: 'utf8', timeout: 60_000 });
+  if (status === null || status > 1) throw new Error(`${text}: ${status}: ${stderr}`);
+  return stdout;
+}
+
 describe.skipIf(!hasPrometheus || !hasAlertmanager)('svc-agent demo', () => {
+  test('plays the tutorial as it is printed, until the alert is over', async () => {
+    const demo = startDemo(['--incident-after', '0s']);
+    const address = (what: string) => demo.shown(new RegExp(`^ {2}${what} +http://([^/\\s]+)`, 'm'));
+    const end = await demo.shown(/^ {2}curl -X POST http:\/\/([^/\s]+)\/end$/m);
+    const ports = {
+      9464: await address('metrics'),
+      9465: await address('status page'),
+      9090: await address('Prometheus'),
+      9093: await address('Alertmanager'),
+      7930: end,
+    };
+    expect(tutorial[0]).toBe('npm start\n');
+    await until('status says that all is well', () => /well/.test(playBlock(1, ports)) || undefined);
+    await until('the pages have numbers', () => {
+      const text = playBlock(2, ports);
+      return (
+        (/^svc_log_entries_total/m.test(text) && /^svc_frontend_client_requests/m.test(text)) || undefined
+      );
+    });
+    playBlock(3, ports);
+    await until('status and probe say what is down', () => {
+      const text = playBlock(4, ports);
+      return (/main\/persistence/.test(text) && /"reason": ?"refused"/.test(text)) || undefined;
+    });
+    await until(
+      'the alert is in Alertmanager',
+      () => playBlock(5, ports).trim() === '"alertname":"SvcStoreDown"' || undefined,
+      240_000,
+    );
+    playBlock(6, ports);
+    await until('the alert is over', () => playBlock(5, ports).trim() === '' || undefined, 240_000);
+  }, 600_000);
+
   test('breaks the store, until Alertmanager has the alert, until the incident is ended', async () => {
     const demo = startDemo(['--incident-after', '2s']);
     const alertmanager = await demo.shown(/^ {2}Alertmanager +(http:\/\/127\.0\.0\.1:\d+)/m);
