@@ -11,11 +11,19 @@ import type { AgentConfig } from './config/types.ts';
 
 export const planFormats = ['cron', 'kubernetes'] as const;
 
-interface PlanOptions {
+export interface PlanOptions {
   format: (typeof planFormats)[number];
   /** Image of the jobs: the store's client programs and svc-agent. */
   image?: string;
+  /** Where the backups are written. */
+  directory: string;
+  /** Target of `rclone copy`; without one the copies are left as comments. */
+  offsite?: string;
+  /** The agent's configuration file, where it is not at its usual place. */
+  configFile?: string;
 }
+
+export const planDirectory = '/var/backups/svc';
 
 interface PlannedJob {
   name: string;
@@ -29,10 +37,11 @@ interface PlannedJob {
   entry: Record<string, unknown>;
 }
 
-const directory = '/var/backups/svc';
 const stamp = '$(date -u +%Y%m%dT%H%M%SZ)';
 
-interface Target {
+interface Target extends Pick<PlanOptions, 'directory'> {
+  /** A line that copies a file or folder off-site, to the same path below the target. */
+  copy(what: string, to?: string): string;
   store: StoreOptions;
   role: string;
   database: string;
@@ -48,28 +57,67 @@ const planners: Readonly<Record<StoreOptions['kind'], Planner>> = {
   widecolumn: planWideColumn,
 };
 
+/** A plan as files: entries for the agent's configuration, a script for each job, and what schedules them. */
+export type PlanFiles = Readonly<Record<string, { text: string; isProgram?: boolean }>>;
+
+const jobsIn = (config: AgentConfig, options: PlanOptions): readonly PlannedJob[] =>
+  config.stores.length === 0
+    ? []
+    : [...config.stores.flatMap((store) => jobsOf(store, options)), ...configurationJob(config, options)];
+
+const entriesOf = (jobs: readonly PlannedJob[]) => stringify({ backups: jobs.map(({ entry }) => entry) });
+
+const notes = (offsite: string | undefined) => [
+  '# Passwords are not on the command lines: use ~/.pgpass, ~/.my.cnf or the environment of the job.',
+  ...(offsite === undefined ? ['# --offsite TARGET adds copies by rclone, such as backups:bucket/svc.'] : []),
+];
+
 /** Everything as one text: entries for the agent's configuration, then the jobs. */
-export function printPlan(config: AgentConfig, { format, image = 'IMAGE' }: PlanOptions): string {
-  const jobs = [...config.stores.flatMap(jobsOf), ...configurationJob(config)];
-  if (config.stores.length === 0) return '# There is no store in the configuration: nothing to back up.\n';
-  const entries = stringify({ backups: jobs.map(({ entry }) => entry) });
-  const parts = jobs.map((job) => (format === 'cron' ? asCron(job) : asCronJob(job, image)));
-  const note = [
-    '# Passwords are not on the command lines: use ~/.pgpass, ~/.my.cnf or the environment of the job.',
-    '# OFFSITE is a target of rclone, such as backups:bucket/svc.',
-  ];
-  return [comment('Entries for the agent’s configuration:'), indented(entries), ...note, '', ...parts].join(
-    '\n',
+export function printPlan(config: AgentConfig, options: PlanOptions): string {
+  const jobs = jobsIn(config, options);
+  if (jobs.length === 0) return '# There is no store in the configuration: nothing to back up.\n';
+  const parts = jobs.map((job) =>
+    options.format === 'cron' ? asCron(job, options) : asCronJob(job, options),
   );
+  return [
+    comment('Entries for the agent’s configuration:'),
+    indented(entriesOf(jobs)),
+    ...notes(options.offsite),
+    '',
+    ...parts,
+  ].join('\n');
+}
+
+/** The same for `--out FOLDER`: cron runs the scripts where they are. */
+export function planFiles(config: AgentConfig, options: PlanOptions, folder: string): PlanFiles {
+  const jobs = jobsIn(config, options);
+  if (options.format === 'kubernetes') {
+    const manifests = jobs.map((job) => asCronJob(job, options)).join('');
+    return { 'backups.yaml': { text: entriesOf(jobs) }, 'cronjobs.yaml': { text: manifests } };
+  }
+  const scripts = jobs.map((job) => [`${job.name}.sh`, { text: scriptOf(job), isProgram: true }] as const);
+  const lines = jobs.map((job) => cronLine(job, options, `${folder}/${job.name}.sh`));
+  return {
+    'backups.yaml': { text: entriesOf(jobs) },
+    crontab: { text: `${[...notes(options.offsite), ...lines].join('\n')}\n` },
+    ...Object.fromEntries(scripts),
+  };
 }
 
 const comment = (text: string) => `# ${text}`;
 const indented = (text: string) => text.replace(/^(?=.)/gm, '#   ');
 
-function jobsOf(store: StoreOptions): readonly PlannedJob[] {
+const copier =
+  (offsite: string | undefined) =>
+  (what: string, to = '') =>
+    offsite === undefined
+      ? comment(`rclone copy ${what} "TARGET${to}"`)
+      : `rclone copy ${what} ${quoted(offsite)}${to && `"${to}"`}`;
+
+function jobsOf(store: StoreOptions, { directory, offsite }: PlanOptions): readonly PlannedJob[] {
   const { host, port } = parseAddress(store.address) ?? { host: store.address, port: 0 };
   return Object.entries(store.databases).flatMap(([role, database]) =>
-    planners[store.kind]({ store, role, database, host, port }),
+    planners[store.kind]({ store, role, database, host, port, directory, copy: copier(offsite) }),
   );
 }
 
@@ -85,11 +133,11 @@ function entryOf(
   return { name, store: store.name, database: role, type, ...rest };
 }
 
-const prune = (prefix: string, days: number) =>
-  `find ${directory} -maxdepth 1 -name '${prefix}-*' -mtime +${days} -exec rm -r {} +`;
+const prune = (directory: string, prefix: string, days: number) =>
+  `find ${quoted(directory)} -maxdepth 1 -name '${prefix}-*' -mtime +${days} -exec rm -r {} +`;
 
 function planPostgres(target: Target): readonly PlannedJob[] {
-  const { host, port, database, store, role } = target;
+  const { host, port, database, store, role, directory, copy } = target;
   const prefix = `${store.name}-${role}`;
   const connection = `--host=${quoted(host)} --port=${port} --username=backup`;
   const file = `${directory}/${prefix}-${stamp}.dump`;
@@ -99,14 +147,15 @@ function planPostgres(target: Target): readonly PlannedJob[] {
       type: 'full',
       cron: '0 2 * * *',
       script: [
+        `mkdir -p ${quoted(directory)}`,
         `file=${file}`,
         `pg_dump --format=custom ${connection} --file="$file.part" ${quoted(database)}`,
         '# Goes through all data: the table of contents alone finds neither truncation nor corruption.',
         'pg_restore --file=/dev/null "$file.part"',
         'mv "$file.part" "$file"',
         `(cd ${directory} && sha256sum "$(basename "$file")" > "$file.sha256")`,
-        'rclone copy "$file" OFFSITE',
-        prune(prefix, 30),
+        copy('"$file"'),
+        prune(directory, prefix, 30),
       ],
       restore: [
         `createdb ${connection} ${quoted(database)}`,
@@ -122,18 +171,21 @@ function planPostgres(target: Target): readonly PlannedJob[] {
 }
 
 /** The write-ahead log belongs to the server, so that one base backup and one archive serve all its databases. */
-function planBaseBackup({ store }: Target, connection: string): PlannedJob {
+function planBaseBackup({ store, directory, copy }: Target, connection: string): PlannedJob {
   const prefix = `${store.name}-base`;
   return {
     name: prefix,
     type: 'full',
     cron: '0 3 * * *',
     script: [
+      `mkdir -p ${quoted(directory)}`,
       `folder=${directory}/${prefix}-${stamp}`,
       `pg_basebackup ${connection} --pgdata="$folder" --wal-method=none --checkpoint=fast --manifest-checksums=SHA256`,
+      '# Debian keeps it out of the path. The agent holds each file against the manifest, too.',
+      'PATH=$PATH:$(echo /usr/lib/postgresql/*/bin | tr " " :)',
       'pg_verifybackup --no-parse-wal "$folder"',
-      'rclone copy "$folder" "OFFSITE/$(basename "$folder")"',
-      prune(prefix, 30),
+      copy('"$folder"', '/$(basename "$folder")'),
+      prune(directory, prefix, 30),
     ],
     restore: [
       'pg_verifybackup --no-parse-wal FOLDER',
@@ -151,16 +203,17 @@ function planBaseBackup({ store }: Target, connection: string): PlannedJob {
   };
 }
 
-function planWal({ store }: Target): PlannedJob {
+function planWal({ store, directory, copy }: Target): PlannedJob {
   const name = `${store.name}-wal`;
   return {
     name,
     type: 'log',
     cron: '15 * * * *',
     script: [
-      `# The server archives by itself: archive_mode = on, archive_timeout = 300,`,
+      `mkdir -p ${quoted(directory)}/wal`,
+      `# The server archives by itself, into a folder that its user may write to: archive_mode = on, archive_timeout = 300,`,
       `# archive_command = 'test ! -f ${directory}/wal/%f && cp %p ${directory}/wal/%f.part && mv ${directory}/wal/%f.part ${directory}/wal/%f'`,
-      `rclone copy ${directory}/wal OFFSITE/wal`,
+      copy(`${directory}/wal`, '/wal'),
       `find ${directory}/wal -type f -mtime +7 -delete`,
     ],
     restore: ['# The segments are read by the restore_command of the base backup.'],
@@ -174,7 +227,7 @@ function planWal({ store }: Target): PlannedJob {
 }
 
 function planMysql(target: Target): readonly PlannedJob[] {
-  const { host, port, database, store, role } = target;
+  const { host, port, database, store, role, directory, copy } = target;
   const prefix = `${store.name}-${role}`;
   const connection = `--host=${quoted(host)} --port=${port} --user=backup`;
   const dump: PlannedJob = {
@@ -182,6 +235,7 @@ function planMysql(target: Target): readonly PlannedJob[] {
     type: 'full',
     cron: '0 2 * * *',
     script: [
+      `mkdir -p ${quoted(directory)}`,
       `file=${directory}/${prefix}-${stamp}.sql.gz`,
       'set -o pipefail',
       `mysqldump ${connection} --single-transaction --routines --triggers --events --hex-blob --master-data=2 ${quoted(database)} | gzip > "$file.part"`,
@@ -190,8 +244,8 @@ function planMysql(target: Target): readonly PlannedJob[] {
       `gzip --decompress --stdout "$file.part" | tail -n 5 | grep -q '^-- Dump completed'`,
       'mv "$file.part" "$file"',
       `(cd ${directory} && sha256sum "$(basename "$file")" > "$file.sha256")`,
-      'rclone copy "$file" OFFSITE',
-      prune(prefix, 30),
+      copy('"$file"'),
+      prune(directory, prefix, 30),
     ],
     restore: [
       `mysqladmin ${connection} create ${quoted(database)}`,
@@ -205,7 +259,7 @@ function planMysql(target: Target): readonly PlannedJob[] {
   return role === 'persistence' ? [dump, planBinlog(target, connection)] : [dump];
 }
 
-function planBinlog({ store }: Target, connection: string): PlannedJob {
+function planBinlog({ store, directory, copy }: Target, connection: string): PlannedJob {
   const name = `${store.name}-binlog`;
   return {
     name,
@@ -216,7 +270,7 @@ function planBinlog({ store }: Target, connection: string): PlannedJob {
       'first=$(ls | tail -n 1)',
       `mysqladmin ${connection} flush-logs`,
       `mysqlbinlog ${connection} --read-from-remote-server --raw --to-last-log "\${first:-FIRST_BINLOG}"`,
-      `rclone copy ${directory}/binlog OFFSITE/binlog`,
+      copy(`${directory}/binlog`, '/binlog'),
       `find ${directory}/binlog -type f -mtime +7 -delete`,
     ],
     restore: [`mysqlbinlog ${directory}/binlog/FIRST… | mysql ${connection}`],
@@ -230,7 +284,7 @@ function planBinlog({ store }: Target, connection: string): PlannedJob {
 }
 
 function planWideColumn(target: Target): readonly PlannedJob[] {
-  const { database, store, role } = target;
+  const { database, store, role, copy } = target;
   const prefix = `${store.name}-${role}`;
   const data = '/var/lib/cassandra/data';
   return [
@@ -243,7 +297,8 @@ function planWideColumn(target: Target): readonly PlannedJob[] {
         `name=${prefix}-${stamp}`,
         `nodetool snapshot --tag "$name" ${quoted(database)}`,
         `for folder in ${data}/${quoted(database)}/*/snapshots/"$name"; do`,
-        `  rclone copy "$folder" "OFFSITE/$name/$(hostname)/$(basename "$(dirname "$(dirname "$folder")")")"`,
+        `  ${copy('"$folder"', '/$name/$(hostname)/$(basename "$(dirname "$(dirname "$folder")")")')}`,
+        '  :',
         'done',
         `nodetool clearsnapshot -t "$name" ${quoted(database)}`,
       ],
@@ -258,7 +313,10 @@ function planWideColumn(target: Target): readonly PlannedJob[] {
   ];
 }
 
-function configurationJob({ serviceConfig, backups }: AgentConfig): readonly PlannedJob[] {
+function configurationJob(
+  { serviceConfig, backups }: AgentConfig,
+  { directory, offsite }: PlanOptions,
+): readonly PlannedJob[] {
   if (serviceConfig.length === 0 || backups.some(({ type }) => type === 'config')) return [];
   const copies = `${directory}/config`;
   return [
@@ -270,7 +328,7 @@ function configurationJob({ serviceConfig, backups }: AgentConfig): readonly Pla
         `folder=${copies}/${stamp}`,
         'mkdir -p "$folder"',
         `cp ${serviceConfig.map(quoted).join(' ')} "$folder"`,
-        'rclone copy "$folder" "OFFSITE/config/$(basename "$folder")"',
+        copier(offsite)('"$folder"', '/config/$(basename "$folder")'),
       ],
       restore: [`cp ${copies}/NEWEST/* DIRECTORY`],
       entry: {
@@ -282,23 +340,27 @@ function configurationJob({ serviceConfig, backups }: AgentConfig): readonly Pla
   ];
 }
 
-function asCron({ name, cron, script, restore }: PlannedJob): string {
-  const path = `/etc/svc-agent/backup/${name}.sh`;
+const cronLine = ({ name, cron }: PlannedJob, { configFile }: PlanOptions, path: string): string =>
+  `${cron} root svc-agent backup run --job ${name}${configFile ? ` -c ${quoted(configFile)}` : ''} -- ${quoted(path)}`;
+
+const scriptOf = ({ script, restore }: PlannedJob): string =>
+  ['#!/bin/bash', 'set -eu', ...script, comment('To restore:'), ...restore.map(comment), ''].join('\n');
+
+function asCron(job: PlannedJob, options: PlanOptions): string {
+  const path = `/etc/svc-agent/backup/${job.name}.sh`;
   return [
-    comment(`---- ${name}`),
-    comment(`/etc/cron.d/svc-backup-${name}:`),
-    `${cron} root svc-agent backup run --job ${name} -- ${path}`,
+    comment(`---- ${job.name}`),
+    comment(`/etc/cron.d/svc-backup-${job.name}:`),
+    cronLine(job, options, path),
     comment(`${path}:`),
-    '#!/bin/bash',
-    'set -eu',
-    ...script,
-    comment('To restore:'),
-    ...restore.map((line) => comment(line)),
-    '',
+    scriptOf(job),
   ].join('\n');
 }
 
-function asCronJob({ name, cron, script, restore }: PlannedJob, image: string): string {
+function asCronJob(
+  { name, cron, script, restore }: PlannedJob,
+  { image = 'IMAGE', directory }: PlanOptions,
+): string {
   const command = [
     'svc-agent',
     'backup',

@@ -151,16 +151,36 @@ backups:
     ]);
   });
 
-  test('what cannot be read is unknown: neither ready nor not', async () => {
+  test('a directory that does not exist has no backup; one that cannot be read is unknown', async () => {
     const agent = await run();
-    await until('judged', async () => (await ready(agent)) !== undefined);
+    const successes = () => shown(agent, 'svc_backup_runs_total', ',result="success"');
+    // Counters are shown once they are committed.
+    const counted = (await until('shown', successes)) ?? 0;
+    expect(backUp('kept.dump').status).toBe(0);
+    const before = counted + 1;
+    await until('counted', async () => (await successes()) === before || undefined);
+    await until('judged', async () => (await ready(agent)) === '1');
     execFileSync('mv', [dumps, `${dumps}-away`]);
     try {
+      await until('not ready', async () => (await ready(agent)) === '0');
+      const probed = JSON.parse(command(['probe', 'recovery', 'backup', '-c', file, '--json']).stdout);
+      expect(probed).toMatchObject([
+        { name: 'backup/nightly', reason: 'no_backup', msg: expect.stringContaining('dumps does not exist') },
+        {
+          name: 'recovery/main/persistence',
+          reason: 'no_backup',
+          msg: expect.stringContaining('does not exist'),
+        },
+      ]);
+      writeFileSync(dumps, 'a file where the directory was');
       await until('unknown', async () => ((await ready(agent)) === undefined ? true : undefined));
+      unlinkSync(dumps);
     } finally {
       execFileSync('mv', [`${dumps}-away`, dumps]);
     }
-    await until('judged again', async () => (await ready(agent)) !== undefined);
+    await until('judged again', async () => (await ready(agent)) === '1');
+    // What was away was counted before.
+    expect(await successes()).toBe(before);
   });
 
   test.each([

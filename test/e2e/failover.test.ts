@@ -1,4 +1,5 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -274,26 +275,29 @@ ${recovery}`,
     configure('dc2');
     writeFileSync(
       file,
-      readFileSync(file, 'utf8').replace(/repointTraffic: .*/, 'repointTraffic: [sleep, "5.25"]'),
+      readFileSync(file, 'utf8').replace(/repointTraffic: .*/, 'repointTraffic: [sleep, "600.25"]'),
     );
     await lose('dc1');
     const args = ['--domain', 'orders', '--to', 'dc2', '--execute', '--yes', '--confirm', 'orders'];
     const first = recover('datacenter-failure', ...args);
-    await until('the command runs', () => first.output().includes('$ sleep 5.25') || undefined);
+    await until('the command runs', () => first.output().includes('$ sleep 600.25') || undefined);
     await until('the journal names it', () => {
       const [last] = journal('datacenter-failure').slice(-1);
       return last?.event === 'command_started' && last.step === 'repoint-traffic' ? true : undefined;
     });
-    await first.end('SIGKILL');
+    // Its output stays open with the command that outlives it.
+    const gone = once(first.child, 'exit');
+    first.child.kill('SIGKILL');
+    await gone;
     const beside = await execute('datacenter-failure', 'orders', 'dc2');
     expect(beside).toMatchObject({
       status: 1,
-      output: expect.stringMatching(/still runs \(pid \d+\): sleep 5.25/),
+      output: expect.stringMatching(/still runs \(pid \d+\): sleep 600.25/),
     });
-    const after = await until('its end', async () => {
-      const again = await execute('datacenter-failure', 'orders', 'dc2');
-      return again.output.includes('still runs') ? undefined : again;
-    });
+    process.kill(Number(/pid (\d+)/.exec(beside.output)?.[1]));
+    await until('its end', () => !existsSync(`/proc/${/pid (\d+)/.exec(beside.output)?.[1]}`));
+    writeFileSync(file, readFileSync(file, 'utf8').replace('"600.25"', '"0"'));
+    const after = await execute('datacenter-failure', 'orders', 'dc2');
     expect(after, after.output).toMatchObject({ status: 0 });
     await recovered();
   }, 60_000);

@@ -60,6 +60,10 @@ ${more}`,
     server = await startPostgres();
     await server.query('CREATE DATABASE svc');
     await server.query('CREATE TABLE executions AS SELECT i FROM generate_series(1, 5000) i', 'svc');
+    await server.query(
+      "CREATE TABLE schema_version AS SELECT 'svc' AS db_name, now() AS creation_time, '0.8' AS curr_version, '0.8' AS min_compatible_version",
+      'svc',
+    );
     configure(`recovery:
   allowExecute: true
   commands: {stopServices: [touch, ${stopped}], startServices: [rm, ${stopped}]}
@@ -84,7 +88,7 @@ ${more}`,
     expect(output).toContain(join(dumps, 'a.dump'));
     const plan = JSON.parse((await recover(...subject, '--plan', '--json')).output);
     expect(plan.steps.map(({ id }: { id: string }) => id)).toEqual([
-      ...['confirm', 'stop-services', 'restore', 'verify-schema', 'start-services', 'list-workflows'],
+      ...['confirm', 'stop-services', 'restore', 'verify-schema', 'start-services', 'verify-workflows'],
     ]);
     expect(await count()).toBe(5000);
     expect(existsSync(stopped)).toBe(false);
@@ -115,6 +119,34 @@ ${more}`,
     expect(probed.find(({ name }) => name === 'recovery/main/persistence')?.details.drill).toMatchObject({
       procedure: 'database-corruption',
     });
+  });
+
+  test('the procedure ends with a count and a listing of workflows, each with what would prove it', async () => {
+    const psql = `[psql, -h, 127.0.0.1, -p, '${server.port}', -U, postgres, -Atc, 'SELECT count(*) FROM executions', '{database}']`;
+    const client = "[sh, -c, 'echo $3 $4 of $2 > /dev/stderr; echo one; echo two', sh]";
+    configure(
+      `recovery: {allowExecute: true, client: ${client}, commands: {countWorkflows: ${psql}, stopServices: [touch, ${stopped}], startServices: [rm, ${stopped}]}}\n`,
+    );
+    const { status, output } = await recover(...execute, '--confirm', 'main', '--domain', 'orders');
+    expect({ status, output }).toMatchObject({ status: 0 });
+    expect(output).toMatch(/ok +there are workflows in persistence of main: 5000 workflows/);
+    expect(output).toMatch(/ok +the service lists workflows of orders: 2 lines/);
+    expect(output).not.toMatch(/Not proved: .*workflows/);
+    configure(
+      `recovery: {allowExecute: true, commands: {stopServices: [touch, ${stopped}], startServices: [rm, ${stopped}]}}\n`,
+    );
+    const without = await recover(...execute, '--confirm', 'main');
+    expect(without.output).toMatch(/Not proved: there are workflows.*set recovery.commands.countWorkflows/);
+    expect(without.output).toMatch(/Not proved: the service lists workflows of a domain: name a domain/);
+  }, 60_000);
+
+  test('a backup that is named is itself verified', async () => {
+    const whole = readFileSync(join(dumps, 'a.dump'));
+    const cut = join(place.path, 'cut.dump');
+    writeFileSync(cut, whole.subarray(0, whole.length - 100));
+    const refused = await recover(...execute, '--confirm', 'main', '--backup', cut);
+    expect(refused).toMatchObject({ status: 1, output: expect.stringMatching(/FAILED +a verified backup/) });
+    expect(await count()).toBe(5000);
   });
 
   test('a service that goes on writing refuses the restore', async () => {

@@ -36,7 +36,8 @@ export function heartbeatRoutes(
     const msg = event === 'success' ? undefined : 'the backup reported a failure';
     await recordRun(journal, {
       startMs: begun?.startMs ?? nowMs,
-      endMs: nowMs,
+      // The clock may have been set back since the start.
+      endMs: Math.max(begun?.startMs ?? nowMs, nowMs),
       status,
       msg,
       sizeBytes: size,

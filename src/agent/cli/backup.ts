@@ -1,19 +1,31 @@
 import { spawn } from 'node:child_process';
-import { statSync } from 'node:fs';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
+import { join, resolve } from 'node:path';
 import { AgentError, errorText, systemCode } from '../../core/errors.ts';
 import { nearest } from '../../core/suggest.ts';
 import { journalPath, type RunRecord, recordRun } from '../../probes/backups/journal.ts';
-import { planFormats, printPlan } from '../backup-plan.ts';
+import {
+  type PlanFiles,
+  type PlanOptions,
+  planDirectory,
+  planFiles,
+  planFormats,
+  printPlan,
+} from '../backup-plan.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
 import { type Io, onSignals } from './io.ts';
 
 const usage = `Usage: svc-agent backup run --job NAME [--artifact FILE] [-c FILE] -- COMMAND...
-       svc-agent backup plan [--format cron|kubernetes] [--image IMAGE] [-c FILE]
+       svc-agent backup plan [--format cron|kubernetes] [--image IMAGE] [--directory DIR]
+                             [--offsite TARGET] [--out FOLDER] [-c FILE]
 
 run: runs COMMAND, passes its output and its exit status through, and records start, end, size and result for the
 entry NAME of backups. --artifact names the file whose size is recorded.
 plan: prints, for each configured store, the commands that back up, verify, copy off-site, prune and restore it.
+  --directory DIR   where the backups are written (${planDirectory})
+  --offsite TARGET  copies them with rclone, such as to backups:bucket/svc
+  --out FOLDER      writes files instead: backups.yaml for the agent's configuration, a script for each job, crontab
 Exit status of run: that of COMMAND; 127 when it cannot be started; 2 wrong usage or an invalid configuration.
 `;
 
@@ -31,6 +43,9 @@ export async function backup(args: readonly string[], io: Io): Promise<number> {
       artifact: { type: 'string' },
       format: { type: 'string' },
       image: { type: 'string' },
+      directory: { type: 'string' },
+      offsite: { type: 'string' },
+      out: { type: 'string' },
     },
     1,
   );
@@ -45,7 +60,15 @@ export async function backup(args: readonly string[], io: Io): Promise<number> {
       throw wrongUsage('unknown --format', format, `use ${planFormats.join(' or ')}`);
     }
     const { config } = await configured(values, io);
-    io.stdout(printPlan(config, { format: format as (typeof planFormats)[number], image: values.image }));
+    const options: PlanOptions = {
+      format: format as (typeof planFormats)[number],
+      image: values.image,
+      directory: values.directory ?? planDirectory,
+      offsite: values.offsite,
+      configFile: values.config && resolve(io.cwd, values.config),
+    };
+    if (values.out === undefined) io.stdout(printPlan(config, options));
+    else writePlan(planFiles(config, options, resolve(io.cwd, values.out)), resolve(io.cwd, values.out), io);
     return 0;
   }
   if (action !== 'run') throw wrongUsage('unknown action', action, 'use run or plan');
@@ -60,6 +83,14 @@ export async function backup(args: readonly string[], io: Io): Promise<number> {
   }
   const journal = journalPath(config.stateDirectory, 'backup', values.job);
   return runRecorded(command, { journal, artifact: values.artifact }, io);
+}
+
+function writePlan(files: PlanFiles, folder: string, io: Io): void {
+  mkdirSync(folder, { recursive: true });
+  for (const [name, { text, isProgram }] of Object.entries(files)) {
+    writeFileSync(join(folder, name), text, { mode: isProgram ? 0o755 : 0o644 });
+    io.stdout(`${join(folder, name)}\n`);
+  }
 }
 
 const wrongUsage = (what: string, got?: string, allowed = 'see svc-agent backup --help') =>

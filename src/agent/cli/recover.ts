@@ -3,8 +3,9 @@ import { systemClock } from '../../core/clock.ts';
 import { AgentError } from '../../core/errors.ts';
 import { type RecoveryProcedure, recoveryProcedures } from '../../core/reasons.ts';
 import { nearest } from '../../core/suggest.ts';
-import { drillName } from '../../probes/backups/backups.ts';
+import { drillName, planBackups } from '../../probes/backups/backups.ts';
 import { journalPath, recordRun } from '../../probes/backups/journal.ts';
+import { verifyInProcess } from '../../probes/backups/verifier.ts';
 import { planClusters, planDomains, planProbes } from '../../probes/plan.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
 import { probeOnce } from '../../probes/runner/once.ts';
@@ -25,7 +26,7 @@ Goes through the procedure step by step: says what each step is for, checks what
 commands for this configuration, and checks what must hold after it.
   --plan                print all steps, change nothing
   --execute             run the commands here; needs recovery.allowExecute: true
-  --yes                 do not ask before each command
+  --yes                 do not ask before each command; stops where a step has to be done by hand
   --confirm NAME        with --yes: the store or domain that may be changed for good
   --restart             begin anew where an earlier run was interrupted
   --force REASON        go on where a check refuses; the reason is recorded
@@ -124,6 +125,9 @@ function subjectOf(
   return JSON.parse(JSON.stringify(subject)) as Subject;
 }
 
+/** More than the verification of any backup takes. */
+const longestMs = 7 * 24 * 36e5;
+
 interface Tools {
   rows: readonly ProbeRow[];
   runProbe: RunProbe;
@@ -136,7 +140,15 @@ interface Tools {
  */
 function rowsOf(config: AgentConfig, { domain, to }: Subject): ProbeRow[] {
   const { clusterGroupMetadata: group, domains } = config;
-  const rows = planProbes(config);
+  // Here a backup is waited for until it is verified, however big it is.
+  const unhurried = planBackups(config, { patienceMs: longestMs }).map((row) => ({
+    ...row,
+    schedule: { ...row.schedule, timeoutMs: longestMs },
+  }));
+  const rows = [
+    ...planProbes(config).filter(({ kind }) => kind !== 'backup' && kind !== 'recovery'),
+    ...unhurried,
+  ];
   if (domain === undefined || !group || !domains) return rows;
   const { currentClusterName: own, clusters } = group;
   const reachable = clusters
@@ -196,14 +208,30 @@ async function situationOf(
   io: Io,
 ): Promise<Situation> {
   const subject = { ...asked, backup: asked.backup ?? (await newestBackup(asked, config, runProbe)) };
+  const named = asked.backup;
+  const verifyNamed =
+    named === undefined || asked.store === undefined
+      ? undefined
+      : () =>
+          verifyInProcess(
+            { path: named, level: 'full', bytesPerSecond: Number.MAX_SAFE_INTEGER },
+            AbortSignal.timeout(longestMs),
+          );
   const commands = commandsOf(subject, config);
   const env = Object.fromEntries(
     Object.entries(io.env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
   );
-  return { subject, commands, checks: createChecks(subject, { config, rows, runProbe, commands, env }) };
+  return {
+    subject,
+    commands,
+    checks: createChecks(subject, { config, rows, runProbe, verifyNamed, commands, env }),
+  };
 }
 
-/** Path of the full backup that the chain of evidence begins with. */
+/**
+ * Path of the full backup that the chain of evidence begins with. What reaches furthest may be a base backup with its
+ * log, which is restored by hand; --backup names a dump instead.
+ */
 async function newestBackup(
   { store, database }: Subject,
   config: AgentConfig,
@@ -308,6 +336,7 @@ function openOperator(
   if (yes) {
     const terminal: Operator = {
       tell,
+      isAway: true,
       ask: async () => true,
       confirmName: async (_, name) => confirm === name,
     };

@@ -1,4 +1,5 @@
 import { errorText } from '../../core/errors.ts';
+import type { VerifyAnswer } from '../../probes/backups/verify.ts';
 import { runCommand } from '../../probes/command.ts';
 import type { Finding, ProbeRow } from '../../probes/probe.ts';
 import { ProbeError } from '../../probes/probe-error.ts';
@@ -46,6 +47,8 @@ export interface ChecksDeps {
   rows: readonly Pick<ProbeRow, 'name' | 'kind'>[];
   runProbe: RunProbe;
   commands: Commands;
+  /** Verifies a backup that the operator named; without one, the agent's own evidence counts. */
+  verifyNamed?: () => Promise<VerifyAnswer>;
   /** Variables of the commands that checks run. */
   env: Readonly<Record<string, string>>;
 }
@@ -63,7 +66,7 @@ const maxBytes = 16 << 20;
 
 export function createChecks(
   subject: Subject,
-  { config, rows, runProbe, commands, env }: ChecksDeps,
+  { config, rows, runProbe, verifyNamed, commands, env }: ChecksDeps,
 ): Checks {
   const { store = '', database = '', domain = '', to = '' } = subject;
   const storeProbe = `store/${store}/${database}`;
@@ -112,7 +115,10 @@ export function createChecks(
   return {
     backupVerified: () =>
       check('backup_verified', 'a verified backup can be restored', async () => {
-        for (const { name } of rows.filter(({ kind }) => kind === 'backup')) await runProbe(name);
+        if (verifyNamed) {
+          const { result, msg } = await verifyNamed();
+          return { holds: result === 'unknown' ? result : result === 'ok', msg: `${subject.backup}: ${msg}` };
+        }
         return asked(`recovery/${store}/${database}`, ({ details, msg }) =>
           details?.chain === undefined ? no(msg) : yes(msg),
         );
@@ -120,7 +126,7 @@ export function createChecks(
     servicesStopped: () =>
       check('services_stopped', 'the history service does not answer', async () => {
         const names = rows.filter(({ name }) => name === 'health/history').map(({ name }) => name);
-        if (names.length === 0) return unknown('health of the history role is not configured');
+        if (names.length === 0) return unknown('set services.history.health to have it checked');
         const finding = await runProbe(names[0]!);
         return finding?.ok ? no('the history service still answers') : yes('it does not answer');
       }),
@@ -129,7 +135,7 @@ export function createChecks(
       check('schema', 'the schema has the version that the service needs', () =>
         asked(storeProbe, (finding) => {
           const compatible = gauge(finding, 'svc_store_schema_compatible')?.value;
-          if (compatible === undefined) return unknown('set stores[].schema to have the version checked');
+          if (compatible === undefined) return unknown(schemaUnknown(finding));
           return compatible === 1 ? yes('as expected or newer') : no(finding.msg);
         }),
       ),
@@ -222,6 +228,12 @@ export function createChecks(
         asked(domainProbe, ({ reason, msg }) => (reason === 'clusters_disagree' ? no(msg) : yes('they do'))),
       ),
   };
+}
+
+function schemaUnknown({ details }: Finding): string {
+  const checks = (details?.checks ?? []) as readonly { check?: string; found?: string }[];
+  const found = Array.isArray(checks) ? checks.find(({ check }) => check === 'schema')?.found : undefined;
+  return found ?? 'set stores[].schema to have the version checked';
 }
 
 function whyUnknown(domain: string, finding: Finding | undefined): string {

@@ -1,4 +1,6 @@
-import { parseAddress } from '../../core/address.ts';
+import { statSync } from 'node:fs';
+import { type Address, parseAddress } from '../../core/address.ts';
+import type { StoreOptions } from '../../probes/stores/store-options.ts';
 import type { AgentConfig } from '../config/types.ts';
 import type { RecoveryOptions } from './block.ts';
 
@@ -24,6 +26,40 @@ export interface Commands {
   ): readonly string[] | undefined;
   /** Restores one database from a backup, with the store's own programs. */
   restore(): readonly (readonly string[])[] | undefined;
+}
+
+/**
+ * How a dump is restored, by its name; undefined for what takes more than one command, such as a base backup. The user
+ * of the agent may not write: restores run as the administrator.
+ */
+const restoreCommands: Readonly<
+  Partial<
+    Record<
+      StoreOptions['kind'],
+      (file: string, database: string, address: Address | undefined) => readonly string[] | undefined
+    >
+  >
+> = {
+  postgres(file, database, { host, port } = { host: 'localhost', port: 5432 }) {
+    const to = ['--host', host, '--port', String(port), '--username', 'postgres', '--dbname', database];
+    if (isDirectory(file)) return undefined;
+    if (!/\.sql(?:\.gz)?$/.test(file)) {
+      return ['pg_restore', ...to, '--clean', '--if-exists', '--exit-on-error', file];
+    }
+    return unpacked(file, ['psql', ...to, '--set', 'ON_ERROR_STOP=1', '--quiet']);
+  },
+  mysql(file, database, { host, port } = { host: 'localhost', port: 3306 }) {
+    if (isDirectory(file)) return undefined;
+    return unpacked(file, ['mysql', `--host=${host}`, `--port=${port}`, '--user=root', database]);
+  },
+};
+
+const isDirectory = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+
+/** The client fed with the file, which is unpacked on the way. */
+function unpacked(file: string, client: readonly string[]): readonly string[] {
+  const read = file.endsWith('.gz') ? 'gzip --decompress --stdout' : 'cat';
+  return ['bash', '-o', 'pipefail', '-c', `${read} "$0" | "$@"`, file, ...client];
 }
 
 type Places = Readonly<Record<string, string | undefined>>;
@@ -56,11 +92,10 @@ export function commandsOf(
       return words && filled(words, { ...places, ...more });
     },
     restore() {
-      const { host, port } = parseAddress(store?.address ?? '') ?? {};
-      if (store?.kind !== 'postgres' || !subject.backup || !database || !host) return undefined;
-      const to = ['--host', host, '--port', String(port), '--username', store.user ?? 'postgres'];
-      const how = ['--clean', '--if-exists', '--exit-on-error', '--dbname', database];
-      return [['pg_restore', ...to, ...how, subject.backup]];
+      if (!store || !database || !subject.backup) return undefined;
+      const restore = restoreCommands[store.kind];
+      const command = restore?.(subject.backup, database, parseAddress(store.address));
+      return command && [command];
     },
   };
 }

@@ -41,6 +41,8 @@ export interface SessionOptions {
 
 /** What a session asks and tells; a terminal, or a script with `--yes`. */
 export interface Operator {
+  /** Nobody is asked: what takes a person is not done. */
+  isAway?: boolean;
   tell(line: string): void;
   /** Whether to go on. */
   ask(question: string): Promise<boolean>;
@@ -217,6 +219,7 @@ async function act(step: Step, { options, operator, write }: Around): Promise<st
   if (!step.commands) {
     if (step.byHand === undefined) return undefined;
     operator.tell(`  By hand: ${step.byHand}`);
+    if (operator.isAway) return 'it has to be done by hand; go on without --yes once it is done';
     return (await operator.ask('Is it done?')) ? undefined : 'not done';
   }
   for (const command of step.commands) {

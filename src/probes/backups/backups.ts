@@ -32,19 +32,23 @@ type BackupsOptions = Required<Pick<ProbesOptions, 'backups' | 'stores' | 'state
 
 export interface BackupsDeps {
   verify?: VerifyBackup;
+  /** How long a check waits for verifications. Default: so long that small backups are judged at once. */
+  patienceMs?: number;
 }
 
 /** What all backups of an agent share. */
 interface Shared {
   standings: Map<string, Standing>;
   verifier: Verifier;
+  patienceMs: number;
 }
 
 export function planBackups(configured: ProbesOptions, deps: BackupsDeps = {}): ProbeRow[] {
   const { backups = [], stores, stateDirectory = '' } = configured;
   if (backups.length === 0) return [];
   const options = { backups, stores, stateDirectory };
-  const shared: Shared = { standings: new Map(), verifier: createVerifier(deps.verify) };
+  const { patienceMs = usualPatienceMs } = deps;
+  const shared: Shared = { standings: new Map(), verifier: createVerifier(deps.verify), patienceMs };
   // A change of any backup begins all of them anew, as they look at each other; what was counted is remembered.
   const key = JSON.stringify([options.backups, options.stateDirectory]);
   const rows = backups.map((backup) => backupRow(backup, options, shared, key));
@@ -110,7 +114,7 @@ async function openBackup(
     const { level, bytesPerSecond } = backup.integrity;
     asked ??= { path: targetOf(backup), level, bytesPerSecond, segments };
     const request = asked;
-    const [answer] = await patiently(shared.verifier, clock, 1, () =>
+    const [answer] = await patiently(shared, clock, 1, () =>
       [shared.verifier.ask(backup.name, request)].filter((one) => one !== undefined),
     );
     if (answer === undefined) return undefined;
@@ -127,7 +131,7 @@ async function openBackup(
           ...{ signal, readSecret, clock, latest },
           log: { before: ledger?.log, verify },
         });
-        const answers = await verifications(backup, evidence, ledger, shared, { clock });
+        const answers = await verifications(backup, evidence, ledger, shared, { clock, stateDirectory });
         const judgement = judge(backup, evidence, answers, ledger, clock.nowMs());
         shared.standings.set(backup.name, { options: backup, judged: { evidence, judgement } });
         const siblings = siblingsOf(backup, shared);
@@ -209,17 +213,17 @@ async function readEvidence(
   }
 }
 
-/** How long a check waits for verifications, so that small backups are judged at once. */
-const patienceMs = 5_000;
+const usualPatienceMs = 5_000;
 
 /** Answers to what is not verified yet: each artifact once, the newest first. A big one goes on in the background. */
 async function verifications(
   { name, integrity }: BackupOptions,
   { artifacts }: Evidence,
   ledger: Ledger | undefined,
-  { verifier }: Shared,
-  { clock }: Pick<ProbeDeps, 'clock'>,
+  shared: Shared,
+  { clock, stateDirectory }: Pick<ProbeDeps, 'clock'> & { stateDirectory: string },
 ): Promise<Record<string, VerifyAnswer>> {
+  const { verifier } = shared;
   const { level, bytesPerSecond } = integrity;
   const sinceMs = ledger?.sinceMs ?? clock.nowMs();
   const newest = artifacts.at(-1);
@@ -231,26 +235,34 @@ async function verifications(
       (artifact === newest || artifact.endMs > sinceMs),
   );
   if (level === 'none' || due.length === 0) return {};
-  const ask = () =>
-    due.reverse().flatMap((artifact) => {
-      const answer = verifier.ask(`${name} ${keyOf(artifact)}`, {
-        ...artifact.verify!,
-        level,
-        bytesPerSecond,
-      });
-      return answer ? [[keyOf(artifact), answer] as const] : [];
-    });
-  return Object.fromEntries(await patiently(verifier, clock, due.length, ask));
+  const { verifiedAnswers } = await import('./journal.ts');
+  const recorded = verifiedAnswers(stateDirectory, name);
+  const known = await recorded.read();
+  const waiting = new Set(due.toReversed());
+  const ask = async () => {
+    const found: [string, VerifyAnswer][] = [];
+    for (const artifact of waiting) {
+      const key = keyOf(artifact);
+      const before = known.get(`${level} ${key}`);
+      const answer = before ?? verifier.ask(`${name} ${key}`, { ...artifact.verify!, level, bytesPerSecond });
+      if (!answer) continue;
+      waiting.delete(artifact);
+      found.push([key, answer]);
+      if (!before && answer.result !== 'unknown') await recorded.record(`${level} ${key}`, answer);
+    }
+    return found;
+  };
+  return Object.fromEntries(await patiently(shared, clock, due.length, ask));
 }
 
 /** Asks for `expected` answers, and once more for those that come soon. */
 async function patiently<T>(
-  verifier: Verifier,
+  { verifier, patienceMs }: Shared,
   clock: ProbeDeps['clock'],
   expected: number,
-  ask: () => T[],
+  ask: () => T[] | Promise<T[]>,
 ): Promise<T[]> {
-  const first = ask();
+  const first = await ask();
   if (first.length === expected) return first;
   let cancel = () => {};
   const patience = new Promise<void>((resolve) => {
@@ -258,7 +270,7 @@ async function patiently<T>(
   });
   await Promise.race([verifier.idle(), patience]);
   cancel();
-  return [...first, ...ask()];
+  return [...first, ...(await ask())];
 }
 
 function findingOf(
@@ -293,7 +305,8 @@ function findingOf(
       ...sample('svc_backup_recovery_point_timestamp_seconds', seconds(recoveryPointOf(own, siblings))),
       ...sample('svc_backup_last_size_bytes', sizeOf(ledger.success?.sizeBytes)),
       ...sample('svc_backup_last_duration_seconds', durationMs ? durationMs / 1000 : undefined),
-      ...sample('svc_backup_retention_compliant', judgement.isRetentionKept ? 1 : 0),
+      // Before the first success that none is kept says nothing more.
+      ...sample('svc_backup_retention_compliant', ledger.success && (judgement.isRetentionKept ? 1 : 0)),
       ...sample('svc_backup_offsite_last_success_timestamp_seconds', seconds(offsite?.newestMs)),
       ...(answer === 'ok' || answer === 'corrupt'
         ? [

@@ -3,6 +3,7 @@ import { appendFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
 import { type Evidence, unreadable } from './evidence.ts';
+import type { VerifyAnswer } from './verify.ts';
 
 /**
  * Runs of a backup or of a recovery procedure, as `svc-agent backup run`, heartbeats and `svc-agent recover` record
@@ -28,7 +29,9 @@ export function journalPath(stateDirectory: string, kind: 'backup' | 'recovery',
 }
 
 /** Appends one record. Throws what the file system says. */
-export async function recordRun(path: string, record: RunRecord): Promise<void> {
+export const recordRun = (path: string, record: RunRecord): Promise<void> => appendRecord(path, record);
+
+async function appendRecord(path: string, record: object): Promise<void> {
   mkdirSync(join(path, '..'), { recursive: true, mode: 0o750 });
   await appendFile(path, `${JSON.stringify(record)}\n`, { mode: 0o640 });
   const lines = (await readFile(path, 'utf8')).split('\n');
@@ -63,6 +66,32 @@ function recordOf(line: string): RunRecord | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Answers of verifications, in a file beside the runs: a restarted agent and `svc-agent recover` need not read a big
+ * backup again. `key` names the content and the level.
+ */
+export function verifiedAnswers(stateDirectory: string, name: string) {
+  const path = join(stateDirectory, 'backup-verified', `${name}.jsonl`);
+  return {
+    /** None when the file cannot be read: then backups are verified again. */
+    async read(): Promise<Map<string, VerifyAnswer>> {
+      const text = await readFile(path, 'utf8').catch(() => '');
+      const answers = new Map<string, VerifyAnswer>();
+      for (const line of text.split('\n')) {
+        try {
+          const { key, answer } = JSON.parse(line) as { key: string; answer: VerifyAnswer };
+          answers.set(key, answer);
+        } catch {
+          // The last line of a process that was killed.
+        }
+      }
+      return answers;
+    },
+    /** What cannot be recorded is verified again some day. */
+    record: (key: string, answer: VerifyAnswer) => appendRecord(path, { key, answer }).catch(() => {}),
+  };
 }
 
 /** A run without an end counts as unfinished after this long. */

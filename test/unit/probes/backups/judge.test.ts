@@ -129,6 +129,52 @@ describe('each result once', () => {
   });
 });
 
+describe('a clock that is wrong', () => {
+  test('a backup with a time in the future is none until then', () => {
+    const b = judging();
+    b.at(startMs + hourMs, evidence([ofDay(0)]));
+    const ahead = ofDay(30);
+    const judged = b.at(startMs + 2 * dayMs, evidence([ofDay(0), ahead]));
+    expect(judged).toMatchObject({ reason: 'late', usable: [{ id: 'day-0' }] });
+    expect(judged.msg).toContain('day-30 has a time in the future');
+    expect(b.totals).toEqual({ success: 1, late: 1 });
+  });
+
+  test('a clock that was ahead for a while hides nothing afterwards, and nothing is counted again', () => {
+    const b = judging();
+    b.at(startMs + hourMs, evidence([ofDay(0)]));
+    b.at(startMs + 400 * dayMs, evidence([ofDay(0), ofDay(400)]));
+    const counted = { ...b.totals };
+    b.at(startMs + dayMs, evidence([ofDay(0), ofDay(400)]));
+    expect(b.totals).toEqual(counted);
+    expect(b.at(startMs + 3 * dayMs, evidence([ofDay(0), ofDay(400)])).reason).toBe('late');
+  });
+
+  test('a clock that was set back to 1970 forgets nothing', () => {
+    const b = judging();
+    b.at(startMs + hourMs, evidence([ofDay(0)]));
+    expect(b.at(0, evidence([ofDay(0)])).usable).toEqual([]);
+    expect(b.at(startMs + 2 * hourMs, evidence([ofDay(0)])).usable).toHaveLength(1);
+    expect(b.totals.success).toBe(1);
+  });
+});
+
+describe('a directory that does not exist', () => {
+  test('has no backup, and what it held is not counted again when it is back', () => {
+    const b = judging();
+    const missing = evidence([], { missingDirectory: '/mnt/b' });
+    expect(b.at(startMs, missing)).toMatchObject({ reason: 'no_backup', usable: [] });
+    b.at(startMs + hourMs, evidence([ofDay(0)]));
+    const judged = b.at(startMs + 2 * hourMs, missing);
+    expect(judged).toMatchObject({
+      reason: 'no_backup',
+      msg: expect.stringContaining('/mnt/b does not exist'),
+    });
+    b.at(startMs + 3 * hourMs, evidence([ofDay(0)]));
+    expect(b.totals).toEqual({ success: 1 });
+  });
+});
+
 describe('verification', () => {
   test('a backup counts when it is verified, not before', () => {
     const b = judging();

@@ -1,0 +1,154 @@
+import { spawn } from 'node:child_process';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { command, folder, mainFile, type RunningAgent, start, startAgent, until } from './process.ts';
+
+// `svc-agent backup run` and heartbeats, through the built program, against what jobs do to them.
+
+const place = folder();
+const file = join(place.path, 'agent.yaml');
+const state = join(place.path, 'state');
+
+beforeAll(() => {
+  writeFileSync(join(place.path, 'token'), 'let-me-in\n');
+  writeFileSync(
+    file,
+    `stateDirectory: ${state}
+metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
+admin: {listenAddress: 127.0.0.1:0}
+stores: [{name: main, kind: postgres, address: '127.0.0.1:1', databases: {persistence: svc}}]
+backups:
+  - {name: job, store: main, database: persistence, type: full, source: {runs: {}}, integrity: {level: none}, interval: 200ms}
+  - {name: beat, store: main, database: persistence, type: full, source: {heartbeat: {token: {file: ${place.path}/token}}}, interval: 200ms}
+`,
+  );
+});
+beforeEach(() => rmSync(state, { recursive: true, force: true }));
+afterAll(() => place.remove());
+
+const runs = (name: string) =>
+  readFileSync(join(state, 'backup-runs', `${name}.jsonl`), 'utf8')
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as { startMs: number; endMs?: number; status?: number; msg?: string });
+const job = (...words: string[]) => ['backup', 'run', '--job', 'job', '-c', file, '--', ...words];
+
+describe('backup run', () => {
+  test('passes a gigabyte of output through, byte by byte, and the exit status', async () => {
+    const bytes = 1 << 30;
+    const child = spawn(
+      process.execPath,
+      [mainFile, ...job('sh', '-c', `head -c ${bytes} /dev/zero; exit 5`)],
+      {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    );
+    let got = 0;
+    for await (const chunk of child.stdout) got += (chunk as Buffer).length;
+    const status = child.exitCode ?? (await new Promise((resolve) => child.once('exit', resolve)));
+    expect({ got, status }).toEqual({ got: bytes, status: 5 });
+    expect(runs('job').at(-1)).toMatchObject({ status: 5 });
+  }, 60_000);
+
+  test('hands SIGTERM on, and takes the status that the command then ends with', async () => {
+    const running = start(process.execPath, [
+      mainFile,
+      ...job('sh', '-c', 'trap "echo cleaned up; exit 7" TERM; echo ready; while :; do sleep 0.1; done'),
+    ]);
+    await until('the command runs', () => running.output().includes('ready') || undefined);
+    expect(await running.end('SIGTERM')).toBe(7);
+    expect(running.output()).toContain('cleaned up');
+    expect(runs('job').at(-1)).toMatchObject({ status: 7 });
+  });
+
+  test('a command that is killed has failed, by 128 and the number of the signal', () => {
+    const { status, stderr } = command(job('sh', '-c', 'kill -9 $$'));
+    expect({ status, stderr }).toEqual({ status: 137, stderr: 'svc-agent: sh was ended by SIGKILL\n' });
+    expect(runs('job').at(-1)).toMatchObject({ status: 137, msg: 'sh was ended by SIGKILL' });
+  });
+
+  test('two runs of one job at once are two runs', async () => {
+    const both = [1, 2].map(() => start(process.execPath, [mainFile, ...job('sleep', '0.5')]));
+    expect(await Promise.all(both.map(({ ended }) => ended))).toEqual([0, 0]);
+    const recorded = runs('job');
+    expect(recorded.filter(({ status }) => status === 0)).toHaveLength(2);
+    expect(new Set(recorded.map(({ startMs }) => startMs)).size).toBe(2);
+  });
+
+  test('what cannot be recorded is told, and neither prevents nor fails the backup', () => {
+    writeFileSync(state, 'not a directory');
+    const { status, stdout, stderr } = command(job('echo', 'saved'));
+    expect({ status, stdout }).toEqual({ status: 0, stdout: 'saved\n' });
+    expect(stderr).toContain('this run cannot be recorded in');
+  });
+
+  test.each(['../../etc/passwd', 'job/../job', 'job\n', '', '--', '$(id)'])(
+    'a job %j does not exist',
+    (name) => {
+      const { status } = command(['backup', 'run', '--job', name, '-c', file, '--', 'true']);
+      expect(status).toBe(2);
+    },
+  );
+
+  test.each([
+    ['nothing', []],
+    ['an argument with spaces, quotes and a line break', ['a b', '"c"', "d'e", 'f\ng', '$HOME', '*']],
+  ])('hands on %s as it was given', (_, words) => {
+    const { stdout } = command(job('printf', '[%s]', ...words));
+    expect(stdout).toBe(words.length === 0 ? '[]' : words.map((word) => `[${word}]`).join(''));
+  });
+});
+
+describe('heartbeats', () => {
+  let agent: RunningAgent;
+  const post = (path: string) =>
+    fetch(`http://${agent.address('admin')}${path}`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer let-me-in' },
+    }).then(({ status }) => status);
+  const shows = (wanted: RegExp) =>
+    until(String(wanted), async () =>
+      wanted.test(await (await fetch(`http://${agent.address('metrics')}/metrics`)).text())
+        ? true
+        : undefined,
+    );
+
+  test('a start before a restart of the agent and a success after it are one run, counted once', async () => {
+    agent = await startAgent(file);
+    expect(await post('/backup/beat/start')).toBe(200);
+    await agent.end('SIGKILL');
+    agent = await startAgent(file);
+    try {
+      expect(await post('/backup/beat/success?size=9')).toBe(200);
+      await shows(/^svc_backup_runs_total\{[^}]*"beat"[^}]*result="success"[^}]*\} 1$/m);
+      const [begun, ended] = runs('beat');
+      expect(ended).toMatchObject({ startMs: begun!.startMs, status: 0 });
+      await agent.end('SIGKILL');
+      agent = await startAgent(file);
+      await shows(/^svc_backup_runs_total\{[^}]*"beat"[^}]*result="success"[^}]*\} 1$/m);
+    } finally {
+      await agent.end();
+    }
+  }, 30_000);
+
+  test('names and sizes that nobody configured are refused, and leave no file', async () => {
+    agent = await startAgent(file);
+    try {
+      for (const path of [
+        '/backup/..%2f..%2fbeat/start',
+        '/backup/job/start',
+        '/backup/beat%0a/start',
+        '/backup/beat/start/x',
+        '/backup/beat/delete',
+        '/backup//start',
+      ])
+        expect(await post(path), path).toBe(404);
+      for (const size of ['-1', '1e9', '99999999999999999', 'NaN'])
+        expect(await post(`/backup/beat/success?size=${size}`), size).toBe(400);
+      expect(readdirSync(state).filter((name) => name.endsWith('-runs'))).toEqual([]);
+    } finally {
+      await agent.end();
+    }
+  }, 30_000);
+});

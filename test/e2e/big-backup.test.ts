@@ -1,0 +1,112 @@
+import { once } from 'node:events';
+import { createWriteStream, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createGzip } from 'node:zlib';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { folder, type RunningAgent, startAgent, until } from './process.ts';
+
+// A big dump is verified at `full` beside the agent, not in it. BIG_BACKUP_MB=2048 is the run of the documentation.
+
+const megabytes = Number(process.env.BIG_BACKUP_MB ?? 200);
+const allowedMiB = 10;
+const place = folder();
+const dump = join(place.path, 'big1.sql.gz');
+
+/** A dump in SQL of so many megabytes before compression; every line differs, so that gzip has work to do. */
+async function writeDump(path: string, megabytes: number): Promise<void> {
+  const gzip = createGzip({ level: 1 });
+  const file = createWriteStream(path);
+  gzip.pipe(file);
+  gzip.write('-- MySQL dump 10.19\n');
+  let row = 0;
+  for (let written = 0; written < megabytes; written++) {
+    const lines: string[] = [];
+    for (let bytes = 0; bytes < 1 << 20; bytes += 64) {
+      row = (row * 1103515245 + 12345) % 2 ** 31;
+      lines.push(`INSERT INTO executions VALUES (${row},'${row.toString(36).padEnd(20, 'x')}');`.padEnd(63));
+    }
+    if (!gzip.write(`${lines.join('\n')}\n`)) await once(gzip, 'drain');
+  }
+  gzip.end('-- Dump completed on 2026-01-01  2:00:00\n');
+  await once(file, 'close');
+}
+
+let agent: RunningAgent;
+beforeAll(async () => {
+  const file = join(place.path, 'agent.yaml');
+  writeFileSync(
+    file,
+    `stateDirectory: ${join(place.path, 'state')}
+metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
+admin: {listenAddress: 127.0.0.1:0}
+stores: [{name: main, kind: mysql, address: '127.0.0.1:1', databases: {persistence: svc}}]
+backups:
+  - name: nightly
+    store: main
+    database: persistence
+    type: full
+    source: {files: {directory: ${place.path}, pattern: '^big.*\\.gz$', settle: 1s}}
+    integrity: {level: full, bytesPerSecond: ${1 << 30}}
+    interval: 500ms
+`,
+  );
+  agent = await startAgent(file);
+}, 30_000);
+afterAll(async () => {
+  await agent?.end();
+  place.remove();
+});
+
+test(`a dump of ${megabytes} MB is verified while the agent stays within ${allowedMiB} MiB of idle`, async () => {
+  const residentMiB = () =>
+    Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${agent.child.pid}/status`, 'utf8'))![1]) / 1024;
+  const scrape = async () => {
+    const began = performance.now();
+    const response = await fetch(`http://${agent.address('metrics')}/metrics`);
+    const page = await response.text();
+    expect(response.status).toBe(200);
+    return { page, ms: performance.now() - began };
+  };
+  const verifying = () =>
+    readFileSync(`/proc/${agent.child.pid}/task/${agent.child.pid}/children`, 'utf8').trim() !== '';
+
+  const isVerified = (page: string, size: number) =>
+    /^svc_backup_integrity_ok\{[^}]*level="full"[^}]*\} 1$/m.test(page) && page.includes(`} ${size}\n`);
+  // Idle is an agent that has verified backups before.
+  const small = join(place.path, 'big0.sql.gz');
+  await writeDump(small, 1);
+  await until(
+    'the small dump is verified',
+    async () => isVerified((await scrape()).page, statSync(small).size) || undefined,
+  );
+  const idle = { mib: 0, ms: [] as number[] };
+  // Scraped as often as below, so that only the verification makes the difference.
+  for (let i = 0; i < 250; i++) {
+    idle.ms.push((await scrape()).ms);
+    idle.mib = Math.max(idle.mib, residentMiB());
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  await writeDump(dump, megabytes);
+  const busy = { mib: 0, ms: [] as number[] };
+  await until(
+    'the dump is verified',
+    async () => {
+      const { page, ms } = await scrape();
+      if (verifying()) {
+        busy.ms.push(ms);
+        busy.mib = Math.max(busy.mib, residentMiB());
+      }
+      return isVerified(page, statSync(dump).size) || undefined;
+    },
+    280_000,
+  );
+  const median = (values: number[]) => [...values].sort((one, other) => one - other)[values.length >> 1];
+  const shown = [idle, busy].map(
+    ({ mib, ms }) => `${mib.toFixed(1)} MiB, /metrics ${median(ms)?.toFixed(1)} ms`,
+  );
+  process.stdout.write(
+    `${megabytes} MB: idle ${shown[0]}; verifying (${busy.ms.length} scrapes) ${shown[1]}\n`,
+  );
+  expect(busy.ms.length).toBeGreaterThan(0);
+  expect(busy.mib - idle.mib).toBeLessThan(allowedMiB);
+}, 600_000);
