@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
  * Files share one module graph for each worker: to load the sources anew for every file takes longer than its tests. So
  * a helper must not register hooks or keep state at the top of its module; `onTestFinished` belongs to the test.
  */
-const project = (name: string, timeoutMs: number, pool: 'threads' | 'forks', groupOrder = 0) => ({
+const project = (name: string, timeoutMs: number, pool: 'threads' | 'forks', alone = {}) => ({
   test: {
     name,
     include: [`test/${name}/**/*.test.ts`],
@@ -12,7 +12,7 @@ const project = (name: string, timeoutMs: number, pool: 'threads' | 'forks', gro
     hookTimeout: timeoutMs,
     pool,
     isolate: false,
-    sequence: { groupOrder },
+    ...alone,
   },
 });
 
@@ -23,8 +23,8 @@ export default defineConfig({
       project('contract', 30_000, 'threads'),
       project('integration', 60_000, 'forks'),
       project('fault', 60_000, 'forks'),
-      // Last: programs of its own, beside which nothing else runs.
-      project('e2e', 300_000, 'forks', 1),
+      // After all others. Its files wait for programs most of the time, so more of them run than there are cores.
+      project('e2e', 300_000, 'forks', { maxWorkers: 3, sequence: { groupOrder: 1 } }),
     ],
   },
 });
