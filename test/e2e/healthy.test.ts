@@ -14,7 +14,7 @@ import { command, folder, startAgent, until } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 /**
- * The example service in health, beside it a PostgreSQL and a MariaDB with the settings of their installation, the
+ * The example service in health, under the names of the product, beside it a PostgreSQL and a MariaDB with the settings of their installation, the
  * built agent and a real Prometheus: no alert. By default a minute, with the windows and `for` cut as in the live run
  * of the alerts. SVC_AGENT_HEALTHY=600 takes ten minutes and the rules, the intervals and the windows as shipped.
  */
@@ -115,7 +115,8 @@ const configOf = (example: Example, stores: readonly object[], directory: string
   },
 });
 
-const needs = hasPrometheus && hasPostgres && hasMariadb;
+const isShort = process.env.SVC_AGENT_E2E === 'short';
+const needs = hasPrometheus && hasPostgres && hasMariadb && !isShort;
 
 test.skipIf(!needs)(
   'in health no alert fires, beside stores as they are installed',
@@ -123,7 +124,9 @@ test.skipIf(!needs)(
   async () => {
     const { path, remove } = folder();
     stops.push(remove);
-    const example = kept(await startExample(path, wholeSeconds ? [] : ['--rate', '100']));
+    const example = kept(
+      await startExample(path, ['--names', 'cadence', ...(wholeSeconds ? [] : ['--rate', '100'])]),
+    );
     const stores = [await startPostgresStore(), await startMariadbStore()];
     const config = join(path, 'agent.yaml');
     writeFileSync(config, stringify(configOf(example, stores, path), { aliasDuplicateObjects: false }));

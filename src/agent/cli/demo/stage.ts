@@ -74,6 +74,8 @@ function startService(
     '--control-port': ports.control,
     '--rpc-port': ports.rpc,
     '--store-port': ports.store,
+    // As a real service sends them, for the vocabulary to translate.
+    '--names': 'cadence',
     // The demo says when something breaks, so nothing else does.
     '--incident-every': '0s',
   }).flatMap(([option, value]) => [option, String(value)]);
