@@ -1,4 +1,5 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -85,6 +86,50 @@ services:
     expect(of('health/history')).toMatchObject([
       { result: 'fault', msg: expect.stringContaining('refused') },
     ]);
+  });
+
+  test('metrics that are a web page, a store that refuses, a host that has no address: each with its key', async () => {
+    const page = createHttpServer((_, response) =>
+      response.setHeader('content-type', 'text/html').end('<html>hello</html>'),
+    );
+    await new Promise<void>((resolve) => page.listen(0, '127.0.0.1', resolve));
+    const { port } = page.address() as { port: number };
+    const down = await freePort();
+    const { status, of } = await examine(`admin: ~
+services:
+  history: {scrape: 'http://127.0.0.1:${port}/', health: 'tcp://nosuch.invalid:1'}
+stores: [{name: main, kind: postgres, address: '127.0.0.1:${down}', databases: {persistence: svc}}]
+`);
+    page.close();
+    expect(status).toBe(1);
+    expect(of('metrics of history')).toMatchObject([
+      {
+        result: 'fault',
+        msg: expect.stringContaining('text/html'),
+        fix: expect.stringContaining('services.history.scrape'),
+      },
+    ]);
+    expect(of('health/history')).toMatchObject([{ fix: expect.stringContaining('services.history.health') }]);
+    expect(of('store/main/persistence')).toMatchObject([
+      { fix: expect.stringContaining('correct the address in the entry main of stores') },
+    ]);
+  });
+
+  test('a state directory below a file, and a log that is not there yet, are told once', async () => {
+    const blocker = join(place.path, 'blocker');
+    writeFileSync(blocker, '');
+    writeFileSync(
+      file,
+      `stateDirectory: ${blocker}/state\nadmin: ~\nmetrics: {pullmetrics: {listenAddress: '127.0.0.1:0'}}\nservices: {history: {logs: {paths: ['${place.path}/nothing-*.log']}}}\n`,
+    );
+    const running = start(process.execPath, [mainFile, 'doctor', '-c', file, '--json']);
+    expect(await running.ended).toBe(1);
+    const told = (JSON.parse(running.output()) as Diagnosis[]).filter(({ result }) => result !== 'ok');
+    expect(told.map(({ check, result }) => [check, result])).toEqual([
+      ['state directory', 'fault'],
+      ['logs of history', 'advice'],
+    ]);
+    expect(told.every(({ fix }) => fix !== undefined)).toBe(true);
   });
 
   test.skipIf(process.getuid?.() !== 0)('a log that the agent’s user may not read', async () => {

@@ -4,15 +4,16 @@ import { dirname, join } from 'node:path';
 import picomatch from 'picomatch';
 import { parseAddress } from '../../core/address.ts';
 import { systemClock } from '../../core/clock.ts';
-import { errorText, faultLine, systemCode } from '../../core/errors.ts';
+import { errorText, type Fault, faultLine, systemCode } from '../../core/errors.ts';
 import { planProbes } from '../../probes/plan.ts';
+import type { ProbeRow } from '../../probes/probe.ts';
 import { probeOnce } from '../../probes/runner/once.ts';
 import { type AgentConfig, blocksOf, type ReadyConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
 import type { Io } from './io.ts';
-import { silent } from './live-pages.ts';
-import { type Screen, table } from './terminal.ts';
+import { openLivePages, silent } from './live-pages.ts';
+import { type Screen, table, wrapped } from './terminal.ts';
 
 const usage = `Usage: svc-agent doctor [-c FILE] [--service-config FILE]... [--role ROLE]... [--json]
 
@@ -46,12 +47,14 @@ const fault = (check: string, msg: string, fix: string): Diagnosis => ({ check, 
 /** A row per kind of check, in the order in which they are shown. */
 const examinations: readonly Examination[] = [
   examineConfiguration,
+  examineUser,
   examineStateDirectory,
   examineLogs,
   examinePorts,
   examineBuffers,
   examineLimits,
   examineClock,
+  examinePages,
   examineProbes,
 ];
 
@@ -77,22 +80,35 @@ export async function doctor(args: readonly string[], io: Io): Promise<number> {
 
 function text(diagnoses: readonly Diagnosis[], screen: Screen): string {
   const rows = diagnoses.map(({ check, result, msg }) => [check, result === 'fault' ? 'FAULT' : result, msg]);
+  const columns = screen.size()?.columns ?? Infinity;
   const fixes = diagnoses
-    .filter(({ fix }) => fix !== undefined)
-    .map(({ check, fix }) => `${check}: ${fix}\n`);
-  const what =
-    fixes.length === 0 ? '\nNothing to do.\n' : `\nWhat to do:\n${fixes.map((line) => `  ${line}`).join('')}`;
+    .flatMap(({ check, fix }) => (fix === undefined ? [] : [`${check}: ${fix}`]))
+    .flatMap((line) => wrapped(line, columns - 4).map((part, i) => `${i === 0 ? '  ' : '    '}${part}\n`));
+  const what = fixes.length === 0 ? '\nNothing to do.\n' : `\nWhat to do:\n${fixes.join('')}`;
   return table(['CHECK', 'RESULT', 'WHAT'], rows, screen) + what;
 }
 
+/** What the checks below look at themselves. */
+const examinedBelow = /(?:^|[: ])(?:stateDirectory|services\.[^.]+\.logs\.paths\[\d+\])$/;
+
 function examineConfiguration({ files, findings, warnings }: ReadyConfig): Diagnosis[] {
+  const diagnosed = (result: Result) => (found: Fault) => {
+    const { allowed = 'svc-agent check shows the place', ...rest } = found;
+    return { check: 'configuration', result, msg: faultLine(rest), fix: allowed };
+  };
+  const isOwn = ({ where }: Fault) => !examinedBelow.test(where);
   const found = [
-    ...findings.map((finding) =>
-      fault('configuration', faultLine(finding), 'correct it; svc-agent check shows the place'),
-    ),
-    ...warnings.map((warning) => advice('configuration', faultLine(warning), 'see svc-agent check')),
+    ...findings.filter(isOwn).map(diagnosed('fault')),
+    ...warnings.filter(isOwn).map(diagnosed('advice')),
   ];
   return found.length > 0 ? found : [ok('configuration', files.join(', '))];
+}
+
+/** Rights are those of whoever runs the command. */
+function examineUser(): Diagnosis[] {
+  if (process.getuid?.() !== 0) return [];
+  const msg = 'root, which may read everything: run doctor as the user of the agent to check its rights';
+  return [ok('user', msg)];
 }
 
 function examineStateDirectory({ config: { stateDirectory } }: ReadyConfig): Diagnosis[] {
@@ -320,6 +336,44 @@ async function examineClock({ config }: ReadyConfig): Promise<Diagnosis[]> {
   return [];
 }
 
+/** Takes each role's own metrics once. */
+async function examinePages({ config }: ReadyConfig, io: Io): Promise<Diagnosis[]> {
+  const pages = await openLivePages(config, io);
+  return Promise.all(
+    pages.map(async ({ service: { name, scrape }, result, close }) => {
+      await close();
+      const check = `metrics of ${name}`;
+      if (result.ok) return ok(check, scrape!.url);
+      const fix = `is the role up, and does it serve its metrics there? Otherwise correct services.${name}.scrape`;
+      return fault(check, result.what, fix);
+    }),
+  );
+}
+
+/** The key that names the target of a probe, by its kind. */
+const keyOf: Readonly<Record<string, (subject: string) => string>> = {
+  health: (role) => `services.${role}.health`,
+  store: (store) => `the entry ${store.split('/')[0]} of stores`,
+  cluster: (cluster) => `clusterGroupMetadata.clusterGroup.${cluster}`,
+  domain: () => 'domains.describe',
+  archive: (archive) => `archival.${archive}`,
+};
+
+/** What to do about a probe that fails; what the finding itself says stands before it. */
+function probeFix({ name, kind }: ProbeRow, reason: string | undefined): string {
+  const key = keyOf[kind]?.(name.slice(name.indexOf('/') + 1));
+  const more = `svc-agent probe ${name} shows more`;
+  if (key === undefined) return more;
+  if (reason === 'credentials')
+    return `correct the user or the password in ${key}; svc-agent probe --print-grants prints the rights that the user needs`;
+  if (reason?.startsWith('tls')) return `correct tls in ${key}; ${more}`;
+  if (reason === 'resolve') return `correct the name of the host in ${key}`;
+  if (['refused', 'unreachable', 'reset', 'connect_timeout', 'too_slow'].includes(reason ?? ''))
+    return `start it, open the way there, or correct the address in ${key}`;
+  if (reason === 'invalid_answer' || reason === 'http_status') return `is ${key} the right address? ${more}`;
+  return more;
+}
+
 /** What probes find, with what each says to do. */
 async function examineProbes({ config }: ReadyConfig, io: Io): Promise<Diagnosis[]> {
   const rows = planProbes(config).filter(({ kind }) => kind !== 'replication');
@@ -331,7 +385,7 @@ async function examineProbes({ config }: ReadyConfig, io: Io): Promise<Diagnosis
     const denied = checks.filter(({ holds }) => holds === 'unknown').map(({ check }) => check);
     const own = result.ok
       ? ok(row.name, result.msg)
-      : fault(row.name, `${result.reason}: ${result.msg}`, `svc-agent probe ${row.name} shows more`);
+      : fault(row.name, `${result.reason}: ${result.msg}`, probeFix(row, result.reason));
     if (denied.length === 0) return [own];
     const fix = 'svc-agent probe --print-grants prints the statements that give the missing rights';
     return [own, advice(row.name, `cannot be checked: ${denied.join(', ')}`, fix)];

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { addressesConflict, dialHost, formatAddress, parseAddress } from '../../core/address.ts';
 import { roles as usualRoles } from '../../core/catalog.ts';
 import { AgentError, errorText, faultLine, systemCode } from '../../core/errors.ts';
+import { nearest } from '../../core/suggest.ts';
 import { machineAddresses } from '../config/environment.ts';
 import { entriesAt, type MapNode, scalarAt, type TreeNode, textAt } from '../config/tree.ts';
 import type { Discovered } from '../config/types.ts';
@@ -251,6 +252,15 @@ function healthOf(tree: TreeNode, role: string): [string, string][] {
   return [[role, `grpc://${formatAddress({ host: dialHost(host), port })}`]];
 }
 
+/** Throws `usage` for a role that is none of the known ones. */
+function refuseUnknown(named: readonly string[], known: readonly string[]): void {
+  const unknown = named.find((role) => !known.includes(role));
+  if (unknown === undefined) return;
+  const near = nearest(unknown, known);
+  const allowed = near ? `did you mean ${near}?` : `use ${known.join(', ')}`;
+  throw new AgentError('usage', { where: '--role', what: 'unknown role', got: unknown, allowed });
+}
+
 /** Reads the service's files for `init`. Throws `usage` if one of them cannot be read. */
 function readForStarter(
   files: readonly string[],
@@ -261,6 +271,7 @@ function readForStarter(
   const [first] = findings;
   if (first) throw new AgentError('usage', { where: '--service-config', what: faultLine(first) });
   const found = entriesAt(tree, 'services').map(([name]) => name);
+  refuseUnknown(named, [...new Set([...found, ...usualRoles])]);
   const wanted = named.length > 0 ? named : found;
   const roles = wanted.length > 0 ? wanted : usualRoles;
   const taken = serviceListeners(tree, roles).map(({ address }) => address);

@@ -63,6 +63,8 @@ const alertsOf: Readonly<Record<string, string>> = {
   'store-down': 'SvcStoreDown after 2 min',
   'schema-behind': 'SvcSchemaMismatch after 5 min',
   failover: 'SvcDomainFailover at once',
+  'cluster-down': 'SvcClusterUnreachable after 5 min',
+  'replication-behind': 'SvcReplicationLag after 10 min',
 };
 
 export const timeOfDay = (ms: number): string => new Date(ms).toTimeString().slice(0, 8);
@@ -120,7 +122,7 @@ Try:
   curl -s ${metrics} | grep svc_log_entries_total
   ${call} status -c ${config}
   ${call} probe -c ${config}
-${installed('promtool') ? `  curl -s ${metrics} | promtool check metrics\n` : ''}
+${installed('promtool') ? `  curl -s '${metrics}?service=agent' | promtool check metrics\n` : ''}
 Ctrl-C ends the demo and removes its files.
 `;
 }

@@ -1,0 +1,118 @@
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { commands } from '../../src/agent/cli/arguments.ts';
+import { command, folder } from './process.ts';
+
+const place = folder();
+afterAll(() => place.remove());
+let directories = 0;
+const own = () => {
+  const path = join(place.path, String(++directories));
+  mkdirSync(path);
+  return path;
+};
+function written(text: string): string {
+  const file = join(own(), 'agent.yaml');
+  writeFileSync(file, text);
+  return file;
+}
+
+/** How many arguments a command takes besides its options; one that is not here takes none. */
+const most: Readonly<Record<string, number>> = { init: 1, recover: 1, completion: 1, backup: 1 };
+const several = ['probe', 'dashboards'];
+
+describe('surplus arguments end with 2 and are named:', () => {
+  test.each(commands.map(({ name }) => name).filter((name) => !several.includes(name)))('%s', (name) => {
+    const first = { init: join(own(), 'new.yaml'), recover: 'failback', completion: 'bash', backup: 'plan' }[
+      name as 'init'
+    ];
+    const surplus = first === undefined ? ['surplus'] : [first, 'surplus'];
+    expect(surplus.length).toBe((most[name] ?? 0) + 1);
+    const { status, stdout, stderr } = command([name, ...surplus]);
+    expect([status, stdout]).toEqual([2, '']);
+    expect(stderr).toContain('surplus');
+    expect(stderr).toContain(`svc-agent ${name} --help`);
+  });
+
+  test.each(['--help', '--version', 'help', 'version'])('%s', (name) => {
+    const { status, stdout, stderr } = command([name, 'check']);
+    expect([status, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(`svc-agent ${name}: takes no arguments, got "check"`);
+  });
+
+  test.each([
+    ['probe', 'nosuch', 'unknown probe, got "nosuch"'],
+    ['dashboards', 'overvew', 'did you mean overview?'],
+  ])('%s %s', (name, word, message) => {
+    const file = written(
+      'services: {frontend: {health: "http://127.0.0.1:1/"}}\nmetrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}\n',
+    );
+    const { status, stdout, stderr } = command([name, word, ...(name === 'probe' ? ['-c', file] : [])]);
+    expect([status, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(message);
+  });
+});
+
+describe('an unknown role ends with 2 and names the nearest known one', () => {
+  const services =
+    'services: {frontend: {}, worker: {}}\nmetrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}\n';
+  const cases: { way: string; args: string[]; env: Record<string, string>; text: string }[] = [
+    { way: '--role', args: ['--role', 'wroker'], env: {}, text: services },
+    { way: 'SVC_AGENT_ROLES', args: [], env: { SVC_AGENT_ROLES: 'frontend,wroker' }, text: services },
+    { way: 'roles:', args: [], env: {}, text: `roles: [wroker]\n${services}` },
+  ];
+  test.each(cases)('in $way', ({ args, env, text }) => {
+    const file = written(text);
+    for (const name of ['run', 'check', 'probe', 'doctor']) {
+      const { status, stdout, stderr } = command([name, '-c', file, ...args], env);
+      expect(status, name).toBe(2);
+      // A report of faults is what `check` is for: it is its output.
+      expect(stdout + stderr, name).toContain('unknown role, got "wroker"; did you mean worker?');
+    }
+  });
+
+  test('of init', () => {
+    const { status, stderr } = command(['init', '--role', 'wroker']);
+    expect(status).toBe(2);
+    expect(stderr).toContain('did you mean worker?');
+  });
+});
+
+test.each(['', '\n\n', '# nothing\n', '---\n', '{}\n', '~\n'])(
+  'an empty configuration ends with 2: %j',
+  (text) => {
+    const file = written(text);
+    for (const name of ['run', 'check', 'probe', 'doctor', 'status', 'healthcheck']) {
+      const { status, stdout, stderr } = command([name, '-c', file]);
+      expect([name, status]).toEqual([name, 2]);
+      expect(stdout + stderr, name).toContain(
+        `${file}:1:1: empty; write a configuration with svc-agent init`,
+      );
+    }
+  },
+);
+
+describe('a writer that fails leaves no file behind:', () => {
+  const broken = written('services: [');
+  test.each([
+    ['init', (file: string) => ['init', file, '--service-config', broken]],
+    ['init --out', (file: string) => ['init', '--out', file, '--service-config', broken]],
+    ['init with an unknown role', (file: string) => ['init', file, '--role', 'nosuch']],
+    ['rules', (file: string) => ['rules', '--out', file, '--threshold', 'NoSuch=1']],
+    ['dashboards', (file: string) => ['dashboards', '--out', file, '--job', 'nosuch=1']],
+  ])('%s', (_, args) => {
+    const directory = own();
+    const file = join(directory, 'new');
+    const { status, stderr } = command(args(file));
+    expect(status, stderr).toBe(2);
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  test('init overwrites nothing', () => {
+    const file = written('roles: [frontend]\n');
+    const { status, stderr } = command(['init', file]);
+    expect([status, stderr.includes(file)]).toEqual([2, true]);
+    expect(existsSync(file)).toBe(true);
+  });
+});
