@@ -233,7 +233,11 @@ describe('configurations', () => {
 test('the HTTP API page names the paths that the listeners have, and no others', async () => {
   const [pull = '', admin = ''] = textOf('docs/http-api.md').split('## Admin listener');
   const documented = (text: string) =>
-    new Set([...text.matchAll(/`(?:GET|POST) (\/[^`? ]*)/g)].map(([, path]) => path!.replace(/NAME.*/, '*')));
+    new Set(
+      [...text.matchAll(/`(?:GET|POST) (\/[^`? ]*)/g)].map(([, path]) =>
+        path!.replace(/(?:NAME|ALERT).*/, '*'),
+      ),
+    );
   const real = async (listener: string) => {
     const answer = await fetch(`http://${agent.address(listener)}/nosuch`);
     return new Set((await answer.text()).trim().split('\n').slice(1));
