@@ -2,13 +2,16 @@ import { expect, test } from 'vitest';
 import { type ModelOptions, play } from '../rotation-model.ts';
 
 /** Seeds per case; ends earlier when the time is up. `npm run bench -- rotation-model SEEDS FROM` plays more. */
-const seeds = Number(process.env.ROTATION_MODEL_SEEDS ?? 150);
-const limitMs = Number(process.env.ROTATION_MODEL_SECONDS ?? 30) * 1000;
+const seeds = Number(process.env.ROTATION_MODEL_SEEDS ?? 2_500);
+const limitMs = Number(process.env.ROTATION_MODEL_SECONDS ?? 20) * 1000;
 
+const copied = ['copytruncate', 'datedCopy'] as const;
+const renamed = ['numbered', 'upwards', 'dated', 'links'] as const;
 const cases: [string, ModelOptions][] = [
-  ['renamed, linked', { compress: false, styles: ['numbered', 'upwards', 'dated', 'links'] }],
-  ['copied and truncated', { compress: false, styles: ['copytruncate', 'datedCopy'] }],
-  ['renamed and compressed', { compress: true, styles: ['numbered', 'upwards', 'dated'] }],
+  ['renamed, linked', { compress: false, styles: renamed }],
+  ['renamed and compressed', { compress: true, styles: renamed }],
+  ['copied and truncated', { compress: false, styles: copied }],
+  ['copied, truncated and compressed', { compress: true, styles: copied }],
 ];
 
 test.each(cases)(

@@ -97,6 +97,7 @@ export function createGroups(deps: Pick<RotationDeps, 'disk' | 'tracker' | 'cont
       const base = rotatedFrom(basename(path)).find((name) => scan.newGroups.has(`${directory}/${name}`));
       if (base === undefined) continue;
       const root = `${directory}/${base}`;
+      for (const set of [scan.unseenGroups, scan.lostGroups]) if (set.has(path)) set.add(root);
       for (const file of [...tracker.group(path)]) {
         tracker.move(file, root);
         file.home = root;

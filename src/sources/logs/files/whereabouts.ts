@@ -116,7 +116,7 @@ export function createWhereabouts(
     if (isOwn) meet(file, sighting, (wasOpen ? undefined : statOpen(file)) ?? sighting.stat);
     else {
       scan.isDisturbed = true;
-      if (contents.open(sighting) === 'moved') scan.unseenGroups.add(file.path);
+      if (contents.open(sighting) !== 'denied') scan.unseenGroups.add(file.path);
     }
     return file;
   };

@@ -1,0 +1,74 @@
+import { appendFileSync, copyFileSync, readFileSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import { expect, test } from 'vitest';
+import { createTail, numbered } from '../tail.ts';
+
+const patterns = [['app.log'], ['app.log*']];
+
+test.each(patterns)(
+  'lines after the copy were counted; the copy is compressed before it is seen (%s)',
+  async (pattern) => {
+    const tail = createTail({ paths: [pattern] });
+    tail.create('app.log', numbered(0, 60).text);
+    await tail.look();
+    copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
+    tail.append('app.log', numbered(60, 10).text);
+    await tail.settle();
+    truncateSync(tail.path('app.log'));
+    tail.gzip('app.log.1');
+    tail.append('app.log', numbered(70, 10).text);
+    await tail.settle();
+    await tail.restart();
+    await tail.settle();
+    expect(tail.recorder.lines).toEqual(numbered(0, 80).lines);
+  },
+);
+
+test.each(patterns)('the copy and its archive are both there (%s)', async (pattern) => {
+  const tail = createTail({ paths: [pattern] });
+  tail.create('app.log', numbered(0, 40).text);
+  await tail.look();
+  tail.append('app.log', numbered(40, 20).text);
+  copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
+  truncateSync(tail.path('app.log'));
+  writeFileSync(tail.path('app.log.1.gz'), gzipSync(readFileSync(tail.path('app.log.1'))));
+  tail.append('app.log', numbered(60, 10).text);
+  await tail.look();
+  unlinkSync(tail.path('app.log.1'));
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual(numbered(0, 70).lines);
+  expect(tail.recorder.skips).toEqual([]);
+});
+
+test('the original was given up before its archive appears', async () => {
+  const tail = createTail({ paths: ['app.log*'] });
+  tail.create('app.log', numbered(0, 60).text);
+  await tail.look();
+  const copy = readFileSync(tail.path('app.log'));
+  tail.append('app.log', numbered(60, 10).text);
+  await tail.look();
+  truncateSync(tail.path('app.log'));
+  tail.append('app.log', numbered(70, 10).text);
+  await tail.settle();
+  writeFileSync(tail.path('app.log.1.gz'), gzipSync(copy));
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual(numbered(0, 80).lines);
+});
+
+test('an archive that is being written is not taken for the generation, plain or not beside it', async () => {
+  const tail = createTail({ paths: ['app.log*'] });
+  tail.create('app.log', numbered(0, 50).text);
+  await tail.look();
+  tail.append('app.log', numbered(50, 3000).text);
+  await tail.restart();
+  const packed = gzipSync(readFileSync(tail.path('app.log')));
+  tail.rename('app.log', 'app.log.1');
+  tail.create('app.log', numbered(3050, 10).text);
+  tail.create('app.log.1.gz', packed.subarray(0, packed.length / 2));
+  await tail.look();
+  appendFileSync(tail.path('app.log.1.gz'), packed.subarray(packed.length / 2));
+  unlinkSync(tail.path('app.log.1'));
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual(numbered(0, 3060).lines);
+  expect(tail.recorder.skips).toEqual([]);
+});
