@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { type FSWatcher, watch } from 'chokidar';
 import type { Clock } from '../core/ports.ts';
-import { digestOf } from './config/environment.ts';
+import { digestOf, unreadDigest } from './config/environment.ts';
 
 /**
  * Network mounts send no events, and a directory that is removed and made again, or a link above the file that is
@@ -12,42 +12,28 @@ const compareIntervalMs = 10_000;
 /** A rename and a swung link send several events; one comparison after the last is enough. */
 const settleMs = 100;
 
-/** Attributes that change with the content of a file. */
-function stampOf(file: string): string {
+/** The digest of a file's content. */
+function contentOf(file: string): string {
   try {
-    const { dev, ino, size, mtimeMs, ctimeMs } = statSync(file);
-    return [dev, ino, size, mtimeMs, ctimeMs].join();
+    // A pipe would not be read to its end.
+    return statSync(file).isFile() ? digestOf(readFileSync(file)) : unreadDigest;
   } catch {
-    return 'missing';
+    return unreadDigest;
   }
 }
 
-/** The digest of a file's content; undefined for one that cannot be read. */
-function contentOf(file: string): string | undefined {
-  try {
-    return digestOf(readFileSync(file));
-  } catch {
-    return undefined;
-  }
-}
-
-/** Compares the files with their digests; reads only those whose stamp has changed. */
+/**
+ * Compares the files with what is known of them. It always reads them, as they are few: two changes of the same size in one
+ * tick of the file system's clock, with a comparison between them, leave the same times.
+ */
 function createComparison(files: Readonly<Record<string, string | undefined>>) {
-  const known = Object.entries(files).map(([file, digest]) => ({
-    file,
-    // The file may have changed since it was loaded: without a stamp, the first comparison reads it.
-    stamp: digest === undefined ? stampOf(file) : '',
-    digest: digest ?? contentOf(file),
-  }));
+  const known = new Map(Object.entries(files).map(([file, digest]) => [file, digest ?? contentOf(file)]));
   return (): boolean => {
     let isChanged = false;
-    for (const one of known) {
-      const stamp = stampOf(one.file);
-      if (stamp === one.stamp) continue;
-      const digest = contentOf(one.file);
-      isChanged ||= digest !== one.digest;
-      one.stamp = stamp;
-      one.digest = digest;
+    for (const [file, before] of known) {
+      const digest = contentOf(file);
+      isChanged ||= digest !== before;
+      known.set(file, digest);
     }
     return isChanged;
   };
@@ -62,9 +48,10 @@ function doorbell(files: readonly string[], ring: () => void): FSWatcher {
     return !directories.has(path) && !names.has(name) && !name.startsWith('..data');
   };
   const options = { depth: 0, ignoreInitial: true, followSymlinks: false, persistent: false, ignored };
-  // The comparison covers what cannot be watched.
+  // The comparison covers what cannot be watched. What happened before the watch was ready sent no event.
   return watch([...directories], options)
     .on('all', ring)
+    .on('ready', ring)
     .on('error', () => {});
 }
 
@@ -90,8 +77,9 @@ export function watchConfiguration(
   let cancelNext = () => {};
   const compareNext = (afterMs: number) => {
     cancelNext = clock.after(afterMs, () => {
-      compare();
+      // First, as `changed` may end this watch.
       compareNext(compareIntervalMs);
+      compare();
     });
   };
   // The first soon: a file may have changed between its loading and this watch.

@@ -3,7 +3,16 @@ import { isAgentName } from './agent-metrics.ts';
 import { serviceOf } from './durable-store.ts';
 import { createHandle, Handle, type HandleCallbacks, type HandlePair, pairOf } from './handles.ts';
 import { layoutOf } from './histogram.ts';
-import { createLabeller, foldTag, identityOf, type Labeller, sanitizeName, type TagFault } from './labels.ts';
+import {
+  createLabeller,
+  createNames,
+  foldTag,
+  identityOf,
+  joinTexts,
+  type Labeller,
+  sanitizeName,
+  type TagFault,
+} from './labels.ts';
 import type { Counter, Gauge, Histogram, Intake, Kind, Part, RawTags, Shape, Summary } from './model.ts';
 import type { Clock } from './ports.ts';
 import type { Component, RefusalReason, RegistryDrop } from './reasons.ts';
@@ -65,19 +74,19 @@ const single: ReadonlySet<Kind | undefined> = new Set<Kind>(['counter', 'gauge',
 
 /** Unambiguous text of a raw series. The layout is part of it: with other buckets it is another series. */
 function rawKeyOf({ kind, name, tags, shape }: RawSeries): string {
+  const { bounds, boundTexts, quantiles, hasSum, hasCount } = shape;
+  const texts = kind === 'histogram' ? (boundTexts ?? bounds) : quantiles;
+  const layout = single.has(kind) ? '' : JSON.stringify([texts, hasSum !== false, hasCount !== false]);
   const pairs = Object.keys(tags)
     .sort()
-    .map((tag) => [tag, tags[tag]]);
-  const { bounds, boundTexts, quantiles, hasSum, hasCount } = shape;
-  const layout = { histogram: boundTexts ?? bounds, summary: quantiles, counter: 0, gauge: 0, untyped: 0 };
-  const key: unknown[] = [name, pairs, kind, layout[kind]];
-  if (hasSum === false || hasCount === false) key.push(hasSum, hasCount);
-  return JSON.stringify(key);
+    .flatMap((tag) => [tag, tags[tag]!]);
+  return joinTexts([name, ...pairs, kind, layout]);
 }
 
 /** Resolves a raw series once: vocabulary, name, labels, identity, layout. */
 function createResolver(rules: ResolveRules): (raw: RawSeries, rawKey: string) => ResolvedSeries {
   const { source, labeller, received, exempt } = rules;
+  const familyOf = createNames(sanitizeName);
   const isReserved = (family: string, kind: Kind) =>
     family === '' ||
     (received && isAgentName(family, kind, source.component === 'logs' ? 'logs' : undefined));
@@ -85,7 +94,7 @@ function createResolver(rules: ResolveRules): (raw: RawSeries, rawKey: string) =
   const specOf = ({ kind: sent, name, shape }: RawSeries, rawKey: string, to: Omit<Translated, 'also'>) => {
     const kind = to.kind && single.has(sent) && single.has(to.kind) ? to.kind : sent;
     const divisor = to.divisor ?? 1;
-    const family = sanitizeName(to.name);
+    const family = familyOf(to.name);
     const { labels, service, faults } = labeller.label(to.tags, kind);
     const spec: SeriesSpec = {
       source,

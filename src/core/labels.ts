@@ -118,9 +118,17 @@ const roleWord = new RegExp(`^.+[-_](${roles.join('|')})$`, 's');
 const maxPairs = 20_000;
 const maxNames = 1000;
 
-/** Unambiguous text of labels: different labels have different texts, whatever characters they contain. */
+/**
+ * One text for several: different lists have different texts, whatever characters they contain. It is flat. What
+ * `JSON.stringify` or a concatenation returns is a tree of its parts in V8, which takes twice the memory.
+ */
+export function joinTexts(texts: readonly string[]): string {
+  return texts.flatMap((text) => [text.length, ':', text]).join('');
+}
+
+/** Unambiguous text of labels. */
 export function identityOf(labels: Labels): string {
-  return JSON.stringify(labels);
+  return joinTexts(labels.flat());
 }
 
 /**
@@ -219,8 +227,8 @@ export function createLabeller(rules: LabelRules): Labeller {
   };
 }
 
-/** Caches the sanitized form of tag names: they are few, and every series has some. */
-function createNames(read: (raw: string) => string): (raw: string) => string {
+/** Caches what is read from names, such as their sanitized form: they are few, and every series has some. */
+export function createNames(read: (raw: string) => string): (raw: string) => string {
   const known = new Map<string, string>();
   return (raw) => {
     const name = known.get(raw) ?? read(raw);

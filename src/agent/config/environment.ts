@@ -57,26 +57,33 @@ const maxFileBytes = 1024 * 1024;
 /** Identifies the content of a file. */
 export const digestOf = (bytes: Uint8Array): string => createHash('sha1').update(bytes).digest('hex');
 
-/** A configuration file's text, or why there is none. `name` is the file as messages call it. Never throws. */
+/** What a file that cannot be read is known by. */
+export const unreadDigest = '';
+
+/**
+ * A configuration file's text, or why there is none. `name` is the file as messages call it. No digest: the content is not
+ * known, as the file is too large. Never throws.
+ */
 export function readFileText(
   file: string,
   name: string,
-): { text: string; digest: string } | { fault: PlacedFault } {
-  const refuse = (what: string, allowed: string): { fault: PlacedFault } => ({
+): { text: string; digest: string } | { fault: PlacedFault; digest?: string } {
+  const refuse = (what: string, allowed: string, digest?: string) => ({
     fault: { where: name, what, allowed, path: '', place: { file: name, line: 1, column: 1 } },
+    digest,
   });
   let bytes: Buffer;
   try {
     bytes = readBounded(file);
   } catch (error) {
     const what = unreadableFile(file) ?? `cannot be read, ${reason(error)}`;
-    return refuse(what, 'name a file that exists and that the agent’s user can read');
+    return refuse(what, 'name a file that exists and that the agent’s user can read', unreadDigest);
   }
   if (bytes.length > maxFileBytes) return refuse('larger than 1 MiB', 'use a configuration, no data');
   try {
     return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes), digest: digestOf(bytes) };
   } catch {
-    return refuse('not UTF-8', 'save it as UTF-8');
+    return refuse('not UTF-8', 'save it as UTF-8', digestOf(bytes));
   }
 }
 

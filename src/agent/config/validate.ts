@@ -14,6 +14,7 @@ import {
   machineAddresses,
   namedRoles,
   readFileText,
+  unreadDigest,
   unwritableDirectory,
   unwritableFile,
 } from './environment.ts';
@@ -64,8 +65,7 @@ interface Agent {
   name: string;
   /** Absolute. */
   file: string;
-  /** Undefined for a file that is not there. */
-  digest?: string;
+  digest: string;
   tree: MapNode;
   faults: PlacedFault[];
 }
@@ -74,9 +74,9 @@ interface Agent {
 export function validate(request: LoadRequest): Loaded {
   const agent = readAgent(request);
   if ('fault' in agent) {
-    const { fault, files } = agent;
-    const watched = Object.fromEntries(files.map((file) => [file, undefined]));
-    return { faults: [fault], warnings: [], findings: [], discovered: [], files, watched };
+    const { fault, file, digest } = agent;
+    const watched = { [file]: digest };
+    return { faults: [fault], warnings: [], findings: [], discovered: [], files: [file], watched };
   }
   const { tree } = agent;
   const roles = selectedRoles(tree, request);
@@ -165,21 +165,21 @@ function readAgent({
   serviceConfig,
   env,
   cwd,
-}: LoadRequest): Agent | { fault: PlacedFault; files: string[] } {
+}: LoadRequest): Agent | { fault: PlacedFault; file: string; digest?: string } {
   const name = file ?? findConfig(cwd);
   const place = { file: name ?? 'agent.yaml', line: 1, column: 1 };
   const empty: MapNode = { kind: 'map', place, entries: new Map() };
   if (name === undefined) {
     const absent = resolve(cwd, 'agent.yaml');
     if (serviceConfig && serviceConfig.length > 0)
-      return { name: 'agent.yaml', file: absent, tree: empty, faults: [] };
+      return { name: 'agent.yaml', file: absent, digest: unreadDigest, tree: empty, faults: [] };
     const allowed = 'name one with -c, or write one with svc-agent init';
     const what = 'no configuration here, and none in /etc/svc-agent/agent.yaml';
-    return { fault: { where: 'agent.yaml', what, allowed, path: '' }, files: [absent] };
+    return { fault: { where: 'agent.yaml', what, allowed, path: '' }, file: absent, digest: unreadDigest };
   }
   const path = resolve(cwd, name);
   const content = readFileText(path, name);
-  if ('fault' in content) return { fault: content.fault, files: [path] };
+  if ('fault' in content) return { ...content, file: path };
   const { tree, faults } = readYaml(content.text, name, env);
   if (tree?.entries.size === 0 && faults.length === 0) {
     faults.push(placedFault(place, [], 'empty; write a configuration with svc-agent init'));

@@ -19,8 +19,8 @@ export interface ServiceFiles {
   findings: PlacedFault[];
   /** Absolute. */
   files: string[];
-  /** Digests of those that could be read. */
-  digests: Record<string, string>;
+  /** What each is known by; undefined if that is not known. */
+  digests: Record<string, string | undefined>;
 }
 
 /** Reads the service's own files in order, later ones over earlier ones. Never throws. */
@@ -33,11 +33,11 @@ export function readServiceFiles(names: readonly string[], cwd: string, env: Env
   };
   names.forEach((name, index) => {
     const content = readFileText(result.files[index]!, name);
+    result.digests[result.files[index]!] = content.digest;
     if ('fault' in content) {
       result.findings.push(content.fault);
       return;
     }
-    result.digests[result.files[index]!] = content.digest;
     const { tree, faults } = readYaml(content.text, name, env);
     result.findings.push(...faults);
     if (tree) result.tree = mergeOver(result.tree, inSpecWords(tree));

@@ -10,7 +10,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { digestOf } from '../../../src/agent/config/environment.ts';
+import { digestOf, unreadDigest } from '../../../src/agent/config/environment.ts';
 import { watchConfiguration } from '../../../src/agent/config-watch.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import { handClock } from '../../clock.ts';
@@ -97,4 +97,23 @@ test('a directory that is removed and made again', () => {
   writeFileSync(file, 'roles: [worker]\n');
   clock.advance(60_000);
   expect(rings).toBe(1);
+});
+
+test('a watch that is stopped by its own call compares no more', () => {
+  const file = join(place, 'once.yaml');
+  writeFileSync(file, 'a: 1\n');
+  const clock = handClock();
+  const stop = watchConfiguration({ [file]: digestOf(Buffer.from('a: 0\n')) }, clock, () => stop());
+  clock.advance(1_000);
+  expect(clock.waiting).toBe(0);
+});
+
+test('a file that could not be read when it was loaded, and can be before the watch begins', () => {
+  const file = join(place, 'late.yaml');
+  writeFileSync(file, 'a: 1\n');
+  const clock = handClock();
+  let calls = 0;
+  stops.push(watchConfiguration({ [file]: unreadDigest }, clock, () => calls++));
+  clock.advance(1_000);
+  expect(calls).toBe(1);
 });

@@ -1,4 +1,5 @@
 import { parseValue } from '../../../core/decimal.ts';
+import { joinTexts } from '../../../core/labels.ts';
 import type { Kind, RawTags, Shape } from '../../../core/model.ts';
 import { type ExposedType, kindOf } from '../exposition/comments.ts';
 import type { SampleKey } from '../exposition/sample-key.ts';
@@ -99,7 +100,7 @@ function bounded(
 
 /** An unambiguous key of the series: family, kind and labels sorted by name. */
 export function seriesKey({ family, kind, labels }: LinePlace): string {
-  return JSON.stringify([family, kind, ...labels.toSorted(([a], [b]) => (a < b ? -1 : 1)).flat()]);
+  return joinTexts([family, kind, ...labels.toSorted(([a], [b]) => (a < b ? -1 : 1)).flat()]);
 }
 
 export interface PlacedLine {

@@ -1,3 +1,4 @@
+import { createNames } from '../../../core/labels.ts';
 import type { Part } from '../../../core/model.ts';
 import { changedTypes, type Metadata, metadataOf } from '../exposition/comments.ts';
 import type { Page } from '../exposition/line-table.ts';
@@ -58,6 +59,7 @@ export function createLineGroups(table: LineTable, { forget, breathe }: LineGrou
   const series = new Map<string, ScrapedSeries>();
   const seriesOf: (ScrapedSeries | undefined)[] = [];
   const invalid = new Set<number>();
+  const internName = createNames((name) => name);
   let live = new Int32Array(0);
   let metadata: Metadata = { types: new Map(), helps: new Map() };
   let changed: ReadonlySet<string> = new Set();
@@ -89,10 +91,10 @@ export function createLineGroups(table: LineTable, { forget, breathe }: LineGrou
     const key = seriesKey(place);
     let joined = series.get(key);
     if (joined === undefined) {
-      joined = { key, family: place.family, lines: [], parts: undefined, signature: '' };
+      // `[id]` has room for one: an empty array would get room for 17 lines with the first.
+      joined = { key, family: internName(place.family), lines: [id], parts: undefined, signature: '' };
       series.set(key, joined);
-    }
-    joined.lines.push(id);
+    } else joined.lines.push(id);
     seriesOf[id] = joined;
     return joined;
   };

@@ -155,7 +155,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
       for (const id of series.lines) partOf[id] = undefined;
       return;
     }
-    const parts = series.parts ?? intake.parts(assembly.kind, assembly.family, assembly.tags, assembly.shape);
+    const parts = series.parts ?? intake.parts(assembly.kind, series.family, assembly.tags, assembly.shape);
     // A pair of series (`Translated.also`) is kept as it is: each of the two has an overflow series of its own.
     if (parts instanceof Handle && parts.refused && !parts.waitsIn && intake.overflowOf) {
       series.parts = undefined;
