@@ -32,6 +32,10 @@ export const superuser = { username: 'cassandra', password: 'cassandra' };
 
 export interface Cassandra extends Running {
   readonly port: number;
+  /** Where keyspaces lie. */
+  readonly data: string;
+  /** The program and arguments that run nodetool against this node. */
+  nodetool(...args: string[]): string[];
   /** Runs statements in their order, as the superuser where there are users. */
   run(...statements: string[]): Promise<void>;
   /** Ends the server and removes its folder. */
@@ -75,7 +79,12 @@ export async function startCassandra(options: CassandraOptions = {}): Promise<Ca
 async function launch(options: CassandraOptions): Promise<Cassandra & { failed: Promise<never> }> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-agent-cassandra-'));
   const port = await freePort();
-  const running = start(java!, argumentsOf(directory, port, await freePort(), options), {}, directory);
+  const jmxPort = await freePort();
+  const args = [
+    `-Dcassandra.jmx.local.port=${jmxPort}`,
+    ...argumentsOf(directory, port, await freePort(), options),
+  ];
+  const running = start(java!, args, {}, directory);
   const failed = running.ended.then((status): never => {
     throw new Error(`Cassandra ended with ${status}: ${running.output()}`);
   });
@@ -83,6 +92,13 @@ async function launch(options: CassandraOptions): Promise<Cassandra & { failed: 
   return {
     ...running,
     port,
+    data: join(directory, 'data'),
+    nodetool: (...args) => [
+      ...[java!, `@${fixture('jvm.options')}`, `-Djava.io.tmpdir=${directory}`],
+      ...[`-Dlogback.configurationFile=${fixture('logback.xml')}`, `-Duser.home=${directory}`],
+      ...['-cp', join(jars, '*'), 'org.apache.cassandra.tools.NodeTool'],
+      ...['-h', '127.0.0.1', '-p', String(jmxPort), ...args],
+    ],
     failed,
     async run(...statements) {
       const client = new Client({

@@ -85,6 +85,7 @@ interface Found {
   method?: BackupMethod;
   startMs?: number;
   lsn?: Artifact['lsn'];
+  binlog?: string;
   wal?: Artifact['wal'];
 }
 
@@ -109,7 +110,7 @@ async function artifactOf(
     verify: { path },
     lsn,
     wal,
-    binlog: head?.binlog,
+    binlog: found.binlog ?? head?.binlog,
   };
 }
 
@@ -161,6 +162,7 @@ async function readDirectoryBackup(path: string): Promise<Found> {
       method: 'mysql_physical',
       ...parseCheckpoints(text),
       startMs: await physicalStart(path, names),
+      binlog: await physicalBinlog(path, names),
     };
   }
   if (names.includes('backup_manifest')) {
@@ -205,6 +207,12 @@ export function parseCheckpoints(text: string): {
     // A full backup that was prepared takes no more incrementals.
     isPrepared: type === 'full-prepared' || type === 'log-applied',
   };
+}
+
+/** The binary log file at the end of the backup; what is in it and in those after it can be replayed. */
+async function physicalBinlog(path: string, names: readonly string[]): Promise<string | undefined> {
+  const info = names.find((name) => /^(?:xtrabackup|mariadb_backup)_binlog_info$/.test(name));
+  return info ? (await readFile(join(path, info), 'utf8')).split(/\s/, 1)[0] || undefined : undefined;
 }
 
 async function physicalStart(path: string, names: readonly string[]): Promise<number | undefined> {

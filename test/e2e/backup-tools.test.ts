@@ -1,0 +1,308 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { planBackups } from '../../src/probes/backups/backups.ts';
+import type { BackupOptions } from '../../src/probes/backups/options.ts';
+import { verifyBackup } from '../../src/probes/backups/verify.ts';
+import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
+import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
+import { handClock } from '../clock.ts';
+import { hasMariadb, type Mariadb, startMariadb } from '../mariadb.ts';
+import { bench, gauge, storeOn } from '../store-probe.ts';
+import { command, folder } from './process.ts';
+
+const dayMs = 86_400_000;
+const hasMariadbBackup = spawnSync('mariadb-backup', ['--version']).status === 0;
+
+function flip(path: string, at: number): void {
+  const bytes = readFileSync(path);
+  bytes[at] = bytes[at]! ^ 0x10;
+  writeFileSync(path, bytes);
+}
+
+const backup = (
+  name: string,
+  source: BackupOptions['source'],
+  over: Partial<BackupOptions> = {},
+): BackupOptions => ({
+  ...{ name, source, type: 'full', store: 'main', database: 'persistence', intervalMs: 60_000 },
+  schedule: { everyMs: dayMs, usualGraceMs: 3_600_000 },
+  objectives: { rpoMs: dayMs, rtoMs: dayMs },
+  retention: { minCount: 1 },
+  integrity: { level: 'full', minBytes: 1, maxShrink: 0.9, bytesPerSecond: 1e9 },
+  ...over,
+});
+
+/** Runs a tool through `svc-agent backup run`, and judges what it left as a new agent does. */
+function bed(backups: BackupOptions[], yaml: string) {
+  const place = folder();
+  const file = join(place.path, 'agent.yaml');
+  const state = join(place.path, 'state');
+  writeFileSync(
+    file,
+    `stateDirectory: ${state}
+roles: [history]
+services: {history: {logs: {paths: [${place.path}/none.log]}}}
+stores: [{name: main, kind: mysql, address: '127.0.0.1:1', user: x, databases: {persistence: svc}}]
+backups:
+${yaml}`,
+  );
+  return {
+    place,
+    take: (job: string, argv: readonly string[]) =>
+      command(['backup', 'run', '--job', job, '-c', file, '--', ...argv]),
+    async judged() {
+      const clock = handClock(Date.now() + 1000);
+      const options = {
+        services: [],
+        stores: [storeOn(1, { kind: 'mysql' })],
+        backups,
+        stateDirectory: state,
+      };
+      const found = new Map<string, Finding>();
+      const probes: [ProbeRow, Probe][] = [];
+      for (const row of planBackups(options, { verify: verifyBackup }))
+        probes.push([row, await row.open({ ...bench().deps, clock })]);
+      for (const [{ name }, probe] of probes)
+        found.set(name, await probe.check(AbortSignal.timeout(30_000), undefined));
+      for (const [, probe] of probes) await probe.close?.();
+      const first = found.get(`backup/${backups[0]!.name}`)!;
+      return {
+        ready: gauge(found.get('recovery/main/persistence')!, 'svc_recovery_ready'),
+        reason: first.reason,
+        integrity: gauge(first, 'svc_backup_integrity_ok'),
+        msg: first.msg,
+        links: (
+          (found.get('recovery/main/persistence')!.details?.chain as { links: { type: string }[] }) ?? {
+            links: [],
+          }
+        ).links.map(({ type }) => type),
+      };
+    },
+  };
+}
+
+describe.skipIf(!hasMariadb || !hasMariadbBackup)('mariadb-backup', () => {
+  let server: Mariadb;
+  let full: string;
+  let whole: string;
+  let tools: ReturnType<typeof bed>;
+  const flags = () => [
+    '--no-defaults',
+    '--backup',
+    '--user=root',
+    `--socket=${join(server.folder, 's')}`,
+    `--datadir=${join(server.folder, 'data')}`,
+  ];
+
+  beforeAll(async () => {
+    server = await startMariadb('--log-bin=bin', '--server-id=1');
+    await server.sql('CREATE DATABASE svc');
+    await server.sql('CREATE TABLE svc.executions (i INT PRIMARY KEY, state VARCHAR(40))');
+    await server.sql('CREATE TABLE svc.tasks (i INT PRIMARY KEY, state VARCHAR(40))');
+    await server.sql('INSERT INTO svc.executions SELECT seq, SHA1(seq) FROM svc.seq_1_to_20000');
+    const directory = join(server.folder, 'backups');
+    mkdirSync(directory);
+    const source = (pattern: string) => ({ kind: 'files' as const, directory, pattern, settleMs: 0 });
+    full = join(directory, 'full');
+    whole = join(server.folder, 'whole');
+    tools = bed(
+      [backup('nightly', source('^full$')), backup('hourly', source('^inc'), { type: 'incremental' })],
+      `  - {name: nightly, store: main, database: persistence, type: full, source: {files: {directory: ${directory}, pattern: '^full$'}}}
+  - {name: hourly, store: main, database: persistence, type: incremental, source: {files: {directory: ${directory}, pattern: '^inc'}}}
+`,
+    );
+  }, 60_000);
+  afterAll(async () => {
+    await server?.stop();
+    tools?.place.remove();
+  });
+
+  test('a full backup and an incremental are good, page by page, and go on from each other', async () => {
+    expect(tools.take('nightly', ['mariadb-backup', ...flags(), `--target-dir=${full}`]).status).toBe(0);
+    await server.sql("INSERT INTO svc.executions VALUES (-1, 'x')");
+    const incremental = [`--target-dir=${join(full, '../inc-1')}`, `--incremental-basedir=${full}`];
+    expect(tools.take('hourly', ['mariadb-backup', ...flags(), ...incremental]).status).toBe(0);
+    expect(await tools.judged()).toMatchObject({
+      ready: 1,
+      reason: undefined,
+      integrity: 1,
+      links: ['full', 'incremental'],
+    });
+    cpSync(full, whole, { recursive: true });
+    const checked = await verifyBackup({ path: join(full, '../inc-1'), level: 'full', bytesPerSecond: 1e9 });
+    expect(checked).toMatchObject({
+      result: 'ok',
+      msg: expect.stringMatching(/pages in \d+ files of InnoDB/),
+    });
+  });
+
+  test.each<[string, (path: string) => void, RegExp]>([
+    [
+      'a flipped byte',
+      (path) => flip(join(path, 'svc/executions.ibd'), 16_384 * 6 + 5000),
+      /svc\/executions\.ibd: page 6 does not match/,
+    ],
+    [
+      'a flipped byte of the system tablespace',
+      (path) => flip(join(path, 'ibdata1'), 200),
+      /ibdata1: page 0 does not match/,
+    ],
+    [
+      'a file that is cut off',
+      (path) => truncateSync(join(path, 'svc/executions.ibd'), 16_384 * 5),
+      /svc\/executions\.ibd is cut off/,
+    ],
+    [
+      'one cut off within a page',
+      (path) => truncateSync(join(path, 'svc/tasks.ibd'), 40_000),
+      /svc\/tasks\.ibd is cut off/,
+    ],
+    [
+      'a redo log that is cut off',
+      (path) => truncateSync(join(path, 'ib_logfile0'), 20_000),
+      /ib_logfile0 is cut off/,
+    ],
+    [
+      'a table that is missing',
+      (path) => unlinkSync(join(path, 'svc/tasks.ibd')),
+      /svc\/tasks\.ibd is missing/,
+    ],
+    ['a redo log that is missing', (path) => unlinkSync(join(path, 'ib_logfile0')), /redo log .* is missing/],
+    ['the information file', (path) => unlinkSync(join(path, 'xtrabackup_info')), /damaged/],
+  ])('%s', async (_, damage, why) => {
+    rmSync(full, { recursive: true });
+    cpSync(whole, full, { recursive: true });
+    damage(full);
+    if (why.source === 'damaged') unlinkSync(join(full, 'backup-my.cnf'));
+    expect(await tools.judged()).toMatchObject({
+      ready: 0,
+      reason: 'corrupt',
+      integrity: 0,
+      msg: expect.stringMatching(why),
+    });
+  });
+
+  test('without the file that the tool writes last it is incomplete', async () => {
+    rmSync(full, { recursive: true });
+    cpSync(whole, full, { recursive: true });
+    unlinkSync(join(full, 'xtrabackup_checkpoints'));
+    expect(await tools.judged()).toMatchObject({ ready: 0 });
+  });
+
+  test('an incremental that is damaged, and one that is prepared is still verified', async () => {
+    const incremental = join(full, '../inc-1');
+    rmSync(full, { recursive: true });
+    cpSync(whole, full, { recursive: true });
+    const delta = join(incremental, 'svc/executions.ibd.delta');
+    const good = readFileSync(delta);
+    flip(delta, 16_384 + 3000);
+    expect(await verifyBackup({ path: incremental, level: 'full', bytesPerSecond: 1e9 })).toMatchObject({
+      result: 'corrupt',
+    });
+    writeFileSync(delta, good.subarray(0, 16_384 * 3));
+    expect(await verifyBackup({ path: incremental, level: 'full', bytesPerSecond: 1e9 })).toMatchObject({
+      result: 'corrupt',
+      msg: 'svc/executions.ibd.delta is cut off',
+    });
+    execFileSync('mariadb-backup', ['--no-defaults', '--prepare', `--target-dir=${full}`], { stdio: 'pipe' });
+    expect(await verifyBackup({ path: full, level: 'full', bytesPerSecond: 1e9 })).toMatchObject({
+      result: 'ok',
+    });
+  });
+});
+
+describe.skipIf(!hasCassandra)('a snapshot by nodetool', () => {
+  let server: Cassandra;
+  let keyspace: string;
+  let tools: ReturnType<typeof bed>;
+
+  const table = (name: string) =>
+    join(keyspace, readdirSync(keyspace).find((each) => each.startsWith(`${name}-`))!);
+  const partOf = (name: string) => join(table(name), 'snapshots', 'nightly-1');
+  const take = () => tools.take('nightly', server.nodetool('snapshot', '-t', 'nightly-1', 'svc'));
+  const again = () => {
+    tools.take('nightly', server.nodetool('clearsnapshot', '-t', 'nightly-1', '--', 'svc'));
+    expect(take().status).toBe(0);
+  };
+  const dataOf = (name: string) =>
+    join(partOf(name), readdirSync(partOf(name)).find((each) => each.endsWith('-Data.db'))!);
+
+  beforeAll(async () => {
+    server = await startCassandra({ settings: '\nincremental_backups: true\n' });
+    keyspace = join(server.data, 'svc');
+    await server.run(
+      "CREATE KEYSPACE svc WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    );
+    for (const name of ['executions', 'tasks']) {
+      await server.run(`CREATE TABLE svc.${name} (i int PRIMARY KEY, state text)`);
+      for (let i = 0; i < 20; i++)
+        await server.run(`INSERT INTO svc.${name} (i, state) VALUES (${i}, 'state ${i}')`);
+    }
+    tools = bed(
+      [backup('nightly', { kind: 'snapshot', dataDirectory: server.data, keyspace: 'svc' })],
+      `  - {name: nightly, store: main, database: persistence, type: full, source: {snapshot: {dataDirectory: ${server.data}, keyspace: svc}}}
+`,
+    );
+  }, 180_000);
+  afterAll(async () => {
+    await server?.remove();
+    tools?.place.remove();
+  });
+
+  test('is good with the digest of every file, and clears; incrementals are written', async () => {
+    expect(await tools.judged()).toMatchObject({ ready: 0 });
+    const { status, stdout, stderr } = take();
+    expect({ status, stdout }, stderr + stdout).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining('nightly-1'),
+    });
+    expect(readdirSync(partOf('executions'))).toEqual(
+      expect.arrayContaining(['manifest.json', 'schema.cql']),
+    );
+    expect(await tools.judged()).toMatchObject({ ready: 1, reason: undefined, integrity: 1 });
+    expect(existsSync(join(table('executions'), 'backups'))).toBe(true);
+  });
+
+  test.each<[string, () => void, { reason?: string; msg?: RegExp }]>([
+    [
+      'a flipped byte',
+      () => flip(dataOf('executions'), 30),
+      { reason: 'corrupt', msg: /does not match its digest/ },
+    ],
+    [
+      'a file that is cut off',
+      () => truncateSync(dataOf('tasks'), 10),
+      { reason: 'corrupt', msg: /does not match its digest/ },
+    ],
+    ['a file that is missing', () => unlinkSync(dataOf('tasks')), {}],
+    ['a table that is missing', () => rmSync(partOf('tasks'), { recursive: true }), {}],
+    ['a manifest that is missing', () => unlinkSync(join(partOf('tasks'), 'manifest.json')), {}],
+  ])('%s', async (_, damage, { reason, msg }) => {
+    again();
+    expect(await tools.judged()).toMatchObject({ ready: 1 });
+    // The files of a snapshot are links to those of the node: a copy keeps its data whole.
+    for (const name of ['executions', 'tasks']) {
+      cpSync(partOf(name), `${partOf(name)}-copy`, { recursive: true });
+      rmSync(partOf(name), { recursive: true });
+      cpSync(`${partOf(name)}-copy`, partOf(name), { recursive: true, preserveTimestamps: true });
+      rmSync(`${partOf(name)}-copy`, { recursive: true });
+    }
+    damage();
+    const after = await tools.judged();
+    expect(after.ready).toBe(0);
+    expect(after.reason).toBe(reason ?? 'incomplete');
+    if (msg) expect(after).toMatchObject({ integrity: 0, msg: expect.stringMatching(msg) });
+  });
+});
