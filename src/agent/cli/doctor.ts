@@ -7,7 +7,7 @@ import { systemClock } from '../../core/clock.ts';
 import { errorText, type Fault, faultLine, systemCode } from '../../core/errors.ts';
 import { planProbes } from '../../probes/plan.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
-import { probeOnce } from '../../probes/runner/once.ts';
+import { probeOnce } from '../../probes/runner/runner.ts';
 import { type AgentConfig, blocksOf, type ReadyConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';

@@ -4,7 +4,7 @@ import type { Readings } from '../../core/ports.ts';
 import { nearest } from '../../core/suggest.ts';
 import { planProbes } from '../../probes/plan.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
-import { type Probed, probeOnce } from '../../probes/runner/once.ts';
+import { type Probed, probeOnce } from '../../probes/runner/runner.ts';
 import { printGrants } from '../../probes/stores/store-grants.ts';
 import type { AgentConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';

@@ -8,7 +8,7 @@ import { journalPath, recordRun } from '../../probes/backups/journal.ts';
 import { verifyInProcess } from '../../probes/backups/verifier.ts';
 import { planClusters, planDomains, planProbes } from '../../probes/plan.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
-import { probeOnce } from '../../probes/runner/once.ts';
+import { probeOnce } from '../../probes/runner/runner.ts';
 import type { AgentConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { createChecks, type RunProbe } from '../recovery/checks.ts';

@@ -3,8 +3,7 @@ import { nearest } from '../../core/suggest.ts';
 import type { ClusterGroupOptions } from '../../probes/clusters/cluster-group.ts';
 import { discover, serviceListeners } from '../service-config/discover.ts';
 import { judge } from '../service-config/judge.ts';
-import { overlay, without } from '../service-config/overlay.ts';
-import { readServiceFiles, type ServiceFiles } from '../service-config/read.ts';
+import { overlay, readServiceFiles, type ServiceFiles, without } from '../service-config/read.ts';
 import { agentBlock, type Parsed, type ParsedMetrics } from './blocks.ts';
 import { crossFaults } from './consistency.ts';
 import {

@@ -5,7 +5,7 @@ import type { Clock, Drops, Log, Source, Stop } from '../../core/ports.ts';
 import type { LazyStore } from '../../core/stores.ts';
 import type { VocabularyDetector } from '../../core/vocabulary.ts';
 import { createKnownLines, type KnownLines, startExpiry } from './lines/known-lines.ts';
-import { tagKeysWith } from './lines/line-format.ts';
+import { type StatsdDrop, tagKeysWith } from './lines/line-format.ts';
 import { createLineReader, type LineReader } from './lines/line-reader.ts';
 import { createSeriesRecorder, type StatsdIntake } from './lines/statsd-series.ts';
 import type { Bound } from './listen/bound.ts';
@@ -13,10 +13,44 @@ import { createSenders } from './listen/senders.ts';
 import { bindTcp, bindUnix, type StreamDeps } from './listen/stream.ts';
 import { type BoundUdp, bindUdp } from './listen/udp.ts';
 import { type StatsdOptions, statsdDefaults } from './options.ts';
-import { createRefusedInput, type RefusedInput } from './refused-input.ts';
 import { createSummaries } from './summaries.ts';
 import { createTimeSlices, type TimeSlices } from './time-slices.ts';
 import { createVocabularyDetection } from './vocabulary-detection.ts';
+
+/** Counts refused input and logs it: the first of each reason, then at most one an hour. */
+export interface RefusedInput {
+  /** `example` is asked for only when it is shown. */
+  refused(reason: StatsdDrop, example: () => string): void;
+  /** Since the start, by reason. */
+  counts(): Partial<Record<StatsdDrop, number>>;
+  /** What the log showed last, by reason. */
+  examples(): Partial<Record<StatsdDrop, string>>;
+}
+
+export interface RefusedInputDeps {
+  drops: Drops;
+  log: Log;
+  clock: Clock;
+}
+
+const againMs = 3_600_000;
+
+export function createRefusedInput({ drops, log, clock }: RefusedInputDeps): RefusedInput {
+  const counts = new Map<StatsdDrop, number>();
+  const shown = new Map<StatsdDrop, { atMs: number; example: string }>();
+  return {
+    refused(reason, example) {
+      drops.count('statsd', reason);
+      counts.set(reason, (counts.get(reason) ?? 0) + 1);
+      const last = shown.get(reason);
+      if (last !== undefined && clock.monotonicMs() - last.atMs < againMs) return;
+      shown.set(reason, { atMs: clock.monotonicMs(), example: example() });
+      log.write('warn', 'statsd input refused', { reason, first: shown.get(reason)!.example });
+    },
+    counts: () => Object.fromEntries(counts),
+    examples: () => Object.fromEntries([...shown].map(([reason, { example }]) => [reason, example])),
+  };
+}
 
 export interface StatsdDeps {
   /** Place of the block in the configuration (`services.frontend.statsd`), for the log and errors. */

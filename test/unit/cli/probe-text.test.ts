@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { phasesText } from '../../../src/agent/cli/probe.ts';
 import { bar, plainScreen, progressLine, screenOf } from '../../../src/agent/cli/terminal.ts';
-import type { Probed } from '../../../src/probes/runner/once.ts';
+import type { Probed } from '../../../src/probes/runner/runner.ts';
 
 const probed = (name: string, ok: boolean, durationMs: number, phasesMs?: Record<string, number>) =>
   ({ row: { name, kind: name.split('/')[0] }, result: { ok, durationMs, phasesMs } }) as unknown as Probed;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type OnceOptions, probeOnce } from '../../../../src/probes/runner/once.ts';
+import { type OnceOptions, probeOnce } from '../../../../src/probes/runner/runner.ts';
 import { handClock } from '../../../clock.ts';
 import { probeDeps, rest, type Scripted, scripted } from './bed.ts';
 
