@@ -47,6 +47,8 @@ interface Client {
   /** Monotonic; when it took no more. */
   stuckMs: number | undefined;
   openedMs: number;
+  /** Nothing was sent yet but the headers, which may still be under way. */
+  isNew: boolean;
 }
 
 /** Lists of the status that may be long: each entry is a cell, and the list itself is that of their keys. */
@@ -64,6 +66,11 @@ function* listed<T>(key: string, all: readonly T[], name: (one: T) => string): G
   yield [key, all.map(name)];
   for (const one of all) yield [`${key}:${name(one)}`, one];
 }
+
+const longestSliceMs = 5;
+/** A status that takes long to make is sent less often, at the least this often. */
+const longestStepMs = 5_000;
+const pause = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
 const headers = {
   'content-type': 'text/event-stream; charset=utf-8',
@@ -92,15 +99,24 @@ export function createLive(options: LiveOptions, deps: LiveDeps): Live {
   let version = 0;
   let isRunning = false;
 
-  const look = () => {
-    version++;
+  /** In slices: a status of 500 domains is a megabyte of JSON. Returns the time that it worked, ms. */
+  const look = async (): Promise<number> => {
+    let workedMs = 0;
+    let sliceMs = clock.monotonicMs();
     const next = new Map<string, Cell>();
     for (const [key, value] of cellsOf(report(), history)) {
       const json = JSON.stringify(value) ?? 'null';
       const known = cells.get(key);
-      next.set(key, known?.json === json ? known : { json, version });
+      next.set(key, known?.json === json ? known : { json, version: version + 1 });
+      const elapsedMs = clock.monotonicMs() - sliceMs;
+      if (elapsedMs < longestSliceMs) continue;
+      workedMs += elapsedMs;
+      await pause();
+      sliceMs = clock.monotonicMs();
     }
+    version++;
     cells = next;
+    return workedMs + clock.monotonicMs() - sliceMs;
   };
 
   const send = (client: Client) => {
@@ -110,6 +126,7 @@ export function createLive(options: LiveOptions, deps: LiveDeps): Live {
     // JSON has no line breaks, so each event is one line. One is sent at every look: it is the heartbeat too.
     client.body.write(Buffer.from(`id: ${boot}.${version}\ndata: {${changed.join(',')}}\n\n`));
     client.seen = version;
+    client.isNew = false;
   };
 
   /** Whether the client takes another event now; ends one that is slow, old or gone. */
@@ -119,7 +136,7 @@ export function createLive(options: LiveOptions, deps: LiveDeps): Live {
     else if (nowMs - client.openedMs >= longestMs) {
       client.body.end();
       clients.delete(client);
-    } else if (client.body.waiting === 0) {
+    } else if (client.isNew || client.body.waiting === 0) {
       client.stuckMs = undefined;
       return true;
     } else {
@@ -135,11 +152,10 @@ export function createLive(options: LiveOptions, deps: LiveDeps): Live {
   const run = async () => {
     await commit().catch(() => {});
     const ready = [...clients].filter(isReady);
-    const startMs = clock.monotonicMs();
-    if (ready.length > 0) look();
+    const workedMs = ready.length > 0 ? await look() : 0;
     for (const client of ready) send(client);
-    const costMs = clock.monotonicMs() - startMs;
-    if (clients.size > 0) return void clock.after(Math.max(stepMs, 20 * costMs), () => void run());
+    if (clients.size > 0)
+      return void clock.after(Math.min(longestStepMs, Math.max(stepMs, 20 * workedMs)), () => void run());
     // Nobody looks: nothing is kept.
     isRunning = false;
     cells = new Map();
@@ -158,12 +174,18 @@ export function createLive(options: LiveOptions, deps: LiveDeps): Live {
       return reply.send(503, `Too many streams; at most ${mostStreams}.\n`, { 'retry-after': '10' });
     const seen = seenBy(message.headers['last-event-id']);
     const openedMs = clock.monotonicMs();
-    const client: Client = { body: reply.stream(headers), seen, stuckMs: undefined, openedMs };
+    const client: Client = {
+      body: reply.stream(headers),
+      seen,
+      stuckMs: undefined,
+      openedMs,
+      isNew: true,
+    };
     client.body.write(Buffer.from('retry: 1000\n\n'));
     clients.add(client);
-    if (cells.size === 0) look();
-    send(client);
-    if (!isRunning) clock.after(stepMs, () => void run());
+    // What was last sent to others will do until the next step.
+    if (cells.size > 0) send(client);
+    if (!isRunning) void run();
     isRunning = true;
   };
 

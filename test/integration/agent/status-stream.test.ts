@@ -52,7 +52,7 @@ async function listen({ url }: ServedPage, headers: Record<string, string> = {})
     type: response.headers['content-type'],
     events,
     bytes: () => bytes,
-    ended: once(response, 'close'),
+    ended: once(response, 'close').catch(() => {}),
     close: () => request.destroy(),
     async until(count: number) {
       while (events.length < count) await new Promise<void>((resolve) => (heard = resolve));
