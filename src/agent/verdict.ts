@@ -1,4 +1,9 @@
-import type { BackupFailureReason, StoreCheckSeverity } from '../core/reasons.ts';
+import {
+  type BackupFailureReason,
+  type BackupType,
+  type StoreCheckSeverity,
+  storeCheckNeededBy,
+} from '../core/reasons.ts';
 import type { Facts, ProbeStatus, Problem, Severity, Verdict } from './admin/report.ts';
 
 type Row = readonly [Severity, noun: string, singular: string, plural: string, runbook?: string];
@@ -145,14 +150,30 @@ interface StoreCheckResult {
   set?: string;
 }
 
-function storeProblems(probe: ProbeStatus): Found[] {
+/** The stores of which there are backups, as `STORE TYPE`. */
+type BackedUp = ReadonlySet<string>;
+
+const backedUpIn = (probes: readonly ProbeStatus[]): BackedUp =>
+  new Set(
+    probes
+      .filter(({ kind }) => kind === 'backup')
+      .map(({ last }) => `${last?.details?.store} ${last?.details?.type}`),
+  );
+
+const neededBy: Readonly<Record<string, BackupType>> = storeCheckNeededBy;
+
+function storeProblems(probe: ProbeStatus, backedUp: BackedUp): Found[] {
+  const [, store] = probe.name.split('/');
   const details = probe.last?.details ?? {};
   const since = probe.last?.at;
   const subject = subjectOf(probe);
   const checks = (details.checks ?? []) as readonly StoreCheckResult[];
   const failing = checks.filter(({ holds, accepted }) => holds === false && accepted === undefined);
   const found = failing.flatMap(({ check, severity, found: detail, set: fix }): Found[] => {
-    const advised = severity === 'advice' ? undefined : severity;
+    const needed = neededBy[check];
+    // As with the alert: without such backups the setting is the owner's decision.
+    const isDecision = needed !== undefined && !backedUp.has(`${store} ${needed}`);
+    const advised = severity === 'advice' || isDecision ? undefined : severity;
     const kind = check === 'schema' || check === 'connections' ? check : advised;
     return kind ? [{ kind, subject, detail: `${check}: ${detail}`, fix }] : [];
   });
@@ -168,7 +189,7 @@ function domainProblems(probe: ProbeStatus): Found[] {
     : [];
 }
 
-function probeProblems(probe: ProbeStatus, nowMs: number): Found[] {
+function probeProblems(probe: ProbeStatus, backedUp: BackedUp, nowMs: number): Found[] {
   const { kind, state, last, since, flapping, intervalMs, timeoutMs } = probe;
   const subject = subjectOf(probe);
   if (!last) return [];
@@ -182,7 +203,7 @@ function probeProblems(probe: ProbeStatus, nowMs: number): Found[] {
   }
   return [
     ...(flapping ? [{ kind: 'flapping', subject: probe.name } satisfies Found] : []),
-    ...(kind === 'store' ? storeProblems(probe) : []),
+    ...(kind === 'store' ? storeProblems(probe, backedUp) : []),
     ...(kind === 'domain' ? domainProblems(probe) : []),
   ];
 }
@@ -350,8 +371,9 @@ const minuteOf = (time: string) => `${time.slice(0, 10)} ${time.slice(11, 16)} U
 
 /** Whether everything that an agent watches is well, and if not what is wrong, since when, and what to do. Pure. */
 export function verdictOf(facts: Facts, nowMs: number): Verdict {
+  const backedUp = backedUpIn(facts.probes);
   const found = [
-    ...facts.probes.flatMap((probe) => probeProblems(probe, nowMs)),
+    ...facts.probes.flatMap((probe) => probeProblems(probe, backedUp, nowMs)),
     ...roleProblems(facts),
     ...measuredProblems(facts, nowMs),
     ...logProblems(facts),

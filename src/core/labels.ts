@@ -114,7 +114,6 @@ export interface Labeller {
 }
 
 const neverCleaned = new Set(['le', 'quantile', 'svc_service', 'instance']);
-const roleWord = new RegExp(`^.+[-_](${roles.join('|')})$`, 's');
 const maxPairs = 20_000;
 const maxNames = 1000;
 
@@ -132,17 +131,18 @@ export function identityOf(labels: Labels): string {
 }
 
 /**
- * Returns `frontend` for `<product>_frontend` and `<product>-frontend`, and so for every key of `services`, such as
- * `bench`, unless the value is itself a key.
+ * Returns `frontend` for `<product>_frontend` and `<product>-frontend`, and so for every role and every key of
+ * `services`, such as `bench`, unless the value is itself a key. The longest one counts: `my-bench`, not `bench`.
  */
 export function roleOf(value: string, serviceKeys: ReadonlySet<string>): string {
   if (serviceKeys.has(value)) return value;
-  const role = roleWord.exec(value)?.[1];
-  if (role !== undefined) return role;
-  const ends = (key: string) =>
-    value.length > key.length + 1 && (value.endsWith(`_${key}`) || value.endsWith(`-${key}`));
-  // The longest one: `my_bench` and not `bench` for `product_my_bench`.
-  return [...serviceKeys].filter(ends).sort((one, other) => other.length - one.length)[0] ?? value;
+  let found = '';
+  for (const name of [...roles, ...serviceKeys]) {
+    const before = value.at(-name.length - 1);
+    const ends = value.length > name.length + 1 && value.endsWith(name) && (before === '_' || before === '-');
+    if (ends && name.length > found.length) found = name;
+  }
+  return found || value;
 }
 
 function isReserved(name: string, kind: Kind, received: boolean): boolean {

@@ -144,6 +144,7 @@ async function openBackup(
           reason: thrown.reason,
           msg: thrown.message,
           gauges: [{ name: 'svc_backup_configured', labels: labelsOf(backup), value: 1 }],
+          details: { store: backup.store, type: backup.type },
         };
       }
     },
@@ -327,6 +328,8 @@ function findingOf(
       ...(failed > 0 ? [{ name: 'svc_backup_failures_total' as const, labels, value: failed }] : []),
     ],
     details: {
+      store: backup.store,
+      type: backup.type,
       artifacts: evidence.artifacts.length,
       newest: newest && {
         id: newest.id,

@@ -13,6 +13,7 @@ const check = (check: string, severity: string, more = {}) => ({
   ...more,
 });
 const store = (details: Record<string, unknown>) => probeStatusOf('store/main/persistence', { details });
+const logBackup = (of: string) => probeStatusOf('backup/log', { details: { store: of, type: 'log' } });
 const scrape = (service: string, up: boolean) => ({
   service,
   url: 'http://127.0.0.1:9090/metrics',
@@ -76,6 +77,7 @@ const cases: Record<string, [facts: Partial<Facts>, level: string, sentence: str
             check('fsync', 'data_at_risk', { accepted: 'a test system' }),
           ],
         }),
+        logBackup('main'),
       ],
     },
     'warning',
@@ -148,6 +150,19 @@ test.each(Object.entries(cases))('%s', (_, [facts, level, sentence]) => {
   expect(verdict).toMatchObject({ ok: level === 'ok', level, sentence });
 });
 
+test.each([
+  ['no backups', []],
+  ['backups of another store', [logBackup('other')]],
+  ['full backups only', [probeStatusOf('backup/full', { details: { store: 'main', type: 'full' } })]],
+])(
+  'a store with %s has no use for the archive of its log: no problem, as there is no alert',
+  (_, backups) => {
+    const checks = [check('archive_mode', 'recovery_weak'), check('log_bin', 'recovery_weak')];
+    const { verdict } = statusReportOf({ probes: [store({ checks }), ...backups] });
+    expect(verdict).toMatchObject({ ok: true, problems: [] });
+  },
+);
+
 test('each problem says what it is, since when, and what to do', () => {
   const { verdict } = statusReportOf({
     probes: [
@@ -155,6 +170,7 @@ test('each problem says what it is, since when, and what to do', () => {
         checks: [check('archive_mode', 'recovery_weak'), check('schema', 'data_at_risk', { set: undefined })],
       }),
       probeStatusOf('health/worker', refused),
+      logBackup('main'),
     ],
   });
   expect(verdict.problems).toEqual([

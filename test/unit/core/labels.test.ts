@@ -156,6 +156,8 @@ describe('labels', () => {
     ['bench', 'bench'],
     ['_bench', '_bench'],
     ['workbench', 'workbench'],
+    ['cadence_my-frontend', 'my-frontend'],
+    ['cadence_worker', 'worker'],
   ])('the role in %s is %s', (value, role) => expect(roleOf(value, rules.serviceKeys)).toBe(role));
 
   it('of the overflow stand beside the global tags', () => {
