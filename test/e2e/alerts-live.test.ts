@@ -33,7 +33,7 @@ const cases = faults.flatMap(({ what, alerts }) => alerts.map((expected) => ({ w
 const told = cases.filter(({ expected }) => !expected.heldBackBy);
 const heldBack = cases.filter(({ expected }) => expected.heldBackBy);
 
-/** Alerts that no agent of this version can provoke, and why. */
+/** Alerts that are not provoked here, and why. */
 const notProvoked: Readonly<Record<string, string>> = {
   SvcProbeStale: 'no probe is without a result for three intervals: the runner ends each look at its timeout',
 };

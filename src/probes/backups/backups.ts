@@ -135,7 +135,10 @@ async function openBackup(
         const judgement = judge(backup, evidence, answers, ledger, clock.nowMs());
         shared.standings.set(backup.name, { options: backup, judged: { evidence, judgement } });
         const siblings = siblingsOf(backup, shared);
-        const offsite = await offsiteOf(backup, evidence, { signal, readSecret, clock });
+        const offsite = await offsiteOf(backup, evidence, { signal, readSecret, clock }).catch((thrown) => {
+          if (thrown instanceof ProbeError) return { missing: [], unreadable: thrown.message };
+          throw thrown;
+        });
         return findingOf(backup, evidence, judgement, siblings, offsite);
       } catch (thrown) {
         if (!(thrown instanceof ProbeError)) throw thrown;
@@ -298,7 +301,7 @@ function findingOf(
     .filter((result) => failures.has(result))
     .reduce((sum, result) => sum + results[result]!, 0);
   return {
-    ...verdictOf(judgement, offsite?.missing ?? [], isUncleared ? evidence.snapshots! : []),
+    ...verdictOf(judgement, offsite, isUncleared ? evidence.snapshots! : []),
     gauges: [
       ...sample('svc_backup_configured', 1),
       ...sample('svc_backup_last_success_timestamp_seconds', seconds(ledger.success?.endMs)),
@@ -348,10 +351,11 @@ const sizeOf = (bytes: number | undefined) => (bytes === Number.MAX_SAFE_INTEGER
 
 function verdictOf(
   { reason, msg }: Judgement,
-  missing: readonly string[],
+  { missing, unreadable }: OffsiteStanding = { missing: [] },
   uncleared: readonly string[],
 ): Pick<Finding, 'reason' | 'msg'> {
   if (reason !== undefined) return { reason, msg };
+  if (unreadable !== undefined) return { reason: 'evidence_unreadable', msg: `off-site: ${unreadable}` };
   if (missing.length > 0) {
     return { reason: 'offsite_missing', msg: `no off-site copy of ${missing.slice(0, 3).join(', ')}` };
   }

@@ -15,6 +15,8 @@ export interface OffsiteStanding {
   newestMs?: number;
   /** Backups without a copy of the same size although the time for it is over. */
   missing: readonly string[];
+  /** Why the other place cannot be read; what lies here is judged all the same. */
+  unreadable?: string;
 }
 
 /**
