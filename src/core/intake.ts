@@ -84,18 +84,25 @@ function rawKeyOf({ kind, name, tags, shape }: RawSeries): string {
 }
 
 /** Resolves a raw series once: vocabulary, name, labels, identity, layout. */
-function createResolver(rules: ResolveRules): (raw: RawSeries, rawKey: string) => ResolvedSeries {
+function createResolver(
+  rules: ResolveRules,
+): (raw: RawSeries, rawKey: string, isKept?: boolean) => ResolvedSeries {
   const { source, labeller, received, exempt } = rules;
   const familyOf = createNames(sanitizeName);
   const isReserved = (family: string, kind: Kind) =>
     family === '' ||
     (received && isAgentName(family, kind, source.component === 'logs' ? 'logs' : undefined));
 
-  const specOf = ({ kind: sent, name, shape }: RawSeries, rawKey: string, to: Omit<Translated, 'also'>) => {
+  const specOf = (
+    { kind: sent, name, shape }: RawSeries,
+    rawKey: string,
+    to: Omit<Translated, 'also'>,
+    isKept?: boolean,
+  ) => {
     const kind = to.kind && single.has(sent) && single.has(to.kind) ? to.kind : sent;
     const divisor = to.divisor ?? 1;
     const family = familyOf(to.name);
-    const { labels, service, faults } = labeller.label(to.tags, kind);
+    const { labels, service, faults } = labeller.label(to.tags, kind, isKept);
     const spec: SeriesSpec = {
       source,
       family,
@@ -113,10 +120,10 @@ function createResolver(rules: ResolveRules): (raw: RawSeries, rawKey: string) =
     return { spec, faults };
   };
 
-  return (raw, rawKey) => {
+  return (raw, rawKey, isKept) => {
     const translated = rules.translate?.(raw.kind, raw.name, raw.tags);
     const to: Translated = typeof translated === 'object' ? translated : { name: raw.name, tags: raw.tags };
-    const { spec, faults } = specOf(raw, rawKey, to);
+    const { spec, faults } = specOf(raw, rawKey, to, isKept);
     const reserved = isReserved(spec.family, spec.kind) ? 'reserved_name' : undefined;
     return {
       spec,
@@ -419,7 +426,7 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: Source, 
     },
     overflowFor(raw: RawSeries): Handle | undefined {
       if (isClosed) return undefined;
-      const { spec, unfit, faults, also } = resolve(raw, '');
+      const { spec, unfit, faults, also } = resolve(raw, '', false);
       const overflow = overflows.get(overflowKey(spec));
       if (unfit || also || faults.length > 0 || overflow === undefined || overflow.at < 0) return undefined;
       const family = state.families.get(spec.family);

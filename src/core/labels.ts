@@ -108,7 +108,8 @@ export interface Labeller {
   /** The global tags' labels by name. */
   readonly globals: ReadonlyMap<string, Labels[number]>;
   isForbidden(name: string): boolean;
-  label(tags: RawTags, kind: Kind): Labelled;
+  /** `isKept` is false for labels that are only looked at: they are not interned. */
+  label(tags: RawTags, kind: Kind, isKept?: boolean): Labelled;
   /** The labels of the overflow series of a service. */
   overflow(service: string): Labels;
 }
@@ -122,12 +123,16 @@ const maxNames = 1000;
  * `JSON.stringify` or a concatenation returns is a tree of its parts in V8, which takes twice the memory.
  */
 export function joinTexts(texts: readonly string[]): string {
-  return texts.flatMap((text) => [text.length, ':', text]).join('');
+  const parts: (string | number)[] = [];
+  for (const text of texts) parts.push(text.length, ':', text);
+  return parts.join('');
 }
 
 /** Unambiguous text of labels. */
 export function identityOf(labels: Labels): string {
-  return joinTexts(labels.flat());
+  const texts: string[] = [];
+  for (const [name, value] of labels) texts.push(name, value);
+  return joinTexts(texts);
 }
 
 /**
@@ -203,8 +208,8 @@ export function createLabeller(rules: LabelRules): Labeller {
     else if (rules.service !== '') named.set('svc_service', rules.service);
   };
 
-  const sorted = (named: ReadonlyMap<string, string>): Labels => {
-    const labels = [...named].map(([name, value]) => pair(name, value));
+  const sorted = (named: ReadonlyMap<string, string>, isKept = true): Labels => {
+    const labels: Pair[] = isKept ? [...named].map(([name, value]) => pair(name, value)) : [...named];
     for (const global of globals.values()) if (!named.has(global[0])) labels.push(global);
     return labels.sort(([a], [b]) => compareText(a, b));
   };
@@ -212,12 +217,12 @@ export function createLabeller(rules: LabelRules): Labeller {
   return {
     globals,
     isForbidden,
-    label(tags, kind) {
+    label(tags, kind, isKept) {
       const faults: TagFault[] = [];
       const named = ownTags(tags, faults);
       rename(named, kind);
       addService(named);
-      return { labels: sorted(named), service: named.get('svc_service') ?? '', faults };
+      return { labels: sorted(named, isKept), service: named.get('svc_service') ?? '', faults };
     },
     overflow(service) {
       const named = new Map([['overflow', 'true']]);
