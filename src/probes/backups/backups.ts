@@ -184,27 +184,29 @@ async function readEvidence(
       unfinished: [...evidence.unfinished, ...faults.unfinished],
     };
   };
+  /** What the polls of the store know of its log. */
+  const logOfStore = () => {
+    const polls = [`store/${store}`, ...storeRoles.map((role) => `store/${store}/${role}`)];
+    const logs = polls.flatMap((probe) => archivedLogOf(latest(probe)) ?? []);
+    return logs.sort((one, other) => (one.wholeUntilMs ?? 0) - (other.wholeUntilMs ?? 0)).at(-1);
+  };
   switch (source.kind) {
     case 'files':
       return withRuns(await (await import('./files.ts')).readFiles(source, runs, nowMs));
     case 'segments': {
-      const polls = [`store/${store}`, ...storeRoles.map((role) => `store/${store}/${role}`)];
-      const logs = polls.flatMap((probe) => archivedLogOf(latest(probe)) ?? []);
-      const newest = logs.sort((one, other) => (one.wholeUntilMs ?? 0) - (other.wholeUntilMs ?? 0)).at(-1);
-      return withRuns(
-        await (await import('./log-evidence.ts')).readSegments(source, nowMs, { ...log, server: newest }),
-      );
+      const { readSegments } = await import('./log-evidence.ts');
+      return withRuns(await readSegments(source, nowMs, { ...log, server: logOfStore() }));
     }
     case 'snapshot':
       return withRuns(await (await import('./snapshot.ts')).readSnapshotEvidence(source));
     case 'configuration':
       return withRuns(await (await import('./drift.ts')).readDrift(source.files, source.directory));
     case 'command': {
-      const { parseReport } = await import('./reports.ts');
+      const { parseReport, withArchive } = await import('./reports.ts');
       const { stdout } = await runCommand(source.command, { signal, maxBytes: 16 << 20 }).catch((thrown) => {
         throw unreadable(thrown.message, thrown);
       });
-      return withRuns(parseReport(source.format, stdout));
+      return withRuns(withArchive(parseReport(source.format, stdout), logOfStore()));
     }
     case 'objectStore': {
       const { listObjects } = await import('./bucket.ts');

@@ -34,6 +34,8 @@ export interface Artifact {
   lsn?: { from: string; to: string };
   /** WAL that a base backup needs. */
   wal?: readonly WalRange[];
+  /** First segment of WAL that it needs, where a tool names it. */
+  walStart?: string;
   /** Binary log file in which a dump was taken. */
   binlog?: string;
   /** Id of the backup that an incremental builds upon, where the tool says so. */
@@ -54,6 +56,8 @@ export interface Evidence {
   failures: readonly { id: string; endMs: number; msg: string }[];
   /** Archived log, for type `log`. */
   runs?: readonly SegmentRun[];
+  /** Ranges of WAL that a tool keeps in its own archive, by the first and the last segment. */
+  archives?: readonly { first: string; last: string }[];
   /** What verification has found in it; kept for the next check. */
   log?: VerifiedLog;
   /** For type `config`: live files that the newest copy has not, or has otherwise. */

@@ -1,4 +1,5 @@
 import type { IntegrityResult } from '../../core/reasons.ts';
+import type { ArchivedLog } from '../stores/store-report.ts';
 import { type Artifact, type Evidence, unreadable } from './evidence.ts';
 import type { SegmentRun } from './segments.ts';
 
@@ -56,6 +57,7 @@ interface Reported {
   method: Artifact['method'];
   parent?: string;
   wal?: Artifact['wal'];
+  walStart?: string;
 }
 
 const artifactOf = (reported: Reported): Artifact => ({ ...reported, fingerprint: String(reported.endMs) });
@@ -91,10 +93,38 @@ function readPgBackRest(value: unknown): Evidence {
         method: 'postgres_base',
         parent: typeof backup.prior === 'string' ? backup.prior : undefined,
         wal: pgBackRestWal(backup),
+        walStart: (backup.archive as { start?: string } | undefined)?.start,
       });
     }),
   );
-  return evidenceOf(artifacts, { failures });
+  const archives = stanzas.flatMap(({ archive }) =>
+    Array.isArray(archive) ? archive.flatMap(({ min, max }) => archiveRange(min, max)) : [],
+  );
+  return evidenceOf(artifacts, { failures, archives });
+}
+
+const isSegment = (name: unknown): name is string => typeof name === 'string' && /^[0-9A-F]{24}$/.test(name);
+const archiveRange = (first: unknown, last: unknown) =>
+  isSegment(first) && isSegment(last) ? [{ first, last }] : [];
+
+/**
+ * Backups of a tool with an archive of its own can be restored as far as the archive reaches. A report names its
+ * last segment only; the server knows when it archived that one, and what was written since.
+ */
+export function withArchive(evidence: Evidence, server: ArchivedLog | undefined): Evidence {
+  const { archived, archivedAtMs = 0, wholeUntilMs = 0 } = server ?? {};
+  const toMs = Math.max(archivedAtMs, wholeUntilMs);
+  const isSame = (one: string, other: string) => one.slice(0, 8) === other.slice(0, 8);
+  const archive = evidence.archives?.find(
+    ({ last }) => archived !== undefined && isSame(last, archived) && last >= archived,
+  );
+  if (archive === undefined || toMs === 0) return evidence;
+  const artifacts = evidence.artifacts.map((artifact) => {
+    const start = artifact.walStart;
+    const isIn = start !== undefined && isSame(start, archive.first) && start >= archive.first;
+    return isIn && artifact.endMs <= toMs ? { ...artifact, recoverableToMs: toMs } : artifact;
+  });
+  return { ...evidence, artifacts };
 }
 
 function pgBackRestWal(backup: Record<string, unknown>): Artifact['wal'] {
@@ -104,10 +134,13 @@ function pgBackRestWal(backup: Record<string, unknown>): Artifact['wal'] {
   return [{ timeline: Number.parseInt(archive.start.slice(0, 8), 16), start: lsn.start, end: lsn.stop }];
 }
 
-/** `wal-g backup-list --detail --json`. */
+/** `wal-g backup-list --detail --json`, or `wal-g wal-show --detailed-json`, which has the log of each timeline too. */
 function readWalG(value: unknown): Evidence {
+  const all = asList(value ?? []);
+  const timelines = all.filter((each) => each.end_segment !== undefined);
+  const backups = timelines.length === 0 ? all : timelines.flatMap((each) => asList(each.backups ?? []));
   return evidenceOf(
-    asList(value ?? []).map((backup) =>
+    backups.map((backup) =>
       artifactOf({
         id: asText(backup.backup_name),
         startMs: asTime(backup.start_time),
@@ -117,8 +150,15 @@ function readWalG(value: unknown): Evidence {
         verified: 'unknown',
         method: 'postgres_base',
         parent: /_D_([0-9A-F]{24})$/.exec(asText(backup.backup_name))?.[1]?.replace(/^/, 'base_'),
+        walStart: /^base_([0-9A-F]{24})/.exec(asText(backup.backup_name))?.[1],
       }),
     ),
+    {
+      // A timeline that lacks segments reaches nowhere for certain.
+      archives: timelines
+        .filter(({ status }) => status === 'OK')
+        .flatMap(({ start_segment, end_segment }) => archiveRange(start_segment, end_segment)),
+    },
   );
 }
 

@@ -8,12 +8,12 @@ import type { ArchivedLog, CheckResult, LogState } from './store-report.ts';
  * was, nothing is left to archive.
  */
 export function archivedLog(
-  { archived, archivedBytes, position, isArchivedWhole, closes }: LogState,
+  { isArchivedWhole, closes, ...log }: LogState,
   { log: still }: Remembered,
   nowMs: number,
 ): ArchivedLog {
   const isIdle = closes && still && nowMs - Math.max(still.sinceMs, closes.fromMs) > closes.withinMs;
-  return { archived, archivedBytes, position, ...((isArchivedWhole || isIdle) && { wholeUntilMs: nowMs }) };
+  return { ...log, ...((isArchivedWhole || isIdle) && { wholeUntilMs: nowMs }) };
 }
 
 /** The log in the finding of a store's probe. */

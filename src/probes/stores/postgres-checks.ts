@@ -50,6 +50,8 @@ export interface Facts {
     failing: boolean;
     failedWal: string | null;
     archivedWal: string | null;
+    /** When that was, seconds since the epoch. */
+    archivedAtS?: number;
   }>;
   /** Where the next WAL record goes; none on a standby. */
   lsn?: string;
@@ -293,6 +295,7 @@ export function logState(facts: Facts): LogState | undefined {
   const checkpointS = Number(settings.checkpoint_timeout ?? Number.NaN);
   return {
     ...(plainWal.test(archived) && { archived }),
+    ...(archiver.archivedAtS !== undefined && { archivedAtMs: archiver.archivedAtS * 1000 }),
     position: lsn,
     isArchivedWhole: archived === before && position % segmentBytes <= segmentHeaderBytes,
     ...(archived === before &&

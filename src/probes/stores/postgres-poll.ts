@@ -90,6 +90,7 @@ const serverQuestions = (databases: readonly string[]) => ({
   timeline: `SELECT CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint())
     ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END AS timeline`,
   archiver: `SELECT failed_count::float8 AS failures, last_failed_wal AS failed_wal, last_archived_wal AS archived_wal,
+    extract(epoch FROM last_archived_time)::float8 AS archived_at,
     coalesce(last_failed_time >= coalesce(last_archived_time, '-infinity'), false) AS failing
     FROM pg_stat_archiver`,
   position: `SELECT CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn()::text END AS lsn`,
@@ -244,6 +245,7 @@ function readArchiver([row]: readonly Row[]) {
     failing: row!.failing as boolean,
     failedWal: row!.failed_wal as string | null,
     archivedWal: row!.archived_wal as string | null,
+    archivedAtS: (row!.archived_at as number | null) ?? undefined,
   };
 }
 

@@ -36,6 +36,8 @@ export interface StorageDirectory {
 export interface LogState {
   /** The newest segment that the server says is archived. */
   archived?: string;
+  /** When it was archived, ms since the epoch. */
+  archivedAtMs?: number;
   /** Of the segment's files, how many bytes the archived copy must have; for a log that is copied while it grows. */
   archivedBytes?: number;
   /** Where the next entry goes. It stays the same as long as nothing is written. */
@@ -50,6 +52,8 @@ export interface LogState {
 export interface ArchivedLog {
   /** The newest segment that the server says is archived. */
   archived?: string;
+  /** When it was archived, ms since the epoch. */
+  archivedAtMs?: number;
   /** How many bytes the archived copy of that segment must have. */
   archivedBytes?: number;
   position?: string;

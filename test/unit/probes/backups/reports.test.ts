@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parseCheckpoints, timeOfName } from '../../../../src/probes/backups/files.ts';
-import { parseReport } from '../../../../src/probes/backups/reports.ts';
+import { parseReport, withArchive } from '../../../../src/probes/backups/reports.ts';
+import type { ArchivedLog } from '../../../../src/probes/stores/store-report.ts';
 
 // Shapes as the tools' manuals show them, shortened.
 
@@ -121,5 +122,46 @@ test('checkpoints of a physical MySQL backup', () => {
     lsn: { from: '0', to: '49460' },
     type: 'full-prepared',
     isPrepared: true,
+  });
+});
+
+describe('the archive that a tool keeps itself', () => {
+  const atMs = Date.UTC(2026, 0, 2);
+  const segment = (number: number, timeline = 1) =>
+    `0000000${timeline}00000000${number.toString(16).toUpperCase().padStart(8, '0')}`;
+  const pgBackRest = (min: number, max: number) => {
+    const backup = {
+      ...{ label: '20260101-020000F', prior: null, error: false, info: { size: 1 } },
+      timestamp: { start: 1767232800, stop: 1767233100 },
+      lsn: { start: '0/2000028', stop: '0/2000100' },
+      archive: { start: segment(2), stop: segment(2) },
+    };
+    const archive = [{ id: '15-1', min: segment(min), max: segment(max) }];
+    const stanza = { status: { code: 0, message: 'ok' }, archive, backup: [backup] };
+    return parseReport('pgbackrest', JSON.stringify([stanza]));
+  };
+  const walG = (status: string) => {
+    const backup = {
+      ...{ backup_name: `base_${segment(2)}`, compressed_size: 10 },
+      ...{ start_time: '2026-01-01T02:00:00Z', finish_time: '2026-01-01T02:05:00Z' },
+    };
+    const timeline = { id: 1, start_segment: segment(1), end_segment: segment(9), status, backups: [backup] };
+    return parseReport('walg', JSON.stringify([timeline]));
+  };
+  const log = (archived: string, over = {}) => ({ archived, archivedAtMs: atMs, ...over });
+  const idle = log(segment(9), { wholeUntilMs: atMs + 5 });
+
+  test.each<[string, ReturnType<typeof parseReport>, ArchivedLog | undefined, number | undefined]>([
+    ['reaches as far as the server has archived', pgBackRest(1, 9), log(segment(9)), atMs],
+    ['and as far as the poll of a server that is idle', pgBackRest(1, 9), idle, atMs + 5],
+    ['is behind the server', pgBackRest(1, 8), log(segment(9)), undefined],
+    ['is of another timeline', pgBackRest(1, 9), log(segment(9, 2)), undefined],
+    ['begins behind the backup', pgBackRest(3, 9), log(segment(9)), undefined],
+    ['of a server that is not polled', pgBackRest(1, 9), undefined, undefined],
+    ['of WAL-G', walG('OK'), log(segment(9)), atMs],
+    ['of WAL-G with segments missing', walG('LOST_SEGMENTS'), log(segment(9)), undefined],
+  ])('%s', (_, evidence, server, toMs) => {
+    const { artifacts } = withArchive(evidence, server);
+    expect(artifacts.map(({ recoverableToMs }) => recoverableToMs)).toEqual([toMs]);
   });
 });
