@@ -27,7 +27,8 @@ export async function demo(args: readonly string[], io: Io): Promise<number> {
     return 0;
   }
   const incidentAfterMs = spanOf('--incident-after', values['incident-after'], 0);
-  const end = endAsked(values.for === undefined ? undefined : spanOf('--for', values.for, 1000));
+  const forMs = values.for === undefined ? undefined : spanOf('--for', values.for, 1000);
+  const end = endAsked();
   const say = sayLines(io, values.json === true);
   const stage = createStage({
     main: realpathSync(process.argv[1] ?? ''),
@@ -40,6 +41,7 @@ export async function demo(args: readonly string[], io: Io): Promise<number> {
     const ended = Promise.race([end.asked, stage.broken]);
     const addresses = await Promise.race([stage.set(), ended]);
     if (typeof addresses === 'string') return finish(addresses, io);
+    if (forMs !== undefined) end.after(forMs);
     const undo = [
       beginIncident(addresses, stage, incidentAfterMs),
       ...(values.json ? [] : [attend(addresses, stage, say, incidentAfterMs, io)]),
@@ -72,16 +74,19 @@ function finish(exitMessage: string, io: Io): number {
   return exitMessage === '' ? 0 : 1;
 }
 
-/** Resolves, with nothing to say, when the demo shall end. Signals are taken until `undo`. */
-function endAsked(afterMs: number | undefined): { asked: Promise<string>; undo: () => void } {
+/** `asked` resolves, with nothing to say, when the demo shall end: at a signal, or some time from now. */
+function endAsked(): { asked: Promise<string>; after(spanMs: number): void; undo(): void } {
   let end = () => {};
+  let cancel = () => {};
   const asked = new Promise<string>((resolve) => {
     end = () => resolve('');
   });
   const undo = onSignals({ stop: () => end(), reload: () => end() });
-  const cancel = afterMs === undefined ? () => {} : systemClock.after(afterMs, end);
   return {
     asked,
+    after: (spanMs) => {
+      cancel = systemClock.after(spanMs, end);
+    },
     undo: () => {
       cancel();
       undo();

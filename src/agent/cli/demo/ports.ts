@@ -39,21 +39,28 @@ const parts: Readonly<Record<keyof DemoPorts, { what: string; count: number }>> 
   store: { what: 'the store', count: 1 },
 };
 
+/** The parts of the example service; the others are started after it. */
+const serviceParts: readonly (keyof DemoPorts)[] = ['health', 'pages', 'control', 'rpc', 'store'];
+
 /**
- * For each part the port that is wanted if it is free (of several in a row: all of them), else another one; and what
- * to say of those that are taken. Somebody may still be quicker to take one.
+ * For each part of the example service, or for each of the others, the port that is wanted if it is free (of several in a
+ * row: all of them), else another one; and what to say of those that are taken. To be asked just before the part starts,
+ * since somebody may be quicker to take a port.
  */
-export async function freePorts(wanted: DemoPorts): Promise<{ ports: DemoPorts; taken: string[] }> {
+export async function freePorts(
+  wanted: DemoPorts,
+  whose: 'service' | 'others',
+): Promise<{ ports: DemoPorts; taken: string[] }> {
   const ports = { ...wanted };
   const taken: string[] = [];
   for (const key of Object.keys(parts) as (keyof DemoPorts)[]) {
+    if (serviceParts.includes(key) !== (whose === 'service')) continue;
     const { what, count } = parts[key];
     const row = wanted[key] === 0 ? [0] : Array.from({ length: count }, (_, i) => wanted[key] + i);
     const got = await Promise.all(row.map(tryPort));
     const missing = row.filter((_, i) => got[i] === undefined);
-    if (missing.length > 0) {
-      taken.push(`port ${missing.join(', ')} is taken, another one is used for ${what}`);
-    }
+    if (missing.length === 1) taken.push(`port ${missing[0]} is taken, another one is used for ${what}`);
+    if (missing.length > 1) taken.push(`ports ${missing.join(', ')} are taken, others are used for ${what}`);
     // The example service finds free ports itself; it needs several that need not stand in a row.
     if (count > 1) ports[key] = missing.length > 0 ? 0 : wanted[key];
     else ports[key] = got[0] ?? (await tryPort(0)) ?? 0;

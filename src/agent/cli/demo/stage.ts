@@ -46,10 +46,14 @@ export function createStage(options: StageOptions): Stage {
   let service: RunningService | undefined;
   return {
     set: async () => {
-      const { ports, taken } = await freePorts(options.wantedPorts);
-      for (const line of taken) options.say(line);
-      service = await startService(children, directory, ports, options);
-      return startAgent(children, service, ports, options);
+      const choose = async (whose: 'service' | 'others') => {
+        const { ports, taken } = await freePorts(options.wantedPorts, whose);
+        for (const line of taken) options.say(line);
+        return ports;
+      };
+      service = await startService(children, directory, await choose('service'), options);
+      if (options.untilWell) await rolesWell(service, children);
+      return startAgent(children, service, await choose('others'), options);
     },
     broken: children.broken,
     tell: (line) => service?.child.tell(line),
@@ -100,18 +104,18 @@ export function serviceLine(line: string): string {
   return incident ? `incident: ${incident.kind} ${incident.target}` : (outcome ?? line);
 }
 
+/** Resolves when every role is well; one that is not well in time is for the agent to tell. */
+async function rolesWell({ roles }: RunningService, children: Children): Promise<void> {
+  await Promise.allSettled(Object.values(roles).map(({ health }) => untilReady(health, children.ending)));
+}
+
 async function startAgent(
   children: Children,
   service: RunningService,
   ports: DemoPorts,
-  { main, path, untilWell, say }: StageOptions,
+  { main, path, say }: StageOptions,
 ): Promise<DemoAddresses> {
   const { directory, incident, end, kinds } = service;
-  // One that is not well in time is for the agent to tell.
-  if (untilWell) {
-    const roles = Object.values(service.roles);
-    await Promise.allSettled(roles.map(({ health }) => untilReady(health, children.ending)));
-  }
   const config = join(directory, 'agent.yaml');
   children.ending.throwIfAborted();
   writeFileSync(config, demoConfig(service, describeCommand(main), ports));

@@ -28,7 +28,7 @@ export const usage = `Usage: svc-agent demo [--for DURATION] [--incident-after D
 
 Runs an example service and the agent beside it, and Prometheus and Alertmanager where they are installed, breaks
 something, and says what to look at. Ctrl-C ends everything and removes it.
-  --for DURATION             end after this time, such as 10m
+  --for DURATION             end when it has run for this time, such as 10m
   --incident-after DURATION  when the first incident begins (30s; 0s: no incident by itself)
   --json                     print the addresses as one line of JSON, and nothing else
 `;
