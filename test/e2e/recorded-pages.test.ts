@@ -21,7 +21,8 @@ beforeAll(async () => {
   const { port } = service.address() as AddressInfo;
   const file = join(place.path, 'agent.yaml');
   const blocks = pageNames.map(
-    (name) => `  ${serviceOf(name)}: {scrape: {url: 'http://127.0.0.1:${port}/${name}', interval: 5s}}\n`,
+    (name) =>
+      `  ${serviceOf(name)}: {scrape: {url: 'http://127.0.0.1:${port}/${name}', interval: 30s, timeout: 20s}}\n`,
   );
   const metrics =
     'metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}\nadmin: {listenAddress: 127.0.0.1:0}\n';
