@@ -285,6 +285,9 @@ ${recovery}`,
       const [last] = journal('datacenter-failure').slice(-1);
       return last?.event === 'command_started' && last.step === 'repoint-traffic' ? true : undefined;
     });
+    const second = await execute('datacenter-failure', 'orders', 'dc2');
+    expect(second.status).not.toBe(0);
+    expect(second.output).toMatch(/another run of this procedure is under way \(pid \d+\)/);
     // Its output stays open with the command that outlives it.
     const gone = once(first.child, 'exit');
     first.child.kill('SIGKILL');

@@ -1,3 +1,4 @@
+import { mkdirSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError } from '../../core/errors.ts';
@@ -15,6 +16,7 @@ import { createChecks, type RunProbe } from '../recovery/checks.ts';
 import { commandsOf, type Subject, shellText } from '../recovery/commands.ts';
 import { procedures, type Situation, type Step } from '../recovery/procedures.ts';
 import { type Operator, runSession } from '../recovery/session.ts';
+import { type Lock, takeLock } from '../state/lock.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
 import type { Io } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
@@ -297,6 +299,7 @@ async function go(
   // The backup may be another one after an interruption; what is recovered is the same.
   const { backup: _, ...same } = subject;
   const journal = journalPath(config.stateDirectory, 'recovery', `${name}.steps`);
+  const lock = await lockRun(`${journal}.lock`);
   try {
     const result = await runSession(
       {
@@ -323,8 +326,24 @@ async function go(
     }
     return result.ok ? 0 : 1;
   } finally {
+    await lock.release();
     close();
   }
+}
+
+/** Two runs of one procedure side by side would restore, or fail over, at the same time. */
+async function lockRun(directory: string): Promise<Lock> {
+  mkdirSync(directory, { recursive: true, mode: 0o750 });
+  return takeLock(directory).catch((thrown: unknown) => {
+    if (!(thrown instanceof AgentError) || thrown.code !== 'state_locked') throw thrown;
+    const pid = /pid \d+/.exec(thrown.message)?.[0];
+    const what = `another run of this procedure is under way${pid ? ` (${pid})` : ''}`;
+    throw new AgentError(
+      'state_locked',
+      { where: 'svc-agent recover', what, allowed: 'wait for its end' },
+      thrown,
+    );
+  });
 }
 
 /** The person at the terminal; with `--yes` nobody is asked, and only the confirmed name may be changed for good. */
