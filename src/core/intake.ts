@@ -1,6 +1,5 @@
-import { type Admission, closeSeries, isSameShape, openSeries, overLimit } from './admission.ts';
+import { type Admission, overLimit } from './admission.ts';
 import { isAgentName } from './agent-metrics.ts';
-import { serviceOf } from './durable-store.ts';
 import { createHandle, Handle, type HandleCallbacks, type HandlePair, pairOf } from './handles.ts';
 import { layoutOf } from './histogram.ts';
 import {
@@ -16,16 +15,9 @@ import {
 import type { Counter, Gauge, Histogram, Intake, Kind, Part, RawTags, Shape, Summary } from './model.ts';
 import type { Clock } from './ports.ts';
 import type { Component, RefusalReason, RegistryDrop } from './reasons.ts';
-import {
-  type Family,
-  familyOf,
-  type Limits,
-  type RegistryState,
-  removeIfUnused,
-  type SeriesSpec,
-  type Source,
-} from './registry-state.ts';
-import type { SeriesIndex, SeriesRecord, Store } from './stores.ts';
+import type { Limits, RegistryState, SeriesSpec, Source } from './registry-state.ts';
+import { createRestorer } from './restorer.ts';
+import type { Store } from './stores.ts';
 
 /** What a vocabulary makes of a series: its name, tags and unit in the catalog. */
 export interface Translated {
@@ -136,122 +128,6 @@ function createResolver(
 
 /** Raw key of the second series that a raw one may have. */
 const secondKey = (rawKey: string): string => `${rawKey} also`;
-
-/** Reopens series of the state before their sources ask for them. */
-interface Restorer {
-  restore(kind: Kind, name: string, shape: Shape): readonly RawTags[];
-  /** Gives all claims back, a step for each series; series without an owner return to the state. */
-  close(): Generator<void>;
-}
-
-interface RestoredFamily {
-  family: Family;
-  kind: Kind;
-  rawName: string;
-}
-
-interface RestorerDeps {
-  state: RegistryState;
-  admission: Admission;
-  source: Source;
-  labeller: Labeller;
-  exempt: boolean;
-}
-
-const ownLabel = (name: string) => name.replace(/^(?:exported_)+/, '');
-
-function createRestorer({ state, admission, source, labeller, exempt }: RestorerDeps): Restorer {
-  const { globals } = labeller;
-  const restored: RestoredFamily[] = [];
-
-  /** Whether a series of the state has the labels that its rule gives today. */
-  const createFits = (shape: Shape) => {
-    const tags = shape.tags && new Set(shape.tags.map(sanitizeName));
-    const isGiven = (name: string): boolean =>
-      name === 'svc_service' ||
-      (!labeller.isForbidden(name) && (!tags || tags.has(name) || tags.has(ownLabel(name))));
-    /** Many series have the same few names. */
-    const given = new Map<string, boolean>();
-    const mayHave = (name: string): boolean => {
-      let may = given.get(name);
-      if (may === undefined) {
-        may = isGiven(name);
-        given.set(name, may);
-      }
-      return may;
-    };
-    return ({ labels, overflow }: SeriesRecord): boolean => {
-      let found = 0;
-      for (const [name, value] of labels) {
-        const global = globals.get(name);
-        if (global?.[1] === value) found += 1;
-        else if (global || !((overflow && name === 'overflow') || mayHave(name))) return false;
-      }
-      return found === globals.size;
-    };
-  };
-
-  const specOf = (retained: SeriesRecord, rawName: string, shape: Shape): SeriesSpec => {
-    const { family, kind, labels, identity, texts } = retained;
-    const bounds = kind === 'histogram' ? { bounds: texts.map(Number), boundTexts: texts } : {};
-    return {
-      source,
-      family,
-      kind,
-      rawName,
-      rawKey: '',
-      labels,
-      identity,
-      scope: state.scopeOf(serviceOf(labels), source.relayed),
-      layout: layoutOf(kind, { ...bounds, quantiles: texts }),
-      help: shape.help ?? '',
-      divisor: 1,
-      exempt,
-    };
-  };
-
-  const reopen = (index: SeriesIndex, { family, kind, rawName }: RestoredFamily, shape: Shape): RawTags[] => {
-    const back: RawTags[] = [];
-    const layout = layoutOf(kind, shape);
-    const fits = createFits(shape);
-    for (const retained of index.retainedOf(family.name)) {
-      if (serviceOf(retained.labels) !== source.service) continue;
-      const spec = specOf(retained, rawName, shape);
-      const isWanted = isSameShape(retained, { kind, layout }) && fits(retained);
-      if (!isWanted || (!retained.overflow && overLimit(state, family, spec))) index.discard(retained);
-      else {
-        openSeries(state, family, spec, retained.overflow);
-        const own = retained.labels.filter(([name]) => !globals.has(name) && name !== 'svc_service');
-        if (!retained.overflow) back.push(Object.fromEntries(own));
-      }
-    }
-    return back;
-  };
-
-  return {
-    restore(kind, rawName, shape) {
-      const family = familyOf(state, sanitizeName(rawName));
-      const one = { family, kind, rawName };
-      restored.push(one);
-      family.claims.add({ kind, rawName, help: shape.help ?? '' });
-      admission.settle(family);
-      const { index } = source.store;
-      return index && !family.taken && family.kind === kind ? reopen(index, one, shape) : [];
-    },
-    *close() {
-      for (const { family, kind, rawName } of restored.splice(0)) {
-        for (const series of [...family.series.values()]) {
-          if (series.first || series.spec.source !== source) continue;
-          closeSeries(state, family, series, true);
-          yield;
-        }
-        family.claims.remove({ kind, rawName });
-        admission.settle(family);
-        removeIfUnused(state, family);
-      }
-    },
-  };
-}
 
 export interface IntakeOptions {
   /** Key of the service; `''` for what belongs to none. */
