@@ -16,11 +16,11 @@ import { type Screen, table } from './terminal.ts';
 
 const usage = `Usage: svc-agent check [-c FILE] [--service-config FILE]... [--role ROLE]... [--live] [--json]
 
-Judges the configuration, and the service's own files by the specification, and shows what would run.
---live also reads each role's page, and lists the metrics of the catalog that it does not send and
-those it sends that no vocabulary maps.
-Exit status: 0 well; 1 a fault in the service's own files, a secret that is not there, or with --live a page that
-cannot be had; 2 an invalid configuration.
+Checks the configuration, checks the service's own files against the specification, and shows what would run.
+--live also scrapes each role once: it lists the metrics of the catalog that the role does not send, and the metrics
+that no vocabulary maps.
+Exit status: 0 valid; 1 a fault in the service's own files, a missing secret, or with --live a failed scrape;
+2 an invalid configuration.
 `;
 
 /** `svc-agent check`: every fault at once, then what would run. */
