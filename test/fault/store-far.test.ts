@@ -10,7 +10,7 @@ import { hasPostgres, startPostgres } from '../postgres.ts';
 import { bench, storeOn } from '../store-probe.ts';
 
 /** One way; long enough for all that is sent together to leave before an answer to it comes. */
-const delayMs = 60;
+const delayMs = 150;
 
 /** A far network in front of a server of loopback, which counts how often the client waits for an answer. */
 async function farAway(port: number) {

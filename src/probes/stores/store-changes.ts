@@ -1,6 +1,6 @@
 import type { CheckResult, ServerReport } from './store-report.ts';
 
-/** How long a change is shown, so that it is seen by whoever looks from time to time. */
+/** How long a change is shown, so that a person who checks from time to time sees it. */
 export const changeShownMs = 3_600_000;
 
 /** How far two start times may be apart that were derived from an uptime in whole seconds. */

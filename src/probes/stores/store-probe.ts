@@ -35,7 +35,7 @@ export function createStoreProbe(
   const freeSpace = createFreeSpace(clock);
   const watch = kind.watch?.(clock);
 
-  /** The checks for which the agent itself looks at the host's file systems. */
+  /** The checks for which the agent reads the host's file systems. */
   const hostChecks = async (report: StoreReport, target: StoreTarget, signal: AbortSignal) => {
     const space = await freeSpace.check(report.directories, target.address, signal);
     const archived = await untilAborted(
