@@ -168,7 +168,7 @@ function reportAt(nowMs: number, startMs: number, isIll: boolean): StatusReport 
     process: { rssBytes: (78 + 2 * noise(4, step)) * 2 ** 20, heapBytes: 24e6, cpuSeconds: elapsed * 0.0031 },
     listeners: [
       { listener: 'admin', address: '127.0.0.1:9465', tls: false },
-      { listener: 'metrics.pullmetrics', address: '0.0.0.0:9464', tls: true },
+      { listener: 'metrics', address: '0.0.0.0:9464', tls: true },
     ],
     config: { files: ['/etc/svc-agent/agent.yaml', '/etc/workflow/config.yaml'], lastReloadSuccessful: true },
     state: {

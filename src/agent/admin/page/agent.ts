@@ -119,7 +119,7 @@ export function logs(data: Data, { entries, logs: files }: StatusReport, { nowMs
 
 /** Where series go, and how full the queue is. */
 export function delivery(data: Data, { reporters, listeners }: StatusReport, { nowMs, shown }: Frame): Child {
-  const pull = listeners.filter(({ listener }) => listener.endsWith('pullmetrics'));
+  const pull = listeners.filter(({ listener }) => !/^admin(\.|$)/.test(listener));
   const items = reporters.map(
     ({ block, kind, target, lastSuccess, lastFailure, failingSince, failures, queueBytes, queueOldest }) => {
       const state: [Tone, string] = failingSince

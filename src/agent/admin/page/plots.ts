@@ -74,17 +74,13 @@ export function plot(spec: PlotSpec, { series }: Plotted, shown: number): HTMLEl
   );
 }
 
-function dataOf(
-  { lines }: PlotSpec,
-  { atMs, stepMs, length, series }: Plotted,
-  shown: number,
-): uPlot.AlignedData {
-  const points = Math.min(shown, length);
-  const times = Array.from({ length: points }, (_, i) => (atMs - (points - 1 - i) * stepMs) / 1e3);
+/** The whole window, also where there are no values yet, so that all plots and strips have one scale. */
+function dataOf({ lines }: PlotSpec, { atMs, stepMs, series }: Plotted, shown: number): uPlot.AlignedData {
+  const times = Array.from({ length: shown }, (_, i) => (atMs - (shown - 1 - i) * stepMs) / 1e3);
   const columns = lines.map(({ series: name }) => {
-    const values = series.get(name)?.subarray(length - points);
-    return Array.from({ length: points }, (_, i) => {
-      const value = values?.[i] ?? Number.NaN;
+    const values = series.get(name) ?? [];
+    return Array.from({ length: shown }, (_, i) => {
+      const value = values[values.length - shown + i] ?? Number.NaN;
       return Number.isNaN(value) ? null : value;
     });
   });
