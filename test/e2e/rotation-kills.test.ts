@@ -52,6 +52,7 @@ function createService(directory: string, style: Style, random: () => number) {
   const target = (n: number) => join(directory, `service-${n}.txt`);
   let generation = 1;
   let isCompressing = false;
+  let isPaused = false;
   let fd: number;
 
   const older = '{"level":"info","generation":"older","msg":"long ago"}\n';
@@ -100,7 +101,7 @@ function createService(directory: string, style: Style, random: () => number) {
   };
 
   const rotate = () => {
-    if (isCompressing) return;
+    if (isCompressing || isPaused) return;
     if (style === 'copytruncate') {
       makeRoom();
       copyFileSync(log, name(1));
@@ -139,6 +140,10 @@ function createService(directory: string, style: Style, random: () => number) {
     run,
     generation: () => generation,
     stop: () => clearTimeout(timer),
+    /** The service writes on and is not rotated. */
+    pause: (paused: boolean) => {
+      isPaused = paused;
+    },
     async end() {
       clearTimeout(timer);
       await until('gzip ends', () => !isCompressing);
@@ -193,7 +198,11 @@ services:
         return service.generation() - newest < generationsBehind;
       };
       for (let kill = 0; kill < kills; kill++) {
-        await until('the agent catches up', hasCaughtUp, 120_000);
+        if (!(await hasCaughtUp())) {
+          service.pause(true);
+          await until('the agent catches up', hasCaughtUp, 120_000);
+          service.pause(false);
+        }
         await new Promise((resolve) => setTimeout(resolve, 100 + random() * 900));
         await agent.end('SIGKILL');
         if (random() < 0.3) await new Promise((resolve) => setTimeout(resolve, random() * 1500));

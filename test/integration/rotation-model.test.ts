@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { type ModelOptions, play } from '../rotation-model.ts';
 
 /** Seeds per case; ends earlier when the time is up. `npm run bench -- rotation-model SEEDS FROM` plays more. */
-const seeds = Number(process.env.ROTATION_MODEL_SEEDS ?? 2_500);
+const seeds = Number(process.env.ROTATION_MODEL_SEEDS ?? 1_000);
 const limitMs = Number(process.env.ROTATION_MODEL_SECONDS ?? 20) * 1000;
 
 const copied = ['copytruncate', 'datedCopy'] as const;

@@ -150,7 +150,6 @@ export function createRotation(deps: RotationDeps): Rotation {
       }
       const { verdict, of } = judgeGzip(sighting, group);
       if (verdict === 'wait') return;
-      if (verdict === 'new' && copyOfLetGo(sighting, group) === 'copy') return;
       if (verdict === 'copy') {
         letGoWhole(group, sighting, members.at(-1)?.generation ?? 0, of);
         return;
