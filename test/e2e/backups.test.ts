@@ -154,11 +154,18 @@ backups:
   test('a directory that does not exist has no backup; one that cannot be read is unknown', async () => {
     const agent = await run();
     const successes = () => shown(agent, 'svc_backup_runs_total', ',result="success"');
-    // Counters are shown once they are committed.
-    const counted = (await until('shown', successes)) ?? 0;
+    const begun = Date.now() / 1000;
     expect(backUp('kept.dump').status).toBe(0);
-    const before = counted + 1;
-    await until('counted', async () => (await successes()) === before || undefined);
+    await until('the backup is judged', async () => {
+      const last = await shown(agent, 'svc_backup_last_success_timestamp_seconds');
+      return (last ?? 0) >= begun || undefined;
+    });
+    // Counters are shown once they are committed, so the last one may come later than its gauges.
+    const before = await until('counted', async () => {
+      const count = await successes();
+      await new Promise((resolve) => setTimeout(resolve, 1500));
+      return count !== undefined && count === (await successes()) ? count : undefined;
+    });
     await until('judged', async () => (await ready(agent)) === '1');
     execFileSync('mv', [dumps, `${dumps}-away`]);
     try {
