@@ -47,6 +47,15 @@ test('a block has a language that this test knows', () => {
   expect(others.map(({ page, text }) => `${page}: ${text}`)).toEqual([]);
 });
 
+test('generated pages are what the program says', () => {
+  const script = join(root, 'scripts/generate.mjs');
+  const { status, stdout } = spawnSync(process.execPath, [script, '--check'], {
+    encoding: 'utf8',
+    cwd: root,
+  });
+  expect([status, stdout]).toEqual([0, '']);
+});
+
 /** Headings as GitHub links to them. */
 const anchorsOf = (text: string): ReadonlySet<string> =>
   new Set(
