@@ -110,6 +110,36 @@ describe('an export request', () => {
     expect(pointsOf(untyped!).map(plain)).toEqual([{ ...at, asDouble: Number.POSITIVE_INFINITY }]);
   });
 
+  test('a summary without sum or count is sent as what was sent, never with a 0', async () => {
+    const parts = viewOf([
+      {
+        name: 'q',
+        kind: 'summary',
+        series: [{ bounds: ['0.5', '0.9'], hasSum: false, hasCount: false, numbers: [1, 2, 0, 0] }],
+      },
+      { name: 's', kind: 'summary', series: [{ bounds: [], hasCount: false, numbers: [3, 0] }] },
+      { name: 'c', kind: 'summary', series: [{ bounds: ['0.5'], hasSum: false, numbers: [4, 0, 5] }] },
+    ]);
+    const protocol = opened();
+    const sent = async (picture: Partial<Report>) => {
+      const [batch] = await batchesOf(protocol, picture);
+      return metricsOf(readOtlp(batch!.body)).flatMap((metric) =>
+        pointsOf(metric)
+          .map(plain)
+          .map((point) => [metric.name, metric.sum ? 'sum' : 'gauge', point.attributes, point.asDouble]),
+      );
+    };
+    expect(await sent({ view: parts })).toEqual([
+      ['q', 'gauge', { quantile: '0.5' }, 1],
+      ['q', 'gauge', { quantile: '0.9' }, 2],
+      ['s_sum', 'gauge', {}, 3],
+      ['c', 'gauge', { quantile: '0.5' }, 4],
+      ['c_count', 'sum', {}, 5],
+    ]);
+    const vanished = parts.families.flatMap((family) => family.series.map((series) => ({ family, series })));
+    expect((await sent({ vanished })).map(([name]) => name)).toEqual(['q', 'q', 's_sum', 'c', 'c_count']);
+  });
+
   test('series that are gone get one point without a value', async () => {
     const gone = viewOf(specs.slice(0, 3)).families;
     const vanished = gone.flatMap((family) => family.series.map((series) => ({ family, series })));

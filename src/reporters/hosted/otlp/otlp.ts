@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
-import type { FamilyView, SeriesView } from '../../../core/model.ts';
+import type { FamilyView, Kind, SeriesView } from '../../../core/model.ts';
 import { fieldsOf } from '../../../core/protobuf-fields.ts';
 import { createYielder } from '../../pacing.ts';
 import {
@@ -65,19 +65,55 @@ function groupsOf(
   return groups.values();
 }
 
-function* seriesOf(families: readonly FamilyView[]): Generator<readonly [FamilyView, SeriesView]> {
+type Sent = readonly [FamilyView, SeriesView];
+
+function* seriesOf(families: readonly FamilyView[]): Generator<Sent> {
   for (const family of families) for (const series of family.series) yield [family, series];
+}
+
+/** A summary that came without its sum or its count. A `SummaryDataPoint` cannot leave either out: it would say 0. */
+const isPartial = (kind: Kind, { hasSum, hasCount }: SeriesView): boolean =>
+  kind === 'summary' && !(hasSum && hasCount);
+
+/** The numbers of a partial summary that were sent, each as a series of its own: quantiles, `_sum`, `_count`. */
+function partsOf(family: FamilyView, series: SeriesView): readonly Sent[] {
+  const end = series.at + series.bounds.length;
+  const part = (kind: Kind, suffix: string, at: number, label?: readonly [string, string]): Sent => {
+    const labels = label ? [...series.labels, label] : series.labels;
+    // The view finds the numbers by the series that it handed out, which is the prototype.
+    const own = Object.assign(Object.create(series) as SeriesView, { at, labels, bounds: [] });
+    return [{ ...family, name: family.name + suffix, kind, series: [own] }, own];
+  };
+  return [
+    ...series.bounds.map((bound, i) => part('gauge', '', series.at + i, ['quantile', bound])),
+    ...(series.hasSum ? [part('gauge', '_sum', end)] : []),
+    ...(series.hasCount ? [part('counter', '_count', end + 1)] : []),
+  ];
 }
 
 /**
  * OTLP/HTTP with protobuf and gzip (opentelemetry.io/docs/specs/otlp): cumulative sums, gauges, explicit
  * histograms and summaries. A series that vanished gets one point with the flag NoRecordedValue, 1 ms before the
  * report. Untyped series are sent as gauges. Histogram counts are rounded to integers, and a histogram's count is
- * that of its last bucket. Totals whose beginning the agent did not see have no start time.
+ * that of its last bucket. A summary that came without its sum or count is sent as the series that came. Totals whose
+ * beginning the agent did not see have no start time.
  */
 export function createOtlp(origin: Origin, limits: RequestLimits): Protocol {
   const scope = scopeOf(origin);
   const attributes = new WeakMap<SeriesView, { type: string; bytes: Buffer }>();
+  const parts = new WeakMap<SeriesView, readonly Sent[]>();
+
+  function* expressible(all: Iterable<Sent>): Generator<Sent> {
+    for (const [family, series] of all) {
+      if (!isPartial(family.kind, series)) {
+        yield [family, series];
+        continue;
+      }
+      const made = parts.get(series) ?? partsOf(family, series);
+      parts.set(series, made);
+      yield* made;
+    }
+  }
 
   const attributesFor = (type: PointType, series: SeriesView): Buffer => {
     const remembered = attributes.get(series);
@@ -129,8 +165,8 @@ export function createOtlp(origin: Origin, limits: RequestLimits): Protocol {
     endsGaugesOnStop: false,
     async *encode(report) {
       const ended = report.vanished.map(({ family, series }) => [family, series] as const);
-      yield* encodeGroups(groupsOf(ended, origin), report, true);
-      yield* encodeGroups(groupsOf(seriesOf(report.view.families), origin), report, false);
+      yield* encodeGroups(groupsOf(expressible(ended), origin), report, true);
+      yield* encodeGroups(groupsOf(expressible(seriesOf(report.view.families)), origin), report, false);
     },
     headers: () => ({ 'content-type': 'application/x-protobuf', 'content-encoding': 'gzip' }),
     judge(answer, batch) {
