@@ -14,7 +14,9 @@ const project = (name: string, timeoutMs: number, options = {}) => ({
  * Files share the modules of their worker: to load the sources anew for every file takes longer than its tests. So a
  * helper must not register hooks or keep state at the top of its module; `onTestFinished` belongs to the test.
  */
-const shared = { pool: 'threads', isolate: false };
+const shared = { pool: 'threads', isolate: false, maxWorkers: 2 };
+/** Two at a time on two cores; left alone, one core would stay free for the runner, which does next to nothing. */
+const own = { maxWorkers: 2 };
 /** After all others. Files wait for programs most of the time, so more of them run than there are cores. */
 const waiting = { maxWorkers: 3, sequence: { groupOrder: 1 } };
 
@@ -23,8 +25,8 @@ export default defineConfig({
     projects: [
       project('unit', 30_000, shared),
       project('contract', 30_000, shared),
-      project('integration', 60_000),
-      project('fault', 60_000),
+      project('integration', 60_000, own),
+      project('fault', 60_000, own),
       project('e2e', 300_000, waiting),
     ],
   },
