@@ -55,6 +55,23 @@ test('the original was given up before its archive appears', async () => {
   expect(tail.recorder.lines).toEqual(numbered(0, 80).lines);
 });
 
+test('the archive appears after a scan that found neither the copy nor the archive', async () => {
+  const tail = createTail({ paths: ['app.log*'] });
+  tail.create('app.log', numbered(0, 60).text);
+  await tail.look();
+  tail.append('app.log', numbered(60, 10).text);
+  const copy = readFileSync(tail.path('app.log'));
+  truncateSync(tail.path('app.log'));
+  tail.append('app.log', numbered(70, 10).text);
+  await tail.look();
+  tail.clock.advance(900);
+  await tail.look();
+  writeFileSync(tail.path('app.log.1.gz'), gzipSync(copy));
+  await tail.settle();
+  expect(tail.recorder.lines.toSorted()).toEqual(numbered(0, 80).lines);
+  expect(tail.recorder.skips).toEqual([]);
+});
+
 test('an archive that is being written is not taken for the generation, plain or not beside it', async () => {
   const tail = createTail({ paths: ['app.log*'] });
   tail.create('app.log', numbered(0, 50).text);

@@ -91,6 +91,7 @@ test('the copy is out of reach: the loss is counted', async () => {
   tail.truncate('app.log');
   await tail.look();
   tail.append('app.log', numbered(500, 1).text);
+  tail.clock.advance(1000);
   await tail.look();
   expect(tail.recorder.lines).toEqual([...numbered(0, 10).lines, ...numbered(500, 1).lines]);
   expect(tail.recorder.skips).toEqual([{ reason: 'truncated', bytes: unread.length }]);

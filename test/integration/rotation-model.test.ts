@@ -11,7 +11,7 @@ const cases: [string, ModelOptions][] = [
   ['renamed, linked', { compress: false, styles: renamed }],
   ['renamed and compressed', { compress: true, styles: renamed }],
   ['copied and truncated', { compress: false, styles: copied }],
-  ['copied, truncated and compressed', { compress: true, styles: ['copytruncate'] }],
+  ['copied, truncated and compressed', { compress: true, styles: copied }],
 ];
 
 test.each(cases)(

@@ -27,7 +27,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
 
   const note = (file: TrackedFile, stat: FileStat, state: TrackedFile['state']) => {
     file.absentSinceMs = undefined;
-    file.absences = 0;
+    file.missedSinceMs = undefined;
     if (stat.size === file.nowSize && stat.mtimeNs === file.nowMtimeNs && state === file.state) return;
     if (stat.size < file.nowSize) file.size = Math.max(file.size, file.nowSize);
     if (stat.size !== file.nowSize) file.record = undefined;
@@ -53,7 +53,13 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     openFiles.close(file);
     file.formerIno = file.ino;
     tracker.detach(file);
-    Object.assign(file, { state: 'missing', lostBy: by, at: '', absences: 0, isVerified: false });
+    Object.assign(file, {
+      state: 'missing',
+      lostBy: by,
+      at: '',
+      missedSinceMs: undefined,
+      isVerified: false,
+    });
     file.compressed = false;
     scan.lostGroups.add(file.path);
     scan.wantsScan = true;
@@ -204,7 +210,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
       nowSize: size,
       nowMtimeNs: -1n,
       isVerified: false,
-      absences: 0,
+      missedSinceMs: undefined,
       absentSinceMs: undefined,
     });
     old.changedMs = clock.monotonicMs();

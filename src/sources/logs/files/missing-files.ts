@@ -9,8 +9,11 @@ import type { RotationDeps, ScanState } from './scan-state.ts';
 import { knownContent, letGoContent, noBytes, type TrackedFile } from './tracked-file.ts';
 import type { Whereabouts } from './whereabouts.ts';
 
-/** Settled listings that a missing file is not in before it is given up. */
-const absencesLimit = 2;
+/**
+ * Time between the two settled listings that a missing file is not in before it is given up. Listings of one scan follow each
+ * other at once, and a rotation or a compressor may take longer than that to bring its bytes back.
+ */
+const missedForMs = 1_000;
 
 function byRank(a: readonly number[], b: readonly number[]): number {
   const at = a.findIndex((part, i) => part !== b[i]);
@@ -35,7 +38,7 @@ export function createMissing(
   scan: ScanState,
   { groups, generations, whereabouts, copies }: Parts,
 ) {
-  const { tracker, sinks, contents } = deps;
+  const { clock, tracker, sinks, contents } = deps;
   const { isHome } = groups;
   const { letGoWhole, giveUp, resume, revive } = generations;
   const { directoryOf, seesDirectory, waitForDirectory, cannotTell } = whereabouts;
@@ -142,9 +145,8 @@ export function createMissing(
         continue;
       }
       if ([...scan.nextUndecided.values()].some(({ of }) => of === file)) continue;
-      file.absences++;
-      if (file.absences >= absencesLimit) giveUp(file, file.lostBy);
-      else scan.wantsScan = true;
+      file.missedSinceMs ??= clock.monotonicMs();
+      if (clock.monotonicMs() - file.missedSinceMs >= missedForMs) giveUp(file, file.lostBy);
     }
   };
 

@@ -35,7 +35,7 @@ import { createWhereabouts } from './whereabouts.ts';
  *   no name left                                  live, rotated    unlinked               -
  *   not in a settled listing, not open            live, rotated    missing                -
  *   bytes before the offset differ                live, rotated    missing                -
- *   not found in two settled listings             missing          let go (gone)          rest; truncated or vanished
+ *   not found in two settled listings, 1 s apart  missing          let go (gone)          rest; truncated or vanished
  *   read to its end, quiet                        rotated          let go                 rest
  *   read to its end, quiet                        unlinked         let go (gone)          rest
  *   grows, or is back at its path                 let go           tracked, same offset   -
@@ -44,7 +44,8 @@ import { createWhereabouts } from './whereabouts.ts';
  *
  * "rest" is the unfinished line, which counts as a line. A listing that did not settle proves that a file is there, but not
  * that a file is gone, and not which name is newer; see `discovery.ts`. Within a group an older generation is read to its end
- * before a younger one. Generations are ordered by the timestamps of their first entries, then by names, then by times.
+ * before a younger one, unless a settled listing does not have it. Generations are ordered by the timestamps of their first
+ * entries, then by names, then by times.
  */
 export interface Rotation {
   /** Compares a picture with what is known. Reads nothing but what comparisons need. */
@@ -65,7 +66,7 @@ export interface Rotation {
   readonly wantsScan: boolean;
   /** Whether a file that was empty at first is not to be read now: it still is, or it looks like a copy and is decided anew. */
   isCopyAfterAll(file: TrackedFile): boolean;
-  /** Whether an older generation of the group may still turn up. */
+  /** Whether an older generation of the group is to be read first. */
   isBlocked(file: TrackedFile): boolean;
   homes(): Map<string, Set<string>>;
   targets(): Map<string, Set<string>>;
@@ -373,6 +374,7 @@ export function createRotation(deps: RotationDeps): Rotation {
         .some(
           (file) =>
             file.state === 'missing' &&
+            file.missedSinceMs === undefined &&
             file.generation < generation &&
             unreadBytes(file) + file.rest.length > 0,
         ),

@@ -54,8 +54,8 @@ export interface TrackedFile {
   checkedBy: number;
   /** The pass that has read it to its end. */
   drainedBy: number;
-  /** Settled listings in a row that it was not in. */
-  absences: number;
+  /** Monotonic ms of the first settled listing that had its bytes under no name. */
+  missedSinceMs?: number;
   /** Why it is missing. */
   lostBy: 'truncated' | 'vanished';
   /** The inode that it had before it was missing. */
@@ -132,7 +132,7 @@ export function newTrackedFile(
     at: '',
     checkedBy: 0,
     drainedBy: 0,
-    absences: 0,
+    missedSinceMs: undefined,
     lostBy: 'vanished',
     formerIno: undefined,
     absentSinceMs: undefined,
