@@ -125,7 +125,7 @@ test.skipIf(!needs)(
     const { path, remove } = folder();
     stops.push(remove);
     const example = kept(
-      await startExample(path, ['--names', 'cadence', ...(wholeSeconds ? [] : ['--rate', '100'])]),
+      await startExample(path, ['--names', 'cadence', ...(wholeSeconds ? [] : ['--rate', '30'])]),
     );
     const stores = [await startPostgresStore(), await startMariadbStore()];
     const config = join(path, 'agent.yaml');

@@ -242,9 +242,11 @@ export function createCassandraPoll(
       if (local === undefined) throw new ProbeError('query_failed', 'system.local has no row');
       return local;
     };
+    // The first answer tells whether this is a server that can be asked at all.
+    const asked = localOf();
     if (server) snapshots ??= snapshotsOf(connection);
     const [local, peers, settings, clients, gossip, snapshot, keyspace, version] = await Promise.all([
-      localOf(),
+      asked,
       peersOf(),
       server ? settingsNow() : undefined,
       server ? clientsOf(connection) : undefined,

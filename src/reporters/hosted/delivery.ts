@@ -151,6 +151,9 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
     if (failure.cause === 'size') return splitPauseMs(failure);
     if (failure.cause === 'receiver') return backoff.nextMs(failure.retryAfterMs);
     work.failures += 1;
+    // A transient failure never drops a point. To ask with a point of the next batch would only put it first.
+    if (failure.isTransient && work.pieces.length === 1 && work.pieces[0]!.points === 1)
+      return backoff.nextMs(failure.retryAfterMs);
     if (work.isCause) return isolate(work, failure);
     const isDue = isSuspicious || work.failures >= patience;
     if (!isDue || !(await acceptsAnother(work))) return backoff.nextMs(failure.retryAfterMs);
