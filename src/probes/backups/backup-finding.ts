@@ -1,0 +1,128 @@
+import type { AgentMetricName } from '../../core/agent-metrics.ts';
+import type { BackupResult } from '../../core/reasons.ts';
+import type { Finding, Sample } from '../probe.ts';
+import type { Evidence } from './evidence.ts';
+import { failures, type Judgement, keyOf } from './judge.ts';
+import type { OffsiteStanding } from './offsite.ts';
+import type { BackupOptions } from './options.ts';
+import { recoveryPointOf, type Standing } from './readiness.ts';
+
+/** Labels of every metric of one backup. */
+export const labelsOf = ({ name, store, database, type }: BackupOptions) => ({
+  backup: name,
+  store: store ?? '',
+  database: database ?? '',
+  backup_type: type,
+});
+
+/** What a check of one backup reports: its verdict, its gauges, what it counts, and the details of `/api/status`. */
+export function findingOf(
+  backup: BackupOptions,
+  evidence: Evidence,
+  judgement: Judgement,
+  siblings: readonly Standing[],
+  offsite: OffsiteStanding | undefined,
+): Finding {
+  const isUncleared = offsite?.newestMs !== undefined && (evidence.snapshots?.length ?? 0) > 0;
+  return {
+    ...verdictOf(judgement, offsite, isUncleared ? evidence.snapshots! : []),
+    gauges: gaugesOf(backup, evidence, judgement, siblings, offsite),
+    increases: increasesOf(labelsOf(backup), judgement),
+    details: detailsOf(backup, evidence, judgement),
+    remember: judgement.ledger,
+  };
+}
+
+function gaugesOf(
+  backup: BackupOptions,
+  evidence: Evidence,
+  { ledger, isRetentionKept }: Judgement,
+  siblings: readonly Standing[],
+  offsite: OffsiteStanding | undefined,
+): Sample[] {
+  const labels = labelsOf(backup);
+  const own = siblings.find(({ options }) => options.name === backup.name)!;
+  const sample = (name: AgentMetricName, value: number | undefined): Sample[] =>
+    value === undefined ? [] : [{ name, labels, value }];
+  const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
+  const durationMs = ledger.success && ledger.success.endMs - ledger.success.startMs;
+  const integrity = integrityOf(evidence, ledger);
+  const gauges = [
+    ...sample('svc_backup_configured', 1),
+    ...sample('svc_backup_last_success_timestamp_seconds', seconds(ledger.success?.endMs)),
+    ...sample('svc_backup_last_failure_timestamp_seconds', seconds(ledger.lastFailureMs)),
+    ...sample('svc_backup_recovery_point_timestamp_seconds', seconds(recoveryPointOf(own, siblings))),
+    ...sample('svc_backup_last_size_bytes', sizeOf(ledger.success?.sizeBytes)),
+    ...sample('svc_backup_last_duration_seconds', durationMs ? durationMs / 1000 : undefined),
+    // Without a success there is nothing to retain; "never succeeded" already says so.
+    ...sample('svc_backup_retention_compliant', ledger.success && (isRetentionKept ? 1 : 0)),
+    ...sample('svc_backup_offsite_last_success_timestamp_seconds', seconds(offsite?.newestMs)),
+  ];
+  if (integrity === 'ok' || integrity === 'corrupt')
+    gauges.push({
+      name: 'svc_backup_integrity_ok',
+      labels: { ...labels, level: backup.integrity.level },
+      value: integrity === 'ok' ? 1 : 0,
+    });
+  return gauges;
+}
+
+/** Result of the verification of the newest artifact; any damage in the archived log is `corrupt`. */
+function integrityOf({ artifacts, log }: Evidence, { verified }: Judgement['ledger']) {
+  if (Object.keys(log?.damaged ?? {}).length > 0) return 'corrupt';
+  const newest = artifacts.at(-1);
+  return newest && (newest.verified ?? verified[keyOf(newest)]?.result);
+}
+
+function increasesOf(labels: ReturnType<typeof labelsOf>, { results }: Judgement): Sample[] {
+  const counted = Object.entries(results) as [BackupResult, number][];
+  const failed = counted.reduce((sum, [result, value]) => sum + (failures.has(result) ? value : 0), 0);
+  const runs = counted.map(
+    ([result, value]): Sample => ({
+      name: 'svc_backup_runs_total',
+      labels: { ...labels, result },
+      value,
+    }),
+  );
+  return failed > 0 ? [...runs, { name: 'svc_backup_failures_total', labels, value: failed }] : runs;
+}
+
+function detailsOf({ store, type }: BackupOptions, { artifacts, log }: Evidence, { ledger }: Judgement) {
+  const newest = artifacts.at(-1);
+  return {
+    store,
+    type,
+    artifacts: artifacts.length,
+    newest: newest && {
+      id: newest.id,
+      start: new Date(newest.startMs).toISOString(),
+      bytes: sizeOf(newest.sizeBytes),
+    },
+    integrity: log
+      ? { result: log.result, msg: log.msg, damaged: log.damaged }
+      : newest && (ledger.verified[keyOf(newest)] ?? newest.verified ?? 'not verified yet'),
+  };
+}
+
+/** Bytes of a backup; undefined for the value that stands for an unknown size. */
+const sizeOf = (bytes: number | undefined) => (bytes === Number.MAX_SAFE_INTEGER ? undefined : bytes);
+
+function verdictOf(
+  { reason, msg }: Judgement,
+  { missing, unreadable }: OffsiteStanding = { missing: [] },
+  uncleared: readonly string[],
+): Pick<Finding, 'reason' | 'msg'> {
+  if (reason !== undefined) return { reason, msg };
+  if (unreadable !== undefined) return { reason: 'evidence_unreadable', msg: `off-site: ${unreadable}` };
+  if (missing.length > 0) {
+    return { reason: 'offsite_missing', msg: `no off-site copy of ${missing.slice(0, 3).join(', ')}` };
+  }
+  if (uncleared.length > 0) {
+    const names = uncleared.slice(0, 3).join(', ');
+    return {
+      reason: 'snapshot_not_cleared',
+      msg: `snapshots with an off-site copy still on the node: ${names}`,
+    };
+  }
+  return { msg };
+}

@@ -1,0 +1,281 @@
+import { backupFailureReasons, backupResults } from '../../core/reasons.ts';
+import { runCommand } from '../command.ts';
+import type { Finding, Probe, ProbeDeps, ProbeRow, SeriesName } from '../probe.ts';
+import { ProbeError } from '../probe-error.ts';
+import { archivedLogOf } from '../stores/log-archive.ts';
+import { storeRoles } from '../stores/store-options.ts';
+import { findingOf, labelsOf } from './backup-finding.ts';
+import type { BucketDeps } from './bucket.ts';
+import { type Evidence, unreadable } from './evidence.ts';
+import type { RunRecord } from './journal.ts';
+import { judge, keyOf, type Ledger } from './judge.ts';
+import type { LogReading } from './log-evidence.ts';
+import type { OffsiteStanding } from './offsite.ts';
+import type { BackupOptions } from './options.ts';
+import type { Standing } from './readiness.ts';
+import type { Verifier } from './verifier.ts';
+import type { VerifyAnswer, VerifyRequest } from './verify.ts';
+
+/** What the probes of all backups share. */
+interface SharedByBackups {
+  /** By the name of the backup. */
+  standings: Map<string, Standing>;
+  verifier: Verifier;
+  /** How long a check waits for verifications. */
+  patienceMs: number;
+  stateDirectory: string;
+  /** Changes when any backup changes. */
+  key: string;
+}
+
+/** The probe of one entry of `backups`: reads its evidence, has it verified and judges it. */
+export function backupRow(backup: BackupOptions, shared: SharedByBackups): ProbeRow {
+  const labels = labelsOf(backup);
+  const counters: SeriesName[] = [
+    ...backupResults.map((result) => ({
+      name: 'svc_backup_runs_total' as const,
+      labels: { ...labels, result },
+    })),
+    { name: 'svc_backup_failures_total', labels },
+  ];
+  const timeoutMs = Math.min(
+    backup.source.kind === 'command' ? backup.source.timeoutMs : 30_000,
+    backup.intervalMs,
+  );
+  return {
+    name: `backup/${backup.name}`,
+    kind: 'backup',
+    target: targetOf(backup),
+    service: '',
+    schedule: { intervalMs: backup.intervalMs, timeoutMs },
+    shows: { counters },
+    reasons: backupFailureReasons,
+    lane: laneOf(backup),
+    key: shared.key,
+    open: async (deps) => openBackup(backup, shared, deps),
+  };
+}
+
+/** Lane of the probes of one store: its databases are judged after their backups. */
+export const laneOf = ({ store }: { store?: string }): string => `backups/${store ?? ''}`;
+
+function targetOf({ source }: BackupOptions): string {
+  if (source.kind === 'command') return source.command[0] ?? '';
+  if (source.kind === 'snapshot') return `${source.dataDirectory}/${source.keyspace}`;
+  return 'directory' in source ? source.directory : source.kind;
+}
+
+async function openBackup(backup: BackupOptions, shared: SharedByBackups, deps: ProbeDeps): Promise<Probe> {
+  const leave = shared.verifier.join();
+  const verify = segmentVerification(backup, shared, deps.clock);
+  return {
+    async check(signal, recalled) {
+      try {
+        return await checkBackup(backup, shared, deps, {
+          verify,
+          signal,
+          ledger: recalled as Ledger | undefined,
+        });
+      } catch (thrown) {
+        if (!(thrown instanceof ProbeError)) throw thrown;
+        shared.standings.set(backup.name, { options: backup, unreadable: thrown.message });
+        return {
+          reason: thrown.reason,
+          msg: thrown.message,
+          gauges: [{ name: 'svc_backup_configured', labels: labelsOf(backup), value: 1 }],
+          details: { store: backup.store, type: backup.type },
+        };
+      }
+    },
+    close: async () => leave(),
+  };
+}
+
+/** Verifies segments of archived log; a request that has no answer yet is asked again at the next check. */
+function segmentVerification(
+  backup: BackupOptions,
+  shared: SharedByBackups,
+  clock: ProbeDeps['clock'],
+): LogReading['verify'] {
+  const { level, bytesPerSecond } = backup.integrity;
+  if (level === 'none') return undefined;
+  let asked: VerifyRequest | undefined;
+  return async (segments) => {
+    asked ??= { path: targetOf(backup), level, bytesPerSecond, segments };
+    const request = asked;
+    const [answer] = await askWithin(shared, clock, 1, () =>
+      [shared.verifier.ask(backup.name, request)].filter((one) => one !== undefined),
+    );
+    if (answer === undefined) return undefined;
+    asked = undefined;
+    return { names: request.segments!.names, answer };
+  };
+}
+
+async function checkBackup(
+  backup: BackupOptions,
+  shared: SharedByBackups,
+  { clock, readSecret, latest = () => undefined }: ProbeDeps,
+  {
+    verify,
+    signal,
+    ledger,
+  }: { verify: LogReading['verify']; signal: AbortSignal; ledger: Ledger | undefined },
+): Promise<Finding> {
+  const { journalPath, readRuns } = await import('./journal.ts');
+  const runs = await readRuns(journalPath(shared.stateDirectory, 'backup', backup.name));
+  const deps = { signal, readSecret, clock };
+  const log = { before: ledger?.log, verify };
+  const evidence = await readEvidence(backup, runs, { ...deps, latest, log });
+  const answers = await verifications(backup, evidence, ledger, shared, clock);
+  const judgement = judge(backup, evidence, answers, ledger, clock.nowMs());
+  shared.standings.set(backup.name, { options: backup, judged: { evidence, judgement } });
+  const offsite = await offsiteOf(backup, evidence, deps).catch((thrown) => {
+    if (thrown instanceof ProbeError) return { missing: [], unreadable: thrown.message };
+    throw thrown;
+  });
+  return findingOf(backup, evidence, judgement, siblingsOf(backup, shared), offsite);
+}
+
+const siblingsOf = ({ store, database }: BackupOptions, { standings }: SharedByBackups): Standing[] =>
+  [...standings.values()].filter(
+    ({ options }) =>
+      options.store === store &&
+      (options.database === undefined || database === undefined || options.database === database),
+  );
+
+/** Loads the code of a source when it is first read. */
+async function readEvidence(
+  { source, store }: BackupOptions,
+  runs: readonly RunRecord[],
+  {
+    signal,
+    readSecret,
+    clock,
+    latest,
+    log,
+  }: BucketDeps & Required<Pick<ProbeDeps, 'latest'>> & { log: LogReading },
+): Promise<Evidence> {
+  const nowMs = clock.nowMs();
+  const { evidenceOfRuns, faultsOfRuns } = await import('./journal.ts');
+  const withRuns = (evidence: Evidence): Evidence => {
+    const faults = faultsOfRuns(runs, nowMs);
+    return {
+      ...evidence,
+      failures: [...evidence.failures, ...faults.failures],
+      unfinished: [...evidence.unfinished, ...faults.unfinished],
+    };
+  };
+  /** The archived log as the polls of the store last saw it. */
+  const logOfStore = () => {
+    const polls = [`store/${store}`, ...storeRoles.map((role) => `store/${store}/${role}`)];
+    const logs = polls.flatMap((probe) => archivedLogOf(latest(probe)) ?? []);
+    return logs.sort((one, other) => (one.wholeUntilMs ?? 0) - (other.wholeUntilMs ?? 0)).at(-1);
+  };
+  switch (source.kind) {
+    case 'files':
+      return withRuns(await (await import('./files.ts')).readFiles(source, runs, nowMs));
+    case 'segments': {
+      const { readSegments } = await import('./log-evidence.ts');
+      return withRuns(await readSegments(source, nowMs, { ...log, server: logOfStore() }));
+    }
+    case 'snapshot':
+      return withRuns(await (await import('./snapshot.ts')).readSnapshotEvidence(source));
+    case 'configuration':
+      return withRuns(await (await import('./drift.ts')).readDrift(source.files, source.directory));
+    case 'command': {
+      const { parseReport, withArchive } = await import('./reports.ts');
+      const { stdout } = await runCommand(source.command, { signal, maxBytes: 16 << 20 }).catch((thrown) => {
+        throw unreadable(thrown.message, thrown);
+      });
+      return withRuns(withArchive(parseReport(source.format, stdout), logOfStore()));
+    }
+    case 'objectStore': {
+      const { listObjects } = await import('./bucket.ts');
+      const objects = await listObjects(source.objectStore, { signal, readSecret, clock });
+      return withRuns((await import('./offsite.ts')).evidenceOfObjects(objects, source.pattern));
+    }
+    case 'heartbeat':
+    case 'runs':
+      return evidenceOfRuns(runs, nowMs);
+  }
+}
+
+/**
+ * Verifies each artifact once, the newest first, and returns the answers so far. What takes longer goes on in the
+ * background and is answered at a later check.
+ */
+async function verifications(
+  { name, integrity }: BackupOptions,
+  { artifacts }: Evidence,
+  ledger: Ledger | undefined,
+  shared: SharedByBackups,
+  clock: ProbeDeps['clock'],
+): Promise<Record<string, VerifyAnswer>> {
+  const { verifier } = shared;
+  const { level, bytesPerSecond } = integrity;
+  const sinceMs = ledger?.sinceMs ?? clock.nowMs();
+  const newest = artifacts.at(-1);
+  const due = artifacts.filter(
+    (artifact) =>
+      artifact.verify &&
+      !artifact.verified &&
+      !ledger?.verified[keyOf(artifact)] &&
+      (artifact === newest || artifact.endMs > sinceMs),
+  );
+  if (level === 'none' || due.length === 0) return {};
+  const { verifiedAnswers } = await import('./journal.ts');
+  const recorded = verifiedAnswers(shared.stateDirectory, name);
+  const known = await recorded.read();
+  const waiting = new Set(due.toReversed());
+  const ask = async () => {
+    const found: [string, VerifyAnswer][] = [];
+    for (const artifact of waiting) {
+      const key = keyOf(artifact);
+      const before = known.get(`${level} ${key}`);
+      const answer = before ?? verifier.ask(`${name} ${key}`, { ...artifact.verify!, level, bytesPerSecond });
+      if (!answer) continue;
+      waiting.delete(artifact);
+      found.push([key, answer]);
+      if (!before && answer.result !== 'unknown') await recorded.record(`${level} ${key}`, answer);
+    }
+    return found;
+  };
+  return Object.fromEntries(await askWithin(shared, clock, due.length, ask));
+}
+
+/** Asks for `expected` answers; if some are missing, waits up to `patienceMs` and asks once more. */
+async function askWithin<T>(
+  { verifier, patienceMs }: SharedByBackups,
+  clock: ProbeDeps['clock'],
+  expected: number,
+  ask: () => T[] | Promise<T[]>,
+): Promise<T[]> {
+  const first = await ask();
+  if (first.length === expected) return first;
+  let cancel = () => {};
+  const patience = new Promise<void>((resolve) => {
+    cancel = clock.after(patienceMs, resolve);
+  });
+  await Promise.race([verifier.idle(), patience]);
+  cancel();
+  return [...first, ...(await ask())];
+}
+
+async function offsiteOf(
+  { offsite }: BackupOptions,
+  { artifacts }: Evidence,
+  deps: BucketDeps,
+): Promise<OffsiteStanding | undefined> {
+  if (!offsite) return undefined;
+  const { compareOffsite, copiesInDirectory } = await import('./offsite.ts');
+  const copies = offsite.objectStore
+    ? (await (await import('./bucket.ts')).listObjects(offsite.objectStore, deps)).map(
+        ({ key, sizeBytes }) => ({
+          name: key,
+          sizeBytes,
+        }),
+      )
+    : await copiesInDirectory(offsite.directory ?? '');
+  return compareOffsite(artifacts, copies, offsite.maxLagMs, deps.clock.nowMs());
+}

@@ -1,0 +1,135 @@
+import type { RecoveryFailureReason } from '../../core/reasons.ts';
+import { backupTypes, recoveryFailureReasons } from '../../core/reasons.ts';
+import type { ProbesOptions } from '../options.ts';
+import type { Finding, ProbeDeps, ProbeRow, Sample } from '../probe.ts';
+import { laneOf } from './backup-probe.ts';
+import type { BackupOptions } from './options.ts';
+import { chainOf, type Drill, readinessOf, type Standing } from './readiness.ts';
+
+interface Recoverable {
+  store: string;
+  database: string;
+}
+
+/** Databases that have a backup other than one of the configuration. */
+export function recoverables(
+  backups: readonly BackupOptions[],
+  stores: ProbesOptions['stores'],
+): Recoverable[] {
+  const found = new Map<string, Recoverable>();
+  for (const { store, database, type } of backups) {
+    if (type === 'config' || store === undefined) continue;
+    const known = Object.keys(stores.find(({ name }) => name === store)?.databases ?? {});
+    const all = database ? [database] : known;
+    for (const each of all) found.set(`${store}/${each}`, { store, database: each });
+  }
+  return [...found.values()];
+}
+
+interface SharedByRecovery {
+  standings: ReadonlyMap<string, Standing>;
+  stateDirectory: string;
+  key: string;
+}
+
+/** The probe that decides whether one database can be recovered within its objectives. Runs after its backups. */
+export function recoveryRow(
+  of: Recoverable,
+  all: readonly BackupOptions[],
+  shared: SharedByRecovery,
+): ProbeRow {
+  const backups = all.filter(
+    (backup) =>
+      backup.type !== 'config' &&
+      backup.store === of.store &&
+      (backup.database === undefined || backup.database === of.database),
+  );
+  return {
+    name: `recovery/${of.store}${of.database ? `/${of.database}` : ''}`,
+    kind: 'recovery',
+    target: `${of.store} ${of.database}`.trim(),
+    service: '',
+    schedule: { intervalMs: Math.min(...backups.map(({ intervalMs }) => intervalMs)), timeoutMs: 10_000 },
+    shows: {},
+    reasons: recoveryFailureReasons,
+    lane: laneOf(of),
+    key: shared.key,
+    open: async (deps) => ({ check: () => checkRecovery(of, backups, shared, deps) }),
+  };
+}
+
+async function checkRecovery(
+  of: Recoverable,
+  backups: readonly BackupOptions[],
+  { standings, stateDirectory }: SharedByRecovery,
+  { clock }: ProbeDeps,
+): Promise<Finding> {
+  const nowMs = clock.nowMs();
+  const all = backups.map(({ name }) => standings.get(name));
+  // Until each backup has been checked once, the result is neither ready nor unreadable.
+  if (all.some((standing) => standing === undefined)) return { msg: 'the evidence has not been read yet' };
+  const drills = await readDrills(stateDirectory, of);
+  const newest = drills.at(-1);
+  const readiness = readinessOf(all as Standing[], newest, nowMs);
+  const labels = { store: of.store, database: of.database };
+  const gauges = [...objectiveGauges(labels, backups), ...drillGauges(labels, drills)];
+  if (readiness.isReady !== undefined) {
+    gauges.push({ name: 'svc_recovery_ready', labels, value: readiness.isReady ? 1 : 0 });
+  }
+  return {
+    reason: readiness.reason as RecoveryFailureReason | undefined,
+    msg: newest ? readiness.msg : `${readiness.msg}; no restore has been tried yet`,
+    gauges,
+    details: { chain: chainDetails(readiness.chain ?? chainOf(all as Standing[])), drill: newest },
+  };
+}
+
+function objectiveGauges(labels: Recoverable, backups: readonly BackupOptions[]): Sample[] {
+  return backupTypes.flatMap((type): Sample[] => {
+    const ofType = backups.filter((backup) => backup.type === type).map((backup) => backup.objectives);
+    if (ofType.length === 0) return [];
+    const which = { ...labels, backup_type: type };
+    const tightest = (ms: readonly number[]) => Math.min(...ms) / 1000;
+    return [
+      { name: 'svc_rpo_objective_seconds', labels: which, value: tightest(ofType.map(({ rpoMs }) => rpoMs)) },
+      { name: 'svc_rto_objective_seconds', labels: which, value: tightest(ofType.map(({ rtoMs }) => rtoMs)) },
+    ];
+  });
+}
+
+const drillGauges = (labels: Recoverable, drills: readonly Drill[]): Sample[] =>
+  drills.flatMap(({ procedure, endMs, durationMs }): Sample[] => {
+    const which = { ...labels, procedure };
+    return [
+      { name: 'svc_restore_drill_last_success_timestamp_seconds', labels: which, value: endMs / 1000 },
+      { name: 'svc_restore_drill_last_duration_seconds', labels: which, value: durationMs / 1000 },
+    ];
+  });
+
+const chainDetails = (chain: ReturnType<typeof chainOf>) =>
+  chain && {
+    recoveryPoint: new Date(chain.recoveryPointMs).toISOString(),
+    links: chain.links.map((link) => ({
+      ...link,
+      recoveryPointMs: undefined,
+      to: new Date(link.recoveryPointMs).toISOString(),
+    })),
+  };
+
+/** The newest success of each procedure that restores this database, oldest first. */
+async function readDrills(stateDirectory: string, { store, database }: Recoverable): Promise<Drill[]> {
+  const { journalPath, readRuns } = await import('./journal.ts');
+  const drills: Drill[] = [];
+  for (const procedure of ['database-corruption', 'cluster-loss']) {
+    const path = journalPath(stateDirectory, 'recovery', drillName(procedure, store, database));
+    const last = (await readRuns(path))
+      .filter(({ status, endMs }) => status === 0 && endMs !== undefined)
+      .at(-1);
+    if (last) drills.push({ procedure, endMs: last.endMs!, durationMs: last.endMs! - last.startMs });
+  }
+  return drills.sort((one, other) => one.endMs - other.endMs);
+}
+
+/** Name under which a drill of one database is recorded. */
+export const drillName = (procedure: string, store: string, database: string): string =>
+  [procedure, store, database].filter((part) => part !== '').join('.');
