@@ -43,6 +43,21 @@ test('thirty times, with lines in both files', async () => {
   expect(tail.tailer.files().length).toBeLessThan(8);
 });
 
+test('several times while the agent is down, away from a file that was empty', async () => {
+  const tail = createTail({ paths: ['current'] });
+  tail.create('0101.log', '');
+  swing(tail, 'current', '0101.log');
+  await tail.look();
+  tail.save();
+  for (let n = 0; n < 4; n++) {
+    tail.append(`010${n + 1}.log`, numbered(5 * n, 5).text);
+    swing(tail, 'current', `010${n + 1}.log`);
+  }
+  await tail.kill();
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual(numbered(0, 20).lines);
+});
+
 test('back to an older file: goes on where it was', async () => {
   const tail = createTail({ paths: ['current'] });
   tail.create('a', numbered(0, 5).text);

@@ -100,6 +100,8 @@ export function createWhereabouts(
   const recognize = (key: string, sighting: Sighting): TrackedFile | undefined => {
     const file = tracker.at(key);
     if (!file) return undefined;
+    // The link at its path was swung away from it. No copy is made that way, and names between the two are known by it.
+    if (sighting.found.length === 0 && sighting.paths.includes(file.home)) file.isBlank = false;
     if (file.isBlank && sighting.stat.size > 0 && file.offset + file.restBytes === 0) {
       scan.blankGroups.add(file.path);
       openFiles.close(file);
