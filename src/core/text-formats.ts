@@ -83,11 +83,17 @@ export const listenAddress: TextFormat<string> = {
   read: (text) => (parseAddress(text) ? text : undefined),
 };
 
-/** The address of another listener. */
-export const dialAddress: TextFormat<string> = {
-  fault: 'not an address; use host:port, such as 10.0.0.5:5432',
-  read: (text) => (parseAddress(text)?.port ? text : undefined),
-};
+export const readDialAddress = (text: string): string | undefined =>
+  parseAddress(text)?.port ? text : undefined;
+
+/** The address of another listener; `example` is one of its kind. */
+export const dialAddress = (example: string): TextFormat<string> => ({
+  fault: `not an address; use host:port, such as ${example}`,
+  read: readDialAddress,
+});
+
+/** The address of a program that takes statsd. */
+export const statsdAddress = dialAddress('127.0.0.1:8125');
 
 /** A URL with one of these schemes, a host and no credentials. */
 export function webAddress(schemes: readonly string[], example: string): TextFormat<string> {

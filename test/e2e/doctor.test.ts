@@ -80,7 +80,7 @@ services:
 `);
     expect(status).toBe(1);
     expect(of('logs of history')).toMatchObject([
-      { result: 'advice', msg: expect.stringContaining('matches nothing yet') },
+      { result: 'advice', msg: expect.stringContaining('matches no file yet') },
       { result: 'fault', fix: expect.stringContaining('/logs/*.log') },
     ]);
     expect(of('health/history')).toMatchObject([
@@ -115,6 +115,25 @@ stores: [{name: main, kind: postgres, address: '127.0.0.1:${down}', databases: {
     ]);
   });
 
+  test('one log for several roles: told once, with the roles; a secret that is not set: set it', async () => {
+    const down = await freePort();
+    const { of } = await examine(`admin: ~
+services:
+  frontend: {logs: {paths: ['${place.path}/nothing-*.log']}}
+  history: {logs: {paths: ['${place.path}/nothing-*.log']}}
+  worker: {logs: {paths: ['${place.path}/nothing-*.log'], exclude: ['*.old']}}
+stores: [{name: main, kind: postgres, address: '127.0.0.1:${down}', user: svc, password: {env: NOT_SET}, databases: {persistence: svc}}]
+`);
+    expect(of('logs of frontend, history')).toMatchObject([{ result: 'advice' }]);
+    expect(of('logs of worker')).toMatchObject([{ result: 'advice' }]);
+    expect(of('store/main/persistence')).toMatchObject([
+      {
+        msg: 'credentials: environment variable NOT_SET is not set',
+        fix: expect.stringMatching(/^the agent reads the secret from there: set it/),
+      },
+    ]);
+  });
+
   test('a state directory below a file, and a log that is not there yet, are told once', async () => {
     const blocker = join(place.path, 'blocker');
     writeFileSync(blocker, '');
@@ -143,7 +162,7 @@ stores: [{name: main, kind: postgres, address: '127.0.0.1:${down}', databases: {
     );
     expect(status).toBe(1);
     expect(of('logs of history')).toMatchObject([
-      { result: 'fault', fix: expect.stringContaining('add it to the file’s group') },
+      { result: 'fault', fix: expect.stringContaining('add it to the group of the file') },
     ]);
   });
 });

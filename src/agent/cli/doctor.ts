@@ -1,13 +1,13 @@
-import { accessSync, constants, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
-import { dirname, join } from 'node:path';
-import picomatch from 'picomatch';
+import { dirname } from 'node:path';
 import { parseAddress } from '../../core/address.ts';
 import { systemClock } from '../../core/clock.ts';
-import { errorText, type Fault, faultLine, systemCode } from '../../core/errors.ts';
+import { AgentError, errorText, type Fault, faultLine, systemCode } from '../../core/errors.ts';
 import { planProbes } from '../../probes/plan.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
 import { probeOnce } from '../../probes/runner/runner.ts';
+import { judgePattern, surveyLogPaths } from '../config/log-paths.ts';
 import { type AgentConfig, blocksOf, type ReadyConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
@@ -123,14 +123,17 @@ function examineStateDirectory({ config: { stateDirectory } }: ReadyConfig): Dia
   }
 }
 
-function examineLogs({ config }: ReadyConfig): Diagnosis[] {
+async function examineLogs({ config }: ReadyConfig, io: Io): Promise<Diagnosis[]> {
   const found: Diagnosis[] = [];
-  for (const { name, selected, logs } of config.services) {
-    if (!selected || !logs) continue;
-    const check = `logs of ${name}`;
-    for (const pattern of logs.paths.filter((path) => path !== '-')) {
-      found.push(...examinePattern(check, pattern));
+  for (const surveyed of await surveyLogPaths(config, io.cwd)) {
+    const { pattern, services, files } = surveyed;
+    const check = `logs of ${services.join(', ')}`;
+    const troubles = judgePattern(surveyed);
+    for (const { isFault, what, allowed } of troubles) {
+      found.push((isFault ? fault : advice)(check, `${pattern}: ${what}`, allowed));
     }
+    const count = `${files.length} ${files.length === 1 ? 'file' : 'files'}`;
+    if (troubles.length === 0) found.push(ok(check, `${pattern}: ${count}`));
   }
   const { outputFile } = config.log;
   if (outputFile) {
@@ -145,52 +148,6 @@ function examineLogs({ config }: ReadyConfig): Diagnosis[] {
     }
   }
   return found;
-}
-
-function examinePattern(check: string, pattern: string): Diagnosis[] {
-  const files = existsSync(pattern) ? [pattern] : matching(pattern);
-  if (files.length === 0) {
-    return [
-      advice(
-        check,
-        `${pattern} matches nothing yet`,
-        `is it where the role writes? A role that logs to stdout has no file`,
-      ),
-    ];
-  }
-  const unreadable: Diagnosis[] = [];
-  for (const file of files) {
-    if (statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
-      unreadable.push(
-        fault(
-          check,
-          `${file} is a directory`,
-          `name the files in it, such as ${file.replace(/\/$/, '')}/*.log`,
-        ),
-      );
-      continue;
-    }
-    try {
-      accessSync(file, constants.R_OK);
-    } catch (thrown) {
-      const fix = `let the agent’s user read ${file}: add it to the file’s group, or set an ACL that new files inherit`;
-      unreadable.push(fault(check, errorText(thrown), fix));
-    }
-  }
-  const count = `${files.length} ${files.length === 1 ? 'file' : 'files'}`;
-  return unreadable.length > 0 ? unreadable : [ok(check, `${pattern}: ${count}`)];
-}
-
-/** Files that a pattern matches; none when the directory above it cannot be listed. */
-function matching(pattern: string): string[] {
-  const { base, glob } = picomatch.scan(pattern);
-  const matches = picomatch(pattern, { dot: true });
-  try {
-    const below = readdirSync(base || '.', { recursive: glob.includes('/') }) as string[];
-    return below.map((name) => join(base, name)).filter((path) => matches(path));
-  } catch {
-    return [];
-  }
 }
 
 /** Addresses that the agent will listen on, with the key that names each. */
@@ -359,6 +316,9 @@ const keyOf: Readonly<Record<string, (subject: string) => string>> = {
   archive: (archive) => `archival.${archive}`,
 };
 
+const secretFix =
+  'the agent reads the secret from there: set it for the user that runs the agent, then run doctor again';
+
 /** What to do about a probe that fails; what the finding itself says stands before it. */
 function probeFix({ name, kind }: ProbeRow, reason: string | undefined): string {
   const key = keyOf[kind]?.(name.slice(name.indexOf('/') + 1));
@@ -378,14 +338,25 @@ function probeFix({ name, kind }: ProbeRow, reason: string | undefined): string 
 async function examineProbes({ config }: ReadyConfig, io: Io): Promise<Diagnosis[]> {
   const rows = planProbes(config).filter(({ kind }) => kind !== 'replication');
   const readings = { values: () => [] };
-  const deps = { readSecret: createReadSecret(io.env), readings, clock: systemClock, log: silent };
-  const polled = await probeOnce(rows, deps);
+  const read = createReadSecret(io.env);
+  /** What keeps a secret from being read, by the message that the probe shows. */
+  const unread = new Map<string, string>();
+  const readSecret: typeof read = (secret) =>
+    read(secret).catch((thrown) => {
+      if (thrown instanceof AgentError) unread.set(thrown.message, thrown.fault.what);
+      throw thrown;
+    });
+  const polled = await probeOnce(rows, { readSecret, readings, clock: systemClock, log: silent });
   return polled.flatMap(({ row, result }): Diagnosis[] => {
     const checks = (result.details?.checks ?? []) as { check: string; holds: unknown; set?: string }[];
     const denied = checks.filter(({ holds }) => holds === 'unknown').map(({ check }) => check);
     const own = result.ok
       ? ok(row.name, result.msg)
-      : fault(row.name, `${result.reason}: ${result.msg}`, probeFix(row, result.reason));
+      : fault(
+          row.name,
+          `${result.reason}: ${unread.get(result.msg) ?? result.msg}`,
+          unread.has(result.msg) ? secretFix : probeFix(row, result.reason),
+        );
     if (denied.length === 0) return [own];
     const fix = 'svc-agent probe --print-grants prints the statements that give the missing rights';
     return [own, advice(row.name, `cannot be checked: ${denied.join(', ')}`, fix)];

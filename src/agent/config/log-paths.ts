@@ -1,98 +1,172 @@
-import { readdirSync, statSync } from 'node:fs';
-import { basename, join } from 'node:path';
-import { anyDepth, parseExclude, parseGlob, type Step } from '../../sources/logs/files/patterns.ts';
-import { isCompressed, isGzip } from '../../sources/logs/files/rotated-names.ts';
+import { existsSync } from 'node:fs';
+import { basename } from 'node:path';
+import { createDiscovery } from '../../sources/logs/files/discovery.ts';
+import { systemDisk } from '../../sources/logs/files/disk.ts';
+import { compilePatterns, type Glob } from '../../sources/logs/files/patterns.ts';
 import { unreadableFile } from './environment.ts';
-import { type MapNode, placedFault, placeOf } from './tree.ts';
+import { type MapNode, placedFault, placeOf, type TreePath } from './tree.ts';
 import type { AgentConfig, PlacedFault } from './types.ts';
 
-/** Directory entries to read for one pattern. A pattern over a whole disk is not checked. */
-const mostEntries = 20_000;
-
-interface Matches {
-  /** Paths that the pattern matches now; undefined if there are too many entries to check. */
-  paths: readonly string[] | undefined;
+/** What one path pattern leads to now, for all services that have it with the same `exclude`. */
+export interface SurveyedPattern {
+  pattern: string;
+  services: readonly string[];
+  /** Where the first of these services has it. */
+  path: TreePath;
+  /** Files that are read, if the agent's user can read them. */
+  files: readonly string[];
+  /** Those of them that the user cannot read. */
+  denied: readonly string[];
+  /** Compressed files that the pattern matches and that are not read. */
+  compressed: readonly string[];
+  /** Directories that the pattern matches. */
+  directories: readonly string[];
+  /** Directories of the pattern that the user cannot list. */
+  unlisted: readonly string[];
   /** The first directory of the pattern that is missing. */
   missing?: string;
 }
 
-/** Paths that a pattern matches now, directories included. */
-export function matchesOf(pattern: string, cwd: string): Matches {
-  const paths = new Set<string>();
-  let missing: string | undefined;
-  let left = mostEntries;
-  const walk = (path: string, steps: readonly Step[]): void => {
-    const [step, ...rest] = steps;
-    const there = statSync(path, { throwIfNoEntry: false });
-    if (step === undefined) {
-      if (there) paths.add(path);
-      return;
-    }
-    if (!there?.isDirectory()) {
-      if (!there) missing ??= path;
-      return;
-    }
-    if (typeof step === 'string') {
-      walk(join(path, step), rest);
-      return;
-    }
-    if (step === anyDepth) walk(path, rest);
-    for (const entry of readdirSync(path, { withFileTypes: true })) {
-      if (--left < 0) return;
-      if (step === anyDepth) entry.isDirectory() && walk(join(path, entry.name), steps);
-      else if (step(entry.name)) walk(join(path, entry.name), rest);
-    }
-  };
-  for (const { steps } of parseGlob(pattern, cwd)) {
-    try {
-      walk('/', steps);
-    } catch {
-      // A directory that cannot be listed; the agent says so when it runs.
-      left = -1;
+/** Directory entries to read for one pattern. */
+const mostEntries = 40_000;
+const tooMany = new Error('too many entries');
+
+/**
+ * Looks up every path pattern of the watched services as the log source does. Leaves out a pattern over a whole disk:
+ * one that has more directory entries to read than a check may take.
+ */
+export async function surveyLogPaths({ services }: AgentConfig, cwd: string): Promise<SurveyedPattern[]> {
+  const found = new Map<string, Promise<SurveyedPattern | undefined>>();
+  const sharing = new Map<string, string[]>();
+  for (const { name, selected, logs } of services) {
+    if (!selected || !logs) continue;
+    for (const [index, pattern] of logs.paths.entries()) {
+      if (pattern === '-') continue;
+      const key = JSON.stringify([pattern, logs.exclude]);
+      sharing.set(key, [...(sharing.get(key) ?? []), name]);
+      if (found.has(key)) continue;
+      const path = ['services', name, 'logs', 'paths', index];
+      const [one] = compilePatterns({ [name]: { ...logs, paths: [pattern] } }, new Set([name]), cwd).watched;
+      const looked = lookUp(one!).then(
+        (matches) => ({ pattern, services: sharing.get(key)!, path, ...matches }),
+        (thrown: unknown) => {
+          if (thrown === tooMany) return undefined;
+          throw thrown;
+        },
+      );
+      found.set(key, looked);
     }
   }
-  return left < 0 ? { paths: undefined } : { paths: [...paths], ...(missing && { missing }) };
+  return (await Promise.all(found.values())).filter((one) => one !== undefined);
+}
+
+type Compiled = ReturnType<typeof compilePatterns>['watched'][number];
+
+async function lookUp(pattern: Compiled): Promise<Omit<SurveyedPattern, 'pattern' | 'services' | 'path'>> {
+  let entries = 0;
+  const counting = {
+    ...systemDisk,
+    list(directory: string) {
+      const listed = systemDisk.list(directory);
+      entries += listed.length;
+      return listed;
+    },
+  };
+  const troubled = new Set<string>();
+  const discovery = createDiscovery({
+    disk: counting,
+    slices: {
+      spent: () => entries > mostEntries,
+      turn: () => Promise.reject(tooMany),
+    },
+    problems: {
+      report: (path) => void troubled.add(path || '/'),
+      resolve: () => {},
+      of: () => undefined,
+    },
+  });
+  const patterns = { watched: [pattern], claimants: () => [pattern.service], isWatched: () => true };
+  const none = new Map<string, ReadonlySet<string>>();
+  const picture = await discovery.scan({ patterns, isRemembered: () => true, homes: none, targets: none });
+  const files = [...picture.found.keys()];
+  const directories = [...troubled].filter((path) => unreadableFile(path) === 'a directory');
+  const isMatched = (path: string) => pattern.globs.some((glob) => glob.matches(path));
+  return {
+    files,
+    denied: files.filter((file) => unreadableFile(file) === 'not readable'),
+    compressed: picture.passedOver.map(({ path }) => path),
+    directories: directories.filter(isMatched),
+    unlisted: directories.filter((path) => !isMatched(path)),
+    missing: pattern.globs.map(missingDirectory).find((directory) => directory !== undefined),
+  };
+}
+
+/** The first directory that a glob spells out and that is missing. */
+function missingDirectory({ steps }: Glob): string | undefined {
+  let directory = '';
+  for (const step of steps.slice(0, -1)) {
+    if (typeof step !== 'string') return undefined;
+    directory += `/${step}`;
+    if (!existsSync(directory)) return directory;
+  }
+  return undefined;
+}
+
+/** Something about a pattern: a fault, or what is only worth a warning. */
+interface PatternTrouble {
+  isFault: boolean;
+  what: string;
+  allowed: string;
+}
+
+/** What is wrong with what a pattern leads to. */
+export function judgePattern(surveyed: SurveyedPattern): PatternTrouble[] {
+  const { pattern, services, files, denied, compressed, directories, unlisted, missing } = surveyed;
+  const also = services.length > 1 ? ` (the same for ${services.slice(1).join(', ')})` : '';
+  const several = (paths: readonly string[]) =>
+    paths.length === 1 ? paths[0] : `${paths[0]} and ${paths.length - 1} more`;
+  const found: PatternTrouble[] = [];
+  const say = (isFault: boolean, what: string, allowed: string) =>
+    found.push({ isFault, what: what + also, allowed });
+  if (files.length + compressed.length === 0) {
+    if (directories.length > 0) {
+      say(true, 'a directory', `name the files in it, such as ${pattern.replace(/\/$/, '')}/*.log`);
+    } else if (unlisted.length > 0) {
+      const allowed = 'add it to the group of the directory, or set an ACL';
+      say(true, `the agent’s user cannot list ${several(unlisted)}`, allowed);
+    } else {
+      const why = missing ? `, because ${missing} is missing` : '';
+      say(false, `matches no file yet${why}`, 'name the path that the role writes its log to');
+    }
+  } else if (denied.length > 0) {
+    const allowed = 'add it to the group of the file, or set an ACL';
+    say(true, `the agent’s user cannot read ${several(denied)}`, allowed);
+  }
+  if (compressed.length > 0) {
+    const what = compressed.length === 1 ? 'a compressed file' : `${compressed.length} compressed files`;
+    const allowed = 'end the pattern in .gz to read gzip files';
+    say(
+      false,
+      `matches ${what}, which the agent does not read, such as ${basename(compressed[0]!)}`,
+      allowed,
+    );
+  }
+  return found;
 }
 
 /** Path patterns of the watched services that match nothing, a directory, or what the agent's user cannot read. */
-export function checkLogPaths(
-  { services }: AgentConfig,
+export async function checkLogPaths(
+  config: AgentConfig,
   tree: MapNode,
   cwd: string,
-): { findings: PlacedFault[]; warnings: PlacedFault[] } {
+): Promise<{ findings: PlacedFault[]; warnings: PlacedFault[] }> {
   const findings: PlacedFault[] = [];
   const warnings: PlacedFault[] = [];
-  for (const { name, selected, logs } of services) {
-    if (!selected || !logs) continue;
-    const excludes = logs.exclude.map((pattern) => parseExclude(pattern, cwd));
-    for (const [index, pattern] of logs.paths.entries()) {
-      if (pattern === '-') continue;
-      const path = ['services', name, 'logs', 'paths', index];
-      const say = (to: PlacedFault[], message: string) =>
-        to.push(placedFault(placeOf(tree, path), path, message, pattern));
-      const { paths: matched, missing } = matchesOf(pattern, cwd);
-      if (!matched) continue;
-      const paths = matched.filter((file) => !excludes.some((excludes) => excludes(file)));
-      const files = paths.filter((file) => unreadableFile(file) !== 'a directory');
-      const denied = files.filter((file) => unreadableFile(file) === 'not readable');
-      if (paths.length === 0) {
-        const why = missing ? `matches no file yet, because ${missing} is missing` : 'matches no file yet';
-        say(warnings, `${why}; name the path that the role writes its log to`);
-      } else if (files.length === 0) {
-        say(findings, `a directory; name the files in it, such as ${pattern.replace(/\/$/, '')}/*.log`);
-      } else if (denied.length > 0) {
-        const what = denied.length === 1 ? denied[0] : `${denied[0]} and ${denied.length - 1} more`;
-        say(findings, `the agent’s user cannot read ${what}; add it to the group of the file, or set an ACL`);
-      }
-      const namesGzip = parseGlob(pattern, cwd).some((glob) => glob.namesGzip);
-      const unread = files.filter((file) => isCompressed(file) && !(namesGzip && isGzip(file)));
-      if (unread.length > 0) {
-        const what = unread.length === 1 ? 'a compressed file' : `${unread.length} compressed files`;
-        say(
-          warnings,
-          `matches ${what}, which the agent does not read, such as ${basename(unread[0]!)}; end the pattern in .gz to read gzip files`,
-        );
-      }
+  for (const surveyed of await surveyLogPaths(config, cwd)) {
+    const { path, pattern } = surveyed;
+    for (const { isFault, what, allowed } of judgePattern(surveyed)) {
+      const fault = placedFault(placeOf(tree, path), path, `${what}; ${allowed}`, pattern);
+      (isFault ? findings : warnings).push(fault);
     }
   }
   return { findings, warnings };

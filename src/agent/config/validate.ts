@@ -70,7 +70,7 @@ interface Agent {
 }
 
 /** Reads, validates and completes the configuration in this process, which loads zod and yaml. Never throws. */
-export function validate(request: LoadRequest): Loaded {
+export async function validate(request: LoadRequest): Promise<Loaded> {
   const agent = readAgent(request);
   if ('fault' in agent) {
     const { fault, file, digest } = agent;
@@ -117,7 +117,7 @@ export function validate(request: LoadRequest): Loaded {
     instance: defaultInstance(request.env),
     stateDirectory,
   });
-  const logs = checkLogPaths(config, checked.tree, request.cwd);
+  const logs = await checkLogPaths(config, checked.tree, request.cwd);
   return {
     ...loaded,
     findings: inOrder([...findings, ...stateFindings(tree, stateDirectory), ...logs.findings]),

@@ -1,5 +1,5 @@
 import { dialHost, formatAddress, isLoopback, isWildcard, parseAddress } from '../../core/address.ts';
-import { dialAddress } from '../../core/text-formats.ts';
+import { readDialAddress } from '../../core/text-formats.ts';
 import type { StoreKindName } from '../../probes/stores/store-options.ts';
 import { archivalFaults, clusterFaults, clusterNumberFaults } from '../config/cluster-rules.ts';
 import { reporterKeys } from '../config/listener-rules.ts';
@@ -260,14 +260,12 @@ function firstHost(tree: TreeNode, path: TreePath): string | undefined {
     ?.split(',')[0]
     ?.trim();
   const port = scalarAt(tree, ...path, 'port') ?? usualPorts.widecolumn;
-  return host ? dialAddress.read(formatAddress({ host, port: Number(port) })) : undefined;
+  return host ? readDialAddress(formatAddress({ host, port: Number(port) })) : undefined;
 }
 
 function withPort(address: string | undefined, kind: StoreKindName): string | undefined {
   if (!address) return undefined;
-  return parseAddress(address)
-    ? dialAddress.read(address)
-    : dialAddress.read(`${address}:${usualPorts[kind]}`);
+  return parseAddress(address) ? readDialAddress(address) : readDialAddress(`${address}:${usualPorts[kind]}`);
 }
 
 /** Builds the part of an agent's configuration that comes from the service's files. */

@@ -2,7 +2,7 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { systemCode } from '../../core/errors.ts';
 import { logLevels } from '../../core/reasons.ts';
-import { ascending, dialAddress, interval, listenAddress } from '../../core/text-formats.ts';
+import { ascending, interval, listenAddress, statsdAddress } from '../../core/text-formats.ts';
 import { archivalFaults, clusterFaults, clusterNumberFaults } from '../config/cluster-rules.ts';
 import { reporterKeys, tooManyReporters } from '../config/listener-rules.ts';
 import {
@@ -113,7 +113,7 @@ function pushFindings(tree: TreeNode, path: TreePath): PlacedFault[] {
   const say = (key: string, message: string) => findings.push(faultAt(tree, [...path, key], message));
   const address = scalarAt(tree, ...path, 'hostPort');
   if (address === undefined) say('hostPort', 'missing; the service sends nothing without it');
-  else if (typeof address !== 'string' || !dialAddress.read(address)) say('hostPort', dialAddress.fault);
+  else if (typeof address !== 'string' || !statsdAddress.read(address)) say('hostPort', statsdAddress.fault);
   findings.push(...durationFinding(tree, [...path, 'flushInterval']));
   const bytes = scalarAt(tree, ...path, 'flushBytes');
   if (bytes !== undefined && !(Number.isInteger(bytes) && Number(bytes) >= 0)) {

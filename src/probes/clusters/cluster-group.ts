@@ -1,6 +1,8 @@
 import * as z from 'zod';
 import { dialAddress, parsedAs } from '../../core/text-formats.ts';
 
+const frontendAddress = dialAddress('10.0.0.5:7833');
+
 /** One entry of `clusterGroupMetadata.clusterGroup` (spec, Cluster group metadata). */
 export interface ClusterOptions {
   name: string;
@@ -42,8 +44,8 @@ export const clusterGroupBlock = () =>
               .describe('Version that the service moves the cluster to; both are valid during the move.'),
             rpcName: z.string().min(1).optional().describe('Name of the service in RPC.'),
             rpcAddress: z
-              .string(dialAddress.fault)
-              .transform(parsedAs(dialAddress))
+              .string(frontendAddress.fault)
+              .transform(parsedAs(frontendAddress))
               .optional()
               .describe('host:port of the cluster’s frontend.'),
             rpcTransport: z.string().min(1).optional().describe('grpc or tchannel.'),

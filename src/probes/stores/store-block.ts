@@ -6,6 +6,7 @@ import { timedBlock } from '../timing-block.ts';
 import { isCheckOf } from './store-checks.ts';
 import { type StoreOptions, schemaPlaceholders, storeKinds } from './store-options.ts';
 
+const storeAddress = dialAddress('10.0.0.5:5432');
 const version = z.string().regex(/^\d+(?:\.\d+)*$/, 'not a version; use numbers in quotes, such as "0.8"');
 const database = z.string().min(1);
 
@@ -67,8 +68,8 @@ export const storeBlock = (access: { secret: z.ZodType<Secret>; tls: z.ZodType<C
       name: z.string().min(1).describe('Name of the store, the value of the label store.'),
       kind: z.enum(storeKinds).describe('Cassandra or a store of its kind, MySQL or MariaDB, or PostgreSQL.'),
       address: z
-        .string(dialAddress.fault)
-        .transform(parsedAs(dialAddress))
+        .string(storeAddress.fault)
+        .transform(parsedAs(storeAddress))
         .describe('host:port of the server.'),
       user: z.string().min(1).optional().describe('User that the checks log in as.'),
       password: access.secret.optional(),

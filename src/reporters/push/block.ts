@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { dialAddress, interval, parsedAs } from '../../core/text-formats.ts';
+import { interval, parsedAs, statsdAddress } from '../../core/text-formats.ts';
 
 export const tagFormats = ['suffix', 'dogstatsd', 'influx', 'none'] as const;
 export type TagFormat = (typeof tagFormats)[number];
@@ -22,8 +22,8 @@ export const pushBlock = () =>
   z
     .strictObject({
       hostPort: z
-        .string(dialAddress.fault)
-        .transform(parsedAs(dialAddress))
+        .string(statsdAddress.fault)
+        .transform(parsedAs(statsdAddress))
         .describe('host:port of the aggregator.'),
       prefix: z.string().default('').describe('Put before the prefix of the block.'),
       flushInterval: z

@@ -5,8 +5,8 @@ import { faultLine } from '../../../src/core/errors.ts';
 import { agentFile } from './agent-file.ts';
 
 /** Either a configuration or faults, each on one line; never both, never neither, never a throw. */
-function outcomeOf(content: string | Uint8Array, serviceFile?: string) {
-  const loaded = validate({
+async function outcomeOf(content: string | Uint8Array, serviceFile?: string) {
+  const loaded = await validate({
     file: agentFile(content),
     serviceConfig: serviceFile === undefined ? [] : [agentFile(serviceFile)],
     env: {},
@@ -81,41 +81,46 @@ const nested = fc.letrec((tie) => ({
   }),
 })).map;
 
-test('any bytes', () => {
-  fc.assert(
-    fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void outcomeOf(bytes)),
+test('any bytes', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => void (await outcomeOf(bytes))),
     { numRuns: 300 },
   );
 });
 
-test('any text that looks like YAML', () => {
-  fc.assert(
-    fc.property(yamlish, (text) => void outcomeOf(text)),
+test('any text that looks like YAML', async () => {
+  await fc.assert(
+    fc.asyncProperty(yamlish, async (text) => void (await outcomeOf(text))),
     { numRuns: 300 },
   );
 });
 
-test('any map of known keys, as either kind of file', () => {
-  fc.assert(
-    fc.property(nested, nested, fc.constantFrom('host', 'cluster', 'all'), (agent, service, scope) => {
-      outcomeOf(
-        JSON.stringify({ ...(agent as object), scope, roles: ['frontend'] }),
-        JSON.stringify(service),
-      );
-    }),
+test('any map of known keys, as either kind of file', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      nested,
+      nested,
+      fc.constantFrom('host', 'cluster', 'all'),
+      async (agent, service, scope) => {
+        await outcomeOf(
+          JSON.stringify({ ...(agent as object), scope, roles: ['frontend'] }),
+          JSON.stringify(service),
+        );
+      },
+    ),
     { numRuns: 300 },
   );
 });
 
-test('a service file alone never makes agent.yaml wrong', () => {
-  fc.assert(
-    fc.property(
+test('a service file alone never makes agent.yaml wrong', async () => {
+  await fc.assert(
+    fc.asyncProperty(
       fc.oneof(
         yamlish,
         nested.map((map) => JSON.stringify(map)),
       ),
-      (service) => {
-        expect(outcomeOf('scope: all\nservices: {frontend: }\n', service).faults).toEqual([]);
+      async (service) => {
+        expect((await outcomeOf('scope: all\nservices: {frontend: }\n', service)).faults).toEqual([]);
       },
     ),
     { numRuns: 300 },

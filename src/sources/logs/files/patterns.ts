@@ -193,27 +193,36 @@ export function parseExclude(pattern: string, directory = process.cwd()): (path:
 
 const neverExcluded = () => false;
 
-function patternsOf(service: string, logs: LogsOptions, selected: boolean): LogPattern[] {
-  const excludes = logs.exclude.map((pattern) => parseExclude(pattern));
+function patternsOf(
+  service: string,
+  logs: LogsOptions,
+  selected: boolean,
+  directory: string | undefined,
+): LogPattern[] {
+  const excludes = logs.exclude.map((pattern) => parseExclude(pattern, directory));
   return logs.paths
     .filter((pattern) => pattern !== '-')
     .map((pattern) => ({
       service,
-      pattern: resolve(pattern),
-      globs: parseGlob(pattern),
+      pattern: resolve(directory ?? '', pattern),
+      globs: parseGlob(pattern, directory),
       startAt: logs.startAt,
       selected,
       excludes: excludes.length === 0 ? neverExcluded : (path) => excludes.some((excluded) => excluded(path)),
     }));
 }
 
-/** Compiles the services' patterns; `-` (standard input) is no pattern. Throws `config_invalid`. */
+/**
+ * Compiles the services' patterns; `-` (standard input) is no pattern. A relative one starts at `directory`, without it
+ * at the working directory. Throws `config_invalid`.
+ */
 export function compilePatterns(
   services: Readonly<Record<string, LogsOptions>>,
   selected: ReadonlySet<string>,
+  directory?: string,
 ): Patterns {
   const all = Object.entries(services).flatMap(([service, logs]) =>
-    patternsOf(service, logs, selected.has(service)),
+    patternsOf(service, logs, selected.has(service), directory),
   );
   const takes = (pattern: LogPattern, path: string) =>
     pattern.globs.some((glob) => glob.matches(path)) && !pattern.excludes(path);
