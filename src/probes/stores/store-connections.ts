@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/ports.ts';
-import type { StoreOptions } from './store-options.ts';
+import { type StoreOptions, storeRoles } from './store-options.ts';
 import type {
   PollAnswer,
   PollRequest,
@@ -15,6 +15,12 @@ import type {
  * then shows that the store still lets the agent in.
  */
 export const keptForMs = 300_000;
+
+/** A store that does not answer to a goodbye within this time is left without one. */
+const goodbyeMs = 500;
+
+/** Connections kept for one store: each of its databases has one where a connection belongs to a database. */
+export const keptAtMost = storeRoles.length;
 
 /** Polls the databases of one store, one at a time. */
 export interface StoreServer {
@@ -34,7 +40,7 @@ interface Kept {
 const loginOf = ({ user, password, tls }: StoreTarget) => JSON.stringify([user, password, tls]);
 
 /**
- * One kept connection for each store, and the server's report of one poll for the databases polled after it within
+ * The few kept connections of a store, and the server's report of one poll for the databases polled after it within
  * the interval: what concerns the whole server is asked once, whatever the number of its databases.
  */
 export function createStoreServer(
@@ -42,19 +48,17 @@ export function createStoreServer(
   kind: StoreKind,
   clock: Pick<Clock, 'monotonicMs' | 'after'>,
 ): StoreServer {
-  let kept: Kept | undefined;
+  let kept: Kept[] = [];
   let isClosed = false;
   let lastReport: { server: ServerReport; askedFor: string | undefined; atMs: number } | undefined;
 
+  /** Ends those that have died, or were opened with another password. */
   const takeKept = (target: StoreTarget, database: string | undefined): Kept | undefined => {
-    if (kept === undefined) return undefined;
-    if (!kept.connection.isOpen || kept.login !== loginOf(target)) {
-      kept.end.abort();
-      kept = undefined;
-    }
-    if (!kept?.connection.serves(database)) return undefined;
-    const taken = kept;
-    kept = undefined;
+    const isFit = ({ connection, login }: Kept) => connection.isOpen && login === loginOf(target);
+    for (const unfit of kept.filter((one) => !isFit(one))) unfit.end.abort();
+    kept = kept.filter(isFit);
+    const taken = kept.find(({ connection }) => connection.serves(database));
+    kept = kept.filter((one) => one !== taken);
     return taken;
   };
 
@@ -69,16 +73,20 @@ export function createStoreServer(
     return { connection, end, openedMs, login: loginOf(target) };
   };
 
-  /** A store at its limit may have room once the agent's own connection is gone. */
+  const closeKept = async (signal: AbortSignal): Promise<void> => {
+    const all = kept;
+    kept = [];
+    await Promise.all(all.map(({ connection, end }) => whileLinked(signal, end, () => connection.close())));
+  };
+
+  /** A store at its limit may have room once the agent's own connections are gone. */
   const openWithRoom: typeof open = async (target, database, signal) => {
     try {
       return await open(target, database, signal);
     } catch (thrown) {
-      if (kept === undefined || signal.aborted || kind.faultOf(thrown).reason !== 'too_many_connections')
+      if (kept.length === 0 || signal.aborted || kind.faultOf(thrown).reason !== 'too_many_connections')
         throw thrown;
-      const { connection } = kept;
-      kept = undefined;
-      await connection.close();
+      await closeKept(signal);
       return open(target, database, signal);
     }
   };
@@ -86,7 +94,7 @@ export function createStoreServer(
   /** Keeps the connection for the next poll, or closes it where that would come too late. */
   const giveBack = async (used: Kept, signal: AbortSignal): Promise<void> => {
     const isWorthIt = clock.monotonicMs() + intervalMs < used.openedMs + keptForMs;
-    if (isWorthIt && !isClosed && kept === undefined && used.connection.isOpen) kept = used;
+    if (isWorthIt && !isClosed && kept.length < keptAtMost && used.connection.isOpen) kept.push(used);
     else await whileLinked(signal, used.end, () => used.connection.close());
   };
 
@@ -144,9 +152,7 @@ export function createStoreServer(
     },
     async close() {
       isClosed = true;
-      const last = kept;
-      kept = undefined;
-      await last?.connection.close();
+      await closeKept(AbortSignal.timeout(goodbyeMs));
     },
   };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createStoreServer, keptForMs } from '../../../../src/probes/stores/store-connections.ts';
+import { createStoreServer, keptAtMost, keptForMs } from '../../../../src/probes/stores/store-connections.ts';
 import type {
   PollRequest,
   StoreConnection,
@@ -126,13 +126,25 @@ describe('a connection', () => {
     expect(opened[0]!.closed).toBe(true);
   });
 
-  test('that serves one database is kept, and that of the other is closed at once', async () => {
+  test('that serves one database only is kept beside that of the other', async () => {
     const { poll, opened } = setUp({ oneDatabase: true });
     for (const database of ['a', 'b', 'a', 'b']) await poll(database);
+    expect(opened.map(({ database, polls, closed }) => [database, polls.length, closed])).toEqual([
+      ['a', 2, false],
+      ['b', 2, false],
+    ]);
+  });
+
+  test('is one of a bounded number', async () => {
+    const { poll, opened } = setUp({ oneDatabase: true });
+    for (const database of ['a', 'b', 'c', 'c', 'd', 'a', 'b']) await poll(database);
+    expect(opened.filter(({ isOpen }) => isOpen)).toHaveLength(keptAtMost);
     expect(opened.map(({ database, closed }) => [database, closed])).toEqual([
       ['a', false],
-      ['b', true],
-      ['b', true],
+      ['b', false],
+      ['c', true],
+      ['c', true],
+      ['d', true],
     ]);
   });
 
@@ -203,6 +215,13 @@ describe('a connection', () => {
     await expect(polling).rejects.toThrow('late');
     expect(opened[0]!.signal.aborted).toBe(true);
     expect(opened).toHaveLength(1);
+  });
+
+  test('is closed with the probe, beside that of the other database', async () => {
+    const { poll, opened, server } = setUp({ oneDatabase: true });
+    for (const database of ['a', 'b']) await poll(database);
+    await server.close();
+    expect(opened.map(({ closed }) => closed)).toEqual([true, true]);
   });
 
   test('is closed with the probe, also one that comes back later', async () => {
