@@ -28,6 +28,8 @@ interface GatherDeps {
   self: SelfMetrics;
   /** Copies the agent's own instruments into the registry. */
   relaySelf(): Promise<void>;
+  /** While a reload moves the series of logs to other intakes: resolves when it has. */
+  switched(): Promise<void> | undefined;
   /** Awaits the pages that the gather is to show. */
   refresh(request: GatherRequest): Promise<void>;
 }
@@ -36,7 +38,7 @@ interface GatherDeps {
  * Gives every reporter its view: commit, then read (DESIGN §3). The result of the commit is copied to the agent's own
  * instruments before the view is taken, so that a scrape shows the state that it is based on.
  */
-export function createGather({ registry, state, self, relaySelf, refresh }: GatherDeps): Gather {
+export function createGather({ registry, state, self, relaySelf, switched, refresh }: GatherDeps): Gather {
   let failures = 0;
   let relaying: Promise<void> | undefined;
   const noteState = () => {
@@ -61,6 +63,7 @@ export function createGather({ registry, state, self, relaySelf, refresh }: Gath
       await spanned('commit', () => state.commit());
       noteState();
       await relay();
+      for (let move = switched(); move; move = switched()) await move;
       const view = registry.view(request.takes);
       fitHeapTo(view.families.reduce((sum, { series }) => sum + series.length, 0));
       return view;

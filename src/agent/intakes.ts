@@ -1,5 +1,6 @@
 import type { OpenIntake } from '../core/intake.ts';
 import type { Registry, RegistrySettings } from '../core/registry.ts';
+import { nextTurn } from '../core/slices.ts';
 import { type AgentConfig, blockOf, blocksOf } from './config/types.ts';
 import { ranksPerService } from './role-pipeline.ts';
 
@@ -23,6 +24,8 @@ export interface Intakes {
   events(service: string): OpenIntake;
   /** The agent's own instruments. */
   self: OpenIntake;
+  /** Ends those of logs, in slices: they may have 100,000 series. `close` then ends the others. */
+  closeLogs(): Promise<void>;
   /**
    * Ends them. Those that the next configuration would open with the same options remain open for it to take over.
    */
@@ -65,9 +68,14 @@ function settingsOf(config: AgentConfig) {
 export function openIntakes(
   registry: Registry,
   config: AgentConfig,
-  inherited: Inherited = new Map(),
-): Intakes & { /** Ends what nobody took over. */ settle(): void } {
+): Intakes & {
+  /** Takes these over when they are asked for. */
+  inherit(intakes: Inherited): void;
+  /** Ends what was inherited and nobody asked for. */
+  settle(): void;
+} {
   const settings = settingsOf(config);
+  let inherited: Inherited = new Map();
   const open = new Map<string, { purpose: Purpose; service: string; intake: OpenIntake }>();
   const intake = (purpose: Purpose, service: string): OpenIntake => {
     const { options, key } = settings(purpose, service);
@@ -102,6 +110,13 @@ export function openIntakes(
     kept: (service) => intake('kept', service),
     events: (service) => intake('events', service),
     self,
+    inherit(intakes) {
+      inherited = intakes;
+    },
+    async closeLogs() {
+      for (const { purpose, intake: opened } of open.values())
+        if (purpose === 'logs') await opened.closeInSlices(nextTurn);
+    },
     close(next) {
       self.close();
       const nextSettings = next && settingsOf(next);

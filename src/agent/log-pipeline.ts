@@ -2,8 +2,9 @@ import { agentMetric } from '../core/agent-metrics.ts';
 import type { Gauge } from '../core/model.ts';
 import type { Clock, Drops, Log, Stop } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
+import { inSlices } from '../core/slices.ts';
 import { createLastErrors, type LastErrors } from '../sources/logs/metrics/last-errors.ts';
-import { createLineSinks } from '../sources/logs/metrics/line-sinks.ts';
+import { createLineSinks, type LineSinks, openLineSinks } from '../sources/logs/metrics/line-sinks.ts';
 import type { LifeEvents } from '../sources/logs/metrics/service-metrics.ts';
 import { createLogs, type LogsSelection, type LogsSource } from '../sources/logs/source.ts';
 import type { AgentConfig } from './config/types.ts';
@@ -66,7 +67,7 @@ const sweepIntervalMs = 10_000;
 interface LogPipelineDeps {
   /** Receives start-up lines and entries of the services. */
   life: LifeEvents;
-  /** New intakes are open, those before them ended in this very step. */
+  /** New intakes are open; those before them ended in this very step, those of logs earlier. */
   opened(intakes: Intakes, config: AgentConfig): void;
   registry: Registry;
   self: SelfMetrics;
@@ -80,8 +81,13 @@ interface LogPipelineDeps {
 export interface LogPipeline {
   /** Resolves when every log file that is there has its position. */
   start(config: AgentConfig): Promise<void>;
-  /** Compiles another configuration's patterns, which may throw. The result switches to it and does not fail. */
-  prepare(config: AgentConfig): () => void;
+  /**
+   * Compiles another configuration's patterns, which may throw. The result switches to it and does not fail. No line
+   * is counted meanwhile, and a view would miss series: see `switched`.
+   */
+  prepare(config: AgentConfig): () => Promise<void>;
+  /** While the pipeline switches to another configuration: resolves when it has. */
+  readonly switched: Promise<void> | undefined;
   stop(): Promise<void>;
   relaySelf(): Promise<void>;
   files: LogsSource['files'];
@@ -98,37 +104,53 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
   let cancelSweep = () => {};
   let logs: LogsSource | undefined;
   let stopLogs: Stop = async () => {};
+  let switched: Promise<void> | undefined;
 
   const sweepOn = () => {
     sweep(clock.monotonicMs());
     cancelSweep = clock.after(sweepIntervalMs, sweepOn);
   };
 
-  /** Opens new intakes and sinks and ends the old ones in one step, so that durable series continue. */
-  const open = (config: AgentConfig) => {
-    const opened = openIntakes(registry, config, intakes?.close(config));
+  /** Ends the intakes of logs and opens new ones, which the state gives the durable series back; in slices. */
+  const open = async (config: AgentConfig): Promise<LineSinks['open']> => {
+    await intakes?.closeLogs();
+    const opened = openIntakes(registry, config);
+    const selection = selectionOf(config);
+    const sinks = await inSlices(
+      openLineSinks(selection, { intakes: opened.logs, drops, clock, life, lastErrors }),
+      clock,
+    );
+    // In one step, because probes and roles do not stop meanwhile; these have few series.
+    opened.inherit(intakes?.close(config) ?? new Map());
     intakes = opened;
     relaySelf = copySelfMetrics(self.registry, opened.self);
-    const selection = selectionOf(config);
-    const sinks = createLineSinks(selection, { intakes: opened.logs, drops, clock, life, lastErrors });
     sweep = sinks.sweep;
     deps.opened(opened, config);
     opened.settle();
     lag.renew(opened, new Set([...selection.selected, 'unknown']));
-    return { selection, openSink: sinks.open };
+    return sinks.open;
   };
 
   return {
     async start(config) {
-      const { openSink, selection } = open(config);
-      logs = createLogs(selection, { openSink, lag: lag.setLag, clock, log: log.named('logs') });
+      const openSink = await open(config);
+      logs = createLogs(selectionOf(config), { openSink, lag: lag.setLag, clock, log: log.named('logs') });
       logsSection.hand(logs);
       stopLogs = await logs.start();
       sweepOn();
     },
     prepare(config) {
       const swapLogs = logs?.prepare(selectionOf(config));
-      return () => swapLogs?.(open(config).openSink);
+      return async () => {
+        sweep = () => {};
+        switched = swapLogs?.(() => open(config)).finally(() => {
+          switched = undefined;
+        });
+        await switched;
+      };
+    },
+    get switched() {
+      return switched;
     },
     async stop() {
       cancelSweep();

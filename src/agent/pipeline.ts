@@ -103,6 +103,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     state,
     self,
     relaySelf: counting.relaySelf,
+    switched: () => counting.switched,
     refresh: (request) => rolePipeline.refresh(request),
   });
 
@@ -121,6 +122,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   const commit = async () => {
     const { lastCommitMs = 0 } = state.status();
     if (Math.abs(clock.nowMs() - lastCommitMs) >= freshMs) await state.commit();
+    await counting.switched;
   };
   const history = createHistory({}, { report, commit, clock });
   const live = createLive({}, { report, history, commit, clock, drops: deps.drops });
@@ -168,7 +170,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       discard: next.close,
     };
   };
-  /** Switches logs, probes and role counters in one synchronous step between two log lines. */
+  /** Switches logs between two lines, and probes and role counters in one synchronous step. */
   const prepareCounting = async (next: ReadyConfig): Promise<Prepared> => {
     const swapCounting = counting.prepare(next.config);
     await state.commit();
@@ -176,7 +178,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       async swap() {
         await state.commit();
         current = next;
-        swapCounting();
+        await swapCounting();
         await state.commit();
       },
       discard: () => {},

@@ -4,6 +4,7 @@ import type { Address } from '../core/address.ts';
 import { agentMetric } from '../core/agent-metrics.ts';
 import type { Clock, GatherRequest, Log, Readings, Source, Stop } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
+import { nextTurn } from '../core/slices.ts';
 import { createLazyStore, createPageStore } from '../core/stores.ts';
 import type { Vocabulary } from '../core/vocabulary.ts';
 import type { Scrape } from '../sources/scrape/source.ts';
@@ -86,9 +87,6 @@ interface Built<S extends Source> {
   close(): Promise<void>;
 }
 
-/** Lets other work run between two slices. */
-const pause = () => new Promise<void>((resolve) => void setImmediate(resolve));
-
 async function buildScrape(
   { service, block, place }: RoleSourcesOptions,
   deps: RoleSourcesDeps,
@@ -129,7 +127,7 @@ async function buildScrape(
   });
   const close = async () => {
     show.hide();
-    await intake.closeInSlices(pause);
+    await intake.closeInSlices(nextTurn);
     about.close();
   };
   return { source, close };
@@ -170,7 +168,7 @@ async function buildStatsd(
     log,
     drops: registry.drops,
   });
-  return { source, close: () => intake.closeInSlices(pause) };
+  return { source, close: () => intake.closeInSlices(nextTurn) };
 }
 
 /** The sources of a role, built and not running yet. */

@@ -17,6 +17,7 @@ import type { Clock } from './ports.ts';
 import type { Component, RefusalReason, RegistryDrop } from './reasons.ts';
 import type { Limits, RegistryState, SeriesSpec, Source } from './registry-state.ts';
 import { createRestorer } from './restorer.ts';
+import { atOnce, inSlices, type Steps } from './slices.ts';
 import type { Store } from './stores.ts';
 
 /** What a vocabulary makes of a series: its name, tags and unit in the catalog. */
@@ -180,6 +181,8 @@ export interface OpenIntake extends Intake {
    * of the reopened ones, for a source that wants to own them and let them expire.
    */
   restore(kind: Kind, name: string, shape?: Shape): readonly RawTags[];
+  /** Does what `restore` does, a step for each series. */
+  restoring(kind: Kind, name: string, shape?: Shape): Steps<readonly RawTags[]>;
   /**
    * Ends all its series and claims. The state retains durable ones for the next intake that restores them or asks
    * for them: close an intake before its successor restores. What is asked for afterwards is refused.
@@ -269,7 +272,7 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: Source, 
 
   return {
     /** Ends the handles that are there, a step for each; those that are asked for later are refused. */
-    *close(): Generator<void> {
+    *close(): Steps {
       isClosed = true;
       // Waiting ones go first: they would be admitted only to be closed.
       for (const isWaiting of [true, false]) {
@@ -332,26 +335,6 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: Source, 
 const overflowKey = ({ family, scope, divisor }: SeriesSpec): string =>
   `${family}\n${scope.service}\n${divisor}`;
 
-/** Time that a slice of closing may take; below the longest slice that is allowed (DESIGN §4). */
-const sliceMs = 5;
-/** Series between two looks at the clock. */
-const seriesPerLook = 64;
-
-async function runInSlices(
-  steps: Iterable<void>,
-  clock: Pick<Clock, 'monotonicMs'>,
-  pause: () => Promise<void>,
-) {
-  let begunMs = clock.monotonicMs();
-  let done = 0;
-  for (const _ of steps) {
-    done += 1;
-    if (done % seriesPerLook > 0 || clock.monotonicMs() - begunMs < sliceMs) continue;
-    await pause();
-    begunMs = clock.monotonicMs();
-  }
-}
-
 /** An intake of a registry; use `registry.intake`. */
 export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenIntake {
   const { state, admission, clock } = deps;
@@ -366,7 +349,7 @@ export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenInta
     (name: string, tags: RawTags, shape: Shape = {}) =>
       opener.open({ kind, name, tags, shape }) as unknown as H;
 
-  function* closing(): Generator<void> {
+  function* closing(): Steps {
     yield* opener.close();
     yield* restorer.close();
   }
@@ -380,10 +363,9 @@ export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenInta
     parts: (kind, name, tags, shape) => of<Parts>(kind)(name, tags, shape),
     overflowFor: (name, tags) => opener.overflowFor({ kind: 'counter', name, tags, shape: {} }),
     overflowOf: (refused) => opener.overflowOf(refused as Handle | HandlePair),
-    restore: (kind, name, shape = {}) => restorer.restore(kind, name, shape),
-    close() {
-      for (const _ of closing());
-    },
-    closeInSlices: (pause) => runInSlices(closing(), clock, pause),
+    restore: (kind, name, shape = {}) => atOnce(restorer.restore(kind, name, shape)),
+    restoring: (kind, name, shape = {}) => restorer.restore(kind, name, shape),
+    close: () => atOnce(closing()),
+    closeInSlices: (pause) => inSlices(closing(), clock, pause),
   };
 }

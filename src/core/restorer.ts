@@ -11,13 +11,15 @@ import {
   type SeriesSpec,
   type Source,
 } from './registry-state.ts';
+import type { Steps } from './slices.ts';
 import type { SeriesIndex, SeriesRecord } from './stores.ts';
 
 /** Reopens series of the state before their sources ask for them. */
 export interface Restorer {
-  restore(kind: Kind, name: string, shape: Shape): readonly RawTags[];
+  /** A step for each series. */
+  restore(kind: Kind, name: string, shape: Shape): Steps<readonly RawTags[]>;
   /** Gives all claims back, a step for each series; series without an owner return to the state. */
-  close(): Generator<void>;
+  close(): Steps;
 }
 
 interface RestoredFamily {
@@ -86,12 +88,20 @@ export function createRestorer({ state, admission, source, labeller, exempt }: R
     };
   };
 
-  const reopen = (index: SeriesIndex, { family, kind, rawName }: RestoredFamily, shape: Shape): RawTags[] => {
+  function* reopen(
+    index: SeriesIndex,
+    { family, kind, rawName }: RestoredFamily,
+    shape: Shape,
+  ): Steps<RawTags[]> {
     const back: RawTags[] = [];
     const layout = layoutOf(kind, shape);
     const fits = createFits(shape);
     for (const retained of index.retainedOf(family.name)) {
+      yield;
       if (serviceOf(retained.labels) !== source.service) continue;
+      // Between two steps another kind may have taken the name, or a source may have asked for the series.
+      if (family.taken || family.kind !== kind) break;
+      if (index.find(family.name, retained.identity) !== retained) continue;
       const spec = specOf(retained, rawName, shape);
       const isWanted = isSameShape(retained, { kind, layout }) && fits(retained);
       if (!isWanted || (!retained.overflow && overLimit(state, family, spec))) index.discard(retained);
@@ -102,17 +112,17 @@ export function createRestorer({ state, admission, source, labeller, exempt }: R
       }
     }
     return back;
-  };
+  }
 
   return {
-    restore(kind, rawName, shape) {
+    *restore(kind, rawName, shape) {
       const family = familyOf(state, sanitizeName(rawName));
       const one = { family, kind, rawName };
       restored.push(one);
       family.claims.add({ kind, rawName, help: shape.help ?? '' });
       admission.settle(family);
       const { index } = source.store;
-      return index && !family.taken && family.kind === kind ? reopen(index, one, shape) : [];
+      return index && !family.taken && family.kind === kind ? yield* reopen(index, one, shape) : [];
     },
     *close() {
       for (const { family, kind, rawName } of restored.splice(0)) {

@@ -48,14 +48,16 @@ test('reloaded: a file goes on under its new claimants, a sink with what the one
     history: logsOptions({ paths: [tail.path('h.log')] }),
     frontend: logsOptions({ paths: [tail.path('h.log')] }),
   };
-  tail.tailer.prepare({ services: next, selected: new Set(['frontend']) })(second.open);
+  await tail.tailer.prepare({ services: next, selected: new Set(['frontend']) })(() => second.open);
   tail.append('h.log', numbered(5, 5).text);
   tail.append('m.log', numbered(55, 5).text);
   await tail.look();
   expect(second.files.map(({ claimants }) => claimants)).toEqual([['history', 'frontend']]);
   expect(second.lines).toEqual(numbered(5, 5).lines);
   const third = createRecorder();
-  tail.tailer.prepare({ services: services(tail.root), selected: new Set(['matching']) })(third.open);
+  await tail.tailer.prepare({ services: services(tail.root), selected: new Set(['matching']) })(
+    () => third.open,
+  );
   await tail.look();
   expect(third.lines).toEqual(numbered(55, 5).lines);
 });

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock, Drops } from '../../core/ports.ts';
+import { nextTurn } from '../../core/slices.ts';
 import type { Reply, Request, Route, StreamBody } from '../../reporters/listen/http.ts';
 import type { History } from './history.ts';
 import type { StatusReport } from './report.ts';
@@ -70,7 +71,6 @@ function* listed<T>(key: string, all: readonly T[], name: (one: T) => string): G
 const longestSliceMs = 5;
 /** A status that takes long to make is sent less often, at the least this often. */
 const longestStepMs = 5_000;
-const pause = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
 const headers = {
   'content-type': 'text/event-stream; charset=utf-8',
@@ -111,7 +111,7 @@ export function createLive(options: LiveOptions, deps: LiveDeps): Live {
       const elapsedMs = clock.monotonicMs() - sliceMs;
       if (elapsedMs < longestSliceMs) continue;
       workedMs += elapsedMs;
-      await pause();
+      await nextTurn();
       sliceMs = clock.monotonicMs();
     }
     version++;

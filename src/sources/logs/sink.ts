@@ -29,3 +29,6 @@ export interface SinkFile {
 
 /** Opens a sink for a file; the `claimants` of a file may grow on a reload, which opens a new sink with the unfinished line of the old one. */
 export type OpenSink = (file: SinkFile) => LineSink;
+
+/** Opens what a reload counts with from now on. */
+export type OpenSinks = () => OpenSink | Promise<OpenSink>;

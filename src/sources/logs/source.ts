@@ -7,7 +7,7 @@ import { createDoorbell } from './files/doorbell.ts';
 import { createSchedule } from './files/schedule.ts';
 import { createTailer, type FollowedFile, type HearLag } from './files/tailer.ts';
 import type { LogsOptions } from './options.ts';
-import type { LineSink, OpenSink } from './sink.ts';
+import type { LineSink, OpenSink, OpenSinks } from './sink.ts';
 
 /**
  * Lines of a stream (`paths: ['-']`). It has no positions: what comes after a restart is new. At its end the
@@ -16,6 +16,9 @@ import type { LineSink, OpenSink } from './sink.ts';
 export interface StandardInput {
   /** Counts into the sink that `open` gives for what the one before it held; reading begins with the first. */
   follow(open: (carry: Uint8Array | undefined) => LineSink): void;
+  /** Counts nothing until `go`. */
+  hold(): void;
+  go(): void;
   /** Ends as if the stream had ended. */
   stop(): void;
 }
@@ -25,29 +28,49 @@ export function createStandardInput(input: () => Readable, log: Log): StandardIn
   let sink: LineSink | undefined;
   let rest: Buffer = Buffer.alloc(0);
 
-  const take = (chunk: Buffer | string) => {
+  /** What happened since `hold`. */
+  let held: (() => void)[] | undefined;
+  const unlessHeld =
+    <A extends unknown[]>(call: (...args: A) => void) =>
+    (...args: A) => {
+      if (held) held.push(() => call(...args));
+      else call(...args);
+    };
+
+  const take = unlessHeld((chunk: Buffer | string) => {
     const added = Buffer.from(chunk);
     const bytes = rest.length > 0 ? Buffer.concat([rest, added]) : added;
     rest = bytes.subarray(sink!.write(bytes, 0, bytes.length));
-  };
+  });
   const finish = () => {
     sink?.finish(rest, 0, rest.length);
     sink = undefined;
     rest = Buffer.alloc(0);
   };
-  const fail = (error: Error) => {
+  const end = unlessHeld(finish);
+  const fail = unlessHeld((error: Error) => {
     if (sink) log.write('error', 'standard input cannot be read', { error: errorText(error) });
     finish();
-  };
+  });
 
   return {
     follow(open) {
       if (stream && !sink) return;
       sink = open(sink?.carry());
-      stream ??= input().on('data', take).on('end', finish).on('error', fail);
+      stream ??= input().on('data', take).on('end', end).on('error', fail);
+    },
+    hold() {
+      held ??= [];
+      stream?.pause();
+    },
+    go() {
+      const missed = held ?? [];
+      held = undefined;
+      for (const call of missed) call();
+      stream?.resume();
     },
     stop() {
-      stream?.off('data', take).off('end', finish);
+      stream?.off('data', take).off('end', end);
       finish();
       stream?.destroy();
     },
@@ -89,9 +112,9 @@ export interface LogsSource extends Source, Durable {
   look(): Promise<void>;
   /**
    * Compiles another selection; throws `config_invalid` and changes nothing. The result puts it and its sinks in the place of
-   * those at work, in one synchronous step between two lines that cannot fail; the new sinks get the state of the old ones.
+   * those at work, between two lines: nothing is read until `open` has given the sinks, which get the state of the old ones.
    */
-  prepare(selection: LogsSelection): (openSink: OpenSink) => void;
+  prepare(selection: LogsSelection): (open: OpenSinks) => Promise<void>;
   files(): FollowedFile[];
   /** Files that a pattern matches and that are not read, as of the last scan. */
   readonly passedOver: readonly PassedOver[];
@@ -136,9 +159,13 @@ export function createLogs(options: LogsSourceOptions, deps: LogsSourceDeps): Lo
     },
     prepare(selection) {
       const swapFiles = tailer.prepare(selection);
-      return (openSink) => {
-        swapFiles(openSink);
-        followInput(selection, openSink);
+      return async (open) => {
+        input.hold();
+        await swapFiles(async () => {
+          const openSink = await open();
+          followInput(selection, openSink);
+          return openSink;
+        }).finally(input.go);
         schedule.ring();
       };
     },

@@ -117,10 +117,10 @@ test('reloaded: other paths, at once', async () => {
   const stop = await logs.start();
   await logs.look();
   const next = createRecorder();
-  logs.prepare({
+  await logs.prepare({
     services: { worker: logsOptions({ paths: [tail.path('b.log')] }) },
     selected: new Set(['worker']),
-  })(next.open);
+  })(() => next.open);
   tail.append('a.log', 'not followed any more\n');
   await logs.look();
   await stop();

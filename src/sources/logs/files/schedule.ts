@@ -1,22 +1,57 @@
 import { errorText } from '../../../core/errors.ts';
 import type { Clock, Log } from '../../../core/ports.ts';
+import { nextTurn } from '../../../core/slices.ts';
 
 /** Cuts long work into slices, so that nothing else waits longer than one of them. */
 export interface Slices {
   spent(): boolean;
   /** Lets everything else run, then begins a new slice. */
   turn(): Promise<void>;
+  /** Runs work that is cut into slices. One call at a time. */
+  run(work: () => Promise<void>): Promise<void>;
+  /** Runs `other` between two slices; no slice begins before it ends. One call at a time. */
+  interrupt(other: () => Promise<void>): Promise<void>;
 }
-
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 export function createSlices(clock: Clock, sliceMs: number, wait = nextTurn): Slices {
   let beganMs = clock.monotonicMs();
+  let isInSlice = false;
+  let interruption: Promise<void> | undefined;
+  let sliceEnded = () => {};
+
+  const begin = async () => {
+    while (interruption !== undefined) await interruption;
+    isInSlice = true;
+    beganMs = clock.monotonicMs();
+  };
+  const end = () => {
+    isInSlice = false;
+    sliceEnded();
+  };
   return {
     spent: () => clock.monotonicMs() - beganMs >= sliceMs,
     async turn() {
+      end();
       await wait();
-      beganMs = clock.monotonicMs();
+      await begin();
+    },
+    async run(work) {
+      await begin();
+      await work().finally(end);
+    },
+    async interrupt(other) {
+      let over = () => {};
+      interruption = new Promise((resolve) => {
+        over = resolve;
+      });
+      if (isInSlice)
+        await new Promise<void>((resolve) => {
+          sliceEnded = resolve;
+        });
+      await other().finally(() => {
+        interruption = undefined;
+        over();
+      });
     },
   };
 }

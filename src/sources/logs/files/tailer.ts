@@ -1,6 +1,6 @@
 import type { Clock, Durable, Log } from '../../../core/ports.ts';
 import type { LogsOptions } from '../options.ts';
-import type { OpenSink } from '../sink.ts';
+import type { OpenSink, OpenSinks } from '../sink.ts';
 import { createLetGoEncoder, decodePositions, encodePositions, recordOf } from './checkpoint.ts';
 import { createDiscovery, type PassedOver, type Picture } from './discovery.ts';
 import { type Disk, systemDisk } from './disk.ts';
@@ -58,10 +58,10 @@ export interface Tailer extends Durable {
   /** Reads the files that changed lately. */
   glance(): Promise<void>;
   /**
-   * Compiles other patterns; throws `config_invalid` and changes nothing. The result swaps them in, in one synchronous step
-   * that cannot fail; the state of the sinks is handed to those that follow.
+   * Compiles other patterns; throws `config_invalid` and changes nothing. The result swaps them in between two lines: it
+   * closes the sinks, waits for `open`, which gives those that follow, and hands their state on. Nothing is read meanwhile.
    */
-  prepare(options: Pick<TailerOptions, 'services' | 'selected'>): (openSink: OpenSink) => void;
+  prepare(options: Pick<TailerOptions, 'services' | 'selected'>): (open: OpenSinks) => Promise<void>;
   /** Every file that is followed. */
   files(): FollowedFile[];
   /** Files that a pattern matches and that are not read, as of the last scan. */
@@ -216,7 +216,8 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
 
   let last: Promise<void> = Promise.resolve();
   const inTurn = (work: () => Promise<void>): Promise<void> => {
-    last = last.then(work, work);
+    const run = () => slices.run(work);
+    last = last.then(run, run);
     return last;
   };
 
@@ -303,20 +304,21 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
     prepare(next) {
       const nextPatterns = compilePatterns(next.services, next.selected);
       const nextServices = [...next.selected];
-      return (nextSink) => {
-        const all = [...tracker, ...parked];
-        for (const file of all) sinks.reopen(file);
-        patterns = nextPatterns;
-        services = nextServices;
-        openSink = nextSink;
-        parked = [];
-        for (const file of all) {
-          tracker.remove(file);
-          admit(file);
-        }
-        release(parked);
-        lags.clear();
-      };
+      return (open) =>
+        slices.interrupt(async () => {
+          const all = [...tracker, ...parked];
+          for (const file of all) sinks.reopen(file);
+          openSink = await open();
+          patterns = nextPatterns;
+          services = nextServices;
+          parked = [];
+          for (const file of all) {
+            tracker.remove(file);
+            admit(file);
+          }
+          release(parked);
+          lags.clear();
+        });
     },
 
     files: () => [

@@ -1,4 +1,5 @@
 import type { Clock, Drops } from '../../../core/ports.ts';
+import { atOnce, type Steps } from '../../../core/slices.ts';
 import { createConsoleReader } from '../lines/console-reader.ts';
 import { createFields, createSlots, type Fields, type Slots, textOf } from '../lines/fields.ts';
 import { createJsonReader } from '../lines/json-reader.ts';
@@ -10,10 +11,10 @@ import { createLabelCache, findIn, keepIn } from './label-cache.ts';
 import type { LastErrors } from './last-errors.ts';
 import type { LogIntake } from './log-rule.ts';
 import {
-  createServiceLogMetrics,
   type LifeEvents,
   type LogMetricsOptions,
   metricFields,
+  openServiceLogMetrics,
   type ServiceLogMetrics,
 } from './service-metrics.ts';
 
@@ -47,16 +48,23 @@ const unknownService = 'unknown';
  * The series of a selected service exist from the start, at 0 or as restored. Files with the same claimants
  * share readers, so that each benefits from the key order that another file taught them.
  */
-export function createLineSinks({ services, selected }: LineSinksOptions, deps: LineSinksDeps): LineSinks {
+export const createLineSinks = (options: LineSinksOptions, deps: LineSinksDeps): LineSinks =>
+  atOnce(openLineSinks(options, deps));
+
+/** Does what `createLineSinks` does, a step for each series that is restored. */
+export function* openLineSinks(
+  { services, selected }: LineSinksOptions,
+  deps: LineSinksDeps,
+): Steps<LineSinks> {
   const slots = createSlots();
   const metrics = new Map<string, ServiceLogMetrics | undefined>();
   const readers = new Map<string, EntryReaders>();
   let unknown: ServiceLogMetrics | undefined;
 
   const openMetrics = (service: string, options: LogMetricsOptions) =>
-    createServiceLogMetrics(service, options, { ...deps, intake: deps.intakes(service), slots });
+    openServiceLogMetrics(service, options, { ...deps, intake: deps.intakes(service), slots });
   for (const [service, options] of Object.entries(services)) {
-    metrics.set(service, selected.has(service) ? openMetrics(service, options) : undefined);
+    metrics.set(service, selected.has(service) ? yield* openMetrics(service, options) : undefined);
   }
 
   const readersFor = (key: string, options: readonly LogsOptions[], roleField?: string): EntryReaders => {
@@ -65,7 +73,7 @@ export function createLineSinks({ services, selected }: LineSinksOptions, deps: 
     return known;
   };
   const openShared = ({ levelKey, roleField }: LogsOptions): [EntryReaders, FileMetrics] => {
-    unknown ??= openMetrics(unknownService, { levelKey, rules: [] });
+    unknown ??= atOnce(openMetrics(unknownService, { levelKey, rules: [] }));
     return [
       readersFor(`shared ${roleField}`, Object.values(services), roleField),
       createSharedFileMetrics(metrics, unknown, slots.of(roleField)),

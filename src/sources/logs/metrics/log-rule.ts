@@ -3,6 +3,7 @@ import { defaultBounds } from '../../../core/histogram.ts';
 import type { Counter, Gauge, Histogram, Intake, Kind, RawTags, Shape } from '../../../core/model.ts';
 import type { Clock, Drops } from '../../../core/ports.ts';
 import { createRefusedKeys } from '../../../core/refused-keys.ts';
+import type { Steps } from '../../../core/slices.ts';
 import {
   escapedText,
   type Fields,
@@ -26,10 +27,10 @@ export interface LogRuleMetric {
 /** The intake of a service's log metrics. */
 export interface LogIntake extends Intake {
   /**
-   * Claims a family of the durable store, whose series come back from the state. Returns their tags. An intake
-   * without a state does not have it.
+   * Claims a family of the durable store, whose series come back from the state, a step for each. Returns their
+   * tags. An intake without a state does not have it.
    */
-  restore?(kind: Kind, name: string, shape: Shape): readonly RawTags[];
+  restoring?(kind: Kind, name: string, shape: Shape): Steps<readonly RawTags[]>;
   /** The overflow series of a refused one. */
   overflowOf?(refused: { release(): void }): Handle | undefined;
 }
@@ -80,15 +81,21 @@ function openSeries(intake: Intake, rule: LogRule, tags: RawTags): RuleSeries {
 }
 
 /** Owns the series that came back from the state, so that they expire unless an entry uses them in time. */
-function openRestored(rule: LogRule, { intake, clock }: LogRuleDeps): RuleSeries[] {
-  const restored = intake.restore?.(rule.type, rule.name, shapeOf(rule)) ?? [];
+function* openRestored(rule: LogRule, { intake, clock }: LogRuleDeps): Steps<RuleSeries[]> {
+  const restored = intake.restoring ? yield* intake.restoring(rule.type, rule.name, shapeOf(rule)) : [];
   if (rule.expireMs === undefined) return [];
-  return restored.map((tags) => ({ ...openSeries(intake, rule, tags), usedMs: clock.monotonicMs() }));
+  const opened: RuleSeries[] = [];
+  for (const tags of restored) {
+    opened.push({ ...openSeries(intake, rule, tags), usedMs: clock.monotonicMs() });
+    yield;
+  }
+  return opened;
 }
 
-export function createLogRuleMetric(rule: LogRule, deps: LogRuleDeps): LogRuleMetric {
+/** Restores the rule's series, a step for each. */
+export function* openLogRuleMetric(rule: LogRule, deps: LogRuleDeps): Steps<LogRuleMetric> {
   const { intake, slots, drops, clock } = deps;
-  let restored = openRestored(rule, deps);
+  let restored = yield* openRestored(rule, deps);
   const isMatch = createMatch(rule, slots);
   const labels = Object.entries(rule.labels ?? {}).map(([label, field]) => [label, slots.of(field)] as const);
   const valueSlot = rule.value === undefined ? undefined : slots.of(rule.value);

@@ -3,13 +3,20 @@ import { Handle } from '../../../core/handles.ts';
 import type { Counter, Intake } from '../../../core/model.ts';
 import { lineDropReasons, logLevels, skipReasons } from '../../../core/reasons.ts';
 import { createRefusedKeys } from '../../../core/refused-keys.ts';
+import type { Steps } from '../../../core/slices.ts';
 import { type Fields, plainText, type Slots, textOf } from '../lines/fields.ts';
 import type { FileState, LineMetrics } from '../lines/line-classifier.ts';
 import type { LogRule, LogsOptions } from '../options.ts';
 import { createNewestEntry, exposeNewestEntry, newestFamily, readEntryTime } from './entry-time.ts';
 import { createLabelCache, findIn, keepIn, keyHash } from './label-cache.ts';
 import type { LastErrors } from './last-errors.ts';
-import { createLogRuleMetric, type LogIntake, type LogRuleDeps, ruleFields } from './log-rule.ts';
+import {
+  type LogIntake,
+  type LogRuleDeps,
+  type LogRuleMetric,
+  openLogRuleMetric,
+  ruleFields,
+} from './log-rule.ts';
 import { createPersistenceErrors, persistenceFamily, persistenceFields } from './persistence-errors.ts';
 
 /** The metrics of one service's log lines, from all its files. */
@@ -58,18 +65,21 @@ export function metricFields({ levelKey, rules }: LogMetricsOptions): readonly s
   return [levelKey, 'logger', 'ts', ...persistenceFields, ...rules.flatMap(ruleFields)];
 }
 
-export function createServiceLogMetrics(
+/** Restores the service's series, a step for each. */
+export function* openServiceLogMetrics(
   service: string,
   options: LogMetricsOptions,
   deps: ServiceMetricsDeps,
-): ServiceLogMetrics {
+): Steps<ServiceLogMetrics> {
   const { intake, slots, drops, life } = deps;
   const errors = deps.lastErrors?.of(slots, options.levelKey);
-  for (const { kind, name, help, tags } of families) intake.restore?.(kind, name, { help, tags });
+  if (intake.restoring)
+    for (const { kind, name, help, tags } of families) yield* intake.restoring(kind, name, { help, tags });
   const entries = createEntryCounts(intake, slots, options.levelKey);
   const persistenceErrors = createPersistenceErrors(intake, slots);
   const newestEntry = createNewestEntry(slots.of('ts'), deps);
-  const rules = [reporterErrors, ...options.rules].map((rule) => createLogRuleMetric(rule, deps));
+  const rules: LogRuleMetric[] = [];
+  for (const rule of [reporterErrors, ...options.rules]) rules.push(yield* openLogRuleMetric(rule, deps));
   const bytes = intake.counter(bytesFamily.name, {}, { help: bytesFamily.help });
   const dropped = countersByReason(intake, droppedFamily, lineDropReasons);
   const skipped = countersByReason(intake, skippedFamily, skipReasons);
