@@ -1,12 +1,16 @@
 import type { StatusReport } from '../report.ts';
 import * as agent from './agent.ts';
+import { backups } from './backup-section.ts';
 import { type Data, follow, silentMs } from './data.ts';
 import { type Child, draw, h } from './dom.ts';
+import { domains } from './domain-section.ts';
 import { ago, moment, span } from './format.ts';
 import { type Frame, folded, glyph, section, toneOf } from './parts.ts';
 import { drawPlots, type Mark, timeLine } from './plots.ts';
+import { roles } from './role-section.ts';
 import { openRunbook } from './runbook.ts';
-import * as services from './services.ts';
+import { stores } from './store-section.ts';
+import { axis } from './targets.ts';
 
 const windows = [
   ['15 min', 900],
@@ -105,7 +109,8 @@ function problems({ verdict }: StatusReport, { nowMs }: Frame): Child {
 
 const eventText = { began: 'began', ended: 'ended', failover: 'failover', restart: 'restart' } as const;
 
-function happened({ events, plotted }: Data, { nowMs, shown, shownText }: Frame): Child {
+function happened({ events, plotted }: Data, frame: Frame): Child {
+  const { nowMs, shown } = frame;
   const marks = events.map(
     ({ at, kind, severity, text }): Mark => ({
       atMs: Date.parse(at),
@@ -130,16 +135,7 @@ function happened({ events, plotted }: Data, { nowMs, shown, shownText }: Frame)
     ),
   );
   return section(
-    {
-      id: 'events',
-      title: 'What happened',
-      aside: h(
-        'div',
-        { class: 'axis', 'aria-hidden': 'true' },
-        h('span', {}, `${shownText} ago`),
-        h('span', {}, 'now'),
-      ),
-    },
+    { id: 'events', title: 'What happened', aside: axis(frame) },
     timeLine('Events', marks, plotted, shown),
     items.length > 0
       ? folded('more-events', 8, items, (list) => h('ol', { class: 'events' }, ...list))
@@ -164,11 +160,11 @@ function show(data: Data, { ticked }: { ticked: boolean }): void {
     h(
       'div',
       { class: 'grid', key: 'grid' },
-      services.roles(data, report, frame),
+      roles(data, report, frame),
       happened(data, frame),
-      services.domains(data, report, frame),
-      services.stores(data, report, frame),
-      services.backups(data, report, frame),
+      domains(data, report, frame),
+      stores(data, report, frame),
+      backups(data, report, frame),
       agent.logs(data, report, frame),
       agent.cardinality(data, report, frame),
       agent.self(data, report, frame),

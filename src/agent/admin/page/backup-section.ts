@@ -1,0 +1,163 @@
+import type { ProbeStatus, StatusReport } from '../report.ts';
+import type { Data } from './data.ts';
+import { type Child, h, table } from './dom.ts';
+import { ago, bytes, moment, seconds, span } from './format.ts';
+import { type Frame, folded, meter, pill, section, type Tone } from './parts.ts';
+import { openRunbook } from './runbook.ts';
+import { failureText, probesOf, stateOf, subjectOf } from './targets.ts';
+
+interface Chain {
+  recoveryPoint: string;
+  links: readonly { backup: string; type: string; what: string; to: string }[];
+}
+interface Drill {
+  procedure: string;
+  endMs: number;
+  durationMs: number;
+}
+type BackupStatus = StatusReport['backups'][number];
+
+const recoveryHead = [
+  'Database',
+  'Recovery',
+  'Loss against objective',
+  'Restore time against objective',
+  'Evidence',
+];
+const backupHead = ['Backup', 'State', 'Age against objective', 'Integrity', 'Size', 'Off-site', 'Retention'];
+
+/** Objectives against evidence: what can be recovered, each backup, and the archives. */
+export function backups(_data: Data, report: StatusReport, { nowMs }: Frame): Child {
+  const recovery = probesOf(report, 'recovery');
+  const probes = new Map(probesOf(report, 'backup').map((probe) => [subjectOf(probe), probe]));
+  const archives = probesOf(report, 'archive');
+  if (recovery.length + report.backups.length + archives.length === 0) return undefined;
+  const recoveryRows = recovery.map((probe) => recoveryRow(probe, report.backups, nowMs));
+  const backupRows = report.backups.map((one) => backupRow(one, probes.get(one.backup), nowMs));
+  const aside = h(
+    'div',
+    { class: 'links' },
+    runbookLink('database-corruption', 'Recover a database'),
+    runbookLink('datacenter-failure', 'Lose a datacenter'),
+  );
+  return section(
+    { id: 'backups', title: 'Backups and recovery', wide: true, aside },
+    recoveryRows.length > 0 && table('Recovery readiness', recoveryHead, recoveryRows),
+    backupRows.length > 0 && table('Backups', backupHead, backupRows),
+    archives.length > 0 &&
+      h(
+        'ul',
+        { class: 'targets' },
+        folded('archives', 6, archives.map(archiveItem), (items) => h('div', {}, ...items)),
+      ),
+  );
+}
+
+const runbookLink = (name: string, text: string) =>
+  h('button', { type: 'button', class: 'plain', click: () => void openRunbook(`recovery/${name}`) }, text);
+
+function recoveryRow(probe: ProbeStatus, all: readonly BackupStatus[], nowMs: number) {
+  const [store, database] = subjectOf(probe).split('/');
+  const { chain, drill } = (probe.last?.details ?? {}) as { chain?: Chain; drill?: Drill };
+  const own = all.filter(
+    (one) =>
+      one.store === store &&
+      (one.database === undefined || one.database === database) &&
+      one.type !== 'config',
+  );
+  const lossSeconds = chain && (nowMs - Date.parse(chain.recoveryPoint)) / 1e3;
+  const drillSeconds = drill && drill.durationMs / 1e3;
+  return {
+    key: probe.name,
+    cells: [
+      [h('strong', {}, subjectOf(probe)), probe.last && h('div', { class: 'muted small' }, probe.last.msg)],
+      pill(...outcome(probe, 'ready', 'not ready')),
+      againstObjective(lossSeconds, tightest(own.map(({ rpoSeconds }) => rpoSeconds)), 'no verified backup'),
+      [
+        againstObjective(drillSeconds, tightest(own.map(({ rtoSeconds }) => rtoSeconds)), 'no drill yet'),
+        drill &&
+          h('div', { class: 'muted small' }, `drill ${ago(new Date(drill.endMs).toISOString(), nowMs)}`),
+      ],
+      chain ? chainSteps(probe.name, chain, nowMs) : '–',
+    ],
+  };
+}
+
+const tightest = (values: readonly number[]) => (values.length > 0 ? Math.min(...values) : undefined);
+
+function outcome(probe: ProbeStatus | undefined, good: string, bad: string): [Tone, string] {
+  if (!probe?.last) return ['quiet', 'not checked yet'];
+  return probe.last.ok ? ['good', good] : ['bad', bad];
+}
+
+/** A duration as a share of what its objective allows; `none` when there is no such duration. */
+function againstObjective(actual: number | undefined, objective: number | undefined, none: string): Child {
+  if (actual !== undefined && objective !== undefined)
+    return meter(
+      actual / objective,
+      `${span(actual)} of ${span(objective)}`,
+      actual > objective ? 'bad' : 'good',
+    );
+  return [none, objective !== undefined && h('div', { class: 'muted small' }, `at most ${span(objective)}`)];
+}
+
+/** The artifacts that a recovery would restore, in order. */
+function chainSteps(name: string, { links }: Chain, nowMs: number): HTMLElement {
+  const steps = links.map(({ backup, type, what, to }) =>
+    h('li', {}, h('strong', {}, backup), ` ${type}: ${what}, to ${moment(to, nowMs)}`),
+  );
+  return h(
+    'details',
+    { key: `chain ${name}`, class: 'more' },
+    h('summary', {}, `${links.length} ${links.length === 1 ? 'step' : 'steps'}`),
+    h('ol', { class: 'plainlist' }, steps),
+  );
+}
+
+function backupRow(one: BackupStatus, probe: ProbeStatus | undefined, nowMs: number) {
+  const reason = (probe?.last?.reason ?? 'failed').replaceAll('_', ' ');
+  const newest = one.recoveryPoint ?? one.lastSuccess;
+  return {
+    key: one.backup,
+    cells: [
+      [
+        h('strong', {}, one.backup),
+        h('div', { class: 'muted small' }, [one.type, one.store, one.database].filter(Boolean).join(' · ')),
+      ],
+      [
+        pill(...outcome(probe, 'good', reason)),
+        probe?.last && !probe.last.ok && h('div', { class: 'reason' }, probe.last.msg),
+      ],
+      newest === undefined
+        ? 'none'
+        : againstObjective((nowMs - Date.parse(newest)) / 1e3, one.rpoSeconds, 'none'),
+      flag(one.integrityOk, 'not verified', ['good', 'verified'], ['bad', 'corrupt']),
+      [
+        one.bytes === undefined ? '–' : bytes(one.bytes),
+        one.durationSeconds !== undefined &&
+          h('div', { class: 'muted small' }, `in ${seconds(one.durationSeconds)}`),
+      ],
+      one.offsite === undefined ? '–' : ago(one.offsite, nowMs),
+      flag(one.retentionKept, '–', ['good', 'kept'], ['warn', 'broken']),
+    ],
+  };
+}
+
+type State = readonly [Tone, string];
+
+const flag = (value: boolean | undefined, unknown: string, whenTrue: State, whenFalse: State): Child =>
+  value === undefined ? unknown : pill(...(value ? whenTrue : whenFalse));
+
+const archiveItem = (probe: ProbeStatus) =>
+  h(
+    'li',
+    { key: probe.name, class: 'target' },
+    h(
+      'div',
+      { class: 'line' },
+      h('h3', {}, `Archive ${subjectOf(probe)}`),
+      pill(...stateOf(probe)),
+      h('span', { class: 'muted' }, probe.last?.ok ? probe.last.msg : ''),
+    ),
+    failureText(probe),
+  );

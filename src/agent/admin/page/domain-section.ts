@@ -1,0 +1,121 @@
+import { reasonOf } from '../../verdict.ts';
+import type { ProbeStatus, StatusReport } from '../report.ts';
+import type { Data } from './data.ts';
+import { type Child, h, table } from './dom.ts';
+import { ago, count, seconds } from './format.ts';
+import { type Frame, note, pill, section, type Tone } from './parts.ts';
+import { type Mark, plot, timeLine } from './plots.ts';
+import { axis, failureText, probesOf, stateOf, subjectOf, targetItem } from './targets.ts';
+
+interface DomainDetails {
+  activeCluster?: string;
+  clusters?: readonly string[];
+  failover?: { ready?: boolean; why?: string };
+}
+
+const lagColours = ['--c1', '--c2', '--c3', '--c4', '--c5', '--c6'];
+const mostDomains = 15;
+
+/** Clusters, the lag between them, and the domains with their failovers. */
+export function domains(data: Data, report: StatusReport, frame: Frame): Child {
+  const clusters = probesOf(report, 'cluster');
+  const probes = probesOf(report, 'domain');
+  const replication = probesOf(report, 'replication');
+  if (clusters.length + probes.length + replication.length === 0) return undefined;
+  const lines = report.replication.slice(0, lagColours.length).map(({ source, target }, i) => ({
+    series: `replication/${source} to ${target}`,
+    label: `${source} → ${target}`,
+    colour: lagColours[i]!,
+  }));
+  return section(
+    { id: 'domains', title: 'Domains and clusters', aside: axis(frame), wide: probes.length > 8 },
+    clusters.length > 0 &&
+      h(
+        'ul',
+        { class: 'targets' },
+        clusters.map((probe) => clusterItem(probe, data, frame)),
+      ),
+    lines.length > 0
+      ? plot(
+          { id: 'replication', title: 'Replication lag', text: seconds, least: 5, lines },
+          data.plotted,
+          frame.shown,
+        )
+      : replication.map((probe) => note('Replication: ', reasonOf(probe) || 'not checked yet')),
+    probes.length > 0 && [failoverTimeLine(data, report, frame), domainTable(probes, report, frame)],
+  );
+}
+
+function clusterItem(probe: ProbeStatus, data: Data, frame: Frame): HTMLElement {
+  const target = {
+    key: probe.name,
+    title: subjectOf(probe),
+    state: stateOf(probe),
+    aside: h('span', { class: 'muted' }, 'cluster'),
+    series: `${probe.name}/up`,
+  };
+  return targetItem(target, data, frame, failureText(probe));
+}
+
+/** Failovers since the agent started, and the last one of each domain before that. */
+function failoverTimeLine({ events, plotted }: Data, report: StatusReport, { shown }: Frame): HTMLElement {
+  const last = report.domains.flatMap(({ domain, lastFailover, activeCluster }): Mark[] => {
+    const text = `${domain} failed over to ${activeCluster ?? 'another cluster'}`;
+    return lastFailover ? [{ atMs: Date.parse(lastFailover), kind: 'failover', text }] : [];
+  });
+  const seen = events
+    .filter(({ kind }) => kind === 'failover')
+    .map(({ at, text }): Mark => ({ atMs: Date.parse(at), kind: 'failover', text }));
+  return h(
+    'div',
+    { class: 'timeline' },
+    h('span', { class: 'muted small' }, 'Failovers'),
+    timeLine('Failovers', [...last, ...seen], plotted, shown),
+  );
+}
+
+/** The domains, failing ones first; those past `mostDomains` are folded. */
+function domainTable(probes: readonly ProbeStatus[], report: StatusReport, frame: Frame): Child {
+  const head = ['Domain', 'Active in', 'Clusters', 'Failover', 'Failovers'];
+  const failingFirst = [...probes].sort((a, b) => Number(a.last?.ok ?? true) - Number(b.last?.ok ?? true));
+  const rows = failingFirst.map((probe) => domainRow(probe, report, frame));
+  return [
+    table('Domains', head, rows.slice(0, mostDomains)),
+    rows.length > mostDomains &&
+      h(
+        'details',
+        { key: 'more-domains', class: 'more' },
+        h('summary', {}, `${rows.length - mostDomains} more domains`),
+        table('More domains', head, rows.slice(mostDomains)),
+      ),
+  ];
+}
+
+function domainRow(probe: ProbeStatus, report: StatusReport, { nowMs }: Frame) {
+  const { activeCluster, clusters = [], failover } = (probe.last?.details ?? {}) as DomainDetails;
+  const domain = report.domains.find((one) => one.domain === subjectOf(probe));
+  return {
+    key: probe.name,
+    cells: [
+      h('strong', {}, subjectOf(probe)),
+      probe.last?.ok === false
+        ? [pill('bad', 'fault'), h('div', { class: 'reason' }, reasonOf(probe))]
+        : (activeCluster ?? domain?.activeCluster ?? '–'),
+      clusters.join(', ') || '–',
+      [
+        pill(...failoverState(failover)),
+        failover?.ready !== true && failover?.why && h('div', { class: 'muted small' }, failover.why),
+      ],
+      [
+        count(domain?.failovers ?? 0),
+        domain?.lastFailover && h('div', { class: 'muted small' }, `last ${ago(domain.lastFailover, nowMs)}`),
+      ],
+    ],
+  };
+}
+
+function failoverState(failover: DomainDetails['failover']): [Tone, string] {
+  if (!failover) return ['quiet', 'local'];
+  if (failover.ready === undefined) return ['quiet', 'not known'];
+  return failover.ready ? ['good', 'ready'] : ['warn', 'not ready'];
+}

@@ -1,0 +1,157 @@
+import type { ProbeStatus, StatusReport } from '../report.ts';
+import type { Data } from './data.ts';
+import { type Child, h } from './dom.ts';
+import { count, seconds } from './format.ts';
+import { type Frame, facts, meter, pill, section } from './parts.ts';
+import { plot } from './plots.ts';
+import { axis, failureText, probesOf, sinceText, stateOf, subjectOf, targetItem } from './targets.ts';
+
+/** Each database with its latency and the checks of its settings. */
+export function stores(data: Data, report: StatusReport, frame: Frame): Child {
+  const probes = probesOf(report, 'store');
+  if (probes.length === 0) return undefined;
+  const isWide = probes.length > 1;
+  return section(
+    { id: 'stores', title: 'Stores', aside: axis(frame), wide: isWide },
+    h(
+      'ul',
+      { class: `targets${isWide ? ' columns' : ''}` },
+      probes.map((probe) => storeItem(probe, data, frame)),
+    ),
+  );
+}
+
+function storeItem(probe: ProbeStatus, data: Data, frame: Frame): HTMLElement {
+  const { name } = probe;
+  const details = (probe.last?.details ?? {}) as Record<string, unknown>;
+  const target = {
+    key: name,
+    title: subjectOf(probe),
+    state: stateOf(probe),
+    aside: sinceText(probe, frame),
+    series: `${name}/up`,
+    className: 'target store',
+  };
+  return targetItem(
+    target,
+    data,
+    frame,
+    failureText(probe),
+    facts(
+      ['Address', h('code', {}, probe.target)],
+      details.server !== undefined && ['Server', String(details.server)],
+      details.schema !== undefined && details.schema !== null && ['Schema', String(details.schema)],
+      connections(details),
+    ),
+    plot(
+      {
+        id: `${name}/seconds`,
+        title: 'Check duration',
+        text: seconds,
+        least: 0.01,
+        lines: [{ series: `${name}/seconds`, label: 'duration', colour: '--c1' }],
+      },
+      data.plotted,
+      frame.shown,
+    ),
+    settingsChecks(name, (details.checks ?? []) as Check[]),
+  );
+}
+
+function connections(details: Readonly<Record<string, unknown>>): readonly [string, Child] | false {
+  const most = Number(details.connectionsMax);
+  if (!(most > 0)) return false;
+  const byState = (details.connections ?? {}) as Record<string, number>;
+  const open = Object.values(byState).reduce((sum, n) => sum + n, 0);
+  const tone = open / most >= 0.9 ? 'bad' : 'quiet';
+  return ['Connections', meter(open / most, `${count(open)} of ${count(most)}`, tone)];
+}
+
+interface Check {
+  check: string;
+  holds: boolean | 'unknown';
+  found: string;
+  severity: 'data_at_risk' | 'recovery_weak' | 'advice';
+  accepted?: string;
+  why?: string;
+  set?: string;
+  restart?: boolean;
+}
+
+const severityText = {
+  data_at_risk: 'data at risk',
+  recovery_weak: 'recovery is weak',
+  advice: 'advice',
+} as const;
+const severityTone = { data_at_risk: 'bad', recovery_weak: 'warn', advice: 'quiet' } as const;
+
+function checkItem({ check, found, severity, why, set, restart }: Check): HTMLElement {
+  return h(
+    'li',
+    { key: check, class: 'check' },
+    h(
+      'div',
+      { class: 'line' },
+      pill(severityTone[severity], severityText[severity]),
+      h('strong', {}, check.replaceAll('_', ' ')),
+      h('span', { class: 'muted' }, found),
+    ),
+    why && h('p', {}, why),
+    set &&
+      h(
+        'p',
+        { class: 'fix' },
+        h('span', { class: 'muted' }, 'Set '),
+        h('code', {}, set),
+        restart === true && h('span', { class: 'muted' }, ' (needs a restart)'),
+      ),
+  );
+}
+
+/** The checks that fail, the most severe first, then the others folded by outcome. */
+function settingsChecks(name: string, checks: readonly Check[]): Child {
+  const rank = { data_at_risk: 0, recovery_weak: 1, advice: 2 } as const;
+  const failing = checks.filter(({ holds, accepted }) => holds === false && accepted === undefined);
+  failing.sort((a, b) => rank[a.severity] - rank[b.severity]);
+  const accepted = checks.filter((check) => check.holds === false && check.accepted !== undefined);
+  const passing = checks.filter(({ holds }) => holds === true);
+  const unknown = checks.filter(({ holds }) => holds === 'unknown');
+  return [
+    h('ul', { class: 'checks' }, failing.map(checkItem)),
+    foldedChecks(`${name} hold`, passing, 'holds', 'hold', ({ found }) => found),
+    foldedChecks(`${name} unknown`, unknown, 'is not known', 'are not known', ({ found }) => found),
+    foldedChecks(
+      `${name} accepted`,
+      accepted,
+      'fails and is accepted',
+      'fail and are accepted',
+      ({ found, accepted: reason }) => `${found} (accepted: ${reason})`,
+    ),
+  ];
+}
+
+function foldedChecks(
+  key: string,
+  checks: readonly Check[],
+  singular: string,
+  plural: string,
+  text: (check: Check) => string,
+): Child {
+  if (checks.length === 0) return undefined;
+  const items = checks.map((check) =>
+    h(
+      'li',
+      {},
+      h('strong', {}, check.check.replaceAll('_', ' ')),
+      ' ',
+      h('span', { class: 'muted' }, text(check)),
+    ),
+  );
+  const summary = checks.length === 1 ? `1 check ${singular}` : `${checks.length} checks ${plural}`;
+  return h(
+    'details',
+    { key, class: 'more' },
+    h('summary', {}, summary),
+    h('ul', { class: 'plainlist' }, items),
+  );
+}

@@ -1,0 +1,73 @@
+import { reasonOf } from '../../verdict.ts';
+import type { ProbeStatus, StatusReport } from '../report.ts';
+import type { Data } from './data.ts';
+import { type Child, h } from './dom.ts';
+import { percent, span } from './format.ts';
+import { type Frame, pill, type Tone } from './parts.ts';
+import { availability, strip } from './plots.ts';
+
+/** What follows the kind in the name of a probe: `history` of `health/history`. */
+export const subjectOf = ({ name }: ProbeStatus): string => name.slice(name.indexOf('/') + 1);
+
+export const probesOf = ({ probes }: StatusReport, kind: ProbeStatus['kind']): ProbeStatus[] =>
+  probes.filter((probe) => probe.kind === kind);
+
+/** The state of a probe's target, in one word. */
+export function stateOf({ state, last, flapping }: ProbeStatus): [Tone, string] {
+  if (!last) return ['quiet', 'not checked yet'];
+  if (state === 'down') return ['bad', 'down'];
+  if (!last.ok) return ['warn', 'failing'];
+  return flapping ? ['warn', 'flapping'] : ['good', 'up'];
+}
+
+/** Ends of the time that strips and plots of a section show. */
+export const axis = ({ shownText }: Frame): HTMLElement =>
+  h('div', { class: 'axis', 'aria-hidden': 'true' }, h('span', {}, `${shownText} ago`), h('span', {}, 'now'));
+
+/** `for 3 h`, or nothing for a target whose state has no beginning. */
+export const sinceText = (probe: ProbeStatus | undefined, { nowMs }: Frame): Child =>
+  probe?.since && h('span', { class: 'muted' }, `for ${span((nowMs - Date.parse(probe.since)) / 1e3)}`);
+
+export interface Target {
+  key: string;
+  title: string;
+  state: readonly [Tone, string];
+  /** Beside the state. */
+  aside?: Child;
+  /** The series of its availability. */
+  series: string;
+  className?: string;
+}
+
+/** One target of a section: its title, state, availability in percent and as a strip, and what else there is. */
+export function targetItem(
+  target: Target,
+  { plotted }: Data,
+  { shown }: Frame,
+  ...more: Child[]
+): HTMLElement {
+  const { key, title, state, aside, series, className = 'target' } = target;
+  const share = availability(series, plotted, shown);
+  return h(
+    'li',
+    { key, class: className },
+    h(
+      'div',
+      { class: 'line' },
+      h('h3', {}, title),
+      pill(...state),
+      aside,
+      h(
+        'span',
+        { class: 'push' },
+        h('span', { class: 'number' }, share === undefined ? '–' : percent(share)),
+      ),
+    ),
+    strip(series, `Availability of ${title}`, plotted, shown),
+    ...more,
+  );
+}
+
+/** Why the last check failed; nothing when it succeeded. */
+export const failureText = (probe: ProbeStatus): Child =>
+  probe.last && !probe.last.ok && h('p', { class: 'reason' }, reasonOf(probe));
