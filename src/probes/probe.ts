@@ -80,6 +80,11 @@ export interface Schedule {
   /** Runs in a row that change the damped state. Default 1 and 1. */
   failureThreshold?: number;
   successThreshold?: number;
+  /**
+   * Probes of one phase run at the same moments, and first at the start, each `delayMs` after it. Without it a probe
+   * has moments of its own, and runs first within 10 s.
+   */
+  phase?: { name: string; delayMs: number };
 }
 
 export interface ProbeDeps {
@@ -108,6 +113,8 @@ export interface ProbeRow {
   lane?: string;
   /** Everything the probe depends on, as text; a reload that does not change it keeps the probe. */
   key: string;
+  /** Gauges of the last run before a restart that still hold; they are shown until the first run. */
+  stillShown?(recalled: unknown, nowMs: number): readonly Sample[];
   /** Loads and creates the probe; connects to nothing yet. */
   open(deps: ProbeDeps): Promise<Probe>;
 }

@@ -47,7 +47,11 @@ export function backupRow(backup: BackupOptions, shared: SharedByBackups): Probe
     kind: 'backup',
     target: targetOf(backup),
     service: '',
-    schedule: { intervalMs: backup.intervalMs, timeoutMs },
+    schedule: {
+      intervalMs: backup.intervalMs,
+      timeoutMs,
+      phase: { name: laneOf(backup), delayMs: 0 },
+    },
     shows: { counters },
     reasons: backupFailureReasons,
     lane: laneOf(backup),

@@ -119,6 +119,8 @@ export interface Readiness {
   reason?: RecoveryFailureReason;
   msg: string;
   chain?: Chain;
+  /** When the recovery point becomes too old, ms since the epoch. */
+  untilMs?: number;
 }
 
 /**
@@ -156,7 +158,13 @@ export function readinessOf(
     const msg = `the last restore took ${formatDuration(drill.durationMs)}; the objective is ${formatDuration(rtoMs)}`;
     return { isReady: false, reason: 'drill_too_slow', msg, chain };
   }
-  return { isReady: true, msg: `at most ${formatDuration(Math.max(0, ageMs))} would be lost`, chain };
+  const untilMs = chain.recoveryPointMs + tightest!.limitMs;
+  return {
+    isReady: true,
+    msg: `at most ${formatDuration(Math.max(0, ageMs))} would be lost`,
+    chain,
+    untilMs,
+  };
 }
 
 function notReachable(standings: readonly Standing[]): Readiness {

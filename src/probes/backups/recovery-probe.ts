@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { RecoveryFailureReason } from '../../core/reasons.ts';
 import { backupTypes, recoveryFailureReasons } from '../../core/reasons.ts';
 import type { ProbesOptions } from '../options.ts';
@@ -32,6 +33,32 @@ interface SharedByRecovery {
   key: string;
 }
 
+const afterBackupsMs = 100;
+
+/** The last judgement, so that a restarted agent shows it at once. */
+interface Remembered {
+  /** Digest of the configuration that it was made by. */
+  by: string;
+  atMs: number;
+  gauges: readonly Sample[];
+  /** From then on the database is no longer ready, whatever it was. */
+  untilMs?: number;
+}
+
+/** A judgement holds as long as the gauges of a running agent do. */
+const heldIntervals = 3;
+
+const digestOf = (key: string): string => createHash('sha256').update(key).digest('base64');
+
+function stillShown(recalled: unknown, key: string, intervalMs: number, nowMs: number): readonly Sample[] {
+  const last = recalled as Remembered | undefined;
+  if (last?.by !== digestOf(key)) return [];
+  const ageMs = nowMs - last.atMs;
+  if (ageMs < 0 || ageMs >= heldIntervals * intervalMs) return [];
+  const { gauges, untilMs = Number.POSITIVE_INFINITY } = last;
+  return nowMs < untilMs ? gauges : gauges.filter(({ name }) => name !== 'svc_recovery_ready');
+}
+
 /** The probe that decides whether one database can be recovered within its objectives. Runs after its backups. */
 export function recoveryRow(
   of: Recoverable,
@@ -44,30 +71,39 @@ export function recoveryRow(
       backup.store === of.store &&
       (backup.database === undefined || backup.database === of.database),
   );
+  const intervalMs = Math.min(...backups.map((backup) => backup.intervalMs));
   return {
     name: `recovery/${of.store}${of.database ? `/${of.database}` : ''}`,
     kind: 'recovery',
     target: `${of.store} ${of.database}`.trim(),
     service: '',
-    schedule: { intervalMs: Math.min(...backups.map(({ intervalMs }) => intervalMs)), timeoutMs: 10_000 },
+    // By then the backups, which share the lane, have asked for their turns.
+    schedule: { intervalMs, timeoutMs: 10_000, phase: { name: laneOf(of), delayMs: afterBackupsMs } },
     shows: {},
     reasons: recoveryFailureReasons,
     lane: laneOf(of),
     key: shared.key,
-    open: async (deps) => ({ check: () => checkRecovery(of, backups, shared, deps) }),
+    stillShown: (recalled, nowMs) => stillShown(recalled, shared.key, intervalMs, nowMs),
+    open: async (deps) => ({
+      check: async (_, recalled) =>
+        (await checkRecovery(of, backups, shared, deps)) ?? {
+          // Until each backup has been checked once, the result is neither ready nor unreadable.
+          msg: 'the evidence has not been read yet',
+          gauges: stillShown(recalled, shared.key, intervalMs, deps.clock.nowMs()),
+        },
+    }),
   };
 }
 
 async function checkRecovery(
   of: Recoverable,
   backups: readonly BackupOptions[],
-  { standings, stateDirectory }: SharedByRecovery,
+  { standings, stateDirectory, key }: SharedByRecovery,
   { clock }: ProbeDeps,
-): Promise<Finding> {
+): Promise<Finding | undefined> {
   const nowMs = clock.nowMs();
   const all = backups.map(({ name }) => standings.get(name));
-  // Until each backup has been checked once, the result is neither ready nor unreadable.
-  if (all.some((standing) => standing === undefined)) return { msg: 'the evidence has not been read yet' };
+  if (all.some((standing) => standing === undefined)) return undefined;
   const drills = await readDrills(stateDirectory, of);
   const newest = drills.at(-1);
   const readiness = readinessOf(all as Standing[], newest, nowMs);
@@ -76,11 +112,13 @@ async function checkRecovery(
   if (readiness.isReady !== undefined) {
     gauges.push({ name: 'svc_recovery_ready', labels, value: readiness.isReady ? 1 : 0 });
   }
+  const remember: Remembered = { by: digestOf(key), atMs: nowMs, gauges, untilMs: readiness.untilMs };
   return {
     reason: readiness.reason as RecoveryFailureReason | undefined,
     msg: newest ? readiness.msg : `${readiness.msg}; no restore has been tried yet`,
     gauges,
     details: { chain: chainDetails(readiness.chain ?? chainOf(all as Standing[])), drill: newest },
+    remember,
   };
 }
 

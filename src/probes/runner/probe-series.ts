@@ -119,6 +119,8 @@ export interface ShownLook extends Outcome {
 /** The series of one probe. */
 export interface ProbeSeries {
   show(shown: ShownLook): void;
+  /** Shows gauges from before a restart until the first result. */
+  recall(samples: readonly Sample[]): void;
   /** Removes the gauges until the next result. */
   vanish(): void;
   skipped(reason: ProbeSkipReason, runs: number): void;
@@ -218,6 +220,7 @@ export function createProbeSeries(row: ProbeRow, intakes: ProbeIntakes, before?:
       showTotals(shown);
       showGauges(shown);
     },
+    recall: (samples) => gauges.told.show(samples),
     vanish,
     skipped: (reason, runs) => skippedOf(reason).add(runs),
     reopen(nextRow, nextIntakes) {

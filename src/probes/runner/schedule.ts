@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock, Log } from '../../core/ports.ts';
 import type { ProbeSkipReason } from '../../core/reasons.ts';
-import type { Finding, ProbeDeps, ProbeRow } from '../probe.ts';
+import type { Finding, ProbeDeps, ProbeRow, Schedule } from '../probe.ts';
 import { createOpened, type Outcome } from './probe-run.ts';
 import { createProbeSeries, type ProbeIntakes } from './probe-series.ts';
 import {
@@ -98,6 +98,8 @@ export interface PhaseOptions {
   /** The probe's name. */
   name: string;
   intervalMs: number;
+  /** Shared with other probes. */
+  phase?: Schedule['phase'];
 }
 
 /** First runs are spread over this time. */
@@ -116,12 +118,12 @@ export function shareOf(instance: string, name: string): number {
  * keeps them and agents that start together spread them. The wall clock is read here only; later jumps change nothing.
  * Regular runs start at least half an interval after the first run.
  */
-export function phaseOf({ instance, name, intervalMs }: PhaseOptions, nowMs: number): Phase {
-  const share = shareOf(instance, name);
-  const firstMs = Math.floor(share * Math.min(intervalMs, spreadMs));
-  const phaseMs = Math.floor(share * intervalMs);
+export function phaseOf({ instance, name, intervalMs, phase }: PhaseOptions, nowMs: number): Phase {
+  const share = shareOf(instance, phase?.name ?? name);
+  const firstMs = phase?.delayMs ?? Math.floor(share * Math.min(intervalMs, spreadMs));
+  const phaseMs = Math.floor(share * intervalMs) + (phase?.delayMs ?? 0);
   const earliestMs = Math.ceil(firstMs + intervalMs / 2);
-  const pastMs = (nowMs + earliestMs - phaseMs) % intervalMs;
+  const pastMs = (nowMs + earliestMs - (phaseMs % intervalMs)) % intervalMs;
   return { firstMs, thenMs: pastMs === 0 ? earliestMs : earliestMs + intervalMs - pastMs };
 }
 
@@ -231,6 +233,19 @@ export function startWatch(
     series.skipped(reason, runs);
   };
 
+  const vanishLater = () => {
+    cancelVanish();
+    cancelVanish = clock.after(vanishAfter * intervalMs, () => {
+      latest = undefined;
+      series.vanish();
+    });
+  };
+  const stillShown = first.stillShown?.(memories.recall(name), clock.nowMs()) ?? [];
+  if (stillShown.length > 0) {
+    series.recall(stillShown);
+    vanishLater();
+  }
+
   /** In one step: what is remembered and what is counted from it belong together. */
   const take = (outcome: Outcome) => {
     const result = resultOf(outcome, clock.nowMs());
@@ -238,11 +253,7 @@ export function startWatch(
     series.show({ ...outcome, atMs: result.atMs, turned: standing.take(result) });
     resultAtMs = clock.monotonicMs();
     latest = outcome.finding;
-    cancelVanish();
-    cancelVanish = clock.after(vanishAfter * intervalMs, () => {
-      latest = undefined;
-      series.vanish();
-    });
+    vanishLater();
     for (const { level, msg, fields } of outcome.finding.events ?? []) deps.log.write(level, msg, fields);
     deps.onResult?.(row, result);
   };
@@ -267,7 +278,8 @@ export function startWatch(
     withdraw = turns.ask({ lane, isUrgent, start: (turn) => void run(turn) });
   };
 
-  const phase = phaseOf({ instance: options.instance, name, intervalMs }, clock.nowMs());
+  const { instance } = options;
+  const phase = phaseOf({ instance, name, intervalMs, phase: first.schedule.phase }, clock.nowMs());
   const ticks = startTicks({ ...phase, intervalMs }, clock, (missed) => {
     skip('backlog', missed);
     if (current) skip('overlap');

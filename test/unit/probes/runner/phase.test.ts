@@ -24,6 +24,27 @@ describe('the share of a probe', () => {
   });
 });
 
+test('probes of one phase run first at the start, and then at the same moments, each by its delay later', () => {
+  for (const [instance, intervalMs] of [
+    ['host-1', 60_000],
+    ['host-2', 1000],
+    ['host-3', 150],
+  ] as const) {
+    const at = (name: string, delayMs: number, nowMs: number) => {
+      const { firstMs, thenMs } = phaseOf(
+        { instance, name, intervalMs, phase: { name: 'backups/main', delayMs } },
+        nowMs,
+      );
+      expect(firstMs).toBe(delayMs);
+      return (nowMs + thenMs) % intervalMs;
+    };
+    // Started a moment later, within the same interval.
+    const early = at('backup/nightly', 0, noon);
+    expect(at('backup/hourly', 0, noon + 3)).toBe(early);
+    expect(at('recovery/main/persistence', 100, noon + 5)).toBe((early + 100) % intervalMs);
+  }
+});
+
 describe('regular runs', () => {
   const names = ['health/frontend', 'store/main/persistence', 'cluster/dc2', 'domain/orders'];
 
