@@ -93,7 +93,7 @@ interface Listing extends DirectoryPicture {
 
 interface DiscoveryDeps {
   disk: Disk;
-  slices: Slices;
+  slices: Pick<Slices, 'spent' | 'turn'>;
   problems: Problems;
 }
 
