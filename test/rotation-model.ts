@@ -86,10 +86,12 @@ interface Log {
   keepsTime: boolean;
   /** The writer goes on in the old file for a while after a rotation. */
   lingers: boolean;
-  gzips: boolean;
+  /** Archives are not compressed at all: they are larger than what the agent inflates to compare them. */
+  stores: boolean;
+  /** Bytes that a line may have beyond its name. */
+  lineBytes: number;
   /** Lines by file, to know what a deletion loses. */
   linesOf: Map<ModelFile, string[]>;
-  rotating: boolean;
 }
 
 function count(map: Map<string, number>, text: string): void {
@@ -99,7 +101,7 @@ function count(map: Map<string, number>, text: string): void {
 function begin(world: World, log: Log): string {
   if (log.begun) return log.begun;
   const time = log.isTimed ? `${new Date(world.nowMs()).toISOString()} ` : '';
-  log.begun = `${time}${log.name} g${log.generation} n${log.n++} ${'y'.repeat(world.random(30))}`;
+  log.begun = `${time}${log.name} g${log.generation} n${log.n++} ${'y'.repeat(world.random(log.lineBytes))}`;
   return log.begun;
 }
 
@@ -208,7 +210,8 @@ function* compress(world: World, log: Log, name: string): Generator<void> {
   const { disk } = world;
   const plain = disk.file(name);
   if (!plain || log.file === plain) return;
-  const packed = gzipSync(plain.bytes.subarray(0, plain.length), { level: 1, memLevel: 1, windowBits: 9 });
+  const level = log.stores ? 0 : 1;
+  const packed = gzipSync(plain.bytes.subarray(0, plain.length), { level, memLevel: 1, windowBits: 9 });
   const target = disk.create(`${name}.gz`);
   world.note(`gzip ${name} begins`);
   yield;
@@ -380,9 +383,9 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
       delays: random(2) === 0,
       keepsTime: random(2) === 0,
       lingers: random(2) === 0,
-      gzips: compresses,
+      stores: random(4) === 0,
+      lineBytes: random(6) === 0 ? 500 : 30,
       linesOf: new Map(),
-      rotating: false,
     };
     if (style === 'links') disk.link(name, home);
     disk.hold(log.file);
@@ -401,7 +404,7 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
   };
 
   // What was there before the agent's first look.
-  const early = random(3) === 0 ? random(200) : random(10);
+  const early = random(3) === 0 ? random(120) : random(10);
   steps(early);
   // Equal content under unrelated names is two files at the first look: no copy is under way then.
   while (style === 'strangeCopy' && world.busy > 0) step();
@@ -432,6 +435,7 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
     lines: 0,
     skips: 0,
   };
+  const maxOpenFiles = [1, 2, 512, 512][random(4)]!;
   const killAt = { calls: Number.POSITIVE_INFINITY };
   const eagerness = options.within === false ? 0 : [0, 3, 10, 40][random(4)]!;
   let isQuiet = false;
@@ -503,7 +507,7 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
       rules: [],
     };
     tailer = createTailer(
-      { services: { history: logsOptions }, selected: new Set(['history']), sliceMs: 0 },
+      { services: { history: logsOptions }, selected: new Set(['history']), sliceMs: 0, maxOpenFiles },
       {
         openSink,
         clock,
@@ -517,12 +521,12 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
     );
     if (saved.section) tailer.restore(Uint8Array.from(saved.section));
   };
-  const scan = async (): Promise<boolean> => {
-    note('scan');
+  const work = async (name: 'discover' | 'look' | 'glance'): Promise<boolean> => {
+    note(name);
     calls = 0;
-    within = random(300);
+    within = random(200);
     try {
-      await tailer.look();
+      await tailer[name]();
     } catch (thrown) {
       if (!isKilled) throw thrown;
     }
@@ -542,20 +546,29 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
 
   start();
   isQuiet = true;
-  await scan();
+  await work('look');
   isQuiet = false;
   save();
-  const rounds = 4 + random(25);
-  const pause = [5, 20, 60, 200][random(4)]!;
+  const rounds = 4 + random(10);
+  const pause = [5, 20, 60, 120][random(4)]!;
+  let isStarted = false;
   for (let round = 0; round < rounds; round++) {
     steps(random(pause));
-    if (random(4) === 0 && world.busy === 0) monotonicMs += random(3000);
+    if (random(4) === 0 && world.busy === 0) monotonicMs += random(random(3) === 0 ? 12_000 : 3000);
     const dies = options.kills !== false && random(6) === 0;
     if (dies) killAt.calls = random(60);
-    const lived = await scan();
+    let lived = true;
+    if (isStarted) lived = await work('discover');
+    for (let n = random(3); lived && n > 0; n--) {
+      lived = await work('glance');
+      steps(random(10));
+    }
+    lived = lived && (await work('look'));
+    isStarted = false;
     if (!lived || (dies && random(2) === 0)) {
       steps(random(2) * random(pause * 2));
       kill();
+      isStarted = true;
     } else if (random(2) === 0) save();
     killAt.calls = Number.POSITIVE_INFINITY;
   }
@@ -565,9 +578,9 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
   world.isEnding = true;
   while (world.busy > 0) step();
   for (const one of logs) finishLine(world, one);
-  for (let n = 0; n < 8; n++) {
-    await scan();
-    monotonicMs += [500, 11_000, 3_000][n % 3]!;
+  for (const pauseMs of [500, 11_000, 3_000, 500, 11_000, 3_000]) {
+    await work('look');
+    monotonicMs += pauseMs;
     timeMs += 1000;
   }
   view.closeAll();

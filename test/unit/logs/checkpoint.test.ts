@@ -117,7 +117,9 @@ test('what was let go is read', () => {
   fc.assert(
     fc.property(uniqueFiles, (files) => {
       const tracker = createTracker(handClock());
-      const known = files.map((file): LetGo => ({ ...file, copyOf: undefined, absences: 0 }));
+      const known = files.map(
+        (file): LetGo => ({ ...file, copyOf: undefined, isGivenUp: false, absences: 0 }),
+      );
       for (const file of known) tracker.letGo(file);
       const positions = { patterns: [], lastGeneration: 1, files: [] };
       const section = encodePositions(positions, createLetGoEncoder(tracker)());
@@ -132,7 +134,16 @@ test('a copy is recorded with its original', () => {
   const original = newTrackedFile({ path: '/a', home: '/a', real: '/a' }, stat, 5, []);
   tracker.add(original);
   const content = { offset: 3, head: [], tailLength: 0, tailSum: 0 };
-  tracker.letGo({ ...stat, ...content, path: '/a', ino: 9n, generation: 0, copyOf: original, absences: 0 });
+  tracker.letGo({
+    ...stat,
+    ...content,
+    path: '/a',
+    ino: 9n,
+    generation: 0,
+    copyOf: original,
+    isGivenUp: false,
+    absences: 0,
+  });
   const positions = { patterns: [], lastGeneration: 5, files: [original] };
   const { files, letGo } = decodePositions(encodePositions(positions, createLetGoEncoder(tracker)()));
   expect(letGo[0]!.copyOf).toBe(files[0]);

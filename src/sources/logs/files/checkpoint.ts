@@ -26,11 +26,13 @@ const version = 2;
  * they equal `path`.
  *
  * Row: dev u64 · ino i64 · generation f64 · size f64 · mtime in ns i64 · offset f64 · tail sum u32 · tail length u8 · count of
- * head sums u8 · whether it is a copy of the tracked file with that generation u16 · twenty head sums u32.
+ * head sums u8 · flags u16: a copy of the tracked file with that generation, given up · twenty head sums u32.
  */
 const fixedBytes = 4 + 6 * 8 + 5 * 4;
 const rowBytes = 6 * 8 + 8 + headSums * 4;
 const flags = { compressed: 1, finished: 2, hasCarry: 4, missing: 8, truncated: 16 } as const;
+
+const rowFlags = { copy: 1, givenUp: 2 } as const;
 
 const pathBytes = (path: string, same: string) =>
   path === same ? noBytes : Buffer.from(JSON.stringify(path));
@@ -134,7 +136,7 @@ function writeRow(bytes: Buffer, from: number, file: LetGo): number {
   at = bytes.writeUInt32LE(file.tailSum, at);
   at = bytes.writeUInt8(file.tailLength, at);
   at = bytes.writeUInt8(file.head.length, at);
-  at = bytes.writeUInt16LE(file.copyOf ? 1 : 0, at);
+  at = bytes.writeUInt16LE((file.copyOf ? rowFlags.copy : 0) | (file.isGivenUp ? rowFlags.givenUp : 0), at);
   for (let i = 0; i < headSums; i++) at = bytes.writeUInt32LE(file.head[i] ?? 0, at);
   return at;
 }
@@ -143,6 +145,7 @@ function readRow(row: Buffer, path: string, files: readonly TrackedFile[]): LetG
   const headCount = row.readUInt8(53);
   if (headCount > headSums) throw new RangeError('too many sums');
   const generation = row.readDoubleLE(16);
+  const flag = row.readUInt16LE(54);
   const isOriginal = (file: TrackedFile) => file.generation === generation && file.path === path;
   return {
     path,
@@ -155,7 +158,8 @@ function readRow(row: Buffer, path: string, files: readonly TrackedFile[]): LetG
     tailSum: row.readUInt32LE(48),
     tailLength: row.readUInt8(52),
     head: Array.from({ length: headCount }, (_, i) => row.readUInt32LE(56 + 4 * i)),
-    copyOf: row.readUInt16LE(54) === 1 ? files.find(isOriginal) : undefined,
+    copyOf: flag & rowFlags.copy ? files.find(isOriginal) : undefined,
+    isGivenUp: (flag & rowFlags.givenUp) !== 0,
     absences: 0,
   };
 }

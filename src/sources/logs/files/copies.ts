@@ -2,12 +2,19 @@ import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { fileKey, type Sighting } from './discovery.ts';
 import type { FileStat } from './disk.ts';
-import { headAgrees, identifyingBytes, type KnownContent, likeness, tailBytes } from './fingerprint.ts';
+import {
+  type Content,
+  headAgrees,
+  identifyingBytes,
+  type KnownContent,
+  likeness,
+  tailBytes,
+} from './fingerprint.ts';
 import type { Generations } from './generations.ts';
 import type { Groups } from './groups.ts';
 import { isCompressed, plainName } from './rotated-names.ts';
 import type { RotationDeps, ScanState } from './scan-state.ts';
-import { knownContent, letGoContent, type TrackedFile } from './tracked-file.ts';
+import { knownContent, type LetGo, letGoContent, type TrackedFile } from './tracked-file.ts';
 import type { Whereabouts } from './whereabouts.ts';
 
 /** How long a file that looks like an unfinished copy or archive is left alone after its last change. */
@@ -15,6 +22,11 @@ const undecidedMs = 10_000;
 
 /** What a file that nobody follows is: a copy of a known one, another generation, or not to be told yet. */
 export type Verdict = 'copy' | 'wait' | 'new';
+
+/** An archive may also hold what comes after the offset of a generation that was given up. */
+export type GzipVerdict =
+  | { readonly verdict: Verdict; readonly of?: TrackedFile }
+  | { readonly verdict: 'more'; readonly of: LetGo };
 
 /** Compares files that nobody follows with those that are followed and those that were let go, plain or compressed. */
 export function createCopies(
@@ -115,13 +127,28 @@ export function createCopies(
     return 'copy';
   };
 
+  /** Whether an archive goes on where a generation was given up. The bytes before that are compared when it is read. */
+  const holdsMoreOf = (sighting: Sighting, content: Content, file: LetGo): boolean => {
+    if (!file.isGivenUp || content.size <= file.offset || scan.ruledOut.has(keyOf(sighting))) return false;
+    if (file.offset < identifyingBytes || file.tailLength < Math.min(tailBytes, file.offset)) return false;
+    const like = likeness(content, letGoContent(file));
+    return like === 'whole' || like === 'perhaps';
+  };
+
+  /** Reads an archive from where its generation was given up. */
+  const goOn = (sighting: Sighting, group: string, of: LetGo) => {
+    const { stat } = sighting;
+    letGo(group, stat, letGoContent(of), of.generation);
+    revive(tracker.letGoAt(stat.dev, stat.ino)!, sighting);
+  };
+
   /**
    * Decides about a gzip file: it has the content of a known file, or it is a generation that was never seen plain. While the
    * plain file stands beside it, it may be unfinished; a compressor deletes the plain file last.
    */
-  const judgeGzip = (sighting: Sighting, group: string): { verdict: Verdict; of?: TrackedFile } => {
+  const judgeGzip = (sighting: Sighting, group: string): GzipVerdict => {
     if (!trustsNames(sighting) || (hasPlainBeside(sighting) && waitFor(sighting))) return { verdict: 'wait' };
-    const result = contents.of(sighting, (content): { verdict: Verdict; of?: TrackedFile } => {
+    const result = contents.of(sighting, (content): GzipVerdict => {
       if (content.size === 0) return { verdict: 'wait' };
       const agrees = ({ head, offset, tailLength, tailSum }: KnownContent) => {
         if (headAgrees(head, content.start) === false) return false;
@@ -151,7 +178,8 @@ export function createCopies(
             return { verdict: 'copy', of: file };
         }
       }
-      return { verdict: 'new' };
+      const givenUp = [...tracker.letGoOf(group)].find((file) => holdsMoreOf(sighting, content, file));
+      return givenUp ? { verdict: 'more', of: givenUp } : { verdict: 'new' };
     });
     if (result && result.verdict !== 'wait') return result;
     return { verdict: waitFor(sighting) ? 'wait' : 'new' };
@@ -212,9 +240,15 @@ export function createCopies(
     const isBack = isHome(sighting, file.path) && trustsNames(sighting);
     const isUnchanged = file.size === stat.size && file.mtimeNs === stat.mtimeNs;
     if (isUnchanged && !isBack) return true;
-    const isSameFile = contents.of(sighting, (content) => likeness(content, letGoContent(file)) === 'whole');
+    const isSameFile = contents.of(sighting, (content) => {
+      const like = likeness(content, letGoContent(file));
+      // A copy that is still being written, of a file that is not followed any more.
+      const isGrowing = !isBack && file.size < file.offset && stat.size >= file.size;
+      return like === 'whole' || (like === 'perhaps' && file.size < 0) || (like === 'short' && isGrowing);
+    });
     // A few bytes, such as the beginning of a timestamp, are in another file, too, that got the inode.
-    const isWeak = file.offset < identifyingBytes && stat.size > file.size;
+    const holdsMore = file.size < 0;
+    const isWeak = !holdsMore && file.offset < identifyingBytes && stat.size > file.size;
     if ((file.copyOf || isWeak) && isSameFile !== false) {
       tracker.forget(file);
       return false;
@@ -231,7 +265,7 @@ export function createCopies(
       tracker.letGo({ ...file, ino: -1n, absences: 0 });
       return false;
     }
-    if (!isCompressedFile && (stat.size > file.offset || isBack)) {
+    if (holdsMore || (!isCompressedFile && (stat.size > file.offset || isBack))) {
       revive(file, sighting);
       return true;
     }
@@ -263,6 +297,7 @@ export function createCopies(
     compareWithArchive,
     copyOfLetGo,
     judgeGzip,
+    goOn,
     passOver,
     looksCopied,
     isLetGo,

@@ -7,7 +7,14 @@ import { growHead, type KnownContent, type Seen, tailBytes } from './fingerprint
 import type { Groups } from './groups.ts';
 import { isBetween, isCompressed } from './rotated-names.ts';
 import type { RotationDeps, ScanState } from './scan-state.ts';
-import { knownContent, type LetGo, newTrackedFile, type TrackedFile, unreadBytes } from './tracked-file.ts';
+import {
+  knownContent,
+  type LetGo,
+  newTrackedFile,
+  noBytes,
+  type TrackedFile,
+  unreadBytes,
+} from './tracked-file.ts';
 
 /**
  * The transitions of a single generation: it is followed, lost, found again in another file, or let go. See the state machine
@@ -60,6 +67,8 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
       missedSinceMs: undefined,
       isVerified: false,
     });
+    // The size of an archive says nothing about its generation.
+    if (file.compressed) file.nowSize = file.size;
     file.compressed = false;
     scan.lostGroups.add(file.path);
     scan.wantsScan = true;
@@ -72,6 +81,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     content: KnownContent | undefined,
     generation: number,
     copyOf?: TrackedFile,
+    isGivenUp = false,
   ) => {
     const { dev, ino, size, mtimeNs } = stat;
     const { offset, head, tailLength, tailSum } = content ?? {
@@ -92,6 +102,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
       tailLength,
       tailSum,
       copyOf,
+      isGivenUp,
       absences: 0,
     });
   };
@@ -116,20 +127,42 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     });
   };
 
-  const letGoTracked = (file: TrackedFile, isGone: boolean) => {
+  /**
+   * The file is not followed any more. Of its copies as much was counted as of the file itself: what they have beyond its
+   * offset is read once they are seen again.
+   */
+  const releaseCopies = (file: TrackedFile) => {
+    const content = knownContent(file);
+    for (const copy of [...tracker.letGoOf(file.path)]) {
+      if (copy.copyOf !== file) continue;
+      tracker.forget(copy);
+      if (file.offset === 0) continue;
+      const { path, dev, ino, mtimeNs } = copy;
+      const size = copy.offset > file.offset ? -1 : copy.size;
+      letGo(path, { dev, ino, size, mtimeNs, nlink: 1, kind: 'file' }, content, file.generation);
+    }
+  };
+
+  const letGoTracked = (file: TrackedFile, by: 'read' | 'deleted' | 'given up') => {
     tell('file is finished', file.real, file);
     openFiles.close(file);
     tracker.remove(file);
     const stat = {
       dev: file.dev,
-      ino: isGone ? -1n : file.ino,
+      ino: by === 'read' ? file.ino : -1n,
       size: file.nowSize,
       mtimeNs: file.nowMtimeNs,
     };
-    const content = knownContent(file);
-    letGo(file.path, { ...stat, nlink: 1, kind: 'file' }, content, file.generation);
-    for (const copy of tracker.letGoOf(file.path)) if (copy.copyOf === file) copy.copyOf = undefined;
-    tracker.changedLetGo();
+    const isGivenUp = by === 'given up';
+    letGo(
+      file.path,
+      { ...stat, nlink: 1, kind: 'file' },
+      knownContent(file),
+      file.generation,
+      undefined,
+      isGivenUp,
+    );
+    releaseCopies(file);
   };
 
   /** The generation is over: its unfinished line counts, and what was never read is counted as skipped. */
@@ -138,7 +171,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     tell('file is given up', file.real, file);
     sinks.finish(file);
     sinks.skip(file, reason, missing);
-    letGoTracked(file, true);
+    letGoTracked(file, 'given up');
   };
 
   const claim = (file: TrackedFile, { found }: Sighting) => {
@@ -231,7 +264,8 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     });
     next.offset = file.offset;
     next.size = file.offset;
-    next.fingerprint = { head: file.head, tail: tail ?? Buffer.alloc(0) };
+    next.fingerprint = { head: file.head, tail: tail ?? noBytes };
+    if (!tail) next.tailSum = { length: file.tailLength, sum: file.tailSum };
     scan.taken.delete(next);
   };
 
@@ -244,6 +278,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     letGo,
     letGoWhole,
     letGoTracked,
+    releaseCopies,
     giveUp,
     claim,
     track,

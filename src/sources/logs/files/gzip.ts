@@ -1,6 +1,6 @@
-import { createGunzip, type Gunzip } from 'node:zlib';
+import { crc32, createGunzip, type Gunzip } from 'node:zlib';
 import type { Disk } from './disk.ts';
-import { growTail } from './fingerprint.ts';
+import { growTail, tailBytes } from './fingerprint.ts';
 import type { OpenFiles } from './open-files.ts';
 import type { Problems } from './problems.ts';
 import type { Sinks } from './reader.ts';
@@ -65,16 +65,26 @@ function unpack(disk: Disk, file: TrackedFile, fd: number): Unpacking {
 
 /** Passes over what was counted before; returns what of the chunk comes after it, or undefined if it differs. */
 function afterOffset(unpacking: Unpacking, file: TrackedFile, chunk: Buffer): Buffer | undefined {
-  const { before, position } = unpacking;
+  const { position } = unpacking;
   unpacking.position += chunk.length;
-  if (before === undefined) return chunk;
+  if (unpacking.before === undefined) return chunk;
   const passed = Math.min(chunk.length, file.offset - position);
-  unpacking.before = growTail(before, chunk, 0, passed);
+  const before = growTail(unpacking.before, chunk, 0, passed);
+  unpacking.before = before;
   if (unpacking.position < file.offset) return noBytes;
-  const { tail } = file.fingerprint;
-  const agrees = unpacking.before.subarray(unpacking.before.length - tail.length).equals(tail);
+  const { tailSum, fingerprint } = file;
+  const last = (length: number) => before.subarray(Math.max(0, before.length - length));
+  const agrees = tailSum
+    ? last(tailSum.length).length === tailSum.length && crc32(last(tailSum.length)) === tailSum.sum
+    : last(fingerprint.tail.length).equals(fingerprint.tail);
   unpacking.before = undefined;
-  return agrees ? chunk.subarray(passed) : undefined;
+  if (!agrees) return undefined;
+  if (tailSum)
+    Object.assign(file, {
+      tailSum: undefined,
+      fingerprint: { head: fingerprint.head, tail: Buffer.from(last(tailBytes)) },
+    });
+  return chunk.subarray(passed);
 }
 
 export function createGzipReader({
@@ -93,6 +103,7 @@ export function createGzipReader({
   const close = (file: TrackedFile) => {
     open.get(file)?.close();
     open.delete(file);
+    file.isUnpacking = false;
   };
 
   const take = (file: TrackedFile, unpacking: Unpacking, chunk: Buffer): 'more' | 'changed' => {
@@ -119,6 +130,7 @@ export function createGzipReader({
     if (fd === undefined) return undefined;
     const unpacking = unpack(disk, file, fd);
     open.set(file, unpacking);
+    file.isUnpacking = true;
     return unpacking;
   };
 

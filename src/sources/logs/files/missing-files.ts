@@ -69,6 +69,7 @@ export function createMissing(
   /** Finds the bytes of a missing generation among the files that nobody follows. */
   const findMissing = (file: TrackedFile, candidates: readonly Candidate[]): Candidate | undefined => {
     const content = knownContent(file);
+    const isCopy = ({ stat: { dev, ino } }: Sighting) => tracker.letGoAt(dev, ino)?.copyOf === file;
     const alike: (Candidate & { like: Likeness; size: number })[] = [];
     for (const candidate of candidates) {
       const { sighting, group } = candidate;
@@ -92,8 +93,9 @@ export function createMissing(
         cannotTell(file);
         continue;
       }
-      const { like, size } = seen;
-      if (like === 'whole' && !identifies(file, file.path, sighting)) {
+      const { size } = seen;
+      const like = isCopy(sighting) && file.offset + file.rest.length === 0 ? 'whole' : seen.like;
+      if (like === 'whole' && !isCopy(sighting) && !identifies(file, file.path, sighting)) {
         // Nothing of it was counted, and the other file, which begins the same, is read from its beginning.
         if (file.offset === 0) Object.assign(file, { rest: noBytes, restBytes: 0, size: 0, nowSize: 0 });
         continue;
@@ -108,10 +110,10 @@ export function createMissing(
     const known = Math.max(file.size, file.nowSize);
     const best = (...likes: Likeness[]) => {
       const rank = ({ like, size, sighting }: (typeof alike)[number]) => {
-        const { dev, ino } = sighting.stat;
-        const isKnownCopy = tracker.letGoAt(dev, ino)?.copyOf === file;
         const isPacked = isCompressed(sighting.paths[0]!);
-        return [!isKnownCopy, size < known, like === 'perhaps', isPacked, Math.abs(size - known)].map(Number);
+        return [!isCopy(sighting), size < known, like === 'perhaps', isPacked, Math.abs(size - known)].map(
+          Number,
+        );
       };
       return alike.filter(({ like }) => likes.includes(like)).sort((a, b) => byRank(rank(a), rank(b)))[0];
     };

@@ -5,7 +5,7 @@ import type { TrackedFile } from './tracked-file.ts';
 
 /**
  * Open files, a bounded number. An open file loses nothing when it is renamed or deleted, and its inode is not given to
- * another file. The one used longest ago is closed first, a deleted one never.
+ * another file. The one used longest ago is closed first; a deleted one and an archive that is being unpacked never are.
  */
 export interface OpenFiles {
   /** The file's descriptor, or undefined if it cannot be opened now or its path leads to another file by now. */
@@ -42,7 +42,7 @@ export function createOpenFiles(
   const makeRoom = (wanted: number) => {
     for (const file of held) {
       if (wanted <= 0) return;
-      if (file.state === 'unlinked') continue;
+      if (file.state === 'unlinked' || file.isUnpacking) continue;
       close(file);
       wanted--;
     }

@@ -171,6 +171,8 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
     const { head, tail } = file.fingerprint;
     if (!headGrows(head, known)) return;
     const now = start.subarray(0, disk.read(fd, start, 0, headBytes, 0));
+    // It was truncated since its size was looked up: the beginning is that of the next generation.
+    if (head.length === 0 && now.length < Math.min(known, headBytes)) file.nowSize = now.length;
     if (headAgrees(head, now) ?? head.length === 0)
       file.fingerprint = { head: growHead(head, now, known), tail };
   };
@@ -197,6 +199,21 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
     }
   };
 
+  /**
+   * The read ended before the size that was looked up before it: the file was truncated in between. False if its beginning
+   * was known and nothing was read of it: the beginning may be that of the next generation, too.
+   */
+  const noteShrinking = (file: TrackedFile, filled: number): boolean => {
+    const { head, tail } = file.fingerprint;
+    const end = file.offset + filled - tail.length;
+    if (filled === buffer.length || end >= file.nowSize) return true;
+    const isUnread = file.offset + file.restBytes === 0;
+    if (isUnread && head.length > 0) return false;
+    if (!isUnread) file.size = Math.max(file.size, file.nowSize);
+    file.nowSize = end;
+    return true;
+  };
+
   const makeRoom = (file: TrackedFile) => {
     if (buffer.length >= tailBytes + bufferLimit) {
       const what = 'the line sink takes nothing of a full buffer';
@@ -210,7 +227,7 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
     const state = compare(fd, file, filled, pass);
     if (state === 'changed') return 'changed';
     const begin = beginning(fd, file, filled);
-    if (begin === 'changed') return 'changed';
+    if (begin === 'changed' || !noteShrinking(file, filled)) return 'changed';
     file.checkedBy = pass;
     file.isVerified = true;
     if (state === 'cut') sinks.cut(file);

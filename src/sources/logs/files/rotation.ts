@@ -94,13 +94,14 @@ export function createRotation(deps: RotationDeps): Rotation {
   const missing = createMissing(deps, scan, { groups, generations, whereabouts, copies });
   const { clock, tracker, openFiles, reader, sinks, contents, slices } = deps;
   const { groupOf, homeIndex, isHome, arrange, mergeGroups, inOrder, isSwungOver } = groups;
-  const { note, statOpen, lose, letGoWhole, letGoTracked, claim, track } = generations;
+  const { note, statOpen, lose, letGoWhole, letGoTracked, releaseCopies, claim, track } = generations;
   const { trustsNames, recognize, lostSight } = whereabouts;
   const {
     compareWith,
     compareWithArchive,
     copyOfLetGo,
     judgeGzip,
+    goOn,
     passOver,
     looksCopied,
     isLetGo,
@@ -149,10 +150,14 @@ export function createRotation(deps: RotationDeps): Rotation {
         passOver(sighting, group);
         return;
       }
-      const { verdict, of } = judgeGzip(sighting, group);
-      if (verdict === 'wait') return;
-      if (verdict === 'copy') {
-        letGoWhole(group, sighting, members.at(-1)?.generation ?? 0, of);
+      const judged = judgeGzip(sighting, group);
+      if (judged.verdict === 'wait') return;
+      if (judged.verdict === 'more') {
+        goOn(sighting, group, judged.of);
+        return;
+      }
+      if (judged.verdict === 'copy') {
+        letGoWhole(group, sighting, members.at(-1)?.generation ?? 0, judged.of);
         return;
       }
     } else {
@@ -302,6 +307,14 @@ export function createRotation(deps: RotationDeps): Rotation {
 
     rewritten: (file) => lose(file, 'truncated'),
     mistaken(file) {
+      if (file.tailSum) {
+        // Another generation that begins the same: it is judged anew.
+        scan.ruledOut.add(fileKey(file));
+        openFiles.close(file);
+        tracker.remove(file);
+        scan.wantsScan = true;
+        return;
+      }
       file.ruledOut = new Set([...(file.ruledOut ?? []), file.real]);
       lose(file, 'vanished');
     },
@@ -322,19 +335,20 @@ export function createRotation(deps: RotationDeps): Rotation {
       sinks.skip(file, 'unreadable', missing);
       tracker.remove(file);
       letGoWhole(file.path, { stat, paths: [file.real] }, file.generation);
+      releaseCopies(file);
       contents.release();
       return true;
     },
     unpacked(file) {
       sinks.finish(file);
-      letGoTracked(file, false);
+      letGoTracked(file, 'read');
     },
 
     settle() {
       for (const file of [...tracker]) {
         if (file.state === 'live' || file.state === 'missing' || file.compressed || !isQuiet(file)) continue;
         reader.finish(file);
-        letGoTracked(file, file.state === 'unlinked');
+        letGoTracked(file, file.state === 'unlinked' ? 'deleted' : 'read');
       }
     },
 

@@ -64,6 +64,9 @@ export function createScanState() {
     /** Groups that lost a file while others were compared with it: the next scan looks for its bytes first. */
     lostGroups: new Set<string>(),
 
+    /** Archives that are no generation that was given up, though they begin the same. */
+    ruledOut: new Set<string>(),
+
     /** Begins the scan of another picture. */
     begin(picture: Picture): void {
       for (const set of [this.takenGroups, this.newGroups, this.blankGroups, this.unseenGroups]) set.clear();
@@ -75,6 +78,7 @@ export function createScanState() {
       const isUnsettled = ({ isSettled, isListed }: DirectoryPicture) => isListed && !isSettled;
       const hasUnsettled = [...picture.directories.values()].some(isUnsettled);
       this.unsettledScans = hasUnsettled ? this.unsettledScans + 1 : 0;
+      for (const key of this.ruledOut) if (!picture.files.has(key)) this.ruledOut.delete(key);
       this.picture = picture;
     },
   };

@@ -163,12 +163,16 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
   const drain = async (stale: Iterable<TrackedFile>) => {
     const groups = new Set<string>();
     for (const file of stale) groups.add(file.path);
+    /** Archives are unpacked one after the other: each one begun stays open. */
+    let unpacked: TrackedFile | undefined;
     while (groups.size > 0) {
       for (const path of groups) {
         const next = tracker.group(path).find((file) => isStale(file) && file.drainedBy !== pass);
         if (!next || rotation.isBlocked(next)) groups.delete(path);
         else if (rotation.isCopyAfterAll(next)) groups.delete(path);
         else if (next.compressed) {
+          if (unpacked?.isUnpacking && unpacked.path !== path && groups.has(unpacked.path)) continue;
+          unpacked = next;
           if (!(await turnGzip(next))) groups.delete(path);
         } else turnPlain(next);
         if (isStopped) return;

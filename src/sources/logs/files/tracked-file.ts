@@ -29,6 +29,8 @@ export interface TrackedFile {
   /** First byte that is not part of a counted line. */
   offset: number;
   fingerprint: Fingerprint;
+  /** What is known of the bytes before the offset where the fingerprint does not have them: in the depth of an archive. */
+  tailSum?: { readonly length: number; readonly sum: number };
   /** Bytes after the offset that its sink has seen and not counted: an unfinished line. */
   restBytes: number;
   /** Those bytes, if they are few enough to be kept for the case that the file loses them. */
@@ -69,6 +71,8 @@ export interface TrackedFile {
   /** It was empty when it was first seen: it may turn out to be a copy. */
   isBlank: boolean;
   fd?: number;
+  /** Its archive is read in part: closing it would begin anew. */
+  isUnpacking: boolean;
   /** Gzip files that turned out not to be this generation. */
   ruledOut?: ReadonlySet<string>;
   /** Its encoding for the snapshot, until something changes. */
@@ -85,6 +89,7 @@ export interface LetGo {
   /** Negative if the file is gone; its content is remembered for a copy that shows up late. */
   ino: bigint;
   generation: number;
+  /** Negative if it holds more than what was counted: it is followed again when it is seen. */
   size: number;
   mtimeNs: bigint;
   readonly offset: number;
@@ -93,6 +98,8 @@ export interface LetGo {
   readonly tailSum: number;
   /** Nothing in the file counts while this one is tracked. */
   copyOf?: TrackedFile;
+  /** Its bytes were nowhere when it was let go: there may have been more of them. */
+  readonly isGivenUp: boolean;
   /** Settled listings in a row that it was not in. */
   absences: number;
 }
@@ -118,6 +125,7 @@ export function newTrackedFile(
     generation,
     offset: 0,
     fingerprint: noFingerprint,
+    tailSum: undefined,
     restBytes: 0,
     rest: noBytes,
     size: 0,
@@ -140,6 +148,7 @@ export function newTrackedFile(
     isVerified: false,
     isBlank: false,
     fd: undefined,
+    isUnpacking: false,
     ruledOut: undefined,
     record: undefined,
   };
@@ -156,12 +165,12 @@ export const isStale = (file: TrackedFile): boolean =>
 export const unreadBytes = ({ size, nowSize, offset, rest, lostBy }: TrackedFile): number =>
   Math.max(0, (lostBy === 'vanished' ? Math.max(size, nowSize) : size) - offset - rest.length);
 
-export const knownContent = ({ fingerprint: { head, tail }, offset, rest }: TrackedFile): KnownContent => ({
-  head,
+export const knownContent = ({ fingerprint, tailSum, offset, rest }: TrackedFile): KnownContent => ({
+  head: fingerprint.head,
   offset,
-  tailLength: tail.length,
-  tailSum: crc32(tail),
-  tail,
+  tailLength: tailSum?.length ?? fingerprint.tail.length,
+  tailSum: tailSum?.sum ?? crc32(fingerprint.tail),
+  tail: fingerprint.tail,
   rest,
 });
 
