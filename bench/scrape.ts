@@ -4,7 +4,7 @@
  */
 import { performance } from 'node:perf_hooks';
 import { systemClock } from '../src/core/clock.ts';
-import { createRefusedLines } from '../src/core/refused-lines.ts';
+import { createRefusedLines } from '../src/core/refused-series.ts';
 import { createRegistry } from '../src/core/registry.ts';
 import { createPageStore } from '../src/core/stores.ts';
 import { createVocabularyDetector } from '../src/core/vocabulary.ts';

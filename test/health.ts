@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { createReadSecret } from '../src/agent/read-secret.ts';
-import type { Lookup } from '../src/probes/connection/connect.ts';
+import type { Lookup } from '../src/probes/connection.ts';
 import type { HealthOptions } from '../src/probes/health/health.ts';
 import { planHealth } from '../src/probes/plan.ts';
 import type { Finding, ProbeDeps } from '../src/probes/probe.ts';

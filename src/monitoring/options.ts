@@ -1,5 +1,4 @@
-import { AgentError } from '../core/errors.ts';
-import { nearest } from '../core/suggest.ts';
+import { AgentError, nearest } from '../core/errors.ts';
 import { parseDuration } from '../core/text-formats.ts';
 import { type Alert, type Pack, type PackName, packNames } from './alert.ts';
 import { type Job, jobs } from './names.ts';

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { errorText, systemCode } from '../core/errors.ts';
 import type { CommandFailureReason } from '../core/reasons.ts';
-import { excerpt, ProbeError } from './probe-error.ts';
+import { excerpt, ProbeError } from './probe.ts';
 
 export interface CommandLimits {
   /** Ends the command and all it has started: asked to (SIGTERM) at once, forced (SIGKILL) soon after. */

@@ -5,6 +5,7 @@ import {
   domainFailureReasons,
   healthFailureReasons,
 } from '../core/reasons.ts';
+import { endpoint } from '../core/text-formats.ts';
 import {
   type ArchivalUri,
   type ArchiveOptions,
@@ -14,10 +15,9 @@ import {
 } from './archival/archives.ts';
 import { planBackups } from './backups/backups.ts';
 import type { ClusterGroupOptions, ClusterOptions } from './clusters/cluster-group.ts';
-import type { Lookup } from './connection/connect.ts';
+import type { Lookup } from './connection.ts';
 import type { Dial, HealthDeps } from './health/check.ts';
 import type { HealthOptions } from './health/health.ts';
-import { endpoint } from './object-store/endpoint.ts';
 import type { ProbesOptions } from './options.ts';
 import type { Finding, Probe, ProbeDeps, ProbeRow, Schedule } from './probe.ts';
 import { planStores } from './stores/stores.ts';

@@ -1,8 +1,15 @@
 import type { ReadSecret } from '../core/access.ts';
 import type { AgentMetricName } from '../core/agent-metrics.ts';
+import { errorText, type NetworkFault, networkFault, systemCode } from '../core/errors.ts';
 import type { RawTags } from '../core/model.ts';
 import type { Clock, Log, Readings } from '../core/ports.ts';
-import type { ProbeFailureReason, ProbeKind } from '../core/reasons.ts';
+import type {
+  ArchiveFailureReason,
+  HealthFailureReason,
+  ProbeFailureReason,
+  ProbeKind,
+  StoreFailureReason,
+} from '../core/reasons.ts';
 
 /** A metric of the agent with the labels of one series, less `svc_service` and the global tags. */
 export interface SeriesName {
@@ -117,4 +124,41 @@ export interface ProbeRow {
   stillShown?(recalled: unknown, nowMs: number): readonly Sample[];
   /** Loads and creates the probe; connects to nothing yet. */
   open(deps: ProbeDeps): Promise<Probe>;
+}
+
+/** Reasons for a failed connection, whatever protocol runs over it. */
+export type ConnectionReason = HealthFailureReason & StoreFailureReason & ArchiveFailureReason;
+
+/** A failed check: the reason, and a sentence for people that holds no secret. */
+export class ProbeError<Reason extends ProbeFailureReason = ProbeFailureReason> extends Error {
+  readonly reason: Reason;
+
+  constructor(reason: Reason, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'ProbeError';
+    this.reason = reason;
+  }
+}
+
+/** The reason and the message for whatever was thrown while connecting, reading or writing. */
+export function connectionFault(thrown: unknown): { reason: ConnectionReason; msg: string } {
+  const msg = errorText(thrown) || (systemCode(thrown) ?? 'failed without a message');
+  if (thrown instanceof ProbeError) return { reason: thrown.reason, msg };
+  const fault: NetworkFault | undefined = networkFault(thrown);
+  return { reason: fault ?? 'failed', msg };
+}
+
+/**
+ * Text from another program for a message: one line of at most `most` characters, without control characters,
+ * lone surrogates and characters that change the direction of text.
+ */
+export function excerpt(text: string, most = 200): string {
+  // Characters that are removed cost nothing in the result, but a text of megabytes is not scanned as a whole.
+  const characters = [
+    ...text
+      .slice(0, 20 * most)
+      .replace(/[\p{Cc}\p{Cs}\p{Bidi_Control}\s]+/gu, ' ')
+      .trim(),
+  ];
+  return characters.length > most ? `${characters.slice(0, most).join('')}…` : characters.join('');
 }

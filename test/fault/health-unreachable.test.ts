@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Lookup } from '../../src/probes/connection/connect.ts';
+import type { Lookup } from '../../src/probes/connection.ts';
 import { bareServer, look } from '../health.ts';
 
 const schemes = ['http', 'https', 'grpc', 'grpcs', 'tcp'];

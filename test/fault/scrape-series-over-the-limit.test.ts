@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createRefusedLines } from '../../src/core/refused-lines.ts';
+import { createRefusedLines } from '../../src/core/refused-series.ts';
 import { createVocabularyDetector } from '../../src/core/vocabulary.ts';
 import { createLineTable } from '../../src/sources/scrape/exposition/line-table.ts';
 import { createPageReader } from '../../src/sources/scrape/exposition/page-reader.ts';

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { createServer as createTlsServer } from 'node:tls';
 import { expect, test } from 'vitest';
-import { lookupOfSystem } from '../../src/probes/connection/connect.ts';
+import { lookupOfSystem } from '../../src/probes/connection.ts';
 import { bareServer, listening, look } from '../health.ts';
 import { makeCertificates } from './pull/certificates.ts';
 

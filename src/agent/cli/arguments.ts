@@ -1,7 +1,6 @@
 import { parseArgs } from 'node:util';
 import { systemClock } from '../../core/clock.ts';
-import { AgentError, errorText, type Fault, faultLine } from '../../core/errors.ts';
-import { nearest } from '../../core/suggest.ts';
+import { AgentError, errorText, type Fault, faultLine, nearest } from '../../core/errors.ts';
 import { loadConfig } from '../config/load.ts';
 import type { AgentConfig, Loaded, LoadRequest, ReadyConfig } from '../config/types.ts';
 import type { Io } from './io.ts';

@@ -2,8 +2,7 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join, resolve } from 'node:path';
-import { AgentError, errorText, systemCode } from '../../core/errors.ts';
-import { nearest } from '../../core/suggest.ts';
+import { AgentError, errorText, nearest, systemCode } from '../../core/errors.ts';
 import { journalPath, type RunRecord, recordRun } from '../../probes/backups/journal.ts';
 import {
   type PlanFiles,

@@ -1,7 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { AgentError, errorText } from '../../core/errors.ts';
-import { nearest } from '../../core/suggest.ts';
+import { AgentError, errorText, nearest } from '../../core/errors.ts';
 import { type DashboardName, dashboards as names } from '../../monitoring/alert.ts';
 import type { DashboardOptions } from '../../monitoring/dashboards/render.ts';
 import { chosen } from '../../monitoring/options.ts';

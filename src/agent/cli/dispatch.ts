@@ -1,5 +1,4 @@
-import { AgentError, errorText } from '../../core/errors.ts';
-import { nearest } from '../../core/suggest.ts';
+import { AgentError, errorText, nearest } from '../../core/errors.ts';
 import { version } from '../installation.ts';
 import { type CommandName, commands, helpText } from './arguments.ts';
 import type { Command, Io } from './io.ts';

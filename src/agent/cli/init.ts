@@ -2,8 +2,7 @@ import { closeSync, fstatSync, linkSync, openSync, readSync, rmSync, statSync, w
 import { resolve } from 'node:path';
 import { addressesConflict, dialHost, formatAddress, parseAddress } from '../../core/address.ts';
 import { roles as usualRoles } from '../../core/catalog.ts';
-import { AgentError, errorText, faultLine, systemCode } from '../../core/errors.ts';
-import { nearest } from '../../core/suggest.ts';
+import { AgentError, errorText, faultLine, nearest, systemCode } from '../../core/errors.ts';
 import { machineAddresses } from '../config/environment.ts';
 import { entriesAt, type MapNode, scalarAt, type TreeNode, textAt } from '../config/tree.ts';
 import type { Discovered } from '../config/types.ts';

@@ -1,7 +1,6 @@
 import { systemClock } from '../../core/clock.ts';
-import { AgentError } from '../../core/errors.ts';
+import { AgentError, nearest } from '../../core/errors.ts';
 import type { Readings } from '../../core/ports.ts';
-import { nearest } from '../../core/suggest.ts';
 import { planProbes } from '../../probes/plan.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
 import { type Probed, probeOnce } from '../../probes/runner/runner.ts';

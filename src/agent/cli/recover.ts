@@ -1,9 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import { systemClock } from '../../core/clock.ts';
-import { AgentError } from '../../core/errors.ts';
+import { AgentError, nearest } from '../../core/errors.ts';
 import { type RecoveryProcedure, recoveryProcedures } from '../../core/reasons.ts';
-import { nearest } from '../../core/suggest.ts';
 import { planBackups } from '../../probes/backups/backups.ts';
 import { journalPath, recordRun } from '../../probes/backups/journal.ts';
 import { drillName } from '../../probes/backups/recovery-probe.ts';

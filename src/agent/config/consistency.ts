@@ -1,7 +1,7 @@
 import { agentMetrics } from '../../core/agent-metrics.ts';
+import { nearest } from '../../core/errors.ts';
 import { foldTag } from '../../core/labels.ts';
 import type { BackupType } from '../../core/reasons.ts';
-import { nearest } from '../../core/suggest.ts';
 import { asks, asksEachCluster } from '../../probes/domains/describe-command.ts';
 import { archivalFaults, clusterFaults } from './cluster-rules.ts';
 import {

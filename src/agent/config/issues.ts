@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { nearest } from '../../core/suggest.ts';
+import { nearest } from '../../core/errors.ts';
 import {
   faultAt,
   keyPlaceOf,

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { nearest } from '../../core/suggest.ts';
+import { nearest } from '../../core/errors.ts';
 import type { ClusterGroupOptions } from '../../probes/clusters/cluster-group.ts';
 import { discover, serviceListeners } from '../service-config/discover.ts';
 import { judge } from '../service-config/judge.ts';

@@ -1,8 +1,7 @@
 import { errorText } from '../../core/errors.ts';
 import type { VerifyAnswer } from '../../probes/backups/verify.ts';
 import { runCommand } from '../../probes/command.ts';
-import type { Finding, ProbeRow } from '../../probes/probe.ts';
-import { ProbeError } from '../../probes/probe-error.ts';
+import { type Finding, ProbeError, type ProbeRow } from '../../probes/probe.ts';
 import type { AgentConfig } from '../config/types.ts';
 import type { Commands, Subject } from './commands.ts';
 

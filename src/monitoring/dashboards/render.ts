@@ -25,10 +25,9 @@ import { processes } from './pages/process.ts';
 import { replication } from './pages/replication.ts';
 import { taskLatency } from './pages/task-latency.ts';
 import { workerAndArchival } from './pages/worker.ts';
+import { renderSeries, renderTable } from './panels.ts';
 import { datasource, link, type PanelContext } from './parts.ts';
 import { type Choice, clusterChoice, type QueryOptions, queriesFor } from './queries.ts';
-import { renderSeries } from './series-panels.ts';
-import { renderTable } from './table-panel.ts';
 
 const pages: readonly Dashboard[] = [
   ...[overview, frontend, history, matching, workerAndArchival, taskLatency, persistence],

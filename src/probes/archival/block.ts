@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { endpoint } from '../object-store/endpoint.ts';
+import { endpoint } from '../../core/text-formats.ts';
 import { type ArchivalOptions, archivalStatuses, archivalUri, type DomainDefaults } from './archives.ts';
 
 const providerBlock = () =>

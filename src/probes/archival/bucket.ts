@@ -3,13 +3,12 @@ import { hostname } from 'node:os';
 import type { ReadSecret } from '../../core/access.ts';
 import { errorText } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { createTrace, type Trace } from '../connection/connect.ts';
+import type { Endpoint } from '../../core/text-formats.ts';
+import { createTrace, type Trace } from '../connection.ts';
 import type { ObjectPage } from '../object-store/answers.ts';
 import { createCredentialSource, credentialPlaces } from '../object-store/credentials.ts';
-import type { Endpoint } from '../object-store/endpoint.ts';
 import { type Bucket, createBucket, failureOf } from '../object-store/object-store.ts';
-import type { Finding, Probe } from '../probe.ts';
-import { ProbeError } from '../probe-error.ts';
+import { type Finding, type Probe, ProbeError } from '../probe.ts';
 import { type ArchiveTarget, later, newestGauge, timeText } from './archives.ts';
 
 // An archive in an object store: it answers a signed list request, it can be written if that is tested, and how old

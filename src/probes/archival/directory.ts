@@ -6,8 +6,7 @@ import { dirname, join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ArchiveFailureReason } from '../../core/reasons.ts';
-import type { Finding, Probe } from '../probe.ts';
-import { ProbeError } from '../probe-error.ts';
+import { type Finding, type Probe, ProbeError } from '../probe.ts';
 import { type ArchiveTarget, later, newestGauge, timeText } from './archives.ts';
 import {
   createDirectoryWalk,

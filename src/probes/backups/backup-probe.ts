@@ -1,7 +1,13 @@
 import { backupFailureReasons, backupResults } from '../../core/reasons.ts';
 import { runCommand } from '../command.ts';
-import type { Finding, Probe, ProbeDeps, ProbeRow, SeriesName } from '../probe.ts';
-import { ProbeError } from '../probe-error.ts';
+import {
+  type Finding,
+  type Probe,
+  type ProbeDeps,
+  ProbeError,
+  type ProbeRow,
+  type SeriesName,
+} from '../probe.ts';
 import { archivedLogOf } from '../stores/log-archive.ts';
 import { storeRoles } from '../stores/store-options.ts';
 import { findingOf, labelsOf } from './backup-finding.ts';

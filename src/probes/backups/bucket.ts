@@ -1,9 +1,9 @@
 import type { ReadSecret } from '../../core/access.ts';
 import type { Clock } from '../../core/ports.ts';
-import { createTrace } from '../connection/connect.ts';
+import { endpoint as endpointFormat } from '../../core/text-formats.ts';
+import { createTrace } from '../connection.ts';
 import type { StoredObject } from '../object-store/answers.ts';
 import { createCredentialSource } from '../object-store/credentials.ts';
-import { endpoint as endpointFormat } from '../object-store/endpoint.ts';
 import { createBucket, failureOf } from '../object-store/object-store.ts';
 import { unreadable } from './evidence.ts';
 import type { ObjectStoreOptions } from './options.ts';

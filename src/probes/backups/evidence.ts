@@ -1,5 +1,5 @@
 import type { IntegrityResult } from '../../core/reasons.ts';
-import { ProbeError } from '../probe-error.ts';
+import { ProbeError } from '../probe.ts';
 import type { WalRange } from './manifest.ts';
 import type { SegmentRun, VerifiedLog } from './segments.ts';
 

@@ -1,13 +1,17 @@
 import type { AgentMetricName } from '../../core/agent-metrics.ts';
 import type { CommandFailureReason, DomainFailureReason } from '../../core/reasons.ts';
 import type { ClusterGroupOptions, ClusterOptions } from '../clusters/cluster-group.ts';
-import { clusterOfVersion } from '../clusters/failover-version.ts';
 import { runCommand } from '../command.ts';
-import type { Finding, Probe, ProbeDeps, Sample } from '../probe.ts';
-import { excerpt, ProbeError } from '../probe-error.ts';
+import { excerpt, type Finding, type Probe, type ProbeDeps, ProbeError, type Sample } from '../probe.ts';
 import { asksEachCluster, commandFor } from './describe-command.ts';
 import { archives, type DomainDescription, parseDescription } from './description.ts';
-import { countFailovers, type FailoverMemory, failoverMemory, failoverReadiness } from './failovers.ts';
+import {
+  clusterOfVersion,
+  countFailovers,
+  type FailoverMemory,
+  failoverMemory,
+  failoverReadiness,
+} from './failovers.ts';
 
 /** Suggested redundancy for global domains (spec, Limits). */
 const suggestedClusters = 3;

@@ -10,9 +10,8 @@ import {
   type Lookup,
   type Phase,
   type Trace,
-} from '../connection/connect.ts';
-import type { Finding } from '../probe.ts';
-import { connectionFault, excerpt, ProbeError } from '../probe-error.ts';
+} from '../connection.ts';
+import { connectionFault, excerpt, type Finding, ProbeError } from '../probe.ts';
 
 /** Why a health check failed. */
 export interface HealthFault {

@@ -11,9 +11,8 @@ import { errorText, systemCode } from '../../core/errors.ts';
 import { roleOf } from '../../core/labels.ts';
 import { fieldsOf } from '../../core/protobuf-fields.ts';
 import type { HealthFailureReason } from '../../core/reasons.ts';
-import type { Trace } from '../connection/connect.ts';
-import type { Finding } from '../probe.ts';
-import { excerpt, ProbeError } from '../probe-error.ts';
+import type { Trace } from '../connection.ts';
+import { excerpt, type Finding, ProbeError } from '../probe.ts';
 import {
   checkOver,
   type Dial,

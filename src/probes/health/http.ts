@@ -1,6 +1,5 @@
 import { type IncomingMessage, request } from 'node:http';
-import type { Finding } from '../probe.ts';
-import { excerpt, ProbeError } from '../probe-error.ts';
+import { excerpt, type Finding, ProbeError } from '../probe.ts';
 import {
   answerIn,
   checkOver,

@@ -1,5 +1,5 @@
 import type { ArchiveFailureReason } from '../../core/reasons.ts';
-import { excerpt, ProbeError } from '../probe-error.ts';
+import { excerpt, ProbeError } from '../probe.ts';
 
 /** One element of a document: its name without namespace prefix, its children, and its text. */
 export interface XmlElement {

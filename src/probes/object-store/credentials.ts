@@ -1,6 +1,6 @@
 import { errorText } from '../../core/errors.ts';
-import { untilAborted } from '../connection/connect.ts';
-import { excerpt, ProbeError } from '../probe-error.ts';
+import { untilAborted } from '../connection.ts';
+import { excerpt, ProbeError } from '../probe.ts';
 
 /** A pair of keys, with the token that temporary ones have. */
 export interface Credentials {

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import type { buildConnector, Client, Dispatcher } from 'undici';
 import type { Clock } from '../../core/ports.ts';
 import type { ArchiveFailureReason } from '../../core/reasons.ts';
-import { connectTo, type Trace } from '../connection/connect.ts';
-import { connectionFault, ProbeError } from '../probe-error.ts';
+import type { Endpoint } from '../../core/text-formats.ts';
+import { connectTo, type Trace } from '../connection.ts';
+import { connectionFault, ProbeError } from '../probe.ts';
 import { type Answer, type ObjectPage, readPage, refusalOf } from './answers.ts';
 import type { Credentials } from './credentials.ts';
-import type { Endpoint } from './endpoint.ts';
 
 interface SignedRequest {
   method: 'GET' | 'PUT' | 'DELETE';

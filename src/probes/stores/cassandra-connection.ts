@@ -4,8 +4,8 @@ import type Driver from 'cassandra-driver/lib/connection.js';
 import { formatAddress } from '../../core/address.ts';
 import { errorText, networkFault } from '../../core/errors.ts';
 import type { StoreFailureReason } from '../../core/reasons.ts';
-import { connectTo } from '../connection/connect.ts';
-import { connectionFault, ProbeError } from '../probe-error.ts';
+import { connectTo } from '../connection.ts';
+import { connectionFault, ProbeError } from '../probe.ts';
 import type { StoreFault, StoreTarget } from './store-report.ts';
 
 export type Row = Readonly<Record<string, unknown>>;

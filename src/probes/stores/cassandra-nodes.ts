@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/ports.ts';
-import { excerpt } from '../probe-error.ts';
+import { excerpt } from '../probe.ts';
 import type { Row } from './cassandra-connection.ts';
 import type { CheckResult } from './store-report.ts';
 

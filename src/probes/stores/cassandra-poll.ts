@@ -1,4 +1,4 @@
-import { ProbeError } from '../probe-error.ts';
+import { ProbeError } from '../probe.ts';
 import {
   agreementCheck,
   durableWritesCheck,

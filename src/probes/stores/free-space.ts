@@ -3,7 +3,7 @@ import { type Address, isLoopback } from '../../core/address.ts';
 import { errorText } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { formatDuration } from '../../core/text-formats.ts';
-import { untilAborted } from '../connection/connect.ts';
+import { untilAborted } from '../connection.ts';
 import type { CheckResult, StorageDirectory } from './store-report.ts';
 
 /** Below this share of free space the check fails, whatever the trend. */

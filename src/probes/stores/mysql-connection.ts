@@ -4,9 +4,16 @@ import type { Connection } from 'mysql2';
 import { formatAddress } from '../../core/address.ts';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { StoreFailureReason } from '../../core/reasons.ts';
-import { certificateFault, earliestEndMs, handshakeFault, tlsOptions } from '../connection/certificate.ts';
-import { connectTo, createTrace, type Trace } from '../connection/connect.ts';
-import { connectionFault, excerpt, ProbeError } from '../probe-error.ts';
+import {
+  certificateFault,
+  connectTo,
+  createTrace,
+  earliestEndMs,
+  handshakeFault,
+  type Trace,
+  tlsOptions,
+} from '../connection.ts';
+import { connectionFault, excerpt, ProbeError } from '../probe.ts';
 import type { Refusal, Row, Run } from './mysql-questions.ts';
 import { usualStoreUser } from './store-options.ts';
 import type { StoreFault, StoreTarget } from './store-report.ts';

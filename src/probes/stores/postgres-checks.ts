@@ -1,5 +1,5 @@
 import type { StoreCheck } from '../../core/reasons.ts';
-import { excerpt } from '../probe-error.ts';
+import { excerpt } from '../probe.ts';
 import type { CheckResult, LogState } from './store-report.ts';
 
 export interface Slot {

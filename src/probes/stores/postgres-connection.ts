@@ -6,9 +6,16 @@ import pg from 'pg';
 import type { ClientTls } from '../../core/access.ts';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { StoreFailureReason } from '../../core/reasons.ts';
-import { certificateFault, earliestEndMs, handshakeFault, tlsOptions } from '../connection/certificate.ts';
-import { connectTo, createTrace, type Trace } from '../connection/connect.ts';
-import { connectionFault, ProbeError } from '../probe-error.ts';
+import {
+  certificateFault,
+  connectTo,
+  createTrace,
+  earliestEndMs,
+  handshakeFault,
+  type Trace,
+  tlsOptions,
+} from '../connection.ts';
+import { connectionFault, ProbeError } from '../probe.ts';
 import { usualStoreUser } from './store-options.ts';
 import type { StoreFault, StoreTarget } from './store-report.ts';
 

@@ -1,6 +1,6 @@
 import { parseAddress } from '../../core/address.ts';
 import { errorText } from '../../core/errors.ts';
-import { untilAborted } from '../connection/connect.ts';
+import { untilAborted } from '../connection.ts';
 import type { Finding, Probe, ProbeDeps } from '../probe.ts';
 import { createFreeSpace } from './free-space.ts';
 import { archiveCheck, archivedLog, type LogArchive } from './log-archive.ts';

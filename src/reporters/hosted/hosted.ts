@@ -1,20 +1,20 @@
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { ReadSecret } from '../../core/access.ts';
 import { waitAtMost } from '../../core/clock.ts';
 import { sanitizeName } from '../../core/labels.ts';
-import type { SeriesView, View } from '../../core/model.ts';
+import type { FamilyView, SeriesView, View } from '../../core/model.ts';
 import type { Clock, Drops, Gather, GatherRequest, Log, Reporter, Stop } from '../../core/ports.ts';
-import { runEvery } from '../pacing.ts';
+import { createYielder, runEvery } from '../pacing.ts';
 import type { HostedOptions } from './block.ts';
 import { createBackoff, startDelivery } from './delivery.ts';
 import { createHttpClient } from './http-client.ts';
 import { createOtlp } from './otlp/otlp.ts';
 import { createOutcomes, createPost, type ReportMetrics } from './post.ts';
-import type { Origin, Protocol, Report } from './protocol.ts';
+import type { Origin, Protocol, Report, VanishedSeries } from './protocol.ts';
 import { createQueue } from './queue/queue.ts';
 import { createRemoteWrite } from './remote-write/remote-write.ts';
 import { createRequestLimits, type RequestLimits } from './request-limits.ts';
-import { createSeriesTracker } from './series-tracker.ts';
 
 export interface HostedReporterOptions extends HostedOptions {
   /** The block's path in the configuration; its queue is the directory `hosted-<block>` of the state directory. */
@@ -162,5 +162,67 @@ export function createHosted(options: HostedReporterOptions, deps: HostedDeps): 
         if (lost > 0) log.write('warn', 'points that were queued in memory are lost', { points: lost });
       };
     },
+  };
+}
+
+/** Remembers which series were reported, so that receivers can be told when one ends. */
+export interface SeriesTracker {
+  /** Series of the last view that this one does not have. A series whose kind or bounds changed has ended, too. */
+  vanished(view: View): Promise<readonly VanishedSeries[]>;
+  /** Gauges of the last view. */
+  gauges(): readonly VanishedSeries[];
+}
+
+interface Tracked extends VanishedSeries {
+  family: FamilyView;
+  series: SeriesView;
+  round: number;
+}
+
+function keyOf({ name, kind }: FamilyView, { labels, bounds }: SeriesView): bigint {
+  const text = JSON.stringify([name, kind, bounds, labels]);
+  return createHash('sha256').update(text).digest().readBigUInt64LE(0);
+}
+
+export function createSeriesTracker(): SeriesTracker {
+  const byKey = new Map<bigint, Tracked>();
+  const bySeries = new WeakMap<SeriesView, { tracked: Tracked; key: bigint; kind: string }>();
+  let round = 0;
+
+  const trackedOf = (family: FamilyView, series: SeriesView): Tracked => {
+    const remembered = bySeries.get(series);
+    if (remembered?.kind === family.kind && byKey.get(remembered.key) === remembered.tracked) {
+      return remembered.tracked;
+    }
+    const key = keyOf(family, series);
+    const tracked = byKey.get(key) ?? { family, series, round };
+    byKey.set(key, tracked);
+    bySeries.set(series, { tracked, key, kind: family.kind });
+    return tracked;
+  };
+
+  return {
+    async vanished(view) {
+      round += 1;
+      const yielder = createYielder();
+      for (const family of view.families) {
+        for (const series of family.series) {
+          const tracked = trackedOf(family, series);
+          tracked.family = family;
+          tracked.series = series;
+          tracked.round = round;
+          if (yielder.isDue()) await yielder.yield();
+        }
+      }
+      const gone: Tracked[] = [];
+      for (const [key, tracked] of byKey) {
+        if (tracked.round === round) continue;
+        byKey.delete(key);
+        gone.push(tracked);
+      }
+      return gone;
+    },
+    gauges: () =>
+      [...byKey.values()].filter(({ family: { kind } }) => kind === 'gauge' || kind === 'untyped'),
   };
 }

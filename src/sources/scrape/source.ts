@@ -2,7 +2,7 @@ import { errorText } from '../../core/errors.ts';
 import type { Gauge } from '../../core/model.ts';
 import type { Drops, Log, Readings, Source } from '../../core/ports.ts';
 import type { ScrapeFailureReason } from '../../core/reasons.ts';
-import { createRefusedLines } from '../../core/refused-lines.ts';
+import { createRefusedLines } from '../../core/refused-series.ts';
 import type { MappedMetric, VocabularyDetector } from '../../core/vocabulary.ts';
 import { createLineTable, type Page } from './exposition/line-table.ts';
 import { createPageReader } from './exposition/page-reader.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Parts } from '../../../src/core/intake.ts';
-import { createRefusedLines, lineHash } from '../../../src/core/refused-lines.ts';
+import { createRefusedLines, lineHash } from '../../../src/core/refused-series.ts';
 import { testRegistry, wideLimits } from '../../registry.ts';
 
 const hashOf = (text: string) => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nearest } from '../../../src/core/suggest.ts';
+import { nearest } from '../../../src/core/errors.ts';
 
 const known = ['metrics', 'services', 'stores', 'log', 'limits', 'pullmetrics', 'pushmetrics', 'scrape'];
 

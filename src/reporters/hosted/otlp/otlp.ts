@@ -16,8 +16,17 @@ import {
 } from '../protocol.ts';
 import type { RequestLimits } from '../request-limits.ts';
 import { createWriter } from '../wire/protobuf.ts';
-import { attributesOf, headOf, type PointType, pointTypes, resourceOf, writePoint } from './points.ts';
-import { createRequestBuilder, halvesOf, type MetricContext } from './request.ts';
+import {
+  attributesOf,
+  createRequestBuilder,
+  halvesOf,
+  headOf,
+  type MetricContext,
+  type PointType,
+  pointTypes,
+  resourceOf,
+  writePoint,
+} from './request.ts';
 
 const pack = promisify<Buffer, object, Buffer>(gzip);
 const unpack = promisify<Buffer, Buffer>(gunzip);

@@ -11,8 +11,7 @@ import {
 } from '../protocol.ts';
 import type { RequestLimits } from '../request-limits.ts';
 import { packSnappy, unpackSnappy } from '../wire/snappy.ts';
-import { createMessage, type MessageBuilder, type Sample, samplesOf } from './message.ts';
-import { createSampler } from './samples.ts';
+import { createMessage, createSampler, type MessageBuilder, type Sample, samplesOf } from './message.ts';
 
 const writtenHeader = 'x-prometheus-remote-write-samples-written';
 

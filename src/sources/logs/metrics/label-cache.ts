@@ -1,4 +1,4 @@
-import { lineHash } from '../../../core/refused-lines.ts';
+import { lineHash } from '../../../core/refused-series.ts';
 import { type BytePattern, createPattern, isPatternAt } from '../lines/byte-pattern.ts';
 import { absent, type Fields, other } from '../lines/fields.ts';
 

@@ -2,7 +2,7 @@ import { agentMetric } from '../../../core/agent-metrics.ts';
 import { Handle } from '../../../core/handles.ts';
 import type { Counter, Intake } from '../../../core/model.ts';
 import { lineDropReasons, logLevels, skipReasons } from '../../../core/reasons.ts';
-import { createRefusedKeys } from '../../../core/refused-keys.ts';
+import { createRefusedKeys } from '../../../core/refused-series.ts';
 import type { Steps } from '../../../core/slices.ts';
 import { type Fields, plainText, type Slots, textOf } from '../lines/fields.ts';
 import type { FileState, LineMetrics } from '../lines/line-classifier.ts';

@@ -1,5 +1,5 @@
 import { cursor, fastValue, parseValue } from '../../../core/decimal.ts';
-import { lineHash, type RefusedLines } from '../../../core/refused-lines.ts';
+import { lineHash, type RefusedLines } from '../../../core/refused-series.ts';
 import { ScrapeFailure } from '../failure.ts';
 import type { ScrapeLimits } from '../options.ts';
 import { readComment } from './comments.ts';

@@ -1,10 +1,9 @@
 import { Handle } from '../../../core/handles.ts';
 import type { Translated } from '../../../core/intake.ts';
 import type { Kind, Part, RawTags, Shape } from '../../../core/model.ts';
-import { lineHash, type RefusedLines } from '../../../core/refused-lines.ts';
+import { lineHash, type RefusedLines } from '../../../core/refused-series.ts';
 import type { MappedMetric, VocabularyDetector } from '../../../core/vocabulary.ts';
-import type { Page } from '../exposition/line-table.ts';
-import { type LineTable, trimLines } from '../exposition/line-table.ts';
+import { type LineTable, type Page, trimLines } from '../exposition/line-table.ts';
 import { assemble, type SeriesAssembly, signatureOf } from './assembly.ts';
 import { createLineGroups, type ScrapedSeries, type SeriesParts } from './line-groups.ts';
 

@@ -12,8 +12,7 @@ import {
   writeKey,
 } from '../../../core/byte-table.ts';
 import type { Clock } from '../../../core/ports.ts';
-import { createRefusedKeys } from '../../../core/refused-keys.ts';
-import { lineHash } from '../../../core/refused-lines.ts';
+import { createRefusedKeys, lineHash } from '../../../core/refused-series.ts';
 import type { TimeSlices } from '../time-slices.ts';
 import { type LineRules, readLine, type StatsdDrop } from './line-format.ts';
 import { isAllowed, isShared, type SeriesRecorder, type StatsdSeries } from './statsd-series.ts';

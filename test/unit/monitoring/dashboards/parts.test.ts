@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { timeseries } from '../../../../src/monitoring/dashboards/model.ts';
+import { legendOf } from '../../../../src/monitoring/dashboards/panels.ts';
 import { limitOf } from '../../../../src/monitoring/dashboards/parts.ts';
 import {
   clusterChoice,
@@ -10,7 +11,6 @@ import {
   top,
 } from '../../../../src/monitoring/dashboards/queries.ts';
 import { laidOut } from '../../../../src/monitoring/dashboards/render.ts';
-import { legendOf } from '../../../../src/monitoring/dashboards/series-panels.ts';
 import { fill } from '../../../../tools/grafana.ts';
 
 const plain = { prefix: '', jobs: {}, matchers: {} };

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { clusterOfVersion, failoversBetween } from '../../../../src/probes/clusters/failover-version.ts';
+import { clusterOfVersion, failoversBetween } from '../../../../src/probes/domains/failovers.ts';
 
 const groupOf = (failoverVersionIncrement: number, initials: readonly number[]) => ({
   failoverVersionIncrement,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { answerIn, faultOf } from '../../../../src/probes/health/check.ts';
 import { verdictOf } from '../../../../src/probes/health/http.ts';
-import { excerpt } from '../../../../src/probes/probe-error.ts';
+import { excerpt } from '../../../../src/probes/probe.ts';
 
 describe('an answer in a text', () => {
   test.each([

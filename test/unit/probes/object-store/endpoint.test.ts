@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { endpoint } from '../../../../src/probes/object-store/endpoint.ts';
+import { endpoint } from '../../../../src/core/text-formats.ts';
 
 test.each([
   ['https://s3.example.com', 'https://s3.example.com', ''],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { readPage } from '../../../../src/probes/object-store/answers.ts';
-import { ProbeError } from '../../../../src/probes/probe-error.ts';
+import { ProbeError } from '../../../../src/probes/probe.ts';
 
 const page = (inner: string) => Buffer.from(`<ListBucketResult>${inner}</ListBucketResult>`);
 const object = (key: string, modified = '2026-01-02T03:04:05.678Z', size = '12') =>

@@ -1,6 +1,6 @@
 import { errors } from 'cassandra-driver';
 import { expect, test } from 'vitest';
-import { ProbeError } from '../../../../src/probes/probe-error.ts';
+import { ProbeError } from '../../../../src/probes/probe.ts';
 import { cassandraFault, withoutPassword } from '../../../../src/probes/stores/cassandra-connection.ts';
 
 const closed = (innerError?: Error) =>

@@ -11,18 +11,25 @@ import {
   SortOrder,
   StackingConfigBuilder,
   StackingMode,
+  TableCellHeight,
+  TableSortByFieldStateBuilder,
   TooltipDisplayMode,
   VisibilityMode,
   VizLegendOptionsBuilder,
   VizTooltipOptionsBuilder,
 } from '@grafana/grafana-foundation-sdk/common';
-import type { Panel as GrafanaPanel } from '@grafana/grafana-foundation-sdk/dashboard';
+import type {
+  DataTransformerConfig,
+  DynamicConfigValue,
+  Panel as GrafanaPanel,
+} from '@grafana/grafana-foundation-sdk/dashboard';
 import { PanelBuilder as Heatmap, YAxisConfigBuilder } from '@grafana/grafana-foundation-sdk/heatmap';
 import { DataqueryBuilder, PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
 import { PanelBuilder as Stat } from '@grafana/grafana-foundation-sdk/stat';
 import { PanelBuilder as Timeline } from '@grafana/grafana-foundation-sdk/statetimeline';
+import { PanelBuilder } from '@grafana/grafana-foundation-sdk/table';
 import { PanelBuilder as Timeseries } from '@grafana/grafana-foundation-sdk/timeseries';
-import { type Query, type SeriesPanel, units } from './model.ts';
+import { type Column, type Query, type SeriesPanel, type TablePanel, units } from './model.ts';
 import { datasource, linksOf, mappings, type PanelContext, thresholds } from './parts.ts';
 
 type Builder = Timeseries | Stat | Timeline | Heatmap;
@@ -43,17 +50,19 @@ export function renderSeries(panel: SeriesPanel, context: PanelContext): Grafana
     .unit(units[panel.unit])
     .links(linksOf(panel, context))
     .thresholds(thresholds(panel, context))
-    .targets(panel.queries.map((_, index) => target(panel, index)));
+    .targets(panel.queries.map((_, index) => seriesQuery(panel, index)));
   if (panel.state) builder.mappings(mappings(panel.state));
   return builder.build();
 }
 
-function target(panel: SeriesPanel, index: number): DataqueryBuilder {
+const letter = (index: number): string => String.fromCharCode(65 + index);
+
+const queryOf = (expr: string, index: number): DataqueryBuilder =>
+  new DataqueryBuilder().refId(letter(index)).datasource(datasource).expr(expr);
+
+function seriesQuery(panel: SeriesPanel, index: number): DataqueryBuilder {
   const query = panel.queries[index]!;
-  const builder = new DataqueryBuilder()
-    .refId(String.fromCharCode(65 + index))
-    .datasource(datasource)
-    .expr(query.expr);
+  const builder = queryOf(query.expr, index);
   if (panel.type === 'heatmap') return builder.range().format(PromQueryFormat.Heatmap).legendFormat('{{le}}');
   builder.legendFormat(legendOf(query));
   return panel.type === 'stat' ? builder.instant() : builder.range();
@@ -117,4 +126,62 @@ function heatmap({ unit }: SeriesPanel): Heatmap {
     .yAxis(new YAxisConfigBuilder().unit(units[unit]))
     .scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Linear))
     .hideLegend();
+}
+
+/** A table in Grafana's schema, without its place. */
+export function renderTable(panel: TablePanel, context: PanelContext): GrafanaPanel {
+  const builder = new PanelBuilder()
+    .title(panel.title)
+    .description(panel.description)
+    .datasource(datasource)
+    .unit(units[panel.unit])
+    .links(linksOf(panel, context))
+    .thresholds(thresholds({}, context))
+    .cellHeight(TableCellHeight.Sm)
+    .showHeader(true)
+    .targets(
+      panel.columns.map(({ expr }, index) => queryOf(expr, index).instant().format(PromQueryFormat.Table)),
+    )
+    .transformations(transformations(panel));
+  for (const column of panel.columns) builder.overrideByName(column.title, look(column, context));
+  if (panel.linkedLabel && context.runbookUrl)
+    builder.overrideByName(panel.labels[panel.linkedLabel]!, [toRunbook(context.runbookUrl)]);
+  if (panel.sortBy) builder.sortBy([new TableSortByFieldStateBuilder().displayName(panel.sortBy).desc(true)]);
+  return builder.build();
+}
+
+function look(column: Column, context: PanelContext): DynamicConfigValue[] {
+  const { unit, state, limits, anyIs } = column;
+  const hasSteps = limits !== undefined || anyIs !== undefined;
+  const isColoured = state !== undefined || hasSteps;
+  return [
+    { id: 'unit', value: units[unit] },
+    ...(state ? [{ id: 'mappings', value: mappings(state) }] : []),
+    ...(hasSteps ? [{ id: 'thresholds', value: thresholds(column, context).build() }] : []),
+    ...(isColoured ? [{ id: 'custom.cellOptions', value: { type: 'color-text' } }] : []),
+  ];
+}
+
+const toRunbook = (runbookUrl: string): DynamicConfigValue => ({
+  id: 'links',
+  value: [{ title: 'Runbook', url: `${runbookUrl}/\${__value.raw}.md`, targetBlank: true }],
+});
+
+/** Merges the queries into one frame without the time, and names and orders the columns. */
+function transformations({ labels, columns }: TablePanel): DataTransformerConfig[] {
+  const values = columns.map(
+    ({ title }, index) => [columns.length === 1 ? 'Value' : `Value #${letter(index)}`, title] as const,
+  );
+  const named = [...Object.entries(labels), ...values];
+  return [
+    { id: 'merge', options: {} },
+    {
+      id: 'organize',
+      options: {
+        excludeByName: { Time: true },
+        indexByName: Object.fromEntries(named.map(([name], index) => [name, index])),
+        renameByName: Object.fromEntries(named),
+      },
+    },
+  ];
 }
