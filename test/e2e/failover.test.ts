@@ -287,7 +287,9 @@ ${recovery}`,
     });
     const second = await execute('datacenter-failure', 'orders', 'dc2');
     expect(second.status).not.toBe(0);
-    expect(second.output).toMatch(/another run of this procedure is under way \(pid \d+\)/);
+    expect(second.output).toMatch(
+      /a run of datacenter-failure \(pid \d+, since [^)]*\) is under way for orders/,
+    );
     // Its output stays open with the command that outlives it.
     const gone = once(first.child, 'exit');
     first.child.kill('SIGKILL');

@@ -1,4 +1,3 @@
-import { mkdirSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, nearest } from '../../core/errors.ts';
@@ -16,7 +15,7 @@ import { createChecks, type RunProbe } from '../recovery/checks.ts';
 import { commandsOf, type Subject, shellText } from '../recovery/commands.ts';
 import { procedures, type Situation, type Step } from '../recovery/procedures.ts';
 import { type Operator, runSession } from '../recovery/session.ts';
-import { type Lock, takeLock } from '../state/lock.ts';
+import { lockSubject } from '../recovery/subject-lock.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
 import type { Io } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
@@ -36,7 +35,8 @@ commands for this configuration, and checks what must hold after it.
   --backup FILE         the backup to restore; default: the newest verified one
   --domain NAME --to CLUSTER                       what to fail over, and where to
   --json                the plan, or the result, as JSON
-A run that was interrupted resumes at the step that was not finished, unless --restart is given.
+A run that was interrupted resumes at the step that was not finished, unless --restart is given. While one run changes
+a database or a domain, another one of the same is refused.
 Exit status: 0 done; 1 refused or failed; 2 wrong usage or an invalid configuration.
 `;
 
@@ -299,7 +299,7 @@ async function go(
   // The backup may be another one after an interruption; what is recovered is the same.
   const { backup: _, ...same } = subject;
   const journal = journalPath(config.stateDirectory, 'recovery', `${name}.steps`);
-  const lock = await lockRun(`${journal}.lock`);
+  const lock = await lockSubject(config.stateDirectory, procedure, subject);
   try {
     const result = await runSession(
       {
@@ -329,21 +329,6 @@ async function go(
     await lock.release();
     close();
   }
-}
-
-/** Two runs of one procedure side by side would restore, or fail over, at the same time. */
-async function lockRun(directory: string): Promise<Lock> {
-  mkdirSync(directory, { recursive: true, mode: 0o750 });
-  return takeLock(directory).catch((thrown: unknown) => {
-    if (!(thrown instanceof AgentError) || thrown.code !== 'state_locked') throw thrown;
-    const pid = /pid \d+/.exec(thrown.message)?.[0];
-    const what = `another run of this procedure is under way${pid ? ` (${pid})` : ''}`;
-    throw new AgentError(
-      'state_locked',
-      { where: 'svc-agent recover', what, allowed: 'wait for its end' },
-      thrown,
-    );
-  });
 }
 
 /** The person at the terminal; with `--yes` nobody is asked, and only the confirmed name may be changed for good. */

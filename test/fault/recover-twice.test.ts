@@ -1,0 +1,95 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { folder, mainFile, type Running, start, until } from '../e2e/process.ts';
+
+// Two runs of the built program that would change the same database or domain.
+
+let place: ReturnType<typeof folder>;
+const running: Running[] = [];
+beforeEach(() => {
+  place = folder();
+  writeFileSync(
+    join(place.path, 'agent.yaml'),
+    `stateDirectory: ${join(place.path, 'state')}
+roles: [history]
+services: {history: {logs: {paths: [${place.path}/none.log]}}}
+clusterGroupMetadata:
+  failoverVersionIncrement: 10
+  primaryClusterName: dc1
+  currentClusterName: dc1
+  clusterGroup:
+    dc1: {enabled: true, initialFailoverVersion: 0, rpcAddress: '127.0.0.1:1'}
+    dc2: {enabled: true, initialFailoverVersion: 1, rpcAddress: '127.0.0.1:1'}
+domains: {watch: [orders, refunds], describe: {command: ['false', '{domain}']}}
+stores:
+  - {name: main, kind: postgres, address: '127.0.0.1:1', databases: {persistence: svc, visibility: svc_visibility}}
+`,
+  );
+});
+afterEach(async () => {
+  for (const run of running.splice(0)) await run.end('SIGKILL');
+  place.remove();
+});
+
+/** Refusals are overridden, so that a run goes on to a step that waits. */
+function recover(procedure: string, ...args: string[]): Running {
+  const common = ['-c', join(place.path, 'agent.yaml'), '--force', 'a test'];
+  const run = start(process.execPath, [mainFile, 'recover', procedure, ...common, ...args]);
+  running.push(run);
+  return run;
+}
+
+/** It holds the lock before it begins. */
+const begins = (run: Running) => until('it begins', () => run.output().includes('\nStep 1 of ') || undefined);
+const persistence = ['--store', 'main', '--database', 'persistence'];
+
+test.each([
+  ['a database', 'database-corruption', 'cluster-loss', persistence, 'main/persistence'],
+  ['a domain', 'datacenter-failure', 'failback', ['--domain', 'orders', '--to', 'dc2'], 'orders'],
+] as const)(
+  '%s: the second run is refused, whatever its procedure, until the first one is killed',
+  async (_, first, second, subject, name) => {
+    const startedMs = Date.now();
+    const holder = recover(first, ...subject);
+    await begins(holder);
+    for (const procedure of [first, second]) {
+      const refused = recover(procedure, ...subject);
+      expect(await refused.ended).toBe(1);
+      const [, since] =
+        new RegExp(
+          `a run of ${first} \\(pid ${holder.child.pid}, since (\\S+Z)\\) is under way for ${name}`,
+        ).exec(refused.output()) ?? expect.fail(refused.output());
+      expect(Date.parse(since!)).toBeGreaterThanOrEqual(startedMs);
+      expect(Date.parse(since!)).toBeLessThanOrEqual(Date.now());
+    }
+    // Killed while it holds the lock: nothing of it is left to clean up by hand.
+    await holder.end('SIGKILL');
+    const next = recover(second, ...subject);
+    await begins(next);
+    const refused = recover(first, ...subject);
+    expect(await refused.ended).toBe(1);
+    expect(refused.output()).toContain(`a run of ${second} (pid ${next.child.pid}, since `);
+  },
+);
+
+test('runs of another database, and of another domain, go on side by side', async () => {
+  const runs = [
+    recover('database-corruption', ...persistence),
+    recover('database-corruption', '--store', 'main', '--database', 'visibility'),
+    recover('datacenter-failure', '--domain', 'orders', '--to', 'dc2'),
+    recover('datacenter-failure', '--domain', 'refunds', '--to', 'dc2'),
+  ];
+  for (const run of runs) await begins(run);
+});
+
+test('of many that start at the same moment one goes on', async () => {
+  const runs = Array.from({ length: 6 }, () => recover('database-corruption', ...persistence));
+  const refused = await until('all but one are refused', () => {
+    const ended = runs.filter(({ child }) => child.exitCode === 1);
+    return ended.length === runs.length - 1 ? ended : undefined;
+  });
+  for (const run of refused)
+    expect(run.output()).toMatch(/ is under way for main\/persistence; wait for its end/);
+  await begins(runs.find((run) => !refused.includes(run))!);
+});
