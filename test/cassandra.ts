@@ -4,7 +4,8 @@ import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client } from 'cassandra-driver';
-import { freePort, type Running, start, until } from './e2e/process.ts';
+import { freePort, type Running, start } from './e2e/process.ts';
+import { until } from './until.ts';
 
 const fixture = (name: string) => fileURLToPath(new URL(`fixtures/cassandra/${name}`, import.meta.url));
 const jars = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'svc-agent', 'cassandra');
@@ -65,7 +66,9 @@ export async function startCassandra(options: CassandraOptions = {}): Promise<Ca
   for (let attempt = 1; ; attempt++) {
     const server = await launch(options);
     try {
-      const ready = until('Cassandra takes statements', () => server.run().then(() => true), 150_000);
+      const ready = until('Cassandra takes statements', () => server.run().then(() => true), {
+        everyMs: 200,
+      });
       await Promise.race([ready, server.failed]);
       return server;
     } catch (error) {

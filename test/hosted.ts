@@ -1,12 +1,15 @@
 import { mkdtempSync, rmSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Drops, Log, Stop } from '../src/core/ports.ts';
 import { createHosted, type HostedDeps, type HostedReporterOptions } from '../src/reporters/hosted/hosted.ts';
 import { type HandClock, handClock } from './clock.ts';
 import { readOtlp, readRw1, readRw2, type WireResource, type WireSample } from './hosted-wire.ts';
+import { until } from './until.ts';
 import { type FamilySpec, type TestView, viewOf } from './view.ts';
 
 /** A request as a receiver got it, body and all. */
@@ -191,9 +194,12 @@ export async function openBed(
       families = next;
     },
     async tick(intervalMs = 1000) {
+      // The reporter skips an interval that ends while its last report is under way.
+      await until('no report is under way', () => views.at(-1)?.released !== 0);
+      await nextTurn();
       const before = views.length;
       clock.advance(intervalMs);
-      await until(() => views.length > before && views.at(-1)!.released === 1, 'the picture is queued');
+      await until('the picture is queued', () => views.length > before && views.at(-1)!.released === 1);
     },
     stop,
   };
@@ -211,23 +217,24 @@ export function removeFolders(): void {
   for (const path of folders.splice(0)) rmSync(path, { recursive: true, force: true });
 }
 
-/** Waits until something is so; fails after 30 s. */
-export async function until(isSo: () => boolean, what: string): Promise<void> {
-  const giveUpMs = performance.now() + 30_000;
-  while (!isSo()) {
-    if (performance.now() > giveUpMs) throw new Error(`waited in vain until ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-}
+/** Turns of the event loop and of the disk within which a request on loopback makes some progress. */
+const turnsPerStep = 10;
 
-/** Moves the clock on in steps until something is so: whatever waits for a backoff gets its turn. */
+/**
+ * Moves the clock on in steps until something is so: whatever waits for a backoff gets its turn. A step is over after work
+ * of this process and of the disk, not after a time, or requests would be too slow wherever the machine is busy.
+ */
 export async function untilMoving(clock: HandClock, stepMs: number, isSo: () => boolean, what: string) {
-  const giveUpMs = performance.now() + 30_000;
-  while (!isSo()) {
-    if (performance.now() > giveUpMs) throw new Error(`waited in vain until ${what}`);
+  const poll = async () => {
+    if (isSo()) return true;
     clock.advance(stepMs);
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
+    for (let turn = 0; turn < turnsPerStep; turn++) {
+      await stat(tmpdir());
+      await nextTurn();
+    }
+    return isSo();
+  };
+  await until(what, poll, { everyMs: 0 });
 }
 
 /** The values of a receiver's taken samples in the order of their coming. */

@@ -1,11 +1,13 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Connection, createConnection, type RowDataPacket } from 'mysql2/promise';
 import type { PollTarget } from './poll-store.ts';
+import { copyTemplate } from './templates.ts';
+import { pollUntil } from './until.ts';
 
 const server = ['/usr/sbin/mariadbd', '/usr/local/bin/mariadbd'].find(existsSync);
 const installer = ['/usr/bin/mariadb-install-db', '/usr/local/bin/mariadb-install-db'].find(existsSync);
@@ -51,31 +53,15 @@ function newFolder(): string {
   return folder;
 }
 
-/** An empty data directory of which servers start as copies, for to make one takes seconds; gone with the last of them. */
-let template: string | undefined;
-let servers = 0;
-
-function newData(folder: string): string {
-  const data = join(folder, 'data');
-  if (template === undefined) {
-    template = newFolder();
-    const made = join(template, 'data');
+function newData(data: string): void {
+  copyTemplate('mariadb', data, (template) => {
+    mkdirSync(template);
+    if (owner.length > 0) execFileSync('chown', ['mysql', template]);
     const kind = ['--auth-root-authentication-method=normal', '--skip-test-db'];
-    execFileSync(installer!, ['--no-defaults', ...owner, `--datadir=${made}`, ...kind, ...common], {
+    execFileSync(installer!, ['--no-defaults', ...owner, `--datadir=${template}`, ...kind, ...common], {
       stdio: 'pipe',
     });
-  }
-  cpSync(join(template, 'data'), data, { recursive: true });
-  if (owner.length > 0) execFileSync('chown', ['-R', 'mysql', data]);
-  return data;
-}
-
-function remove(folder: string): void {
-  rmSync(folder, { recursive: true, force: true });
-  servers -= 1;
-  if (servers > 0 || template === undefined) return;
-  rmSync(template, { recursive: true, force: true });
-  template = undefined;
+  });
 }
 
 /** As soon as it answers; undefined when it ended before. */
@@ -99,9 +85,9 @@ async function connected(child: ChildProcess, socketPath: string): Promise<Conne
 
 /** A real server on loopback with a data directory of its own, fast rather than safe. */
 export async function startMariadb(...settings: readonly string[]): Promise<Mariadb> {
-  servers += 1;
   const folder = newFolder();
-  const data = newData(folder);
+  const data = join(folder, 'data');
+  newData(data);
   const socketPath = join(folder, 's');
   const all = [...settings];
   let port = await freePort();
@@ -156,7 +142,7 @@ export async function startMariadb(...settings: readonly string[]): Promise<Mari
     signal: (name) => void child.kill(name),
     async stop() {
       await end('SIGKILL');
-      remove(folder);
+      rmSync(folder, { recursive: true, force: true });
     },
   };
 }
@@ -189,14 +175,6 @@ export const usersStatements = `
   GRANT ALL ON svc_main.* TO full@'%';
   GRANT BINLOG MONITOR, REPLICA MONITOR ON *.* TO full@'%';`;
 
-/** Polls until what was asked for is so. */
-export async function until<T>(look: () => Promise<T>, isSo: (value: T) => boolean): Promise<T> {
-  const giveUpMs = performance.now() + 30_000;
-  for (;;) {
-    const value = await look();
-    if (isSo(value)) return value;
-    if (performance.now() > giveUpMs) throw new Error(`still ${JSON.stringify(value)?.slice(0, 500)}`);
-    // MariaDB renews what it shows of transactions only if nobody asked for 100 ms.
-    await pause(150);
-  }
-}
+/** Polls as `pollUntil` does, but no oftener than MariaDB renews what it shows of transactions: every 100 ms. */
+export const pollMariadb = <T>(poll: () => Promise<T>, isWanted: (answer: T) => boolean): Promise<T> =>
+  pollUntil(poll, isWanted, { everyMs: 150 });

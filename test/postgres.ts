@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { copyTemplate } from './templates.ts';
 
 const debian = '/usr/lib/postgresql';
 
@@ -117,6 +118,7 @@ export interface PostgresOptions {
   settings?: readonly string[];
   /** Takes over this data directory, of which `stop` does not rid us, in place of a new one. */
   data?: string;
+  /** Options of initdb. Servers of the same options are copies of one data directory and share its system identifier. */
   initdb?: readonly string[];
 }
 
@@ -129,10 +131,10 @@ export async function startPostgres({
   const folder = postgresFolder();
   const dataFolder = data ?? join(folder, 'data');
   if (data === undefined) {
-    postgresProgram('initdb', [
-      ...['-D', dataFolder, '-U', 'postgres', '-A', 'trust', '--no-sync', '--locale=C', '-E', 'UTF8'],
-      ...initdb,
-    ]);
+    copyTemplate(['postgres', ...initdb].join(''), dataFolder, (template) => {
+      const kind = ['-U', 'postgres', '-A', 'trust', '--locale=C', '-E', 'UTF8'];
+      postgresProgram('initdb', ['-D', template, '--no-sync', ...kind, ...initdb]);
+    });
   }
   let port = 0;
   const clients = new Map<string, pg.Client>();
@@ -211,19 +213,4 @@ export async function startPostgres({
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-/** Polls until what was asked for is so. */
-export async function until<T>(
-  look: () => Promise<T>,
-  isSo: (value: T) => boolean,
-  forMs = 30_000,
-): Promise<T> {
-  const deadlineMs = Date.now() + forMs;
-  for (;;) {
-    const value = await look();
-    if (isSo(value)) return value;
-    if (Date.now() > deadlineMs) throw new Error(`still ${JSON.stringify(value)?.slice(0, 500)}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
 }

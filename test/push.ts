@@ -5,16 +5,8 @@ import type { Drops, Gather, Log, Stop } from '../src/core/ports.ts';
 import type { OpenDatagrams } from '../src/reporters/push/destination.ts';
 import { createPush, type PushDeps, type PushReporterOptions } from '../src/reporters/push/push.ts';
 import { handClock } from './clock.ts';
+import { until } from './until.ts';
 import { type FamilySpec, type SeriesSpec, viewOf } from './view.ts';
-
-/** Waits for a fact, at most 30 s. */
-export async function until(fact: () => boolean, what: string): Promise<void> {
-  const endMs = performance.now() + 30_000;
-  while (!fact()) {
-    if (performance.now() > endMs) throw new Error(`waited in vain until ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-}
 
 export interface PushedSeries extends SeriesSpec {
   startMs?: number;
@@ -190,7 +182,7 @@ export async function startPush(
     async flush() {
       const before = { gathers, waiting: clock.waiting };
       clock.advance(options.flushIntervalMs ?? defaults.flushIntervalMs);
-      await until(() => gathers > before.gathers && clock.waiting === before.waiting, 'the flush is over');
+      await until('the flush is over', () => gathers > before.gathers && clock.waiting === before.waiting);
     },
     stop,
   };

@@ -236,12 +236,3 @@ export async function openScrape(
 }
 
 export { sampleName };
-
-/** Waits until something is so; fails after 10 s. */
-export async function until(isSo: () => boolean, what: string): Promise<void> {
-  const giveUpMs = performance.now() + 30_000;
-  while (!isSo()) {
-    if (performance.now() > giveUpMs) throw new Error(`waited in vain until ${what}`);
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}

@@ -2,10 +2,11 @@ import { mkdirSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { until } from '../until.ts';
 import { type LiveAgent, startLiveAgent } from './live/agents.ts';
 import { type LivePrometheus, startLivePrometheus } from './live/prometheus.ts';
 import { writeRules } from './live/rules.ts';
-import { command, folder, until } from './process.ts';
+import { command, folder } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 // Every alert on backups and recovery, live: the built agent reads real files, a real Prometheus has the shipped rules.

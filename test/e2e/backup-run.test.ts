@@ -2,7 +2,8 @@ import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { command, folder, mainFile, type RunningAgent, start, startAgent, until } from './process.ts';
+import { until } from '../until.ts';
+import { command, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
 
 // `svc-agent backup run` and heartbeats, through the built program, against what jobs do to them.
 

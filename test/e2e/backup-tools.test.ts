@@ -179,7 +179,8 @@ describe.skipIf(!hasMariadb || !hasMariadbBackup)('mariadb-backup', () => {
     ],
     [
       'a redo log that is cut off',
-      (path) => truncateSync(join(path, 'ib_logfile0'), 20_000),
+      // Its header alone; how much is behind it depends on the server's last checkpoint.
+      (path) => truncateSync(join(path, 'ib_logfile0'), 12_288),
       /ib_logfile0 is cut off/,
     ],
     [
@@ -219,7 +220,7 @@ describe.skipIf(!hasMariadb || !hasMariadbBackup)('mariadb-backup', () => {
     expect(await verifyBackup({ path: incremental, level: 'full', bytesPerSecond: 1e9 })).toMatchObject({
       result: 'corrupt',
     });
-    writeFileSync(delta, good.subarray(0, 16_384 * 3));
+    writeFileSync(delta, good.subarray(0, good.length - 16_384));
     expect(await verifyBackup({ path: incremental, level: 'full', bytesPerSecond: 1e9 })).toMatchObject({
       result: 'corrupt',
       msg: 'svc/executions.ibd.delta is cut off',
@@ -239,10 +240,15 @@ describe.skipIf(!hasCassandra)('a snapshot by nodetool', () => {
   const table = (name: string) =>
     join(keyspace, readdirSync(keyspace).find((each) => each.startsWith(`${name}-`))!);
   const partOf = (name: string) => join(table(name), 'snapshots', 'nightly-1');
-  const take = () => tools.take('nightly', server.nodetool('snapshot', '-t', 'nightly-1', 'svc'));
-  const again = () => {
-    tools.take('nightly', server.nodetool('clearsnapshot', '-t', 'nightly-1', '--', 'svc'));
-    expect(take().status).toBe(0);
+  const tables = ['executions', 'tasks'];
+  /** Where the snapshot of a table is kept as nodetool made it, for it takes nodetool seconds to make another. */
+  const wholeOf = (name: string) => join(tools.place.path, 'whole', name);
+  /** The files of a snapshot are links to those of the node: a copy can be damaged, and keeps the node's data whole. */
+  const restore = () => {
+    for (const name of tables) {
+      rmSync(partOf(name), { recursive: true, force: true });
+      cpSync(wholeOf(name), partOf(name), { recursive: true, preserveTimestamps: true });
+    }
   };
   const dataOf = (name: string) =>
     join(partOf(name), readdirSync(partOf(name)).find((each) => each.endsWith('-Data.db'))!);
@@ -252,12 +258,14 @@ describe.skipIf(!hasCassandra)('a snapshot by nodetool', () => {
     keyspace = join(server.data, 'svc');
     await server.run(
       "CREATE KEYSPACE svc WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+      ...tables.flatMap((name) => [
+        `CREATE TABLE svc.${name} (i int PRIMARY KEY, state text)`,
+        ...Array.from(
+          { length: 20 },
+          (_, i) => `INSERT INTO svc.${name} (i, state) VALUES (${i}, 'state ${i}')`,
+        ),
+      ]),
     );
-    for (const name of ['executions', 'tasks']) {
-      await server.run(`CREATE TABLE svc.${name} (i int PRIMARY KEY, state text)`);
-      for (let i = 0; i < 20; i++)
-        await server.run(`INSERT INTO svc.${name} (i, state) VALUES (${i}, 'state ${i}')`);
-    }
     tools = bed(
       [backup('nightly', { kind: 'snapshot', dataDirectory: server.data, keyspace: 'svc' })],
       `  - {name: nightly, store: main, database: persistence, type: full, source: {snapshot: {dataDirectory: ${server.data}, keyspace: svc}}}
@@ -271,7 +279,8 @@ describe.skipIf(!hasCassandra)('a snapshot by nodetool', () => {
 
   test('is good with the digest of every file, and clears; incrementals are written', async () => {
     expect(await tools.judged()).toMatchObject({ ready: 0 });
-    const { status, stdout, stderr } = take();
+    const snapshot = server.nodetool('snapshot', '-t', 'nightly-1', 'svc');
+    const { status, stdout, stderr } = tools.take('nightly', snapshot);
     expect({ status, stdout }, stderr + stdout).toMatchObject({
       status: 0,
       stdout: expect.stringContaining('nightly-1'),
@@ -281,6 +290,8 @@ describe.skipIf(!hasCassandra)('a snapshot by nodetool', () => {
     );
     expect(await tools.judged()).toMatchObject({ ready: 1, reason: undefined, integrity: 1 });
     expect(existsSync(join(table('executions'), 'backups'))).toBe(true);
+    for (const name of tables)
+      cpSync(partOf(name), wholeOf(name), { recursive: true, preserveTimestamps: true });
   });
 
   test.each<[string, () => void, { reason?: string; msg?: RegExp }]>([
@@ -298,15 +309,8 @@ describe.skipIf(!hasCassandra)('a snapshot by nodetool', () => {
     ['a table that is missing', () => rmSync(partOf('tasks'), { recursive: true }), {}],
     ['a manifest that is missing', () => unlinkSync(join(partOf('tasks'), 'manifest.json')), {}],
   ])('%s', async (_, damage, { reason, msg }) => {
-    again();
+    restore();
     expect(await tools.judged()).toMatchObject({ ready: 1 });
-    // The files of a snapshot are links to those of the node: a copy keeps its data whole.
-    for (const name of ['executions', 'tasks']) {
-      cpSync(partOf(name), `${partOf(name)}-copy`, { recursive: true });
-      rmSync(partOf(name), { recursive: true });
-      cpSync(`${partOf(name)}-copy`, partOf(name), { recursive: true, preserveTimestamps: true });
-      rmSync(`${partOf(name)}-copy`, { recursive: true });
-    }
     damage();
     const after = await tools.judged();
     expect(after.ready).toBe(0);

@@ -3,7 +3,8 @@ import { createWriteStream, readFileSync, statSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { createGzip } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { folder, type RunningAgent, startAgent, until } from './process.ts';
+import { until } from '../until.ts';
+import { folder, type RunningAgent, startAgent } from './process.ts';
 
 // A big dump is verified at `full` beside the agent, not in it. BIG_BACKUP_MB=2048 is the run of the documentation.
 
@@ -88,18 +89,14 @@ test(`a dump of ${megabytes} MB is verified while the agent stays within ${allow
   }
   await writeDump(dump, megabytes);
   const busy = { mib: 0, ms: [] as number[] };
-  await until(
-    'the dump is verified',
-    async () => {
-      const { page, ms } = await scrape();
-      if (verifying()) {
-        busy.ms.push(ms);
-        busy.mib = Math.max(busy.mib, residentMiB());
-      }
-      return isVerified(page, statSync(dump).size) || undefined;
-    },
-    280_000,
-  );
+  await until('the dump is verified', async () => {
+    const { page, ms } = await scrape();
+    if (verifying()) {
+      busy.ms.push(ms);
+      busy.mib = Math.max(busy.mib, residentMiB());
+    }
+    return isVerified(page, statSync(dump).size) || undefined;
+  });
   const median = (values: number[]) => [...values].sort((one, other) => one - other)[values.length >> 1];
   const shown = [idle, busy].map(
     ({ mib, ms }) => `${mib.toFixed(1)} MiB, /metrics ${median(ms)?.toFixed(1)} ms`,

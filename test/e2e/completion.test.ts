@@ -10,7 +10,16 @@ afterAll(() => place.remove());
 mkdirSync(join(place.path, 'my folder'));
 writeFileSync(join(place.path, 'agent.yaml'), '');
 
-const program = `${process.execPath} ${mainFile}`;
+const scripts = folder();
+afterAll(() => scripts.remove());
+/** What the program prints for a shell, in a file; it starts once for all cases. */
+const scriptFor = Object.fromEntries(
+  ['bash', 'fish', 'zsh'].map((shell) => {
+    const file = join(scripts.path, shell);
+    writeFileSync(file, command(['completion', shell]).stdout);
+    return [shell, file];
+  }),
+);
 const isInstalled = (shell: string) => spawnSync(shell, ['-c', 'true']).status === 0;
 const output = (shell: string, args: readonly string[]) => {
   const { status, stdout, stderr } = spawnSync(shell, args, {
@@ -39,7 +48,7 @@ const cases: readonly (readonly [string, readonly string[]])[] = [
 describe('in bash', () => {
   const complete = (line: string): string[] => {
     const words = line.split(' ').map((word) => `'${word}'`);
-    const script = `source <(${program} completion bash)
+    const script = `source ${scriptFor.bash}
 COMP_WORDS=(${words.join(' ')}); COMP_CWORD=${words.length - 1}
 _svc_agent; printf '%s\\n' "\${COMPREPLY[@]}"`;
     return output('bash', ['-c', script]).trim().split('\n').sort();
@@ -68,7 +77,7 @@ _svc_agent; printf '%s\\n' "\${COMPREPLY[@]}"`;
 
 describe.skipIf(!isInstalled('fish'))('in fish', () => {
   test.each(cases)('%s', (line, completed) => {
-    const script = `source (${program} completion fish | psub); complete -C '${line}'`;
+    const script = `source ${scriptFor.fish}; complete -C '${line}'`;
     const words = output('fish', ['--no-config', '-c', script])
       .trim()
       .split('\n')
@@ -80,6 +89,7 @@ describe.skipIf(!isInstalled('fish'))('in fish', () => {
   });
 });
 
+const program = `${process.execPath} ${mainFile}`;
 /** A zsh with a terminal of its own, in which the line and a tab are typed; prints what the terminal shows. */
 const inZsh = (line: string, until: string) => `zmodload zsh/zpty
 zpty z zsh -f -i
@@ -103,7 +113,7 @@ describe.skipIf(!isInstalled('zsh'))('in zsh', () => {
     const script = `compdef() {}
 _describe() { print -rl -- \${(P)2%%:*} }
 _arguments() { print -rl -- "$@" }
-source <(${program} completion zsh)
+source ${scriptFor.zsh}
 words=(${line}); CURRENT=\${#words}; _svc_agent`;
     const said = output('zsh', ['-f', '-c', script]);
     // Files are completed by zsh itself.

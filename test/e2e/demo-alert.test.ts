@@ -2,8 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
+import { until } from '../until.ts';
 import { type Held, hasAlertmanager } from './alertmanager.ts';
-import { folder, mainFile, type Running, start, until } from './process.ts';
+import { folder, mainFile, type Running, start } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 const isAlive = (pid: number) => existsSync(`/proc/${pid}`);
@@ -17,7 +18,7 @@ function startDemo(args: readonly string[], env: Record<string, string> = {}) {
   running.push(demo);
   /** What the text says stands behind a word, once it says so. */
   const shown = (pattern: RegExp) =>
-    until(`the demo prints ${pattern}`, () => pattern.exec(demo.output())?.[1], 60_000);
+    until(`the demo prints ${pattern}`, () => pattern.exec(demo.output())?.[1]);
   return { ...demo, shown };
 }
 
@@ -25,10 +26,8 @@ const alerts = async (alertmanager: string) =>
   (await (await fetch(`${alertmanager}/api/v2/alerts`)).json()) as Held[];
 
 const firing = (alertmanager: string, name: string) =>
-  until(
-    `${name} fires in Alertmanager`,
-    async () => (await alerts(alertmanager)).find(({ labels }) => labels.alertname === name),
-    180_000,
+  until(`${name} fires in Alertmanager`, async () =>
+    (await alerts(alertmanager)).find(({ labels }) => labels.alertname === name),
   );
 
 /** The shell blocks of the tutorial, in order; the first one starts the demo. */
@@ -37,6 +36,9 @@ const tutorial = [
     /```sh\n([\s\S]*?)```/g,
   ),
 ].map(([, text = '']) => text);
+
+/** Blocks start programs: to run them again at once would only take their time from the demo. */
+const patience = { everyMs: 500 };
 
 /** Runs a block of the tutorial as it is printed, but for ports that were taken when the demo started. */
 function playBlock(index: number, ports: Readonly<Record<number, string>>): string {
@@ -62,29 +64,31 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager)('svc-agent demo', () => {
       7930: end,
     };
     expect(tutorial[0]).toBe('npm start\n');
-    await until('status says that all is well', () => /well/.test(playBlock(1, ports)) || undefined);
-    await until('the pages have numbers', () => {
-      const text = playBlock(2, ports);
-      return (
-        (/^svc_log_entries_total/m.test(text) && /^svc_frontend_client_requests/m.test(text)) || undefined
-      );
-    });
+    await until('status says that all is well', () => /well/.test(playBlock(1, ports)), patience);
+    await until(
+      'the pages have numbers',
+      () => {
+        const text = playBlock(2, ports);
+        return /^svc_log_entries_total/m.test(text) && /^svc_frontend_client_requests/m.test(text);
+      },
+      patience,
+    );
     playBlock(3, ports);
-    await until('status and probe say what is down', () => {
-      const text = playBlock(4, ports);
-      return (/main\/persistence/.test(text) && /"reason": ?"refused"/.test(text)) || undefined;
-    });
+    await until(
+      'status and probe say what is down',
+      () => {
+        const text = playBlock(4, ports);
+        return /main\/persistence/.test(text) && /"reason": ?"refused"/.test(text);
+      },
+      patience,
+    );
     await until(
       'the alert is in Alertmanager',
-      () => playBlock(5, ports).trim() === '"alertname":"SvcStoreDown"' || undefined,
-      240_000,
+      () => playBlock(5, ports).trim() === '"alertname":"SvcStoreDown"',
+      patience,
     );
     playBlock(6, ports);
-    await until(
-      'the alert is over',
-      () => !playBlock(5, ports).includes('SvcStoreDown') || undefined,
-      120_000,
-    );
+    await until('the alert is over', () => !playBlock(5, ports).includes('SvcStoreDown'), patience);
   }, 600_000);
 
   test('breaks the store, until Alertmanager has the alert, until the incident is ended', async () => {

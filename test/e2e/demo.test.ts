@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
+import { pollUntil } from '../until.ts';
 
 // Needs the built program: `npm run build`.
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
@@ -95,16 +96,6 @@ function expectNothingLeft({ directory, pids }: Addresses) {
   expect([alive(pids.agent), alive(pids.service), existsSync(directory)]).toEqual([false, false, false]);
 }
 
-async function until<T>(ask: () => Promise<T>, holds: (answer: T) => boolean): Promise<T> {
-  const deadline = performance.now() + 60_000;
-  for (;;) {
-    const answer = await ask();
-    if (holds(answer)) return answer;
-    if (performance.now() > deadline) throw new Error(`not in time, last: ${answer}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
-
 /** Sum of the samples of a family on a page, of one role if asked. */
 function sum(page: string, family: string, role = ''): number {
   const samples = page.split('\n').filter((line) => line.startsWith(`${family}{`) && line.includes(role));
@@ -133,12 +124,12 @@ describe('svc-agent demo', () => {
     const { metrics, admin, directory, pids } = await addresses();
     expect((await fetch(admin)).status).toBe(200);
     const scrape = async () => (await fetch(metrics)).text();
-    await until(scrape, (page) => sum(page, 'svc_log_entries_total') > 100);
+    await pollUntil(scrape, (page) => sum(page, 'svc_log_entries_total') > 100);
     // A stopped service writes nothing more, so that both sides can be counted.
     process.kill(pids.service, 'SIGSTOP');
     for (const role of ['frontend', 'history', 'matching', 'worker']) {
       const written = linesIn(directory, role);
-      const page = await until(
+      const page = await pollUntil(
         scrape,
         (text) => sum(text, 'svc_log_entries_total', `svc_service="${role}"`) >= written,
       );
@@ -156,7 +147,7 @@ describe('svc-agent demo', () => {
       (await fetch(`${incident}?kind=persistence-errors&target=worker`, { method: 'POST' })).status,
     ).toBe(200);
     const errors = 'svc_log_persistence_errors_total';
-    await until(
+    await pollUntil(
       async () => (await fetch(metrics)).text(),
       (page) => sum(page, errors, 'svc_service="worker"') > 5,
     );
@@ -168,7 +159,7 @@ describe('svc-agent demo', () => {
     const { child, ended, addresses } = startDemo('--json');
     const { metrics, probes, config, incident, end } = await addresses();
     const looks = async () => (await (await fetch(probes)).json()) as Look[];
-    const all = await until(looks, (found) => found.every(({ last }) => last?.ok === true));
+    const all = await pollUntil(looks, (found) => found.every(({ last }) => last?.ok === true));
     expect(all.map(({ name }) => name).sort()).toEqual(everyProbe);
     const once = spawnSync(process.execPath, [main, 'probe', '-c', config], { encoding: 'utf8' });
     expect([once.status, once.stderr]).toEqual([0, '']);
@@ -179,7 +170,7 @@ describe('svc-agent demo', () => {
     const scrape = async () => (await fetch(metrics)).text();
     await strike('store-down');
     const seenDown = async () => ({ page: await scrape(), found: await looks() });
-    await until(seenDown, ({ page, found }) => {
+    await pollUntil(seenDown, ({ page, found }) => {
       const roles = found.filter(({ kind }) => kind === 'health');
       const blamesStore = roles.every(({ last }) => last?.reason === 'persistence');
       return blamesStore && sum(page, 'svc_store_up') === 0 && sum(page, 'svc_role_up') === 0;
@@ -189,7 +180,7 @@ describe('svc-agent demo', () => {
     );
     const failovers = (page: string) => sum(page, 'svc_domain_failovers_total', 'domain="orders"');
     const isBack = (page: string) => sum(page, 'svc_store_up') === 2 && sum(page, 'svc_role_up') === 4;
-    const back = await until(scrape, (page) => isBack(page) && failovers(page) > 0);
+    const back = await pollUntil(scrape, (page) => isBack(page) && failovers(page) > 0);
     expect(failovers(back)).toBe(1);
     expect(back).toMatch(/^svc_domain_active_cluster\{(?=.*domain="orders").*active_cluster="dc2".*\} 1$/m);
     child.kill('SIGTERM');

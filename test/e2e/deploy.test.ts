@@ -12,8 +12,9 @@ import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { instructionsOf, stagesOf } from '../integration/deploy/dockerfile.ts';
 import { root } from '../unit/house/imports.ts';
+import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { command, folder, type RunningAgent, start, startAgent, until } from './process.ts';
+import { command, folder, type RunningAgent, start, startAgent } from './process.ts';
 
 const hasLogrotate = spawnSync('logrotate', ['--version']).status === 0;
 const place = folder();

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { keys, openObjectStore } from '../object-store.ts';
-import { folder, mainFile, start, until } from './process.ts';
+import { until } from '../until.ts';
+import { folder, mainFile, start } from './process.ts';
 
 // The built program: what a probe loads is in chunks of its own.
 

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
+import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { folder, type RunningAgent, startAgent, until } from './process.ts';
+import { folder, type RunningAgent, startAgent } from './process.ts';
 import { hasPrometheus, type Prometheus, startPrometheus } from './prometheus.ts';
 import { createWriter, keyOf } from './writer.ts';
 

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
-import { type Running, start, until } from './process.ts';
+import { until } from '../until.ts';
+import { type Running, start } from './process.ts';
 
 const serviceFile = fileURLToPath(new URL('../../dist/example-service.js', import.meta.url));
 

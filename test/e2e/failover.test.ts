@@ -3,8 +3,9 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { until } from '../until.ts';
 import { type Example, startExample } from './example.ts';
-import { folder, mainFile, start, until } from './process.ts';
+import { folder, mainFile, start } from './process.ts';
 
 // datacenter-failure and failback against the two clusters of the example service, through the built program.
 

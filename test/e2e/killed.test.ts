@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { folder, type RunningAgent, startAgent, until } from './process.ts';
+import { folder, type RunningAgent, startAgent } from './process.ts';
 import { createWriter, type Writer } from './writer.ts';
 
 const kills = 50;
@@ -71,15 +72,11 @@ test('killed with SIGKILL at random moments: the total is right and never falls'
 
   agent = await startAgent(config);
   const address = agent.address('metrics');
-  await until(
-    'every line is counted',
-    async () => {
-      const value = await total(address);
-      if (value !== undefined) seen.push(value);
-      return value !== undefined && value >= writer!.total() ? true : undefined;
-    },
-    60_000,
-  );
+  await until('every line is counted', async () => {
+    const value = await total(address);
+    if (value !== undefined) seen.push(value);
+    return value !== undefined && value >= writer!.total() ? true : undefined;
+  });
 
   expect(seen.at(-1)).toBe(writer.total());
   expect(seen.length).toBeGreaterThan(kills);

@@ -3,7 +3,8 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { folder, mainFile, type Running, start, until } from './process.ts';
+import { until } from '../until.ts';
+import { folder, mainFile, type Running, start } from './process.ts';
 
 const limit = 2000;
 const allowedMiB = 30;
@@ -66,7 +67,7 @@ async function hold(agent: Agent, name: string, count: number, sendRound: SendRo
   for (let round = 1; round <= rounds; round++) {
     await sendRound();
     const total = round * count;
-    await until(`${name} adds up to ${total}`, async () => (await sum()) === total || undefined, 60_000);
+    await until(`${name} adds up to ${total}`, async () => (await sum()) === total || undefined);
   }
   return agent.anonymousMiB();
 }

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { openReceiver } from '../hosted.ts';
 import { metricsOf } from '../hosted-wire.ts';
-import { folder, freePort, mainFile, type Running, start, until } from './process.ts';
+import { until } from '../until.ts';
+import { folder, freePort, mainFile, type Running, start } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 import { hasVictoriaMetrics, startVictoriaMetrics } from './victoria-metrics.ts';
 

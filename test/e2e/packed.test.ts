@@ -4,8 +4,9 @@ import { builtinModules } from 'node:module';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { root } from '../unit/house/imports.ts';
+import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { folder, start, until } from './process.ts';
+import { folder, start } from './process.ts';
 
 const place = folder();
 afterAll(() => place.remove());

@@ -3,7 +3,8 @@ import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { hasPostgres, type Postgres, postgresProgram, startPostgres } from '../postgres.ts';
-import { command, folder, freePort, type RunningAgent, startAgent, until } from './process.ts';
+import { until } from '../until.ts';
+import { command, folder, freePort, type RunningAgent, startAgent } from './process.ts';
 
 const places: ReturnType<typeof folder>[] = [];
 const agents: RunningAgent[] = [];

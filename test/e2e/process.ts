@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { until } from '../until.ts';
 
 /** The built program. */
 export const mainFile = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
@@ -56,26 +57,6 @@ export function command(args: readonly string[], env: Record<string, string> = {
     timeout: 60_000,
   });
   return { status, stdout, stderr };
-}
-
-/** Polls a fact until it holds; fails with what was seen last. */
-export async function until<T>(
-  what: string,
-  look: () => Promise<T | undefined> | T | undefined,
-  withinMs = 30_000,
-): Promise<T> {
-  const deadline = performance.now() + withinMs;
-  let last: unknown;
-  while (performance.now() < deadline) {
-    try {
-      const seen = await look();
-      if (seen !== undefined && seen !== false) return seen;
-    } catch (error) {
-      last = error;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  throw new Error(`${what}: not within ${withinMs} ms${last ? `; last: ${last}` : ''}`);
 }
 
 export async function freePort(): Promise<number> {

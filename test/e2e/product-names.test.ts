@@ -10,8 +10,9 @@ import { createRandom } from '../../examples/service/random.ts';
 import { catalog, type Role, roles } from '../../src/core/catalog.ts';
 import { listening } from '../health.ts';
 import { parse, type Sample, sums } from '../recorded-pages.ts';
+import { until } from '../until.ts';
 import { startExample } from './example.ts';
-import { folder, startAgent, until } from './process.ts';
+import { folder, startAgent } from './process.ts';
 
 /**
  * One and the same life of the example service, under the names of the catalog and under those of the product: the

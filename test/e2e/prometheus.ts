@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { freePort, type Running, start, until } from './process.ts';
+import { until } from '../until.ts';
+import { freePort, type Running, start } from './process.ts';
 
 export const hasPrometheus = spawnSync('prometheus', ['--version']).status === 0;
 

@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { compare, pageNames, parse, rawPage, recordedCases, type Sample } from '../recorded-pages.ts';
-import { folder, mainFile, type RunningAgent, start, startAgent, until } from './process.ts';
+import { until } from '../until.ts';
+import { folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
 
 const place = folder();
 const service = createServer((request, response) => {

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { folder, type RunningAgent, startAgent, until } from './process.ts';
+import { until } from '../until.ts';
+import { folder, type RunningAgent, startAgent } from './process.ts';
 
 // The built program says right after its start whether a database could be recovered. The evidence is read once an
 // hour here, so that nothing but the first reading, and what is remembered of it, can say so.

@@ -5,8 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { afterEach, describe, expect, test } from 'vitest';
+import { until } from '../until.ts';
 import { type Example, startExample, wholePage } from './example.ts';
-import { command, folder, type RunningAgent, startAgent, until } from './process.ts';
+import { command, folder, type RunningAgent, startAgent } from './process.ts';
 import { hasPrometheus, startPrometheus } from './prometheus.ts';
 
 const places: ReturnType<typeof folder>[] = [];
@@ -144,7 +145,7 @@ describe('a role’s page through the agent', () => {
     expect((await fetch(url)).status).toBe(200);
     role.closeAllConnections();
     role.close();
-    await until('the role is down', async () => (await fetch(url)).status === 503 || undefined, 10_000);
+    await until('the role is down', async () => (await fetch(url)).status === 503 || undefined);
   });
 
   test('an unknown service is 404, and no series is in two of the pages', async () => {

@@ -1,8 +1,9 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { folder, freePort, type RunningAgent, startAgent, until } from './process.ts';
+import { folder, freePort, type RunningAgent, startAgent } from './process.ts';
 import { createWriter } from './writer.ts';
 
 const places: ReturnType<typeof folder>[] = [];

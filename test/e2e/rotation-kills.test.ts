@@ -15,8 +15,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { folder, type RunningAgent, startAgent, until } from './process.ts';
+import { folder, type RunningAgent, startAgent } from './process.ts';
 
 /** Kills per case and seeds; `ROTATION_KILLS=300 ROTATION_SEEDS=3` is the long run. */
 const kills = Number(process.env.ROTATION_KILLS ?? 4);
@@ -200,7 +201,7 @@ services:
       for (let kill = 0; kill < kills; kill++) {
         if (!(await hasCaughtUp())) {
           service.pause(true);
-          await until('the agent catches up', hasCaughtUp, 120_000);
+          await until('the agent catches up', hasCaughtUp);
           service.pause(false);
         }
         await new Promise((resolve) => setTimeout(resolve, 100 + random() * 900));
@@ -211,14 +212,10 @@ services:
       await service.end();
       const address = agent.address('metrics');
       let last: string[] = [];
-      await until(
-        'every generation is counted',
-        async () => {
-          last = differences(service.written, await countsOf(address));
-          return last.length === 0;
-        },
-        60_000,
-      ).catch(() => {});
+      await until('every generation is counted', async () => {
+        last = differences(service.written, await countsOf(address));
+        return last.length === 0;
+      }).catch(() => {});
       expect(last.length > 0 ? `${last.slice(0, 20).join('\n')}\n${agent.output().slice(-3000)}` : '').toBe(
         '',
       );

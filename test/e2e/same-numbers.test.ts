@@ -3,8 +3,9 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
+import { until } from '../until.ts';
 import { startExample, wholePage } from './example.ts';
-import { folder, type RunningAgent, startAgent, until } from './process.ts';
+import { folder, type RunningAgent, startAgent } from './process.ts';
 import { hasPrometheus, startPrometheus } from './prometheus.ts';
 import { hasVictoriaMetrics, startVictoriaMetrics } from './victoria-metrics.ts';
 

@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { root } from '../unit/house/imports.ts';
+import { until } from '../until.ts';
 import { startLivePrometheus } from './live/prometheus.ts';
 import { type FakeRole, startRole } from './live/role.ts';
-import { folder, startAgent, until } from './process.ts';
+import { folder, startAgent } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 /**
@@ -110,17 +111,14 @@ describe.skipIf(!hasPrometheus).each(systems)('$name', ({ beside, ofCluster, isP
     await until(
       'all is scraped',
       async () => (await prometheus.value('sum(up)')) === all.length + 4 || undefined,
-      60_000,
     );
     await until(
       'the group is known',
       async () => (await prometheus.value('max(svc_clusters)')) === 2 || undefined,
-      60_000,
     );
     await until(
       'the lag is known',
       async () => (await prometheus.value('max(svc_replication_lag_seconds)')) === 2 || undefined,
-      60_000,
     );
     expect(await prometheus.value(`count(${exprOf('SvcReplicationLagUnknown')})`)).toBe(0);
     // The same expression finds the gap where it is one.

@@ -3,16 +3,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
-import {
-  command,
-  folder,
-  freePort,
-  mainFile,
-  type RunningAgent,
-  start,
-  startAgent,
-  until,
-} from './process.ts';
+import { until } from '../until.ts';
+import { command, folder, freePort, mainFile, type RunningAgent, start, startAgent } from './process.ts';
 
 const place = folder();
 afterAll(() => place.remove());

@@ -3,8 +3,9 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { folder, mainFile, type Running, start, startAgent, until } from './process.ts';
+import { folder, mainFile, type Running, start, startAgent } from './process.ts';
 
 const places: ReturnType<typeof folder>[] = [];
 const running: Running[] = [];

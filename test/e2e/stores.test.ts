@@ -4,7 +4,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { hasCassandra, startCassandra, superuser } from '../cassandra.ts';
 import { hasMariadb, schemaStatements, startMariadb, usersStatements } from '../mariadb.ts';
 import { hasPostgres, startPostgres } from '../postgres.ts';
-import { command, folder, type RunningAgent, startAgent, until } from './process.ts';
+import { until } from '../until.ts';
+import { command, folder, type RunningAgent, startAgent } from './process.ts';
 
 // The drivers are chunks of the bundle, loaded when a store of their kind is polled: only the built program shows
 // whether they can be.

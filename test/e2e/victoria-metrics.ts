@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { freePort, type Running, start, until } from './process.ts';
+import { until } from '../until.ts';
+import { freePort, type Running, start } from './process.ts';
 
 export const hasVictoriaMetrics = spawnSync('victoria-metrics', ['--version']).status === 0;
 

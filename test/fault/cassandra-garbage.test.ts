@@ -11,8 +11,8 @@ import {
   shortText,
   startServer,
 } from '../cql-server.ts';
-import { until } from '../e2e/process.ts';
 import { look } from '../poll-cassandra.ts';
+import { until } from '../until.ts';
 
 let server: FakeServer;
 afterEach(() => server.close());

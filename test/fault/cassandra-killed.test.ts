@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
 import { between, type FakeServer, startServer } from '../cql-server.ts';
-import { until } from '../e2e/process.ts';
 import { look } from '../poll-cassandra.ts';
+import { until } from '../until.ts';
 
 /** Calls as soon as the look asks for the schema's version, before the server hears of it. */
 const onceAsked = (call: () => void) => (request: string) => {

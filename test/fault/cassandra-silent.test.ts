@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { type FakeServer, frame, opcodes, requestOf, startServer } from '../cql-server.ts';
-import { until } from '../e2e/process.ts';
 import { look } from '../poll-cassandra.ts';
+import { until } from '../until.ts';
 
 let server: FakeServer;
 afterEach(() => server.close());

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { handClock } from '../clock.ts';
-import { type Aggregator, aggregator, startPush, until } from '../push.ts';
+import { type Aggregator, aggregator, startPush } from '../push.ts';
 import { testRegistry } from '../registry.ts';
 import { openScrape, openTarget, sampleName as s, type Target } from '../scrape.ts';
 import { openStatsd, sendDatagrams } from '../statsd.ts';
+import { until } from '../until.ts';
 
 const hourMs = 3_600_000;
 const jumps = [
@@ -36,7 +37,7 @@ async function pushed() {
   const flush = async () => {
     const before = rig.delivered();
     clock.advance(1000);
-    await until(() => rig.delivered() > before, 'a flush is over');
+    await until('a flush is over', () => rig.delivered() > before);
   };
   return { clock, source: intake({ tagService: true }), rig, flush };
 }
@@ -53,7 +54,7 @@ describe.each(jumps)('the wall clock jumps an hour %s', (_, jumpMs) => {
     clock.advance(999);
     expect(rig.delivered()).toBe(1);
     clock.advance(1);
-    await until(() => destination.lines().length === 3, 'both arrive');
+    await until('both arrive', () => destination.lines().length === 3);
     expect(destination.lines().sort()).toEqual(['after:3|c', 'before:2|c', 'before:5|c']);
     expect(rig.delivered()).toBe(2);
     await rig.stop();
@@ -70,7 +71,7 @@ describe.each(jumps)('the wall clock jumps an hour %s', (_, jumpMs) => {
     expect(target.requests).toHaveLength(1);
     target.page('x 2\n');
     clock.advance(1);
-    await until(() => scraped.shown()[s('x', {})] === 2, 'the next page is shown');
+    await until('the next page is shown', () => scraped.shown()[s('x', {})] === 2);
     expect(target.requests).toHaveLength(2);
     expect(scraped.drops).toEqual({});
     await scraped.stop();
@@ -81,11 +82,11 @@ describe.each(jumps)('the wall clock jumps an hour %s', (_, jumpMs) => {
     const open = await openStatsd({ listen: '127.0.0.1:0', expireMs: 60_000 }, clock);
     const address = open.statsd.status().addresses.listen!;
     await sendDatagrams(address, ['a:1|c']);
-    await until(() => open.statsd.status().lines === 1, 'it came');
+    await until('it came', () => open.statsd.status().lines === 1);
     clock.jumpTo(clock.nowMs() + jumpMs);
     clock.advance(59_999);
     await sendDatagrams(address, ['a:1|c']);
-    await until(() => open.statsd.status().lines === 2, 'the next one came');
+    await until('the next one came', () => open.statsd.status().lines === 2);
     expect(open.shown()).toEqual({ 'counter a': 2 });
     await open.stop();
   });
@@ -96,10 +97,10 @@ describe('a machine that slept an hour', () => {
     const { clock, source, rig, flush } = await pushed();
     source.counter('a', {}).add(5);
     clock.advance(hourMs);
-    await until(() => rig.delivered() === 1, 'one flush is over');
+    await until('one flush is over', () => rig.delivered() === 1);
     source.counter('a', {}).add(1);
     await flush();
-    await until(() => destination.lines().length === 2, 'both arrive');
+    await until('both arrive', () => destination.lines().length === 2);
     expect(destination.lines()).toEqual(['a:5|c', 'a:1|c']);
     await rig.stop();
   });

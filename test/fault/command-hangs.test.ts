@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { isAlive, ran, script } from '../command.ts';
-import { until } from '../postgres.ts';
+import { pollUntil } from '../until.ts';
 
 describe('a command that hangs', () => {
   let folder: string;
@@ -17,7 +17,7 @@ describe('a command that hangs', () => {
     require("fs").renameSync(process.argv[1] + ".new", process.argv[1]); setInterval(() => {}, 1000);`;
   const deaf = `process.on("SIGTERM", () => {}); ${hangs}`;
   const noted = (name: string) =>
-    until(
+    pollUntil(
       async () => {
         try {
           return Number(readFileSync(join(folder, name), 'utf8'));
@@ -28,7 +28,7 @@ describe('a command that hangs', () => {
       (pid) => pid > 0,
     );
   const gone = (pid: number) =>
-    until(
+    pollUntil(
       async () => isAlive(pid),
       (alive) => !alive,
     );

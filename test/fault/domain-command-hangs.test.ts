@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { kept, lookBy } from '../domain-command.ts';
-import { until } from '../integration/pull/scraper.ts';
+import { until } from '../until.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-agent-hangs-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -22,11 +22,11 @@ test('a command that hangs is ended with all it started when the time is over', 
   const script = 'trap "" TERM; sleep 600 & echo "$$ $!" > "$0.new"; mv "$0.new" "$0"; wait; wait';
   const stop = new AbortController();
   const looking = lookBy(['sh', '-c', script, file], stop.signal);
-  await until(() => existsSync(file), 'the command runs', 30_000);
+  await until('the command runs', () => existsSync(file));
   stop.abort();
   const found = await looking;
   expect(found).toEqual({ reason: 'too_slow', msg: 'sh: did not end in time', remember: kept });
   const pids = readFileSync(file, 'utf8').trim().split(' ').map(Number);
   expect(pids).toHaveLength(2);
-  await until(() => !pids.some(isAlive), 'nobody is left', 30_000);
+  await until('nobody is left', () => !pids.some(isAlive));
 });

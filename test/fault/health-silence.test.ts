@@ -2,16 +2,19 @@ import { createServer, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { bareServer, listening, look } from '../health.ts';
-import { until } from '../integration/pull/scraper.ts';
+import { until } from '../until.ts';
 
 /** A look at a server that has got a request and then does what `serve` does, until the test stops the look. */
-async function stoppedLook(scheme: string, serve: (socket: Socket, noticed: () => Promise<void>) => unknown) {
+async function stoppedLook(
+  scheme: string,
+  serve: (socket: Socket, noticed: () => Promise<unknown>) => unknown,
+) {
   const stop = new AbortController();
   let steps = 0;
   const server = await bareServer((socket) => {
     socket.once('data', async () => {
       const before = steps;
-      await serve(socket, () => until(() => steps > before, 'the look notices', 30_000));
+      await serve(socket, () => until('the look notices', () => steps > before));
       stop.abort();
     });
   });
@@ -65,7 +68,7 @@ test.each([
       const before = steps;
       stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
       stream.write(bytes);
-      await until(() => steps > before, 'the look notices', 30_000);
+      await until('the look notices', () => steps > before);
       stop.abort();
     }),
   );

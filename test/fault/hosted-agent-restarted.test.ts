@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { handClock } from '../clock.ts';
-import { folder, openBed, openReceiver, type Receiver, removeFolders, until } from '../hosted.ts';
+import { folder, openBed, openReceiver, type Receiver, removeFolders } from '../hosted.ts';
 import { metricsOf, pointsOf } from '../hosted-wire.ts';
+import { until } from '../until.ts';
 import type { FamilySpec } from '../view.ts';
 
 let receiver: Receiver;
@@ -54,7 +55,7 @@ async function twoLives(protocol: 'otlp' | 'remotewrite'): Promise<void> {
     );
     bed.show(shownBy(startedMs, total));
     await bed.tick();
-    await until(() => bed.delivered() > 0, 'the report is delivered');
+    await until('the report is delivered', () => bed.delivered() > 0);
     await bed.stop();
   }
 }
@@ -105,14 +106,14 @@ describe('an orderly stop', () => {
     const bed = await openBed(receiver.url, {}, { directory });
     bed.show(families);
     await bed.tick();
-    await until(() => bed.delivered() === 1, 'the report is delivered');
+    await until('the report is delivered', () => bed.delivered() === 1);
     bed.clock.advance(500);
     const stopMs = bed.clock.nowMs();
     await bed.stop();
     const next = await openBed(receiver.url, {}, { directory, clock: handClock(stopMs + 1000) });
     next.show(families);
     await next.tick();
-    await until(() => next.delivered() > 0, 'the next life reports');
+    await until('the next life reports', () => next.delivered() > 0);
     const samples = receiver.taken().flatMap((one) => one.samples());
     const stale = samples.filter(({ value }) => value === 'stale');
     expect(stale.map(({ labels }) => labels.__name__).sort()).toEqual(['temperature', 'unknown']);

@@ -6,10 +6,10 @@ import {
   type Receiver,
   removeFolders,
   status,
-  until,
   untilMoving,
   written,
 } from '../hosted.ts';
+import { until } from '../until.ts';
 
 let receiver: Receiver;
 beforeEach(async () => {
@@ -28,12 +28,12 @@ test.each([
 ])('an hour %s: the rhythm stays, and times are those of the clock', async (_, jumpMs) => {
   const bed = await openBed(receiver.url);
   await bed.tick();
-  await until(() => bed.delivered() === 1, 'the first one goes through');
+  await until('the first one goes through', () => bed.delivered() === 1);
   bed.clock.jumpTo(bed.clock.nowMs() + jumpMs);
   bed.clock.advance(999);
   expect(bed.views).toHaveLength(1);
   await bed.tick(1);
-  await until(() => bed.delivered() === 2, 'the next one goes through');
+  await until('the next one goes through', () => bed.delivered() === 2);
   const [first, second] = receiver.taken().map((one) => one.samples()[0]!.timeMs);
   expect(second! - first!).toBe(jumpMs + 1000);
   expect(second).toBe(bed.clock.nowMs());
@@ -59,10 +59,10 @@ test('a machine that slept an hour reports once, not once for each interval it m
   const bed = await openBed(receiver.url);
   bed.show([counter(5)]);
   await bed.tick(hourMs);
-  await until(() => bed.delivered() === 1, 'one report goes through');
+  await until('one report goes through', () => bed.delivered() === 1);
   expect(bed.views).toHaveLength(1);
   await bed.tick(1000);
-  await until(() => bed.delivered() === 2, 'and the next after an interval');
+  await until('and the next after an interval', () => bed.delivered() === 2);
   expect(bed.views).toHaveLength(2);
   await bed.stop();
 });

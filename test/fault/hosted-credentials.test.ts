@@ -4,7 +4,8 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { folder, openBed, openReceiver, removeFolders, until } from '../hosted.ts';
+import { folder, openBed, openReceiver, removeFolders } from '../hosted.ts';
+import { until } from '../until.ts';
 
 afterEach(removeFolders);
 
@@ -18,13 +19,13 @@ test('secrets are read anew for each request; a missing one is waited for', asyn
   const headers = { 'X-Scope-OrgID': 'tenant', 'Content-Type': 'mine', 'User-Agent': 'mine' };
   const bed = await openBed(receiver.url, { auth: { bearer: { file: 'token' } }, headers }, { readSecret });
   await bed.tick();
-  await until(() => bed.delivered() === 1, 'the first one goes through');
+  await until('the first one goes through', () => bed.delivered() === 1);
   token = undefined;
   await bed.tick();
-  await until(() => bed.failures.credentials === 1, 'the token is missed');
+  await until('the token is missed', () => bed.failures.credentials === 1);
   token = 'two';
   bed.clock.advance(250);
-  await until(() => bed.delivered() === 2, 'the next try goes through');
+  await until('the next try goes through', () => bed.delivered() === 2);
   expect(receiver.received.map(({ headers: sent }) => sent.authorization)).toEqual([
     'Bearer one',
     'Bearer two',
@@ -45,7 +46,7 @@ test('basic authentication', async () => {
   const receiver = await openReceiver();
   const bed = await openBed(receiver.url, { auth: { basic: { username: 'me', password: 'pä:ss' } } });
   await bed.tick();
-  await until(() => bed.delivered() === 1, 'it goes through');
+  await until('it goes through', () => bed.delivered() === 1);
   const [, pair] = receiver.received[0]!.headers.authorization!.split(' ');
   expect(Buffer.from(pair!, 'base64').toString()).toBe('me:pä:ss');
   await bed.stop();
@@ -113,26 +114,26 @@ test.skipIf(!hasOpenssl())(
 
     const trusting = await openBed(endpoint, { tls: { ...tls, caFile: server!.cert } });
     await trusting.tick();
-    await until(() => trusting.delivered() === 1, 'it goes through');
+    await until('it goes through', () => trusting.delivered() === 1);
     await trusting.stop();
 
     const wary = await openBed(endpoint, { tls: { ...tls, caFile: other!.cert } });
     await wary.tick();
-    await until(() => wary.failures.tls === 1, 'their certificate is refused');
+    await until('their certificate is refused', () => wary.failures.tls === 1);
     await wary.stop();
 
     use(other!);
     const renewing = await openBed(endpoint, { tls: { ...tls, caFile: server!.cert } });
     await renewing.tick();
-    await until(() => Object.keys(renewing.failures).length === 1, 'ours is refused');
+    await until('ours is refused', () => Object.keys(renewing.failures).length === 1);
     use(client!);
     renewing.clock.advance(250);
-    await until(() => renewing.delivered() === 1, 'the renewed one goes through');
+    await until('the renewed one goes through', () => renewing.delivered() === 1);
     await renewing.stop();
 
     const missing = await openBed(endpoint, { tls: { ...tls, caFile: join(directory, 'nowhere.pem') } });
     await missing.tick();
-    await until(() => missing.failures.credentials === 1, 'the file is missed');
+    await until('the file is missed', () => missing.failures.credentials === 1);
     await missing.stop();
     listening.closeAllConnections();
     await new Promise((resolve) => listening.close(resolve));

@@ -7,12 +7,12 @@ import {
   type Reply,
   removeFolders,
   status,
-  until,
   untilMoving,
   valuesOf,
   written,
 } from '../hosted.ts';
 import { partialSuccess } from '../hosted-wire.ts';
+import { until } from '../until.ts';
 
 let receiver: Receiver;
 beforeEach(async () => {
@@ -56,13 +56,13 @@ describe('answers after which a batch is tried again', () => {
     firstly(2, reply);
     const bed = await openBed(receiver.url);
     await bed.tick();
-    await until(() => bed.failures[reason] === 1, 'the first try has failed');
+    await until('the first try has failed', () => bed.failures[reason] === 1);
     bed.clock.advance(250);
-    await until(() => bed.failures[reason] === 2, 'the second try has failed');
+    await until('the second try has failed', () => bed.failures[reason] === 2);
     bed.clock.advance(499);
     expect(receiver.received).toHaveLength(2);
     bed.clock.advance(1);
-    await until(() => bed.delivered() === 1, 'the third try goes through');
+    await until('the third try goes through', () => bed.delivered() === 1);
     expect(valuesOf(receiver.taken())).toEqual([1]);
     expect(bed.drops).toEqual({});
     expect(bed.logged).toEqual(['batch not delivered', 'batches are delivered again']);
@@ -73,11 +73,11 @@ describe('answers after which a batch is tried again', () => {
     firstly(1, () => {});
     const bed = await openBed(receiver.url, { reportingIntervalMs: 100_000 });
     await bed.tick(100_000);
-    await until(() => receiver.received.length === 1, 'the request is there');
+    await until('the request is there', () => receiver.received.length === 1);
     bed.clock.advance(10_000);
-    await until(() => bed.failures.too_slow === 1, 'it is given up');
+    await until('it is given up', () => bed.failures.too_slow === 1);
     bed.clock.advance(250);
-    await until(() => bed.delivered() === 1, 'the next try goes through');
+    await until('the next try goes through', () => bed.delivered() === 1);
     await bed.stop();
   });
 
@@ -86,10 +86,10 @@ describe('answers after which a batch is tried again', () => {
     await receiver.close();
     const bed = await openBed(receiver.url);
     await bed.tick();
-    await until(() => bed.failures.refused === 1, 'the connection is refused');
+    await until('the connection is refused', () => bed.failures.refused === 1);
     receiver = await openReceiver(Number(port));
     bed.clock.advance(250);
-    await until(() => bed.delivered() === 1, 'the next try goes through');
+    await until('the next try goes through', () => bed.delivered() === 1);
     await bed.stop();
   });
 
@@ -102,13 +102,13 @@ describe('answers after which a batch is tried again', () => {
     firstly(1, status(503, { 'retry-after': header }));
     const bed = await openBed(receiver.url, { reportingIntervalMs: 1000 }, { random: () => 0 });
     await bed.tick();
-    await until(() => bed.failures.server_error === 1, 'the first try has failed');
+    await until('the first try has failed', () => bed.failures.server_error === 1);
     if (waitMs > 0) {
       bed.clock.advance(waitMs - 1);
       expect(receiver.received).toHaveLength(1);
     }
     bed.clock.advance(1);
-    await until(() => bed.delivered() >= 1, 'the next try goes through');
+    await until('the next try goes through', () => bed.delivered() >= 1);
     await bed.stop();
   });
 });
@@ -117,13 +117,13 @@ describe('answers after which a batch is dropped and counted', () => {
   test.each([400, 401, 404, 409, 422])('%i', async (code) => {
     const bed = await openBed(receiver.url);
     await bed.tick();
-    await until(() => bed.delivered() === 1, 'the receiver has taken 2.0');
+    await until('the receiver has taken 2.0', () => bed.delivered() === 1);
     firstly(1, status(code, {}, 'out of order'));
     bed.show([counter(2)]);
     await bed.tick();
     bed.show([counter(3)]);
     await bed.tick();
-    await until(() => bed.delivered() === 2, 'the batch behind it goes through at once');
+    await until('the batch behind it goes through at once', () => bed.delivered() === 2);
     expect(valuesOf(receiver.taken())).toEqual([1, 3]);
     expect(bed.drops).toEqual({ 'hosted/rejected': 1 });
     expect(bed.failures).toEqual({ rejected: 1 });
@@ -134,10 +134,10 @@ describe('answers after which a batch is dropped and counted', () => {
     const bed = await openBed(receiver.url, { protocol: 'otlp' });
     receiver.reply(status(500));
     await bed.tick();
-    await until(() => bed.drops['hosted/rejected'] === 1, 'it is dropped');
+    await until('it is dropped', () => bed.drops['hosted/rejected'] === 1);
     receiver.reply(status(200, {}, partialSuccess(1)));
     await bed.tick();
-    await until(() => bed.delivered() === 1, 'it is taken');
+    await until('it is taken', () => bed.delivered() === 1);
     expect(bed.drops).toEqual({ 'hosted/rejected': 1, 'hosted/partial_success': 1 });
     expect(receiver.received).toHaveLength(2);
     await bed.stop();
@@ -166,7 +166,7 @@ describe('413', () => {
       // The size that was refused is remembered: the second half is not tried as a whole.
       expect(bed.failures).toEqual({ too_large: 2 });
       await bed.tick();
-      await until(() => bed.delivered() === 8, 'the next report is delivered');
+      await until('the next report is delivered', () => bed.delivered() === 8);
       expect(bed.failures).toEqual({ too_large: 2 });
       expect(bed.drops).toEqual({});
       await bed.stop();
@@ -177,7 +177,7 @@ describe('413', () => {
     const bed = await openBed(receiver.url, { reportingIntervalMs: 600_000 });
     receiver.reply(status(413));
     await bed.tick(600_000);
-    await until(() => bed.drops['hosted/rejected'] === 1, 'it is dropped');
+    await until('it is dropped', () => bed.drops['hosted/rejected'] === 1);
     await untilMoving(bed.clock, 100, () => bed.queued().bytes === 0, 'the queue is empty');
     await bed.stop();
   });
@@ -193,12 +193,8 @@ describe('413', () => {
       await untilMoving(bed.clock, 50, () => (bed.drops['hosted/rejected'] ?? 0) > 0, 'the floor is reached');
       // 5,000 points are halved ten times.
       expect(receiver.received.length).toBeLessThanOrEqual(11);
-      await untilMoving(
-        bed.clock,
-        50,
-        () => bed.clock.nowMs() - startMs > 300_000,
-        'five minutes have passed',
-      );
+      const havePassed = () => bed.clock.nowMs() - startMs > 300_000;
+      await untilMoving(bed.clock, 500, havePassed, 'five minutes have passed');
       expect(receiver.received.length).toBeLessThanOrEqual(11 + (12 * 300) / 30);
       await bed.stop();
     },
@@ -208,7 +204,7 @@ describe('413', () => {
     const bed = await openBed(receiver.url, { reportingIntervalMs: 600_000 });
     bed.show(many(1000));
     await bed.tick(600_000);
-    await until(() => bed.delivered() === 1, 'the receiver has accepted 1,000 points');
+    await until('the receiver has accepted 1,000 points', () => bed.delivered() === 1);
     receiver.reply((received, response) => {
       const isTooLarge = received.samples().some(({ value }) => value === 700);
       (isTooLarge ? status(413) : written)(received, response);
@@ -219,7 +215,7 @@ describe('413', () => {
     const requests = receiver.received.length;
     receiver.reply(written);
     await bed.tick(600_000);
-    await until(() => bed.queued().bytes === 0, 'the queue is empty');
+    await until('the queue is empty', () => bed.queued().bytes === 0);
     expect(receiver.received.length).toBe(requests + 1);
     await bed.stop();
   });
@@ -255,10 +251,10 @@ describe('a receiver of remote write 1.0', () => {
     );
     const bed = await openBed(receiver.url);
     await bed.tick();
-    await until(() => bed.delivered() === 1, 'the batch goes through');
+    await until('the batch goes through', () => bed.delivered() === 1);
     bed.show([counter(2)]);
     await bed.tick();
-    await until(() => bed.delivered() === 2, 'so does the next');
+    await until('so does the next', () => bed.delivered() === 2);
     const versions = receiver.received.map(({ headers }) => headers['x-prometheus-remote-write-version']);
     expect(versions).toEqual(['2.0.0', '0.1.0', '0.1.0']);
     expect(valuesOf(receiver.received.slice(1))).toEqual([1, 2]);
@@ -289,7 +285,7 @@ test('a point at which the receiver fails each time does not block others, in it
   await bed.tick();
   bed.show(named({ a: 2, b: 3, c: 4, d: 5 }));
   await untilMoving(bed.clock, 1000, () => bed.drops['hosted/rejected'] === 1, 'the point is dropped');
-  await until(() => bed.queued().bytes === 0, 'the backlog is gone');
+  await until('the backlog is gone', () => bed.queued().bytes === 0);
   const { a, b, c, d } = valuesByName();
   expect([a!.slice(0, 2), b!.slice(0, 2), c![0], d!.slice(0, 2)]).toEqual([[1, 2], [2, 3], 4, [4, 5]]);
   expect(bed.drops).toEqual({ 'hosted/rejected': 1 });
@@ -306,7 +302,7 @@ test('a batch of one point at which the receiver fails each time does not block 
   await bed.tick();
   bed.show([counter(2)]);
   await untilMoving(bed.clock, 1000, () => bed.drops['hosted/rejected'] === 1, 'it is dropped');
-  await until(() => bed.delivered() >= 2, 'those behind it are delivered');
+  await until('those behind it are delivered', () => bed.delivered() >= 2);
   expect(new Set(valuesOf(receiver.taken()))).toEqual(new Set([2]));
   await bed.stop();
 });

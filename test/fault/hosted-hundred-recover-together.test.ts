@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { openBed, openReceiver, type Receiver, removeFolders, status, until } from '../hosted.ts';
+import { openBed, openReceiver, type Receiver, removeFolders, status } from '../hosted.ts';
+import { until } from '../until.ts';
 
 let receiver: Receiver;
 beforeEach(async () => {
@@ -24,7 +25,7 @@ test('a hundred agents that lost their receiver together do not come back togeth
   }
   const triesMs: number[][] = beds.map(() => []);
   await Promise.all(beds.map((bed) => bed.tick(600_000)));
-  await Promise.all(beds.map((bed) => until(() => bed.failures.server_error === 1, 'the first try failed')));
+  await Promise.all(beds.map((bed) => until('the first try failed', () => bed.failures.server_error === 1)));
   for (let ms = 0; ms < 120_000; ms += 250) {
     for (const [i, bed] of beds.entries()) {
       const before = receiver.received.length;
@@ -34,7 +35,7 @@ test('a hundred agents that lost their receiver together do not come back togeth
       // Due: the timer of its backoff is gone until the answer is there.
       if (bed.clock.waiting === timers) continue;
       triesMs[i]!.push(ms);
-      await until(() => bed.failures.server_error! > waiting, `the try of agent ${i} after ${before}`);
+      await until(`the try of agent ${i} after ${before}`, () => bed.failures.server_error! > waiting);
     }
   }
   const perSecond = new Map<number, number>();

@@ -11,10 +11,10 @@ import {
   type Receiver,
   removeFolders,
   status,
-  until,
   valuesOf,
   written,
 } from '../hosted.ts';
+import { until } from '../until.ts';
 
 let receiver: Receiver;
 beforeEach(async () => {
@@ -58,7 +58,7 @@ async function withBacklog(values: readonly number[]): Promise<Bed> {
 async function afterRestart(directory: string, own: Parameters<typeof openBed>[1] = {}) {
   const other = await openReceiver();
   const bed = await openBed(other.url, own, { directory });
-  await until(() => bed.queued().bytes === 0, 'the backlog is gone');
+  await until('the backlog is gone', () => bed.queued().bytes === 0);
   const values = valuesOf(other.taken());
   const { drops, failures } = bed;
   await bed.stop();
@@ -77,8 +77,8 @@ test('killed after a part of the backlog was delivered: that part is not sent ag
   let left = 2;
   receiver.reply((received, response) => (left-- > 0 ? written : status(503))(received, response));
   bed.clock.advance(60_000);
-  await until(() => bed.delivered() === 2, 'two have gone through');
-  await until(() => left < 0, 'the third is tried');
+  await until('two have gone through', () => bed.delivered() === 2);
+  await until('the third is tried', () => left < 0);
   const { values } = await afterRestart(killed(bed));
   expect(values.slice(0, 2)).toEqual([3, 4]);
   await bed.stop();
@@ -144,7 +144,7 @@ test('batches that grew too old while nobody ran are dropped and counted', async
   const other = await openReceiver();
   const clock = handClock(bed.clock.nowMs() + 7_200_000);
   const later = await openBed(other.url, {}, { directory: killed(bed), clock });
-  await until(() => later.delivered() === 1, 'the newer one goes through');
+  await until('the newer one goes through', () => later.delivered() === 1);
   expect(later.drops).toEqual({ 'hosted/too_old': 1 });
   await later.stop();
   await other.close();
@@ -168,7 +168,7 @@ test('stopping does not wait for a receiver that hangs', async () => {
   const bed = await openBed(receiver.url, { timeoutMs: 60_000 });
   const requests = receiver.received.length;
   const stopping = bed.stop();
-  await until(() => receiver.received.length > requests, 'the last request is under way');
+  await until('the last request is under way', () => receiver.received.length > requests);
   bed.clock.advance(3000);
   await stopping;
   expect((await afterRestart(bed.directory)).values).toEqual([1]);

@@ -8,11 +8,11 @@ import {
   type Receiver,
   removeFolders,
   status,
-  until,
   untilMoving,
   valuesOf,
   written,
 } from '../hosted.ts';
+import { until } from '../until.ts';
 
 let receiver: Receiver;
 beforeEach(async () => {
@@ -41,7 +41,7 @@ test('half an hour without receiver, then recovery: everything arrives, in order
   expect(bed.queued().oldestMs).toBe(firstMs);
   receiver.reply(written);
   await untilMoving(bed.clock, 1000, () => bed.delivered() > 0, 'the first one goes through');
-  await until(() => bed.queued().bytes === 0, 'the backlog is gone');
+  await until('the backlog is gone', () => bed.queued().bytes === 0);
   const values = valuesOf(receiver.taken());
   expect(values.slice(0, 180)).toEqual(upTo(180));
   const times = receiver.taken().flatMap((one) => one.samples().map(({ timeMs }) => timeMs));

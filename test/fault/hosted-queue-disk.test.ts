@@ -9,11 +9,11 @@ import {
   type Receiver,
   removeFolders,
   status,
-  until,
   untilMoving,
   valuesOf,
   written,
 } from '../hosted.ts';
+import { until } from '../until.ts';
 import { canMount, tmpfs } from './state/mount.ts';
 
 let receiver: Receiver;
@@ -137,10 +137,10 @@ test.skipIf(!canMount())('a disk that turns read-only (real tmpfs): reports go o
   disk.remount('ro');
   receiver.reply(written);
   const next = await openBed(receiver.url, { stateDirectory: disk.directory });
-  await until(() => next.queued().bytes === 0, 'what waited on the disk goes through');
+  await until('what waited on the disk goes through', () => next.queued().bytes === 0);
   next.show([counter(3)]);
   await next.tick();
-  await until(() => next.delivered() === 3, 'and the next report');
+  await until('and the next report', () => next.delivered() === 3);
   expect(valuesOf(receiver.taken())).toEqual([1, 1, 3]);
   expect(next.failures.queue_disk).toBe(1);
   expect(next.drops).toEqual({});

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { counter, openBed, openReceiver, type Receiver, removeFolders, until } from '../hosted.ts';
+import { counter, openBed, openReceiver, type Receiver, removeFolders } from '../hosted.ts';
 import { metricsOf, pointsOf } from '../hosted-wire.ts';
+import { until } from '../until.ts';
 import type { FamilySpec } from '../view.ts';
 
 let receiver: Receiver;
@@ -24,7 +25,7 @@ async function said(pictures: readonly (readonly FamilySpec[])[]): Promise<Recor
   for (const [i, picture] of pictures.entries()) {
     bed.show(picture);
     await bed.tick();
-    await until(() => bed.delivered() === i + 1, 'it goes through');
+    await until('it goes through', () => bed.delivered() === i + 1);
   }
   const all = receiver.taken().map((one) => {
     const lines: Record<string, unknown[]> = {};
@@ -80,10 +81,10 @@ test('other buckets, another kind: what stays is marked before its new value', a
 test('OTLP: one point without a value', async () => {
   const bed = await openBed(receiver.url, { protocol: 'otlp' });
   await bed.tick();
-  await until(() => bed.delivered() === 1, 'the series is there');
+  await until('the series is there', () => bed.delivered() === 1);
   bed.show([]);
   await bed.tick();
-  await until(() => bed.delivered() === 2, 'its end is told');
+  await until('its end is told', () => bed.delivered() === 2);
   await bed.tick();
   const flags = receiver
     .taken()

@@ -8,10 +8,10 @@ import { type Certificates, makeCertificates } from '../integration/pull/certifi
 import {
   hasMariadb,
   type Mariadb,
+  pollMariadb,
   schemaStatements,
   startMariadb,
   targetOf,
-  until,
   usersStatements,
 } from '../mariadb.ts';
 import { type PollTarget, pollOnce } from '../poll-store.ts';
@@ -137,7 +137,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that refuses', () => {
         return (error as { errno: number }).errno;
       }
     };
-    await until(fill, (errno) => errno === 1040);
+    await pollMariadb(fill, (errno) => errno === 1040);
     expect(await faultOf()).toEqual({ reason: 'too_many_connections', msg: 'Too many connections (1040)' });
     for (const connection of held) connection.destroy();
     await server.sql('SET GLOBAL max_connections = 151');

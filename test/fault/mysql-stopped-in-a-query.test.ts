@@ -6,10 +6,10 @@ import { type Certificates, makeCertificates } from '../integration/pull/certifi
 import {
   hasMariadb,
   type Mariadb,
+  pollMariadb,
   schemaStatements,
   startMariadb,
   targetOf,
-  until,
   usersStatements,
 } from '../mariadb.ts';
 import { type PollTarget, pollOnce } from '../poll-store.ts';
@@ -44,7 +44,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that is stopped in the middl
       () => expect.fail('the look succeeded'),
       (thrown: unknown) => mysql.faultOf(thrown),
     );
-    const [session] = await until(sessions, ([row]) => row?.info?.includes('SLEEP(600)') === true);
+    const [session] = await pollMariadb(sessions, ([row]) => row?.info?.includes('SLEEP(600)') === true);
     return { fault, id: session!.id as number };
   }
 
@@ -61,7 +61,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that is stopped in the middl
     const { fault, id } = await hanging();
     await server.sql(`KILL QUERY ${id}`);
     expect(await fault).toEqual({ reason: 'query_failed', msg: 'Query execution was interrupted (1317)' });
-    await until(sessions, (rows) => rows.length === 0);
+    await pollMariadb(sessions, (rows) => rows.length === 0);
   });
 
   test('time runs out: the connection is gone when the look settles', async () => {
@@ -73,7 +73,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that is stopped in the middl
       msg: `127.0.0.1:${server.port}: connected, but a statement was not answered in time`,
     });
     await server.sql(`KILL ${id}`).catch(() => {});
-    await until(sessions, (rows) => rows.length === 0);
+    await pollMariadb(sessions, (rows) => rows.length === 0);
   });
 
   test('the server hangs, and goes on later', async () => {
@@ -109,6 +109,6 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that is stopped in the middl
     expect((await fault).reason).toBe('reset');
     // The kernel takes connections for it until it is gone altogether.
     const down = () => pollOnce(mysql, targetOf(server), new AbortController().signal).catch(mysql.faultOf);
-    await until(down, (found) => 'reason' in found && found.reason === 'refused');
+    await pollMariadb(down, (found) => 'reason' in found && found.reason === 'refused');
   });
 });

@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ClientTls } from '../../src/core/access.ts';
 import { type Certificate, type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
-import { hasPostgres, ownedByPostgres, type Postgres, startPostgres, until } from '../postgres.ts';
+import { hasPostgres, ownedByPostgres, type Postgres, startPostgres } from '../postgres.ts';
 import { lookAt, storeOn } from '../store-probe.ts';
+import { pollUntil } from '../until.ts';
 
 describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
   let certificates: Certificates;
@@ -24,7 +25,7 @@ describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
     }
     server.configure(['ssl=on']);
     const endMs = Date.parse(new X509Certificate(readFileSync(cert)).validTo);
-    await until(
+    await pollUntil(
       async () => (await look({ caFile: authority.cert, insecure: true })).tlsNotAfterMs,
       (seenMs) => seenMs === endMs,
     );

@@ -1,7 +1,7 @@
 import { createServer, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { until } from '../postgres.ts';
 import { lookAt, storeOn } from '../store-probe.ts';
+import { pollUntil } from '../until.ts';
 
 test.each([
   ['after it accepted', undefined, 'too_slow'],
@@ -16,13 +16,13 @@ test.each([
   const { port } = server.address() as { port: number };
   const stop = new AbortController();
   const looking = lookAt(storeOn(port, { tls }), { signal: stop.signal });
-  await until(
+  await pollUntil(
     async () => sockets.some(({ bytesRead }) => bytesRead > 0),
     (spoke) => spoke,
   );
   stop.abort();
   expect((await looking).reason).toBe(reason);
-  await until(
+  await pollUntil(
     async () => sockets.every(({ destroyed }) => destroyed),
     (gone) => gone,
   );

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasPostgres, type Postgres, startPostgres, until } from '../postgres.ts';
+import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
 import { lookAt, storeOn } from '../store-probe.ts';
+import { pollUntil } from '../until.ts';
 
 describe.skipIf(!hasPostgres)('in the middle of a query', () => {
   let server: Postgres;
@@ -12,7 +13,7 @@ describe.skipIf(!hasPostgres)('in the middle of a query', () => {
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'svc-agent' AND state = 'active'",
       )
     ).rows;
-  const asking = () => until(looksOnServer, (rows) => rows.length === 1);
+  const asking = () => pollUntil(looksOnServer, (rows) => rows.length === 1);
 
   beforeAll(async () => {
     server = await startPostgres({ settings: ['client_connection_check_interval=100ms'] });
@@ -25,7 +26,7 @@ describe.skipIf(!hasPostgres)('in the middle of a query', () => {
     await asking();
     stop.abort();
     expect((await looking).reason).toBe('too_slow');
-    await until(looksOnServer, (rows) => rows.length === 0);
+    await pollUntil(looksOnServer, (rows) => rows.length === 0);
   });
 
   test('the server is told how long it may take', async () => {

@@ -1,8 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasPostgres, type Postgres, startPostgres, until } from '../postgres.ts';
+import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
 import { bench, lookAt, storeOn } from '../store-probe.ts';
+import { pollUntil } from '../until.ts';
 
 const right = 'p@ss/ "wörd"';
 
@@ -28,7 +29,7 @@ describe.skipIf(!hasPostgres)('a password that is wrong', () => {
     const nobody = 'host all nobody 127.0.0.1/32 reject\n';
     writeFileSync(file, lines.join('') + nobody + readFileSync(file, 'utf8'));
     server.configure([]);
-    await until(
+    await pollUntil(
       () => look('wrong', 'nobody'),
       ({ finding }) => finding.msg.includes('pg_hba.conf'),
     );

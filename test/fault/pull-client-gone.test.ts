@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { afterEach, expect, test } from 'vitest';
-import { get, handGather, type Rig, say, startPull, until } from '../integration/pull/scraper.ts';
+import { get, handGather, type Rig, say, startPull } from '../integration/pull/scraper.ts';
+import { until } from '../until.ts';
 import { type TestView, viewOf } from '../view.ts';
 
 const scrape = (encoding: string) =>
@@ -35,13 +36,13 @@ test('gone before the gather ends: the view is released unseen', async () => {
   const hand = handGather();
   rig = await startPull(hand.gather);
   const socket = await say(rig.address, scrape('identity'));
-  await until(() => hand.requests.length === 1, 'the gather');
+  await until('the gather', () => hand.requests.length === 1);
   socket.resetAndDestroy();
   // The listener answers this one after it has heard of the reset.
   expect((await get(rig.address, '/ready')).status).toBe(200);
   const view = watched(large());
   hand.answer(0, view);
-  await until(() => view.released === 1, 'the view is released');
+  await until('the view is released', () => view.released === 1);
   expect(view.looked).toBe(0);
 });
 
@@ -53,7 +54,7 @@ test.each(['identity', 'gzip'])(
     const socket = await say(rig.address, scrape(encoding));
     await once(socket, 'readable');
     socket.resetAndDestroy();
-    await until(() => view.released === 1, 'the view is released');
+    await until('the view is released', () => view.released === 1);
     expect(view.looked).toBeLessThan(200_000);
     expect(rig.dropped).toEqual([]);
     expect(rig.logged.filter(({ level }) => level === 'error')).toEqual([]);
@@ -65,7 +66,7 @@ test('gone among others: they get the whole page', async () => {
   rig = await startPull(hand.gather);
   const socket = await say(rig.address, scrape('identity'));
   const stays = get(rig.address, '/metrics');
-  await until(() => hand.requests.length === 1, 'the gather');
+  await until('the gather', () => hand.requests.length === 1);
   expect((await get(rig.address, '/ready')).status).toBe(200);
   const view = large();
   hand.answer(0, view);

@@ -1,16 +1,8 @@
 import { gunzipSync } from 'node:zlib';
 import { afterEach, expect, test } from 'vitest';
-import {
-  type Answer,
-  get,
-  handGather,
-  type Rig,
-  rest,
-  say,
-  startPull,
-  until,
-} from '../integration/pull/scraper.ts';
+import { type Answer, get, handGather, type Rig, rest, say, startPull } from '../integration/pull/scraper.ts';
 import { readOpenMetrics } from '../openmetrics.ts';
+import { until } from '../until.ts';
 import { type TestView, viewOf } from '../view.ts';
 
 const seriesCount = 500;
@@ -66,10 +58,10 @@ afterEach(() => rig.stop());
 async function stuckReader(hand: ReturnType<typeof handGather>) {
   const socket = await say(rig.address, scrape);
   socket.pause();
-  await until(() => hand.requests.length === 1, 'its gather');
+  await until('its gather', () => hand.requests.length === 1);
   const view = huge();
   hand.answer(0, view);
-  await until(() => view.released === 1, 'its page is rendered');
+  await until('its page is rendered', () => view.released === 1);
   return socket;
 }
 
@@ -81,7 +73,7 @@ test('50 scrapes of every kind beside one that never reads: one gather, one rend
   const scrapes = Array.from({ length: 50 }, (_, i) => get(rig.address, '/metrics', mixes[i % mixes.length]));
   const heads = Array.from({ length: 5 }, () => get(rig.address, '/metrics', {}, 'HEAD'));
   const posts = Array.from({ length: 5 }, () => get(rig.address, '/metrics', {}, 'POST'));
-  await until(() => hand.requests.length === 2, 'the gather of the 50');
+  await until('the gather of the 50', () => hand.requests.length === 2);
   expect((await Promise.all(heads)).map(({ status, body }) => [status, body.length])).toEqual(
     Array(5).fill([200, 0]),
   );
@@ -119,7 +111,7 @@ test('who shares the page of one that never reads gets it whole', async () => {
   const stuck = await say(rig.address, scrape);
   stuck.pause();
   const others = [{}, gzip, {}].map((headers) => get(rig.address, '/metrics', headers));
-  await until(() => hand.requests.length === 1, 'the gather');
+  await until('the gather', () => hand.requests.length === 1);
   expect((await get(rig.address, '/ready')).status).toBe(200);
   hand.answer(0, huge());
   const lengths = (await Promise.all(others)).map((answer) => bodyOf(answer).length);
@@ -138,7 +130,7 @@ test('100 scrapes in a row are answered while one client never reads', async () 
   const stuck = await stuckReader(hand);
   for (let i = 0; i < 100; i++) {
     const asked = get(rig.address, '/metrics', mixes[i % 2]);
-    await until(() => hand.requests.length === i + 2, 'the gather');
+    await until('the gather', () => hand.requests.length === i + 2);
     hand.answer(i + 1, small());
     expect(bodyOf(await asked)).toBe(page);
   }

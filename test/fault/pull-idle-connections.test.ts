@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { createListener, type Listener, type ListenerLimits } from '../../src/reporters/listen/listener.ts';
-import { get, listenerDeps, rest, say, until } from '../integration/pull/scraper.ts';
+import { get, listenerDeps, rest, say } from '../integration/pull/scraper.ts';
+import { until } from '../until.ts';
 
 let listener: Listener;
 const listen = async (limits: Partial<ListenerLimits>) => {
@@ -31,7 +32,7 @@ test('at the limit an idle connection makes room for a new one', async () => {
     say(listener.address, 'GET /a HTTP/1.1\r\nHost: a\r\n\r\n'),
     say(listener.address, 'GET /a HTTP/1.1\r\nHost: a\r\n\r\n'),
   ]);
-  await until(() => idle.every(({ bytesRead }) => bytesRead > 0), 'both are answered');
+  await until('both are answered', () => idle.every(({ bytesRead }) => bytesRead > 0));
   const ended = idle.map(rest);
   expect((await get(listener.address, '/a')).status).toBe(200);
   await Promise.race(ended);
@@ -54,7 +55,7 @@ test('a connection is refused, and counted, while all others have a request in p
     },
   };
   const slow = [get(listener.address, '/slow'), get(listener.address, '/slow')];
-  await until(() => answers.length === 2, 'both requests are in progress');
+  await until('both requests are in progress', () => answers.length === 2);
   await expect(get(listener.address, '/a')).rejects.toThrow(/ECONNRESET|hang up/);
   expect(dropped).toEqual(['pull too_many_connections']);
   for (const send of answers) send();

@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
-import { get, handGather, type Rig, rest, say, startPull, until } from '../integration/pull/scraper.ts';
+import { get, handGather, type Rig, rest, say, startPull } from '../integration/pull/scraper.ts';
+import { until } from '../until.ts';
 import { viewOf } from '../view.ts';
 
 /** 12 MB: far more than the socket buffers of both ends hold while nobody reads. */
@@ -24,7 +25,7 @@ test('a reader that takes nothing is cut off after writeMs and counted; the view
   rig = await startPull(handGather(() => view).gather, { limits: { writeMs: 30_000 } });
   const socket = await say(rig.address, scrape);
   socket.pause();
-  await until(() => view.released === 1, 'the page is rendered');
+  await until('the page is rendered', () => view.released === 1);
   rig.clock.advance(29_999);
   expect(rig.dropped).toEqual([]);
   rig.clock.advance(1);
@@ -40,7 +41,7 @@ test('others are served meanwhile, and a reader in time is not counted', async (
   rig = await startPull(handGather(() => views.shift()!).gather);
   const slow = await say(rig.address, scrape);
   slow.pause();
-  await until(() => all[0]!.released === 1, 'the page is rendered');
+  await until('the page is rendered', () => all[0]!.released === 1);
   expect((await get(rig.address, '/metrics')).status).toBe(200);
   expect((await get(rig.address, '/metrics')).body.length).toBeGreaterThan(12_000_000);
   rig.clock.advance(29_999);
@@ -58,7 +59,7 @@ test('pages under way are bounded: the oldest is cut off for the newest', async 
     const socket = await say(rig.address, scrape);
     socket.pause();
     slow.push(socket);
-    await until(() => view.released === 1, 'the page is rendered');
+    await until('the page is rendered', () => view.released === 1);
   }
   expect(rig.dropped).toEqual(['pull slow_reader']);
   expect((await rest(slow[0]!)).endsWith('\r\n0\r\n\r\n')).toBe(false);

@@ -1,7 +1,8 @@
 import { afterEach, expect, test } from 'vitest';
-import { type Aggregator, aggregator, type PushRig, startPush, until } from '../push.ts';
+import { type Aggregator, aggregator, type PushRig, startPush } from '../push.ts';
 import { decodeLine } from '../push-lines.ts';
 import { testRegistry } from '../registry.ts';
+import { until } from '../until.ts';
 
 let target: Aggregator;
 let rig: PushRig;
@@ -43,7 +44,7 @@ test('a scraped role that restarts between flushes: no negative delta, no repeat
     role()
       .filter((line) => line.name === name)
       .map(({ value }) => value);
-  await until(() => values('svc_frontend_client_requests').length === 4, 'four deltas are there');
+  await until('four deltas are there', () => values('svc_frontend_client_requests').length === 4);
   expect(values('svc_frontend_client_requests')).toEqual([200, 30, 40, 90]);
   // Of a histogram that overtook itself unseen only the growth is known.
   expect(values('svc_frontend_client_latency_count')).toEqual([200, 30, 40, 20]);

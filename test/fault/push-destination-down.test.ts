@@ -9,9 +9,9 @@ import {
   silentPort,
   startPush,
   systemError,
-  until,
 } from '../push.ts';
 import { aggregate } from '../push-lines.ts';
+import { until } from '../until.ts';
 
 const rigs: PushRig[] = [];
 const targets: Aggregator[] = [];
@@ -41,7 +41,7 @@ test('nobody listens: ECONNREFUSED is counted, the process stays up, sends resum
     rig.show([count('a', ++total)]);
     await rig.flush();
   }
-  await until(() => rig.dropped.has('send_failed'), 'the lost line is counted');
+  await until('the lost line is counted', () => rig.dropped.has('send_failed'));
   expect(rig.logged.filter(({ level }) => level === 'warn')).toHaveLength(1);
   const target = await listening(port);
   const lost = () => rig.dropped.get('send_failed')!;
@@ -49,7 +49,7 @@ test('nobody listens: ECONNREFUSED is counted, the process stays up, sends resum
     rig.show([count('a', ++total)]);
     await rig.flush();
   }
-  await until(() => sumOf(target) >= 3, 'what was counted since arrives');
+  await until('what was counted since arrives', () => sumOf(target) >= 3);
   expect(sumOf(target)).toBeLessThanOrEqual(total - lost());
   expect(rig.logged.at(-1)).toEqual({ level: 'info', msg: 'push works again' });
 });
@@ -66,7 +66,7 @@ test('EMSGSIZE: the line that is too large stays owed, its neighbours leave', as
   await rig.flush();
   rig.show([count('a', 5), huge(1), count('b', 1)]);
   await rig.flush();
-  await until(() => target.lines().length === 3, 'the others arrive');
+  await until('the others arrive', () => target.lines().length === 3);
   const tail = '|c|#instance:host1';
   expect(target.lines()).toEqual([`a:2${tail}`, `b:1${tail}`, `a:3${tail}`]);
   expect(rig.failures).toEqual(['too_large', 'too_large']);
@@ -95,7 +95,7 @@ test('ENOBUFS: what the kernel did not take is in the next delta, once', async (
     rig.show([count('a', total), count('b', 2 * total), gauge('g', total)]);
     await rig.flush();
   }
-  await until(() => sumOf(target) === 10 && sumOf(target, 'b') === 20, 'all of it arrives');
+  await until('all of it arrives', () => sumOf(target) === 10 && sumOf(target, 'b') === 20);
   expect(target.lines()).toEqual(['a:10|c', 'b:20|c', 'g:10|g']);
   expect(rig.failures).toEqual(['no_buffers', 'no_buffers', 'no_buffers']);
   // A gauge has nowhere to wait.
@@ -125,7 +125,7 @@ describe('the name', () => {
     known = true;
     await rig.flush();
     await rig.flush();
-    await until(() => target.lines().length > 0, 'the delta arrives');
+    await until('the delta arrives', () => target.lines().length > 0);
     expect(target.lines()).toEqual(['a:3|c']);
   });
 
@@ -148,7 +148,7 @@ describe('the name', () => {
     expect(lookups).toBe(1);
     address = '127.0.0.2';
     for (let i = 0; i < 10; i++) await flush();
-    await until(() => sumOf(first) + sumOf(second) === total, 'every delta is somewhere');
+    await until('every delta is somewhere', () => sumOf(first) + sumOf(second) === total);
     expect(sumOf(second)).toBeGreaterThanOrEqual(4);
     expect(lookups).toBe(2);
   });
@@ -166,7 +166,7 @@ describe('the name', () => {
       await rig.flush();
       known = false;
     }
-    await until(() => sumOf(target) === 12, 'all of it arrives');
+    await until('all of it arrives', () => sumOf(target) === 12);
     expect(rig.failures).toContain('resolve');
     expect(rig.dropped.size).toBe(0);
   });
@@ -180,18 +180,18 @@ describe('the name', () => {
     const rig = await started({ hostPort: 'statsd.test:9', tagFormat: 'none' }, { lookup });
     rig.show([count('a', 1)]);
     rig.clock.advance(1000);
-    await until(() => lookups === 1, 'the first look-up is under way');
+    await until('the first look-up is under way', () => lookups === 1);
     rig.clock.advance(1999);
     expect(rig.failures).toEqual([]);
     rig.clock.advance(1);
-    await until(() => rig.failures.length === 1, 'it is given up');
+    await until('it is given up', () => rig.failures.length === 1);
     rig.clock.advance(1000);
-    await until(() => lookups === 2, 'the next one is under way');
+    await until('the next one is under way', () => lookups === 2);
     rig.clock.advance(2000);
-    await until(() => rig.failures.length === 2, 'it is given up too');
+    await until('it is given up too', () => rig.failures.length === 2);
     expect(rig.failures).toEqual(['resolve', 'resolve']);
     const stopping = rigs.pop()!.stop();
-    await until(() => lookups === 3, 'the last flush is under way');
+    await until('the last flush is under way', () => lookups === 3);
     rig.clock.advance(2000);
     await stopping;
   });

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import type { View } from '../../src/core/model.ts';
-import { type Aggregator, aggregator, count, inMemory, pushedView, startPush, until } from '../push.ts';
+import { type Aggregator, aggregator, count, inMemory, pushedView, startPush } from '../push.ts';
+import { until } from '../until.ts';
 
 const targets: Aggregator[] = [];
 afterEach(async () => {
@@ -15,7 +16,7 @@ test('stopped with data pending: a last flush brings it', async () => {
   await rig.flush();
   rig.show([count('a', 7)]);
   await rig.stop();
-  await until(() => target.lines().length === 2, 'both arrive');
+  await until('both arrive', () => target.lines().length === 2);
   expect(target.lines()).toEqual(['a:5|c', 'a:2|c']);
   expect(rig.clock.waiting).toBe(0);
   rig.clock.advance(10_000);
@@ -36,7 +37,7 @@ test('stopped while a flush is under way: it ends first, and nothing is sent twi
   expect(views).toHaveLength(1);
   const stopping = rig.stop();
   views[0]!(pushedView([count('a', 5)]));
-  await until(() => views.length === 2, 'the last flush gathers');
+  await until('the last flush gathers', () => views.length === 2);
   views[1]!(pushedView([count('a', 6)]));
   await stopping;
   expect(sent).toEqual(['a:5|c', 'a:1|c']);
@@ -45,7 +46,7 @@ test('stopped while a flush is under way: it ends first, and nothing is sent twi
 test('stopped while nobody answers: it is over after 3 s', async () => {
   const rig = await startPush({}, { gather: () => new Promise(() => {}) });
   const stopping = rig.stop();
-  await until(() => rig.clock.waiting === 1, 'the last flush is under way');
+  await until('the last flush is under way', () => rig.clock.waiting === 1);
   rig.clock.advance(3000);
   await stopping;
 });
@@ -71,7 +72,7 @@ test('killed at the commit: no packet had left, and the next start sends what th
   );
   killed.show([count('a', 8)]);
   killed.clock.advance(1000);
-  await until(() => atCommit >= 0, 'the commit is under way');
+  await until('the commit is under way', () => atCommit >= 0);
   await new Promise((resolve) => setImmediate(resolve));
   expect(sent).toEqual(['a:5|c']);
   const next = await startPush({ tagFormat: 'none' }, { open, section });

@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { folder, mainFile, type Running, start, until } from '../e2e/process.ts';
+import { folder, mainFile, type Running, start } from '../e2e/process.ts';
+import { until } from '../until.ts';
 
 // Two runs of the built program that would change the same database or domain.
 

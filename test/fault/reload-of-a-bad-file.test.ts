@@ -15,6 +15,7 @@ import { type Agent, startAgent } from '../../src/agent/agent.ts';
 import { loadConfig } from '../../src/agent/config/load.ts';
 import type { ReadyConfig } from '../../src/agent/config/types.ts';
 import { systemClock } from '../../src/core/clock.ts';
+import { until } from '../until.ts';
 
 let directory: string;
 let agent: Agent;
@@ -32,14 +33,6 @@ services:
 `;
 
 /** Waits for a fact, at most 10 s. */
-async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  const endMs = performance.now() + 30_000;
-  while (!(await isSo())) {
-    if (performance.now() > endMs) throw new Error(`waited in vain until ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
 /** Where the agent's log says that it listens. */
 function listening(): string | undefined {
   const entries = readFileSync(path('agent.log'), 'utf8').trimEnd().split('\n');

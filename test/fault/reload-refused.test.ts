@@ -7,6 +7,7 @@ import { type Agent, startAgent } from '../../src/agent/agent.ts';
 import { loadConfig } from '../../src/agent/config/load.ts';
 import type { ReadyConfig } from '../../src/agent/config/types.ts';
 import { systemClock } from '../../src/core/clock.ts';
+import { until } from '../until.ts';
 
 /** What no configuration can bring about by itself: a part that cannot be built. */
 const unbuildable = { logs: false, probes: false, push: false };
@@ -71,13 +72,6 @@ ${
 }
 `;
 
-async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  const endMs = performance.now() + 30_000;
-  while (!(await isSo())) {
-    if (performance.now() > endMs) throw new Error(`waited in vain until ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
 async function sum(name: string): Promise<number> {
   const page = await (await fetch(`http://${metrics}/metrics`)).text();
   const lines = page.split('\n').filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));

@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { handClock } from '../clock.ts';
-import { openScrape, openTarget, sampleName as s, type Target, until } from '../scrape.ts';
+import { openScrape, openTarget, sampleName as s, type Target } from '../scrape.ts';
+import { until } from '../until.ts';
 
 let target: Target;
 beforeEach(async () => {
@@ -19,7 +20,7 @@ test('never two requests at a time; intervals that pass meanwhile are counted', 
   target.answer((_, response) => void waiting.push(response));
   const clock = handClock();
   const scraped = await openScrape({ url: target.url, intervalMs: 1000, timeoutMs: 60_000 }, clock);
-  await until(() => waiting.length === 1, 'the first request is there');
+  await until('the first request is there', () => waiting.length === 1);
   clock.advance(3000);
   const asked = [scraped.scrape.scrapeNow(), scraped.scrape.scrapeNow()];
   expect(scraped.drops).toEqual({ 'scrape/too_slow': 3 });
@@ -27,9 +28,9 @@ test('never two requests at a time; intervals that pass meanwhile are counted', 
   expect(await Promise.all(asked)).toEqual([{ ok: true }, { ok: true }]);
   expect(target.requests).toHaveLength(1);
   clock.advance(1000);
-  await until(() => waiting.length === 2, 'the next interval asks again');
+  await until('the next interval asks again', () => waiting.length === 2);
   finish(waiting[1]!, 'x 2\n');
-  await until(() => scraped.shown()[s('x', {})] === 2, 'the second page is shown');
+  await until('the second page is shown', () => scraped.shown()[s('x', {})] === 2);
   await scraped.stop();
 });
 
@@ -43,7 +44,7 @@ test('a page that misses the deadline of one scrape is absent from it, and shown
   clock.advance(2000);
   const late = scraped.scrape.scrapeNow(clock.monotonicMs() + 500);
   const patient = scraped.scrape.scrapeNow(clock.monotonicMs() + 5000);
-  await until(() => waiting.length === 1, 'the target is asked');
+  await until('the target is asked', () => waiting.length === 1);
   clock.advance(500);
   expect(await late).toMatchObject({ ok: false, reason: 'too_slow' });
   expect(scraped.shown()).toEqual({});
@@ -59,7 +60,7 @@ test('a page that misses the deadline of one scrape is absent from it, and shown
 test('stopping does not wait for a target that hangs', async () => {
   target.answer(() => {});
   const scraped = await openScrape({ url: target.url }, handClock());
-  await until(() => target.requests.length === 1, 'the target is asked');
+  await until('the target is asked', () => target.requests.length === 1);
   await scraped.stop();
   expect(scraped.shown()).toEqual({});
   expect(scraped.drops).toEqual({});

@@ -2,15 +2,8 @@ import type { AddressInfo } from 'node:net';
 import { createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { handClock } from '../clock.ts';
-import {
-  type Answer,
-  openScrape,
-  openTarget,
-  pageAnswer,
-  sampleName,
-  type Target,
-  until,
-} from '../scrape.ts';
+import { type Answer, openScrape, openTarget, pageAnswer, sampleName, type Target } from '../scrape.ts';
+import { until } from '../until.ts';
 
 const good = 'x 1\n';
 const goodSamples = { [sampleName('x', {})]: 1 };
@@ -120,7 +113,7 @@ test.each(Object.entries(hangs))('a target that hangs %s', async (_, answer) => 
   target.answer(answer);
   clock.advance(1000);
   const result = scraped.scrape.scrapeNow();
-  await until(() => target.requests.length === 2, 'the target is asked');
+  await until('the target is asked', () => target.requests.length === 2);
   clock.advance(5000);
   expect(await result).toMatchObject({ ok: false, reason: 'too_slow' });
   expect(scraped.shown()).toEqual({});
@@ -152,7 +145,7 @@ test('a target that accepts and never shakes hands: the next scrape connects ane
   const scraped = await openScrape({ url, timeoutMs: 5000, intervalMs: 60_000 }, clock);
   for (const attempt of [1, 2]) {
     const result = scraped.scrape.scrapeNow();
-    await until(() => sockets.length === attempt, `connection ${attempt} is open`);
+    await until(`connection ${attempt} is open`, () => sockets.length === attempt);
     clock.advance(5000);
     expect(await result).toMatchObject({ ok: false, reason: 'too_slow' });
   }

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
-import { until } from '../scrape.ts';
 import { openStatsd } from '../statsd.ts';
+import { until } from '../until.ts';
 
 /** Sends datagrams of so many bytes: 1 s at a pace, 1 s at ten times that; prints the lines it sent. */
 const sender = `
@@ -44,11 +44,11 @@ describe.runIf(process.platform === 'linux')('a burst of ten times the usual rat
       });
       await once(child, 'close');
       const { sent, lines } = JSON.parse(out) as { sent: number; lines: number };
-      await until(() => {
+      await until('received and dropped are what was sent', () => {
         open.statsd.lookAtKernel();
         return open.statsd.status().datagrams + open.kernelDrops.total >= sent;
-      }, 'received and dropped are what was sent');
-      await until(() => open.statsd.status().lines === open.statsd.status().datagrams * lines, 'all is read');
+      });
+      await until('all is read', () => open.statsd.status().lines === open.statsd.status().datagrams * lines);
       const { datagrams } = open.statsd.status();
       expect(datagrams + open.kernelDrops.total).toBe(sent);
       expect(open.shown()).toEqual({ 'counter burst.requests{"operation":"GetShard"}': datagrams * lines });

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
-import { until } from '../scrape.ts';
 import { openStatsd, sendDatagrams } from '../statsd.ts';
+import { until } from '../until.ts';
 
 /** Sends so many datagrams at a pace, from a process of its own, then says that it is done. */
 const sender = `
@@ -35,25 +35,25 @@ describe.runIf(process.platform === 'linux')('a stall of the event loop', () => 
     const args = ['-e', sender, address.split(':').at(-1)!, String(total), '20000'];
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
     const exited = once(child, 'exit');
-    await until(() => open.statsd.status().datagrams > 0, 'the first datagram came');
+    await until('the first datagram came', () => open.statsd.status().datagrams > 0);
     stall(2000);
     await exited;
-    await until(() => {
+    await until('received and dropped are what was sent', () => {
       open.statsd.lookAtKernel();
       return open.statsd.status().datagrams + open.kernelDrops.total >= total;
-    }, 'received and dropped are what was sent');
+    });
     // What was received may still wait to be read.
-    await until(() => {
+    await until('all that was received is read', () => {
       const { datagrams, lines } = open.statsd.status();
       return lines === datagrams;
-    }, 'all that was received is read');
+    });
     const { datagrams } = open.statsd.status();
     expect(datagrams + open.kernelDrops.total).toBe(total);
     expect(open.kernelDrops.total).toBeGreaterThan(0);
     expect(open.shown()).toEqual({ 'counter stalled.requests': datagrams });
 
     await sendDatagrams(address, ['after:1|c']);
-    await until(() => 'counter after' in open.shown(), 'a datagram is read after the stall');
+    await until('a datagram is read after the stall', () => 'counter after' in open.shown());
     expect(open.drops).toEqual({});
     await open.stop();
   });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
-import { until } from '../scrape.ts';
 import { openStatsd, sendDatagrams } from '../statsd.ts';
+import { until } from '../until.ts';
 
 const garbage: [what: string, datagram: string | Buffer, reason: string][] = [
   ['empty', '', 'invalid_line'],
@@ -34,14 +34,14 @@ describe('garbage over a socket', () => {
       garbage.map(([, datagram]) => datagram),
     );
     await until(
-      () => Object.values(open.drops).reduce((sum, n) => sum + n, 0) === garbage.length,
       'every piece of garbage was counted',
+      () => Object.values(open.drops).reduce((sum, n) => sum + n, 0) === garbage.length,
     );
     expect(open.drops).toEqual(expected);
     expect(open.shown()).toEqual({});
 
     await sendDatagrams(address, ['requests:1|c\ngarbage\nrequests:2|c']);
-    await until(() => open.shown()['counter requests'] === 3, 'the good lines are counted');
+    await until('the good lines are counted', () => open.shown()['counter requests'] === 3);
     await open.stop();
   });
 
@@ -49,7 +49,7 @@ describe('garbage over a socket', () => {
     const open = await openStatsd({ listen: '127.0.0.1:0' }, systemClock);
     const address = open.statsd.status().addresses.listen!;
     await sendDatagrams(address, ['took:320|ms|@1e-8\nhits:1|c|@1e-8\nlast:1|c']);
-    await until(() => 'counter last' in open.shown(), 'the line behind is counted');
+    await until('the line behind is counted', () => 'counter last' in open.shown());
     expect(open.shown()).toEqual({
       'histogram took': [[0.32, 1e8]],
       'counter hits': 1e8,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
-import { until } from '../scrape.ts';
 import { openStatsd, sendDatagrams } from '../statsd.ts';
+import { until } from '../until.ts';
 
 test('a second agent on the port is told so, and the first goes on undisturbed', async () => {
   const first = await openStatsd({ listen: '127.0.0.1:0' }, systemClock);
@@ -11,11 +11,11 @@ test('a second agent on the port is told so, and the first goes on undisturbed',
     /^services\.frontend\.statsd\.listen: address already in use, got "127\.0\.0\.1:\d+"; choose another one/,
   );
   await sendDatagrams(listen, ['a:1|c']);
-  await until(() => first.shown()['counter a'] === 2, 'both datagrams are counted');
+  await until('both datagrams are counted', () => first.shown()['counter a'] === 2);
 
   await first.stop();
   const second = await openStatsd({ listen }, systemClock);
   await sendDatagrams(listen, ['b:1|c']);
-  await until(() => second.shown()['counter b'] === 1, 'the second one has the port');
+  await until('the second one has the port', () => second.shown()['counter b'] === 1);
   await second.stop();
 });

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
-import { until } from '../scrape.ts';
 import { openStatsd, sendDatagrams } from '../statsd.ts';
+import { until } from '../until.ts';
 
 // 127.0.0.0/8 as a whole is loopback on Linux alone.
 describe.runIf(process.platform === 'linux')('a sender that is not on the list', () => {
@@ -14,8 +14,8 @@ describe.runIf(process.platform === 'linux')('a sender that is not on the list',
     await sendDatagrams(address, ['a:10|c'], '127.0.0.2');
     await sendDatagrams(address, ['a:100|c'], '127.0.0.3');
     await sendDatagrams(address, ['a:1000|c'], '127.0.0.4');
-    await until(() => open.drops['statsd/sender_not_allowed'] === 2, 'two are refused');
-    await until(() => open.statsd.status().lines === 2, 'two are read');
+    await until('two are refused', () => open.drops['statsd/sender_not_allowed'] === 2);
+    await until('two are read', () => open.statsd.status().lines === 2);
     expect(open.shown()).toEqual({ 'counter a': 110 });
     expect(open.statsd.status().examples).toEqual({ sender_not_allowed: '127.0.0.1' });
     await open.stop();
@@ -30,7 +30,7 @@ describe.runIf(process.platform === 'linux')('a sender that is not on the list',
     await once(stranger, 'close');
     const known = connect({ port, host: '127.0.0.1', localAddress: '127.0.0.2' });
     known.end('a:2|c\n');
-    await until(() => open.shown()['counter a'] === 2, 'the known one is heard');
+    await until('the known one is heard', () => open.shown()['counter a'] === 2);
     expect(open.drops).toEqual({ 'statsd/sender_not_allowed': 1 });
     await open.stop();
   });

@@ -4,8 +4,8 @@ import { createLazyStore } from '../../src/core/stores.ts';
 import { createSummaries } from '../../src/sources/statsd/summaries.ts';
 import { createTimeSlices } from '../../src/sources/statsd/time-slices.ts';
 import { handClock } from '../clock.ts';
-import { until } from '../integration/pull/scraper.ts';
 import { testRegistry } from '../registry.ts';
+import { until } from '../until.ts';
 
 const minute = 60_000;
 
@@ -48,7 +48,7 @@ test.each([
     isSwept = true;
     return true;
   });
-  await until(() => isSwept, 'the sweep is done', 30_000);
+  await until('the sweep is done', () => isSwept);
   const [half, , , , , sum, count] = shown().took as number[];
   expect([half, sum, count]).toEqual([Number.isNaN(left) ? left : expect.closeTo(left, 1), 1, 1]);
 

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createListener } from '../../src/reporters/listen/listener.ts';
 import { type Certificate, type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
-import { listenerDeps, rest, say, until } from '../integration/pull/scraper.ts';
+import { listenerDeps, rest, say } from '../integration/pull/scraper.ts';
 import { connectSecurely, getSecurely } from '../integration/pull/secure.ts';
+import { until } from '../until.ts';
 
 let made: Certificates;
 let ours: Certificate;
@@ -54,7 +55,7 @@ test('an idle TLS connection makes room for a new one', async () => {
   const { listener, dropped } = await listen({ connections: 1 });
   const idle = await connectSecurely(listener.address, { trusts: ours });
   idle.write('GET /a HTTP/1.1\r\nHost: a\r\n\r\n');
-  await until(() => idle.bytesRead > 0, 'it is answered');
+  await until('it is answered', () => idle.bytesRead > 0);
   const ended = rest(idle);
   expect((await getSecurely(listener.address, '/a', { trusts: ours })).status).toBe(200);
   await ended;

@@ -5,8 +5,8 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
-import { until } from '../e2e/process.ts';
 import { look, verdict } from '../poll-cassandra.ts';
+import { until } from '../until.ts';
 import { type Certificate, type Certificates, makeCertificates } from './pull/certificates.ts';
 
 /** More than the few that the looks before it may still hold at the node. */

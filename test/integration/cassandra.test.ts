@@ -4,8 +4,8 @@ import type { WatchedNodes } from '../../src/probes/stores/cassandra-nodes.ts';
 import { grantStatements } from '../../src/probes/stores/store-grants.ts';
 import { type Cassandra, hasCassandra, startCassandra, superuser } from '../cassandra.ts';
 import { between, startServer } from '../cql-server.ts';
-import { until } from '../e2e/process.ts';
 import { look, type Seen, verdict } from '../poll-cassandra.ts';
+import { until } from '../until.ts';
 
 const keyspace = (name: string, replication: string, more = '') =>
   `CREATE KEYSPACE "${name}" WITH replication = {'class': ${replication}} ${more}`;

@@ -7,7 +7,7 @@ import { planDomains } from '../../src/probes/plan.ts';
 import type { Finding } from '../../src/probes/probe.ts';
 import { handClock } from '../clock.ts';
 import { clusterGroup, probeOnce, probesOptions, samplesOf } from '../cluster-group.ts';
-import { until } from './pull/scraper.ts';
+import { until } from '../until.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-agent-domains-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -220,7 +220,7 @@ describe('a domain through each cluster', () => {
     const [row] = planDomains(probesOptions({ domains, clusterGroupMetadata: clusterGroup({}, {}) }));
     const clock = handClock();
     const looking = probeOnce(row!, { clock, signal: new AbortController().signal });
-    await until(() => existsSync(started), 'the command runs', 30_000);
+    await until('the command runs', () => existsSync(started));
     clock.advance(8000);
     const found = await looking;
     expect(found.reason).toBeUndefined();

@@ -18,6 +18,7 @@ import { roles } from '../../src/core/catalog.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { checkGrpc } from '../../src/probes/health/grpc.ts';
 import { type HandClock, handClock } from '../clock.ts';
+import { until } from '../until.ts';
 
 let directory: string;
 let clock: HandClock;
@@ -74,15 +75,6 @@ const entries = (file: string) =>
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line));
-
-/** Asks until the fact holds; the machine's own time bounds it, not the service's. */
-async function until(fact: () => Promise<boolean>) {
-  const deadline = performance.now() + 45_000;
-  while (!(await fact())) {
-    if (performance.now() > deadline) throw new Error(`never true: ${fact}`);
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}
 
 describe('the example service', () => {
   it('answers health checks and scrapes of every role, and nothing else', async () => {
@@ -157,13 +149,13 @@ describe('a restart', () => {
       );
     const before = requests(await page(metrics));
     service.obey({ strike: { kind: 'restart', target: 'matching' } });
-    await until(() => refused(health));
-    await until(() => refused(metrics));
+    await until('connections are refused', () => refused(health));
+    await until('connections are refused', () => refused(metrics));
     expect(await refused(addresses.roles.history.health)).toBe(false);
     clock.advance(3900);
     expect(await refused(health)).toBe(true);
     clock.advance(100);
-    await until(async () => !(await refused(metrics)));
+    await until('it listens again', async () => !(await refused(metrics)));
     clock.advance(1000);
     const warmingUp = await fetch(health);
     expect([warmingUp.status, await warmingUp.json()]).toEqual([503, { ok: false, msg: 'warming up' }]);
@@ -179,7 +171,7 @@ describe('a restart', () => {
   it('of a fatal kind leaves a fatal entry', async () => {
     await start();
     service.obey({ strike: { kind: 'fatal', target: 'worker' } });
-    await until(() => refused(addresses.roles.worker.health));
+    await until('connections are refused', () => refused(addresses.roles.worker.health));
     expect(entries('worker.log').at(-1)).toMatchObject({ level: 'fatal', service: 'svc-worker' });
   });
 
@@ -336,7 +328,7 @@ describe('the store', () => {
     (await (await fetch(addresses.roles[role].health)).json()) as { ok: boolean; msg: string };
   /** The service's time goes on in small steps while the store, which has its own, catches up. */
   const untilLater = (fact: () => Promise<boolean>) =>
-    until(async () => {
+    until('the service is so', async () => {
       clock.advance(250);
       return fact();
     });

@@ -7,10 +7,10 @@ import type { StoreReport } from '../../src/probes/stores/store-report.ts';
 import {
   hasMariadb,
   type Mariadb,
+  pollMariadb,
   schemaStatements,
   startMariadb,
   targetOf,
-  until,
   usersStatements,
 } from '../mariadb.ts';
 import { type PollTarget, pollOnce } from '../poll-store.ts';
@@ -145,7 +145,7 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
       return Number(rows[0]!.Value);
     };
     // Connections of earlier looks may still be on their way out.
-    const [seen, own] = await until(
+    const [seen, own] = await pollMariadb(
       async () => [(await look(primary)).connections!, await counted()] as const,
       ([{ running, idle }, count]) => running! + idle! === count + 1,
     );
@@ -171,7 +171,7 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
     await primary.sql('SELECT * FROM svc_main.schema_version');
     const [own] = await primary.sql('SELECT CONNECTION_ID() AS id');
     // The server renews that table ten times a second.
-    const found = await until(
+    const found = await pollMariadb(
       () => look(primary),
       (seen) => foundOf(seen, 'open_transactions') !== 'no transaction is idle',
     );
@@ -181,12 +181,12 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
     await primary.sql('COMMIT');
     await primary.sql("XA START 'left'; INSERT INTO svc_main.schema_version (db_name) VALUES ('x')");
     await primary.sql("XA END 'left'; XA PREPARE 'left'");
-    await until(
+    await pollMariadb(
       () => look(primary),
       (seen) => foundOf(seen, 'open_transactions') !== 'no transaction is idle',
     );
     await primary.sql("XA ROLLBACK 'left'");
-    await until(
+    await pollMariadb(
       () => look(primary),
       (seen) => holds(seen).open_transactions === true,
     );
@@ -233,7 +233,7 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
     expect(foundOf(stopped, 'replica')).toBe('IO thread Yes, SQL thread No, unknown s behind');
 
     await replica.sql("STOP SLAVE; CHANGE MASTER TO MASTER_PASSWORD = 'wrong'; START SLAVE");
-    const broken = await until(
+    const broken = await pollMariadb(
       () => look(replica),
       (found) => foundOf(found, 'replica')?.includes('error 1045') === true,
     );
@@ -242,8 +242,8 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
     expect(broken.details).toMatchObject({ sources: [{ secondsBehind: null }] });
 
     await replica.sql("STOP SLAVE; CHANGE MASTER TO MASTER_PASSWORD = 'x'; START SLAVE");
-    await until(works, (state) => state === 'Yes Yes');
-    await until(
+    await pollMariadb(works, (state) => state === 'Yes Yes');
+    await pollMariadb(
       () => look(replica),
       (found) => holds(found).replica === true,
     );
@@ -252,14 +252,14 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
   test('the statement that stopped a replica is not shown, for it may hold data', async () => {
     await replica.sql("INSERT INTO svc_main.executions VALUES (77, 'here first')");
     await primary.sql("INSERT INTO svc_main.executions VALUES (77, 'private words')");
-    const stopped = await until(
+    const stopped = await pollMariadb(
       () => look(replica),
       (found) => holds(found).replica === false,
     );
     expect(foundOf(stopped, 'replica')).toContain('error 1062');
     expect(JSON.stringify(stopped)).not.toContain('private words');
     await replica.sql('DELETE FROM svc_main.executions WHERE shard_id = 77; START SLAVE');
-    await until(
+    await pollMariadb(
       () => look(replica),
       (found) => holds(found).replica === true,
     );
@@ -321,7 +321,7 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
     const sessions = () => primary.sql("SELECT id FROM information_schema.PROCESSLIST WHERE user = 'full'");
     const before = await aborted();
     for (let count = 0; count < 5; count++) await look(primary);
-    await until(sessions, (rows) => rows.length === 0);
+    await pollMariadb(sessions, (rows) => rows.length === 0);
     expect(await aborted()).toEqual(before);
   });
 
@@ -380,7 +380,7 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
     const before = await look(replica);
     expect((await look(replica)).startedAtMs).toBe(before.startedAtMs);
     // The server knows its start by the second.
-    await until(
+    await pollMariadb(
       () => replica.sql('SELECT UNIX_TIMESTAMP() AS now'),
       ([row]) => row!.now * 1000 > before.startedAtMs!,
     );

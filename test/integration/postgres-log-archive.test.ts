@@ -8,15 +8,9 @@ import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { planStores } from '../../src/probes/stores/stores.ts';
 import { handClock } from '../clock.ts';
-import {
-  hasPostgres,
-  ownedByPostgres,
-  type Postgres,
-  postgresFolder,
-  startPostgres,
-  until,
-} from '../postgres.ts';
+import { hasPostgres, ownedByPostgres, type Postgres, postgresFolder, startPostgres } from '../postgres.ts';
 import { bench, checksOf, gauge, storeOn } from '../store-probe.ts';
+import { pollUntil } from '../until.ts';
 
 const minuteMs = 60_000;
 const log = (store: string, directory: string): BackupOptions => ({
@@ -99,7 +93,7 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
       | null;
   /** Until the server has archived everything and come to rest. */
   const atRest = () =>
-    until(
+    pollUntil(
       async () => {
         const lsn = () => server.query('SELECT pg_current_wal_insert_lsn()::text AS lsn');
         const before = (await lsn()).rows[0].lsn;
@@ -142,7 +136,7 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
     const before = await archived();
     await server.query('CHECKPOINT');
     await server.query('SELECT pg_switch_wal()');
-    await until(archived, (wal) => wal !== before);
+    await pollUntil(archived, (wal) => wal !== before);
     expect(await poll()).toMatchObject({ check: true, reason: undefined, wholeUntilMs: clock.nowMs() });
     await close();
   });
@@ -150,7 +144,7 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
   test('an archive command that succeeds and archives nothing; a segment that is gone', async () => {
     const { poll, close } = await open();
     server.configure(['archive_command=test -f %p']);
-    await until(
+    await pollUntil(
       async () => {
         await server.query('INSERT INTO executions VALUES (3)');
         await server.query('SELECT pg_switch_wal()');
@@ -162,7 +156,7 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
     // The server never archives that one again: from now on there is a gap.
     server.configure([`archive_command=cp %p ${archive}/%f`]);
     // The archiver reads its settings when it next wakes: it may still pass over another one.
-    await until(
+    await pollUntil(
       async () => {
         await server.query('INSERT INTO executions VALUES (4)');
         await server.query('SELECT pg_switch_wal()');
@@ -171,7 +165,7 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
       (isThere) => isThere,
     );
     expect(readdirSync(archive)).toContain(await archived());
-    expect(await until(poll, ({ reason }) => reason === 'log_gap')).toMatchObject({ check: false });
+    expect(await pollUntil(poll, ({ reason }) => reason === 'log_gap')).toMatchObject({ check: false });
     unlinkSync(join(archive, (await archived())!));
     expect(await poll()).toMatchObject({ check: false });
     await close();

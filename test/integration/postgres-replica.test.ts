@@ -9,9 +9,9 @@ import {
   postgresProgram,
   startPostgres,
   startPostgresProgram,
-  until,
 } from '../postgres.ts';
 import { bench, checkGauges, checksOf, gauge, lookAt, storeOn } from '../store-probe.ts';
+import { pollUntil } from '../until.ts';
 
 describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
   let primary: Postgres;
@@ -38,7 +38,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
   });
 
   test('a replica that follows is read-only, and well', async () => {
-    const finding = await until(
+    const finding = await pollUntil(
       () => looked(standby),
       (look) => checkGauges(look).replica === 1,
     );
@@ -50,7 +50,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
 
   test('on the primary there is nothing to follow; a standby is no archive', async () => {
     // The base backup that made the standby receives the log too: its process may outlive it for a moment.
-    const finding = await until(
+    const finding = await pollUntil(
       () => looked(primary),
       (look) => checkGauges(look).slots === 1 && checkGauges(look).archive_mode === 0,
     );
@@ -69,13 +69,13 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
     expect(checkGauges(follows).standbys).toBe(1);
     expect(found(follows)).toMatch(/^walreceiver \(asynchronous\) \d+ s and 0 MiB behind$/);
     primary.configure(['synchronous_standby_names=another']);
-    const waits = await until(
+    const waits = await pollUntil(
       () => looked(primary),
       (look) => checkGauges(look).standbys === 0,
     );
     expect(found(waits)).toContain('commits wait: no standby is synchronous');
     primary.configure(['synchronous_standby_names=walreceiver']);
-    const waitsForOne = await until(
+    const waitsForOne = await pollUntil(
       () => looked(primary),
       (look) => checkGauges(look).standbys === 1,
     );
@@ -89,14 +89,14 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
     await standby.query('SELECT pg_wal_replay_pause()');
     for (let segment = 0; segment < 3; segment++)
       await primary.query("SELECT pg_logical_emit_message(false, 'x', 'x'); SELECT pg_switch_wal()");
-    const stuck = await until(
+    const stuck = await pollUntil(
       () => looked(primary),
       (look) => checkGauges(look).standbys === 0,
     );
     expect(found(stuck)).toMatch(/walreceiver \(asynchronous\) \d+ s and (?:3|4|5)\d MiB behind/);
     await standby.query('SELECT pg_wal_replay_resume()');
     primary.configure(['max_wal_size=1GB', 'wal_keep_size=64MB']);
-    await until(
+    await pollUntil(
       () => looked(primary),
       (look) => checkGauges(look).standbys === 1,
     );
@@ -108,7 +108,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
     const from = `host=127.0.0.1 port=${primary.port} user=postgres application_name=barman_receive_wal`;
     const receiver = startPostgresProgram('pg_receivewal', ['-D', folder, '-d', from, '--no-sync']);
     try {
-      const finding = await until(
+      const finding = await pollUntil(
         () => looked(primary),
         (look) => checkGauges(look).archive_mode === 1,
       );
@@ -117,7 +117,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
       receiver.kill();
       rmSync(folder, { recursive: true });
     }
-    await until(
+    await pollUntil(
       () => looked(primary),
       (look) => checkGauges(look).archive_mode === 0,
     );
@@ -143,7 +143,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
 
   test('replay that is paused', async () => {
     await standby.query('SELECT pg_wal_replay_pause()');
-    const finding = await until(
+    const finding = await pollUntil(
       () => looked(standby),
       (look) => checkGauges(look).replica === 0,
     );
@@ -153,7 +153,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
 
   test('the primary dies: nothing streams in', async () => {
     await primary.kill();
-    await until(
+    await pollUntil(
       () => looked(standby),
       (look) => checkGauges(look).replica === 0,
     );
@@ -163,7 +163,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
     const { deps, logged } = bench();
     const before = await looked(standby, undefined, deps);
     await standby.query('SELECT pg_promote()');
-    const after = await until(
+    const after = await pollUntil(
       () => looked(standby, before.remember, bench().deps),
       (look) => checkGauges(look).timeline === 0,
     );
@@ -177,7 +177,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
 
   test('another server at the same address', async () => {
     const { remember } = await looked(standby);
-    const other = await startPostgres();
+    const other = await startPostgres({ initdb: ['--data-checksums'] });
     try {
       const finding = await looked(other, remember);
       expect(checkGauges(finding)).toMatchObject({ identity: 0, timeline: 1, uptime: 1 });

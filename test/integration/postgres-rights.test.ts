@@ -12,8 +12,8 @@ describe.skipIf(!hasPostgres)('rights in PostgreSQL', () => {
 
   beforeAll(async () => {
     server = await startPostgres({
-      settings: ['archive_mode=on', 'archive_command=test -f %p', 'archive_timeout=60', 'fsync=on'],
       initdb: ['--data-checksums'],
+      settings: ['archive_mode=on', 'archive_command=test -f %p', 'archive_timeout=60', 'fsync=on'],
     });
     for (const name of named) {
       const quoted = `"${name.replaceAll('"', '""')}"`;

@@ -2,8 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readdirSync, utimesSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasPostgres, type Postgres, postgresProgram, startPostgres, until } from '../postgres.ts';
+import { hasPostgres, type Postgres, postgresProgram, startPostgres } from '../postgres.ts';
 import { bench, checkGauges, checksOf, gauge, lookAt, storeOn } from '../store-probe.ts';
+import { pollUntil } from '../until.ts';
 
 const minuteMs = 60_000;
 
@@ -88,7 +89,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
 
   test('no connection stays behind', async () => {
     await lookAt(store());
-    await until(
+    await pollUntil(
       async () =>
         (await server.query("SELECT 1 FROM pg_stat_activity WHERE application_name = 'svc-agent'")).rows,
       (rows) => rows.length === 0,
@@ -139,12 +140,12 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     'a command that archives nothing: "%s"',
     async (command) => {
       server.configure([`archive_command=${command}`]);
-      await until(
+      await pollUntil(
         () => lookAt(store()),
         (look) => checkGauges(look).archive_mode === 0,
       );
       server.configure(['archive_command=true && test -f %p']);
-      await until(
+      await pollUntil(
         () => lookAt(store()),
         (look) => checkGauges(look).archive_mode === 1,
       );
@@ -226,7 +227,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     for (const database of ['postgres', 'orders', 'orders_visibility', 'template1'])
       await server.query('SELECT 1', database);
     // The server sees a connection of before for a moment longer than we do.
-    const finding = await until(
+    const finding = await pollUntil(
       () => lookAt(store()),
       (look) => gauge(look, 'svc_store_connections', { state: 'idle' }) === 4,
     );
@@ -238,12 +239,12 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
   test('archiving that fails, then a segment that waits', async () => {
     await server.restart(['max_connections=20', 'max_wal_senders=3']);
     server.configure(['archive_command=false', 'archive_timeout=0']);
-    await until(
+    await pollUntil(
       () => lookAt(store()),
       (look) => checkGauges(look).archive_timeout === 0,
     );
     await server.query('CREATE TABLE written (n int); SELECT pg_switch_wal()');
-    const finding = await until(
+    const finding = await pollUntil(
       () => lookAt(store()),
       (look) => checkGauges(look).archiver === 0 && look.totals![0]!.value > 0,
     );
@@ -267,7 +268,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
   test('an archiver that is repaired is well again, and nothing waits', async () => {
     server.configure(['archive_command=test -f %p']);
     await server.query('SELECT pg_switch_wal()');
-    const finding = await until(
+    const finding = await pollUntil(
       () => lookAt(store()),
       (look) => gauge(look, 'svc_store_wal_oldest_unarchived_timestamp_seconds') === undefined,
     );
@@ -297,7 +298,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
       closeSync(file);
     });
     await expect(server.query('SELECT * FROM damaged', 'orders')).rejects.toThrow('invalid page');
-    const finding = await until(
+    const finding = await pollUntil(
       () => lookAt(store()),
       (look) => checkGauges(look).checksum_failures === 0,
     );

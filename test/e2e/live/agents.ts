@@ -1,7 +1,8 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { type RunningAgent, startAgent, until } from '../process.ts';
+import { until } from '../../until.ts';
+import { type RunningAgent, startAgent } from '../process.ts';
 
 type Config = Readonly<Record<string, unknown>> & { metrics?: object };
 

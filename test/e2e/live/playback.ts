@@ -5,7 +5,8 @@ import { gunzipSync } from 'node:zlib';
 import { stringify } from 'yaml';
 import { listening } from '../../health.ts';
 import { root } from '../../unit/house/imports.ts';
-import { startAgent, until } from '../process.ts';
+import { until } from '../../until.ts';
+import { startAgent } from '../process.ts';
 import { type LivePrometheus, startLivePrometheus } from './prometheus.ts';
 
 /**
@@ -102,7 +103,6 @@ export async function startPlayback(
   await until(
     'all is scraped for a while',
     async () => (await prometheus.value(seen)) === Object.keys(pages).length + 1 || undefined,
-    90_000,
   );
   return prometheus;
 }

@@ -2,7 +2,8 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
-import { freePort, type Running, start, until } from '../process.ts';
+import { until } from '../../until.ts';
+import { freePort, type Running, start } from '../process.ts';
 
 const shipped = fileURLToPath(new URL('../../../deploy/prometheus/prometheus.yml', import.meta.url));
 

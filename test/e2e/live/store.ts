@@ -33,12 +33,12 @@ export async function startStore(): Promise<Store> {
   mkdirSync(join(archive, 'log'));
   ownedByPostgres(join(archive, 'log'));
   const server = await startPostgres({
+    initdb: ['--data-checksums'],
     settings: [
       ...['fsync=on', 'archive_mode=on', 'archive_timeout=60'],
       `archive_command=test ! -e ${stuck} && cp %p ${join(archive, 'log')}/%f`,
       ...[`max_connections=${usable + reserved}`, `superuser_reserved_connections=${reserved}`],
     ],
-    initdb: ['--data-checksums'],
   });
   const waiting = join(server.data, 'pg_wal', 'archive_status');
   const crowd: pg.Client[] = [];

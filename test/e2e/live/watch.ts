@@ -1,5 +1,5 @@
+import { until } from '../../until.ts';
 import type { Notice } from '../alertmanager.ts';
-import { until } from '../process.ts';
 import type { Expected } from './fault.ts';
 import type { AgentName, Stage } from './stage.ts';
 
@@ -44,7 +44,8 @@ export function watchOn(stage: Stage): Watch {
           stage.check();
           return look();
         },
-        Math.max(1, deadlineMs - performance.now()),
+        // Prometheus evaluates twice a second; to ask it oftener costs both of them, and shows nothing new.
+        { everyMs: 250, withinMs: Math.max(1, deadlineMs - performance.now()) },
       ),
     lastNotice: (expected, since = 0) =>
       alertmanager.notices.slice(since).findLast(({ labels }) => isSame(labels, labelsOf(expected))),

@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { type DemoPorts, usualPorts } from '../../../src/agent/cli/demo/ports.ts';
 import { createStage, type Stage } from '../../../src/agent/cli/demo/stage.ts';
+import { until } from '../../until.ts';
 
 /** An agent that listens where its configuration says and is ready at the second time of asking. */
 const standIn = `
@@ -64,14 +65,6 @@ const alive = (pid: number | undefined) => {
   }
 };
 
-async function until(fact: () => boolean) {
-  const deadline = performance.now() + 30_000;
-  while (!fact()) {
-    if (performance.now() > deadline) throw new Error(`never true: ${fact}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
-
 describe('the demo’s stage', () => {
   it('sets up both programs, waits until the agent is ready, and clears everything away', async () => {
     const { set, clear } = open(standIn);
@@ -118,7 +111,7 @@ describe('the demo’s stage', () => {
 
   it('goes on without a store where PGlite is not installed', async () => {
     const { config, kinds } = await open(standIn).set();
-    await until(() => heard.includes('without a store: @electric-sql/pglite is not installed'));
+    await until('it is said', () => heard.includes('without a store: @electric-sql/pglite is not installed'));
     expect(parse(readFileSync(config, 'utf8')).stores).toEqual([]);
     expect(kinds).not.toContain('store-down');
     expect(kinds).toContain('failover');
@@ -128,11 +121,11 @@ describe('the demo’s stage', () => {
     const { set, tell } = open(standIn);
     await set();
     tell('backlog order-mail');
-    await until(() => heard.includes('incident: backlog order-mail'));
+    await until('it is said', () => heard.includes('incident: backlog order-mail'));
     tell('end');
-    await until(() => heard.includes('ended: backlog order-mail'));
+    await until('it is said', () => heard.includes('ended: backlog order-mail'));
     tell('flood');
-    await until(() => heard.some((line) => line.startsWith('no such incident: flood')));
+    await until('it is said', () => heard.some((line) => line.startsWith('no such incident: flood')));
   });
 
   it('says which program ended by itself, and its last lines', async () => {

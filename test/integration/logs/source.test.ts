@@ -4,6 +4,7 @@ import { systemClock } from '../../../src/core/clock.ts';
 import { createLogs, type LogsSource } from '../../../src/sources/logs/source.ts';
 import { handClock } from '../../clock.ts';
 import { createRecorder, createTail, logsOptions, numbered, type Tail } from '../../tail.ts';
+import { until } from '../../until.ts';
 
 const silent = { write: () => {}, named: () => silent };
 
@@ -16,27 +17,18 @@ function logsOver(tail: Tail, paths: readonly string[], deps = {}) {
   return { recorder, logs };
 }
 
-/** Waits for a fact, at most ten seconds. */
-async function until(fact: () => boolean): Promise<void> {
-  const deadline = Date.now() + 30_000;
-  while (!fact()) {
-    if (Date.now() > deadline) throw new Error('it did not come true');
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}
-
 test('the doorbell and the clock of the system: lines are counted as they come', async () => {
   const tail = createTail();
   tail.create('app.log', numbered(0, 3).text);
   const { recorder, logs } = logsOver(tail, [tail.path('*.log')], { clock: systemClock });
   const stop = await logs.start();
   onTestFinished(stop);
-  await until(() => recorder.lines.length === 3);
+  await until('3 lines are read', () => recorder.lines.length === 3);
   tail.append('app.log', numbered(3, 3).text);
-  await until(() => recorder.lines.length === 6);
+  await until('6 lines are read', () => recorder.lines.length === 6);
   tail.rename('app.log', 'app.log.1');
   tail.create('app.log', numbered(6, 3).text);
-  await until(() => recorder.lines.length === 9);
+  await until('9 lines are read', () => recorder.lines.length === 9);
   expect(recorder.lines).toEqual(numbered(0, 9).lines);
 });
 
@@ -48,7 +40,7 @@ test('without a doorbell: found within a quarter of a second while active, withi
   const stop = await logs.start();
   const after = async (ms: number, count: number) => {
     clock.advance(ms);
-    await until(() => recorder.lines.length >= count && clock.waiting > 0);
+    await until('lines are read', () => recorder.lines.length >= count && clock.waiting > 0);
   };
   await after(1000, 1);
   tail.append('app.log', numbered(1, 1).text);
@@ -56,7 +48,7 @@ test('without a doorbell: found within a quarter of a second while active, withi
   tail.append('app.log', numbered(2, 1).text);
   await after(250, 3);
   clock.advance(3_600_000);
-  await until(() => clock.waiting > 0);
+  await until('a timer waits', () => clock.waiting > 0);
   tail.append('app.log', numbered(3, 1).text);
   await after(1000, 4);
   await stop();
@@ -86,9 +78,9 @@ test('standard input: lines in pieces, the last one without a newline, then its 
   const { recorder, logs } = logsOver(tail, ['-'], { input: () => input });
   const stop = await logs.start();
   for (const piece of ['on', 'e\ntw', 'o\nthr', 'ee']) input.write(piece);
-  await until(() => recorder.lines.length === 2);
+  await until('2 lines are read', () => recorder.lines.length === 2);
   input.end();
-  await until(() => recorder.lines.length === 3);
+  await until('3 lines are read', () => recorder.lines.length === 3);
   await stop();
   expect(recorder.lines).toEqual(['one', 'two', 'three']);
   expect(recorder.files).toEqual([{ path: '-', claimants: ['history'], carry: undefined }]);
@@ -100,9 +92,9 @@ test('standard input breaks: what came counts, and the rest of the agent goes on
   const { recorder, logs } = logsOver(tail, ['-', tail.path('app.log')], { input: () => input });
   const stop = await logs.start();
   input.write('one\ntw');
-  await until(() => recorder.lines.length === 1);
+  await until('1 lines are read', () => recorder.lines.length === 1);
   input.destroy(new Error('EIO'));
-  await until(() => recorder.lines.length === 2);
+  await until('2 lines are read', () => recorder.lines.length === 2);
   tail.create('app.log', 'file\n');
   await logs.look();
   await stop();

@@ -7,7 +7,8 @@ import {
   type ListenerOptions,
 } from '../../../src/reporters/listen/listener.ts';
 import { createListeners } from '../../../src/reporters/listen/shared-listeners.ts';
-import { get, listenerDeps, rest, say, until } from './scraper.ts';
+import { until } from '../../until.ts';
+import { get, listenerDeps, rest, say } from './scraper.ts';
 
 const open: Listener[] = [];
 const listen = async (options: Partial<ListenerOptions> = {}, deps = listenerDeps()) => {
@@ -127,7 +128,7 @@ test('close lets answers under way end, and no longer than it says', async () =>
       () => 'cut off',
     );
   const outcomes = [outcome(), outcome()];
-  await until(() => replies.length === 2, 'both are under way');
+  await until('both are under way', () => replies.length === 2);
   const closed = listener.close();
   replies[0]!.send(200, 'one');
   deps.clock.advance(499);

@@ -1,8 +1,9 @@
 import { gunzipSync } from 'node:zlib';
 import { afterEach, expect, test } from 'vitest';
 import { readOpenMetrics } from '../../openmetrics.ts';
+import { until } from '../../until.ts';
 import { type TestView, viewOf } from '../../view.ts';
-import { get, handGather, type Rig, startPull, until } from './scraper.ts';
+import { get, handGather, type Rig, startPull } from './scraper.ts';
 
 const small = () =>
   viewOf([{ name: 'a_total', kind: 'counter', series: [{ labels: { x: '1' }, numbers: [3] }] }]);
@@ -90,7 +91,7 @@ test('50 scrapes at a time share one gather; later ones get the next', async () 
   const first = Array.from({ length: 50 }, (_, i) =>
     get(address, '/metrics', i % 2 ? { 'accept-encoding': 'gzip' } : {}),
   );
-  await until(() => hand.requests.length === 1, 'the first gather');
+  await until('the first gather', () => hand.requests.length === 1);
   // Connections are accepted and read in order: once later ones are answered, all of the 50 have joined.
   const others = await Promise.all(Array.from({ length: 50 }, () => get(address, '/ready')));
   expect(others.every(({ status }) => status === 200)).toBe(true);
@@ -104,7 +105,7 @@ test('50 scrapes at a time share one gather; later ones get the next', async () 
   expect(before.released).toBe(1);
 
   const later = get(address, '/metrics');
-  await until(() => hand.requests.length === 2, 'the second gather');
+  await until('the second gather', () => hand.requests.length === 2);
   hand.answer(1, viewOf([]));
   expect((await later).body.toString()).toBe('');
 });
@@ -113,10 +114,10 @@ test('a scrape that comes after the freeze does not share it', async () => {
   const hand = handGather();
   const { address } = await started(hand.gather);
   const early = get(address, '/metrics');
-  await until(() => hand.requests.length === 1, 'the first gather');
+  await until('the first gather', () => hand.requests.length === 1);
   hand.requests[0]!.frozen?.();
   const late = get(address, '/metrics');
-  await until(() => hand.requests.length === 2, 'the second gather');
+  await until('the second gather', () => hand.requests.length === 2);
   hand.answer(1, viewOf([{ name: 'late', kind: 'gauge', series: [{ numbers: [2] }] }]));
   hand.answer(0, small());
   expect((await early).body.toString()).toBe(page);
@@ -129,7 +130,7 @@ test('scrapes of different services do not share', async () => {
   const answers = ['', '?service=frontend', '?service=agent'].map((query) =>
     get(address, `/metrics${query}`),
   );
-  await until(() => hand.requests.length === 3, 'three gathers');
+  await until('three gathers', () => hand.requests.length === 3);
   const frontend = { service: 'frontend', relayed: true };
   expect(hand.requests.filter(({ takes }) => takes(frontend)).length).toBe(2);
   for (const n of hand.requests.keys()) hand.answer(n, small());
@@ -153,9 +154,9 @@ test('who cannot wait as long as the others is not made to', async () => {
   const { address } = await started(hand.gather);
   const timeout = (seconds: number) => ({ 'x-prometheus-scrape-timeout-seconds': `${seconds}` });
   const patient = get(address, '/metrics', timeout(60));
-  await until(() => hand.requests.length === 1, 'the first gather');
+  await until('the first gather', () => hand.requests.length === 1);
   const hasty = get(address, '/metrics', timeout(2));
-  await until(() => hand.requests.length === 2, 'a gather of its own');
+  await until('a gather of its own', () => hand.requests.length === 2);
   hand.answer(1, small());
   expect((await hasty).status).toBe(200);
   hand.answer(0, small());
@@ -167,7 +168,7 @@ test('a role that is down answers 503 to its own scrape alone, judged after the 
   const { address, down } = await started(hand.gather);
   const view = small();
   const role = get(address, '/metrics?service=frontend');
-  await until(() => hand.requests.length === 1, 'the gather');
+  await until('the gather', () => hand.requests.length === 1);
   down.add('frontend');
   hand.answer(0, view);
   const { status, body } = await role;
@@ -175,7 +176,7 @@ test('a role that is down answers 503 to its own scrape alone, judged after the 
   expect(body.toString()).toBe('Role frontend is down: its last scrape or health check failed.\n');
   expect(view.released).toBe(1);
   const all = get(address, '/metrics');
-  await until(() => hand.requests.length === 2, 'the second gather');
+  await until('the second gather', () => hand.requests.length === 2);
   hand.answer(1, small());
   expect((await all).status).toBe(200);
 });
@@ -201,7 +202,7 @@ test('a gather that fails is a 500 without its reason, which the log has', async
   const { address, logged } = await started(hand.gather);
   const error = new Error('secret path /x');
   const answer = get(address, '/metrics');
-  await until(() => hand.requests.length === 1, 'the gather');
+  await until('the gather', () => hand.requests.length === 1);
   hand.fail(0, error);
   const { status, body } = await answer;
   expect([status, body.toString()]).toEqual([500, 'Internal error.\n']);
@@ -209,7 +210,7 @@ test('a gather that fails is a 500 without its reason, which the log has', async
     { level: 'error', msg: 'scrape failed', fields: { error } },
   ]);
   const next = get(address, '/metrics');
-  await until(() => hand.requests.length === 2, 'another gather');
+  await until('another gather', () => hand.requests.length === 2);
   hand.answer(1, small());
   expect((await next).status).toBe(200);
 });

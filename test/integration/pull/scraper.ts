@@ -12,15 +12,6 @@ import { createPull, type PullDeps, type PullReporterOptions } from '../../../sr
 import { handClock } from '../../clock.ts';
 import type { TestView } from '../../view.ts';
 
-/** Waits for a fact, at most `deadlineMs`. */
-export async function until(fact: () => boolean, what: string, deadlineMs = 10_000): Promise<void> {
-  const endMs = performance.now() + deadlineMs;
-  while (!fact()) {
-    if (performance.now() > endMs) throw new Error(`waited in vain until ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
 export interface Answer {
   status: number;
   headers: IncomingHttpHeaders;

@@ -8,8 +8,9 @@ import {
   type ListenerLimits,
 } from '../../../src/reporters/listen/listener.ts';
 import { createListeners } from '../../../src/reporters/listen/shared-listeners.ts';
+import { until } from '../../until.ts';
 import { type Certificate, type Certificates, makeCertificates } from './certificates.ts';
-import { get, listenerDeps, rest, say, until } from './scraper.ts';
+import { get, listenerDeps, rest, say } from './scraper.ts';
 import { type Client, connectSecurely, getSecurely } from './secure.ts';
 
 let made: Certificates;
@@ -55,7 +56,7 @@ test('speaks TLS, and nothing else', async () => {
   const { status, body } = await getSecurely(listener.address, '/a', { trusts: ours });
   expect([status, body.toString()]).toEqual([200, 'a']);
   await expect(get(listener.address, '/a')).rejects.toThrow();
-  await until(() => dropped.length > 0, 'it is counted');
+  await until('it is counted', () => dropped.length > 0);
   expect(dropped).toEqual(['pull handshake_failed']);
   await expect(getSecurely(listener.address, '/a', { trusts: theirs })).rejects.toThrow(/certificate/);
 });
@@ -67,10 +68,10 @@ test('one connection serves many requests, and its limits hold', async () => {
   socket.on('data', (piece: Buffer) => (text += piece.toString('latin1')));
   for (let i = 1; i <= 3; i++) {
     socket.write('GET /a HTTP/1.1\r\nHost: a\r\n\r\n');
-    await until(() => text.split('HTTP/1.1 200').length === i + 1, 'it is answered');
+    await until('it is answered', () => text.split('HTTP/1.1 200').length === i + 1);
   }
   socket.write(`GET /a HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`);
-  await until(() => text.includes('HTTP/1.1 431'), 'the headers are too long');
+  await until('the headers are too long', () => text.includes('HTTP/1.1 431'));
 });
 
 test.each([
@@ -194,7 +195,7 @@ test('a reload turns TLS on, changes it and turns it off on one address; earlier
   const bound = await hold({});
   expect((await get(bound, '/a')).status).toBe(200);
   const plain = await say(bound, 'GET /a HTTP/1.1\r\nHost: a\r\n\r\n');
-  await until(() => plain.bytesRead > 0, 'it is answered');
+  await until('it is answered', () => plain.bytesRead > 0);
   const plainEnd = rest(plain);
 
   const files = { certFile: server.cert, keyFile: server.key };

@@ -9,9 +9,10 @@ import type { Clock, Durable, Log } from '../../../src/core/ports.ts';
 import { createRegistry } from '../../../src/core/registry.ts';
 import { createPush, type PushDeps } from '../../../src/reporters/push/push.ts';
 import { handClock } from '../../clock.ts';
-import { type Aggregator, aggregator, startPush, until } from '../../push.ts';
+import { type Aggregator, aggregator, startPush } from '../../push.ts';
 import { decodeLine } from '../../push-lines.ts';
 import { wideLimits } from '../../registry.ts';
+import { until } from '../../until.ts';
 
 const quiet: Log = { write: () => {}, named: () => quiet };
 const cleanUps: (() => Promise<unknown>)[] = [];
@@ -88,7 +89,7 @@ async function live(directory: string, target: Aggregator, clock: Clock & { adva
     async flush() {
       const before = delivered;
       clock.advance(1000);
-      await until(() => delivered > before, 'a flush is delivered');
+      await until('a flush is delivered', () => delivered > before);
     },
     async end() {
       await stop();
@@ -139,7 +140,7 @@ test('log counts and a histogram over two restarts: the deltas add up, none twic
     }
     return totals;
   };
-  await until(() => sums().svc_log_entries_total === 12, 'all of it arrives');
+  await until('all of it arrives', () => sums().svc_log_entries_total === 12);
   expect(sums()).toEqual({
     svc_log_entries_total: 12,
     'svc_persistence_latency_bucket 0_1': 1,
@@ -161,7 +162,7 @@ test('the socket keeps no process alive', async () => {
   cleanUps.push(rig.stop);
   rig.show([{ name: 'a', kind: 'counter', series: [{ numbers: [1] }] }]);
   await rig.flush();
-  await until(() => target.lines().length === 1, 'the line arrives');
+  await until('the line arrives', () => target.lines().length === 1);
   expect(ours()).toBe(before);
 });
 

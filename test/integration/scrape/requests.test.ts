@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { handClock } from '../../clock.ts';
-import { openScrape, openTarget, pageAnswer, sampleName as s, type Target, until } from '../../scrape.ts';
+import { openScrape, openTarget, pageAnswer, sampleName as s, type Target } from '../../scrape.ts';
+import { until } from '../../until.ts';
 
 let target: Target;
 beforeEach(async () => {
@@ -32,14 +33,14 @@ test('a page younger than a second is shared, an older one fetched again', async
 test('the source fetches by itself when nobody has come for an interval', async () => {
   const clock = handClock();
   const scraped = await openScrape({ url: target.url, intervalMs: 15_000 }, clock);
-  await until(() => scraped.up() === 1, 'the first page is shown');
+  await until('the first page is shown', () => scraped.up() === 1);
   clock.advance(10_000);
   await scraped.scrape.scrapeNow();
   clock.advance(14_999);
   expect(target.requests).toHaveLength(2);
   target.page('x 2\n');
   clock.advance(1);
-  await until(() => scraped.shown()[s('x', {})] === 2, 'the page of the interval is shown');
+  await until('the page of the interval is shown', () => scraped.shown()[s('x', {})] === 2);
   expect(target.requests).toHaveLength(3);
   await scraped.stop();
   clock.advance(60_000);

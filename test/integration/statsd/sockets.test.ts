@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { Log } from '../../../src/core/ports.ts';
-import { until } from '../../scrape.ts';
 import { type OpenStatsd, openStatsd, sendDatagrams } from '../../statsd.ts';
+import { until } from '../../until.ts';
 
 let open: OpenStatsd | undefined;
 let directory: string;
@@ -37,7 +37,7 @@ describe('datagrams', () => {
     await sendDatagrams(target, ['a:1|c\nb:2|g', 'a:2|c', Buffer.alloc(0), 'bad']);
     // A datagram that came may still wait for its slice.
     const isRead = () => open!.statsd.status().lines === 4 && open!.drops['statsd/invalid_line'] === 2;
-    await until(isRead, 'four datagrams were read');
+    await until('four datagrams were read', isRead);
     expect(open.statsd.status().datagrams).toBe(4);
     expect(open.shown()).toEqual({ 'counter a': 3, 'gauge b': 2 });
     expect(open.drops).toEqual({ 'statsd/invalid_line': 2 });
@@ -50,7 +50,7 @@ describe('datagrams', () => {
     open = await openStatsd({ listen: '127.0.0.1:0', receiveBufferBytes: 2 ** 30 }, systemClock, { log });
     const address = open.statsd.status().addresses.listen!;
     await sendDatagrams(address, Array(5).fill('who are you'));
-    await until(() => open!.drops['statsd/invalid_line'] === 5, 'all were refused');
+    await until('all were refused', () => open!.drops['statsd/invalid_line'] === 5);
     const granted = open.statsd.status().receiveBufferBytes;
     expect(entries).toEqual([
       ['listening', { listener: 'services.frontend.statsd.listen', address, receiveBufferBytes: granted }],
@@ -93,7 +93,7 @@ describe('streams', () => {
       if (!socket.write(text.subarray(at, at + 7919))) await once(socket, 'drain');
     }
     socket.end();
-    await until(() => open!.statsd.status().lines === 100_000, 'all lines came');
+    await until('all lines came', () => open!.statsd.status().lines === 100_000);
     expect(open.shown()['counter a.counter{"k":"v"}']).toBe(50_000);
     expect(open.shown()['histogram b']).toHaveLength(50_000);
     expect(open.drops).toEqual({});
@@ -108,9 +108,9 @@ describe('streams', () => {
     one.write('a:1');
     two.write('b:1');
     two.write('2|c\n');
-    await until(() => open!.statsd.status().lines === 1, 'the second connection came');
+    await until('the second connection came', () => open!.statsd.status().lines === 1);
     one.write('1|c\n');
-    await until(() => open!.statsd.status().lines === 2, 'the first connection came');
+    await until('the first connection came', () => open!.statsd.status().lines === 2);
     expect(open.shown()).toEqual({ 'counter a': 11, 'counter b': 12 });
     one.destroy();
     two.destroy();
@@ -120,7 +120,7 @@ describe('streams', () => {
     open = await openStatsd({ tcp: '127.0.0.1:0' }, systemClock);
     const socket = await dial(open.statsd.status().addresses.tcp!);
     socket.end('a:1|c\na:100|c|@0.');
-    await until(() => open!.drops['statsd/invalid_line'] === 1, 'the rest is refused');
+    await until('the rest is refused', () => open!.drops['statsd/invalid_line'] === 1);
     expect(open.shown()).toEqual({ 'counter a': 1 });
   });
 
@@ -134,7 +134,7 @@ describe('streams', () => {
     late.destroy();
     expect(open.drops).toEqual({ 'statsd/too_many_connections': 1 });
     sockets[127]!.write('a:1|c\n');
-    await until(() => open!.statsd.status().lines === 1, 'the last one that got in is heard');
+    await until('the last one that got in is heard', () => open!.statsd.status().lines === 1);
     for (const socket of sockets) socket.destroy();
   });
 
@@ -143,7 +143,7 @@ describe('streams', () => {
     open = await openStatsd({ unix }, systemClock);
     const socket = await dial(unix);
     socket.end('a:1|c\n');
-    await until(() => open!.statsd.status().lines === 1, 'the line came');
+    await until('the line came', () => open!.statsd.status().lines === 1);
     await open.stop();
     expect(existsSync(unix)).toBe(false);
   });
@@ -160,7 +160,7 @@ describe('streams', () => {
     open = await openStatsd({ unix }, systemClock);
     const socket = await dial(unix);
     socket.end('a:1|c\n');
-    await until(() => open!.statsd.status().lines === 1, 'the line came');
+    await until('the line came', () => open!.statsd.status().lines === 1);
   });
 
   test('a file that is no socket is left alone', async () => {

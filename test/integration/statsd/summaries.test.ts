@@ -16,10 +16,9 @@ import { readOpenMetrics } from '../../openmetrics.ts';
 import { wideLimits } from '../../registry.ts';
 import { sendDatagrams, silentLog } from '../../statsd.ts';
 import { agentFile } from '../../unit/config/agent-file.ts';
-import { until } from '../pull/scraper.ts';
+import { until } from '../../until.ts';
 import { hasPromtool } from '../rules/promtool.ts';
 
-const deadlineMs = 30_000;
 const clock = handClock();
 const origin = {
   instance: 'host-1',
@@ -63,7 +62,7 @@ async function send(service: string, lines: readonly string[]): Promise<void> {
     lines.slice(i * 20, i * 20 + 20).join('\n'),
   );
   await sendDatagrams(statsd!.status().addresses.listen!, datagrams);
-  await until(() => statsd!.status().lines === wanted, 'all lines were read', deadlineMs);
+  await until('all lines were read', () => statsd!.status().lines === wanted);
 }
 
 async function shown<T>(use: (view: View) => Promise<T> | T): Promise<T> {
@@ -146,7 +145,7 @@ describe('timers of a service whose block says summary', () => {
     };
     await check();
     clock.advance(20 * 60_000);
-    await until(() => Number.isNaN(firstQuantile()), 'the window is empty', deadlineMs);
+    await until('the window is empty', () => Number.isNaN(firstQuantile()));
     expect(await check()).toContain(`svc_frontend_client_latency_count{${labels}} 1000`);
   });
 

@@ -9,8 +9,9 @@ import { createRegistry, type Registry } from '../../../src/core/registry.ts';
 import { wideLimits } from '../../registry.ts';
 import { silentLog } from '../../statsd.ts';
 import { agentFile } from '../../unit/config/agent-file.ts';
+import { until } from '../../until.ts';
 import { type Certificate, type Certificates, makeCertificates } from '../pull/certificates.ts';
-import { rest, say, until } from '../pull/scraper.ts';
+import { rest, say } from '../pull/scraper.ts';
 import { connectSecurely } from '../pull/secure.ts';
 
 let made: Certificates;
@@ -58,7 +59,7 @@ test('all lines of a stream that ends at once are counted', async () => {
   const socket = await connectSecurely(address(), { trusts: ours });
   socket.resume().end('a.counter:1|c\n'.repeat(100_000));
   await once(socket, 'close');
-  await until(() => status().lines === 100_000, 'all lines came');
+  await until('all lines came', () => status().lines === 100_000);
   expect(status()).toMatchObject({ refused: {}, knownLines: 1 });
 });
 
@@ -71,14 +72,14 @@ test('only clients of the authority write', async () => {
   }
   const friend = await connectSecurely(address(), { trusts: ours, shows: made.signed('client', ours) });
   friend.end('a:1|c\n');
-  await until(() => status().lines === 1, 'the line came');
+  await until('the line came', () => status().lines === 1);
   expect(status()).toMatchObject({ refused: { handshake_failed: 2 }, knownLines: 1 });
 });
 
 test('lines in the clear are refused and counted', async () => {
   await configure(files());
   await rest(await say(address(), 'a:1|c\n'.repeat(20)));
-  await until(() => status().refused.handshake_failed === 1, 'it is counted');
+  await until('it is counted', () => status().refused.handshake_failed === 1);
   expect(status()).toMatchObject({ lines: 0, examples: { handshake_failed: expect.any(String) } });
 });
 
@@ -93,10 +94,10 @@ test('a reload whose files are missing changes nothing; one whose files are ther
     fault: { where: 'services.frontend.statsd.tls.certFile', got: `${server.cert}.gone` },
   });
   (await say(tcp, 'a:1|c\n')).end();
-  await until(() => status().lines === 1, 'it still listens in the clear');
+  await until('it still listens in the clear', () => status().lines === 1);
   await configure(files(), tcp);
   (await connectSecurely(tcp, { trusts: ours })).end('a:1|c\n');
-  await until(() => status().lines === 1, 'and then through TLS');
+  await until('and then through TLS', () => status().lines === 1);
 });
 
 test('stopping closes streams and handshakes under way', async () => {
@@ -104,7 +105,7 @@ test('stopping closes streams and handshakes under way', async () => {
   const [silent, open] = [await say(address(), ''), await connectSecurely(address(), { trusts: ours })];
   const ends = [rest(silent), once(open.resume(), 'close')];
   open.write('a:1|c\nb:');
-  await until(() => status().lines === 1, 'the line came');
+  await until('the line came', () => status().lines === 1);
   await relays.stop();
   await Promise.all(ends);
 });

@@ -12,8 +12,8 @@ import { createTimeSlices } from '../../../src/sources/statsd/time-slices.ts';
 import { createVocabularyDetection } from '../../../src/sources/statsd/vocabulary-detection.ts';
 import { handClock } from '../../clock.ts';
 import { testRegistry } from '../../registry.ts';
-import { until } from '../../scrape.ts';
 import { recordingIntake } from '../../statsd.ts';
+import { until } from '../../until.ts';
 
 describe('the table of the kernel', () => {
   // The rows are of a real /proc/net/udp and udp6.
@@ -149,7 +149,7 @@ describe('turns', () => {
     slices.later(piece('b'), 1);
     expect(slices.mayRun()).toBe(false);
     setImmediate(countTurns);
-    await until(() => steps.length === 12, 'both pieces are done');
+    await until('both pieces are done', () => steps.length === 12);
     expect(steps.map(({ piece: name }) => name).join('')).toBe('aaaaaabbbbbb');
     for (let n = 0; n <= turn; n++)
       expect(steps.filter((step) => step.turn === n).length).toBeLessThanOrEqual(2);
@@ -205,7 +205,7 @@ describe('expiry', () => {
       clock.advance(200);
       read('b:1|c');
     }
-    await until(() => knownLines.size === 1, 'two lines are forgotten');
+    await until('two lines are forgotten', () => knownLines.size === 1);
     expect(shown()).toEqual({ 'counter b': 9 });
     read('a:5|c');
     expect(shown()).toEqual({ 'counter b': 9, 'counter a': 5 });
@@ -222,7 +222,7 @@ describe('expiry', () => {
       isDone = true;
       return true;
     });
-    await until(() => isDone, 'the sweeps are done');
+    await until('the sweeps are done', () => isDone);
     expect(knownLines.size).toBe(1);
     stop();
   });
@@ -248,7 +248,7 @@ describe('words', () => {
     expect(Object.keys(shown())).toContain('counter starts{"wf":"a"}');
     read('only:7|g');
     clock.advance(1000);
-    await until(() => !('counter starts{"wf":"a"}' in shown()), 'the names are translated');
+    await until('the names are translated', () => !('counter starts{"wf":"a"}' in shown()));
     read('starts:1|c|#wf:a\nlat:100|ms|@0.5');
     expect(shown()).toEqual({
       'counter svc_restarts{"workflow":"a"}': 3,
@@ -300,7 +300,7 @@ describe('words of series that several lines share, at a real registry', () => {
     reader.read(Buffer.from(text), 0, text.length, 1000);
     bed.clock.advance(1000);
     const shown = { ...expected, 'svc_one{svc_service="frontend"}': 1, 'svc_two{svc_service="frontend"}': 2 };
-    await until(() => isDeepStrictEqual(bed.shown(), shown), 'all names are translated');
+    await until('all names are translated', () => isDeepStrictEqual(bed.shown(), shown));
     expect(bed.shown()).toEqual(shown);
   });
 });

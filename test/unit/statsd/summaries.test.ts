@@ -12,7 +12,7 @@ import { createSummaries } from '../../../src/sources/statsd/summaries.ts';
 import { createTimeSlices } from '../../../src/sources/statsd/time-slices.ts';
 import { createVocabularyDetection } from '../../../src/sources/statsd/vocabulary-detection.ts';
 import { testRegistry } from '../../registry.ts';
-import { until } from '../../scrape.ts';
+import { until } from '../../until.ts';
 
 const minute = 60_000;
 
@@ -67,7 +67,7 @@ function path(words: VocabularyDetector = createVocabularyDetector([], true)) {
         isDone = true;
         return true;
       });
-      await until(() => isDone, 'the sweep is done');
+      await until('the sweep is done', () => isDone);
     },
   };
 }
@@ -220,7 +220,7 @@ describe('series come and go', () => {
     read('took:1000|ms\ntook:1000|ms|@0.5');
     expect(took()!.slice(-2)).toEqual([3, 3]);
     clock.advance(6 * minute);
-    await until(() => knownLines.size === 0, 'both lines are forgotten');
+    await until('both lines are forgotten', () => knownLines.size === 0);
     expect(took()).toBeUndefined();
     read('took:2000|ms');
     expect(took()).toEqual([...Array(5).fill(near(2)), 2, 1]);
@@ -262,7 +262,7 @@ describe('words', () => {
     expect(Object.keys(shown())).toEqual(['lat{svc_service="frontend"}']);
     read('only:7|g');
     clock.advance(1000);
-    await until(() => !('lat{svc_service="frontend"}' in shown()), 'the name is translated');
+    await until('the name is translated', () => !('lat{svc_service="frontend"}' in shown()));
     expect(took('svc_lat{svc_service="frontend"}')).toEqual([...Array(5).fill(near(4)), 10, 3]);
   });
 });

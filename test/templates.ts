@@ -1,0 +1,37 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const variable = 'SVC_AGENT_TEST_TEMPLATES';
+
+/** Vitest's global set-up: one folder of templates for all test files of a run. */
+export function setup(): () => void {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-agent-templates-'));
+  // Database servers run as users of their own.
+  chmodSync(folder, 0o755);
+  process.env[variable] = folder;
+  return () => rmSync(folder, { recursive: true, force: true });
+}
+
+/**
+ * Copies a folder that takes long to make: the first test file of a run that asks for `name` makes it, with its owner and
+ * mode. `make` gets the path of a folder that does not exist. Two files that start together may both make it; one is kept.
+ */
+export function copyTemplate(name: string, to: string, make: (folder: string) => void): void {
+  const templates = process.env[variable];
+  if (templates === undefined) throw new Error(`${variable} is not set: run the tests with vitest.config.ts`);
+  const template = join(templates, name);
+  if (!existsSync(template)) {
+    const scratch = mkdtempSync(join(templates, 'new-'));
+    chmodSync(scratch, 0o777);
+    make(join(scratch, name));
+    try {
+      renameSync(join(scratch, name), template);
+    } catch (error) {
+      if (!existsSync(template)) throw error;
+    }
+    rmSync(scratch, { recursive: true, force: true });
+  }
+  execFileSync('cp', ['-a', '--reflink=auto', '--sparse=always', template, to], { stdio: 'pipe' });
+}
