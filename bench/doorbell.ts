@@ -1,59 +1,72 @@
 /**
- * A wake-up for the next scan of log directories: one fs.watch per directory, as the agent does it, beside chokidar 5.
- * Prints memory, watches, and how many appends and rotations had no event after them.
- * `npm run bench -- doorbell [FILES] [DIRECTORIES]`, default 2000 files in 20 directories.
+ * A wake-up for the next scan of log directories: one fs.watch per directory, as the agent does it, beside chokidar 5, with
+ * its watch per file and with directories alone. Each runs in a process of its own, so that memory is what it takes, its
+ * code included. Prints memory, inotify watches, and how many changes had no event after them.
+ * `npm run bench -- doorbell [FILES] [DIRECTORIES]`; default: 100, 2000 and 10,000 files, 100 in a directory.
  */
-import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, watch, writeFileSync } from 'node:fs';
+import { fork } from 'node:child_process';
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  watch,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { watch as chokidarWatch } from 'chokidar';
+import type { ChokidarOptions } from 'chokidar';
 
-const files = Number(process.argv[2] ?? 2000);
-const directories = Number(process.argv[3] ?? 20);
-const root = mkdtempSync(join(tmpdir(), 'svc-agent-doorbell-'));
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-const paths = Array.from({ length: directories }, (_, n) => join(root, `d${n}`));
-for (const path of paths) mkdirSync(path);
-const fileOf = (n: number) => join(paths[n % directories]!, `f${n}.log`);
-for (let n = 0; n < files; n++) writeFileSync(fileOf(n), 'line\n');
 
-interface Bell {
+interface Watching {
   ready: Promise<unknown>;
   close(): unknown;
 }
 
-const bells: [string, (ring: () => void) => Bell][] = [
-  [
-    'fs.watch per directory',
-    (ring) => {
-      const watchers = paths.map((path) => watch(path, { persistent: false }, ring));
-      return {
-        ready: Promise.resolve(),
-        close: () => {
-          for (const watcher of watchers) watcher.close();
-        },
-      };
-    },
-  ],
-  [
-    'chokidar 5',
-    (ring) => {
-      const watcher = chokidarWatch(paths, {
-        ignoreInitial: true,
-        atomic: false,
-        persistent: false,
-        depth: 0,
-      });
-      const ready = new Promise<void>((resolve) => void watcher.once('ready', () => resolve()));
-      watcher.on('all', ring);
-      return { ready, close: () => watcher.close() };
-    },
-  ],
-];
+async function watchByChokidar(
+  paths: string[],
+  ring: () => void,
+  ignored: ChokidarOptions['ignored'] = [],
+): Promise<Watching> {
+  const chokidar = await import('chokidar');
+  const options = { ignoreInitial: true, atomic: false, persistent: false, depth: 0, ignored };
+  const watcher = chokidar.watch(paths, options).on('all', ring);
+  return {
+    ready: new Promise<void>((resolve) => void watcher.once('ready', () => resolve())),
+    close: () => watcher.close(),
+  };
+}
 
+const kinds: Record<string, (paths: string[], ring: () => void) => Promise<Watching>> = {
+  'fs.watch per directory': async (paths, ring) => {
+    const watchers = paths.map((path) => watch(path, { persistent: false }, ring));
+    return { ready: Promise.resolve(), close: () => void watchers.map((watcher) => watcher.close()) };
+  },
+  'chokidar 5': (paths, ring) => watchByChokidar(paths, ring),
+  'chokidar 5, no files': (paths, ring) =>
+    watchByChokidar(paths, ring, (_, stats) => stats?.isFile() === true),
+};
+
+/** Private memory in bytes, after a collection. */
 function held(): number {
-  globalThis.gc?.();
-  return process.memoryUsage().rss;
+  for (let n = 0; n < 3; n++) globalThis.gc?.();
+  const status = readFileSync('/proc/self/status', 'utf8');
+  return Number(/RssAnon:\s+(\d+)/.exec(status)?.[1]) * 1024;
+}
+
+function inotifyWatches(): number {
+  const infos = readdirSync('/proc/self/fdinfo').map((fd) => {
+    try {
+      return readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8');
+    } catch {
+      return '';
+    }
+  });
+  return infos.join('\n').match(/^inotify wd/gm)?.length ?? 0;
 }
 
 /** Changes something twice, `gapMs` apart, and tells whether an event came after the second change. */
@@ -66,32 +79,65 @@ async function isMissed(ring: { at: number }, gapMs: number, change: (n: number)
   return ring.at < changedAt;
 }
 
-for (const [name, open] of bells) {
-  const before = held();
-  const ring = { at: 0 };
-  const began = performance.now();
-  const bell = open(() => {
-    ring.at = performance.now();
-  });
-  await bell.ready;
-  const readyMs = performance.now() - began;
-  const memory = (held() - before) / 2 ** 20;
-  const rounds = 40;
-  let appends = 0;
-  let rotations = 0;
-  for (let n = 0; n < rounds; n++) {
-    const path = fileOf(n);
-    if (await isMissed(ring, 5 + n, () => appendFileSync(path, 'line\n'))) appends++;
-    const rotate = (k: number) => {
-      renameSync(path, `${path}.${n}.${k}`);
-      writeFileSync(path, '');
-    };
-    if (await isMissed(ring, 5 + n, rotate)) rotations++;
+/** Runs in a process of its own. */
+async function measure(kind: string, files: number, directories: number): Promise<string> {
+  const root = mkdtempSync(join(tmpdir(), 'svc-agent-doorbell-'));
+  try {
+    const paths = Array.from({ length: directories }, (_, n) => join(root, `d${n}`));
+    for (const path of paths) mkdirSync(path);
+    const fileOf = (n: number) => join(paths[n % directories]!, `f${n}.log`);
+    for (let n = 0; n < files; n++) writeFileSync(fileOf(n), 'line\n');
+    const before = held();
+    const ring = { at: 0 };
+    const cpu = process.cpuUsage();
+    const watching = await kinds[kind]!(paths, () => {
+      ring.at = performance.now();
+    });
+    await watching.ready;
+    const { user, system } = process.cpuUsage(cpu);
+    await pause(500);
+    const memory = (held() - before) / 2 ** 20;
+    const watches = inotifyWatches();
+    const rounds = 40;
+    let [appends, rotations] = [0, 0];
+    for (let n = 0; n < rounds; n++) {
+      const path = fileOf(n);
+      if (await isMissed(ring, 5 + n, () => appendFileSync(path, 'line\n'))) appends++;
+      const rotate = (k: number) => {
+        renameSync(path, `${path}.${n}.${k}`);
+        writeFileSync(path, '');
+      };
+      if (await isMissed(ring, 5 + n, rotate)) rotations++;
+    }
+    await watching.close();
+    return (
+      `${kind.padEnd(24)}${String(files).padStart(6)} files: ${memory.toFixed(1).padStart(5)} MiB, ` +
+      `${String(watches).padStart(6)} watches, ${((user + system) / 1000).toFixed(0).padStart(5)} ms of CPU; ` +
+      `no event after the last of two appends ${appends} of ${rounds}, of two rotations ${rotations} of ${rounds}\n`
+    );
+  } finally {
+    rmSync(root, { recursive: true, force: true });
   }
-  process.stdout.write(
-    `${name.padEnd(24)} ${memory.toFixed(1)} MiB for ${files} files, ready after ${readyMs.toFixed(0)} ms; ` +
-      `no event after the last of two appends ${appends} of ${rounds}, of two rotations ${rotations} of ${rounds}\n`,
-  );
-  await bell.close();
 }
-rmSync(root, { recursive: true, force: true });
+
+const [, self, first, second, third] = process.argv;
+if (process.send) {
+  process.stdout.write(await measure(first!, Number(second), Number(third)));
+  process.disconnect();
+} else {
+  const sizes = first
+    ? [[Number(first), Number(second ?? 20)]]
+    : [
+        [100, 1],
+        [2000, 20],
+        [10_000, 100],
+      ];
+  for (const [files, directories] of sizes) {
+    for (const kind of Object.keys(kinds)) {
+      const child = fork(self!, [kind, `${files}`, `${directories}`], {
+        execArgv: [...process.execArgv, '--expose-gc'],
+      });
+      await new Promise((resolve) => void child.once('exit', resolve));
+    }
+  }
+}

@@ -14,3 +14,18 @@ test('a hole longer than any line is consumed as it comes, and the line behind i
     svc_log_bytes_total: 17,
   });
 });
+
+test.each([0, 1, 4095, 4096, 4097, 12_345])(
+  'a hole of %i bytes anywhere in a chunk ends where a line begins',
+  (length) => {
+    const counting = createCounting();
+    const line = '{"level":"info"}\n';
+    const rest = feed(
+      counting.open(),
+      Buffer.concat([Buffer.from(line), Buffer.alloc(length), Buffer.from(`${line}{"l`)]),
+    );
+    expect(rest.toString()).toBe('{"l');
+    expect(tallyOf(counting)).toEqual({ entry: 2 });
+    expect(counting.counts()['svc_log_skipped_bytes_total{reason="nul_hole"}'] ?? 0).toBe(length);
+  },
+);

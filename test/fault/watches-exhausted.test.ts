@@ -14,7 +14,7 @@ const logOf = () => {
   const log = { write: (level: string, msg: string) => void told.push(`${level} ${msg}`), named: () => log };
   return { log, told };
 };
-const warning = 'warn directories cannot be watched, files are only looked at in intervals';
+const warning = 'warn directories cannot be watched, and are only scanned';
 
 test.each(['ENOSPC', 'EMFILE'])('%s at once: one warning, and the look goes on without', (code) => {
   const { log, told } = logOf();
@@ -82,5 +82,49 @@ test('rings for a write, a rename and in a directory that was made anew', async 
   doorbell.watch([]);
   doorbell.watch([tail.path('logs')]);
   await ringsAfter(() => tail.create('logs/new.log', 'line\n'));
+  doorbell.close();
+});
+
+test('one directory that is denied: the others are watched, and it is again once its rights are back', () => {
+  const { log, told } = logOf();
+  const seen: string[] = [];
+  let isDenied = true;
+  const hang = (path: string) => {
+    if (path === '/denied' && isDenied) throw fault('EACCES');
+    seen.push(path);
+    return Object.assign(new EventEmitter(), { close: () => {} }) as unknown as FSWatcher;
+  };
+  const doorbell = createDoorbell(log, () => {}, hang as unknown as typeof watch);
+  doorbell.watch(['/denied', '/b']);
+  doorbell.watch(['/denied', '/b', '/c']);
+  isDenied = false;
+  doorbell.watch(['/denied', '/b', '/c']);
+  expect(seen).toEqual(['/b', '/c', '/denied']);
+  expect(told).toEqual(['warn directory cannot be watched, and is only scanned']);
+});
+
+test('a directory that was replaced by another one is watched under its path', async () => {
+  const tail = createTail();
+  const { log } = logOf();
+  let rings = 0;
+  let rung = () => {};
+  const doorbell = createDoorbell(log, () => {
+    rings++;
+    rung();
+  });
+  tail.create('logs/app.log', '');
+  doorbell.watch([tail.path('logs')]);
+  tail.rename('logs', 'away');
+  mkdirSync(tail.path('logs'));
+  // What a scan does; the events of the rename are not those of the new file.
+  doorbell.watch([tail.path('logs')]);
+  await new Promise((resolve) => void setImmediate(resolve));
+  const before = rings;
+  const ringing = new Promise<void>((resolve) => {
+    rung = resolve;
+  });
+  tail.create('logs/new.log', 'line\n');
+  await ringing;
+  expect(rings).toBeGreaterThan(before);
   doorbell.close();
 });

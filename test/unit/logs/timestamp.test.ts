@@ -110,6 +110,22 @@ test('a time more than an hour ahead of the clock is ignored and counted; one wi
   expect(counting.counts()['svc_log_entries_total{level="info"}']).toBe(6);
 });
 
+test('once the clock was set back, the times of before do not count any more', () => {
+  const counting = createCounting();
+  const name = 'svc_log_newest_entry_timestamp_seconds';
+  const line = (ms: number) => `${JSON.stringify({ level: 'info', ts: new Date(ms).toISOString() })}\n`;
+  const sink = counting.open();
+  const nowMs = counting.clock.nowMs();
+  counting.clock.jumpTo(nowMs + 86_400_000);
+  feed(sink, line(nowMs + 86_400_000));
+  counting.clock.jumpTo(nowMs);
+  for (let n = 0; n < 3; n++) feed(sink, line(nowMs + n));
+  expect(counting.intake().values.get(name)).toBe((nowMs + 2) / 1000);
+  feed(sink, line(nowMs + 3_600_001));
+  expect(counting.intake().values.get(name)).toBe((nowMs + 2) / 1000);
+  expect(counting.drops.get('logs/future_timestamp')).toBe(1);
+});
+
 test('a line without a time has none, whatever stands where the line before had one', () => {
   const counting = createCounting();
   feed(counting.open(), '{"ts":"2025-12-31T03:04:05.678Z"}\n', '{"to":"2027-01-02T03:04:05.678Z"}\n', '{}\n');

@@ -67,7 +67,7 @@ export interface Tailer extends Durable {
   /** Files that a pattern matches and that are not read, as of the last scan. */
   readonly passedOver: readonly PassedOver[];
   /** Directories that the last scan listed. */
-  readonly directories: Iterable<string>;
+  readonly directories: readonly string[];
   /** Whether files changed lately, so that polling them is worth it. */
   readonly isActive: boolean;
   /** What the last scan took, reading aside. */
@@ -268,7 +268,8 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
     look: shared(look),
     glance: shared(glance),
     get directories() {
-      return picture.directories.keys();
+      const listed = [...picture.directories].filter(([, { isListed }]) => isListed);
+      return listed.map(([directory]) => directory);
     },
     get passedOver() {
       return picture.passedOver;

@@ -21,13 +21,16 @@ export interface LineSplitterOptions {
 
 /** Index of the last newline in `bytes[start, end)`, or `start - 1`. */
 function lastNewline(bytes: Buffer, start: number, end: number): number {
-  let i = end - 1;
-  while (i >= start && bytes[i] !== newline) i--;
-  return i;
+  const found = bytes.lastIndexOf(newline, end - 1);
+  return found < start ? start - 1 : found;
 }
+
+/** A hole may have gigabytes: they are compared by the block. */
+const zeros = Buffer.alloc(4096);
 
 function zerosEnd(bytes: Buffer, at: number, end: number): number {
   let i = at;
+  while (i + zeros.length <= end && zeros.compare(bytes, i, i + zeros.length) === 0) i += zeros.length;
   while (i < end && bytes[i] === 0) i++;
   return i;
 }

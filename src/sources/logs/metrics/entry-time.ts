@@ -8,7 +8,8 @@ export const newestFamily = agentMetric('svc_log_newest_entry_timestamp_seconds'
 /**
  * Maintains `svc_log_newest_entry_timestamp_seconds` of one service. The series appears with the first entry
  * that has a time. A time more than an hour ahead of the clock is ignored and counted: one wrong entry would
- * otherwise hide the log's delay until a restart. Times are kept in an array, because storing a number there
+ * otherwise hide the log's delay until a restart. The same holds for times that were accepted before the clock was
+ * set back: they are forgotten. Times are kept in an array, because storing a number there
  * allocates nothing.
  */
 export interface NewestEntry {
@@ -57,8 +58,12 @@ export function readEntryTime(entry: NewestEntry, fields: Fields): void {
 }
 
 export function exposeNewestEntry(entry: NewestEntry): void {
-  const { timesMs, intake } = entry;
+  const { timesMs, intake, clock } = entry;
   const ms = timesMs[newest]!;
+  if (ms > clock.nowMs() + maxAheadMs) {
+    timesMs.fill(Number.NEGATIVE_INFINITY);
+    return;
+  }
   if (ms === timesMs[shown]) return;
   entry.gauge ??= intake.gauge(newestFamily.name, {}, { help: newestFamily.help });
   entry.gauge.set(ms / 1000);
