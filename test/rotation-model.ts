@@ -90,6 +90,8 @@ interface Log {
   stores: boolean;
   /** Bytes that a line may have beyond its name. */
   lineBytes: number;
+  /** Rotated names that are not renamed any more, the oldest first. */
+  rotated: string[];
   /** Lines by file, to know what a deletion loses. */
   linesOf: Map<ModelFile, string[]>;
 }
@@ -195,15 +197,36 @@ function* makeRoom(world: World, log: Log): Generator<void> {
   }
 }
 
-function rotatedName(world: World, log: Log): string {
+/** Deletes the oldest rotated files as far as they have been counted for good. */
+function* deleteOldest(world: World, log: Log): Generator<void> {
+  const { disk } = world;
+  while (log.rotated.length > keptNumber) {
+    const [oldest] = log.rotated;
+    for (const name of [oldest!, `${oldest}.gz`]) {
+      if (!mayDelete(world, log, name)) return;
+      if (!disk.names.has(name)) continue;
+      disk.unlink(name);
+      world.note(`unlink ${name}`);
+      yield;
+    }
+    log.rotated.shift();
+  }
+}
+
+function rotatedName(log: Log): string {
+  const name = newName(log);
+  if (name === undefined) return `${log.name}.1`;
+  log.rotated.push(name);
+  return name;
+}
+
+function newName(log: Log): string | undefined {
   if (log.style === 'upwards') return `${log.name}.${log.generation}`;
   if (log.style === 'dated' || log.style === 'datedCopy') {
     const day = String(10_000 + log.generation).slice(1);
     return `${log.name}-2026${day}`;
   }
-  if (log.style === 'strangeCopy') return `saved${log.generation}-${log.name}`;
-  world.note(`rotate ${log.name}`);
-  return `${log.name}.1`;
+  return log.style === 'strangeCopy' ? `saved${log.generation}-${log.name}` : undefined;
 }
 
 function* compress(world: World, log: Log, name: string): Generator<void> {
@@ -231,7 +254,7 @@ function* compress(world: World, log: Log, name: string): Generator<void> {
 function* rotateByRename(world: World, log: Log): Generator<void> {
   const { disk, random } = world;
   if (log.style === 'numbered') yield* makeRoom(world, log);
-  const to = rotatedName(world, log);
+  const to = rotatedName(log);
   disk.rename(log.name, to);
   world.note(`rename ${log.name} ${to}`);
   yield;
@@ -250,13 +273,13 @@ function* rotateByRename(world: World, log: Log): Generator<void> {
 function* rotateByCopy(world: World, log: Log): Generator<void> {
   const { disk, random } = world;
   if (log.style === 'copytruncate') yield* makeRoom(world, log);
-  const to = rotatedName(world, log);
+  const to = rotatedName(log);
   const target = disk.create(to);
   world.note(`copy ${log.name} ${to}`);
   yield;
   const { file } = log;
   while (target.length < file.length) {
-    const end = Math.min(file.length, target.length + 40 + random(400));
+    const end = Math.min(file.length, target.length + 40 + random(14 * log.lineBytes));
     disk.append(target, Buffer.from(file.bytes.subarray(target.length, end)));
     yield;
   }
@@ -296,6 +319,7 @@ function* rotateByCopy(world: World, log: Log): Generator<void> {
 
 function* rotateByLink(world: World, log: Log): Generator<void> {
   const { disk } = world;
+  log.rotated.push(`${log.name}-${log.generation}.txt`);
   const name = `${log.name}-${log.generation + 1}.txt`;
   const file = disk.create(name);
   world.note(`create ${name}`);
@@ -318,6 +342,7 @@ function* rotator(world: World, log: Log): Generator<void> {
     if (world.isEnding) return;
     world.rotations++;
     world.busy++;
+    yield* deleteOldest(world, log);
     if (log.style === 'links') yield* rotateByLink(world, log);
     else if (log.style.toLowerCase().includes('copy')) yield* rotateByCopy(world, log);
     else yield* rotateByRename(world, log);
@@ -385,6 +410,7 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
       lingers: random(2) === 0,
       stores: random(4) === 0,
       lineBytes: random(6) === 0 ? 500 : 30,
+      rotated: [],
       linesOf: new Map(),
     };
     if (style === 'links') disk.link(name, home);
@@ -549,7 +575,7 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
   await work('look');
   isQuiet = false;
   save();
-  const rounds = 4 + random(10);
+  const rounds = 3 + random(8);
   const pause = [5, 20, 60, 120][random(4)]!;
   let isStarted = false;
   for (let round = 0; round < rounds; round++) {

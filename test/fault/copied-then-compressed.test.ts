@@ -89,3 +89,22 @@ test('an archive that is being written is not taken for the generation, plain or
   expect(tail.recorder.lines).toEqual(numbered(0, 3060).lines);
   expect(tail.recorder.skips).toEqual([]);
 });
+
+test.each([3, 4, 7])(
+  'the archive of the first %i lines appears after the rest was counted',
+  async (lines) => {
+    const tail = createTail({ paths: ['app.log*'] });
+    tail.create('app.log', numbered(10, lines).text);
+    await tail.look();
+    const copy = readFileSync(tail.path('app.log'));
+    tail.append('app.log', numbered(10 + lines, 20).text);
+    await tail.look();
+    tail.truncate('app.log');
+    tail.append('app.log', numbered(30 + lines, 10).text);
+    writeFileSync(tail.path('app.log.1.gz'), gzipSync(copy));
+    await tail.settle();
+    await tail.restart();
+    await tail.settle();
+    expect(tail.recorder.lines).toEqual(numbered(10, 30 + lines).lines);
+  },
+);

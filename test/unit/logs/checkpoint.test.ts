@@ -157,6 +157,25 @@ test('version 1, which did not record what was let go, is read', () => {
   expect(hasLetGo).toBe(false);
 });
 
+test('version 2, which took the sums of other lengths, is read: of each beginning the first 64 bytes are known', () => {
+  const head = [1, 2, 3, 4, 5];
+  const tracker = createTracker(handClock());
+  const row = { path: '/a', dev: 1n, ino: 2n, generation: 1, size: 7, mtimeNs: 5n, offset: 7 };
+  const rest = { tailLength: 3, tailSum: 9, copyOf: undefined, isGivenUp: false, absences: 0 };
+  tracker.letGo({ ...row, ...rest, head });
+  const stat = { dev: 1n, ino: 3n, size: 10, mtimeNs: 1n };
+  const file = newTrackedFile({ path: '/a', home: '/a', real: '/a' }, stat, 5, []);
+  file.fingerprint = { head, tail: Buffer.alloc(0) };
+  const positions = { patterns: [], lastGeneration: 5, files: [file] };
+  const now = Buffer.from(encodePositions(positions, createLetGoEncoder(tracker)()));
+  // Its rows end four sums earlier.
+  const section = now.subarray(0, now.length - 16);
+  section.writeUInt32LE(2, 0);
+  const { files, letGo } = decodePositions(section);
+  expect(files[0]!.fingerprint.head).toEqual([1, 2, 3]);
+  expect(letGo).toEqual([{ ...row, ...rest, head: [1, 2, 3] }]);
+});
+
 test('cut off at any byte: a clear error', () => {
   for (let length = 0; length < sample.length; length++) {
     expect(() => decodePositions(sample.subarray(0, length))).toThrow(AgentError);

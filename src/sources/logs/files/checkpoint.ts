@@ -1,5 +1,5 @@
 import { AgentError } from '../../../core/errors.ts';
-import { headSums, headSumsOfVersion1 } from './fingerprint.ts';
+import { headSums, headSumsInCommon } from './fingerprint.ts';
 import { type LetGo, newTrackedFile, noBytes, type TrackedFile, type Tracker } from './tracked-file.ts';
 
 /** Everything that the tailer must know again after a restart. */
@@ -13,11 +13,11 @@ export interface Positions {
   readonly hasLetGo: boolean;
 }
 
-const version = 2;
+const version = 3;
 
 /*
  * Section `logs`, little-endian: version u32 · length u32 and JSON `{patterns, lastGeneration}` · count u32 · per tracked file
- * the length u32 of its record and the record · (from version 2) files that were let go: count of groups u32 · per group the
+ * the length u32 of its record and the record · (from version 2 on) files that were let go: count of groups u32 · per group the
  * length u32 and the path as JSON · count u32 · per file a row of fixed length.
  *
  * Record of a tracked file: flags u8 · count of head sums u8 · length of tail u8 · 0 u8 · dev u64 · ino u64 · offset f64 ·
@@ -26,10 +26,12 @@ const version = 2;
  * they equal `path`.
  *
  * Row: dev u64 · ino i64 · generation f64 · size f64 · mtime in ns i64 · offset f64 · tail sum u32 · tail length u8 · count of
- * head sums u8 · flags u16: a copy of the tracked file with that generation, given up · twenty head sums u32.
+ * head sums u8 · flags u16: a copy of the tracked file with that generation, given up · 24 head sums u32, in
+ * version 2 twenty.
  */
 const fixedBytes = 4 + 6 * 8 + 5 * 4;
 const rowBytes = 6 * 8 + 8 + headSums * 4;
+const rowBytesOfVersion2 = 6 * 8 + 8 + 20 * 4;
 const flags = { compressed: 1, finished: 2, hasCarry: 4, missing: 8, truncated: 16 } as const;
 
 const rowFlags = { copy: 1, givenUp: 2 } as const;
@@ -80,6 +82,10 @@ function encodeRecord(file: TrackedFile): Buffer {
   return bytes;
 }
 
+/** Earlier versions took the sums of other lengths. */
+const sharedSums = (head: readonly number[], written: number): readonly number[] =>
+  written < 3 ? head.slice(0, headSumsInCommon) : head;
+
 function decodeRecord(bytes: Buffer, written: number): TrackedFile {
   const [flag, headCount, tailLength] = [bytes.readUInt8(0), bytes.readUInt8(1), bytes.readUInt8(2)];
   const lengths = Array.from({ length: 5 }, (_, i) => bytes.readUInt32LE(52 + 4 * i));
@@ -105,7 +111,7 @@ function decodeRecord(bytes: Buffer, written: number): TrackedFile {
   const stat = { dev: bytes.readBigUInt64LE(4), ino: bytes.readBigUInt64LE(12), size, mtimeNs };
   const file = newTrackedFile(names, stat, bytes.readDoubleLE(44), [], (flag & flags.compressed) !== 0);
   const offset = bytes.readDoubleLE(20);
-  const sums = written === 1 ? head.slice(0, headSumsOfVersion1) : head;
+  const sums = sharedSums(head, written);
   Object.assign(file, { offset, size, rest, restBytes: rest.length, fingerprint: { head: sums, tail } });
   file.state = names.real === names.home ? 'live' : 'rotated';
   file.isBlank = file.state === 'live' && offset === 0 && size === 0 && head.length === 0;
@@ -141,7 +147,7 @@ function writeRow(bytes: Buffer, from: number, file: LetGo): number {
   return at;
 }
 
-function readRow(row: Buffer, path: string, files: readonly TrackedFile[]): LetGo {
+function readRow(row: Buffer, path: string, files: readonly TrackedFile[], written: number): LetGo {
   const headCount = row.readUInt8(53);
   if (headCount > headSums) throw new RangeError('too many sums');
   const generation = row.readDoubleLE(16);
@@ -157,7 +163,10 @@ function readRow(row: Buffer, path: string, files: readonly TrackedFile[]): LetG
     offset: row.readDoubleLE(40),
     tailSum: row.readUInt32LE(48),
     tailLength: row.readUInt8(52),
-    head: Array.from({ length: headCount }, (_, i) => row.readUInt32LE(56 + 4 * i)),
+    head: sharedSums(
+      Array.from({ length: headCount }, (_, i) => row.readUInt32LE(56 + 4 * i)),
+      written,
+    ),
     copyOf: flag & rowFlags.copy ? files.find(isOriginal) : undefined,
     isGivenUp: (flag & rowFlags.givenUp) !== 0,
     absences: 0,
@@ -216,7 +225,7 @@ function unreadable(what: string, cause?: unknown): AgentError {
   return new AgentError('state_unreadable', { where: 'state section logs', what }, cause);
 }
 
-/** Throws `state_unreadable` on what it did not write. Reads versions 1 and 2. */
+/** Throws `state_unreadable` on what it did not write. Reads versions 1 to 3. */
 export function decodePositions(section: Uint8Array): Positions {
   const bytes = Buffer.from(section.buffer, section.byteOffset, section.byteLength);
   let at = 0;
@@ -227,15 +236,16 @@ export function decodePositions(section: Uint8Array): Positions {
   };
   const number = () => take(4).readUInt32LE(0);
   const written = number();
-  if (written !== version && written !== 1) throw unreadable('unknown version');
+  if (written < 1 || written > version) throw unreadable('unknown version');
   const { patterns, lastGeneration } = metaOf(take(number()));
   try {
     const files: TrackedFile[] = [];
     for (let count = number(); count > 0; count--) files.push(decodeRecord(take(number()), written));
     const letGo: LetGo[] = [];
+    const length = written === 2 ? rowBytesOfVersion2 : rowBytes;
     for (let groups = written === 1 ? 0 : number(); groups > 0; groups--) {
       const path = textOf(take(number()), '');
-      for (let count = number(); count > 0; count--) letGo.push(readRow(take(rowBytes), path, files));
+      for (let count = number(); count > 0; count--) letGo.push(readRow(take(length), path, files, written));
     }
     if (at !== bytes.length) throw unreadable('bytes after its end');
     return { patterns, lastGeneration, files, letGo, hasLetGo: written !== 1 };

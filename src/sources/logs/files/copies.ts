@@ -148,7 +148,7 @@ export function createCopies(
    */
   const judgeGzip = (sighting: Sighting, group: string): GzipVerdict => {
     if (!trustsNames(sighting) || (hasPlainBeside(sighting) && waitFor(sighting))) return { verdict: 'wait' };
-    const result = contents.of(sighting, (content): GzipVerdict => {
+    const result = contents.of(sighting, (content): GzipVerdict | { verdict: 'rewritten' } => {
       if (content.size === 0) return { verdict: 'wait' };
       const agrees = ({ head, offset, tailLength, tailSum }: KnownContent) => {
         if (headAgrees(head, content.start) === false) return false;
@@ -177,10 +177,16 @@ export function createCopies(
           )
             return { verdict: 'copy', of: file };
         }
+        // Checked after the comparison: it may be the original, rewritten since.
+        if (fd !== undefined && reader.isIntact(file) === false) {
+          lose(file, 'truncated');
+          return { verdict: 'rewritten' };
+        }
       }
       const givenUp = [...tracker.letGoOf(group)].find((file) => holdsMoreOf(sighting, content, file));
       return givenUp ? { verdict: 'more', of: givenUp } : { verdict: 'new' };
     });
+    if (result?.verdict === 'rewritten') return { verdict: 'wait' };
     if (result && result.verdict !== 'wait') return result;
     return { verdict: waitFor(sighting) ? 'wait' : 'new' };
   };

@@ -10,14 +10,12 @@ export const tailBytes = 64;
 /** Lengths of beginnings with a checksum, as far as the file has grown. */
 const headLengths: readonly number[] = [
   16,
-  32,
-  64,
-  128,
+  ...Array.from({ length: 7 }, (_, i) => 32 * (i + 1)),
   ...Array.from({ length: 16 }, (_, i) => 256 * (i + 1)),
 ];
 export const headSums = headLengths.length;
-/** Sums that version 1 of the snapshot has in common with these. */
-export const headSumsOfVersion1 = 6;
+/** Sums that versions 1 and 2 of the snapshot have in common with these: the first three. */
+export const headSumsInCommon = 3;
 export const headBytes = 4096;
 
 /**
@@ -25,7 +23,7 @@ export const headBytes = 4096;
  * beginnings repeat (banners), and files are rewritten in place.
  */
 export interface Fingerprint {
-  /** CRC-32 of the first 16, 32, 64, 128, 256, 512, 768, … 4096 bytes. */
+  /** CRC-32 of the first 16, 32, 64, 96, … 256, 512, 768, … 4096 bytes. */
   readonly head: readonly number[];
   /** The last up to 64 bytes before the offset. */
   readonly tail: Buffer;
@@ -113,7 +111,7 @@ export type Likeness = 'whole' | 'short' | 'cut' | 'perhaps' | 'none';
 export const identifyingBytes = 32;
 
 /** Archives of the beginning of a generation are not recognized below this size. */
-const shortArchiveBytes = 256;
+const shortArchiveBytes = 64;
 
 export function likeness(content: Content, known: KnownContent): Likeness {
   const sameStart = headAgrees(known.head, content.start);

@@ -40,7 +40,9 @@ import { createWhereabouts } from './whereabouts.ts';
  *   read to its end, quiet                        unlinked         let go (gone)          rest
  *   grows, or is back at its path                 let go           tracked, same offset   -
  *   other bytes in it                             let go           first seen             -
- *   its original is let go                        let go (copy)    let go                 -
+ *   its original is let go                        let go (copy)    let go, same offset    -
+ *   seen, has more than its let-go original       let go           tracked, same offset   -
+ *   first seen, archive of more than a given-up   -                tracked, same offset   -
  *
  * "rest" is the unfinished line, which counts as a line. A listing that did not settle proves that a file is there, but not
  * that a file is gone, and not which name is newer; see `discovery.ts`. Within a group an older generation is read to its end
