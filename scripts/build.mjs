@@ -1,14 +1,19 @@
 // Bundles the agent into dist/: one chunk per entry, shared code once, what is optional in chunks of its own
 // that load only when the configuration names them.
-import { copyFileSync, existsSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { build } from 'esbuild';
+import * as esbuild from 'esbuild';
 import { prepare, preparedFile } from '../examples/service/store/prepared.mjs';
+import { notices } from './notices.mjs';
 import { root } from './setup.mjs';
 
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const outdir = join(root, 'dist');
 rmSync(outdir, { recursive: true, force: true });
+const metafiles = [];
+const build = async (options) => {
+  metafiles.push((await esbuild.build({ ...options, metafile: true })).metafile);
+};
 const common = {
   absWorkingDir: root,
   outdir,
@@ -86,4 +91,5 @@ await build({
   logLevel: 'warning',
 });
 for (const file of ['index.html', 'icon.svg']) copyFileSync(join(page, file), join(outdir, 'page', file));
+writeFileSync(join(outdir, 'NOTICES.txt'), notices(root, metafiles));
 if (!existsSync(preparedFile())) await prepare();

@@ -7,8 +7,10 @@ import { excerpt, ProbeError } from './probe.ts';
 export interface CommandLimits {
   /** Ends the command and all it has started: asked to (SIGTERM) at once, forced (SIGKILL) soon after. */
   signal: AbortSignal;
-  /** Bytes of standard output, and of standard error, that are taken at most. */
+  /** Bytes of standard output, and of standard error, that are taken at most; with `onLine` those of one line. */
   maxBytes: number;
+  /** Takes each line of standard output as it comes, which is not kept then. Must not throw. */
+  onLine?: (line: string) => void;
   /** Variables beside those that every command gets; the agent's own, which may hold secrets, are not handed on. */
   env?: Readonly<Record<string, string>>;
 }
@@ -36,7 +38,7 @@ const shownOfStderr = 300;
  */
 export async function runCommand(
   command: readonly string[],
-  { signal, maxBytes, env }: CommandLimits,
+  { signal, maxBytes, env, onLine }: CommandLimits,
 ): Promise<CommandOutput> {
   const program = command[0] ?? '';
   if (signal.aborted) throw new ProbeError('too_slow', `${program}: there was no time left to start it`);
@@ -48,7 +50,8 @@ export async function runCommand(
     stop.ask();
   };
   const tooLarge = (stream: string) => () => fail('too_large', `more than ${maxBytes} bytes on ${stream}`);
-  const stdout = collector(child.stdout!, maxBytes, tooLarge('standard output'));
+  const onStdout = onLine && eachLine(onLine);
+  const stdout = collector(child.stdout!, maxBytes, tooLarge('standard output'), onStdout);
   const stderr = collector(child.stderr!, maxBytes, tooLarge('standard error'));
   const onAbort = () => fail('too_slow', 'did not end in time');
   signal.addEventListener('abort', onAbort, { once: true });
@@ -76,16 +79,35 @@ function start([program = '', ...args]: readonly string[], env: CommandLimits['e
   }
 }
 
-/** Gives the text so far; over the limit, what comes is read and thrown away. */
-function collector(stream: Readable, maxBytes: number, onTooLarge: () => void): () => string {
-  const chunks: Buffer[] = [];
+/** Gives the text after the last newline back, to be kept until its line is complete. */
+const eachLine = (onLine: (line: string) => void) => (kept: Buffer) => {
+  const end = kept.lastIndexOf(0x0a) + 1;
+  if (end === 0) return kept;
+  for (const line of kept.toString('utf8', 0, end - 1).split('\n')) onLine(line);
+  return kept.subarray(end);
+};
+
+/**
+ * Gives the text so far; over the limit, what comes is read and thrown away. `take` may take bytes away from the text
+ * and gives back the rest.
+ */
+function collector(
+  stream: Readable,
+  maxBytes: number,
+  onTooLarge: () => void,
+  take?: (kept: Buffer) => Buffer,
+): () => string {
+  let chunks: Buffer[] = [];
   let size = 0;
   stream.on('error', () => {});
   stream.on('data', (chunk: Buffer) => {
     const fitted = size <= maxBytes;
     size += chunk.length;
-    if (size <= maxBytes) chunks.push(chunk);
-    else if (fitted) onTooLarge();
+    if (size > maxBytes) return fitted ? onTooLarge() : undefined;
+    chunks.push(chunk);
+    if (!take) return;
+    chunks = [take(Buffer.concat(chunks))];
+    size = chunks[0]!.length;
   });
   return () => Buffer.concat(chunks).toString('utf8');
 }

@@ -53,6 +53,15 @@ export interface Finding {
   remember?: unknown;
 }
 
+/** How far work is that goes on between checks, such as the verification of a big backup. */
+export interface Progress {
+  doneBytes: number;
+  /** Bytes to read in all, about; 0 if that is not known. */
+  totalBytes: number;
+  /** On average since the work began. */
+  bytesPerSecond: number;
+}
+
 /** Checks one thing. */
 export interface Probe {
   /**
@@ -62,6 +71,8 @@ export interface Probe {
    * which time ran out; otherwise the result is `too_slow`.
    */
   check(signal: AbortSignal, recalled: unknown): Promise<Finding>;
+  /** The work under way for this probe, during a check or between two; undefined if there is none. */
+  progress?(): Progress | undefined;
   /** Releases what is kept between checks. */
   close?(): Promise<void>;
 }

@@ -1,10 +1,15 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A small agent.yaml on free ports with a state directory of its own; `more` is appended, `logs` follows history's log. */
+/** A small agent.yaml on free ports with a state directory of its own; `more` is appended, `admin` stands in its block, `logs` follows history's log. */
 export function agentFile(
   directory: string,
-  { logs, more = '', metrics = '' }: { logs?: string; more?: string; metrics?: string } = {},
+  {
+    logs,
+    more = '',
+    metrics = '',
+    admin = '',
+  }: { logs?: string; more?: string; metrics?: string; admin?: string } = {},
 ): string {
   const file = join(directory, 'agent.yaml');
   const history = logs ? `logs: {paths: [${logs}], startAt: beginning}` : '';
@@ -13,7 +18,7 @@ export function agentFile(
     `stateDirectory: ${join(directory, 'state')}
 metrics:
   pullmetrics: {listenAddress: 127.0.0.1:0}
-${metrics}admin: {listenAddress: 127.0.0.1:0}
+${metrics}admin: {listenAddress: 127.0.0.1:0${admin && `, ${admin}`}}
 services:
   history: {${history}}
 ${more}`,

@@ -51,6 +51,25 @@ beforeAll(async () => {
   writeFileSync(join(box, 'logs/frontend.log'), line);
   writeFileSync(join(box, 'logs/old/frontend.log.1.gz'), gzipSync(line));
   cpSync(fixtures, box, { recursive: true });
+  const secrets = join(box, 'secrets-here');
+  mkdirSync(secrets);
+  writeFileSync(join(secrets, 'empty'), '');
+  writeFileSync(join(secrets, 'token'), 's3cret\n');
+  const pair = ['-keyout', join(secrets, 'agent.key'), '-out', join(secrets, 'agent.pem')];
+  const made = [
+    'req',
+    '-x509',
+    '-newkey',
+    'rsa:2048',
+    '-nodes',
+    '-days',
+    '30',
+    '-subj',
+    '/CN=localhost',
+    ...pair,
+  ];
+  expect(spawnSync('openssl', made).status).toBe(0);
+  chmodSync(join(secrets, 'agent.key'), 0o644);
   if (canBeNobody)
     for (const path of ['', 'state-in-use', 'logs', 'logs/frontend.log', 'logs/old'])
       chownSync(join(box, path), nobody.uid, nobody.gid);

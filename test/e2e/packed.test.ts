@@ -53,6 +53,34 @@ test('npm install --global brings a svc-agent that works, and no package beside 
   expect(await agent.end(), agent.output()).toBe(0);
 });
 
+test('the licence notices of what is bundled come with it, and nothing superfluous', () => {
+  const notices = readFileSync(join(installed, 'dist', 'NOTICES.txt'), 'utf8');
+  const bundled = [
+    'undici',
+    'pg',
+    'mysql2',
+    'cassandra-driver',
+    'zod',
+    'yaml',
+    'uplot',
+    'pino',
+    'prom-client',
+  ];
+  for (const name of [...bundled, 'chokidar', 'picomatch', 'bcryptjs', '@opentelemetry/api']) {
+    const folder = join(root, 'node_modules', name);
+    const licence = readdirSync(folder).find((file) => /^licen[cs]e/i.test(file))!;
+    expect(notices, name).toContain(`${name} `);
+    expect(notices, name).toContain(readFileSync(join(folder, licence), 'utf8').trim());
+  }
+  // Not in the bundles.
+  for (const name of ['typescript', 'vitest', 'esbuild'])
+    expect(notices).not.toMatch(new RegExp(`^${name} `, 'm'));
+  expect(existsSync(join(installed, 'rules', 'tests'))).toBe(false);
+  const shipped = readdirSync(installed).sort();
+  const folders = ['dashboards', 'deploy', 'dist', 'docs', 'examples', 'rules', 'runbooks', 'vocabularies'];
+  expect(shipped).toEqual([...folders, 'CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'].sort());
+});
+
 test('the demo of an installed svc-agent runs, without a store, and names its command', async () => {
   const demo = start(program, ['demo', '--incident-after', '0s'], { PATH: `${process.env.PATH}` });
   await until('the demo says what to type', () => demo.output().includes('Ctrl-C ends the demo'));

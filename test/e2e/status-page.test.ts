@@ -1,7 +1,8 @@
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -9,6 +10,7 @@ import type { Facts, StatusReport } from '../../src/agent/admin/report.ts';
 import { exampleOf } from '../preview/status.ts';
 import { type ServedPage, servePage } from '../status-page.ts';
 import { probeStatusOf, statusReportOf } from '../status-report.ts';
+import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
 import { folder, startAgent } from './process.ts';
 
@@ -33,8 +35,13 @@ interface Opened {
   complaints: string[];
 }
 
-async function open(url: string, { width = 1280, height = 900, dark = false } = {}): Promise<Opened> {
-  const tab = await browser.newPage({ viewport: { width, height }, colorScheme: dark ? 'dark' : 'light' });
+async function open(
+  url: string,
+  { width = 1280, height = 900, dark = false } = {},
+  page?: Page,
+): Promise<Opened> {
+  const tab =
+    page ?? (await browser.newPage({ viewport: { width, height }, colorScheme: dark ? 'dark' : 'light' }));
   closing.push(() => tab.close());
   const complaints: string[] = [];
   tab.on('pageerror', (error) => complaints.push(String(error)));
@@ -292,5 +299,72 @@ describe('of the built agent', () => {
     status = 200;
     await tab.locator('.banner.good').waitFor({ timeout: 2_500 });
     expect(complaints).toEqual([]);
+  });
+
+  test('a listener with a bearer token: a browser asks for it and shows everything, without a cookie', async () => {
+    const at = folder();
+    closing.push(async () => at.remove());
+    const token = 'n0t-to-be-guessed';
+    writeFileSync(join(at.path, 'token'), `${token}\n`);
+    const file = agentFile(at.path, {
+      admin: `auth: {bearer: {file: ${join(at.path, 'token')}}}`,
+      more: `  frontend: {health: {url: 'tcp://127.0.0.1:1', interval: 1s, timeout: 500ms, failureThreshold: 1}}\nroles: [frontend]\n`,
+    });
+    const agent = await startAgent(file);
+    closing.push(() => agent.end());
+    const url = `http://${agent.address('admin')}/`;
+    const stranger = await browser.newContext({ httpCredentials: { username: '', password: 'wrong' } });
+    closing.push(() => stranger.close());
+    expect((await (await stranger.newPage()).goto(url))?.status()).toBe(401);
+
+    const context = await browser.newContext({ httpCredentials: { username: '', password: token } });
+    closing.push(() => context.close());
+    const tab = await context.newPage();
+    const { complaints } = await open(url, {}, tab);
+    await tab.locator('.banner.bad').waitFor();
+    expect(await headline(tab)).toBe('Role frontend is down');
+    await tab.locator('#link', { hasText: 'live' }).waitFor();
+    expect(complaints.filter((complaint) => !complaint.includes('401'))).toEqual([]);
+    expect(await context.cookies()).toEqual([]);
+    expect(await tab.evaluate('localStorage.length + sessionStorage.length')).toBe(0);
+  });
+
+  test('a page of another site cannot have a browser run a probe', async () => {
+    const at = folder();
+    closing.push(async () => at.remove());
+    const asked: string[] = [];
+    const role = createServer((_request, response) => {
+      asked.push('health');
+      response.end('{"ok":true,"msg":"OK"}');
+    });
+    await new Promise<void>((resolve) => role.listen(0, '127.0.0.1', resolve));
+    closing.push(async () => role.close());
+    const { port } = role.address() as AddressInfo;
+    const file = agentFile(at.path, {
+      more: `  frontend: {health: {url: 'http://127.0.0.1:${port}/health', interval: 1h}}\nroles: [frontend]\n`,
+    });
+    const agent = await startAgent(file);
+    closing.push(() => agent.end());
+    const probe = `http://${agent.address('admin')}/probe?name=health/frontend`;
+    await until('the first run is over', async () => asked.length === 1 || undefined);
+    const site = createServer((_request, response) => {
+      response.setHeader('content-type', 'text/html');
+      response.end(`<!doctype html><title>other</title><img src="${probe}"><script src="${probe}"></script>`);
+    });
+    await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
+    closing.push(async () => site.close());
+    const tab = await browser.newPage();
+    closing.push(() => tab.close());
+    for (const host of ['127.0.0.1', 'localhost']) {
+      await tab.goto(`http://${host}:${(site.address() as AddressInfo).port}/`, { waitUntil: 'load' });
+    }
+    // The browser keeps the answers from the page; the agent counts what it refused.
+    const own = await (await fetch(`http://${agent.address('admin')}/metrics`)).text();
+    expect(own).toMatch(
+      /^svc_agent_dropped_total\{[^}]*component="pull"[^}]*reason="unauthorized"[^}]*\} 4$/m,
+    );
+    expect(asked).toEqual(['health']);
+    // A link that a person follows is answered.
+    expect((await tab.goto(probe))?.status()).toBe(200);
   });
 });

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
 import { isLoopback, isWildcard } from '../../core/address.ts';
 import type { ProbeReport } from '../../probes/runner/probe-state.ts';
@@ -111,14 +112,30 @@ export function namesListener(
 }
 
 /**
+ * Whether a page of another origin has its browser load this, such as an image that would run a probe. Browsers say so;
+ * a link that a person follows is none (w3.org, Fetch Metadata Request Headers).
+ */
+function isLoadedByOthers({
+  'sec-fetch-site': site = 'none',
+  'sec-fetch-mode': mode,
+}: IncomingHttpHeaders): boolean {
+  return site !== 'none' && site !== 'same-origin' && mode !== 'navigate';
+}
+
+/**
  * The routes for requests that name this listener in their Host header; for others 403. A page in an operator's
- * browser whose name is bound anew to this address cannot read them.
+ * browser whose name is bound anew to this address cannot read them. Refuses what a page of another origin loads.
  */
 export function routesOfHost(routes: Routes, admin: AdminConfig, refused: () => void): Routes {
   const checked = (route: Routes[string]): Routes[string] => ({
     ...route,
     handle(request, reply) {
-      if (namesListener(request.message.headers.host, admin)) return route.handle(request, reply);
+      const { headers } = request.message;
+      if (isLoadedByOthers(headers)) {
+        refused();
+        return reply.send(403, 'Forbidden. A page of another site asks for this.\n');
+      }
+      if (namesListener(headers.host, admin)) return route.handle(request, reply);
       refused();
       return reply.send(
         403,

@@ -4,7 +4,6 @@ import { dirname } from 'node:path';
 import { parseAddress } from '../../core/address.ts';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText, type Fault, faultLine, systemCode } from '../../core/errors.ts';
-import { planProbes } from '../../probes/plan.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
 import { probeOnce } from '../../probes/runner/runner.ts';
 import { judgePattern, surveyLogPaths } from '../config/log-paths.ts';
@@ -14,6 +13,7 @@ import { configurationOptions, configured, parseCommand } from './arguments.ts';
 import type { Io } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
 import { type Screen, table, wrapped } from './terminal.ts';
+import { createProbeProgress, type ProbeProgress, planForPerson } from './verification.ts';
 
 const usage = `Usage: svc-agent doctor [-c FILE] [--service-config FILE]... [--role ROLE]... [--json]
 
@@ -33,7 +33,11 @@ interface Diagnosis {
   fix?: string;
 }
 
-type Examination = (loaded: ReadyConfig, io: Io) => Promise<Diagnosis[]> | Diagnosis[];
+type Examination = (
+  loaded: ReadyConfig,
+  io: Io,
+  progress: ProbeProgress,
+) => Promise<Diagnosis[]> | Diagnosis[];
 
 const ok = (check: string, msg: string): Diagnosis => ({ check, result: 'ok', msg });
 const advice = (check: string, msg: string, fix: string): Diagnosis => ({
@@ -68,9 +72,10 @@ export async function doctor(args: readonly string[], io: Io): Promise<number> {
   const loaded = await configured(values, io);
   // The clock's timers let a process end; this one does not until all is examined.
   const awake = setInterval(() => {}, 60_000);
+  const progress = createProbeProgress(io.screen, values.json ? () => {} : io.stdout);
   const diagnoses: Diagnosis[] = [];
   try {
-    for (const examine of examinations) diagnoses.push(...(await examine(loaded, io)));
+    for (const examine of examinations) diagnoses.push(...(await examine(loaded, io, progress)));
   } finally {
     clearInterval(awake);
   }
@@ -335,8 +340,11 @@ function probeFix({ name, kind }: ProbeRow, reason: string | undefined): string 
 }
 
 /** What probes find, with what each says to do. */
-async function examineProbes({ config }: ReadyConfig, io: Io): Promise<Diagnosis[]> {
-  const rows = planProbes(config).filter(({ kind }) => kind !== 'replication');
+async function examineProbes({ config }: ReadyConfig, io: Io, progress: ProbeProgress): Promise<Diagnosis[]> {
+  const rows = planForPerson(config, progress.onVerification, false).filter(
+    ({ kind }) => kind !== 'replication',
+  );
+  progress.begin(rows);
   const readings = { values: () => [] };
   const read = createReadSecret(io.env);
   /** What keeps a secret from being read, by the message that the probe shows. */
@@ -346,7 +354,9 @@ async function examineProbes({ config }: ReadyConfig, io: Io): Promise<Diagnosis
       if (thrown instanceof AgentError) unread.set(thrown.message, thrown.fault.what);
       throw thrown;
     });
-  const polled = await probeOnce(rows, { readSecret, readings, clock: systemClock, log: silent });
+  const onResult = (row: ProbeRow) => progress.done(row.name);
+  const deps = { readSecret, readings, clock: systemClock, log: silent, onResult };
+  const polled = await probeOnce(rows, deps).finally(progress.clear);
   return polled.flatMap(({ row, result }): Diagnosis[] => {
     const checks = (result.details?.checks ?? []) as { check: string; holds: unknown; set?: string }[];
     const denied = checks.filter(({ holds }) => holds === 'unknown').map(({ check }) => check);

@@ -1,7 +1,6 @@
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, nearest } from '../../core/errors.ts';
 import type { Readings } from '../../core/ports.ts';
-import { planProbes } from '../../probes/plan.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
 import { type Probed, probeOnce } from '../../probes/runner/runner.ts';
 import { printGrants } from '../../probes/stores/store-grants.ts';
@@ -10,13 +9,15 @@ import { createReadSecret } from '../read-secret.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
 import { type Io, onSignals } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
-import { bar, progressLine, type Screen, table, wrapped } from './terminal.ts';
+import { type Screen, table, wrapped } from './terminal.ts';
+import { createProbeProgress, type ProbeProgress, planForPerson } from './verification.ts';
 
 const usage = `Usage: svc-agent probe [NAME]... [-c FILE] [--service-config FILE]... [--role ROLE]... [--json]
        svc-agent probe --print-grants [-c FILE] [--service-config FILE]...
 
 Runs every probe of the configuration once, or those that are named: health/ROLE, store/STORE/DATABASE, cluster/CLUSTER,
-domain/DOMAIN, archive/ARCHIVE, replication; the beginning of a name stands for all such probes (store, store/main).
+domain/DOMAIN, archive/ARCHIVE, backup/BACKUP, recovery/STORE/DATABASE, replication; the beginning of a name stands for
+all such probes (store, store/main). A backup that is named is waited for until it is verified.
 Shows what was found, how long each phase took, and for each check that fails why it matters and what to set.
 --print-grants prints the statements that give the agent's user the rights it needs in each store, and no more.
 Exit status: 0 well; 1 something was found at fault; 2 wrong usage or an invalid configuration.
@@ -42,8 +43,11 @@ export async function probe(args: readonly string[], io: Io): Promise<number> {
     io.stdout(await printGrants(config.stores));
     return 0;
   }
-  const rows = named(planProbes(config), positionals);
-  const probed = await probeAll(rows, config, values.json === true, io);
+  const progress = createProbeProgress(io.screen, values.json ? () => {} : io.stdout);
+  // Whoever names a backup waits for its verification, however long that takes.
+  const rows = named(planForPerson(config, progress.onVerification, positionals.length > 0), positionals);
+  progress.begin(rows);
+  const probed = await probeAll(rows, config, progress, io);
   io.stdout(values.json ? `${JSON.stringify(asJson(probed))}\n` : asText(probed, io));
   const isFault = ({ result }: Probed) => !result.ok || (result.failedChecks ?? []).length > 0;
   return probed.length < rows.length || probed.some(isFault) ? 1 : 0;
@@ -69,7 +73,7 @@ function named(rows: readonly ProbeRow[], names: readonly string[]): readonly Pr
 async function probeAll(
   rows: readonly ProbeRow[],
   config: AgentConfig,
-  isJson: boolean,
+  progress: ProbeProgress,
   io: Io,
 ): Promise<Probed[]> {
   const end = new AbortController();
@@ -80,18 +84,7 @@ async function probeAll(
   const readings: Readings = {
     values: (family) => pages.flatMap(({ scrape }) => [...scrape.values(family)]),
   };
-  const progress = progressLine(io.screen, isJson ? () => {} : io.stdout);
-  const waiting = new Set(rows.map(({ name }) => name));
-  const show = () => {
-    const done = rows.length - waiting.size;
-    const share = `${bar(done / Math.max(1, rows.length), 20, io.screen)} ${done}/${rows.length}`;
-    progress.show(`${share} waiting for ${[...waiting].join(', ')}`);
-  };
-  const onResult = (row: ProbeRow) => {
-    waiting.delete(row.name);
-    show();
-  };
-  show();
+  const onResult = (row: ProbeRow) => progress.done(row.name);
   try {
     const deps = {
       readSecret: createReadSecret(io.env),

@@ -2,11 +2,9 @@ import { createInterface } from 'node:readline/promises';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, nearest } from '../../core/errors.ts';
 import { type RecoveryProcedure, recoveryProcedures } from '../../core/reasons.ts';
-import { planBackups } from '../../probes/backups/backups.ts';
 import { journalPath, recordRun } from '../../probes/backups/journal.ts';
 import { drillName } from '../../probes/backups/recovery-probe.ts';
-import { verifyInProcess } from '../../probes/backups/verifier.ts';
-import { planClusters, planDomains, planProbes } from '../../probes/plan.ts';
+import { planClusters, planDomains } from '../../probes/plan.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
 import { probeOnce } from '../../probes/runner/runner.ts';
 import type { AgentConfig } from '../config/types.ts';
@@ -19,6 +17,13 @@ import { lockSubject } from '../recovery/subject-lock.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
 import type { Io } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
+import {
+  longestMs,
+  type OnVerification,
+  planForPerson,
+  verificationLine,
+  verifyTelling,
+} from './verification.ts';
 
 const usage = `Usage: svc-agent recover PROCEDURE [--plan] [--execute] [OPTIONS] [-c FILE]
 
@@ -72,9 +77,10 @@ export async function recover(args: readonly string[], io: Io): Promise<number> 
   if (values.execute && !config.recovery.allowExecute) {
     throw wrongUsage('--execute is not allowed here', undefined, 'set recovery.allowExecute: true');
   }
-  const tools = await openTools(config, subject, io);
+  const onVerification = verificationLine(io.screen, values.json ? () => {} : io.stdout);
+  const tools = await openTools(config, subject, onVerification, io);
   try {
-    const situation = await situationOf(subject, config, tools, io);
+    const situation = await situationOf(subject, config, tools, onVerification, io);
     const steps = procedures[procedure].steps(situation);
     if (values.plan) {
       io.stdout(
@@ -127,9 +133,6 @@ function subjectOf(
   return JSON.parse(JSON.stringify(subject)) as Subject;
 }
 
-/** More than the verification of any backup takes. */
-const longestMs = 7 * 24 * 36e5;
-
 interface Tools {
   rows: readonly ProbeRow[];
   runProbe: RunProbe;
@@ -140,17 +143,9 @@ interface Tools {
  * The probes of the configuration, and what a failover needs besides: a probe of each cluster, this one included, and
  * the domain as the cluster describes it that is to be active, then as each of the others does.
  */
-function rowsOf(config: AgentConfig, { domain, to }: Subject): ProbeRow[] {
+function rowsOf(config: AgentConfig, { domain, to }: Subject, onVerification: OnVerification): ProbeRow[] {
   const { clusterGroupMetadata: group, domains } = config;
-  // Here a backup is waited for until it is verified, however big it is.
-  const unhurried = planBackups(config, { patienceMs: longestMs }).map((row) => ({
-    ...row,
-    schedule: { ...row.schedule, timeoutMs: longestMs },
-  }));
-  const rows = [
-    ...planProbes(config).filter(({ kind }) => kind !== 'backup' && kind !== 'recovery'),
-    ...unhurried,
-  ];
+  const rows = planForPerson(config, onVerification, true);
   if (domain === undefined || !group || !domains) return rows;
   const { currentClusterName: own, clusters } = group;
   const reachable = clusters
@@ -170,8 +165,13 @@ function rowsOf(config: AgentConfig, { domain, to }: Subject): ProbeRow[] {
 }
 
 /** Probes by name, run at the moment they are asked for. */
-async function openTools(config: AgentConfig, subject: Subject, io: Io): Promise<Tools> {
-  const rows = rowsOf(config, subject);
+async function openTools(
+  config: AgentConfig,
+  subject: Subject,
+  onVerification: OnVerification,
+  io: Io,
+): Promise<Tools> {
+  const rows = rowsOf(config, subject, onVerification);
   // The clock's timers let a process end; this one does not until the procedure is over.
   const awake = setInterval(() => {}, 60_000);
   const pages = rows.some(({ kind }) => kind === 'replication') ? await openLivePages(config, io) : [];
@@ -207,6 +207,7 @@ async function situationOf(
   asked: Subject,
   config: AgentConfig,
   { rows, runProbe }: Tools,
+  onVerification: OnVerification,
   io: Io,
 ): Promise<Situation> {
   const subject = { ...asked, backup: asked.backup ?? (await newestBackup(asked, config, runProbe)) };
@@ -215,9 +216,10 @@ async function situationOf(
     named === undefined || asked.store === undefined
       ? undefined
       : () =>
-          verifyInProcess(
+          verifyTelling(onVerification)(
             { path: named, level: 'full', bytesPerSecond: Number.MAX_SAFE_INTEGER },
             AbortSignal.timeout(longestMs),
+            () => {},
           );
   const commands = commandsOf(subject, config);
   const env = Object.fromEntries(

@@ -5,7 +5,17 @@ import type { Level, ProbeStatus, Problem, StatusReport } from '../admin/report.
 import { ask, shownUrl, type Target, targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { parseCommand } from './arguments.ts';
 import { type Io, onSignals } from './io.ts';
-import { bar, type Colour, paint, plain, type Screen, table, wrapped } from './terminal.ts';
+import {
+  bar,
+  byteText,
+  type Colour,
+  paint,
+  plain,
+  progressText,
+  type Screen,
+  table,
+  wrapped,
+} from './terminal.ts';
 
 const usage = `Usage: svc-agent status [-c FILE] [--watch] [--json] [--url URL [--ca FILE | --insecure]]
 
@@ -159,11 +169,6 @@ function problemLines(
   ];
 }
 
-const bytesOf = (bytes: number) => {
-  if (bytes < 10_000) return `${bytes} B`;
-  return bytes < 10_000_000 ? `${Math.round(bytes / 1000)} kB` : `${Math.round(bytes / 1_000_000)} MB`;
-};
-
 /** More than this behind, and the agent is catching up: a bar shows how far it is. */
 const catchingUpBytes = 10_000_000;
 
@@ -174,7 +179,7 @@ function logText(files: StatusReport['logs'], screen: Screen): string {
   const unread = files.find(({ state }) => state !== 'following');
   if (unread) return `${count}, ${unread.state}`;
   const lag = files.reduce((sum, { lagBytes }) => sum + lagBytes, 0);
-  const text = `${count}, ${bytesOf(lag)} behind`;
+  const text = `${count}, ${byteText(lag)} behind`;
   if (lag < catchingUpBytes) return text;
   const share = 1 - lag / files.reduce((sum, { offset, lagBytes }) => sum + offset + lagBytes, 0);
   return `${text} ${bar(share, 10, screen)} ${Math.floor(share * 100)}%`;
@@ -216,7 +221,7 @@ function probesTable({ probes }: StatusReport, nowMs: number, screen: Screen): s
       stateOf(probe),
       probe.since === undefined ? '-' : ageOf(probe.since, nowMs),
       probe.last ? `${Math.round(probe.last.durationMs)} ms` : '-',
-      probe.last?.msg ?? '',
+      probe.progress ? `verifying ${progressText(probe.progress, screen)}` : (probe.last?.msg ?? ''),
     ]);
   if (rows.length === 0) return [];
   return table(['PROBE', 'STATE', 'FOR', 'TOOK', 'WHAT'], rows, screen).trimEnd().split('\n');

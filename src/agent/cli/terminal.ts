@@ -1,3 +1,6 @@
+import { formatDuration } from '../../core/text-formats.ts';
+import type { Progress } from '../../probes/probe.ts';
+
 /** What stdout can show. */
 export interface Screen {
   /** The size of a terminal that can move its cursor, at this moment; undefined for a pipe, a file or `TERM=dumb`. */
@@ -79,6 +82,29 @@ export function cut(text: string, width: number, { unicode }: Pick<Screen, 'unic
 export function bar(share: number, width: number, { unicode }: Pick<Screen, 'unicode'>): string {
   const full = Math.round(Math.min(1, Math.max(0, share)) * width);
   return (unicode ? '█' : '#').repeat(full) + (unicode ? '░' : '.').repeat(width - full);
+}
+
+/** Bytes in decimal units: `310 MB`. */
+export function byteText(bytes: number): string {
+  if (bytes < 10_000) return `${bytes} B`;
+  const units = ['kB', 'MB', 'GB', 'TB'];
+  let shown = bytes / 1000;
+  let unit = 0;
+  for (; shown >= 10_000 && unit < units.length - 1; unit++) shown /= 1000;
+  return `${Math.round(shown)} ${units[unit]}`;
+}
+
+/** How far work is: a bar, then `42% of 3400 MB, 310 MB/s, 6s left`. */
+export function progressText(
+  { doneBytes, totalBytes, bytesPerSecond }: Progress,
+  screen: Pick<Screen, 'unicode'>,
+): string {
+  const rate = `${byteText(bytesPerSecond)}/s`;
+  if (totalBytes === 0) return `${byteText(doneBytes)}, ${rate}`;
+  const share = doneBytes / totalBytes;
+  const leftSeconds = bytesPerSecond > 0 ? Math.ceil((totalBytes - doneBytes) / bytesPerSecond) : undefined;
+  const left = leftSeconds === undefined ? '' : `, ${formatDuration(leftSeconds * 1000) || '0s'} left`;
+  return `${bar(share, 10, screen)} ${Math.floor(share * 100)}% of ${byteText(totalBytes)}, ${rate}${left}`;
 }
 
 /** A line that is rewritten while work goes on; nothing but on a terminal that can move its cursor. */

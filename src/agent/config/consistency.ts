@@ -58,7 +58,7 @@ const backupsOfStores: ConsistencyRule = ({ tree }) => {
     }
     if (typeof store !== 'string' || stores.includes(store)) return [];
     const near = nearest(store, stores);
-    const known = stores.length === 0 ? 'there are none' : `known are ${stores.join(', ')}`;
+    const known = stores.length === 0 ? 'add it to stores, which is empty' : `known are ${stores.join(', ')}`;
     return [faultAt(tree, path, `no such store; ${near ? `did you mean ${near}?` : known}`)];
   });
 };

@@ -17,10 +17,10 @@ type Issue = z.core.$ZodIssue;
 /** zod's names of types in plain words. */
 const typeWords: Readonly<Record<string, string>> = {
   string: 'a string',
-  number: 'a number',
-  int: 'a whole number',
+  number: 'a number; use digits, such as 0.5',
+  int: 'a whole number; use one without a point',
   boolean: 'a boolean; use true or false',
-  array: 'a list; use a list, such as [a, b]',
+  array: 'a list',
   object: 'a map',
   record: 'a map',
 };
@@ -65,6 +65,10 @@ const mostListed = 8;
 function shapeHint({ expected, input, inst }: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidType>): string {
   if (expected === 'string' && (typeof input === 'number' || typeof input === 'boolean'))
     return '; put it in quotes';
+  if (expected === 'array')
+    return `; use a list, such as ${typeof input === 'string' && /^[\w/.][\w./*-]{0,80}$/.test(input) ? `[${input}]` : '[a, b]'}`;
+  if (typeof input === 'string' && /^\w+:\S/.test(input) && expected === 'object')
+    return '; put a space after the colon';
   if (expected !== 'object' || input === undefined) return '';
   const keys = keysOf(inst);
   const others = keys.length > mostListed ? ['…'] : [];
@@ -162,7 +166,12 @@ function unionFaults(issue: z.core.$ZodIssueInvalidUnion, tree: TreeNode, path: 
   const node = nodeAt(tree, ...path);
   if (!node) return [placedFault(placeOf(tree, path), path, `missing; set it to ${listed(words, 'or')}`)];
   const form = issue.errors.flat().find(({ message }) => message.includes('; use the form'))?.message;
-  const hint = form ? form.slice(form.indexOf('; ')) : '';
+  const isBare = node?.kind === 'scalar' && ['number', 'boolean'].includes(typeof node.value);
+  const hint = form
+    ? form.slice(form.indexOf('; '))
+    : isBare && types.includes('string')
+      ? '; put it in quotes'
+      : '';
   if (node.kind === 'scalar') return [faultAt(tree, path, `not ${listed(words, 'or')}${hint}`)];
   return [placedFault(placeOf(tree, path), path, `${nodeWord(node)}, not ${listed(words, 'or')}`)];
 }

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { certificateFault, expiredSince } from '../../reporters/listen/certificates.ts';
 import { snake } from './access-blocks.ts';
@@ -26,7 +26,10 @@ const fileKeys: ReadonlySet<string> = new Set([
 const hashKeys: ReadonlySet<string> = new Set(['basicAuthUsers', 'basic_auth_users']);
 
 /** Every single value below a node. */
-function* scalarsOf(node: TreeNode, path: TreePath = []): Generator<{ node: ScalarNode; path: TreePath }> {
+export function* scalarsOf(
+  node: TreeNode,
+  path: TreePath = [],
+): Generator<{ node: ScalarNode; path: TreePath }> {
   if (node.kind === 'scalar') yield { node, path };
   else if (node.kind === 'list')
     for (const [index, item] of node.items.entries()) yield* scalarsOf(item, [...path, index]);
@@ -39,6 +42,11 @@ export function secretsUnmet(tree: TreeNode, { env, cwd }: Pick<LoadRequest, 'en
     const key = path.at(-1);
     if (typeof node.value !== 'string' || typeof key !== 'string') return [];
     const named = isSecret(path.slice(0, -1));
+    if (named && key === 'env' && !/^[A-Za-z_]\w*$/.test(node.value)) {
+      const message =
+        'not the name of an environment variable; write its name alone, such as {env: ADMIN_TOKEN}';
+      return [placedFault(placeOf(tree, path), path, message)];
+    }
     if (named && key === 'env') {
       return env[node.value] === undefined
         ? [
@@ -52,6 +60,10 @@ export function secretsUnmet(tree: TreeNode, { env, cwd }: Pick<LoadRequest, 'en
     }
     if (!fileKeys.has(key) && !(named && key === 'file')) return [];
     const trouble = unreadableFile(resolve(cwd, node.value));
+    if (!trouble && statSync(resolve(cwd, node.value)).size === 0 && !fileKeys.has(key)) {
+      const message = `file ${node.value} is empty; write the secret into it`;
+      return [placedFault(placeOf(tree, path), path, message)];
+    }
     if (!trouble) return [];
     const message = `file ${node.value} is ${trouble}; create it, readable for the agent’s user`;
     return [placedFault(placeOf(tree, path), path, message)];

@@ -206,9 +206,18 @@ export function placedFault(place: Position, path: TreePath, message: string, go
   return { ...fault, place, path: isSecret(path) ? where : text };
 }
 
+/** What was probably meant by a text that is wrong at its place. */
+function likelySlip(text: string): string | undefined {
+  if (/^[“”„‘’«»]|[“”„‘’«»]$/.test(text)) return 'replace the typographic quotes with plain ones';
+  const [, name] = /^\$([A-Za-z_]\w*)$/.exec(text) ?? [];
+  return name && `write \${${name}} for an environment variable`;
+}
+
 /** A fault of what stands at a path, with its value if it is a single one; where it is missing, without. */
 export function faultAt(root: TreeNode, path: TreePath, message: string): PlacedFault {
   const node = nodeAt(root, ...path);
   const got = node?.kind === 'scalar' ? (node.written ?? node.value) : undefined;
-  return placedFault(placeOf(root, path), path, message, got);
+  const hint = typeof got === 'string' && !isSecret(path) ? likelySlip(got) : undefined;
+  const told = hint === undefined ? message : `${message.split('; ')[0]}; ${hint}`;
+  return placedFault(placeOf(root, path), path, told, got);
 }

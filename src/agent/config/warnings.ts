@@ -1,6 +1,6 @@
 import { volumeWarning } from '../../reporters/hosted/block.ts';
-import { literalSecrets } from './secrets.ts';
-import { type MapNode, placedFault, placeOf } from './tree.ts';
+import { literalSecrets, scalarsOf } from './secrets.ts';
+import { isSecret, type MapNode, placedFault, placeOf } from './tree.ts';
 import type { AgentConfig, PlacedFault } from './types.ts';
 
 /** Valid settings that are most likely mistakes. */
@@ -12,7 +12,23 @@ export function warningsOf(config: AgentConfig, tree: MapNode, file: string): Pl
     ...peersUnreachable(config, tree),
     ...domainsUndescribed(config, tree),
     ...manySamples(config, tree),
+    ...shellVariables(tree),
   ];
+}
+
+/** Variables in the syntax of a shell: `$NAME` is plain text here, and the default of `${NAME:-x}` is `-x`. */
+function shellVariables(tree: MapNode): PlacedFault[] {
+  return [...scalarsOf(tree)].flatMap(({ node, path }) => {
+    const text = node.written ?? node.value;
+    if (typeof text !== 'string' || isSecret(path)) return [];
+    const [, dashed] = /\$\{([A-Za-z_]\w*):-/.exec(text) ?? [];
+    const [, bare] = /^\$([A-Za-z_]\w*)$/.exec(text) ?? [];
+    const message =
+      dashed !== undefined
+        ? `the default of ${dashed} begins with a dash; write \${${dashed}:default} without one`
+        : bare !== undefined && `plain text here, not a variable; write \${${bare}}`;
+    return message ? [placedFault(placeOf(tree, path), path, message, text)] : [];
+  });
 }
 
 function nothingReported({ metrics, services }: AgentConfig, tree: MapNode): PlacedFault[] {

@@ -197,8 +197,18 @@ function walkMap(walk: Walk, map: YAMLMap, path: TreePath, place: Position): Map
 
 /** A key as written: `1` and `true` are words too. */
 function keyName(walk: Walk, key: unknown, path: TreePath, place: Position): string | undefined {
+  if (isMap(key) && key.flow && path.length > 0) {
+    const message =
+      'a template that was not filled in; fill it in, or put a text that begins with {{ in quotes';
+    return refuse(walk, place, path, message);
+  }
   if (!isScalar(key)) return refuse(walk, place, path, 'a key that is no text; use a word');
   const name = key.value === null ? '' : String(key.source ?? key.value);
+  if (/[\u00a0\u2007\u200b\u202f\ufeff]/.test(name)) {
+    const message =
+      'a space of another kind, which YAML takes for part of the key; replace it with plain spaces';
+    return refuse(walk, place, path, message);
+  }
   if (name !== '__proto__' && name !== '') return name;
   return refuse(walk, place, path, 'not usable as a key', name);
 }
@@ -226,6 +236,10 @@ const yamlFaults: Readonly<Record<string, string>> = {
   TAB_AS_INDENT: 'a tab as indentation; use spaces',
   MULTIPLE_DOCS: 'more than one document; keep one in a file',
   BLOCK_AS_IMPLICIT_KEY: 'a colon and a space inside a text; put the text in quotes',
+  MULTILINE_IMPLICIT_KEY:
+    'no colon behind the key; write key: value, or put a text of several lines in quotes',
+  BAD_INDENT: 'indented differently from the keys beside it; give all keys of one map the same indentation',
+  BLOCK_IN_FLOW: 'a comma is missing between two entries; put a comma between them',
   BAD_SCALAR_START: 'a text that begins with a reserved character; put the text in quotes',
   BAD_DQ_ESCAPE: 'a backslash that begins no escape of YAML; write two, or use single quotes',
   RESOURCE_EXHAUSTION: tooDeep,
@@ -252,14 +266,42 @@ export function readYaml(text: string, file: string, env: Environment): Read {
     // The parser recurses, and the document overflowed its stack.
     return { faults: [placedFault(at(0), [], tooDeep)] };
   }
-  const faults = [...document.errors, ...document.warnings].map(({ code, message, pos: [from] }) => {
-    const quote = code === 'MISSING_CHAR' ? lastQuote(document, from) : undefined;
-    if (quote !== undefined) return placedFault(at(quote), [], 'a quote that is not closed; close it');
-    return placedFault(at(from), [], yamlFaults[code] ?? `not YAML, ${oneLine(message)}`);
-  });
+  const faults = parserFaults([...document.errors, ...document.warnings], document, at);
   if (document.errors.length > 0) return { faults };
   const tree = walkDocument(document, at, env, faults);
   return { tree, faults };
+}
+
+const deeper =
+  'the next line is indented deeper, though this key has its value in its own line; give keys of one map the same indentation, or put a text of several lines in quotes';
+
+/** The parser's errors in plain words: one of each line, as the others follow from it. */
+function parserFaults(
+  errors: readonly (Document.Parsed['errors'][number] | Document.Parsed['warnings'][number])[],
+  document: Document.Parsed,
+  at: (offset: number) => Position,
+): PlacedFault[] {
+  const told = new Set<number>();
+  const isKnown = ({ code }: { code: string }) => Number(Object.hasOwn(yamlFaults, code));
+  return [...errors]
+    .sort((one, other) => isKnown(other) - isKnown(one))
+    .flatMap(({ code, message, pos: [from] }) => {
+      const quote = code === 'MISSING_CHAR' ? lastQuote(document, from) : undefined;
+      const place = at(quote ?? from);
+      if (told.has(place.line)) return [];
+      told.add(place.line);
+      if (quote !== undefined) return placedFault(place, [], 'a quote that is not closed; close it');
+      const isFollowed = errors.some(
+        (other) => other.code === 'MULTILINE_IMPLICIT_KEY' && other.pos[0] === from,
+      );
+      if (code === 'BLOCK_AS_IMPLICIT_KEY' && isFollowed) return placedFault(place, [], deeper);
+      const [, closing] = /end with (?:a )?([\]}])/.exec(message) ?? [];
+      if (closing !== undefined) {
+        const opening = closing === '}' ? '{' : '[';
+        return placedFault(place, [], `a ${opening} above is not closed; close it with ${closing}`);
+      }
+      return placedFault(place, [], yamlFaults[code] ?? `not YAML, ${oneLine(message)}`);
+    });
 }
 
 /** The offset of the last quoted text that reaches `end`. */

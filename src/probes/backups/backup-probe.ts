@@ -97,6 +97,7 @@ async function openBackup(backup: BackupOptions, shared: SharedByBackups, deps: 
         };
       }
     },
+    progress: () => shared.verifier.progress(backup.name),
     close: async () => leave(),
   };
 }

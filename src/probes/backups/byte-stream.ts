@@ -36,14 +36,24 @@ export class NoDecompressor extends Error {
   }
 }
 
+/** How fast a file is read, and who is told of each chunk. */
+export interface Pace {
+  bytesPerSecond: number;
+  onBytes?: (bytes: number) => void;
+}
+
 /** The file's bytes in chunks, at most `bytesPerSecond` of them in each second. */
-export async function* readThrottled(path: string, bytesPerSecond: number): AsyncGenerator<Buffer> {
+export async function* readThrottled(
+  path: string,
+  { bytesPerSecond, onBytes }: Pace,
+): AsyncGenerator<Buffer> {
   const startedMs = performance.now();
   let bytes = 0;
   for await (const chunk of createReadStream(path, { highWaterMark: 256 * 1024 })) {
     bytes += (chunk as Buffer).length;
     const aheadMs = (bytes / bytesPerSecond) * 1000 - (performance.now() - startedMs);
     if (aheadMs > 5) await new Promise((resolve) => setTimeout(resolve, aheadMs));
+    onBytes?.((chunk as Buffer).length);
     yield chunk as Buffer;
   }
 }

@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { createByteReader, readThrottled } from './byte-stream.ts';
+import { createByteReader, type Pace, readThrottled } from './byte-stream.ts';
 import { crc32c, headOf } from './manifest.ts';
 import { type ByteReader, Truncated } from './pgdump.ts';
 import { UnknownFormat } from './wal-segment.ts';
@@ -96,7 +96,7 @@ export interface InnodbFiles {
  * Verifies the InnoDB files of a physical backup. Throws what is wrong, with the file. Files of other engines have
  * no checksums that could be verified.
  */
-export async function verifyInnodbFiles(directory: string, bytesPerSecond: number): Promise<InnodbFiles> {
+export async function verifyInnodbFiles(directory: string, pace: Pace): Promise<InnodbFiles> {
   const entries = await readdir(directory, { withFileTypes: true, recursive: true });
   const files = entries
     .filter((entry) => entry.isFile())
@@ -109,7 +109,7 @@ export async function verifyInnodbFiles(directory: string, bytesPerSecond: numbe
   const systemPageBytes = spaceOf(await firstPageOf(join(directory, 'ibdata1'))).pageBytes;
   for (const { path, name } of files) {
     if (!isSpace(name) && !isDelta(name)) continue;
-    const bytes = createByteReader(readThrottled(path, bytesPerSecond));
+    const bytes = createByteReader(readThrottled(path, pace));
     try {
       found.pages += isDelta(name)
         ? await checkDelta(bytes, await pageBytesOfDelta(path))

@@ -3,17 +3,23 @@ import { join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { IntegrityLevel } from '../../core/reasons.ts';
 import { checkBinaryLogStart, verifyBinaryLog } from './binary-log.ts';
-import { compressionOf, createByteReader, decompress, NoDecompressor, readThrottled } from './byte-stream.ts';
+import {
+  compressionOf,
+  createByteReader,
+  decompress,
+  NoDecompressor,
+  type Pace,
+  readThrottled,
+} from './byte-stream.ts';
 import { headOf } from './manifest.ts';
 import { Truncated } from './pgdump.ts';
 import { archivedName, type SegmentsToVerify } from './segments.ts';
 import { checkWalStart, UnknownFormat, verifyWalSegment, type WalCarry } from './wal-segment.ts';
 
-interface Reading {
+interface Reading extends Pace {
   /** The directory of the segments. */
   path: string;
   level: IntegrityLevel;
-  bytesPerSecond: number;
 }
 
 export interface VerifiedSegments {
@@ -63,7 +69,7 @@ const readableSuffix = /\.(gz|zst|xz|bz2|lz4)$/;
 const anySuffix = /\.[a-z][a-z0-9]*$/;
 
 async function verifySegment(
-  { path, level, bytesPerSecond }: Reading,
+  { path, level, ...pace }: Reading,
   { log, newest }: SegmentsToVerify,
   name: string,
   carry: WalCarry | undefined,
@@ -72,7 +78,7 @@ async function verifySegment(
   const compression = compressionOf(await headOf(file, 8));
   if (!compression && readableSuffix.test(name)) throw new Error('it does not begin as its suffix says');
   if (!compression && anySuffix.test(name)) throw new UnknownFormat('the format is not known');
-  const source = readThrottled(file, bytesPerSecond);
+  const source = readThrottled(file, pace);
   const sha1 = /-([0-9a-f]{40})(?:\.|$)/.exec(name)?.[1];
   const hash = sha1 === undefined || level === 'header' ? undefined : createHash('sha1');
   const plain = compression ? decompress(source, compression) : source;

@@ -2,10 +2,15 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { errorText } from '../../core/errors.ts';
 import { runCommand } from '../command.ts';
+import type { Progress } from '../probe.ts';
 import type { VerifyAnswer, VerifyRequest } from './verify.ts';
 
 /** Verifies one backup, which may take hours. Rejects when it cannot be read, and when `signal` aborts. */
-export type VerifyBackup = (request: VerifyRequest, signal: AbortSignal) => Promise<VerifyAnswer>;
+export type VerifyBackup = (
+  request: VerifyRequest,
+  signal: AbortSignal,
+  onProgress: (progress: Progress) => void,
+) => Promise<VerifyAnswer>;
 
 /** The verifying process; beside the program in the bundle. */
 function verifyProgram(): string {
@@ -16,10 +21,17 @@ function verifyProgram(): string {
 }
 
 /** Verifies in a process of its own: its memory goes away with it, and it has the lowest priority. */
-export const verifyInProcess: VerifyBackup = async (request, signal) => {
+export const verifyInProcess: VerifyBackup = async (request, signal, onProgress) => {
   const command = [process.execPath, verifyProgram(), JSON.stringify(request)];
-  const { stdout } = await runCommand(command, { signal, maxBytes: 64 * 1024 });
-  return JSON.parse(stdout) as VerifyAnswer;
+  let answer: VerifyAnswer | undefined;
+  const onLine = (line: string) => {
+    const told = JSON.parse(line) as VerifyAnswer | Progress;
+    if ('result' in told) answer = told;
+    else onProgress(told);
+  };
+  await runCommand(command, { signal, maxBytes: 64 * 1024, onLine });
+  if (answer === undefined) throw new Error('the verifying process ended without an answer');
+  return answer;
 };
 
 /** Verifications in the background: one at a time for all backups of the agent. */
@@ -29,6 +41,8 @@ export interface Verifier {
    * again after the next call.
    */
   ask(key: string, request: VerifyRequest): VerifyAnswer | undefined;
+  /** How far the verification under way is, if its key is this one or begins with it and a space. */
+  progress(key: string): Progress | undefined;
   /** Resolves when nothing waits any more. */
   idle(): Promise<void>;
   /** Takes part; gives back the end of it. With the last one ends what is under way. */
@@ -41,18 +55,23 @@ export function createVerifier(verify: VerifyBackup = verifyInProcess): Verifier
   let closing = new AbortController();
   let members = 0;
   let running: Promise<void> | undefined;
+  let underWay: { key: string; progress: Progress } | undefined;
 
   const run = async (): Promise<void> => {
     for (let [next] = waiting; next; [next] = waiting) {
       const [key, request] = next;
       const { signal } = closing;
-      const answer = await verify(request, signal).catch(
+      const onProgress = (progress: Progress) => {
+        underWay = { key, progress };
+      };
+      const answer = await verify(request, signal, onProgress).catch(
         (thrown): VerifyAnswer => ({
           result: 'unknown',
           msg: `cannot be verified: ${errorText(thrown)}`,
           isFailure: true,
         }),
       );
+      underWay = undefined;
       if (signal.aborted) continue;
       answers.set(key, answer);
       waiting.delete(key);
@@ -74,6 +93,10 @@ export function createVerifier(verify: VerifyBackup = verifyInProcess): Verifier
       }
       return undefined;
     },
+    progress: (key) =>
+      underWay && (underWay.key === key || underWay.key.startsWith(`${key} `))
+        ? underWay.progress
+        : undefined,
     idle: async () => running,
     join() {
       if (members++ === 0) closing = new AbortController();

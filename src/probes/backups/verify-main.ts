@@ -1,16 +1,37 @@
 /**
- * The process that verifies one backup: a request as JSON in its argument, the answer as JSON on standard output.
+ * The process that verifies one backup: a request as JSON in its argument, on standard output a line of JSON for its
+ * progress from time to time, and the answer as the last line.
  * Apart from the agent so that its memory goes away with it, and at the lowest priority so that a store on the same
  * host does not notice it.
  */
 import { constants, setPriority } from 'node:os';
 import { errorText, systemCode } from '../../core/errors.ts';
-import { type VerifyRequest, verifyBackup } from './verify.ts';
+import type { Progress } from '../probe.ts';
+import { bytesToRead, type VerifyRequest, verifyBackup } from './verify.ts';
+
+/** Time between two lines of progress. */
+const tellEveryMs = 500;
 
 setPriority(constants.priority.PRIORITY_LOW);
 try {
-  const answer = await verifyBackup(JSON.parse(process.argv[2] ?? '') as VerifyRequest);
-  process.stdout.write(JSON.stringify(answer));
+  const request = JSON.parse(process.argv[2] ?? '') as VerifyRequest;
+  const totalBytes = await bytesToRead(request);
+  let doneBytes = 0;
+  const write = (line: object) => process.stdout.write(`${JSON.stringify(line)}\n`);
+  const beganMs = performance.now();
+  let toldMs = beganMs;
+  const onBytes = (bytes: number) => {
+    doneBytes = Math.min(doneBytes + bytes, totalBytes);
+    const nowMs = performance.now();
+    if (nowMs - toldMs < tellEveryMs) return;
+    toldMs = nowMs;
+    write({
+      doneBytes,
+      totalBytes,
+      bytesPerSecond: Math.round((doneBytes / (nowMs - beganMs)) * 1000),
+    } satisfies Progress);
+  };
+  write(await verifyBackup({ ...request, onBytes }));
 } catch (thrown) {
   process.stderr.write(`${systemCode(thrown) ?? ''} ${errorText(thrown)}`.trim());
   process.exitCode = 1;

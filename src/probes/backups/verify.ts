@@ -2,7 +2,14 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { IntegrityLevel, IntegrityResult } from '../../core/reasons.ts';
-import { compressionOf, createByteReader, decompress, NoDecompressor, readThrottled } from './byte-stream.ts';
+import {
+  compressionOf,
+  createByteReader,
+  decompress,
+  NoDecompressor,
+  type Pace,
+  readThrottled,
+} from './byte-stream.ts';
 import {
   type BackupManifest,
   digestOf,
@@ -38,6 +45,29 @@ export interface VerifyAnswer {
   damaged?: Readonly<Record<string, string>>;
 }
 
+/** Bytes that a verification will read, about: for progress alone. Never throws. */
+export async function bytesToRead({ path, snapshot, segments, level }: VerifyRequest): Promise<number> {
+  if (level === 'none' || (level === 'header' && !segments)) return 0;
+  const sizeOf = async (file: string) => (await stat(file).catch(() => undefined))?.size ?? 0;
+  const sum = async (sizes: readonly Promise<number>[]) =>
+    (await Promise.all(sizes)).reduce((total, size) => total + size, 0);
+  try {
+    if (segments) return await sum(segments.names.map((name) => sizeOf(join(path, name))));
+    if (snapshot !== undefined)
+      return (await readSnapshots(path)).find(({ name }) => name === snapshot)?.sizeBytes ?? 0;
+    if ((await stat(path)).isDirectory()) {
+      const entries = await readdir(path, { recursive: true, withFileTypes: true });
+      const files = entries.filter((entry) => entry.isFile());
+      return await sum(files.map(({ parentPath, name }) => sizeOf(join(parentPath, name))));
+    }
+    // `full` reads a file again that has a checksum beside it.
+    const passes = (await sidecarChecksum(path)) && level === 'full' ? 2 : 1;
+    return passes * (await sizeOf(path));
+  } catch {
+    return 0;
+  }
+}
+
 const ok = (msg: string): VerifyAnswer => ({ result: 'ok', msg });
 const corrupt = (msg: string): VerifyAnswer => ({ result: 'corrupt', msg });
 const unknown = (msg: string): VerifyAnswer => ({ result: 'unknown', msg });
@@ -48,7 +78,7 @@ const unknown = (msg: string): VerifyAnswer => ({ result: 'unknown', msg });
  * dump of PostgreSQL is gone through to its end, a dump in SQL ends with the line that its tool writes last. Never
  * throws for what is wrong with the backup; throws when it cannot be read.
  */
-export async function verifyBackup(request: VerifyRequest): Promise<VerifyAnswer> {
+export async function verifyBackup(request: VerifyRequest & Pace): Promise<VerifyAnswer> {
   const { path, level } = request;
   if (level === 'none') return unknown('not verified');
   const stats = await stat(path);
@@ -65,7 +95,7 @@ export async function verifyBackup(request: VerifyRequest): Promise<VerifyAnswer
   }
 }
 
-async function verifyLog(request: VerifyRequest, segments: SegmentsToVerify): Promise<VerifyAnswer> {
+async function verifyLog(request: VerifyRequest & Pace, segments: SegmentsToVerify): Promise<VerifyAnswer> {
   const { verifySegments } = await import('./log-segments.ts');
   const { damaged, unverified, verified } = await verifySegments(request, segments);
   const [first] = Object.entries(damaged);
@@ -73,14 +103,14 @@ async function verifyLog(request: VerifyRequest, segments: SegmentsToVerify): Pr
   return unverified === undefined ? ok(verified) : unknown(unverified);
 }
 
-async function verifyFile(request: VerifyRequest): Promise<VerifyAnswer> {
+async function verifyFile(request: VerifyRequest & Pace): Promise<VerifyAnswer> {
   if (request.level === 'header') return verifyHeader(request.path);
   const sidecar = await sidecarChecksum(request.path);
   if (sidecar) {
-    const digest = await digestOf(readThrottled(request.path, request.bytesPerSecond), sidecar.algorithm);
+    const digest = await digestOf(readThrottled(request.path, request), sidecar.algorithm);
     if (digest !== sidecar.digest) return corrupt(`does not match its ${sidecar.algorithm} checksum`);
   }
-  if (request.level === 'full') return verifyContent(request);
+  if (request.level === 'full') return verifyContent(request.path, request);
   return sidecar
     ? ok(`matches its ${sidecar.algorithm} checksum`)
     : unknown('there is no checksum beside it');
@@ -93,7 +123,7 @@ async function verifyHeader(path: string): Promise<VerifyAnswer> {
   if (compression) return ok(`begins as ${compression}`);
   if (head.subarray(0, 5).equals(pgDumpMagic)) {
     const { dump } = await readPgDumpContents(
-      createByteReader(readThrottled(path, Number.POSITIVE_INFINITY)),
+      createByteReader(readThrottled(path, { bytesPerSecond: Number.POSITIVE_INFINITY })),
     );
     return ok(`table of contents with ${dump.entries} entries`);
   }
@@ -114,9 +144,9 @@ const sqlDumps = [
 /** How much of a dump's end is searched for its last line. */
 const tailBytes = 4096;
 
-async function verifyContent({ path, bytesPerSecond }: VerifyRequest): Promise<VerifyAnswer> {
+async function verifyContent(path: string, pace: Pace): Promise<VerifyAnswer> {
   const compression = compressionOf(await headOf(path, 8));
-  const source = readThrottled(path, bytesPerSecond);
+  const source = readThrottled(path, pace);
   const plain = compression ? decompress(source, compression) : source;
   const iterator = plain[Symbol.asyncIterator]();
   const first = await firstBytes(iterator, 1024);
@@ -159,7 +189,7 @@ async function* replay(first: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerat
   for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value;
 }
 
-async function verifyDirectory(request: VerifyRequest): Promise<VerifyAnswer> {
+async function verifyDirectory(request: VerifyRequest & Pace): Promise<VerifyAnswer> {
   const names = await readdir(request.path);
   if (names.includes('backup_manifest')) return verifyBaseBackup(request, names);
   if (names.some((name) => checkpointFiles.includes(name))) return verifyPhysical(request, names);
@@ -170,18 +200,16 @@ async function verifySnapshot({
   path,
   snapshot: name,
   level,
-  bytesPerSecond,
-}: VerifyRequest): Promise<VerifyAnswer> {
+  ...pace
+}: VerifyRequest & Pace): Promise<VerifyAnswer> {
   const snapshot = (await readSnapshots(path)).find((each) => each.name === name);
   if (!snapshot) return corrupt('the snapshot is gone');
-  const fault = await snapshotFault(snapshot, level === 'full', (file) =>
-    readThrottled(file, bytesPerSecond),
-  );
+  const fault = await snapshotFault(snapshot, level === 'full', (file) => readThrottled(file, pace));
   return fault === undefined ? ok(`${snapshot.files.length} files, each manifest complete`) : corrupt(fault);
 }
 
 async function verifyBaseBackup(
-  { path, level, bytesPerSecond }: VerifyRequest,
+  { path, level, ...pace }: VerifyRequest & Pace,
   names: string[],
 ): Promise<VerifyAnswer> {
   const manifest: BackupManifest = await readBackupManifest(path);
@@ -191,7 +219,7 @@ async function verifyBaseBackup(
     if (level === 'checksum')
       return unknown('files inside of tar archives are not held against the manifest');
     for (const name of archives) {
-      const answer = await verifyContent({ path: join(path, name), level, bytesPerSecond });
+      const answer = await verifyContent(join(path, name), pace);
       if (answer.result === 'corrupt') return corrupt(`${name}: ${answer.msg}`);
       if (!compressionOf(await headOf(join(path, name), 8))) {
         return unknown('files inside of tar archives are not held against the manifest');
@@ -199,7 +227,7 @@ async function verifyBaseBackup(
     }
     return ok(`${archives.length} archives decompressed`);
   }
-  const fault = await manifestFault(path, manifest, true, (file) => readThrottled(file, bytesPerSecond));
+  const fault = await manifestFault(path, manifest, true, (file) => readThrottled(file, pace));
   return fault === undefined ? ok(`${manifest.files.length} files match the manifest`) : corrupt(fault);
 }
 
@@ -208,7 +236,7 @@ export const checkpointFiles: readonly string[] = ['xtrabackup_checkpoints', 'ma
 const physicalInfo = ['xtrabackup_info', 'mariadb_backup_info', 'backup-my.cnf'];
 
 async function verifyPhysical(
-  { path, level, bytesPerSecond }: VerifyRequest,
+  { path, level, ...pace }: VerifyRequest & Pace,
   names: string[],
 ): Promise<VerifyAnswer> {
   if (!names.some((name) => physicalInfo.includes(name))) return corrupt('the information file is missing');
@@ -216,7 +244,7 @@ async function verifyPhysical(
     return corrupt('the system tablespace (ibdata) is missing');
   if (level === 'header') return ok('checkpoints, information and system tablespace are there');
   const { verifyInnodbFiles } = await import('./innodb.ts');
-  const { files, pages, unverified } = await verifyInnodbFiles(path, bytesPerSecond);
+  const { files, pages, unverified } = await verifyInnodbFiles(path, pace);
   if (unverified !== undefined) return unknown(unverified);
   return ok(`${pages} pages in ${files} files of InnoDB match their checksums`);
 }

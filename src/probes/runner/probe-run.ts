@@ -1,7 +1,7 @@
 import { waitAtMost } from '../../core/clock.ts';
 import { errorText } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { Finding, Probe, ProbeDeps, ProbeRow } from '../probe.ts';
+import type { Finding, Probe, ProbeDeps, ProbeRow, Progress } from '../probe.ts';
 
 /** The result of one run. */
 export interface Outcome {
@@ -91,6 +91,8 @@ export function startAttempt({ timeoutMs, open, recalled, clock }: AttemptOption
 export interface Opened {
   /** Starts a run; the one before must have settled. */
   run(recalled: unknown): Attempt;
+  /** The work under way for the probe; none before its first run. */
+  progress(): Progress | undefined;
   /** Waits up to 2 s for the run under way, then up to half a second for the probe to close. Never rejects. */
   close(): Promise<void>;
 }
@@ -103,11 +105,18 @@ export function createOpened(row: ProbeRow, deps: ProbeDeps): Opened {
   const { timeoutMs } = row.schedule;
   let opening: Promise<Probe> | undefined;
   let attempt: Attempt | undefined;
+  let probe: Probe | undefined;
   const openOnce = () => {
-    opening ??= row.open(deps).catch((thrown: unknown) => {
-      opening = undefined;
-      throw thrown;
-    });
+    opening ??= row.open(deps).then(
+      (made) => {
+        probe = made;
+        return made;
+      },
+      (thrown: unknown) => {
+        opening = undefined;
+        throw thrown;
+      },
+    );
     return opening;
   };
 
@@ -116,6 +125,7 @@ export function createOpened(row: ProbeRow, deps: ProbeDeps): Opened {
       attempt = startAttempt({ timeoutMs, open: openOnce, recalled, clock });
       return attempt;
     },
+    progress: () => probe?.progress?.(),
     async close() {
       attempt?.end();
       await waitAtMost(settleMs, clock, attempt?.gone ?? Promise.resolve());

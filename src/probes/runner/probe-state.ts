@@ -1,7 +1,7 @@
 import { AgentError } from '../../core/errors.ts';
 import type { Durable, Log } from '../../core/ports.ts';
 import type { ProbeFailureReason, ProbeKind, ProbeSkipReason, ProbeState } from '../../core/reasons.ts';
-import type { ProbeRow } from '../probe.ts';
+import type { ProbeRow, Progress } from '../probe.ts';
 import type { Outcome } from './probe-run.ts';
 
 /** The damped state, which does not change with every single run. */
@@ -106,6 +106,8 @@ export interface ProbeReport {
   timeoutMs: number;
   nextRunMs: number;
   isRunning: boolean;
+  /** Work that goes on between runs, such as the verification of a big backup. */
+  progress?: Progress;
   last: ProbeResult | undefined;
   consecutiveFailures: number;
   skipped: Readonly<Record<ProbeSkipReason, number>>;

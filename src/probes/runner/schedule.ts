@@ -306,6 +306,7 @@ export function startWatch(
       timeoutMs,
       nextRunMs: Math.round(clock.nowMs() + ticks.dueMs - clock.monotonicMs()),
       isRunning: current !== undefined,
+      progress: opened.progress(),
       skipped: { ...skipped },
     }),
     latest: () => latest,

@@ -7,8 +7,13 @@ import type { ListenerAuth, ReadSecret, Secret } from '../../core/access.ts';
 export interface Authenticator {
   /** Values of `WWW-Authenticate` (RFC 9110, 11.6.1): the accepted schemes. */
   readonly challenges: string[];
-  /** Checks an `Authorization` header. Rejects if the configured secret cannot be read. */
-  authenticate(authorization: string | undefined): Promise<AuthResult>;
+  /**
+   * Checks an `Authorization` header. With `isRead` the request changes nothing: then a bearer token also counts as the
+   * password of basic authentication, with any user name, because a browser cannot be given a token. It sends a
+   * password with requests of other sites too, so that other requests need the token itself. Rejects if the configured
+   * secret cannot be read.
+   */
+  authenticate(authorization: string | undefined, isRead?: boolean): Promise<AuthResult>;
 }
 
 export interface AuthenticatorDeps extends PasswordCheckDeps {
@@ -33,7 +38,7 @@ async function textOf(secret: Secret, readSecret: ReadSecret): Promise<string> {
 function challengesOf({ bearer, basic, basicAuthUsers }: ListenerAuth): string[] {
   const realm = 'realm="svc-agent"';
   return [
-    ...(basic || basicAuthUsers ? [`Basic ${realm}, charset="UTF-8"`] : []),
+    ...(basic || basicAuthUsers || bearer !== undefined ? [`Basic ${realm}, charset="UTF-8"`] : []),
     ...(bearer === undefined ? [] : [`Bearer ${realm}`]),
   ];
 }
@@ -50,7 +55,7 @@ export function createAuthenticator(auth: ListenerAuth, deps: AuthenticatorDeps)
     return timingSafeEqual(digest(token), digest(await textOf(bearer, readSecret))) ? 'accepted' : 'rejected';
   };
 
-  const checkBasic = async (credentials: string): Promise<AuthResult> => {
+  const checkBasic = async (credentials: string, isRead: boolean): Promise<AuthResult> => {
     const shown = basicOf(credentials);
     if (!shown) return 'rejected';
     const { username, password } = shown;
@@ -58,15 +63,16 @@ export function createAuthenticator(auth: ListenerAuth, deps: AuthenticatorDeps)
       const wanted = digest(basic.username, await textOf(basic.password, readSecret));
       if (timingSafeEqual(digest(username, password), wanted)) return 'accepted';
     }
+    if (isRead && (await checkBearer(password)) === 'accepted') return 'accepted';
     return users ? users.check(username, password) : 'rejected';
   };
 
   return {
     challenges: challengesOf(auth),
-    async authenticate(authorization = '') {
+    async authenticate(authorization = '', isRead = false) {
       const [, scheme = '', credentials = ''] = /^(\w+) +(.+)$/.exec(authorization) ?? [];
       if (scheme.toLowerCase() === 'bearer') return checkBearer(credentials);
-      if (scheme.toLowerCase() === 'basic') return checkBasic(credentials);
+      if (scheme.toLowerCase() === 'basic') return checkBasic(credentials, isRead);
       return 'rejected';
     },
   };

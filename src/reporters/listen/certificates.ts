@@ -151,6 +151,10 @@ export function certificateFault({
   clientCaFile,
 }: PemFiles): CertificateFault | undefined {
   const certificate = certificateIn(certFile);
+  if (!certificate && typeof keyIn(certFile) !== 'string' && certificateIn(keyFile)) {
+    const allowed = 'swap certFile and keyFile';
+    return { key: 'certFile', what: 'holds the private key, and keyFile the certificate', allowed };
+  }
   if (!certificate) {
     return {
       key: 'certFile',

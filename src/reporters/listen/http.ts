@@ -59,6 +59,8 @@ export interface AnswerDeps {
   auth: Authenticator | undefined;
 }
 
+const isRead = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD';
+
 /** Answers requests that are not authorized; true for those that are. */
 async function isAuthorized(
   route: Route | undefined,
@@ -72,7 +74,7 @@ async function isAuthorized(
     reply.send(403, 'Forbidden. This path needs credentials; configure auth for the listener.\n');
     return false;
   }
-  const result = await auth.authenticate(message.headers.authorization);
+  const result = await auth.authenticate(message.headers.authorization, isRead(message));
   if (result === 'accepted') return true;
   drops.count('pull', 'unauthorized');
   // Guessing costs a connection each time.

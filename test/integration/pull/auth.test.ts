@@ -101,6 +101,20 @@ test('one user and a bearer, their secrets read again at each request', async ()
   }
 });
 
+test('a browser cannot be given a token: it is the password of any user name, for requests that change nothing', async () => {
+  const { listener, status } = await listen({ bearer: 'a token: x' });
+  expect(await status(basic('', 'a token: x'))).toBe(200);
+  expect(await status(basic('anybody', 'a token: x'), '/metrics', 'HEAD')).toBe(200);
+  expect(await status(basic('', 'a token'))).toBe(401);
+  expect(await status(basic('a token: x', ''))).toBe(401);
+  expect(await status(basic('', 'a token: x'), '/start', 'POST')).toBe(401);
+  expect(await status({ authorization: 'Bearer a token: x' }, '/start', 'POST')).toBe(200);
+  const { headers } = await get(listener.address, '/metrics');
+  expect(headers['www-authenticate']).toBe(
+    'Basic realm="svc-agent", charset="UTF-8", Bearer realm="svc-agent"',
+  );
+});
+
 test('health is open; what else there is nobody learns without credentials', async () => {
   const { listener, status } = await listen({ basicAuthUsers: users });
   expect(await status({}, '/health')).toBe(200);

@@ -44,13 +44,28 @@ export function backups(_data: Data, report: StatusReport, { nowMs }: Frame): Ch
     { id: 'backups', title: 'Backups and recovery', wide: true, aside },
     recoveryRows.length > 0 && table('Recovery readiness', recoveryHead, recoveryRows),
     backupRows.length > 0 && table('Backups', backupHead, backupRows),
-    archives.length > 0 &&
-      h(
-        'ul',
-        { class: 'targets' },
-        folded('archives', 6, archives.map(archiveItem), (items) => h('div', {}, ...items)),
-      ),
+    folded('archives', 6, archives.map(archiveItem), (items) => h('ul', { class: 'targets' }, ...items)),
   );
+}
+
+/** A verification under way: how far it is, its rate and the time left. */
+function verification({
+  doneBytes,
+  totalBytes,
+  bytesPerSecond,
+}: NonNullable<ProbeStatus['progress']>): Child {
+  const share = doneBytes / totalBytes;
+  const leftSeconds = (totalBytes - doneBytes) / bytesPerSecond;
+  const isKnown = totalBytes > 0 && bytesPerSecond > 0;
+  return [
+    isKnown ? meter(share, `verifying, ${Math.floor(share * 100)} %`) : 'verifying',
+    h(
+      'div',
+      { class: 'muted small' },
+      totalBytes > 0 ? `${bytes(doneBytes)} of ${bytes(totalBytes)}` : bytes(doneBytes),
+      isKnown && `, ${bytes(bytesPerSecond)}/s, ${span(leftSeconds)} left`,
+    ),
+  ];
 }
 
 const runbookLink = (name: string, text: string) =>
@@ -131,7 +146,9 @@ function backupRow(one: BackupStatus, probe: ProbeStatus | undefined, nowMs: num
       newest === undefined
         ? 'none'
         : againstObjective((nowMs - Date.parse(newest)) / 1e3, one.rpoSeconds, 'none'),
-      flag(one.integrityOk, 'not verified', ['good', 'verified'], ['bad', 'corrupt']),
+      probe?.progress
+        ? verification(probe.progress)
+        : flag(one.integrityOk, 'not verified', ['good', 'verified'], ['bad', 'corrupt']),
       [
         one.bytes === undefined ? '–' : bytes(one.bytes),
         one.durationSeconds !== undefined &&

@@ -1,0 +1,89 @@
+import { basename } from 'node:path';
+import { planBackups } from '../../probes/backups/backups.ts';
+import { type VerifyBackup, verifyInProcess } from '../../probes/backups/verifier.ts';
+import { planProbes } from '../../probes/plan.ts';
+import type { ProbeRow, Progress } from '../../probes/probe.ts';
+import type { AgentConfig } from '../config/types.ts';
+import { bar, progressLine, progressText, type Screen } from './terminal.ts';
+
+/** More than the verification of any backup takes. */
+export const longestMs = 7 * 24 * 36e5;
+
+/** Told how far the verification of a backup is, and without progress that it is over. */
+export type OnVerification = (path: string, progress?: Progress) => void;
+
+export const verificationText = (path: string, progress: Progress, screen: Screen): string =>
+  `verifying ${basename(path)} ${progressText(progress, screen)}`;
+
+/** Shows each verification on a line of its own, which goes away at its end. */
+export function verificationLine(screen: Screen, write: (text: string) => void): OnVerification {
+  const line = progressLine(screen, write);
+  return (path, progress) => (progress ? line.show(verificationText(path, progress, screen)) : line.clear());
+}
+
+/** What a person sees while probes run. */
+export interface ProbeProgress {
+  begin(rows: readonly ProbeRow[]): void;
+  done(name: string): void;
+  clear(): void;
+  onVerification: OnVerification;
+}
+
+/** One line: how many probes have a result and which are waited for, or how far a verification is. */
+export function createProbeProgress(screen: Screen, write: (text: string) => void): ProbeProgress {
+  const line = progressLine(screen, write);
+  let total = 0;
+  const waiting = new Set<string>();
+  const show = (what = `waiting for ${[...waiting].join(', ')}`) => {
+    const done = total - waiting.size;
+    line.show(`${bar(done / Math.max(1, total), 10, screen)} ${done}/${total} ${what}`);
+  };
+  return {
+    begin(rows) {
+      for (const { name } of rows) waiting.add(name);
+      total = rows.length;
+      show();
+    },
+    done(name) {
+      waiting.delete(name);
+      show();
+    },
+    clear: () => line.clear(),
+    onVerification: (path, progress) => show(progress && verificationText(path, progress, screen)),
+  };
+}
+
+/** Verifies in a process of its own, as the agent does. */
+export const verifyTelling =
+  (onVerification: OnVerification): VerifyBackup =>
+  async (request, signal, onProgress) => {
+    const { path, snapshot } = request;
+    const what = snapshot === undefined ? path : `${path} ${snapshot}`;
+    try {
+      return await verifyInProcess(request, signal, (progress) => {
+        onProgress(progress);
+        onVerification(what, progress);
+      });
+    } finally {
+      onVerification(what);
+    }
+  };
+
+/**
+ * All probes of a configuration for a command that a person waits for. With `isPatient` each backup is waited for until
+ * it is verified, however big it is.
+ */
+export function planForPerson(
+  config: AgentConfig,
+  onVerification: OnVerification,
+  isPatient: boolean,
+): ProbeRow[] {
+  const others = planProbes(config).filter(({ kind }) => kind !== 'backup' && kind !== 'recovery');
+  const verify = verifyTelling(onVerification);
+  if (!isPatient) return [...others, ...planBackups(config, { verify })];
+  const unhurried = planBackups(config, { verify, patienceMs: longestMs }).map((row) => ({
+    ...row,
+    schedule: { ...row.schedule, timeoutMs: longestMs },
+  }));
+  return [...others, ...unhurried];
+}
