@@ -8,7 +8,7 @@ import { systemClock } from '../src/core/clock.ts';
 import { createDurableStore } from '../src/core/durable-store.ts';
 import type { IntakeOptions } from '../src/core/intake.ts';
 import { createRegistry, type Registry } from '../src/core/registry.ts';
-import { createPageStore } from '../src/core/stores.ts';
+import { createPageStore } from '../src/core/value-stores.ts';
 
 const limits = { seriesPerMetric: 1e6, series: 1e6, forbiddenTags: [], allowValues: [] };
 

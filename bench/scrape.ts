@@ -6,7 +6,7 @@ import { performance } from 'node:perf_hooks';
 import { systemClock } from '../src/core/clock.ts';
 import { createRefusedLines } from '../src/core/refused-series.ts';
 import { createRegistry } from '../src/core/registry.ts';
-import { createPageStore } from '../src/core/stores.ts';
+import { createPageStore } from '../src/core/value-stores.ts';
 import { createVocabularyDetector } from '../src/core/vocabulary.ts';
 import { createRenderer } from '../src/reporters/pull/exposition.ts';
 import { createLineTable } from '../src/sources/scrape/exposition/line-table.ts';

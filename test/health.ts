@@ -3,7 +3,7 @@ import { createServer as createHttpServer, type IncomingMessage, type ServerResp
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { createReadSecret } from '../src/agent/read-secret.ts';
 import type { Lookup } from '../src/probes/connection.ts';
-import type { HealthOptions } from '../src/probes/health/health.ts';
+import type { HealthOptions } from '../src/probes/health/block.ts';
 import { planHealth } from '../src/probes/plan.ts';
 import type { Finding, ProbeDeps } from '../src/probes/probe.ts';
 import { handClock } from './clock.ts';

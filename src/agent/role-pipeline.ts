@@ -5,7 +5,7 @@ import { agentMetric } from '../core/agent-metrics.ts';
 import type { Clock, GatherRequest, Log, Readings, Source, Stop } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
 import { nextTurn } from '../core/slices.ts';
-import { createLazyStore, createPageStore } from '../core/stores.ts';
+import { createLazyStore, createPageStore } from '../core/value-stores.ts';
 import type { Vocabulary } from '../core/vocabulary.ts';
 import type { Scrape } from '../sources/scrape/source.ts';
 import type { Statsd } from '../sources/statsd/source.ts';

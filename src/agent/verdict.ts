@@ -6,88 +6,56 @@ import {
 } from '../core/reasons.ts';
 import type { Facts, ProbeStatus, Problem, Severity, Verdict } from './admin/report.ts';
 
-type Row = readonly [Severity, noun: string, singular: string, plural: string, runbook?: string];
+type Row = readonly [Severity, noun: string, predicate: string, runbook: string];
 
 /**
- * Every kind of problem, in the order in which they are shown. Stores come before roles, as a store that is down takes
- * the roles with it. Severities are those of the recommended alerts.
+ * Every kind of problem, in the order in which they are shown. Stores come before roles, because a store that is down
+ * takes the roles with it. Severities are those of the recommended alerts. `is|are` in a predicate is the singular
+ * and the plural.
  */
 const kinds = {
-  store_down: ['critical', 'store', 'is down', 'are down', 'SvcStoreDown'],
-  schema: ['critical', 'database', 'has the wrong schema', 'have the wrong schema', 'SvcSchemaMismatch'],
-  role_down: ['critical', 'role', 'is down', 'are down', 'SvcRoleUnhealthy'],
-  cluster_down: ['critical', 'cluster', 'is unreachable', 'are unreachable', 'SvcClusterUnreachable'],
-  read_only: ['critical', 'store', 'refuses writes', 'refuse writes', 'SvcStoreReadOnly'],
-  data_at_risk: ['critical', 'store', 'puts data at risk', 'put data at risk', 'SvcStoreDataAtRisk'],
-  disagreement: [
-    'critical',
-    'domain',
-    'differs between clusters',
-    'differ between clusters',
-    'SvcDomainDisagreement',
-  ],
-  replication_lag: ['critical', 'replication', 'lags behind', 'lag behind', 'SvcReplicationLag'],
+  store_down: ['critical', 'store', 'is|are down', 'SvcStoreDown'],
+  schema: ['critical', 'database', 'has|have the wrong schema', 'SvcSchemaMismatch'],
+  role_down: ['critical', 'role', 'is|are down', 'SvcRoleUnhealthy'],
+  cluster_down: ['critical', 'cluster', 'is|are unreachable', 'SvcClusterUnreachable'],
+  read_only: ['critical', 'store', 'refuses|refuse writes', 'SvcStoreReadOnly'],
+  data_at_risk: ['critical', 'store', 'puts|put data at risk', 'SvcStoreDataAtRisk'],
+  disagreement: ['critical', 'domain', 'differs|differ between clusters', 'SvcDomainDisagreement'],
+  replication_lag: ['critical', 'replication', 'lags|lag behind', 'SvcReplicationLag'],
   recovery: [
     'critical',
     'database',
-    'cannot be recovered within its objectives',
-    'cannot be recovered within their objectives',
+    'cannot be recovered within its|their objectives',
     'SvcRecoveryObjectiveMissed',
   ],
-  backup_missing: [
-    'critical',
-    'backup',
-    'has never succeeded',
-    'have never succeeded',
-    'SvcBackupNeverSucceeded',
-  ],
-  backup_late: ['critical', 'backup', 'is late', 'are late', 'SvcBackupAge'],
-  backup_damaged: ['critical', 'backup', 'is damaged', 'are damaged', 'SvcBackupIntegrity'],
-  backup_failed: ['warning', 'backup', 'failed', 'failed', 'SvcBackupFailures'],
-  backup_offsite: [
-    'warning',
-    'backup',
-    'has no off-site copy',
-    'have no off-site copy',
-    'SvcBackupOffsiteAge',
-  ],
-  backup_retention: [
-    'warning',
-    'backup',
-    'breaks its retention',
-    'break their retention',
-    'SvcBackupRetention',
-  ],
-  role_failing: ['warning', 'role', 'failed a health check', 'failed a health check', 'SvcHealthFailing'],
-  scrape_down: ['warning', 'role', 'cannot be scraped', 'cannot be scraped', 'SvcInstanceDown'],
-  recovery_weak: [
-    'warning',
-    'store',
-    'has settings that weaken recovery',
-    'have settings that weaken recovery',
-    'SvcStoreRecoveryWeak',
-  ],
-  connections: [
-    'warning',
-    'store',
-    'is short of connections',
-    'are short of connections',
-    'SvcStoreConnections',
-  ],
-  failover: ['warning', 'domain', 'cannot fail over', 'cannot fail over', 'SvcDomainTooFewClusters'],
-  domain: ['warning', 'domain', 'cannot be read', 'cannot be read', 'SvcProbeStale'],
-  replication: ['warning', 'replication', 'cannot be read', 'cannot be read', 'SvcReplicationLagUnknown'],
-  archive_down: ['warning', 'archive', 'cannot be used', 'cannot be used', 'SvcArchiveDown'],
-  certificate: ['warning', 'certificate', 'expires soon', 'expire soon', 'SvcCertificateExpiring'],
-  flapping: ['warning', 'target', 'is flapping', 'are flapping', 'SvcHealthFailing'],
-  stale: ['warning', 'probe', 'has no new result', 'have no new results', 'SvcProbeStale'],
-  log_unread: ['warning', 'log file', 'is not read', 'are not read', 'SvcLogSilent'],
-  log_lag: ['warning', 'log file', 'is read late', 'are read late', 'SvcLogLag'],
-  state: ['warning', 'the state', 'cannot be written', 'cannot be written', 'SvcAgentStateDegraded'],
-  reload: ['warning', 'the new configuration', 'was refused', 'was refused', 'SvcAgentReloadFailed'],
-  report: ['warning', 'reporter', 'cannot deliver', 'cannot deliver', 'SvcAgentReportFailing'],
+  backup_missing: ['critical', 'backup', 'has|have never succeeded', 'SvcBackupNeverSucceeded'],
+  backup_late: ['critical', 'backup', 'is|are late', 'SvcBackupAge'],
+  backup_damaged: ['critical', 'backup', 'is|are damaged', 'SvcBackupIntegrity'],
+  backup_failed: ['warning', 'backup', 'failed', 'SvcBackupFailures'],
+  backup_offsite: ['warning', 'backup', 'has|have no off-site copy', 'SvcBackupOffsiteAge'],
+  backup_retention: ['warning', 'backup', 'breaks|break its|their retention', 'SvcBackupRetention'],
+  role_failing: ['warning', 'role', 'failed a health check', 'SvcHealthFailing'],
+  scrape_down: ['warning', 'role', 'cannot be scraped', 'SvcInstanceDown'],
+  recovery_weak: ['warning', 'store', 'has|have settings that weaken recovery', 'SvcStoreRecoveryWeak'],
+  connections: ['warning', 'store', 'is|are short of connections', 'SvcStoreConnections'],
+  failover: ['warning', 'domain', 'cannot fail over', 'SvcDomainTooFewClusters'],
+  domain: ['warning', 'domain', 'cannot be read', 'SvcProbeStale'],
+  replication: ['warning', 'replication', 'cannot be read', 'SvcReplicationLagUnknown'],
+  archive_down: ['warning', 'archive', 'cannot be used', 'SvcArchiveDown'],
+  certificate: ['warning', 'certificate', 'expires|expire soon', 'SvcCertificateExpiring'],
+  flapping: ['warning', 'target', 'is|are flapping', 'SvcHealthFailing'],
+  stale: ['warning', 'probe', 'has|have no new result|results', 'SvcProbeStale'],
+  log_unread: ['warning', 'log file', 'is|are not read', 'SvcLogSilent'],
+  log_lag: ['warning', 'log file', 'is|are read late', 'SvcLogLag'],
+  state: ['warning', 'the state', 'cannot be written', 'SvcAgentStateDegraded'],
+  reload: ['warning', 'the new configuration', 'was refused', 'SvcAgentReloadFailed'],
+  report: ['warning', 'reporter', 'cannot deliver', 'SvcAgentReportFailing'],
 } as const satisfies Readonly<Record<string, Row>>;
 type KindOfProblem = keyof typeof kinds;
+
+/** A predicate of `kinds` in the singular or the plural. */
+const inNumber = (predicate: string, isPlural: boolean): string =>
+  predicate.replace(/(\w+)\|(\w+)/g, isPlural ? '$2' : '$1');
 
 interface Found extends Pick<Problem, 'since' | 'fix'> {
   kind: KindOfProblem;
@@ -266,8 +234,8 @@ const order = Object.keys(kinds) as KindOfProblem[];
 const rank = ({ kind }: Found) => (kinds[kind][0] === 'critical' ? 0 : order.length) + order.indexOf(kind);
 
 function problemOf({ kind, subject, detail, fix, since }: Found): Problem {
-  const [severity, noun, singular, , runbook] = kinds[kind];
-  const clause = [noun, subject, singular].filter(Boolean).join(' ');
+  const [severity, noun, predicate, runbook] = kinds[kind];
+  const clause = [noun, subject, inNumber(predicate, false)].filter(Boolean).join(' ');
   const id = `${kind}/${subject}`;
   return { id, severity, what: detail ? `${clause}: ${detail}` : clause, fix, since, runbook };
 }
@@ -285,12 +253,12 @@ const mostNamed = 4;
 const longestName = 60;
 
 function clauseOf(kind: KindOfProblem, found: readonly Found[]): string {
-  const [, noun, singular, many] = kinds[kind];
+  const [, noun, predicate] = kinds[kind];
   // Databases of one store that is down are one store.
   const isStore = noun === 'store';
   const names = [...new Set(found.map(({ subject }) => (isStore ? subject.split('/')[0]! : subject)))];
-  if (names[0] === '') return `${noun} ${singular}`;
-  const verb = names.length === 1 ? singular : many;
+  if (names[0] === '') return `${noun} ${inNumber(predicate, false)}`;
+  const verb = inNumber(predicate, names.length > 1);
   const isShort = names.length <= mostNamed && names.every(({ length }) => length <= longestName);
   return isShort
     ? `${plural(noun, names.length)} ${listed(names)} ${verb}`

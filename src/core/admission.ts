@@ -9,10 +9,10 @@ import {
   type RegistryState,
   removeIfUnused,
   Series,
+  type SeriesSource,
   type SeriesSpec,
-  type Source,
 } from './registry-state.ts';
-import type { SeriesRecord } from './stores.ts';
+import type { SeriesRecord } from './value-stores.ts';
 
 /**
  * Admission decides which handle owns which series. The result depends on the handles that are there, not on their
@@ -53,7 +53,7 @@ const maxOverflow = 1000;
 const suffixes = ['_bucket', '_sum', '_count'];
 
 /** Which of two sources keeps a series that both send: negative if `a` does. */
-export function compareSources(a: Source, b: Source): number {
+export function compareSources(a: SeriesSource, b: SeriesSource): number {
   return (
     a.rank - b.rank ||
     compareText(a.service, b.service) ||

@@ -1,6 +1,6 @@
 import { createTable, lineOf, readTable, widthOf } from './durable-table.ts';
 import { AgentError } from './errors.ts';
-import { Cells, nextStoreId, type SeriesIndex, type SeriesRecord, type Store } from './stores.ts';
+import { Cells, nextStoreId, type SeriesIndex, type SeriesRecord, type Store } from './value-stores.ts';
 
 /** A copy of all durable values, taken in one synchronous step. */
 export interface Frozen {

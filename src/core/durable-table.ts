@@ -1,7 +1,7 @@
 import { AgentError } from './errors.ts';
 import { createPairs, identityOf } from './labels.ts';
 import { type Kind, kinds, type Labels } from './model.ts';
-import type { SeriesRecord } from './stores.ts';
+import type { SeriesRecord } from './value-stores.ts';
 
 /**
  * The series table of a snapshot: UTF-8, one JSON array per line

@@ -15,10 +15,10 @@ import {
 import type { Counter, Gauge, Histogram, Intake, Kind, Part, RawTags, Shape, Summary } from './model.ts';
 import type { Clock } from './ports.ts';
 import type { Component, RefusalReason, RegistryDrop } from './reasons.ts';
-import type { Limits, RegistryState, SeriesSpec, Source } from './registry-state.ts';
+import type { Limits, RegistryState, SeriesSource, SeriesSpec } from './registry-state.ts';
 import { createRestorer } from './restorer.ts';
 import { atOnce, inSlices, type Steps } from './slices.ts';
-import type { Store } from './stores.ts';
+import type { Store } from './value-stores.ts';
 
 /** What a vocabulary makes of a series: its name, tags and unit in the catalog. */
 export interface Translated {
@@ -55,7 +55,7 @@ interface ResolvedSeries {
 }
 
 interface ResolveRules {
-  source: Source;
+  source: SeriesSource;
   labeller: Labeller;
   scopeOf: RegistryState['scopeOf'];
   received: boolean;
@@ -214,7 +214,11 @@ function labellerOf(options: IntakeOptions, { limits, serviceKeys }: IntakeDeps)
   });
 }
 
-function sourceOf(options: IntakeOptions, scopeOf: RegistryState['scopeOf'], labeller: Labeller): Source {
+function sourceOf(
+  options: IntakeOptions,
+  scopeOf: RegistryState['scopeOf'],
+  labeller: Labeller,
+): SeriesSource {
   const { rank, component, relayed, store, tagService, externalTotals = false } = options;
   return {
     rank,
@@ -231,7 +235,7 @@ function sourceOf(options: IntakeOptions, scopeOf: RegistryState['scopeOf'], lab
 }
 
 /** Opens handles, one for each raw series however often it is asked for. */
-function createOpener(options: IntakeOptions, deps: IntakeDeps, source: Source, labeller: Labeller) {
+function createOpener(options: IntakeOptions, deps: IntakeDeps, source: SeriesSource, labeller: Labeller) {
   const { state, admission, drop } = deps;
   const { received, exempt = false, translate } = options;
   const resolve = createResolver({

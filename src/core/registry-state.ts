@@ -2,7 +2,7 @@ import type { Layout } from './histogram.ts';
 import { compareText } from './labels.ts';
 import { type Kind, kinds, type Labels, type SeriesView } from './model.ts';
 import type { Component, RefusalReason } from './reasons.ts';
-import type { Recordable, SeriesRecord, Store } from './stores.ts';
+import type { Recordable, SeriesRecord, Store } from './value-stores.ts';
 
 /**
  * What a registry holds: families of series, the claims that raw names have on them, and the refusals.
@@ -16,7 +16,7 @@ export interface RegistryState {
   /** Start time of a series that opens now: wall clock in ms, never earlier than one before it. */
   readonly startMs: () => number;
   readonly catalogKind: (family: string) => KnownFamily | undefined;
-  readonly scopeOf: (service: string, relayed: boolean) => Scope;
+  readonly scopeOf: (service: string, relayed: boolean) => SeriesScope;
   limits: Pick<Limits, 'seriesPerMetric' | 'series'>;
   /** Series that count against the limit. */
   counted: number;
@@ -46,7 +46,7 @@ export interface KnownFamily {
 }
 
 /** Which reporter block a series belongs to; one object for all series with the same two values. */
-export interface Scope {
+export interface SeriesScope {
   readonly service: string;
   readonly relayed: boolean;
 }
@@ -56,11 +56,11 @@ export interface SeriesId {
   readonly labels: Labels;
   /** Unambiguous text of the labels. */
   readonly identity: string;
-  readonly scope: Scope;
+  readonly scope: SeriesScope;
 }
 
 /** Where series come from. Two sources never share a series: the first in order keeps it. */
-export interface Source {
+export interface SeriesSource {
   readonly rank: number;
   readonly service: string;
   readonly component: Component;
@@ -74,7 +74,7 @@ export interface Source {
 
 /** A series that a source asks for, with names, labels and layout settled. Admission decides whether it opens. */
 export interface SeriesSpec extends SeriesId {
-  readonly source: Source;
+  readonly source: SeriesSource;
   /** Sanitized. */
   readonly family: string;
   readonly kind: Kind;
@@ -318,13 +318,13 @@ export function createClaims(catalogKind: Kind | undefined): Claims {
 /** The visible series in the order of their opening, and the store states for which the list holds. */
 interface VisibleSeries {
   readonly all: readonly Series[];
-  readonly byScope: ReadonlyMap<Scope, readonly Series[]>;
+  readonly byScope: ReadonlyMap<SeriesScope, readonly Series[]>;
   readonly visibilities: ReadonlyMap<Store, number>;
 }
 
 function findVisible(family: Family): VisibleSeries {
   const all: Series[] = [];
-  const byScope = new Map<Scope, Series[]>();
+  const byScope = new Map<SeriesScope, Series[]>();
   const visibilities = new Map<Store, number>();
   for (const series of family.series.values()) {
     const { store } = series;
@@ -345,7 +345,7 @@ function isCurrent({ visibilities }: VisibleSeries): boolean {
 }
 
 /** The family's visible series whose scope is taken. While nothing changes this costs nothing per series. */
-export function visibleSeries(family: Family, takes: (scope: Scope) => boolean): readonly SeriesView[] {
+export function visibleSeries(family: Family, takes: (scope: SeriesScope) => boolean): readonly SeriesView[] {
   if (!family.visible || !isCurrent(family.visible)) family.visible = findVisible(family);
   const { all, byScope } = family.visible;
   const groups = [...byScope].filter(([scope]) => takes(scope)).map(([, group]) => group);
@@ -413,7 +413,7 @@ export function createRefusalLog(nowMs: () => number): RefusalLog {
 
 /** Interned scopes. */
 export function createScopes(): RegistryState['scopeOf'] {
-  const scopes = new Map<string, Scope>();
+  const scopes = new Map<string, SeriesScope>();
   return (service, relayed) => {
     const key = `${relayed} ${service}`;
     let scope = scopes.get(key);

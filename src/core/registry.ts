@@ -1,6 +1,7 @@
 import { createAdmission } from './admission.ts';
 import { findMetric } from './catalog.ts';
 import { monotonicWallTime } from './clock.ts';
+import { createDrops, createSelfSeries, type RegistryStatus, statusOf } from './drop-counters.ts';
 import { createDurableStore, type DurableStore } from './durable-store.ts';
 import { createIntake, type IntakeDeps, type IntakeOptions, type OpenIntake } from './intake.ts';
 import { compareText } from './labels.ts';
@@ -13,12 +14,11 @@ import {
   type KnownFamily,
   type Limits,
   type RegistryState,
-  type Scope,
   type Series,
+  type SeriesScope,
   visibleSeries,
 } from './registry-state.ts';
-import { createDrops, createSelfSeries, type RegistryStatus, statusOf } from './self-metrics.ts';
-import { createImmediateStore, type HeldValues, type Store } from './stores.ts';
+import { createImmediateStore, type HeldValues, type Store } from './value-stores.ts';
 
 /** What views read: the families of a state, and the stores that hold their numbers. */
 export interface ViewDeps {
@@ -32,8 +32,8 @@ function helpOf(state: RegistryState, family: Family): string {
 }
 
 /** The predicate with its answers cached per scope. */
-function remembered(takes: GatherRequest['takes']): (scope: Scope) => boolean {
-  const answers = new Map<Scope, boolean>();
+function remembered(takes: GatherRequest['takes']): (scope: SeriesScope) => boolean {
+  const answers = new Map<SeriesScope, boolean>();
   return (scope) => {
     let answer = answers.get(scope);
     if (answer === undefined) {
@@ -47,7 +47,7 @@ function remembered(takes: GatherRequest['takes']): (scope: Scope) => boolean {
 function familyViews(
   state: RegistryState,
   names: readonly string[],
-  takes: (scope: Scope) => boolean,
+  takes: (scope: SeriesScope) => boolean,
 ): FamilyView[] {
   const views: FamilyView[] = [];
   for (const name of names) {

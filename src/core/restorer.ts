@@ -8,11 +8,11 @@ import {
   familyOf,
   type RegistryState,
   removeIfUnused,
+  type SeriesSource,
   type SeriesSpec,
-  type Source,
 } from './registry-state.ts';
 import type { Steps } from './slices.ts';
-import type { SeriesIndex, SeriesRecord } from './stores.ts';
+import type { SeriesIndex, SeriesRecord } from './value-stores.ts';
 
 /** Reopens series of the state before their sources ask for them. */
 export interface Restorer {
@@ -31,7 +31,7 @@ interface RestoredFamily {
 export interface RestorerDeps {
   state: RegistryState;
   admission: Admission;
-  source: Source;
+  source: SeriesSource;
   labeller: Labeller;
   exempt: boolean;
 }

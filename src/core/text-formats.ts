@@ -133,7 +133,7 @@ export const withinInterval = {
 };
 
 /** Where an object store is reached. */
-export interface Endpoint {
+export interface ObjectStoreAddress {
   /** Scheme, host and port. */
   origin: string;
   /** The URL before the bucket, without a slash at the end. */
@@ -144,7 +144,7 @@ const web = webAddress(['http', 'https'], 'https://s3.example.com');
 const hostName = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/;
 
 /** The address of an object store; without a scheme it is reached by https. */
-export const endpoint: TextFormat<Endpoint> = {
+export const objectStoreAddress: TextFormat<ObjectStoreAddress> = {
   fault: 'not an endpoint; use the form https://s3.example.com, host or host:port',
   read(text) {
     const isBare = hostName.test(text) || Boolean(parseAddress(text)?.port);

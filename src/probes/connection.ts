@@ -20,20 +20,20 @@ import type { Clock } from '../core/ports.ts';
 import { type ConnectionReason, connectionFault, excerpt, ProbeError } from './probe.ts';
 
 /** The phases of a request, in order. */
-export type Phase = 'resolve' | 'connect' | 'tls' | 'first_byte' | 'body';
+export type ConnectionPhase = 'resolve' | 'connect' | 'tls' | 'first_byte' | 'body';
 
 /** How far a check got, also when it failed. */
 export interface Trace {
   /** The current phase, or the last one. */
-  readonly phase: Phase;
+  readonly phase: ConnectionPhase;
   /** Duration of each phase that began; a phase that is entered twice adds up. */
-  readonly phasesMs: Readonly<Partial<Record<Phase, number>>>;
+  readonly phasesMs: Readonly<Partial<Record<ConnectionPhase, number>>>;
   /** `IP:port` that was dialled. */
   dialled?: string;
   /** Earliest expiry in the server's certificate chain, ms since the epoch. */
   tlsNotAfterMs?: number;
   /** Ends the phase before. */
-  enter(phase: Phase): void;
+  enter(phase: ConnectionPhase): void;
   end(): void;
 }
 
@@ -41,8 +41,8 @@ export interface Trace {
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;
 
 export function createTrace(clock: Pick<Clock, 'monotonicMs'> = systemClock): Trace {
-  const phasesMs: Partial<Record<Phase, number>> = {};
-  let phase: Phase = 'resolve';
+  const phasesMs: Partial<Record<ConnectionPhase, number>> = {};
+  let phase: ConnectionPhase = 'resolve';
   let sinceMs: number | undefined;
   const end = (): void => {
     if (sinceMs === undefined) return;
@@ -131,13 +131,13 @@ export interface Connection {
   tlsVersion?: string;
 }
 
-const hung: Readonly<Partial<Record<Phase, readonly [ConnectionReason, string]>>> = {
+const hung: Readonly<Partial<Record<ConnectionPhase, readonly [ConnectionReason, string]>>> = {
   resolve: ['resolve', 'name resolution timed out'],
   connect: ['connect_timeout', 'the connection was not accepted in time'],
   tls: ['tls', 'the TLS handshake was not finished in time'],
 };
 
-function asFailure(thrown: unknown, where: string, phase: Phase, signal: AbortSignal): ProbeError {
+function asFailure(thrown: unknown, where: string, phase: ConnectionPhase, signal: AbortSignal): ProbeError {
   if (thrown instanceof ProbeError) return thrown;
   const late = signal.aborted || systemCode(thrown) === 'ETIMEDOUT' ? hung[phase] : undefined;
   if (late !== undefined) return new ProbeError(late[0], `${where}: ${late[1]}`, thrown);

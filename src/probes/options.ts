@@ -1,8 +1,8 @@
 import type { ArchivalOptions, DomainDefaults } from './archival/archives.ts';
 import type { BackupOptions } from './backups/options.ts';
-import type { ClusterGroupOptions } from './clusters/cluster-group.ts';
-import type { DomainsOptions } from './domains/domains.ts';
-import type { HealthOptions } from './health/health.ts';
+import type { ClusterGroupOptions } from './clusters/block.ts';
+import type { DomainsOptions } from './domains/block.ts';
+import type { HealthOptions } from './health/block.ts';
 import type { StoreOptions } from './stores/store-options.ts';
 
 /** The parts of a configuration that probes are made from. */

@@ -5,7 +5,7 @@ import {
   domainFailureReasons,
   healthFailureReasons,
 } from '../core/reasons.ts';
-import { endpoint } from '../core/text-formats.ts';
+import { objectStoreAddress } from '../core/text-formats.ts';
 import {
   type ArchivalUri,
   type ArchiveOptions,
@@ -14,10 +14,10 @@ import {
   schemes,
 } from './archival/archives.ts';
 import { planBackups } from './backups/backups.ts';
-import type { ClusterGroupOptions, ClusterOptions } from './clusters/cluster-group.ts';
+import type { ClusterGroupOptions, ClusterOptions } from './clusters/block.ts';
 import type { Lookup } from './connection.ts';
-import type { Dial, HealthDeps } from './health/check.ts';
-import type { HealthOptions } from './health/health.ts';
+import type { HealthOptions } from './health/block.ts';
+import type { Dial, HealthDeps } from './health/health-check.ts';
 import type { ProbesOptions } from './options.ts';
 import type { Finding, Probe, ProbeDeps, ProbeRow, Schedule } from './probe.ts';
 import { planStores } from './stores/stores.ts';
@@ -59,14 +59,14 @@ interface HealthProtocol {
 }
 
 const http = async () => {
-  const { checkHttp } = await import('./health/http.ts');
+  const { checkHttp } = await import('./health/http-check.ts');
   return (target: HealthTarget, deps: HealthDeps): HealthCheck => {
     return (signal) => checkHttp(target, deps, signal);
   };
 };
 
 const grpc = async () => {
-  const { checkGrpc } = await import('./health/grpc.ts');
+  const { checkGrpc } = await import('./health/grpc-check.ts');
   return ({ url, service: role, ...rest }: HealthTarget, deps: HealthDeps): HealthCheck => {
     const target = { ...rest, role, service: url.pathname.replace(/^\/|\/$/g, '') };
     return (signal, recalled) => checkGrpc(target, deps, signal, recalled);
@@ -74,7 +74,7 @@ const grpc = async () => {
 };
 
 const tcp = async () => {
-  const { checkTcp } = await import('./health/check.ts');
+  const { checkTcp } = await import('./health/health-check.ts');
   return ({ dial }: HealthTarget, deps: HealthDeps): HealthCheck => {
     return (signal) => checkTcp(dial, deps, signal);
   };
@@ -283,7 +283,7 @@ function archiveRow(
     }
     const { createBucketProbe } = await import('./archival/bucket.ts');
     const region = provider?.region ?? scheme.region;
-    const server = endpoint.read(provider?.endpoint ?? scheme.endpoint(region))!;
+    const server = objectStoreAddress.read(provider?.endpoint ?? scheme.endpoint(region))!;
     const bucket = { endpoint: server, region, bucket: uri.bucket, prefix: uri.path };
     return createBucketProbe(bucket, target, { clock, readSecret });
   };

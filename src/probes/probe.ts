@@ -78,7 +78,7 @@ export interface Probe {
 }
 
 /** The series that the runner itself keeps for a probe. */
-export interface Shown {
+export interface ShownSeries {
   /** 1 or 0 after each run, undamped. */
   up?: SeriesName;
   /** Duration of the last run, in seconds. */
@@ -124,7 +124,7 @@ export interface ProbeRow {
   /** The service that its metrics belong to; `''` for none. */
   service: string;
   schedule: Schedule;
-  shows: Shown;
+  shows: ShownSeries;
   /** Every reason that its findings can have; their counters exist at 0 from the start. */
   reasons: readonly ProbeFailureReason[];
   /** Rows of one lane never run at the same time, such as those of one store. */

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createRegistry } from '../../src/core/registry.ts';
-import { createPageStore } from '../../src/core/stores.ts';
+import { createPageStore } from '../../src/core/value-stores.ts';
 import { createVocabularyDetector } from '../../src/core/vocabulary.ts';
 import { createRenderer } from '../../src/reporters/pull/exposition.ts';
 import { handClock } from '../clock.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/core/ports.ts';
-import { createLazyStore } from '../../src/core/stores.ts';
+import { createLazyStore } from '../../src/core/value-stores.ts';
 import { createSummaries } from '../../src/sources/statsd/summaries.ts';
 import { createTimeSlices } from '../../src/sources/statsd/time-slices.ts';
 import { handClock } from '../clock.ts';

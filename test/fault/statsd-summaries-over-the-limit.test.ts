@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { createLazyStore } from '../../src/core/stores.ts';
+import { createLazyStore } from '../../src/core/value-stores.ts';
 import { createVocabularyDetector } from '../../src/core/vocabulary.ts';
 import { createKnownLines } from '../../src/sources/statsd/lines/known-lines.ts';
 import { createLineReader } from '../../src/sources/statsd/lines/line-reader.ts';

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import type { ClusterGroupOptions } from '../../src/probes/clusters/cluster-group.ts';
+import type { ClusterGroupOptions } from '../../src/probes/clusters/block.ts';
 import { planDomains } from '../../src/probes/plan.ts';
 import type { Finding } from '../../src/probes/probe.ts';
 import { handClock } from '../clock.ts';

@@ -16,7 +16,7 @@ import { createService, type Service, type ServiceAddresses } from '../../exampl
 import { parseAddress } from '../../src/core/address.ts';
 import { roles } from '../../src/core/catalog.ts';
 import { systemClock } from '../../src/core/clock.ts';
-import { checkGrpc } from '../../src/probes/health/grpc.ts';
+import { checkGrpc } from '../../src/probes/health/grpc-check.ts';
 import { type HandClock, handClock } from '../clock.ts';
 import { until } from '../until.ts';
 

@@ -1,4 +1,4 @@
-import { type HandWritten, type Plan, type Series, series, state } from './plan.ts';
+import { type HandWritten, type Plan, type Series, series, state } from './case.ts';
 
 const at = 'cluster="dc1", instance="a"';
 const pair = 'source_cluster="dc1", target_cluster="dc2"';

@@ -5,7 +5,7 @@ import {
   renderPack,
   shippedOptions,
 } from '../../src/monitoring/packs.ts';
-import type { Extra, Firing, HandWritten, Plan, Series } from './plan.ts';
+import type { Extra, Firing, HandWritten, Plan, Series } from './case.ts';
 
 /** One test group of `promtool test rules`. */
 export interface PromtoolTest {

@@ -1,4 +1,4 @@
-import type { Series } from './plan.ts';
+import type { Series } from './case.ts';
 
 /** What a recorded series must be, by hand, for the samples below. */
 interface Expected {

@@ -1,4 +1,4 @@
-import { type Extra, type Plan, type Series, series, state } from './plan.ts';
+import { type Extra, type Plan, type Series, series, state } from './case.ts';
 
 const backup = 'backup="nightly", store="main", database="persistence", backup_type="full"';
 const nightly = { backup: 'nightly', store: 'main', database: 'persistence', backup_type: 'full' };

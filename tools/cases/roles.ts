@@ -1,4 +1,4 @@
-import type { HandWritten, Plan, Series } from './plan.ts';
+import type { HandWritten, Plan, Series } from './case.ts';
 
 const role = 'svc_service="history"';
 const history = { svc_service: 'history' };

@@ -1,4 +1,4 @@
-import type { Plan, Series } from './plan.ts';
+import type { Plan, Series } from './case.ts';
 
 const worker = 'svc_service="worker", operation="StartWorkflowExecution"';
 const at = 'cluster="dc1", instance="a"';

@@ -1,4 +1,4 @@
-import type { Plan } from './plan.ts';
+import type { Plan } from './case.ts';
 
 const role = 'svc_service="history"';
 const history = { svc_service: 'history' };

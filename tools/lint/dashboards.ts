@@ -1,5 +1,5 @@
 import { errorText } from '../../src/core/errors.ts';
-import { units } from '../../src/monitoring/dashboards/model.ts';
+import { units } from '../../src/monitoring/dashboards/dashboard.ts';
 import { typeOf } from '../../src/monitoring/series.ts';
 import {
   type DashboardJson,

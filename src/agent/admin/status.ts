@@ -25,7 +25,7 @@ import type {
 } from './report.ts';
 
 /** The spec's health response. */
-export interface HealthAnswer {
+export interface HealthResponse {
   ok: boolean;
   msg: string;
 }
@@ -33,9 +33,9 @@ export interface HealthAnswer {
 /** The agent's own health; it never speaks of a role, a store, a log or a destination (CONTRACT, HTTP). */
 export interface Health {
   /** Alive and at work: for liveness probes and `svc-agent healthcheck`. */
-  health(): HealthAnswer;
+  health(): HealthResponse;
   /** First positions are committed and answers are exact: for readiness probes. */
-  ready(): HealthAnswer;
+  ready(): HealthResponse;
   enter(state: HealthState): void;
 }
 

@@ -1,12 +1,11 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { AgentError, errorText, nearest } from '../../core/errors.ts';
+import { resolve } from 'node:path';
+import { AgentError, nearest } from '../../core/errors.ts';
 import { type DashboardName, dashboards as names } from '../../monitoring/alert.ts';
 import type { DashboardOptions } from '../../monitoring/dashboards/render.ts';
 import { chosen } from '../../monitoring/options.ts';
 import { pack } from '../../monitoring/packs.ts';
 import { parseCommand } from './arguments.ts';
-import type { Io } from './io.ts';
+import { type Io, writeInto } from './io.ts';
 import { type Screen, table } from './terminal.ts';
 
 const usage = `Usage: svc-agent dashboards [NAME…] [OPTIONS]
@@ -164,22 +163,6 @@ async function writeAll(shown: readonly Shown[], folder: string, values: Values,
   for (const of of shown) {
     const extension = values.kubernetes && !values.json ? 'yml' : 'json';
     const text = values.kubernetes ? await kubernetesText([of], values.json) : jsonText(of.dashboard);
-    io.stderr(`${written(folder, `${of.name}.${extension}`, text)} written\n`);
+    io.stderr(`${writeInto(folder, `${of.name}.${extension}`, text)} written\n`);
   }
-}
-
-function written(folder: string, name: string, text: string): string {
-  const path = join(folder, name);
-  try {
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(path, text);
-  } catch (cause) {
-    const fault = {
-      where: path,
-      what: `cannot be written, ${errorText(cause)}`,
-      allowed: 'name a writable folder',
-    };
-    throw new AgentError('internal', fault, cause);
-  }
-  return path;
 }

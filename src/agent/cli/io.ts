@@ -1,3 +1,6 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { AgentError, errorText } from '../../core/errors.ts';
 import { processScreen, type Screen } from './terminal.ts';
 
 /** What a command may touch of the process it runs in; tests hand in their own. */
@@ -43,4 +46,21 @@ export function onSignals(signals: Signals): () => void {
     process.off('SIGINT', stop);
     process.off('SIGHUP', signals.reload);
   };
+}
+
+/** Writes a file, makes its folder where there is none, and returns its path. Throws `internal`. */
+export function writeInto(folder: string, name: string, text: string): string {
+  const path = join(folder, name);
+  try {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(path, text);
+  } catch (cause) {
+    const fault = {
+      where: path,
+      what: `cannot be written, ${errorText(cause)}`,
+      allowed: 'name a writable folder',
+    };
+    throw new AgentError('internal', fault, cause);
+  }
+  return path;
 }

@@ -1,11 +1,9 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { AgentError, errorText } from '../../core/errors.ts';
+import { resolve } from 'node:path';
 import { packNames } from '../../monitoring/alert.ts';
 import { chosen, packNamed } from '../../monitoring/options.ts';
 import { pack, type RuleFile, renderPack, shippedOptions } from '../../monitoring/packs.ts';
 import { parseCommand } from './arguments.ts';
-import type { Io } from './io.ts';
+import { type Io, writeInto } from './io.ts';
 
 const usage = `Usage: svc-agent rules [OPTIONS]
 
@@ -75,7 +73,7 @@ export async function rules(args: readonly string[], io: Io): Promise<number> {
   } else {
     const extension = values.json ? 'json' : 'yml';
     for (const { name, document } of documents)
-      io.stderr(`${write(resolve(io.cwd, out), `${name}.rules.${extension}`, text(document))} written\n`);
+      io.stderr(`${writeInto(resolve(io.cwd, out), `${name}.rules.${extension}`, text(document))} written\n`);
   }
   return 0;
 }
@@ -84,20 +82,4 @@ export async function rules(args: readonly string[], io: Io): Promise<number> {
 function merged(documents: readonly object[]): object {
   if (documents.length === 1) return documents[0]!;
   return { groups: documents.flatMap((document) => (document as RuleFile).groups) };
-}
-
-function write(folder: string, name: string, text: string): string {
-  const path = join(folder, name);
-  try {
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(path, text);
-  } catch (cause) {
-    const fault = {
-      where: path,
-      what: `cannot be written, ${errorText(cause)}`,
-      allowed: 'name a writable folder',
-    };
-    throw new AgentError('internal', fault, cause);
-  }
-  return path;
 }

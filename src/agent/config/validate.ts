@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { nearest } from '../../core/errors.ts';
-import type { ClusterGroupOptions } from '../../probes/clusters/cluster-group.ts';
+import type { ClusterGroupOptions } from '../../probes/clusters/block.ts';
 import { discover, serviceListeners } from '../service-config/discover.ts';
-import { judge } from '../service-config/judge.ts';
 import { overlay, readServiceFiles, type ServiceFiles, without } from '../service-config/read.ts';
+import { violationsOf } from '../service-config/violations.ts';
 import { agentBlock, type Parsed, type ParsedMetrics } from './blocks.ts';
 import { crossFaults } from './consistency.ts';
 import {
@@ -92,7 +92,7 @@ export async function validate(request: LoadRequest): Promise<Loaded> {
   const scope = scopeOf(tree);
   const findings = [
     ...namedFindings(service, names, tree),
-    ...judge(service.tree, { local: scope !== 'cluster', cwd: request.cwd }),
+    ...violationsOf(service.tree, { local: scope !== 'cluster', cwd: request.cwd }),
     ...checked.findings,
     ...secretsUnmet(checked.tree, request),
     ...certificatesUnfit(checked.tree, request),

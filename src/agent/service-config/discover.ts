@@ -20,7 +20,7 @@ import {
   textAt,
 } from '../config/tree.ts';
 import type { Discovered, Position, Scope } from '../config/types.ts';
-import { readGoAddress } from './judge.ts';
+import { readGoAddress } from './violations.ts';
 
 interface DiscoveryRequest {
   /** The service's files as one. */

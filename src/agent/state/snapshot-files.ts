@@ -31,7 +31,7 @@ export interface UnreadFile {
   readonly cause: unknown;
 }
 
-export interface Found {
+export interface FoundSnapshot {
   /** Newest first. */
   readonly snapshots: readonly StoredSnapshot[];
   readonly unread: readonly UnreadFile[];
@@ -39,7 +39,7 @@ export interface Found {
 
 export interface SnapshotFiles {
   /** Reads the directory; changes nothing. */
-  read(): Promise<Found>;
+  read(): Promise<FoundSnapshot>;
   /** Renames a file that cannot be read to `FILE.corrupt-TIME`, keeps the newest few of those, and logs it. */
   setAside(unread: UnreadFile): Promise<void>;
   /** Removes files that a crash between write and rename left. */

@@ -10,13 +10,13 @@ import { AgentError } from '../../core/errors.ts';
  *     values (f64 each, the machine's byte order) · sections: length of name, length, name, bytes
  *     CRC-32 of all before it
  */
-export interface Content {
+export interface SnapshotContent {
   readonly table: Uint8Array;
   readonly values: Float64Array;
   readonly sections: ReadonlyMap<string, Uint8Array>;
 }
 
-export interface Snapshot extends Content {
+export interface Snapshot extends SnapshotContent {
   readonly sequence: number;
 }
 
@@ -104,9 +104,9 @@ interface Encoder {
    * The content as a snapshot, in a buffer that the next call writes over; a table that is the same array as
    * last time is neither copied nor summed again. Throws `internal` if it would be over `maxSnapshotBytes`.
    */
-  encode(content: Content, sequence: number): Uint8Array;
+  encode(content: SnapshotContent, sequence: number): Uint8Array;
   /** Whether the last snapshot encoded has this very content, whatever its sequence. */
-  holds(content: Content): boolean;
+  holds(content: SnapshotContent): boolean;
 }
 
 interface Placed {
@@ -121,7 +121,7 @@ interface Layout {
   readonly endAt: number;
 }
 
-function layoutOf({ table, values, sections }: Content): Layout {
+function layoutOf({ table, values, sections }: SnapshotContent): Layout {
   const valuesAt = tableAt + table.length + numbersBytes;
   let at = valuesAt + values.byteLength;
   const placed: Placed[] = [];

@@ -3,7 +3,7 @@ import type { DurableValues, Frozen } from '../../core/durable-store.ts';
 import { AgentError } from '../../core/errors.ts';
 import type { Clock, Durable, Log } from '../../core/ports.ts';
 import type { DegradedReason } from '../../core/reasons.ts';
-import type { Content } from './snapshot.ts';
+import type { SnapshotContent } from './snapshot.ts';
 import { type StateFs, StepFailure, type StoredSnapshot, type UnreadFile } from './snapshot-files.ts';
 import {
   type CommitOutcomes,
@@ -256,7 +256,7 @@ function freezeAll(
   values: DurableValues,
   durables: Iterable<Pick<Durable, 'name' | 'freeze'>>,
   carried: Restored['carried'],
-): { frozen: Frozen; content: Content } {
+): { frozen: Frozen; content: SnapshotContent } {
   const frozen = values.freeze();
   const sections = new Map(carried);
   for (const durable of durables) sections.set(durable.name, durable.freeze());

@@ -2,10 +2,10 @@ import { AgentError } from '../../core/errors.ts';
 import type { Clock, Log } from '../../core/ports.ts';
 import type { DegradedReason } from '../../core/reasons.ts';
 import { type Lock, takeLock } from './lock.ts';
-import { type Content, createEncoder } from './snapshot.ts';
+import { createEncoder, type SnapshotContent } from './snapshot.ts';
 import {
   createSnapshotFiles,
-  type Found,
+  type FoundSnapshot,
   type SnapshotFiles,
   type StateFs,
   StepFailure,
@@ -18,9 +18,9 @@ export interface StateDirectory extends Pick<SnapshotFiles, 'write'> {
    * Makes the directory if it is missing, takes its lock, sets aside what cannot be read. Throws `state_locked`,
    * or the system's error where the directory cannot be had; it is not ours then.
    */
-  enter(): Promise<Found>;
+  enter(): Promise<FoundSnapshot>;
   /** Reads the snapshots without entering. */
-  read(): Promise<Found>;
+  read(): Promise<FoundSnapshot>;
   setAside(unread: UnreadFile): Promise<void>;
   /** Whether the lock is held and the path still leads to the same directory. */
   isOurs(): Promise<boolean>;
@@ -76,7 +76,7 @@ export interface Writer {
   /** Checks the directory, and creates and enters it again if necessary. Throws `StepFailure` (`no_directory`). */
   prepare(): Promise<void>;
   /** Takes the content before it returns, then writes it. Throws `StepFailure`; the last snapshot stays then. */
-  write(content: Content): Promise<void>;
+  write(content: SnapshotContent): Promise<void>;
   /** Numbers the next snapshot higher than this one. */
   follow(sequence: number): void;
   /** Of the last snapshot that was written or followed. */
@@ -123,7 +123,7 @@ export function createWriter(stateDirectory: StateDirectory): Writer {
     sequence: () => sequence,
   };
 
-  function encode(content: Content, number: number): Uint8Array {
+  function encode(content: SnapshotContent, number: number): Uint8Array {
     try {
       return encoder.encode(content, number);
     } catch (cause) {

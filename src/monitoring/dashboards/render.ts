@@ -12,7 +12,7 @@ import {
   VariableSort,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import type { DashboardName } from '../alert.ts';
-import type { Dashboard, Panel } from './model.ts';
+import type { Dashboard, Panel } from './dashboard.ts';
 import { agent } from './pages/agent.ts';
 import { backups } from './pages/backups.ts';
 import { frontend } from './pages/frontend.ts';
@@ -25,8 +25,7 @@ import { processes } from './pages/process.ts';
 import { replication } from './pages/replication.ts';
 import { taskLatency } from './pages/task-latency.ts';
 import { workerAndArchival } from './pages/worker.ts';
-import { renderSeries, renderTable } from './panels.ts';
-import { datasource, link, type PanelContext } from './parts.ts';
+import { datasource, link, type PanelContext, renderSeries, renderTable } from './panels.ts';
 import { type Choice, clusterChoice, type QueryOptions, queriesFor } from './queries.ts';
 
 const pages: readonly Dashboard[] = [

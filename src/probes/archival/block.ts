@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { endpoint } from '../../core/text-formats.ts';
+import { objectStoreAddress } from '../../core/text-formats.ts';
 import { type ArchivalOptions, archivalStatuses, archivalUri, type DomainDefaults } from './archives.ts';
 
 const providerBlock = () =>
@@ -13,7 +13,7 @@ const providerBlock = () =>
           .describe('Region of the bucket.'),
         endpoint: z
           .string()
-          .refine((text) => endpoint.read(text) !== undefined, endpoint.fault)
+          .refine((text) => objectStoreAddress.read(text) !== undefined, objectStoreAddress.fault)
           .optional()
           .describe('URL of the object store. Default: that of the region.'),
       })

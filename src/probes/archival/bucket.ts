@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import type { ReadSecret } from '../../core/access.ts';
 import { errorText } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { Endpoint } from '../../core/text-formats.ts';
+import type { ObjectStoreAddress } from '../../core/text-formats.ts';
 import { createTrace, type Trace } from '../connection.ts';
 import type { ObjectPage } from '../object-store/answers.ts';
 import { createCredentialSource, credentialPlaces } from '../object-store/credentials.ts';
@@ -15,7 +15,7 @@ import { type ArchiveTarget, later, newestGauge, timeText } from './archives.ts'
 // its newest object is.
 
 export interface BucketPlace {
-  endpoint: Endpoint;
+  endpoint: ObjectStoreAddress;
   region: string;
   bucket: string;
   prefix: string;

@@ -11,7 +11,7 @@ import {
 import { archivedLogOf } from '../stores/log-archive.ts';
 import { storeRoles } from '../stores/store-options.ts';
 import { findingOf, labelsOf } from './backup-finding.ts';
-import type { BucketDeps } from './bucket.ts';
+import type { EvidenceDeps } from './bucket.ts';
 import { type Evidence, unreadable } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
 import { judge, keyOf, type Ledger } from './judge.ts';
@@ -165,7 +165,7 @@ async function readEvidence(
     clock,
     latest,
     log,
-  }: BucketDeps & Required<Pick<ProbeDeps, 'latest'>> & { log: LogReading },
+  }: EvidenceDeps & Required<Pick<ProbeDeps, 'latest'>> & { log: LogReading },
 ): Promise<Evidence> {
   const nowMs = clock.nowMs();
   const { evidenceOfRuns, faultsOfRuns } = await import('./journal.ts');
@@ -276,7 +276,7 @@ async function askWithin<T>(
 async function offsiteOf(
   { offsite }: BackupOptions,
   { artifacts }: Evidence,
-  deps: BucketDeps,
+  deps: EvidenceDeps,
 ): Promise<OffsiteStanding | undefined> {
   if (!offsite) return undefined;
   const { compareOffsite, copiesInDirectory } = await import('./offsite.ts');

@@ -1,6 +1,6 @@
 import type { ReadSecret } from '../../core/access.ts';
 import type { Clock } from '../../core/ports.ts';
-import { endpoint as endpointFormat } from '../../core/text-formats.ts';
+import { objectStoreAddress as endpointFormat } from '../../core/text-formats.ts';
 import { createTrace } from '../connection.ts';
 import type { StoredObject } from '../object-store/answers.ts';
 import { createCredentialSource } from '../object-store/credentials.ts';
@@ -8,7 +8,7 @@ import { createBucket, failureOf } from '../object-store/object-store.ts';
 import { unreadable } from './evidence.ts';
 import type { ObjectStoreOptions } from './options.ts';
 
-export interface BucketDeps {
+export interface EvidenceDeps {
   readSecret: ReadSecret;
   clock: Clock;
   signal: AbortSignal;
@@ -21,7 +21,7 @@ const mostPages = 50;
  * All objects below the prefix. Throws ProbeError `evidence_unreadable` when they cannot be listed, and when there are
  * more than 50,000.
  */
-export async function listObjects(options: ObjectStoreOptions, deps: BucketDeps): Promise<StoredObject[]> {
+export async function listObjects(options: ObjectStoreOptions, deps: EvidenceDeps): Promise<StoredObject[]> {
   const { region, bucket: name, prefix } = options;
   const { clock, signal } = deps;
   const place = endpointFormat.read(options.endpoint ?? `https://s3.${region}.amazonaws.com`);
@@ -56,7 +56,7 @@ export async function listObjects(options: ObjectStoreOptions, deps: BucketDeps)
 /** Keys of the configuration, else those of the SDK's provider chain. */
 async function credentialsOf(
   { accessKey, secretKey, region }: ObjectStoreOptions,
-  { readSecret, signal }: BucketDeps,
+  { readSecret, signal }: EvidenceDeps,
 ) {
   if (accessKey === undefined || secretKey === undefined) return createCredentialSource(region).read(signal);
   const [accessKeyId, secretAccessKey] = await Promise.all([readSecret(accessKey), readSecret(secretKey)]);

@@ -1,8 +1,8 @@
 import type { Address } from '../../core/address.ts';
-import { checkTcp } from '../health/check.ts';
-import { checkGrpc } from '../health/grpc.ts';
+import { checkGrpc } from '../health/grpc-check.ts';
+import { checkTcp } from '../health/health-check.ts';
 import type { Finding, Probe, ProbeDeps, Sample } from '../probe.ts';
-import type { ClusterGroupOptions } from './cluster-group.ts';
+import type { ClusterGroupOptions } from './block.ts';
 
 /** Counts the clusters of the group from this cluster's configuration. Needs no network. */
 export function createGroupProbe({

@@ -1,4 +1,4 @@
-import type { ClusterOptions } from '../clusters/cluster-group.ts';
+import type { ClusterOptions } from '../clusters/block.ts';
 
 const placeholder = /\{(domain|cluster|address)\}/g;
 

@@ -112,7 +112,7 @@ export function momentOf(value: unknown): number | undefined {
 }
 
 /** Values by path. Each key is reduced to its letters and digits in lower case, so that spellings do not matter. */
-export type Fields = ReadonlyMap<string, unknown>;
+export type DescriptionFields = ReadonlyMap<string, unknown>;
 
 const deepest = 4;
 const plainKey = (key: string): string => key.toLowerCase().replace(/[^a-z0-9]/g, '');
@@ -120,7 +120,7 @@ const isMap = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Every value of an object and of the objects in it; lists are values. */
-export function fieldsOf(object: Record<string, unknown>): Fields {
+export function fieldsOf(object: Record<string, unknown>): DescriptionFields {
   const fields = new Map<string, unknown>();
   const walk = (of: Record<string, unknown>, prefix: string, depth: number) => {
     for (const [key, value] of Object.entries(of)) {
@@ -138,7 +138,7 @@ export function fieldsOf(object: Record<string, unknown>): Fields {
  * Every `Key: value` line. The last line of a key wins, because free text (a description of several lines) comes before
  * the service's own lines; the first name wins, because it comes before that.
  */
-export function fieldsOfLines(text: string): Fields {
+export function fieldsOfLines(text: string): DescriptionFields {
   const fields = new Map<string, unknown>();
   for (const line of text.split('\n')) {
     const [, key, value] = /^\s*([A-Za-z][\w().-]*)\s*:(?:\s+(.*))?$/.exec(line) ?? [];
@@ -151,7 +151,7 @@ export function fieldsOfLines(text: string): Fields {
 
 /** The first of these paths whose value can be parsed. */
 export function firstOf<T>(
-  fields: Fields,
+  fields: DescriptionFields,
   paths: readonly string[],
   read: (value: unknown) => T | undefined,
 ): T | undefined {
@@ -292,7 +292,7 @@ function objectIn(printed: string): Record<string, unknown> | undefined {
   return undefined;
 }
 
-function descriptionOf(fields: Fields, raw: boolean): DomainDescription {
+function descriptionOf(fields: DescriptionFields, raw: boolean): DomainDescription {
   const archival = (archive: string) =>
     firstOf(fields, archivalPaths(archive), enabledOf) ?? (raw ? false : undefined);
   const global = firstOf(fields, paths.global, booleanOf) ?? (raw ? false : undefined);
@@ -310,7 +310,7 @@ function descriptionOf(fields: Fields, raw: boolean): DomainDescription {
   };
 }
 
-function historyIn(fields: Fields): readonly FailoverEntry[] | undefined {
+function historyIn(fields: DescriptionFields): readonly FailoverEntry[] | undefined {
   const history = firstOf(fields, paths.failoverHistory, historyOf);
   if (history || paths.failoverHistory.some((path) => fields.has(path))) return history;
   const data = firstOf(fields, dataPaths, (value) => value);

@@ -1,6 +1,6 @@
 import type { AgentMetricName } from '../../core/agent-metrics.ts';
 import type { CommandFailureReason, DomainFailureReason } from '../../core/reasons.ts';
-import type { ClusterGroupOptions, ClusterOptions } from '../clusters/cluster-group.ts';
+import type { ClusterGroupOptions, ClusterOptions } from '../clusters/block.ts';
 import { runCommand } from '../command.ts';
 import { excerpt, type Finding, type Probe, type ProbeDeps, ProbeError, type Sample } from '../probe.ts';
 import { asksEachCluster, commandFor } from './describe-command.ts';
@@ -17,7 +17,7 @@ import {
 const suggestedClusters = 3;
 
 /** The faults of a domain, and what is worth a note. */
-export interface Judgement {
+export interface DomainJudgement {
   reason?: DomainFailureReason;
   msg?: string;
   /** The cluster that the failover version belongs to. */
@@ -30,7 +30,7 @@ export function judgeDomain(
   own: DomainDescription,
   views: ReadonlyMap<string, DomainDescription>,
   group: ClusterGroupOptions | undefined,
-): Judgement {
+): DomainJudgement {
   const notes = notesOn(own, group);
   const { versionOf, fault } = judgeVersion(own, group);
   const others = [...views].filter(([, view]) => isElsewhere(own, view));

@@ -1,4 +1,4 @@
-import type { ClusterGroupOptions, ClusterOptions } from '../clusters/cluster-group.ts';
+import type { ClusterGroupOptions, ClusterOptions } from '../clusters/block.ts';
 import type { Finding } from '../probe.ts';
 import type { DomainDescription, FailoverEntry } from './description.ts';
 

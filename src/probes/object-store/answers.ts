@@ -100,7 +100,7 @@ function decoded(text: string): string {
   });
 }
 
-export interface Answer {
+export interface ObjectStoreAnswer {
   status: number;
   /** By its name in lower case; the first value. */
   header(name: string): string | undefined;
@@ -193,7 +193,7 @@ const advice: Readonly<Record<string, string>> = {
 };
 
 /** A response other than 200 as ProbeError, with an excerpt of the store's message. */
-export function refusalOf({ status, header, body }: Answer): ProbeError {
+export function refusalOf({ status, header, body }: ObjectStoreAnswer): ProbeError {
   const error = errorOf(body);
   const code = (error && childText(error, 'Code')?.trim()) ?? '';
   const reason = Object.hasOwn(codes, code) ? codes[code]! : reasonOfStatus(status);

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import type { buildConnector, Client, Dispatcher } from 'undici';
 import type { Clock } from '../../core/ports.ts';
 import type { ArchiveFailureReason } from '../../core/reasons.ts';
-import type { Endpoint } from '../../core/text-formats.ts';
+import type { ObjectStoreAddress } from '../../core/text-formats.ts';
 import { connectTo, type Trace } from '../connection.ts';
 import { connectionFault, ProbeError } from '../probe.ts';
-import { type Answer, type ObjectPage, readPage, refusalOf } from './answers.ts';
+import { type ObjectPage, type ObjectStoreAnswer, readPage, refusalOf } from './answers.ts';
 import type { Credentials } from './credentials.ts';
 
 interface SignedRequest {
@@ -16,9 +16,9 @@ interface SignedRequest {
 }
 
 /** One connection to one origin, reused by every request; reopened after the server closes it. */
-export interface Connection {
+export interface ObjectStoreConnection {
   /** Follows no redirect. Throws ProbeError, soon after the signal aborts too. */
-  send(request: SignedRequest): Promise<Answer>;
+  send(request: SignedRequest): Promise<ObjectStoreAnswer>;
   close(): Promise<void>;
 }
 
@@ -39,7 +39,10 @@ export interface ConnectionDeps {
 }
 
 /** Loads the HTTP client; connects at the first request. */
-export async function openConnection(options: ConnectionOptions, deps: ConnectionDeps): Promise<Connection> {
+export async function openConnection(
+  options: ConnectionOptions,
+  deps: ConnectionDeps,
+): Promise<ObjectStoreConnection> {
   const { default: HttpClient } = await import('undici/lib/dispatcher/client.js');
   const client = new HttpClient(options.origin, {
     pipelining: 1,
@@ -72,17 +75,17 @@ function exchange(
   request: Dispatcher.DispatchOptions,
   maxBytes: number,
   { trace, signal }: ConnectionDeps,
-): Promise<Answer> {
+): Promise<ObjectStoreAnswer> {
   const late = new ProbeError('too_slow', 'the object store did not answer in time');
   if (signal.aborted) return Promise.reject(late);
   let controller: Dispatcher.DispatchController | undefined;
   // Before there is a connection, connecting fails by itself, and its error names the phase.
   const abort = (): void => controller?.abort(late);
   signal.addEventListener('abort', abort, { once: true });
-  const answer = new Promise<Answer>((resolve, reject) => {
+  const answer = new Promise<ObjectStoreAnswer>((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    let head: Pick<Answer, 'status' | 'header'>;
+    let head: Pick<ObjectStoreAnswer, 'status' | 'header'>;
     client.dispatch(request, {
       onRequestStart(started) {
         controller = started;
@@ -119,7 +122,7 @@ export function failureOf(thrown: unknown): ProbeError<ArchiveFailureReason> {
 }
 
 export interface BucketOptions {
-  endpoint: Endpoint;
+  endpoint: ObjectStoreAddress;
   region: string;
   bucket: string;
   /** Without credentials requests are not signed. */
@@ -166,8 +169,12 @@ const maxBytes = 8 << 20;
 /** Loads the HTTP client and connects with the first call. */
 export function createBucket(options: BucketOptions, { clock, trace, signal }: BucketDeps): Bucket {
   const { endpoint, caFile } = options;
-  let connection: Connection | undefined;
-  const send = async (method: SignedRequest['method'], path: string, body?: Buffer): Promise<Answer> => {
+  let connection: ObjectStoreConnection | undefined;
+  const send = async (
+    method: SignedRequest['method'],
+    path: string,
+    body?: Buffer,
+  ): Promise<ObjectStoreAnswer> => {
     connection ??= await openConnection({ origin: endpoint.origin, caFile, maxBytes }, { trace, signal });
     const headers = await signedHeaders(options, { method, path, body }, clock.nowMs());
     const answer = await connection.send({ method, path, headers, body });

@@ -1,5 +1,6 @@
-import type { ClusterGroupOptions } from '../clusters/cluster-group.ts';
+import type { ClusterGroupOptions } from '../clusters/block.ts';
 import type { Finding, Probe, ProbeDeps } from '../probe.ts';
+import type { ReplicationOptions } from './block.ts';
 import {
   type Found,
   finderIn,
@@ -10,7 +11,6 @@ import {
   samplesOf,
   type Told,
 } from './readings.ts';
-import type { ReplicationOptions } from './replication.ts';
 
 /** The total of a counter at one check. */
 export interface Total {

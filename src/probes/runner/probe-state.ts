@@ -148,7 +148,7 @@ export interface HistoryOptions {
 }
 
 /** The state and history of one probe. Logs changes of the state, not single results. */
-export interface Standing {
+export interface ProbeStanding {
   /** Adds one result; returns the new state if it changed from another one. */
   take(result: ProbeResult): ProbeState | undefined;
   report(): Pick<
@@ -161,7 +161,7 @@ export function createStanding(
   { name, kind, target, schedule }: ProbeRow,
   { history = 100, failures = 20 }: HistoryOptions,
   log: Log,
-): Standing {
+): ProbeStanding {
   const damping = createDamping(schedule);
   const flapping = createFlapping();
   const results = createRing<ProbeResult>(history);

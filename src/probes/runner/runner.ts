@@ -11,7 +11,7 @@ import {
   type ProbeResult,
   resultOf,
 } from './probe-state.ts';
-import { createTurns, startWatch, type Turn, type Watch, type WatchOptions } from './schedule.ts';
+import { createRunSlots, type RunSlot, startWatch, type Watch, type WatchOptions } from './schedule.ts';
 
 export interface RunnerOptions extends WatchOptions {
   /** Concurrent runs. Default 8. */
@@ -52,7 +52,7 @@ function checkNames(rows: readonly ProbeRow[]): void {
 }
 
 export function createRunner(options: RunnerOptions, deps: RunnerDeps): Runner {
-  const turns = createTurns({ concurrency: options.concurrency ?? 8 });
+  const turns = createRunSlots({ concurrency: options.concurrency ?? 8 });
   const memories = createMemories();
   const declared = new WeakSet<DurableIntake>();
   const ending = new Set<Promise<void>>();
@@ -142,7 +142,7 @@ export async function probeOnce(
   if (signal?.aborted) return [];
   // Every row listens to it.
   if (signal) setMaxListeners(0, signal);
-  const turns = createTurns({ concurrency });
+  const turns = createRunSlots({ concurrency });
   const runs = rows.map((row) => {
     return new Promise<Probed | undefined>((resolve) => {
       let withdraw = () => {};
@@ -165,7 +165,7 @@ export async function probeOnce(
 
 async function runProbe(
   row: ProbeRow,
-  turn: Turn,
+  turn: RunSlot,
   deps: OnceDeps,
   signal: AbortSignal | undefined,
 ): Promise<Probed | undefined> {

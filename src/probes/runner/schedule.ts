@@ -14,7 +14,7 @@ import {
 } from './probe-state.ts';
 
 /** A granted slot. Both parts are released separately; releasing twice has no effect. */
-export interface Turn {
+export interface RunSlot {
   /** Releases the concurrency slot. */
   leave(): void;
   /** Releases the lane. */
@@ -26,16 +26,16 @@ export interface Asked {
   lane?: string;
   /** Requested by a person: runs before all others and takes no concurrency slot, but still waits for its lane. */
   isUrgent?: boolean;
-  start(turn: Turn): void;
+  start(turn: RunSlot): void;
 }
 
 /** Limits concurrent runs, and runs per lane to one; first come, first served. */
-export interface Turns {
+export interface RunSlots {
   /** Calls `start` as soon as it may run, possibly at once. Returns a function that withdraws the request. */
   ask(asked: Asked): () => void;
 }
 
-export function createTurns({ concurrency }: { concurrency: number }): Turns {
+export function createRunSlots({ concurrency }: { concurrency: number }): RunSlots {
   const urgent = new Set<Asked>();
   const waiting = new Set<Asked>();
   const busyLanes = new Set<string>();
@@ -190,7 +190,7 @@ export interface WatchOptions extends HistoryOptions {
 }
 
 export interface WatchDeps extends ProbeDeps {
-  turns: Turns;
+  turns: RunSlots;
   memories: Memories;
   onResult?: OnResult;
   clock: Clock;
@@ -225,7 +225,7 @@ export function startWatch(
   let withdraw = () => {};
   let isWaiting = false;
   /** The run under way until the probe itself has settled, which may be long after the result. */
-  let current: { turn: Turn; hasResult: boolean } | undefined;
+  let current: { turn: RunSlot; hasResult: boolean } | undefined;
 
   const skip = (reason: ProbeSkipReason, runs = 1) => {
     if (runs === 0) return;
@@ -258,7 +258,7 @@ export function startWatch(
     deps.onResult?.(row, result);
   };
 
-  const run = async (turn: Turn) => {
+  const run = async (turn: RunSlot) => {
     const begun = { turn, hasResult: false };
     isWaiting = false;
     current = begun;

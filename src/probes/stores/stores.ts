@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../../core/ports.ts';
 import { storeFailureReasons } from '../../core/reasons.ts';
 import type { ProbesOptions } from '../options.ts';
-import type { ProbeRow, Shown } from '../probe.ts';
+import type { ProbeRow, ShownSeries } from '../probe.ts';
 import type { LogArchive } from './log-archive.ts';
 import { createStoreServer, type StoreServer } from './store-connections.ts';
 import { type StoreKindName, type StoreOptions, type StoreRole, storeRoles } from './store-options.ts';
@@ -86,7 +86,7 @@ function rowOf(
   };
 }
 
-function shownOf({ name, kind }: StoreOptions, role: StoreRole | ''): Shown {
+function shownOf({ name, kind }: StoreOptions, role: StoreRole | ''): ShownSeries {
   const labels = { store: name, kind, database: role };
   return {
     up: { name: 'svc_store_up', labels },

@@ -13,7 +13,7 @@ import { errorText, networkFault, systemCode } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { HostedFailureReason } from '../../core/reasons.ts';
 import type { HostedOptions } from './block.ts';
-import type { Answer } from './protocol.ts';
+import type { ReceiverAnswer } from './protocol.ts';
 
 export interface HttpClientDeps {
   clock: Clock;
@@ -24,7 +24,7 @@ export interface HttpClientDeps {
 /** One connection to the receiver; one request at a time. */
 export interface HttpClient {
   /** Posts a body. Rejects with `HostedFailure` if there is no complete response within the configured timeout. */
-  post(body: Buffer, headers: Readonly<Record<string, string>>): Promise<Answer>;
+  post(body: Buffer, headers: Readonly<Record<string, string>>): Promise<ReceiverAnswer>;
   /** Closes the connection and aborts a request that is in progress. */
   close(): Promise<void>;
 }
@@ -36,7 +36,7 @@ type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 /** Collects a response from undici's callbacks. */
 function handlerOf(
-  succeed: (answer: Answer) => void,
+  succeed: (answer: ReceiverAnswer) => void,
   fail: (error: unknown) => void,
 ): Dispatcher.DispatchHandler {
   const chunks: Buffer[] = [];
@@ -79,11 +79,11 @@ export function createHttpClient(
     client = undefined;
     await closing?.destroy(null);
   };
-  const request = (body: Buffer, headers: Record<string, string>): Promise<Answer> =>
+  const request = (body: Buffer, headers: Record<string, string>): Promise<ReceiverAnswer> =>
     new Promise((resolve, reject) => {
       const slow = () => new HostedFailure('too_slow', `no complete response within ${timeoutMs} ms`);
       const cancel = clock.after(timeoutMs, () => reject(slow()));
-      const succeed = (answer: Answer): void => {
+      const succeed = (answer: ReceiverAnswer): void => {
         cancel();
         resolve(answer);
       };

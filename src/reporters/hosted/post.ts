@@ -1,7 +1,7 @@
 import type { Clock, Drops, Log } from '../../core/ports.ts';
 import type { HostedFailureReason } from '../../core/reasons.ts';
 import { failureOf, HostedFailure, type HttpClient, retryAfterMs } from './http-client.ts';
-import type { Answer, Batch, Protocol, Verdict } from './protocol.ts';
+import type { Batch, DeliveryVerdict, Protocol, ReceiverAnswer } from './protocol.ts';
 import type { RequestLimits } from './request-limits.ts';
 
 /** Metrics of the reporter: `svc_agent_report_…`. */
@@ -82,7 +82,7 @@ export interface PostDeps {
 const busyStatus: ReadonlySet<number> = new Set([502, 503, 504]);
 
 /** A response as a readable error. */
-function answerError({ status, body }: Answer): HostedFailure {
+function answerError({ status, body }: ReceiverAnswer): HostedFailure {
   const text = body.toString('utf8', 0, 500).trim();
   const isReadable = !/[\0-\b\x0e-\x1f\ufffd]/.test(text);
   return new HostedFailure('rejected', isReadable && text ? `status ${status}: ${text}` : `status ${status}`);
@@ -93,7 +93,7 @@ function failureWithoutAnswer({ reason }: HostedFailure): PostFailure {
   return { reason, cause: mayBeBatch ? 'batch' : 'receiver', isTransient: reason === 'too_slow' };
 }
 
-function failureOfAnswer(answer: Answer, reason: HostedFailureReason, nowMs: number): PostFailure {
+function failureOfAnswer(answer: ReceiverAnswer, reason: HostedFailureReason, nowMs: number): PostFailure {
   return {
     reason,
     retryAfterMs: retryAfterMs(answer.header('retry-after'), nowMs),
@@ -133,7 +133,7 @@ export function createPost({ protocol, limits, client, outcomes, drops, clock }:
     return recode(batch, async () => [await protocol.convert(batch, false)]);
   };
 
-  const request = async (batch: Batch): Promise<Answer | HostedFailure> => {
+  const request = async (batch: Batch): Promise<ReceiverAnswer | HostedFailure> => {
     try {
       return await client.post(batch.body, protocol.headers(batch));
     } catch (error) {
@@ -144,7 +144,7 @@ export function createPost({ protocol, limits, client, outcomes, drops, clock }:
   /** What replaces a piece after its response; undefined: send the same again later. */
   const replace = async (
     batch: Batch,
-    verdict: Verdict,
+    verdict: DeliveryVerdict,
     error: HostedFailure,
   ): Promise<readonly Batch[] | undefined> => {
     switch (verdict.kind) {

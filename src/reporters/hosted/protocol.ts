@@ -30,7 +30,7 @@ export interface Report {
 }
 
 /** A receiver's HTTP response. */
-export interface Answer {
+export interface ReceiverAnswer {
   readonly status: number;
   header(name: string): string | undefined;
   /** The first 64 KiB of the body. */
@@ -38,7 +38,7 @@ export interface Answer {
 }
 
 /** What a response means for the batch that was sent. */
-export type Verdict =
+export type DeliveryVerdict =
   | { readonly kind: 'accepted' }
   /** The receiver accepted the batch except for `lost` points. */
   | { readonly kind: 'partial'; readonly lost: number }
@@ -59,7 +59,7 @@ export interface Protocol {
   /** Encodes a report in batches within the request limits. Yields to the event loop every 2 ms. */
   encode(report: Report): AsyncIterable<Batch>;
   headers(batch: Batch): Readonly<Record<string, string>>;
-  judge(answer: Answer, batch: Batch): Verdict;
+  judge(answer: ReceiverAnswer, batch: Batch): DeliveryVerdict;
   /** Splits a batch in two; returns none for a batch of one point. Rejects with `RangeError` if the body is corrupt. */
   split(batch: Batch): Promise<readonly Batch[]>;
   /**
@@ -80,7 +80,7 @@ function failureReason(status: number): HostedFailureReason {
  * followed, because that would send credentials to another host. A redirect says nothing about the batch, so it
  * is retried until the configuration or the receiver is fixed.
  */
-export function verdictOfFailure(status: number, isRetryable: boolean, points: number): Verdict {
+export function verdictOfFailure(status: number, isRetryable: boolean, points: number): DeliveryVerdict {
   const reason = failureReason(status);
   return isRetryable || reason === 'redirect'
     ? { kind: 'retry', reason }

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { AgentError, errorText } from '../../core/errors.ts';
 import type { FamilyView, SeriesView } from '../../core/model.ts';
-import { Cells } from '../../core/stores.ts';
+import { Cells } from '../../core/value-stores.ts';
 import { totalsOf } from './statsd-lines.ts';
 
 /** The last seen totals of one series, and the increases that have not been sent. */
-export interface Entry extends EntryRow {
+export interface BaselineEntry extends EntryRow {
   /** The flush that last saw it. */
   flush: number;
   /** Some increases may not have been sent. */
@@ -50,15 +50,15 @@ export interface Baseline {
   /** Begins a flush. */
   begin(): void;
   /** Reads a series' totals; undefined for a series without totals. */
-  take(family: FamilyView, series: SeriesView, numbers: Float64Array): Entry | undefined;
+  take(family: FamilyView, series: SeriesView, numbers: Float64Array): BaselineEntry | undefined;
   /** The flush has read the whole view. */
   end(): void;
   /** Entries that owe increases and were not in this flush's view. */
-  absent(): readonly Entry[];
-  owed(entry: Entry, total: number): number;
+  absent(): readonly BaselineEntry[];
+  owed(entry: BaselineEntry, total: number): number;
   /** Clears what is owed and returns it. All totals of an entry are settled together. */
-  settle(entry: Entry, total: number): number;
-  giveBack(entry: Entry, total: number, amount: number): void;
+  settle(entry: BaselineEntry, total: number): number;
+  giveBack(entry: BaselineEntry, total: number, amount: number): void;
   freeze(): Uint8Array;
   /** Throws `snapshot_corrupt`. */
   restore(section: Uint8Array): void;
@@ -74,9 +74,9 @@ function keyOf({ name, kind }: FamilyView, { labels, bounds }: SeriesView): bigi
 export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Baseline {
   const { maxGone = 10_000 } = options;
   let cells = new Cells();
-  const entries = new Map<bigint, Entry>();
-  let known = new WeakMap<SeriesView, Entry>();
-  const owing = new Set<Entry>();
+  const entries = new Map<bigint, BaselineEntry>();
+  let known = new WeakMap<SeriesView, BaselineEntry>();
+  const owing = new Set<BaselineEntry>();
   const services = new Set<string>();
   const newServices = new Set<string>();
   let { sinceMs } = options;
@@ -88,7 +88,7 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
   const countsFromHere = (series: SeriesView, carried: boolean) =>
     carried ? forgot || !services.has(series.service) : series.startMs < sinceMs;
 
-  const open = (key: bigint, series: SeriesView, count: number): Entry => {
+  const open = (key: bigint, series: SeriesView, count: number): BaselineEntry => {
     const carried = deps.hasExternalTotals(series);
     const entry = { key, at: cells.take(widthOf(count)), count, carried, flush, owes: false, isGone: false };
     cells.live[entry.at] = series.startMs;
@@ -98,13 +98,18 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
     return entry;
   };
 
-  const beganAnew = (entry: Entry, family: FamilyView, series: SeriesView, isSame: boolean): boolean => {
+  const beganAnew = (
+    entry: BaselineEntry,
+    family: FamilyView,
+    series: SeriesView,
+    isSame: boolean,
+  ): boolean => {
     if (cells.live[entry.at] === series.startMs) return false;
     // The start of an external total is when the agent first read it, unless it fell since.
     return !entry.carried || (isSame && family.kind === 'counter');
   };
 
-  const discard = (entry: Entry): void => {
+  const discard = (entry: BaselineEntry): void => {
     const lines = owesLines(cells.live, entry);
     if (lines > 0) deps.discarded(lines);
     if (entry.carried) forgot = true;
@@ -259,12 +264,12 @@ export function owesLines(cells: Float64Array, run: Run): number {
  *     numbers (f64 each)
  */
 export interface Section {
-  readonly facts: Facts;
+  readonly facts: BaselineFacts;
   readonly entries: Uint8Array;
   readonly numbers: Float64Array;
 }
 
-export interface Facts {
+export interface BaselineFacts {
   /** Wall clock, ms: of unknown totals that began earlier only the increases are pushed. */
   readonly sinceMs: number;
   /** Entries of external totals were discarded, so an unknown total is not necessarily new. */
@@ -316,10 +321,10 @@ function corrupt(what: string, got?: unknown, cause?: unknown): AgentError {
   return new AgentError('snapshot_corrupt', { where: 'state: push baseline', what, got }, cause);
 }
 
-function readFacts(text: string): Facts {
-  let facts: Partial<Facts>;
+function readFacts(text: string): BaselineFacts {
+  let facts: Partial<BaselineFacts>;
   try {
-    facts = JSON.parse(text) as Partial<Facts>;
+    facts = JSON.parse(text) as Partial<BaselineFacts>;
   } catch (thrown) {
     throw corrupt(`facts are not JSON: ${errorText(thrown)}`, undefined, thrown);
   }
@@ -332,7 +337,7 @@ function readFacts(text: string): Facts {
 }
 
 export interface DecodedSection {
-  readonly facts: Facts;
+  readonly facts: BaselineFacts;
   readonly rows: readonly EntryRow[];
   readonly numbers: Float64Array;
 }

@@ -6,13 +6,13 @@ import { AgentError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 
 /** All addresses of a host name, the preferred one first. */
-export type Lookup = (host: string) => Promise<readonly { address: string; family: number }[]>;
+export type DestinationLookup = (host: string) => Promise<readonly { address: string; family: number }[]>;
 
 /** IPv4 first: aggregators on loopback usually listen on IPv4. */
-export const systemLookup: Lookup = (host) => lookUp(host, { all: true, order: 'ipv4first' });
+export const systemLookup: DestinationLookup = (host) => lookUp(host, { all: true, order: 'ipv4first' });
 
 export interface DestinationDeps {
-  lookup: Lookup;
+  lookup: DestinationLookup;
   open: OpenDatagrams;
   clock: Clock;
   /** The kernel reports, between two sends, that an earlier datagram was not delivered. */
@@ -61,7 +61,7 @@ export function createDestination(hostPort: string, deps: DestinationDeps): Dest
   let link: Link | undefined;
   let resolvedMs = Number.NEGATIVE_INFINITY;
 
-  const addresses: Lookup = async (name) => {
+  const addresses: DestinationLookup = async (name) => {
     const family = isIP(name);
     if (family !== 0) return [{ address: name, family }];
     const found = await within(lookup(name), clock, lookupMs);
@@ -103,7 +103,7 @@ export function createDestination(hostPort: string, deps: DestinationDeps): Dest
 }
 
 /** An IP address and port. */
-export interface Endpoint {
+export interface ResolvedAddress {
   readonly address: string;
   readonly family: 4 | 6;
   readonly port: number;
@@ -117,7 +117,7 @@ export const openDatagrams: OpenDatagrams = (type) => createSocket(type);
 
 /** A connected datagram socket. */
 export interface Link {
-  readonly endpoint: Endpoint;
+  readonly endpoint: ResolvedAddress;
   /**
    * Resolves once the kernel has accepted the datagram; rejects with the kernel's error. ECONNREFUSED is about an
    * earlier datagram, but this one was not sent either (udp(7), Error handling).
@@ -131,7 +131,7 @@ export interface Link {
  * receiver is unreachable.
  */
 export function openLink(
-  endpoint: Endpoint,
+  endpoint: ResolvedAddress,
   open: OpenDatagrams,
   onError: (error: Error) => void,
 ): Promise<Link> {

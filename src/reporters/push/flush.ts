@@ -2,7 +2,7 @@ import { findMetric } from '../../core/catalog.ts';
 import type { FamilyView, SeriesView, View } from '../../core/model.ts';
 import type { Drops } from '../../core/ports.ts';
 import { createYielder } from '../pacing.ts';
-import type { Baseline, Entry } from './baseline.ts';
+import type { Baseline, BaselineEntry } from './baseline.ts';
 import {
   counterLine,
   formsOf,
@@ -14,7 +14,7 @@ import {
 
 /** One total of one series, and its line. */
 interface Share {
-  readonly entry: Entry;
+  readonly entry: BaselineEntry;
   readonly total: number;
   readonly form: LineFormat;
 }
@@ -43,7 +43,7 @@ interface SeriesLines {
   /** Index of the first total; gauges come before. */
   readonly first: number;
   readonly gauges: number;
-  entry: Entry | undefined;
+  entry: BaselineEntry | undefined;
   shares: readonly Share[];
 }
 
@@ -107,7 +107,7 @@ export function createDrafting(deps: DraftsDeps): { draft(view: View): Promise<L
   const { baseline, formatter } = deps;
   const plans = new WeakMap<SeriesView, SeriesLines>();
   /** By entry: a series that is gone may still have increases to send. */
-  const sharesOf = new WeakMap<Entry, readonly Share[]>();
+  const sharesOf = new WeakMap<BaselineEntry, readonly Share[]>();
 
   const planFor = (family: FamilyView, series: SeriesView): SeriesLines => {
     const found = plans.get(series);
@@ -118,7 +118,7 @@ export function createDrafting(deps: DraftsDeps): { draft(view: View): Promise<L
     plans.set(series, plan);
     return plan;
   };
-  const sharesFor = (plan: SeriesLines, entry: Entry): readonly Share[] => {
+  const sharesFor = (plan: SeriesLines, entry: BaselineEntry): readonly Share[] => {
     if (plan.entry === entry) return plan.shares;
     const made = () =>
       Array.from({ length: entry.count }, (_, total) => ({

@@ -4,9 +4,9 @@ import type { Clock, Drops, Durable, Gather, GatherRequest, Log, Reporter } from
 import { runEvery } from '../pacing.ts';
 import { createBaseline } from './baseline.ts';
 import type { PushOptions } from './block.ts';
-import { type Lookup, type OpenDatagrams, openDatagrams, systemLookup } from './destination.ts';
+import { type DestinationLookup, type OpenDatagrams, openDatagrams, systemLookup } from './destination.ts';
 import { createDrafting, type Line } from './flush.ts';
-import { createDelivery, createOutcomes, type ReportMetrics } from './send.ts';
+import { createDelivery, createPushOutcomes, type PushReportMetrics } from './send.ts';
 import { createLineFormatter } from './statsd-lines.ts';
 
 export interface PushReporterOptions extends PushOptions {
@@ -32,11 +32,11 @@ export interface PushDeps {
    * earlier only the increases are pushed, unless the restored baseline contains them.
    */
   sinceMs: number;
-  reported: ReportMetrics;
+  reported: PushReportMetrics;
   clock: Clock;
   drops: Drops;
   log: Log;
-  lookup?: Lookup;
+  lookup?: DestinationLookup;
   open?: OpenDatagrams;
 }
 
@@ -66,7 +66,7 @@ export function createPush(options: PushReporterOptions, deps: PushDeps): Report
   );
   const formatter = createLineFormatter({ ...options, prefixes: [options.prefix, options.metricsPrefix] });
   const drafting = createDrafting({ baseline, formatter, drops });
-  const outcomes = createOutcomes(options.hostPort, { reported: deps.reported, log });
+  const outcomes = createPushOutcomes(options.hostPort, { reported: deps.reported, log });
   const { lookup = systemLookup, open = openDatagrams } = deps;
   const delivery = createDelivery(options, { ...deps, lookup, open, baseline, outcomes });
 

@@ -6,14 +6,14 @@ import type { PushOptions } from './block.ts';
 import { createDestination, type DestinationDeps, type Link, ResolveFailure } from './destination.ts';
 import { datagramOf, type Line, type Packet, packLines } from './flush.ts';
 
-export interface DeliveryDeps extends Pick<DestinationDeps, 'lookup' | 'open' | 'clock'> {
+export interface PushDeliveryDeps extends Pick<DestinationDeps, 'lookup' | 'open' | 'clock'> {
   baseline: Pick<Baseline, 'settle' | 'giveBack'>;
   commit(): Promise<unknown>;
-  outcomes: Outcomes;
+  outcomes: PushOutcomes;
   drops: Drops;
 }
 
-export interface Delivery {
+export interface PushDelivery {
   /** Settles, commits, then sends. Never rejects: increases that the kernel does not accept are owed again. */
   deliver(lines: readonly Line[]): Promise<void>;
   close(): void;
@@ -21,8 +21,8 @@ export interface Delivery {
 
 export function createDelivery(
   { hostPort, flushBytes }: Pick<PushOptions, 'hostPort' | 'flushBytes'>,
-  deps: DeliveryDeps,
-): Delivery {
+  deps: PushDeliveryDeps,
+): PushDelivery {
   const { baseline, outcomes, drops } = deps;
   /** Lines of the last datagram that the kernel accepted without reporting an error. */
   let handedLines = 0;
@@ -142,14 +142,14 @@ export function sendFailure(thrown: unknown): PushFailureReason {
 }
 
 /** Metrics of the reporter: `svc_agent_report_…`. */
-export interface ReportMetrics {
+export interface PushReportMetrics {
   /** The kernel accepted a whole flush. */
   delivered(): void;
   failed(reason: PushFailureReason): void;
 }
 
 /** Counts each outcome, and logs the first failure and the recovery. */
-export interface Outcomes {
+export interface PushOutcomes {
   delivered(): void;
   failed(reason: PushFailureReason, error: unknown): void;
 }
@@ -157,10 +157,10 @@ export interface Outcomes {
 /** A refusal is reported after the flush that it belongs to, so one successful flush proves nothing. */
 const recoveredAfter = 2;
 
-export function createOutcomes(
+export function createPushOutcomes(
   hostPort: string,
-  { reported, log }: { reported: ReportMetrics; log: Log },
-): Outcomes {
+  { reported, log }: { reported: PushReportMetrics; log: Log },
+): PushOutcomes {
   let deliveries = recoveredAfter;
   return {
     delivered() {

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { OpenHandshakes } from '../../core/access.ts';
 import { defaultBounds } from '../../core/histogram.ts';
 import type { Clock, Drops, Log, Source, Stop } from '../../core/ports.ts';
-import type { LazyStore } from '../../core/stores.ts';
+import type { LazyStore } from '../../core/value-stores.ts';
 import type { VocabularyDetector } from '../../core/vocabulary.ts';
 import { createKnownLines, type KnownLines, startExpiry } from './lines/known-lines.ts';
 import { type StatsdDrop, tagKeysWith } from './lines/line-format.ts';

@@ -3,7 +3,7 @@ import type { Intake, RawTags, Summary } from '../../core/model.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { RegistryDrop } from '../../core/reasons.ts';
 import { addTo, clearPart, createSketch, quantilesOf, type Sketch } from '../../core/sketch.ts';
-import type { LazyStore } from '../../core/stores.ts';
+import type { LazyStore } from '../../core/value-stores.ts';
 import type { TimeSlices } from './time-slices.ts';
 
 /** A summary whose quantiles the agent computes, shared by all lines of one raw series. */

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createRegistry, type Registry } from '../../../src/core/registry.ts';
-import { createPageStore } from '../../../src/core/stores.ts';
+import { createPageStore } from '../../../src/core/value-stores.ts';
 import type { VocabularyDetector } from '../../../src/core/vocabulary.ts';
 import { createRenderer } from '../../../src/reporters/pull/exposition.ts';
 import { readVocabularies, vocabularyDetectorFor } from '../../../src/sources/vocabularies.ts';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createRegistry, type Registry } from '../../../src/core/registry.ts';
-import { createPageStore } from '../../../src/core/stores.ts';
+import { createPageStore } from '../../../src/core/value-stores.ts';
 import {
   catalogVocabulary,
   createVocabulary,

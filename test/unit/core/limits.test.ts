@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createDurableStore } from '../../../src/core/durable-store.ts';
-import { createPageStore } from '../../../src/core/stores.ts';
+import { createPageStore } from '../../../src/core/value-stores.ts';
 import { testRegistry, wideLimits } from '../../registry.ts';
 
 const limits = (seriesPerMetric: number, series = 1000) => ({ ...wideLimits, seriesPerMetric, series });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { healthOf } from '../../../examples/service/health.ts';
-import { reasonOf } from '../../../src/probes/health/check.ts';
+import { reasonOf } from '../../../src/probes/health/health-check.ts';
 
 it.each([
   { ageMs: 0, store: 'up', reason: 'warming_up' },

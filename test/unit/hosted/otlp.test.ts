@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createOtlp } from '../../../src/reporters/hosted/otlp/otlp.ts';
-import type { Answer, Batch, Report } from '../../../src/reporters/hosted/protocol.ts';
+import type { Batch, ReceiverAnswer, Report } from '../../../src/reporters/hosted/protocol.ts';
 import { createRequestLimits } from '../../../src/reporters/hosted/request-limits.ts';
 import { handClock } from '../../clock.ts';
 import { metricsOf, partialSuccess, pointsOf, readOtlp, type WirePoint } from '../../hosted-wire.ts';
@@ -189,14 +189,14 @@ describe('an export request', () => {
 
 describe('what answers mean', () => {
   const batch: Batch = { format: 'otlp', points: 10, timeMs, body: Buffer.alloc(0) };
-  const answer = (status: number, body: Buffer = Buffer.alloc(0)): Answer => ({
+  const answer = (status: number, body: Buffer = Buffer.alloc(0)): ReceiverAnswer => ({
     status,
     header: () => undefined,
     body,
   });
   const refused = { kind: 'rejected', lost: 10 };
 
-  test.each<[string, Answer, object]>([
+  test.each<[string, ReceiverAnswer, object]>([
     ['200', answer(200), { kind: 'accepted' }],
     ['200 with a JSON body', answer(200, Buffer.from('{"partialSuccess":{}}')), { kind: 'accepted' }],
     ['200 in part', answer(200, partialSuccess(4)), { kind: 'partial', lost: 4 }],

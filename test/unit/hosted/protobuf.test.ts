@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import protobuf from 'protobufjs';
 import { expect, test } from 'vitest';
 import { fieldsOf } from '../../../src/core/protobuf-fields.ts';
-import { createWriter } from '../../../src/reporters/hosted/wire/protobuf.ts';
+import { createProtobufWriter } from '../../../src/reporters/hosted/wire/protobuf.ts';
 
 const { root } = protobuf.parse(`
   syntax = "proto3";
@@ -54,7 +54,7 @@ interface Message {
   inner: Message[];
 }
 
-type Writer = ReturnType<typeof createWriter>;
+type Writer = ReturnType<typeof createProtobufWriter>;
 
 function write(writer: Writer, told: Message): void {
   writer.varint(1, told.number);
@@ -95,7 +95,7 @@ function asRead(told: Message): object {
 test('another decoder reads what was written, from the smallest buffer on', () => {
   fc.assert(
     fc.property(message, (told) => {
-      const writer = createWriter(1);
+      const writer = createProtobufWriter(1);
       write(writer, told);
       const options = { longs: String, defaults: true, bytes: Buffer } as const;
       expect(All.toObject(All.decode(writer.take()), options)).toEqual(asRead(told));
@@ -108,7 +108,7 @@ test('another decoder reads what was written, from the smallest buffer on', () =
 test('the fields of a message put together are the message', () => {
   fc.assert(
     fc.property(message, (told) => {
-      const writer = createWriter();
+      const writer = createProtobufWriter();
       write(writer, told);
       const bytes = writer.take();
       expect(Buffer.concat([...fieldsOf(bytes)].map(({ raw }) => raw)).equals(bytes)).toBe(true);

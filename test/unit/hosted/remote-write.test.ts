@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Answer, Batch, Report } from '../../../src/reporters/hosted/protocol.ts';
+import type { Batch, ReceiverAnswer, Report } from '../../../src/reporters/hosted/protocol.ts';
 import { createRemoteWrite } from '../../../src/reporters/hosted/remote-write/remote-write.ts';
 import { createRequestLimits } from '../../../src/reporters/hosted/request-limits.ts';
 import { handClock } from '../../clock.ts';
@@ -102,7 +102,7 @@ async function batchesOf(protocol: ReturnType<typeof opened>, picture: Report): 
   return batches;
 }
 
-const answer = (status: number, headers: Record<string, string> = {}): Answer => ({
+const answer = (status: number, headers: Record<string, string> = {}): ReceiverAnswer => ({
   status,
   header: (name) => headers[name],
   body: Buffer.alloc(0),
@@ -247,7 +247,7 @@ describe('what answers mean', () => {
   const batch: Batch = { format: 'rw2', points: 10, timeMs, body: Buffer.alloc(0) };
   const old: Batch = { ...batch, format: 'rw1' };
 
-  test.each<[string, Batch, Answer, object]>([
+  test.each<[string, Batch, ReceiverAnswer, object]>([
     ['200 with all written', batch, answer(200, written(10)), { kind: 'accepted' }],
     ['204 with some written', batch, answer(204, written(7)), { kind: 'partial', lost: 3 }],
     ['204 without the header', batch, answer(204), { kind: 'downgrade' }],

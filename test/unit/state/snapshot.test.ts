@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type Content, createEncoder, decodeSnapshot } from '../../../src/agent/state/snapshot.ts';
+import { createEncoder, decodeSnapshot, type SnapshotContent } from '../../../src/agent/state/snapshot.ts';
 import { AgentError } from '../../../src/core/errors.ts';
 import { bodyOf, crcOf, type Parts, sealed, snapshotOf } from './layout.ts';
 
@@ -14,7 +14,7 @@ const sample: Parts = {
   ],
 };
 
-const contentOf = ({ table = '', values = [], sections = [] }: Parts): Content => ({
+const contentOf = ({ table = '', values = [], sections = [] }: Parts): SnapshotContent => ({
   table: Buffer.from(table),
   values: Float64Array.from(values),
   sections: new Map(sections.map(([name, text]) => [name, Buffer.from(text)])),
@@ -71,7 +71,7 @@ describe('encoder', () => {
     ).toBe(true);
   });
 
-  test.each<[string, (content: Content) => Content, boolean]>([
+  test.each<[string, (content: SnapshotContent) => SnapshotContent, boolean]>([
     ['nothing', (content) => content, true],
     [
       'copies of values and sections',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createLazyStore } from '../../../src/core/stores.ts';
+import { createLazyStore } from '../../../src/core/value-stores.ts';
 import {
   createVocabulary,
   createVocabularyDetector,

@@ -1,5 +1,5 @@
 import type { StatusReport } from '../report.ts';
-import * as agent from './agent.ts';
+import * as agent from './agent-section.ts';
 import { backups } from './backup-section.ts';
 import { type Data, follow, silentMs } from './data.ts';
 import { type Child, draw, h } from './dom.ts';

@@ -1,5 +1,6 @@
-import { at, column, type Dashboard, type Row, table, timeline, timeseries } from '../model.ts';
+import { at, column, type Dashboard, type Row, table, timeline, timeseries } from '../dashboard.ts';
 import { instance, type Queries, top } from '../queries.ts';
+import { certificates } from './shared.ts';
 
 const state = ({ highest, job, moment }: Queries): Row => ({
   title: 'State',
@@ -158,13 +159,7 @@ const probes = ({ age, rate, s }: Queries): Row => ({
       'perSecond',
       rate('svc_probe_skipped_total', 'probe, reason'),
     ),
-    timeseries(
-      'Certificates',
-      'Time until the certificate that each probe sees expires.',
-      'duration',
-      `min by (cluster, probe) (${s('svc_probe_tls_not_after_timestamp_seconds')}) - time()`,
-      { limits: at('SvcCertificateExpiring') },
-    ),
+    certificates({ s }),
   ],
 });
 

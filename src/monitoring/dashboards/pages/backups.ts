@@ -1,4 +1,4 @@
-import { at, column, type Dashboard, type Row, table, timeline, timeseries } from '../model.ts';
+import { at, column, type Dashboard, type Row, table, timeline, timeseries } from '../dashboard.ts';
 import { backup, type Queries, store } from '../queries.ts';
 
 const identity = 'backup, store, database, backup_type';

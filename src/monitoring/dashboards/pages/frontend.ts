@@ -1,5 +1,14 @@
 import { slowByDesign } from '../../alerts/work.ts';
-import { at, column, type Dashboard, heatmap, type Panel, percentiles, table, timeseries } from '../model.ts';
+import {
+  at,
+  column,
+  type Dashboard,
+  heatmap,
+  type Panel,
+  percentiles,
+  table,
+  timeseries,
+} from '../dashboard.ts';
 import { instance, operation, type Queries, role, top } from '../queries.ts';
 
 const latency = 'svc_frontend_client_latency';

@@ -1,6 +1,6 @@
-import { at, type Dashboard, percentiles, type Row, timeseries } from '../model.ts';
+import { at, type Dashboard, percentiles, type Row, timeseries } from '../dashboard.ts';
 import { domain, instance, operation, type Queries, role, top } from '../queries.ts';
-import { callRow } from './calls.ts';
+import { callRow } from './shared.ts';
 
 const closing = ['completed', 'failed', 'timeout', 'canceled', 'continued_as_new'];
 

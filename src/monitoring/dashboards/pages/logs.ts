@@ -1,4 +1,4 @@
-import { at, type Dashboard, stat, timeseries } from '../model.ts';
+import { at, type Dashboard, stat, timeseries } from '../dashboard.ts';
 import { instance, roleOf, top } from '../queries.ts';
 
 const bad = 'svc_log_entries_total{level=~"error|fatal"}';

@@ -1,6 +1,6 @@
-import { at, column, type Dashboard, type Row, table, timeseries } from '../model.ts';
+import { at, column, type Dashboard, type Row, table, timeseries } from '../dashboard.ts';
 import { domain, instance, operation, type Queries, role, rowsOf, tasklist, top } from '../queries.ts';
-import { callRow } from './calls.ts';
+import { callRow } from './shared.ts';
 
 const list = 'domain, tasklist';
 

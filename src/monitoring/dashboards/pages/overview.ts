@@ -1,7 +1,8 @@
 import { slowByDesign } from '../../alerts/work.ts';
 import { jobs } from '../../names.ts';
-import { at, column, type Dashboard, type Row, stat, table, timeline, timeseries } from '../model.ts';
+import { at, column, type Dashboard, type Row, stat, table, timeline, timeseries } from '../dashboard.ts';
 import { instance, type Queries, role, top } from '../queries.ts';
+import { certificates } from './shared.ts';
 
 const firing = 'ALERTS{alertstate="firing", alertname=~"Svc.+"}';
 const firingLabels =
@@ -166,13 +167,7 @@ const dependencies = ({ age, highest, job, s }: Queries): Row => ({
       highest('svc_replication_lag_seconds', 'source_cluster, target_cluster'),
       { limits: at('SvcReplicationLag'), runbooks: ['SvcReplicationLagUnknown'] },
     ),
-    timeseries(
-      'Certificates',
-      'Time until the certificate that each probe sees expires.',
-      'duration',
-      `min by (cluster, probe) (${s('svc_probe_tls_not_after_timestamp_seconds')}) - time()`,
-      { limits: at('SvcCertificateExpiring') },
-    ),
+    certificates({ s }),
   ],
 });
 

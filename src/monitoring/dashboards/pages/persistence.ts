@@ -8,7 +8,7 @@ import {
   table,
   timeline,
   timeseries,
-} from '../model.ts';
+} from '../dashboard.ts';
 import { instance, operation, type Queries, role, store, top } from '../queries.ts';
 
 const identity = 'store, kind, database';

@@ -1,4 +1,4 @@
-import { at, column, type Dashboard, type Row, table, timeline, timeseries } from '../model.ts';
+import { at, column, type Dashboard, type Row, table, timeline, timeseries } from '../dashboard.ts';
 import { instance, type Queries, role } from '../queries.ts';
 
 const own = 'svc_service, instance';

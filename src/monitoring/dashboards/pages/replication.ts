@@ -1,4 +1,4 @@
-import { at, column, type Dashboard, type Row, stat, table, timeline, timeseries } from '../model.ts';
+import { at, column, type Dashboard, type Row, stat, table, timeline, timeseries } from '../dashboard.ts';
 import { domain, instance, type Queries, store } from '../queries.ts';
 
 const pair = 'source_cluster, target_cluster';

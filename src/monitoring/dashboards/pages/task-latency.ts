@@ -1,4 +1,4 @@
-import { type Dashboard, heatmap, percentiles, type Row, timeseries } from '../model.ts';
+import { type Dashboard, heatmap, percentiles, type Row, timeseries } from '../dashboard.ts';
 import { domain, instance, type Queries, tasklist, top } from '../queries.ts';
 
 const row = (

@@ -1,5 +1,14 @@
 import { slowByDesign } from '../../alerts/work.ts';
-import { at, column, type Dashboard, percentiles, type Row, table, timeline, timeseries } from '../model.ts';
+import {
+  at,
+  column,
+  type Dashboard,
+  percentiles,
+  type Row,
+  table,
+  timeline,
+  timeseries,
+} from '../dashboard.ts';
 import { domain, instance, type Queries } from '../queries.ts';
 
 const worker = 'svc_service="worker"';

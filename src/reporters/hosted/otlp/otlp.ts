@@ -4,18 +4,18 @@ import type { FamilyView, Kind, SeriesView } from '../../../core/model.ts';
 import { fieldsOf } from '../../../core/protobuf-fields.ts';
 import { createYielder } from '../../pacing.ts';
 import {
-  type Answer,
   type Batch,
+  type DeliveryVerdict,
   jobOf,
   type Origin,
   type Protocol,
+  type ReceiverAnswer,
   type Report,
   startTimeOf,
-  type Verdict,
   verdictOfFailure,
 } from '../protocol.ts';
 import type { RequestLimits } from '../request-limits.ts';
-import { createWriter } from '../wire/protobuf.ts';
+import { createProtobufWriter } from '../wire/protobuf.ts';
 import {
   attributesOf,
   createRequestBuilder,
@@ -33,14 +33,14 @@ const unpack = promisify<Buffer, Buffer>(gunzip);
 const retriedStatus: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
 function scopeOf({ version }: Origin): Buffer {
-  const writer = createWriter(64);
+  const writer = createProtobufWriter(64);
   writer.text(1, 'svc-agent');
   writer.text(2, version);
   return writer.take();
 }
 
 /** `partial_success.rejected_data_points` of an `ExportMetricsServiceResponse`; 0 if the body is not one. */
-function rejectedPoints({ body }: Answer): number {
+function rejectedPoints({ body }: ReceiverAnswer): number {
   try {
     for (const { field, bytes } of fieldsOf(body)) {
       if (field !== 1) continue;
@@ -164,7 +164,7 @@ export function createOtlp(origin: Origin, limits: RequestLimits): Protocol {
     if (request.points > 0) yield await finish();
   }
 
-  const judgeSuccess = (answer: Answer): Verdict => {
+  const judgeSuccess = (answer: ReceiverAnswer): DeliveryVerdict => {
     const lost = rejectedPoints(answer);
     return lost > 0 ? { kind: 'partial', lost } : { kind: 'accepted' };
   };

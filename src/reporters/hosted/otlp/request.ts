@@ -1,7 +1,7 @@
 import type { Kind, SeriesView } from '../../../core/model.ts';
 import { fieldsOf } from '../../../core/protobuf-fields.ts';
 import { jobOf, type Origin } from '../protocol.ts';
-import { createWriter, type Writer } from '../wire/protobuf.ts';
+import { createProtobufWriter, type ProtobufWriter } from '../wire/protobuf.ts';
 
 /** Field numbers of `Metric` that hold its points, by type of data. */
 export const dataFields = { gauge: 5, sum: 7, histogram: 9, summary: 11 } as const;
@@ -23,7 +23,7 @@ export interface RequestBuilder {
   readonly points: number;
   readonly bytes: number;
   /** Begins a point: write its fields to the returned writer, then call `endPoint`. */
-  beginPoint(metric: MetricContext): Writer;
+  beginPoint(metric: MetricContext): ProtobufWriter;
   endPoint(): void;
   /** Returns the message, uncompressed, and starts a new request. */
   take(): Buffer;
@@ -31,7 +31,7 @@ export interface RequestBuilder {
 
 /** `scope`: an `InstrumentationScope` message. Messages: github.com/open-telemetry/opentelemetry-proto. */
 export function createRequestBuilder(scope: Buffer): RequestBuilder {
-  const writer = createWriter();
+  const writer = createProtobufWriter();
   let metric: MetricContext | undefined;
   let points = 0;
 
@@ -158,13 +158,13 @@ export const pointTypes: Readonly<Record<Kind, { type: PointType; data: number; 
 };
 
 function tailOf(isMonotonic: boolean): Buffer {
-  const writer = createWriter(16);
+  const writer = createProtobufWriter(16);
   writer.varint(2, cumulative);
   if (isMonotonic) writer.varint(3, 1);
   return writer.take();
 }
 
-function attribute(writer: Writer, field: number, name: string, value: string): void {
+function attribute(writer: ProtobufWriter, field: number, name: string, value: string): void {
   writer.open(field);
   writer.text(1, name);
   writer.open(2);
@@ -175,14 +175,14 @@ function attribute(writer: Writer, field: number, name: string, value: string): 
 
 /** A series' labels as encoded attributes of its points. */
 export function attributesOf(type: PointType, { labels }: SeriesView): Buffer {
-  const writer = createWriter(512);
+  const writer = createProtobufWriter(512);
   for (const [name, value] of labels) attribute(writer, attributesField[type], name, value);
   return writer.take();
 }
 
 /** The `Resource` of a series. */
 export function resourceOf(series: SeriesView, { instance, hostName }: Origin): Buffer {
-  const writer = createWriter(256);
+  const writer = createProtobufWriter(256);
   attribute(writer, 1, 'service.name', jobOf(series));
   if (instance !== '') attribute(writer, 1, 'service.instance.id', instance);
   if (hostName !== '') attribute(writer, 1, 'host.name', hostName);
@@ -191,7 +191,7 @@ export function resourceOf(series: SeriesView, { instance, hostName }: Origin): 
 
 /** Name and description of a `Metric`. There is no unit, because some receivers append it to the name. */
 export function headOf(name: string, help: string): Buffer {
-  const writer = createWriter(256);
+  const writer = createProtobufWriter(256);
   writer.text(1, name);
   if (help !== '') writer.text(2, help);
   return writer.take();
@@ -203,7 +203,11 @@ function whole(count: number): number {
 }
 
 /** Converts the cumulative counts of `le` to counts per bucket, whose sum is the histogram's count. */
-function writeHistogram(writer: Writer, { at, bounds, hasSum }: SeriesView, numbers: Float64Array): void {
+function writeHistogram(
+  writer: ProtobufWriter,
+  { at, bounds, hasSum }: SeriesView,
+  numbers: Float64Array,
+): void {
   const infinite = at + bounds.length;
   let total = 0;
   writer.open(6);
@@ -221,7 +225,7 @@ function writeHistogram(writer: Writer, { at, bounds, hasSum }: SeriesView, numb
 }
 
 function writeSummary(
-  writer: Writer,
+  writer: ProtobufWriter,
   { at, bounds, hasSum, hasCount }: SeriesView,
   numbers: Float64Array,
 ): void {
@@ -244,7 +248,7 @@ export interface Times {
 
 /** Writes the fields of one point; `numbers` undefined: the series has ended. */
 export function writePoint(
-  writer: Writer,
+  writer: ProtobufWriter,
   type: PointType,
   { series, numbers, attributes }: { series: SeriesView; numbers?: Float64Array; attributes: Buffer },
   { timeMs, startMs }: Times,

@@ -14,7 +14,7 @@ export interface RecordPosition {
  * the records. The offset is updated in place, so that a restart does not send delivered batches again. Nothing is
  * fsynced: a kill loses nothing that was written, a power failure may lose the newest batches.
  */
-export interface Segment {
+export interface QueueSegment {
   /** Bytes of the file. */
   readonly bytes: number;
   /** Number of records that are still needed. */
@@ -53,7 +53,7 @@ function markBytes(at: number): Buffer {
   return bytes;
 }
 
-function segmentOf(path: string, file: FileHandle, size: number): Segment {
+function segmentOf(path: string, file: FileHandle, size: number): QueueSegment {
   let bytes = size;
   let isTorn = false;
 
@@ -120,7 +120,7 @@ function segmentOf(path: string, file: FileHandle, size: number): Segment {
 }
 
 /** Creates a file. Rejects with the file system's error, also if the file exists. */
-export async function createSegment(path: string): Promise<Segment> {
+export async function createSegment(path: string): Promise<QueueSegment> {
   const file = await open(path, 'wx+');
   try {
     await file.write(fileHead(), 0, segmentHeadBytes, 0);
@@ -133,7 +133,7 @@ export async function createSegment(path: string): Promise<Segment> {
 }
 
 export interface OpenedSegment {
-  readonly segment: Segment;
+  readonly segment: QueueSegment;
   /** Number of records that are still needed. */
   readonly records: readonly RecordPosition[];
   /** Bytes after the last complete record: an incomplete write, or a foreign file. */

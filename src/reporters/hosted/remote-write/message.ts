@@ -2,7 +2,7 @@ import { compareText } from '../../../core/labels.ts';
 import type { FamilyView, Kind, Labels, SeriesView } from '../../../core/model.ts';
 import { fieldsOf, packedOf } from '../../../core/protobuf-fields.ts';
 import { type BatchFormat, jobOf, type Origin, startTimeOf } from '../protocol.ts';
-import { createWriter, type Writer } from '../wire/protobuf.ts';
+import { createProtobufWriter, type ProtobufWriter } from '../wire/protobuf.ts';
 
 /** A label name, label value or help text, encoded once and shared by all samples that have it. */
 export interface Text {
@@ -18,7 +18,7 @@ export const textOf = (bytes: Buffer): Text => ({ bytes, owner: undefined, ref: 
 export const metricTypes = { untyped: 0, counter: 1, gauge: 2, histogram: 3, summary: 5 } as const;
 
 /** One sample of one series. */
-export interface Sample {
+export interface RemoteSample {
   /** Alternating names and values, sorted by name, including `__name__`. */
   labels: readonly Text[];
   type: number;
@@ -37,12 +37,12 @@ export interface MessageBuilder {
   /** Number of samples. */
   readonly points: number;
   readonly bytes: number;
-  add(sample: Sample): void;
+  add(sample: RemoteSample): void;
   /** Returns the message, uncompressed, and starts a new one. */
   take(): Buffer;
 }
 
-function writeValue(writer: Writer, sample: Sample): void {
+function writeValue(writer: ProtobufWriter, sample: RemoteSample): void {
   if (sample.stale) writer.staleMarker(1);
   // A NaN could have the bits of the stale marker by accident.
   else writer.double(1, Number.isNaN(sample.value) ? Number.NaN : sample.value);
@@ -51,7 +51,7 @@ function writeValue(writer: Writer, sample: Sample): void {
 
 /** `prometheus.WriteRequest`: prometheus.io/docs/specs/prw/remote_write_spec/. It has no types and start timestamps. */
 export function createMessageV1(): MessageBuilder {
-  const writer = createWriter();
+  const writer = createProtobufWriter();
   let points = 0;
   return {
     format: 'rw1',
@@ -87,8 +87,8 @@ export function createMessageV1(): MessageBuilder {
  * start timestamp is part of the sample). Each text is stored once.
  */
 export function createMessageV2(): MessageBuilder {
-  const series = createWriter();
-  const symbols = createWriter();
+  const series = createProtobufWriter();
+  const symbols = createProtobufWriter();
   let owner = {};
   let nextRef = 0;
   let points = 0;
@@ -107,7 +107,7 @@ export function createMessageV2(): MessageBuilder {
     }
     return text.ref;
   };
-  const writeMetadata = ({ type, help }: Sample): void => {
+  const writeMetadata = ({ type, help }: RemoteSample): void => {
     const ref = refOf(help);
     if (type === 0 && ref === 0) return;
     series.open(5);
@@ -155,7 +155,7 @@ function isStale(bits: Buffer): boolean {
   return bits.readUInt32LE(0) === 2 && bits.readUInt32LE(4) === 0x7ff0_0000;
 }
 
-function readSample(bytes: Buffer, sample: Sample): void {
+function readSample(bytes: Buffer, sample: RemoteSample): void {
   for (const { field, value, bytes: bits } of fieldsOf(bytes)) {
     if (field === 1) {
       sample.stale = isStale(bits);
@@ -165,7 +165,7 @@ function readSample(bytes: Buffer, sample: Sample): void {
   }
 }
 
-const emptySample = (): Sample => ({
+const emptySample = (): RemoteSample => ({
   labels: [],
   type: 0,
   help: noText,
@@ -175,7 +175,7 @@ const emptySample = (): Sample => ({
   startMs: 0,
 });
 
-function sampleOfV1(message: Buffer): Sample {
+function sampleOfV1(message: Buffer): RemoteSample {
   const sample = emptySample();
   const labels: Text[] = [];
   for (const { field, bytes } of fieldsOf(message)) {
@@ -185,7 +185,7 @@ function sampleOfV1(message: Buffer): Sample {
   return { ...sample, labels };
 }
 
-function sampleOfV2(message: Buffer, symbols: readonly Text[]): Sample {
+function sampleOfV2(message: Buffer, symbols: readonly Text[]): RemoteSample {
   const sample = emptySample();
   const text = (ref: number): Text => {
     const found = symbols[ref];
@@ -206,7 +206,7 @@ function sampleOfV2(message: Buffer, symbols: readonly Text[]): Sample {
 }
 
 /** Decodes a message, to split it or to encode it in another version. Throws `RangeError` if it is corrupt. */
-export function samplesOf(format: BatchFormat, message: Buffer): Sample[] {
+export function samplesOf(format: BatchFormat, message: Buffer): RemoteSample[] {
   const fields = [...fieldsOf(message)];
   if (format === 'rw1')
     return fields.filter(({ field }) => field === 1).map(({ bytes }) => sampleOfV1(bytes));
@@ -224,7 +224,7 @@ export interface Sampler {
     family: FamilyView,
     series: SeriesView,
     numbers: Float64Array | undefined,
-    take: (sample: Sample) => void,
+    take: (sample: RemoteSample) => void,
   ): void;
   /** Begins a report of this time. Cached texts that are no longer used are dropped from time to time. */
   begin(timeMs: number): void;
@@ -299,7 +299,7 @@ export function createSampler(origin: Origin): Sampler {
   };
 
   let reportMs = 0;
-  const sample: Sample = {
+  const sample: RemoteSample = {
     labels: [],
     type: 0,
     help: textFor(''),
@@ -313,7 +313,7 @@ export function createSampler(origin: Origin): Sampler {
     name: string,
     cached: CachedLabels,
     value: (part: number) => number,
-    take: (sample: Sample) => void,
+    take: (sample: RemoteSample) => void,
   ): void => {
     const { bounded, plain, bounds, kind, has } = cached;
     const startMs = sample.startMs;

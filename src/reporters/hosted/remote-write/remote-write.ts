@@ -1,17 +1,23 @@
 import { createYielder } from '../../pacing.ts';
 import {
-  type Answer,
   type Batch,
   type BatchFormat,
+  type DeliveryVerdict,
   type Origin,
   type Protocol,
+  type ReceiverAnswer,
   type Report,
-  type Verdict,
   verdictOfFailure,
 } from '../protocol.ts';
 import type { RequestLimits } from '../request-limits.ts';
 import { packSnappy, unpackSnappy } from '../wire/snappy.ts';
-import { createMessage, createSampler, type MessageBuilder, type Sample, samplesOf } from './message.ts';
+import {
+  createMessage,
+  createSampler,
+  type MessageBuilder,
+  type RemoteSample,
+  samplesOf,
+} from './message.ts';
 
 const writtenHeader = 'x-prometheus-remote-write-samples-written';
 
@@ -28,14 +34,14 @@ const batchOf = (message: MessageBuilder, timeMs: number): Batch => {
   return { format, points, timeMs, body: packSnappy(message.take()) };
 };
 
-function encodeSamples(batch: Batch, format: BatchFormat, samples: readonly Sample[]): Batch {
+function encodeSamples(batch: Batch, format: BatchFormat, samples: readonly RemoteSample[]): Batch {
   const message = createMessage(format);
   for (const sample of samples) message.add(sample);
   return batchOf(message, batch.timeMs);
 }
 
 /** Number of samples that the receiver reports as written; undefined without the header. */
-function writtenOf(answer: Answer): number | undefined {
+function writtenOf(answer: ReceiverAnswer): number | undefined {
   const header = answer.header(writtenHeader);
   return header !== undefined && /^\d+$/.test(header.trim()) ? Number(header) : undefined;
 }
@@ -54,7 +60,7 @@ export function createRemoteWrite(origin: Origin, limits: RequestLimits): Protoc
   const sampler = createSampler(origin);
   let known: 'rw1' | 'rw2' | undefined;
 
-  const judgeSuccess = (answer: Answer, { format, points }: Batch): Verdict => {
+  const judgeSuccess = (answer: ReceiverAnswer, { format, points }: Batch): DeliveryVerdict => {
     const written = writtenOf(answer);
     if (format === 'rw2') {
       if (written === undefined) {
@@ -73,7 +79,7 @@ export function createRemoteWrite(origin: Origin, limits: RequestLimits): Protoc
     async *encode({ view, vanished, timeMs }: Report) {
       const message = createMessage(known ?? 'rw2');
       const yielder = createYielder();
-      const take = (sample: Sample): void => message.add(sample);
+      const take = (sample: RemoteSample): void => message.add(sample);
       const isFull = (): boolean => message.points >= limits.points || message.bytes >= limits.bytes;
       sampler.begin(timeMs);
       for (const { family, series } of vanished) {

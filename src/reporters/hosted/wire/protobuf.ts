@@ -3,7 +3,7 @@
  * is written in place between `open` and `close`; nothing is allocated per field. Zero and empty values are
  * written as told: who wants proto3's defaults left out leaves the call out.
  */
-export interface Writer {
+export interface ProtobufWriter {
   /** Bytes written so far. */
   readonly bytes: number;
   /** A non-negative integer up to 2^53. */
@@ -45,7 +45,7 @@ function lengthBytes(length: number): number {
   return length < 0x1000_0000 ? 4 : 5;
 }
 
-export function createWriter(initialBytes = 65_536): Writer {
+export function createProtobufWriter(initialBytes = 65_536): ProtobufWriter {
   let buffer = Buffer.allocUnsafe(initialBytes);
   let at = 0;
   /** Where the contents of the open messages begin, one byte behind their lengths. */

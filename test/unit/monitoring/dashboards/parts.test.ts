@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { timeseries } from '../../../../src/monitoring/dashboards/model.ts';
-import { legendOf } from '../../../../src/monitoring/dashboards/panels.ts';
-import { limitOf } from '../../../../src/monitoring/dashboards/parts.ts';
+import { timeseries } from '../../../../src/monitoring/dashboards/dashboard.ts';
+import { legendOf, limitOf } from '../../../../src/monitoring/dashboards/panels.ts';
 import {
   clusterChoice,
   domain,

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { answerIn, faultOf } from '../../../../src/probes/health/check.ts';
-import { verdictOf } from '../../../../src/probes/health/http.ts';
+import { answerIn, faultOf } from '../../../../src/probes/health/health-check.ts';
+import { verdictOf } from '../../../../src/probes/health/http-check.ts';
 import { excerpt } from '../../../../src/probes/probe.ts';
 
 describe('an answer in a text', () => {

@@ -10,7 +10,7 @@ import {
   textMessage,
   unframed,
   usualRpcService,
-} from '../../../../src/probes/health/grpc.ts';
+} from '../../../../src/probes/health/grpc-check.ts';
 
 const { root } = protobuf.parse(`
   syntax = "proto3";

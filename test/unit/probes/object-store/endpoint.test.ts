@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { endpoint } from '../../../../src/core/text-formats.ts';
+import { objectStoreAddress } from '../../../../src/core/text-formats.ts';
 
 test.each([
   ['https://s3.example.com', 'https://s3.example.com', ''],
@@ -9,7 +9,7 @@ test.each([
   ['s3.example:9000', 'https://s3.example:9000', ''],
   ['[::1]:9000', 'https://[::1]:9000', ''],
   ['localhost', 'https://localhost', ''],
-])('%s', (text, origin, basePath) => expect(endpoint.read(text)).toEqual({ origin, basePath }));
+])('%s', (text, origin, basePath) => expect(objectStoreAddress.read(text)).toEqual({ origin, basePath }));
 
 test.each([
   '',
@@ -20,4 +20,4 @@ test.each([
   's3.example:70000',
   'two words',
   '//s3.example',
-])('%j is none', (text) => expect(endpoint.read(text)).toBeUndefined());
+])('%j is none', (text) => expect(objectStoreAddress.read(text)).toBeUndefined());

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { healthFailureReasons } from '../../../../src/core/reasons.ts';
-import type { Finding, Shown } from '../../../../src/probes/probe.ts';
+import type { Finding, ShownSeries } from '../../../../src/probes/probe.ts';
 import { runnerBed, type Script, scripted } from './bed.ts';
 
-const roleShows: Shown = {
+const roleShows: ShownSeries = {
   up: { name: 'svc_role_up', labels: {} },
   duration: { name: 'svc_role_health_check_duration_seconds', labels: {} },
   failures: { name: 'svc_role_health_failures_total', labels: {} },

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { createTurns, type Turn } from '../../../../src/probes/runner/schedule.ts';
+import { createRunSlots, type RunSlot } from '../../../../src/probes/runner/schedule.ts';
 
 function bed(concurrency: number) {
-  const turns = createTurns({ concurrency });
+  const turns = createRunSlots({ concurrency });
   const started: string[] = [];
-  const turnOf = new Map<string, Turn>();
+  const turnOf = new Map<string, RunSlot>();
   return {
     started,
     ask: (name: string, more: { lane?: string; isUrgent?: boolean } = {}) =>

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { type ReplicationOptions, replicationBlock } from '../replication/replication.ts';
+import { type ReplicationOptions, replicationBlock } from '../replication/block.ts';
 import { timedBlock } from '../timing-block.ts';
 import { asks } from './describe-command.ts';
 

@@ -8,11 +8,11 @@ import {
   type HealthAnswer,
   type HealthDeps,
   type HealthFault,
+  type HealthVerdict,
   type OpenConnection,
-  type Verdict,
-} from './check.ts';
+} from './health-check.ts';
 
-export interface Reply {
+export interface HttpReply {
   status: number;
   contentType: string;
   location?: string;
@@ -34,7 +34,7 @@ async function bodyOf(message: IncomingMessage): Promise<string> {
   return Buffer.concat(pieces).toString();
 }
 
-async function replyOf(message: IncomingMessage): Promise<Reply> {
+async function replyOf(message: IncomingMessage): Promise<HttpReply> {
   const { statusCode = 0, headers } = message;
   const body = await bodyOf(message);
   return { status: statusCode, contentType: headers['content-type'] ?? '', location: headers.location, body };
@@ -48,7 +48,7 @@ const isUnreadable = (thrown: unknown): boolean =>
  * response, `body` with the last. Throws ProbeError for more than 64 KiB and for a response that is not HTTP; errors of
  * the connection are thrown as they are.
  */
-export async function getOver({ socket, trace, credentials }: OpenConnection, url: URL): Promise<Reply> {
+export async function getOver({ socket, trace, credentials }: OpenConnection, url: URL): Promise<HttpReply> {
   trace.enter('first_byte');
   const asked = request({
     createConnection: () => socket,
@@ -78,7 +78,7 @@ const excerptLength = 80;
 const isGood = (status: number): boolean => status >= 200 && status < 300;
 
 /** The fault in a response that does not have the spec's shape. */
-function shapeFault({ status, contentType, location, body }: Reply): HealthFault {
+function shapeFault({ status, contentType, location, body }: HttpReply): HealthFault {
   if (location !== undefined && status >= 300 && status < 400) {
     return { reason: 'http_status', msg: `status ${status}: redirects are not followed` };
   }
@@ -92,7 +92,7 @@ function shapeFault({ status, contentType, location, body }: Reply): HealthFault
  * The fault in a response. The spec does not say which status a failing role answers with: `ok: false` counts with any
  * status, `ok: true` only with 2xx, because load balancers and orchestrators go by the status.
  */
-function faultIn(reply: Reply, answer: HealthAnswer | undefined): HealthFault | undefined {
+function faultIn(reply: HttpReply, answer: HealthAnswer | undefined): HealthFault | undefined {
   const { status } = reply;
   if (status === 401 || status === 403) {
     return { reason: 'credentials', msg: `status ${status}: the credentials are missing or refused` };
@@ -104,7 +104,7 @@ function faultIn(reply: Reply, answer: HealthAnswer | undefined): HealthFault | 
   return faultOf(answer);
 }
 
-export function verdictOf(reply: Reply): Verdict {
+export function verdictOf(reply: HttpReply): HealthVerdict {
   const answer = answerIn(reply.body);
   return {
     fault: faultIn(reply, answer),

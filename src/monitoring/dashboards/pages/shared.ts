@@ -1,4 +1,4 @@
-import { at, heatmap, percentiles, type Row, timeseries } from '../model.ts';
+import { at, heatmap, type Panel, percentiles, type Row, timeseries } from '../dashboard.ts';
 import { type Queries, top } from '../queries.ts';
 
 /** Calls to one role, as its callers see them: the last row of two dashboards. */
@@ -50,3 +50,13 @@ export function callRow(
     ],
   };
 }
+
+/** Time that certificates are still valid: on the overview, and on the dashboard of the agent. */
+export const certificates = ({ s }: Pick<Queries, 's'>): Panel =>
+  timeseries(
+    'Certificates',
+    'Time until the certificate that each probe sees expires.',
+    'duration',
+    `min by (cluster, probe) (${s('svc_probe_tls_not_after_timestamp_seconds')}) - time()`,
+    { limits: at('SvcCertificateExpiring') },
+  );

@@ -4,11 +4,11 @@ import type { Clock } from '../../core/ports.ts';
 import type { HealthFailureReason } from '../../core/reasons.ts';
 import {
   type Connection,
+  type ConnectionPhase,
   type ConnectOptions,
   connectTo,
   createTrace,
   type Lookup,
-  type Phase,
   type Trace,
 } from '../connection.ts';
 import { connectionFault, excerpt, type Finding, ProbeError } from '../probe.ts';
@@ -20,13 +20,13 @@ export interface HealthFault {
   msg: string;
 }
 
-const hung: Readonly<Partial<Record<Phase, HealthFault>>> = {
+const hung: Readonly<Partial<Record<ConnectionPhase, HealthFault>>> = {
   first_byte: { reason: 'first_byte_timeout', msg: 'connected, but no byte of the response arrived in time' },
   body: { reason: 'body_timeout', msg: 'the response began, but did not end in time' },
 };
 
 /** The fault behind an error; after the timeout, the phase in which time ran out is the reason. */
-export function faultFrom(thrown: unknown, phase: Phase, signal: AbortSignal): HealthFault {
+export function faultFrom(thrown: unknown, phase: ConnectionPhase, signal: AbortSignal): HealthFault {
   const { reason, msg } =
     thrown instanceof ProbeError ? { reason: thrown.reason, msg: thrown.message } : connectionFault(thrown);
   // After the timeout a reset is our own doing; a response that arrived just in time still counts.
@@ -112,7 +112,7 @@ export interface OpenConnection extends Connection {
 }
 
 /** The result of a check over an open connection. */
-export interface Verdict {
+export interface HealthVerdict {
   /** Undefined for a healthy role. */
   fault?: HealthFault;
   /** The message for a healthy role. */
@@ -139,7 +139,7 @@ async function credentialsOf(
   return { authorization };
 }
 
-function finding(verdict: Verdict, trace: Trace, connection: Connection | undefined): Finding {
+function finding(verdict: HealthVerdict, trace: Trace, connection: Connection | undefined): Finding {
   const { fault, msg, details, remember } = verdict;
   const { phasesMs, dialled, tlsNotAfterMs } = trace;
   return {
@@ -160,7 +160,7 @@ export async function checkOver(
   { address, tls, protocols, auth }: Dial,
   { clock, readSecret, lookup }: HealthDeps,
   signal: AbortSignal,
-  ask: (connection: OpenConnection) => Promise<Verdict>,
+  ask: (connection: OpenConnection) => Promise<HealthVerdict>,
   recalled?: unknown,
 ): Promise<Finding> {
   const trace = createTrace(clock);

@@ -19,10 +19,10 @@ import {
   faultOf,
   type HealthAnswer,
   type HealthDeps,
+  type HealthVerdict,
   type OpenConnection,
   reasonOf,
-  type Verdict,
-} from './check.ts';
+} from './health-check.ts';
 
 /** Messages of gRPC over HTTP/2, as far as a health check has them (github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md). */
 
@@ -278,7 +278,7 @@ function headersOf(
   };
 }
 
-function verdictOf({ path, id, read }: Method, { status, message, body }: CallReply): Verdict {
+function verdictOf({ path, id, read }: Method, { status, message, body }: CallReply): HealthVerdict {
   const details = { protocol: 'grpc', method: path, grpcStatus: status };
   const remember = { method: id };
   if (status !== 0) {
@@ -290,7 +290,11 @@ function verdictOf({ path, id, read }: Method, { status, message, body }: CallRe
   return { fault: faultOf(answer), msg: excerpt(answer.msg) || 'ok', details, remember };
 }
 
-async function ask(target: GrpcTarget, connection: OpenConnection, recalled: unknown): Promise<Verdict> {
+async function ask(
+  target: GrpcTarget,
+  connection: OpenConnection,
+  recalled: unknown,
+): Promise<HealthVerdict> {
   const { address, tls } = target.dial;
   const authority = `${tls === undefined ? 'http' : 'https'}://${formatAddress(address)}`;
   const headers = headersOf(target, connection);

@@ -19,7 +19,7 @@ import {
 import type { PlacedFault } from '../config/types.ts';
 
 /** Violations of the spec in the service's own files. `local`: its log files are on this host. */
-export function judge(tree: TreeNode, { local, cwd }: { local: boolean; cwd: string }): PlacedFault[] {
+export function violationsOf(tree: TreeNode, { local, cwd }: { local: boolean; cwd: string }): PlacedFault[] {
   const services = entriesAt(tree, 'services').map(([name]) => name);
   return [
     ...logFindings(tree, local, cwd),
