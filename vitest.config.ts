@@ -13,6 +13,7 @@ const project = (name: string, include: string[], timeoutMs: number, options: Op
     include,
     testTimeout: timeoutMs,
     hookTimeout: timeoutMs,
+    setupFiles: 'test/environment.ts',
     // More than there are cores: many files wait for servers and programs.
     maxWorkers: 4,
     ...options,

@@ -1,12 +1,21 @@
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Agent, startAgent } from '../../src/agent/agent.ts';
 import { loadConfig } from '../../src/agent/config/load.ts';
 import type { ReadyConfig } from '../../src/agent/config/types.ts';
 import { createEncoder, decodeSnapshot } from '../../src/agent/state/snapshot.ts';
 import { systemClock } from '../../src/core/clock.ts';
+import { until } from '../until.ts';
 
 let directory: string;
 let agent: Agent | undefined;
@@ -23,7 +32,12 @@ async function stop(): Promise<void> {
   agent = undefined;
 }
 
-beforeEach(async () => {
+const sections = ['logs', 'roles', 'probes', 'push-metrics'];
+const snapshots = () => readdirSync(path('state')).filter((name) => /^snapshot-[ab]$/.test(name));
+const sectionsOf = (snapshot: string) => decodeSnapshot(readFileSync(path(`state/${snapshot}`))).sections;
+
+/** State with every section, as two agents left it one after the other; each test changes a copy. */
+beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'svc-agent-section-'));
   writeFileSync(
     path('agent.yaml'),
@@ -42,15 +56,19 @@ services:
   await stop();
   await start();
   appendFileSync(path('history.log'), '{"level":"info","msg":"x"}\n'.repeat(10));
-  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  await until('both snapshots have every section', () => {
+    const kept = snapshots().map(sectionsOf);
+    return kept.length === 2 && kept.every((held) => sections.every((section) => held.has(section)));
+  });
   await stop();
+  cpSync(path('state'), path('kept'), { recursive: true });
 });
-afterEach(async () => {
-  await stop();
-  rmSync(directory, { recursive: true, force: true });
+beforeEach(() => {
+  rmSync(path('state'), { recursive: true });
+  cpSync(path('kept'), path('state'), { recursive: true });
 });
-
-const snapshots = () => readdirSync(path('state')).filter((name) => /^snapshot-[ab]$/.test(name));
+afterEach(stop);
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 /** Writes both snapshots anew with one section changed. */
 function change(section: string, edit: (bytes: Buffer) => Buffer): number {
@@ -76,7 +94,6 @@ const versionTo = (version: number) => (bytes: Buffer) => {
   return other;
 };
 
-const sections = ['logs', 'roles', 'probes', 'push-metrics'];
 const edits: [what: string, edit: (bytes: Buffer) => Buffer][] = [
   ['of a later version', versionTo(4_000_000)],
   ['of an earlier version', versionTo(0)],

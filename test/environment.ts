@@ -1,0 +1,8 @@
+import { afterAll } from 'vitest';
+
+// Files share the process of their worker, and some set variables: each leaves the environment as it found it.
+const before = { ...process.env };
+afterAll(() => {
+  for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];
+  Object.assign(process.env, before);
+});
