@@ -83,6 +83,33 @@ async function connected(child: ChildProcess, socketPath: string): Promise<Conne
   return undefined;
 }
 
+const galera = ['/usr/lib/galera/libgalera_smm.so', '/usr/lib/libgalera_smm.so'].find(existsSync);
+
+export const hasGalera = hasMariadb && galera !== undefined && existsSync('/usr/bin/rsync');
+
+/**
+ * Settings of the nodes of one Galera cluster on loopback, the first of which founds it. A node is missed within a
+ * few seconds.
+ */
+export async function galeraSettings(nodes: number): Promise<string[][]> {
+  const ports: number[] = [];
+  // Each node takes three: for the group, for increments and for a copy of everything.
+  for (let n = 0; n < nodes * 3; n++) ports.push(await freePort());
+  const at = (n: number) => `127.0.0.1:${ports[n]}`;
+  const all = Array.from({ length: nodes }, (_, n) => at(n * 3));
+  const quick =
+    'gcache.size=8M;pc.recovery=false;evs.keepalive_period=PT0.2S;evs.inactive_check_period=PT0.2S;' +
+    'evs.suspect_timeout=PT1S;evs.inactive_timeout=PT3S;evs.install_timeout=PT3S';
+  return all.map((address, n) => [
+    ...['--wsrep-on=ON', `--wsrep-provider=${galera}`, '--wsrep-cluster-name=test'],
+    ...['--binlog-format=ROW', '--innodb-autoinc-lock-mode=2', '--wsrep-sst-method=rsync'],
+    `--wsrep-cluster-address=gcomm://${all.join(',')}`,
+    ...[`--wsrep-node-address=${address}`, `--wsrep-sst-receive-address=${at(n * 3 + 2)}`],
+    `--wsrep-provider-options=base_port=${ports[n * 3]};ist.recv_addr=${at(n * 3 + 1)};${quick}`,
+    ...(n === 0 ? ['--wsrep-new-cluster'] : []),
+  ]);
+}
+
 /** A real server on loopback with a data directory of its own, fast rather than safe. */
 export async function startMariadb(...settings: readonly string[]): Promise<Mariadb> {
   const folder = newFolder();

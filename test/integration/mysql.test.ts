@@ -165,7 +165,11 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
   });
 
   test('with PROCESS, transactions that are left open are named: idle ones and prepared ones', async () => {
-    await primary.sql("GRANT PROCESS ON *.* TO full@'%'");
+    // What the check says is run as it stands.
+    const [, grant] =
+      /; run (GRANT PROCESS .*)$/.exec(foundOf(await look(primary), 'open_transactions') ?? '') ?? [];
+    expect(grant).toBe("GRANT PROCESS ON *.* TO 'full'@'%'");
+    await primary.sql(grant!);
     expect(foundOf(await look(primary), 'open_transactions')).toBe('no transaction is idle');
     await primary.sql('START TRANSACTION');
     await primary.sql('SELECT * FROM svc_main.schema_version');

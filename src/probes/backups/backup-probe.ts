@@ -1,3 +1,6 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errorText, systemCode } from '../../core/errors.ts';
 import { backupFailureReasons, backupResults } from '../../core/reasons.ts';
 import { runCommand } from '../command.ts';
 import {
@@ -87,11 +90,13 @@ async function openBackup(backup: BackupOptions, shared: SharedByBackups, deps: 
           ledger: recalled as Ledger | undefined,
         });
       } catch (thrown) {
-        if (!(thrown instanceof ProbeError)) throw thrown;
-        shared.standings.set(backup.name, { options: backup, unreadable: thrown.message });
+        const isOfSystem = systemCode(thrown) !== undefined && !(thrown instanceof ProbeError);
+        const fault = isOfSystem ? unreadable(`cannot be read: ${errorText(thrown)}`, thrown) : thrown;
+        if (!(fault instanceof ProbeError)) throw thrown;
+        shared.standings.set(backup.name, { options: backup, unreadable: fault.message });
         return {
-          reason: thrown.reason,
-          msg: thrown.message,
+          reason: fault.reason,
+          msg: fault.message,
           gauges: [{ name: 'svc_backup_configured', labels: labelsOf(backup), value: 1 }],
           details: { store: backup.store, type: backup.type },
         };
@@ -138,14 +143,40 @@ async function checkBackup(
   const deps = { signal, readSecret, clock };
   const log = { before: ledger?.log, verify };
   const evidence = await readEvidence(backup, runs, { ...deps, latest, log });
+  const device = await deviceWith(evidence, directoryOf(backup), ledger?.device);
   const answers = await verifications(backup, evidence, ledger, shared, clock);
   const judgement = judge(backup, evidence, answers, ledger, clock.nowMs());
+  judgement.ledger.device = device;
   shared.standings.set(backup.name, { options: backup, judged: { evidence, judgement } });
   const offsite = await offsiteOf(backup, evidence, deps).catch((thrown) => {
     if (thrown instanceof ProbeError) return { missing: [], unreadable: thrown.message };
     throw thrown;
   });
   return findingOf(backup, evidence, judgement, siblingsOf(backup, shared), offsite);
+}
+
+function directoryOf({ source }: BackupOptions): string | undefined {
+  if (source.kind === 'snapshot') return join(source.dataDirectory, source.keyspace);
+  return 'directory' in source ? source.directory : undefined;
+}
+
+/**
+ * The device on which the backups lie. Where a file system was unmounted, its mount point is left, empty and on
+ * another device: what is known of the backups is then nothing, and not that they are gone.
+ */
+async function deviceWith(
+  { artifacts, runs = [], missingDirectory }: Evidence,
+  directory: string | undefined,
+  before: number | undefined,
+): Promise<number | undefined> {
+  if (directory === undefined || missingDirectory !== undefined) return before;
+  const { dev } = await stat(directory);
+  const isEmpty = artifacts.length + runs.length === 0;
+  if (isEmpty && before !== undefined && before !== dev)
+    throw unreadable(
+      `${directory} has no backup and is on another file system than before; mount the one with the backups`,
+    );
+  return isEmpty ? before : dev;
 }
 
 const siblingsOf = ({ store, database }: BackupOptions, { standings }: SharedByBackups): Standing[] =>

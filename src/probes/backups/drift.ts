@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
-import { type Artifact, type Evidence, unreadable } from './evidence.ts';
+import { type Artifact, type Evidence, unlessMissing, unreadable } from './evidence.ts';
 
 const digest = async (path: string): Promise<string> =>
   createHash('sha256')
@@ -24,8 +24,8 @@ export async function readDrift(files: readonly string[], directory: string): Pr
       throw unreadable(`${file} cannot be read: ${errorText(thrown)}`, thrown);
     });
     const copy = copies && join(copies, basename(file));
-    const stats = copy === undefined ? undefined : await stat(copy).catch(() => undefined);
-    const isEqual = stats !== undefined && (await digest(copy!).catch(() => '')) === live;
+    const stats = copy === undefined ? undefined : await unlessMissing(copy, stat(copy));
+    const isEqual = stats !== undefined && (await unlessMissing(copy!, digest(copy!))) === live;
     if (!isEqual) drift.push(file);
     sizeBytes += stats?.size ?? 0;
     endMs = Math.max(endMs, stats?.mtimeMs ?? 0);

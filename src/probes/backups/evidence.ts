@@ -1,3 +1,4 @@
+import { errorText, systemCode } from '../../core/errors.ts';
 import type { IntegrityResult } from '../../core/reasons.ts';
 import { ProbeError } from '../probe.ts';
 import type { WalRange } from './manifest.ts';
@@ -73,6 +74,14 @@ export const noEvidence = (missingDirectory: string): Evidence => ({
   unfinished: [],
   failures: [],
 });
+
+/** Undefined for what does not exist (any more). Throws `evidence_unreadable` for what cannot be read. */
+export async function unlessMissing<T>(path: string, reading: Promise<T>): Promise<T | undefined> {
+  return reading.catch((thrown: unknown) => {
+    if (systemCode(thrown) === 'ENOENT') return undefined;
+    throw unreadable(`${path} cannot be read: ${errorText(thrown)}`, thrown);
+  });
+}
 
 export const unreadable = (message: string, cause?: unknown): ProbeError<'evidence_unreadable'> =>
   new ProbeError('evidence_unreadable', message, cause);

@@ -1,9 +1,15 @@
 import type { Stats } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorText, systemCode } from '../../core/errors.ts';
 import { compressionOf } from './byte-stream.ts';
-import { type Artifact, type BackupMethod, type Evidence, noEvidence, unreadable } from './evidence.ts';
+import {
+  type Artifact,
+  type BackupMethod,
+  type Evidence,
+  noEvidence,
+  unlessMissing,
+  unreadable,
+} from './evidence.ts';
 import { type RunRecord, startOfRun } from './journal.ts';
 import { headOf, readBackupManifest } from './manifest.ts';
 import type { BackupSource } from './options.ts';
@@ -17,23 +23,14 @@ const mostEntries = 20_000;
 
 /** Undefined for a directory that does not exist. Throws `evidence_unreadable` for one that cannot be read. */
 export async function listBackupDirectory(directory: string): Promise<string[] | undefined> {
-  let names: string[];
-  try {
-    names = await readdir(directory);
-  } catch (thrown) {
-    if (systemCode(thrown) === 'ENOENT') return undefined;
-    throw unreadable(`${directory} cannot be read: ${errorText(thrown)}`, thrown);
-  }
-  if (names.length <= mostEntries) return names;
+  const names = await unlessMissing(directory, readdir(directory));
+  if (names === undefined || names.length <= mostEntries) return names;
   throw unreadable(`${directory} has ${names.length} entries; at most ${mostEntries} are looked at`);
 }
 
 /** Undefined for what was removed meanwhile. Throws `evidence_unreadable` for what cannot be looked at. */
 export async function statOf(path: string): Promise<Stats | undefined> {
-  return stat(path).catch((thrown: unknown) => {
-    if (systemCode(thrown) === 'ENOENT') return undefined;
-    throw unreadable(`${path} cannot be read: ${errorText(thrown)}`, thrown);
-  });
+  return unlessMissing(path, stat(path));
 }
 
 /** What makes a name a temporary one, which no finished backup has. */
@@ -182,7 +179,7 @@ async function measure(path: string): Promise<{ sizeBytes: number; lastMs: numbe
   let lastMs = 0;
   for (const entry of entries) {
     if (!entry.isFile()) continue;
-    const stats = await stat(join(entry.parentPath, entry.name)).catch(() => undefined);
+    const stats = await statOf(join(entry.parentPath, entry.name));
     sizeBytes += stats?.size ?? 0;
     lastMs = Math.max(lastMs, stats?.ctimeMs ?? 0);
   }

@@ -33,6 +33,8 @@ export interface Ledger {
   verified: Record<string, VerifyAnswer>;
   /** Of an archived log. */
   log?: VerifiedLog;
+  /** The file system of the directory in which backups were last found, by its device. */
+  device?: number;
 }
 
 export interface Success {

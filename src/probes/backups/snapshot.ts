@@ -2,7 +2,8 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { errorText, systemCode } from '../../core/errors.ts';
-import { type Artifact, type Evidence, noEvidence, unreadable } from './evidence.ts';
+import { ProbeError } from '../probe.ts';
+import { type Artifact, type Evidence, noEvidence, unlessMissing, unreadable } from './evidence.ts';
 
 /** One table's part of a snapshot of the wide-column store, as it lies on a node's disk. */
 export interface SnapshotPart {
@@ -42,7 +43,8 @@ function filesOf(manifest: string): readonly string[] {
 }
 
 async function partOf(table: string, directory: string): Promise<SnapshotPart> {
-  const text = await readFile(join(directory, 'manifest.json'), 'utf8').catch(() => undefined);
+  const path = join(directory, 'manifest.json');
+  const text = await unlessMissing(path, readFile(path, 'utf8'));
   return { table, directory, manifest: text === undefined ? undefined : filesOf(text) };
 }
 
@@ -80,7 +82,7 @@ async function snapshotOf(
   let endMs = 0;
   for (const { directory } of parts) {
     for (const file of await listOf(directory)) {
-      const stats = await stat(join(directory, file)).catch(() => undefined);
+      const stats = await unlessMissing(join(directory, file), stat(join(directory, file)));
       if (!stats?.isFile()) continue;
       files.push(join(directory, file));
       sizeBytes += stats.size;
@@ -137,6 +139,7 @@ export async function readSnapshotEvidence({
   const directory = join(dataDirectory, keyspace);
   const snapshots = await readSnapshots(directory).catch((thrown: unknown) => {
     if (systemCode(thrown) === 'ENOENT') return undefined;
+    if (thrown instanceof ProbeError) throw thrown;
     throw unreadable(`${directory} cannot be read: ${errorText(thrown)}`, thrown);
   });
   if (!snapshots) return noEvidence(directory);

@@ -1,4 +1,4 @@
-import { type Answer, type Named, numberOf, type Row } from './mysql-questions.ts';
+import { type Answer, type Named, numberOf, type Row, sqlText } from './mysql-questions.ts';
 import type { CheckResult, LogState, StorageDirectory } from './store-report.ts';
 
 /** The variables that are read, of every version of MySQL and MariaDB; one that a server lacks is not in its answer. */
@@ -21,6 +21,7 @@ export const variableNames = [
   'log_bin_basename',
   'rpl_semi_sync_source_enabled',
   'rpl_semi_sync_master_enabled',
+  'wsrep_cluster_address',
 ] as const;
 
 /** Status variables of semi-synchronous replication, by MySQL 8.0.26's names and the older ones. */
@@ -228,12 +229,8 @@ export function directoriesOf(variables: Named): StorageDirectory[] {
  */
 export function standbysCheck(variables: Named, status: Named): CheckResult[] {
   const check = 'standbys';
-  const galera = status.get('wsrep_cluster_status');
-  if (galera && clusterOf(status) !== undefined) {
-    const isWhole = galera.toLowerCase() === 'primary' && isOn(status.get('wsrep_ready')) === true;
-    const found = `wsrep_cluster_status = ${galera}, wsrep_ready = ${status.get('wsrep_ready')}, nodes: ${status.get('wsrep_cluster_size')}`;
-    return [{ check, holds: isWhole, found }];
-  }
+  if (status.get('wsrep_cluster_status') && clusterOf(status) !== undefined)
+    return galeraChecks(variables, status);
   for (const role of ['source', 'master']) {
     if (isOn(variables.get(`rpl_semi_sync_${role}_enabled`)) !== true || isReadOnly(variables)) continue;
     const clients = numberOf(status.get(`rpl_semi_sync_${role}_clients`));
@@ -243,6 +240,36 @@ export function standbysCheck(variables: Named, status: Named): CheckResult[] {
     return [{ check, holds: clients > 0 && isOn(state) === true, found }];
   }
   return [];
+}
+
+/**
+ * Whether this node of a Galera cluster takes and applies every write, and whether all nodes that are configured are
+ * there. One that was desynchronized, as the donor of a copy is, does not hold the others back and may lag behind
+ * (galeracluster.com/library/documentation/monitoring-cluster.html).
+ */
+function galeraChecks(variables: Named, status: Named): CheckResult[] {
+  const state = ['wsrep_cluster_status', 'wsrep_ready', 'wsrep_local_state_comment'];
+  const [component, ready, local] = state.map((name) => (status.get(name) ?? '').toLowerCase());
+  const found = state.map((name) => `${name} = ${status.get(name) ?? 'unknown'}`).join(', ');
+  const isWhole = component === 'primary' && isOn(ready) === true;
+  const isSynced = local === '' ? 'unknown' : local === 'synced';
+  return [
+    { check: 'standbys', holds: isWhole && isSynced, found },
+    galeraNodes(numberOf(status.get('wsrep_cluster_size')), variables.get('wsrep_cluster_address') ?? ''),
+  ];
+}
+
+/** The address of a node that founds the cluster names no other. */
+function galeraNodes(size: number | undefined, address: string): CheckResult {
+  const check = 'nodes';
+  const named = address
+    .replace(/^\w+:\/\//, '')
+    .replace(/\?.*$/, '')
+    .split(',')
+    .filter((one) => one.trim() !== '').length;
+  if (size === undefined) return { check, holds: 'unknown', found: 'wsrep_cluster_size is hidden' };
+  const of = named > size ? ` of ${named} that wsrep_cluster_address names` : '';
+  return { check, holds: size >= named, found: `nodes: ${size}${of}` };
 }
 
 /** The id of the Galera cluster that the server belongs to. */
@@ -255,10 +282,23 @@ export function clusterOf(status: Named): string | undefined {
 const longestIdleSeconds = 900;
 const namedAtMost = 3;
 
+/** ER_SPECIFIC_ACCESS_DENIED_ERROR. */
+const accessDenied = 1227;
+
+/** `name@host` of CURRENT_USER() as a statement takes it. */
+function accountName(user: string): string {
+  const at = user.lastIndexOf('@');
+  return at < 0 ? 'the agent’s user' : `${sqlText(user.slice(0, at))}@${sqlText(user.slice(at + 1))}`;
+}
+
 /** Transactions that wait for their client, oldest first; a prepared one that outlived its session has no session. */
-export function transactionsCheck({ rows, unknown }: Answer): CheckResult {
+export function transactionsCheck({ rows, unknown, ...refusal }: Answer, user: string): CheckResult {
   const check = 'open_transactions';
-  if (rows === undefined) return { check, holds: 'unknown', found: unknown };
+  if (rows === undefined) {
+    const isDenied = 'errno' in refusal && refusal.errno === accessDenied;
+    const advice = isDenied ? `; run GRANT PROCESS ON *.* TO ${accountName(user)}` : '';
+    return { check, holds: 'unknown', found: `${unknown}${advice}` };
+  }
   const idle = rows.map(({ id, age }) => ({ id: numberOf(id), seconds: numberOf(age) ?? 0 }));
   const named = idle.slice(0, namedAtMost).map(({ id, seconds }) => {
     const what = id ? `session ${id}` : 'a prepared transaction';

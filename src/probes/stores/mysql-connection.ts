@@ -332,6 +332,8 @@ const advice: Readonly<Record<number | string, string>> = {
 };
 /** The server says the same to a wrong password and to an account that only may log in over TLS. */
 const wrongPassword = 1045;
+/** A node that may have other data than the rest of its cluster answers no statement on tables. */
+const galeraRefuses = /^WSREP has not yet prepared node/;
 const unknownPlugin = /authentication using unknown plugin ([\w-]+)/;
 
 function messageOf(thrown: unknown): string {
@@ -344,6 +346,8 @@ function messageOf(thrown: unknown): string {
     refusal?.errno === wrongPassword && isWithoutTls
       ? 'check user and password; if the account requires TLS, add tls: {} to the store'
       : advice[refusal?.errno ?? systemCode(thrown) ?? ''];
+  if (refusal !== undefined && galeraRefuses.test(refusal.message))
+    return `${refusal.message} (${refusal.errno}); this node is outside the primary component of its Galera cluster, or not synced yet: SHOW GLOBAL STATUS LIKE 'wsrep_%' tells which`;
   const said = refusal === undefined ? connectionFault(thrown).msg : `${refusal.message} (${refusal.errno})`;
   return then === undefined ? said : `${said}; ${then}`;
 }

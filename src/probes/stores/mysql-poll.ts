@@ -97,6 +97,7 @@ const statusNames = [
   'wsrep_cluster_status',
   'wsrep_cluster_size',
   'wsrep_ready',
+  'wsrep_local_state_comment',
   ...semiSyncStatus,
 ];
 
@@ -113,7 +114,10 @@ const statusForms = (tables: readonly string[]) => [
 ];
 
 const serverQuestions = ({ statusTables, replication, position }: Flavour): Question[] => [
-  { name: 'version', forms: [['SELECT VERSION() AS version, @@version_comment AS comment']] },
+  {
+    name: 'version',
+    forms: [['SELECT VERSION() AS version, @@version_comment AS comment, CURRENT_USER() AS user']],
+  },
   {
     name: 'variables',
     forms: [[`SHOW GLOBAL VARIABLES WHERE Variable_name IN (${sqlTexts(variableNames)})`]],
@@ -297,7 +301,7 @@ function identityOf(variables: Named, { values }: Status): string | undefined {
 }
 
 function serverReport(flavour: Flavour, answers: Record<string, Answer>, status: Status): ServerReport {
-  const { version, comment } = answers.version!.rows?.[0] ?? {};
+  const { version, comment, user } = answers.version!.rows?.[0] ?? {};
   const variables = byName(answers.variables!.rows ?? []);
   const { replica, channels, checks } = replicationOf(answers.replication!);
   const position = binlogPosition(answers.position!);
@@ -315,7 +319,7 @@ function serverReport(flavour: Flavour, answers: Record<string, Answer>, status:
       ...mysqlChecks(variables),
       ...checks,
       ...standbysCheck(variables, status.values),
-      transactionsCheck(answers.transactions!),
+      transactionsCheck(answers.transactions!, user ?? ''),
     ],
     details: {
       flavour: flavour.name,

@@ -204,7 +204,7 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
     restart: 'no restart, unless that node keeps its old schema',
   },
   nodes: {
-    kinds: cassandra,
+    kinds: [...cassandra, ...mysql],
     why: 'Data on a node that is down has fewer copies. A snapshot or a repair taken meanwhile lacks that node.',
     set: 'Start the node; nodetool removenode if it is gone for good, then nodetool repair --full.',
     restart: none,
@@ -234,7 +234,11 @@ const ofKind: Readonly<Partial<Record<StoreKindName, Partial<Record<StoreCheck, 
       restart: none,
     },
     standbys: {
-      set: 'Check the replica and its connection; SHOW GLOBAL STATUS LIKE "rpl_semi_sync%" shows whether commits wait for one.',
+      set: 'Check the replica and its connection; SHOW GLOBAL STATUS LIKE "rpl_semi_sync%" shows whether commits wait for one, LIKE "wsrep_%" how a node of Galera stands.',
+    },
+    nodes: {
+      why: 'A node of the Galera cluster is missing: fewer copies are left, and the majority that goes on after the next failure may be gone.',
+      set: 'Start the node, or take it out of wsrep_cluster_address on all others if it is gone for good.',
     },
     open_transactions: {
       set: 'KILL the session that information_schema.INNODB_TRX names, or XA ROLLBACK.',

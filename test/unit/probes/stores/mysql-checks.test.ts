@@ -74,7 +74,8 @@ describe('copies that commits wait for', () => {
     [`rpl_semi_sync_${role}_clients`]: clients,
     [`rpl_semi_sync_${role}_status`]: state,
   });
-  const node = (status: string, ready = 'ON') => ({
+  const node = (status: string, ready = 'ON', state = 'Synced') => ({
+    wsrep_local_state_comment: state,
     wsrep_cluster_state_uuid: '6d1c7e4a-0000-11ee-8000-000000000001',
     wsrep_cluster_status: status,
     wsrep_cluster_size: '3',
@@ -95,6 +96,9 @@ describe('copies that commits wait for', () => {
       undefined,
     ],
     ['a node of Galera', {}, node('Primary'), true],
+    ['one that gives a copy to another', {}, node('Primary', 'ON', 'Donor/Desynced'), false],
+    ['one that catches up', {}, node('Primary', 'ON', 'Joined'), false],
+    ['a state that is hidden', {}, node('Primary', 'ON', ''), 'unknown'],
     ['one that lost the others', {}, node('non-Primary'), false],
     ['one that is not ready', {}, node('Primary', 'OFF'), false],
     [
@@ -106,6 +110,27 @@ describe('copies that commits wait for', () => {
   ])('%s', (_, variables, status, holds) => {
     const [check] = standbysCheck(new Map(Object.entries(variables)), new Map(Object.entries(status)));
     expect(check?.holds).toBe(holds);
+  });
+});
+
+describe('nodes of Galera', () => {
+  test.each<[string, string, boolean | 'unknown', string]>([
+    ['gcomm://', '1', true, 'nodes: 1'],
+    ['gcomm://a:4567,b:4567,c:4567', '3', true, 'nodes: 3'],
+    ['gcomm://a,b,c?gmcast.segment=1,2', '2', false, 'nodes: 2 of 3 that wsrep_cluster_address names'],
+    ['gcomm://one-name-for-all', '3', true, 'nodes: 3'],
+    ['gcomm://a,b', '', 'unknown', 'wsrep_cluster_size is hidden'],
+  ])('%s, %s of them there', (address, size, holds, found) => {
+    const status = {
+      wsrep_cluster_state_uuid: '6d1c7e4a-0000-11ee-8000-000000000001',
+      wsrep_cluster_status: 'Primary',
+      wsrep_cluster_size: size,
+    };
+    const checks = standbysCheck(
+      new Map([['wsrep_cluster_address', address]]),
+      new Map(Object.entries(status)),
+    );
+    expect(checks.find(({ check }) => check === 'nodes')).toEqual({ check: 'nodes', holds, found });
   });
 });
 
@@ -128,7 +153,7 @@ describe('open transactions', () => {
       'session 1 has been idle for 9 s, session 2 has been idle for 8 s, session 3 has been idle for 7 s and 2 more',
     ],
   ])('%s', (_, rows, holds, found) => {
-    expect(transactionsCheck({ rows: rows.map(([id, age]) => ({ id, age })) })).toEqual({
+    expect(transactionsCheck({ rows: rows.map(([id, age]) => ({ id, age })) }, 'a@%')).toEqual({
       check: 'open_transactions',
       holds,
       found,
@@ -136,7 +161,14 @@ describe('open transactions', () => {
   });
 
   test('without the right to see them they are unknown', () => {
-    expect(transactionsCheck({ unknown: 'Access denied' }).holds).toBe('unknown');
+    expect(transactionsCheck({ unknown: 'a lock', errno: 1205 }, 'a@%')).toEqual({
+      check: 'open_transactions',
+      holds: 'unknown',
+      found: 'a lock',
+    });
+    expect(transactionsCheck({ unknown: 'Access denied', errno: 1227 }, "o'x@y@10.0.0.%").found).toBe(
+      "Access denied; run GRANT PROCESS ON *.* TO 'o''x@y'@'10.0.0.%'",
+    );
   });
 });
 

@@ -1,0 +1,191 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, cpSync, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.ts';
+import { planBackups } from '../../src/probes/backups/backups.ts';
+import type { BackupOptions } from '../../src/probes/backups/options.ts';
+import type { Finding, Probe } from '../../src/probes/probe.ts';
+import { folder, mainFile } from '../e2e/process.ts';
+import { bench } from '../store-probe.ts';
+
+// What cannot be read is unknown: no backup is called good, missing or damaged for it.
+
+const isRoot = process.getuid?.() === 0;
+let place: ReturnType<typeof folder>;
+let mounted: string | undefined;
+beforeEach(() => {
+  place = folder();
+  chmodSync(place.path, 0o755);
+});
+afterEach(() => {
+  if (mounted) spawnSync('umount', ['-l', mounted]);
+  mounted = undefined;
+  place.remove();
+});
+
+const path = (...names: string[]) => join(place.path, ...names);
+const write = (name: string, text: string) => {
+  mkdirSync(dirname(path(name)), { recursive: true });
+  writeFileSync(path(name), text);
+};
+
+describe.skipIf(!isRoot || !existsSync('/usr/bin/setpriv'))(
+  'the built program as a user without rights',
+  () => {
+    /** The findings of `svc-agent probe` as nobody, by the name of the probe. */
+    function probeAsNobody(source: string): Record<string, { ok: boolean; reason: string; msg: string }> {
+      // The program may lie where only its owner reads.
+      cpSync(dirname(mainFile), path('dist'), { recursive: true });
+      symlinkSync(join(dirname(mainFile), '..', 'node_modules'), path('node_modules'));
+      mkdirSync(path('state'), { mode: 0o777 });
+      chmodSync(path('state'), 0o777);
+      write(
+        'agent.yaml',
+        `stateDirectory: ${path('state')}
+roles: [history]
+services: {history: {logs: {paths: [${path('none.log')}]}}}
+stores: [{name: main, kind: postgres, address: '127.0.0.1:1', databases: {persistence: svc}}]
+backups:
+  - {name: nightly, store: main, database: persistence, type: full, source: ${source}, integrity: {level: none}}
+`,
+      );
+      const { stdout, stderr } = spawnSync(
+        'setpriv',
+        [
+          ...['--reuid=65534', '--regid=65534', '--clear-groups', process.execPath, path('dist', 'main.js')],
+          ...['probe', 'backup', 'recovery', '-c', path('agent.yaml'), '--json'],
+        ],
+        { encoding: 'utf8', cwd: '/' },
+      );
+      if (!stdout.startsWith('[')) throw new Error(stderr || stdout);
+      const findings = JSON.parse(stdout) as { name: string; ok: boolean; reason: string; msg: string }[];
+      return Object.fromEntries(findings.map((finding) => [finding.name, finding]));
+    }
+
+    const files = (directory: string) => `{files: {directory: ${directory}, pattern: '^a', settle: 1ms}}`;
+
+    test.each([
+      [
+        'a directory',
+        files('DUMPS'),
+        () => {
+          write('dumps/a.dump', 'x');
+          chmodSync(path('dumps'), 0o700);
+        },
+      ],
+      [
+        'a directory above it',
+        files('DUMPS/deep'),
+        () => {
+          write('dumps/deep/a.dump', 'x');
+          chmodSync(path('dumps'), 0o700);
+        },
+      ],
+      [
+        'a directory that may be listed and not entered',
+        files('DUMPS'),
+        () => {
+          write('dumps/a.dump', 'x');
+          chmodSync(path('dumps'), 0o744);
+        },
+      ],
+      [
+        'a part of a backup that is a directory',
+        files('DUMPS'),
+        () => {
+          write('dumps/a/backup_manifest', '{}');
+          write('dumps/a/base/1', 'x');
+          chmodSync(path('dumps', 'a', 'base'), 0o700);
+        },
+      ],
+      [
+        'the archive of a log',
+        '{segments: {directory: DUMPS, log: wal}}',
+        () => {
+          write('dumps/000000010000000000000001', 'x');
+          chmodSync(path('dumps'), 0o700);
+        },
+      ],
+      [
+        'the manifest of a snapshot',
+        '{snapshot: {dataDirectory: PLACE, keyspace: dumps}}',
+        () => {
+          write('dumps/t-1/snapshots/s/manifest.json', '{"files": []}');
+          chmodSync(path('dumps/t-1/snapshots/s/manifest.json'), 0o600);
+        },
+      ],
+    ])('%s', (_, source, prepare) => {
+      prepare();
+      const found = probeAsNobody(source.replace('DUMPS', path('dumps')).replace('PLACE', place.path));
+      expect(found['backup/nightly']).toMatchObject({ ok: false, reason: 'evidence_unreadable' });
+      expect(found['backup/nightly']!.msg).toMatch(/cannot be read: .*permission denied/i);
+      expect(found['recovery/main/persistence']).toMatchObject({ ok: false, reason: 'evidence_unreadable' });
+    });
+  },
+);
+
+describe('a file system that is unmounted', () => {
+  const canMount =
+    isRoot &&
+    (() => {
+      const probe = folder();
+      const { status } = spawnSync('mount', ['-t', 'tmpfs', 'none', probe.path]);
+      if (status === 0) execFileSync('umount', [probe.path]);
+      probe.remove();
+      return status === 0;
+    })();
+
+  test.skipIf(!canMount)('its backups are not known, neither good nor gone, until it is back', async () => {
+    mkdirSync(path('dumps'));
+    const mount = () => {
+      execFileSync('mount', ['-t', 'tmpfs', 'none', path('dumps')]);
+      mounted = path('dumps');
+      write('dumps/a.dump', 'x');
+    };
+    const backup: BackupOptions = {
+      ...{ name: 'nightly', store: 'main', database: 'persistence', type: 'full', intervalMs: 60_000 },
+      source: { kind: 'files', directory: path('dumps'), pattern: '^a', settleMs: 0 },
+      schedule: { everyMs: 864e5, usualGraceMs: 0 },
+      objectives: { rpoMs: 864e5, rtoMs: 864e5 },
+      retention: { minCount: 0 },
+      integrity: { level: 'header', minBytes: 1, maxShrink: 1, bytesPerSecond: 1e9 },
+    };
+    const rows = planBackups({ backups: [backup], stores: [], stateDirectory: path('state') } as never, {
+      verify: async () => ({ result: 'ok', msg: '' }),
+    });
+    const deps = { ...bench().deps, clock: systemClock };
+    const probes: Probe[] = await Promise.all(rows.map((row) => row.open(deps)));
+    const memories: unknown[] = [];
+    const look = async (): Promise<Finding[]> => {
+      const findings: Finding[] = [];
+      for (const [index, probe] of probes.entries()) {
+        const finding = await probe.check(AbortSignal.timeout(20_000), memories[index]);
+        if (finding.remember !== undefined) memories[index] = JSON.parse(JSON.stringify(finding.remember));
+        findings.push(finding);
+      }
+      return findings;
+    };
+    const ready = (findings: Finding[]) =>
+      findings[1]!.gauges?.find(({ name }) => name === 'svc_recovery_ready')?.value;
+
+    mount();
+    expect(ready(await look())).toBe(1);
+    execFileSync('umount', [path('dumps')]);
+    for (let times = 0; times < 2; times++) {
+      const found = await look();
+      expect(found.map(({ reason }) => reason)).toEqual(['evidence_unreadable', 'evidence_unreadable']);
+      expect(found[0]!.msg).toContain('is on another file system than before');
+      expect(ready(found)).toBeUndefined();
+      expect(found[0]!.increases).toBeUndefined();
+    }
+    mount();
+    const back = await look();
+    expect(back.map(({ reason }) => reason)).toEqual([undefined, undefined]);
+    expect(ready(back)).toBe(1);
+    // Deleted on the file system that is there: that is a loss, and said to be one.
+    rmSync(path('dumps', 'a.dump'));
+    expect(ready(await look())).toBe(0);
+    for (const probe of probes) await probe.close?.();
+  });
+});
