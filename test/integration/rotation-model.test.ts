@@ -5,8 +5,8 @@ import { type ModelOptions, play } from '../rotation-model.ts';
  * Seeds per case, and the CPU time after which a case ends earlier: a busy machine plays as many as an idle one.
  * `npm run bench -- rotation-model SEEDS FROM` plays more.
  */
-const seeds = Number(process.env.ROTATION_MODEL_SEEDS ?? 2_500);
-const limitSeconds = Number(process.env.ROTATION_MODEL_SECONDS ?? 20);
+const seeds = Number(process.env.ROTATION_MODEL_SEEDS ?? 1_000);
+const limitSeconds = Number(process.env.ROTATION_MODEL_SECONDS ?? 16);
 
 const cpuSeconds = () => {
   const { user, system } = process.cpuUsage();
@@ -20,6 +20,7 @@ const cases: [string, ModelOptions][] = [
   ['renamed and compressed', { compress: true, styles: renamed }],
   ['copied and truncated', { compress: false, styles: copied }],
   ['copied, truncated and compressed', { compress: true, styles: copied }],
+  ['copied under unrelated names', { styles: ['strangeCopy'] }],
 ];
 
 test.each(cases)(

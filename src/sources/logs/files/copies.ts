@@ -220,8 +220,12 @@ export function createCopies(
     if (start === undefined || start.length === 0) return false;
     let compared = 0;
     for (const file of originals()) {
-      if (file === self || dirname(file.home) !== directory || tracker.get(file.dev, file.ino) !== file)
-        continue;
+      if (file === self || dirname(file.home) !== directory) continue;
+      if (file.state === 'missing' && file.lostBy === 'truncated') {
+        const like = contents.of(sighting, (content) => likeness(content, knownContent(file)));
+        if (like !== 'none') return waitFor(sighting, file);
+      }
+      if (tracker.get(file.dev, file.ino) !== file) continue;
       if (file.state !== 'live' || headAgrees(file.fingerprint.head, start) === false) continue;
       if (++compared > 16) continue;
       const fd = openFiles.open(file);

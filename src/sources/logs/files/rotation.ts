@@ -365,15 +365,16 @@ export function createRotation(deps: RotationDeps): Rotation {
 
     isCopyAfterAll(file) {
       if (!file.isBlank) return false;
+      openFiles.open(file);
       const stat = statOpen(file);
+      if (!stat) return true;
       const isRead = file.offset + file.restBytes > 0;
-      if (stat?.size === 0 && !isRead) {
+      if (stat.size === 0 && !isRead) {
         Object.assign(file, { mtimeNs: stat.mtimeNs, nowMtimeNs: stat.mtimeNs, nowSize: 0 });
         return true;
       }
       file.isBlank = false;
       if (
-        !stat ||
         isRead ||
         !looksCopied({ stat, paths: [file.real], found: [], isSettled: true, isOlder: false }, file)
       ) {
