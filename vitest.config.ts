@@ -4,18 +4,19 @@ interface Options {
   pool?: 'threads';
   isolate?: boolean;
   exclude?: string[];
+  maxWorkers?: number;
+  sequence?: { groupOrder: number };
+  testTimeout?: number;
 }
 
 /** Time-outs end what hangs. No test expects a time, and a busy machine needs many times what an idle one does. */
-const project = (name: string, include: string[], timeoutMs: number, options: Options = {}) => ({
+const project = (name: string, include: string[], options: Options) => ({
   test: {
     name,
     include,
-    testTimeout: timeoutMs,
-    hookTimeout: timeoutMs,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     setupFiles: 'test/environment.ts',
-    // More than there are cores: many files wait for servers and programs.
-    maxWorkers: 4,
     ...options,
   },
 });
@@ -27,6 +28,11 @@ const filesOf = (folder: string) => [`test/${folder}/**/*.test.ts`];
  * helper must not register hooks or keep state at the top of its module; `onTestFinished` belongs to the test.
  */
 const shared = { isolate: false };
+
+/** Pure code: each worker loads the sources once, so that more workers than cores cost more than they save. */
+const pure: Options = { ...shared, pool: 'threads', maxWorkers: 2 };
+/** After those. Many files wait for servers and programs: more of them run than there are cores. */
+const waiting: Options = { maxWorkers: 4, sequence: { groupOrder: 1 } };
 
 /** Files that change their whole process, for they become another user or replace modules, or that measure its memory. */
 const alone = [
@@ -46,12 +52,12 @@ export default defineConfig({
   test: {
     globalSetup: 'test/templates.ts',
     projects: [
-      project('unit', filesOf('unit'), 60_000, { ...shared, pool: 'threads' }),
-      project('contract', filesOf('contract'), 60_000, { ...shared, pool: 'threads' }),
-      project('integration', filesOf('integration'), 300_000, shared),
-      project('fault', filesOf('fault'), 300_000, { ...shared, exclude: alone }),
-      project('fault-alone', alone, 300_000),
-      project('e2e', filesOf('e2e'), 600_000, shared),
+      project('unit', filesOf('unit'), pure),
+      project('contract', filesOf('contract'), pure),
+      project('integration', filesOf('integration'), { ...waiting, ...shared }),
+      project('fault', filesOf('fault'), { ...waiting, ...shared, exclude: alone }),
+      project('fault-alone', alone, waiting),
+      project('e2e', filesOf('e2e'), { ...waiting, ...shared, testTimeout: 600_000 }),
     ],
   },
 });
