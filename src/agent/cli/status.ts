@@ -209,6 +209,9 @@ function rolesTable({ roles, probes, scrapes, statsd, logs }: StatusReport, scre
   return table(['ROLE', 'HEALTH', 'METRICS', 'LOG'], rows, screen).trimEnd().split('\n');
 }
 
+/** Below this width a line for a probe has no room for what it found. */
+const narrowColumns = 60;
+
 /** A line for each probe but those of the roles' health. */
 function probesTable({ probes }: StatusReport, nowMs: number, screen: Screen): string[] {
   const isFailing = ({ last }: ProbeStatus) => last?.ok === false;
@@ -224,7 +227,11 @@ function probesTable({ probes }: StatusReport, nowMs: number, screen: Screen): s
       probe.progress ? `verifying ${progressText(probe.progress, screen)}` : (probe.last?.msg ?? ''),
     ]);
   if (rows.length === 0) return [];
-  return table(['PROBE', 'STATE', 'FOR', 'TOOK', 'WHAT'], rows, screen).trimEnd().split('\n');
+  const head = ['PROBE', 'STATE', 'FOR', 'TOOK', 'WHAT'];
+  // The name says which it is, and what is wrong stands above: the rest has no room on a narrow terminal.
+  const shown = (screen.size()?.columns ?? Infinity) < narrowColumns ? 3 : head.length;
+  const cells = rows.map((row) => row.slice(0, shown));
+  return table(head.slice(0, shown), cells, screen).trimEnd().split('\n');
 }
 
 function stateOf({ last, state, flapping }: ProbeStatus): string {

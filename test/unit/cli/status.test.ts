@@ -84,6 +84,13 @@ describe('the status', () => {
     expect(lines[probes + 1]).toMatch(/^store\/main +refused/);
   });
 
+  test('on a narrow terminal the names of the probes stay whole', () => {
+    const one = probe('store/main/persistence', false, 'connect ECONNREFUSED');
+    const lines = statusLines({ ...down, probes: [one] }, screen(40, 30));
+    expect(lines).toContain('PROBE                   STATE    FOR');
+    expect(lines).toContain('store/main/persistence  refused  1m');
+  });
+
   test.each([
     [80, 24],
     [40, 16],
