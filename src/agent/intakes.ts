@@ -71,7 +71,7 @@ export function openIntakes(
 ): Intakes & {
   /** Takes these over when they are asked for. */
   inherit(intakes: Inherited): void;
-  /** Ends what was inherited and nobody asked for. */
+  /** Closes the inherited intakes that were not opened again. */
   settle(): void;
 } {
   const settings = settingsOf(config);

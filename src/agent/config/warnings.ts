@@ -49,7 +49,7 @@ function nothingWatched({ services }: AgentConfig, tree: MapNode): PlacedFault[]
     });
 }
 
-/** Peers without an address. The agent of a host may do without: it needs the names only, for the replication lag. */
+/** Peers without an address. The agent of a host needs only their names, for the replication lag. */
 function peersUnreachable(
   { clusterGroupMetadata: group, scope, services }: AgentConfig,
   tree: MapNode,

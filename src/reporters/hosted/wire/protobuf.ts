@@ -1,7 +1,7 @@
 /**
  * Writes protobuf messages (protobuf.dev/programming-guides/encoding) into one growing buffer. A nested message
  * is written in place between `open` and `close`; nothing is allocated per field. Zero and empty values are
- * written as told: who wants proto3's defaults left out leaves the call out.
+ * written like any other: to leave out a default of proto3, the caller does not write the field.
  */
 export interface ProtobufWriter {
   /** Bytes written so far. */
@@ -26,7 +26,7 @@ export interface ProtobufWriter {
   packedFixed64(value: number): void;
   /** Bytes that are whole fields already. */
   raw(bytes: Uint8Array): void;
-  /** What was written, its own copy; the writer begins anew. */
+  /** What was written, its own copy; the writer starts over. */
   take(): Buffer;
 }
 
