@@ -1,6 +1,7 @@
 /**
  * Private memory of the built agent at 1, 10 and 100 times the limit of series per metric, for pages, statsd and
- * logs: what is refused must cost next to nothing. `npm run bench -- limits [LIMIT]`, default 2000.
+ * logs: what is refused must cost next to nothing; then a million values of a tag over TCP, in CPU seconds and private
+ * memory above the idle agent. `npm run bench -- limits [LIMIT]`, default 2000; `limits million [RUNS]` for the last alone.
  */
 import { spawn } from 'node:child_process';
 import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,7 +11,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pause, usageOf } from './process.ts';
 
-const limit = Number(process.argv[2] ?? 2000);
+const isMillionAlone = process.argv[2] === 'million';
+const limit = isMillionAlone ? 2000 : Number(process.argv[2] ?? 2000);
+const millionRuns = isMillionAlone ? Number(process.argv[3] ?? 5) : 1;
 const factors = [1, 10, 100];
 const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
 const flags = (process.env.AGENT_FLAGS ?? '').split(' ').filter(Boolean);
@@ -70,6 +73,44 @@ async function waitForTotal({ url }: Running, name: string, total: number): Prom
   }
 }
 
+/** Sends a counter with so many values of a tag, and returns when the agent shows all of them. */
+async function sendClients(agent: Running, count: number): Promise<() => void> {
+  const address = /"listener":"[^"]*tcp","address":"([^"]+):(\d+)"/.exec(agent.output())!;
+  const socket = connect(Number(address[2]), address[1]);
+  for (let n = 0; n < count; n += 1000) {
+    const lines = Array.from(
+      { length: Math.min(1000, count - n) },
+      (_, i) => `requests:1|c|#client:c${n + i}\n`,
+    );
+    if (!socket.write(lines.join(''))) await new Promise((resolve) => socket.once('drain', resolve));
+  }
+  await waitForTotal(agent, 'requests', count);
+  return () => socket.destroy();
+}
+
+async function million(): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-agent-limits-'));
+  try {
+    const agent = await startAgent(directory, '{statsd: {tcp: 127.0.0.1:0}}');
+    await pause(3_000);
+    const idle = usageOf(agent.pid);
+    let mostMiB = 0;
+    const looking = setInterval(() => {
+      mostMiB = Math.max(mostMiB, usageOf(agent.pid).anonymousMiB);
+    }, 50);
+    const close = await sendClients(agent, 1_000_000);
+    const { cpuSeconds, anonymousMiB } = usageOf(agent.pid);
+    clearInterval(looking);
+    process.stdout.write(
+      `a million values of a tag: ${(cpuSeconds - idle.cpuSeconds).toFixed(2)} CPU s, private ${(anonymousMiB - idle.anonymousMiB).toFixed(1)} MiB above idle, at most ${(mostMiB - idle.anonymousMiB).toFixed(1)}\n`,
+    );
+    await agent.end();
+    close();
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
 const feeds: Record<string, Feed> = {
   async pages(directory, count) {
     const lines = Array.from({ length: count }, (_, n) => `requests{client="client-${n}"} 1`);
@@ -92,17 +133,7 @@ const feeds: Record<string, Feed> = {
   },
   async statsd(directory, count) {
     const agent = await startAgent(directory, '{statsd: {tcp: 127.0.0.1:0}}');
-    const address = /"listener":"[^"]*tcp","address":"([^"]+):(\d+)"/.exec(agent.output())!;
-    const socket = connect(Number(address[2]), address[1]);
-    for (let n = 0; n < count; n += 1000) {
-      const lines = Array.from(
-        { length: Math.min(1000, count - n) },
-        (_, i) => `requests:1|c|#client:c${n + i}\n`,
-      );
-      if (!socket.write(lines.join(''))) await new Promise((resolve) => socket.once('drain', resolve));
-    }
-    await waitForTotal(agent, 'requests', count);
-    return { agent, close: () => socket.destroy() };
+    return { agent, close: await sendClients(agent, count) };
   },
   async logs(directory, count) {
     const log = join(directory, 'history.log');
@@ -120,7 +151,7 @@ const feeds: Record<string, Feed> = {
   },
 };
 
-for (const [name, feed] of Object.entries(feeds)) {
+for (const [name, feed] of isMillionAlone ? [] : Object.entries(feeds)) {
   let base = 0;
   for (const factor of factors) {
     const directory = mkdtempSync(join(tmpdir(), 'svc-agent-limits-'));
@@ -140,3 +171,4 @@ for (const [name, feed] of Object.entries(feeds)) {
     }
   }
 }
+for (let run = 0; run < millionRuns; run++) await million();

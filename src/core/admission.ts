@@ -1,6 +1,7 @@
 import { attach, detach, type Handle, ownersOf, withdraw } from './handles.ts';
 import { sameLayout } from './histogram.ts';
 import { compareText } from './labels.ts';
+import type { Kind } from './model.ts';
 import type { RefusalReason } from './reasons.ts';
 import {
   type Family,
@@ -185,11 +186,13 @@ function contend(state: RegistryState, family: Family, series: Series, handle: H
   else waitForSeries(state, family, series, handle, reason);
 }
 
+/** Whether series over a limit are added up; a sum of gauges or quantiles would mean nothing. */
+export const isSummable = (kind: Kind): boolean => kind === 'counter' || kind === 'histogram';
+
 /** Over the limit: counters and histograms go into the overflow series, others are refused. */
 function overflow(state: RegistryState, family: Family, handle: Handle, limit: RefusalReason): void {
   const { spec } = handle;
-  const isSummable = spec.kind === 'counter' || spec.kind === 'histogram';
-  const series = isSummable ? overflowSeries(state, family, spec) : undefined;
+  const series = isSummable(spec.kind) ? overflowSeries(state, family, spec) : undefined;
   const reason = series && obstacle(series, spec, false);
   if (!series || reason) reject(state, family, handle, reason ?? limit);
   else {

@@ -1,12 +1,13 @@
-import { type Admission, overLimit } from './admission.ts';
+import { type Admission, isSummable, overLimit } from './admission.ts';
 import { isAgentName } from './agent-metrics.ts';
 import { createHandle, Handle, type HandleCallbacks, type HandlePair, pairOf } from './handles.ts';
-import { layoutOf } from './histogram.ts';
+import { type Layout, layoutOf, sameLayout } from './histogram.ts';
 import {
   createLabeller,
   createNames,
   foldTag,
   identityOf,
+  identityToFind,
   joinTexts,
   type Labeller,
   sanitizeName,
@@ -66,14 +67,36 @@ interface ResolveRules {
 const single: ReadonlySet<Kind | undefined> = new Set<Kind>(['counter', 'gauge', 'untyped']);
 
 /** Unambiguous text of a raw series. The layout is part of it: with other buckets it is another series. */
-function rawKeyOf({ kind, name, tags, shape }: RawSeries): string {
-  const { bounds, boundTexts, quantiles, hasSum, hasCount } = shape;
+function rawKeyOf({ kind, name, tags }: RawSeries, layout: string): string {
+  const texts = [name];
+  const raws = Object.keys(tags);
+  if (raws.length > 1) raws.sort();
+  for (const tag of raws) texts.push(tag, tags[tag]!);
+  texts.push(kind, layout);
+  return joinTexts(texts);
+}
+
+function layoutText(kind: Kind, { bounds, boundTexts, quantiles, hasSum, hasCount }: Shape): string {
+  if (single.has(kind)) return '';
   const texts = kind === 'histogram' ? (boundTexts ?? bounds) : quantiles;
-  const layout = single.has(kind) ? '' : JSON.stringify([texts, hasSum !== false, hasCount !== false]);
-  const pairs = Object.keys(tags)
-    .sort()
-    .flatMap((tag) => [tag, tags[tag]!]);
-  return joinTexts([name, ...pairs, kind, layout]);
+  return JSON.stringify([texts, hasSum !== false, hasCount !== false]);
+}
+
+const isSameSent = (a: Shape, b: Shape): boolean =>
+  a.bounds === b.bounds &&
+  a.boundTexts === b.boundTexts &&
+  a.quantiles === b.quantiles &&
+  a.hasSum === b.hasSum &&
+  a.hasCount === b.hasCount;
+
+/** Remembers what was made of the last shape: most sources ask with the same arrays each time. */
+function lastOf<T>(make: (kind: Kind, shape: Shape, divisor: number) => T) {
+  let last: { kind: Kind; shape: Shape; divisor: number; made: T } | undefined;
+  return (kind: Kind, shape: Shape, divisor = 1): T => {
+    const isSame = last?.kind === kind && last.divisor === divisor && isSameSent(last.shape, shape);
+    if (!isSame) last = { kind, shape: { ...shape }, divisor, made: make(kind, shape, divisor) };
+    return last!.made;
+  };
 }
 
 /** Resolves a raw series once: vocabulary, name, labels, identity, layout. */
@@ -82,6 +105,7 @@ function createResolver(
 ): (raw: RawSeries, rawKey: string, isKept?: boolean) => ResolvedSeries {
   const { source, labeller, received, exempt } = rules;
   const familyOf = createNames(sanitizeName);
+  const layoutFor: (kind: Kind, shape: Shape, divisor: number) => Layout = lastOf(layoutOf);
   const isReserved = (family: string, kind: Kind) =>
     family === '' ||
     (received && isAgentName(family, kind, source.component === 'logs' ? 'logs' : undefined));
@@ -103,9 +127,9 @@ function createResolver(
       rawName: name,
       rawKey,
       labels,
-      identity: identityOf(labels),
+      identity: isKept === false ? identityToFind(labels) : identityOf(labels),
       scope: rules.scopeOf(service, source.relayed),
-      layout: layoutOf(kind, shape, divisor),
+      layout: layoutFor(kind, shape, divisor),
       help: shape.help ?? '',
       divisor,
       exempt,
@@ -170,11 +194,18 @@ export interface OpenIntake extends Intake {
    */
   overflowOf(refused: { release(): void }): Handle | undefined;
   /**
-   * The overflow series of a counter that would be over a limit, without opening it: for sources that receive ever
-   * new series. Counts the refusal. Undefined where only opening the series tells: then ask for it, and for
-   * `overflowOf` if it is refused. The handle is that of `overflowOf` and has no owner more.
+   * What becomes of a series that would be over a limit, without opening it: for sources that receive ever new
+   * series. Counts the refusal. The handle is that of `overflowOf` and has no owner more; `'refused'` is for kinds
+   * that are not added up, if `mayRefuse`. Undefined where only opening the series tells: then ask for it, and for
+   * `overflowOf` if it is refused.
    */
-  overflowFor(name: string, tags: RawTags): Handle | undefined;
+  overLimitAs(
+    kind: Kind,
+    name: string,
+    tags: RawTags,
+    shape: Shape,
+    mayRefuse: boolean,
+  ): Handle | 'refused' | undefined;
   /**
    * Durable store: claims a family and reopens its series from the state, which are shown from the next publish
    * on, before their source asks for them. Series that do not fit `shape` any more are discarded. Returns the tags
@@ -247,7 +278,8 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: SeriesSo
     translate,
   });
   const handles = new Map<string, Handle>();
-  /** Overflow handles of counters by family, service and divisor; those that ended point nowhere. */
+  const layoutKey = lastOf(layoutText);
+  /** The last overflow handles by family, service and divisor; those that ended point nowhere. */
   const overflows = new Map<string, Handle>();
   let isClosed = false;
   const callbacks: HandleCallbacks = {
@@ -290,7 +322,7 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: SeriesSo
       }
     },
     open(raw: RawSeries): Handle | HandlePair {
-      const rawKey = rawKeyOf(raw);
+      const rawKey = rawKeyOf(raw, layoutKey(raw.kind, raw.shape));
       const opened = known(rawKey);
       if (opened) return pairOf(opened, known(secondKey(rawKey)));
       const { spec, unfit, faults, also } = resolve(raw, rawKey);
@@ -307,17 +339,23 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: SeriesSo
       admission.join(second);
       return pairOf(handle, second);
     },
-    overflowFor(raw: RawSeries): Handle | undefined {
+    overLimitAs(raw: RawSeries, mayRefuse: boolean): Handle | 'refused' | undefined {
       if (isClosed) return undefined;
       const { spec, unfit, faults, also } = resolve(raw, '', false);
-      const overflow = overflows.get(overflowKey(spec));
-      if (unfit || also || faults.length > 0 || overflow === undefined || overflow.at < 0) return undefined;
+      if (unfit || also) return undefined;
       const family = state.families.get(spec.family);
       if (family === undefined || family.taken || family.kind !== spec.kind) return undefined;
       const limit = family.series.has(spec.identity) ? undefined : overLimit(state, family, spec);
       if (limit === undefined) return undefined;
+      const target = isSummable(spec.kind) ? overflows.get(overflowKey(spec)) : 'refused';
+      const isFit =
+        target === 'refused'
+          ? mayRefuse
+          : target && target.at >= 0 && sameLayout(target.spec.layout, spec.layout);
+      if (!isFit) return undefined;
+      countFaults(spec, faults);
       refused(spec, limit);
-      return overflow;
+      return target;
     },
     overflowOf(refused: Handle | HandlePair): Handle | undefined {
       if (isClosed || !(refused instanceof Handle) || !refused.series?.overflow) return undefined;
@@ -330,7 +368,7 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: SeriesSo
       const handle = createHandle({ ...spec, labels, identity, scope, rawKey, isOverflow: true }, callbacks);
       handles.set(rawKey, handle);
       admission.join(handle);
-      if (spec.kind === 'counter') overflows.set(overflowKey(spec), handle);
+      overflows.set(overflowKey(spec), handle);
       return handle;
     },
   };
@@ -365,7 +403,8 @@ export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenInta
     summary: of<Summary>('summary'),
     untyped: of<Gauge>('untyped'),
     parts: (kind, name, tags, shape) => of<Parts>(kind)(name, tags, shape),
-    overflowFor: (name, tags) => opener.overflowFor({ kind: 'counter', name, tags, shape: {} }),
+    overLimitAs: (kind, name, tags, shape, mayRefuse) =>
+      opener.overLimitAs({ kind, name, tags, shape }, mayRefuse),
     overflowOf: (refused) => opener.overflowOf(refused as Handle | HandlePair),
     restore: (kind, name, shape = {}) => atOnce(restorer.restore(kind, name, shape)),
     restoring: (kind, name, shape = {}) => restorer.restore(kind, name, shape),

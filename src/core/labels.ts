@@ -16,7 +16,7 @@ export function sanitizeName(raw: string): string {
 
 /** The text with U+FFFD for each lone surrogate, so that it can be encoded in UTF-8. */
 export function wellFormed(text: string): string {
-  return text.replace(/\p{Surrogate}/gu, '\uFFFD');
+  return text.toWellFormed();
 }
 
 /** Compares by UTF-16 code units: the same order on every machine, whatever its locale. */
@@ -135,6 +135,13 @@ export function identityOf(labels: Labels): string {
   return joinTexts(texts);
 }
 
+/** The text of `identityOf`, to look up and not to keep: a tree of its parts costs less to make. */
+export function identityToFind(labels: Labels): string {
+  let text = '';
+  for (const [name, value] of labels) text += `${name.length}:${name}${value.length}:${value}`;
+  return text;
+}
+
 /**
  * Returns `frontend` for `<product>_frontend` and `<product>-frontend`, and so for every role and every key of
  * `services`, such as `bench`, unless the value is itself a key. The longest one counts: `my-bench`, not `bench`.
@@ -176,7 +183,9 @@ export function createLabeller(rules: LabelRules): Labeller {
   /** Tags by sanitized name, without forbidden and colliding ones. */
   const ownTags = (tags: RawTags, faults: TagFault[]): Map<string, string> => {
     const named = new Map<string, string>();
-    for (const raw of Object.keys(tags).sort()) {
+    const raws = Object.keys(tags);
+    if (raws.length > 1) raws.sort();
+    for (const raw of raws) {
       const value = wellFormed(tags[raw]!);
       if (value === '') continue;
       const name = nameOf(raw);
@@ -193,8 +202,12 @@ export function createLabeller(rules: LabelRules): Labeller {
 
   /** Renames tags whose name is reserved to `exported_<name>`, and repeats the prefix until the name is free. */
   const rename = (named: Map<string, string>, kind: Kind) => {
-    for (const [name, value] of [...named]) {
-      if (!globals.has(name) && !isReserved(name, kind, received)) continue;
+    const taken: string[] = [];
+    for (const name of named.keys()) {
+      if (globals.has(name) || isReserved(name, kind, received)) taken.push(name);
+    }
+    for (const name of taken) {
+      const value = named.get(name)!;
       named.delete(name);
       let free = `exported_${name}`;
       while (named.has(free) || globals.has(free)) free = `exported_${free}`;

@@ -39,20 +39,27 @@ const firstSlots = 1024;
 const fullest = 0.85;
 const noTarget = 0xffff;
 
-/** A hash of a line's key with 52 bits, never 0; `view` is over the bytes. */
-export function lineHash(view: DataView, from: number, to: number): number {
-  let low = to - from;
+/**
+ * A hash of a line's key with 52 bits, never 0; `view` is over the bytes. The key may go on in a second range. Where
+ * the ranges meet is no part of the hash.
+ */
+export function lineHash(view: DataView, from: number, to: number, tailFrom = to, tailTo = to): number {
+  let low = to - from + tailTo - tailFrom;
   let high = ~low;
   let at = from;
-  for (; at < to - 3; at += 4) {
-    const word = view.getInt32(at, true);
-    low = Math.imul(low ^ word, 0x2c1b3c6d) ^ (low >>> 15);
-    high = Math.imul(high ^ word, 0x297a2d39) ^ (high >>> 13);
-  }
-  for (; at < to; at++) {
-    const byte = view.getUint8(at);
-    low = Math.imul(low ^ byte, 0x01000193) ^ (low >>> 15);
-    high = Math.imul(high ^ byte, 0x85ebca6b | 0) ^ (high >>> 13);
+  for (let end = to; ; end = tailTo) {
+    for (; at < end - 3; at += 4) {
+      const word = view.getInt32(at, true);
+      low = Math.imul(low ^ word, 0x2c1b3c6d) ^ (low >>> 15);
+      high = Math.imul(high ^ word, 0x297a2d39) ^ (high >>> 13);
+    }
+    for (; at < end; at++) {
+      const byte = view.getUint8(at);
+      low = Math.imul(low ^ byte, 0x01000193) ^ (low >>> 15);
+      high = Math.imul(high ^ byte, 0x85ebca6b | 0) ^ (high >>> 13);
+    }
+    if (end === tailTo) break;
+    at = tailFrom;
   }
   return (high >>> 12) * 2 ** 32 + (low >>> 0) || 1;
 }
@@ -209,6 +216,8 @@ export interface RefusedKeys<T> {
 }
 
 const mostTargets = 0xffff;
+/** Each step leaves the smaller tables to the collector, so there are few. */
+const growth = 4;
 
 export function createRefusedKeys<T>(most: number): RefusedKeys<T> {
   let hashes = new Float64Array(firstSlots);
@@ -219,8 +228,8 @@ export function createRefusedKeys<T>(most: number): RefusedKeys<T> {
 
   const grow = () => {
     const [oldHashes, oldTargets] = [hashes, targetOf];
-    hashes = new Float64Array(oldHashes.length * 2);
-    targetOf = new Uint16Array(oldHashes.length * 2);
+    hashes = new Float64Array(oldHashes.length * growth);
+    targetOf = new Uint16Array(oldHashes.length * growth);
     for (let old = 0; old < oldHashes.length; old++) {
       if (oldHashes[old] === 0) continue;
       const slot = slotOf(hashes, oldHashes[old]!);
@@ -228,9 +237,7 @@ export function createRefusedKeys<T>(most: number): RefusedKeys<T> {
       targetOf[slot] = oldTargets[old]!;
     }
   };
-  const clear = () => {
-    hashes = new Float64Array(firstSlots);
-    targetOf = new Uint16Array(firstSlots);
+  const forgetAll = () => {
     size = 0;
     targets = [];
     numbers = new Map();
@@ -245,7 +252,11 @@ export function createRefusedKeys<T>(most: number): RefusedKeys<T> {
       return hashes[slot] === 0 ? undefined : targets[targetOf[slot]!];
     },
     add(hash, target) {
-      if (size >= most || targets.length >= mostTargets) clear();
+      if (size >= most || targets.length >= mostTargets) {
+        // It fills again soon: new tables would leave the old ones to the collector.
+        hashes.fill(0);
+        forgetAll();
+      }
       if (size + 1 > hashes.length * fullest) grow();
       let number = numbers.get(target);
       if (number === undefined) {
@@ -257,6 +268,10 @@ export function createRefusedKeys<T>(most: number): RefusedKeys<T> {
       hashes[slot] = hash;
       targetOf[slot] = number;
     },
-    clear,
+    clear() {
+      hashes = new Float64Array(firstSlots);
+      targetOf = new Uint16Array(firstSlots);
+      forgetAll();
+    },
   };
 }

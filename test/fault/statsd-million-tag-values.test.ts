@@ -29,6 +29,8 @@ function open() {
   return {
     knownLines,
     shown: bed.shown,
+    refused: bed.refused,
+    dropped: bed.dropped,
     read(text: string) {
       reader.read(Buffer.from(text), 0, Buffer.byteLength(text), Number.POSITIVE_INFINITY);
     },
@@ -66,7 +68,7 @@ test('a million values of a tag: series and memory within limits, the counter’
   read('late:1|c\nlate:1|c\ntook:50|ms');
   expect(shown()['late{svc_service="frontend"}']).toBe(2);
   expect(shown()['took{svc_service="frontend"}']).toEqual([1, 1, 1, 0.05, 1]);
-});
+}, 300_000);
 
 test('a tag that is forbidden, with any number of values: one series, and a rare operation is kept', () => {
   const { read, shown } = open();
@@ -86,4 +88,22 @@ test('histograms over the limit openLine in one, gauges are refused', () => {
   expect(sumOf(all, 'took')).toBe(30_000);
   expect(Object.keys(all).filter((key) => key.startsWith('took'))).toHaveLength(limit + 1);
   expect(Object.keys(all).filter((key) => key.startsWith('size'))).toHaveLength(limit);
+});
+
+test('each kind of series over the limit is refused and counted once, whatever its tags', () => {
+  const { read, shown, refused, dropped } = open();
+  const total = 4 * limit;
+  const id = (n: number) => `01234567-89ab-cdef-0123-${String(n).padStart(12, '0')}`;
+  const line = (n: number) =>
+    `requests:1|c|#client:c${n}\nsize:1|g|#client:c${n}\ntook:50|ms|#client:c${n}\ncalls:1|c|#client:c${n},session:${id(n)}`;
+  // Each line twice: a line that was refused is known.
+  for (let round = 0; round < 2; round++) flood(read, total, line);
+  for (const name of ['requests', 'size', 'took', 'calls'])
+    expect(`${name} ${refused(name, 'limit_metric')}`).toBe(`${name} ${total - limit}`);
+  expect(dropped('forbidden_value')).toBe(total);
+  expect(sumOf(shown(), 'requests')).toBe(2 * total);
+  expect(sumOf(shown(), 'calls')).toBe(2 * total);
+  expect(sumOf(shown(), 'took')).toBe(2 * total);
+  const overflow = Object.entries(shown()).filter(([key]) => key.includes('overflow'));
+  expect(overflow.map(([key]) => key.split('{')[0]).sort()).toEqual(['calls', 'requests', 'took']);
 });

@@ -101,18 +101,62 @@ export interface Statsd extends Source {
 const stepLines = 32;
 const shownBytes = 120;
 
+const copyBytes = 65_536;
+/** Shorter pieces get a buffer of their own size. */
+const leastReused = 16_384;
+const mostFree = 4;
+
+/** Buffers for what has to wait of chunks that their stream takes back, used again and again. */
+function createCopies() {
+  const free: Buffer[] = [];
+  return {
+    /** The bytes from `at` on, at the beginning of a buffer that may be longer. */
+    copy(bytes: Buffer, at: number): Buffer {
+      const length = bytes.length - at;
+      if (length < leastReused || length > copyBytes) return Buffer.from(bytes.subarray(at));
+      const copied = free.pop() ?? Buffer.allocUnsafeSlow(copyBytes);
+      bytes.copy(copied, 0, at);
+      return copied;
+    },
+    giveBack(copied: Buffer): void {
+      if (copied.length === copyBytes && free.length < mostFree) free.push(copied);
+    },
+  };
+}
+
 /** Hands bytes to the reader, a slice at a time; true if all of them were read at once. */
 function createTaking(reader: LineReader, slices: TimeSlices) {
-  return (bytes: Buffer, taken: () => void): boolean => {
+  const copies = createCopies();
+  const readLater = (bytes: Buffer, from: number, end: number, done: () => void): void => {
+    let at = from;
+    slices.later(() => {
+      at = reader.read(bytes, at, end, stepLines);
+      if (at >= end) done();
+      return at >= end;
+    }, end - from);
+  };
+  const readNow = (bytes: Buffer): number => {
     let at = 0;
     while (at < bytes.length && slices.mayRun()) at = reader.read(bytes, at, bytes.length, stepLines);
-    if (at >= bytes.length) return true;
-    slices.later(() => {
-      at = reader.read(bytes, at, bytes.length, stepLines);
-      if (at >= bytes.length) taken();
-      return at >= bytes.length;
-    }, bytes.length);
-    return false;
+    return at;
+  };
+  return {
+    /** The bytes stay valid. */
+    datagram(bytes: Buffer): void {
+      const at = readNow(bytes);
+      if (at < bytes.length) readLater(bytes, at, bytes.length, () => {});
+    },
+    /** The bytes are valid during the call only. */
+    chunk(bytes: Buffer, taken: () => void): boolean {
+      const at = readNow(bytes);
+      if (at >= bytes.length) return true;
+      const copied = copies.copy(bytes, at);
+      readLater(copied, 0, bytes.length - at, () => {
+        copies.giveBack(copied);
+        taken();
+      });
+      return false;
+    },
   };
 }
 
@@ -165,7 +209,7 @@ export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
   const streamOptions = (key: string) => ({ ...statsdDefaults, name: `${name}.${key}` });
   const streamDeps: StreamDeps = {
     log,
-    take,
+    take: take.chunk,
     refuse: (reason, bytes) => tally.refused(reason, () => bytes.toString('utf8', 0, shownBytes)),
     onHandshakeFailed: (reason) => tally.refused('handshake_failed', () => reason),
     onTooMany: () =>
@@ -173,7 +217,7 @@ export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
   };
   const takeDatagram = (bytes: Buffer) => {
     if (bytes.length === 0) tally.refused('invalid_line', () => '');
-    else take(bytes, () => {});
+    else take.datagram(bytes);
   };
 
   const bindAll = async () => {

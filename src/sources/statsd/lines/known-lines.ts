@@ -62,8 +62,8 @@ export interface KnownLines {
   forget(id: number): void;
 }
 
-/** Refused lines that are remembered, at 10 bytes each. */
-const maxRefused = 262_144;
+/** Refused lines that are remembered: a hundred times the usual limit, and what a table of 2.5 MiB holds. */
+const maxRefused = 220_000;
 /** Beyond this many, a line whose series has other owners too is not kept: it is parsed each time it comes. */
 const maxShared = 16_384;
 const timeSection = /\|T\d+(?=\||$)/;
@@ -78,6 +78,10 @@ function hashOfKey(bytes: Buffer, from: number, colon: number, bar: number, end:
   return hashOf(bytes, bar, end, hashOf(bytes, from, colon, hashSeed));
 }
 
+/** Whether bytes that were decoded as `text` are no UTF-8. Only then, or if it was sent, does it have a U+FFFD. */
+const isMarred = (text: string, bytes: Buffer, from: number, to: number): boolean =>
+  text.includes('\uFFFD') && !isUtf8(bytes.subarray(from, to));
+
 export function createKnownLines({
   rules,
   recorder,
@@ -86,8 +90,6 @@ export function createKnownLines({
   isSettled,
 }: KnownLinesDeps): KnownLines {
   const refused = createRefusedKeys<StatsdSeries>(maxRefused);
-  const scratch = Buffer.allocUnsafeSlow(lineBytes);
-  const scratchView = new DataView(scratch.buffer);
   /** Keys are head and tail end to end; `headBytes` says where the tail begins. */
   const keys = createByteTable();
   let headBytes = new Int32Array(64);
@@ -121,12 +123,6 @@ export function createKnownLines({
   const seriesById: (StatsdSeries | undefined)[] = [];
   let round = 0;
 
-  /** The wide hash of a line's head and tail. */
-  const refusedHash = (bytes: Buffer, from: number, colon: number, bar: number, end: number): number => {
-    const headEnd = bytes.copy(scratch, 0, from, colon);
-    return lineHash(scratchView, 0, headEnd + bytes.copy(scratch, headEnd, bar, end));
-  };
-
   const openLine = (
     bytes: Buffer,
     from: number,
@@ -137,16 +133,18 @@ export function createKnownLines({
     hash: number,
   ): StatsdSeries | StatsdDrop => {
     if (colon - from + end - bar > lineBytes) return 'line_too_long';
-    const wideHash = refusedHash(bytes, from, colon, bar, end);
+    // `idOf` has just made the view of these bytes.
+    const wideHash = lineHash(view, from, colon, bar, end);
     const counted = refused.find(wideHash);
     if (counted !== undefined) return counted;
-    if (!isUtf8(bytes.subarray(from, colon)) || !isUtf8(bytes.subarray(bar, end))) return 'invalid_line';
+    const head = bytes.toString('utf8', from, colon);
     const tail = bytes.toString('utf8', bar, end);
-    if (timeSection.test(tail)) {
+    if (isMarred(head, bytes, from, colon) || isMarred(tail, bytes, bar, end)) return 'invalid_line';
+    if (tail.includes('|T') && timeSection.test(tail)) {
       const key = Buffer.concat([bytes.subarray(from, colon), Buffer.from(tail.replace(timeSection, ''))]);
       return find(key, 0, colon - from, colon - from, key.length, value);
     }
-    const line = readLine(bytes.toString('utf8', from, colon), tail, rules);
+    const line = readLine(head, tail, rules);
     if (typeof line === 'string') return line;
     if (!isAllowed(line.type, value)) return 'invalid_value';
     onName(line.name);

@@ -41,6 +41,20 @@ const unsupportedTags = /\[[^\]]*=|;[^;=]+=/;
 
 const isFault = (line: object | StatsdDrop): line is StatsdDrop => typeof line === 'string';
 
+type Tags = Record<string, string>;
+const noTags = new Map<string, string>();
+
+function hasTags(tags: Tags | undefined): boolean {
+  for (const _ in tags) return true;
+  return false;
+}
+
+/** Assigning to `__proto__` would not make a tag of that name. */
+function setTag(tags: Tags, key: string, value: string): void {
+  if (key !== '__proto__') tags[key] = value;
+  else Object.defineProperty(tags, key, { value, enumerable: true, writable: true, configurable: true });
+}
+
 /** Tags as `key=value` with commas between (InfluxDB, Librato). */
 function pairsOf(text: string): Map<string, string> | undefined {
   const tags = new Map<string, string>();
@@ -56,14 +70,17 @@ function pairsOf(text: string): Map<string, string> | undefined {
  * DogStatsD tags: `key:value`, the value with any further colons; a bare `key` has the value `true`. Some clients
  * write a `#` before each tag and not only before the first.
  */
-function colonTags(text: string): Map<string, string> | undefined {
-  const tags = new Map<string, string>();
-  for (const written of text.split(',')) {
-    const tag = written.startsWith('#') ? written.slice(1) : written;
-    const at = tag.indexOf(':');
-    if (tag === '') continue;
-    if (at === 0) return undefined;
-    tags.set(at === -1 ? tag : tag.slice(0, at), at === -1 ? 'true' : tag.slice(at + 1));
+function colonTags(text: string, from: number, to: number): Tags | undefined {
+  const tags: Tags = {};
+  for (let start = from, end = from; start <= to; start = end + 1) {
+    const comma = text.indexOf(',', start);
+    end = comma === -1 || comma > to ? to : comma;
+    if (text[start] === '#' && start < end) start += 1;
+    const found = text.indexOf(':', start);
+    const colon = found === -1 || found >= end ? end : found;
+    if (start === end) continue;
+    if (colon === start) return undefined;
+    setTag(tags, text.slice(start, colon), colon === end ? 'true' : text.slice(colon + 1, end));
   }
   return tags;
 }
@@ -85,7 +102,8 @@ const tagSigns: Readonly<Partial<Record<StatsdTagFormat, RegExp>>> = {
 interface Tail {
   type: StatsdType;
   weight: number;
-  tags: Map<string, string>;
+  /** Undefined without tags. */
+  tags: Tags | undefined;
 }
 
 /** No client samples one event in a billion; a smaller rate would let one datagram spoil a total for good. */
@@ -98,19 +116,26 @@ function weightOf(rate: string): number {
 
 /** Parses everything after the numbers: `|ms|@0.1|#key:value|c:container|T1700000000`. */
 function readTail(tail: string, readsTags: boolean): Tail | StatsdDrop {
-  const [, letters = '', ...sections] = tail.split('|');
+  const endOf = (from: number) => {
+    const bar = tail.indexOf('|', from);
+    return bar === -1 ? tail.length : bar;
+  };
+  let end = endOf(1);
+  const letters = tail.slice(1, end);
   if (letters === '') return 'invalid_line';
   if (!Object.hasOwn(types, letters)) return 'unsupported_type';
-  const read: Tail = { type: types[letters]!, weight: 1, tags: new Map() };
-  for (const section of sections) {
-    if (section.startsWith('@')) {
-      read.weight = weightOf(section.slice(1));
+  const read: Tail = { type: types[letters]!, weight: 1, tags: undefined };
+  while (end < tail.length) {
+    const from = end + 1;
+    end = endOf(from);
+    if (tail[from] === '@' && from < end) {
+      read.weight = weightOf(tail.slice(from + 1, end));
       if (!Number.isFinite(read.weight)) return 'invalid_rate';
-    } else if (section.startsWith('#')) {
-      const tags = colonTags(section.slice(1));
+    } else if (tail[from] === '#' && from < end) {
+      const tags = colonTags(tail, from + 1, end);
       if (tags === undefined) return 'invalid_line';
       if (readsTags) read.tags = tags;
-    } else if (!asideSection.test(section)) return 'invalid_line';
+    } else if (!asideSection.test(tail.slice(from, end))) return 'invalid_line';
   }
   return read;
 }
@@ -124,9 +149,9 @@ function readHead(
   const signs = tagSigns[tagFormat];
   const cut = signs && cutHead(head, signs);
   if (cut !== undefined && !isFault(cut)) return { ...cut, hasSuffixTags: false };
+  const mayHaveSuffixTags = (tagFormat === 'auto' || tagFormat === 'suffix') && !hasTags(tail.tags);
+  if (!mayHaveSuffixTags) return cut ?? { name: head, tags: noTags, hasSuffixTags: false };
   const tags = new Map<string, string>();
-  const mayHaveSuffixTags = (tagFormat === 'auto' || tagFormat === 'suffix') && tail.tags.size === 0;
-  if (!mayHaveSuffixTags) return cut ?? { name: head, tags, hasSuffixTags: false };
   const bucket = tail.type === 'counter' ? bucketOf(head) : undefined;
   const found = parseSuffixTags(bucket?.rest ?? head, tagKeys);
   if (found === undefined && cut !== undefined) return cut;
@@ -157,10 +182,12 @@ export function readLine(head: string, tail: string, rules: LineRules): Line | S
   const bare = rules.prefix !== '' && head.startsWith(rules.prefix) ? head.slice(rules.prefix.length) : head;
   const tagged = readHead(bare, read, rules);
   if (isFault(tagged)) return tagged;
-  const { name, tags, hasSuffixTags } = tagged;
-  for (const [key, value] of read.tags) tags.set(key, value);
+  const { name, hasSuffixTags } = tagged;
   if (name === '') return 'invalid_line';
-  return { name, tags: Object.fromEntries(tags), type: read.type, weight: read.weight, hasSuffixTags };
+  const { type, weight } = read;
+  const tags =
+    tagged.tags.size === 0 ? (read.tags ?? {}) : { ...Object.fromEntries(tagged.tags), ...read.tags };
+  return { name, tags, type, weight, hasSuffixTags };
 }
 
 /** A name and the tags that were part of it. */

@@ -1,5 +1,5 @@
 import { Handle } from '../../../core/handles.ts';
-import type { Counter, Gauge, Histogram, Intake, Kind, RawTags } from '../../../core/model.ts';
+import type { Counter, Gauge, Histogram, Intake, Kind, RawTags, Shape } from '../../../core/model.ts';
 import type { VocabularyDetector } from '../../../core/vocabulary.ts';
 import type { OwnSummary, Summaries } from '../summaries.ts';
 import type { Line, StatsdType } from './line-format.ts';
@@ -29,8 +29,14 @@ export interface StatsdSeries {
 export interface StatsdIntake extends Intake {
   /** The overflow series of a refused one. An intake that refuses nothing does not have it. */
   overflowOf?(refused: { release(): void }): Handle | undefined;
-  /** The overflow series of a counter that would be over a limit, if that is known without opening it. */
-  overflowFor?(name: string, tags: RawTags): Handle | undefined;
+  /** What becomes of a series that would be over a limit, if that is known without opening it. */
+  overLimitAs?(
+    kind: Kind,
+    name: string,
+    tags: RawTags,
+    shape: Shape,
+    mayRefuse: boolean,
+  ): Handle | 'refused' | undefined;
 }
 
 export interface SeriesRecorderDeps {
@@ -94,6 +100,7 @@ export function createSeriesRecorder({
   summaries,
 }: SeriesRecorderDeps): SeriesRecorder {
   let earlyLeft = maxEarly;
+  const shape: Shape = { bounds };
   const shared = new Map<string, StatsdSeries>();
   /** Numbers the overflow series, for the keys of `shared`. */
   const overflowNumbers = new Map<Handle, number>();
@@ -115,7 +122,7 @@ export function createSeriesRecorder({
     const { name, tags } = series.line;
     if (series.type === 'counter') series.counter = intake.counter(name, tags);
     else if (series.type === 'gauge') series.gauge = intake.gauge(name, tags);
-    else if (summaries === undefined) series.histogram = intake.histogram(name, tags, { bounds });
+    else if (summaries === undefined) series.histogram = intake.histogram(name, tags, shape);
     else series.summary = summaries.open(name, tags);
   };
 
@@ -208,9 +215,12 @@ export function createSeriesRecorder({
       return first;
     },
     sharedFor({ name, tags, type, weight }) {
-      if (type !== 'counter' || shared.size === 0) return undefined;
-      const overflow = intake.overflowFor?.(name, tags);
-      return overflow && shared.get(`${type} ${weight} ${numberOf(overflow)}`);
+      if (shared.size === 0) return undefined;
+      const refused = shared.get(`${type} ${weight} ${name}`);
+      const target = intake.overLimitAs?.(kindOf(type), name, tags, shape, refused !== undefined);
+      if (target === undefined) return undefined;
+      if (target === 'refused') return refused;
+      return shared.get(`${type} ${weight} ${numberOf(target)}`);
     },
     closeShared() {
       for (const series of shared.values()) heldBy(series)?.release();
