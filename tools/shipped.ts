@@ -6,6 +6,7 @@ import { agentPlans } from './cases/agent.ts';
 import { archivalPlans, replicationPlans } from './cases/clusters.ts';
 import { promtoolFile } from './cases/promtool.ts';
 import { recordingTests } from './cases/recordings.ts';
+import { recoveringPlans } from './cases/recovering.ts';
 import { backupPlans, dayLongPlans, storePlans } from './cases/recovery.ts';
 import { availabilityPlans, processPlans } from './cases/roles.ts';
 import { sloPlans } from './cases/slo.ts';
@@ -23,6 +24,7 @@ export const tests = [
   ['backups', backupPlans, 'recommended', 1],
   ['day-long', dayLongPlans, 'recommended', 5],
   ['stores', storePlans, 'recommended', 1],
+  ['recovering', recoveringPlans, 'recommended', 1],
   ['replication', replicationPlans, 'recommended', 1],
   ['archival', archivalPlans, 'recommended', 1],
   ['agent', agentPlans, 'recommended', 1],

@@ -73,7 +73,10 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     },
     ownListeners: () => (endpoints?.addresses ?? []).flatMap(({ address }) => parseAddress(address) ?? []),
     mark,
-    onKernelDrops: (more) => self.statsdKernelDrops.inc(more),
+    onKernelDrops(more) {
+      self.statsdKernelDrops.inc(more);
+      deps.drops.count('statsd', 'buffer_full', more);
+    },
     onPage: roles.scraped,
   });
   const probing = createProbePipeline({

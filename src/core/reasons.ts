@@ -358,6 +358,7 @@ export const dropReasons = {
     'line_too_long',
     'too_many_connections',
     'handshake_failed',
+    'buffer_full',
   ],
   pull: ['slow_reader', 'too_many_connections', 'handshake_failed', 'unauthorized'],
   push: ['line_too_long', 'send_failed', 'resolve_failed', 'not_additive', 'not_finite'],

@@ -87,8 +87,10 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager)('svc-agent demo', () => {
       () => playBlock(5, ports).trim() === '"alertname":"SvcStoreDown"',
       patience,
     );
+    expect(playBlock(7, ports).trim()).toBe('"alertname":"SvcStoreDown"');
     playBlock(6, ports);
     await until('the alert is over', () => !playBlock(5, ports).includes('SvcStoreDown'), patience);
+    expect(playBlock(7, ports)).toBe('');
   }, 600_000);
 
   test('breaks the store, until Alertmanager has the alert, until the incident is ended', async () => {

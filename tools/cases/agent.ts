@@ -227,17 +227,6 @@ export const agentPlans: readonly Plan[] = [
         at: 30,
         fires: [],
       },
-      {
-        shows: 'datagrams that the kernel dropped',
-        series: { [`svc_agent_statsd_kernel_drops_total{${at}, pod="pod-a"}`]: '0+30x60' },
-        at: 30,
-        fires: [
-          {
-            labels: { cluster: 'dc1', instance: 'a', component: 'kernel', reason: 'buffer_full' },
-            value: '0.500',
-          },
-        ],
-      },
     ],
   },
   {

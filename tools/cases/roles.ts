@@ -12,11 +12,15 @@ const all = (values: string, but?: string): Series =>
 const up = (instance: string, values: string, cluster = 'dc1'): Series => ({
   [`up{cluster="${cluster}", instance="${instance}", pod="pod-${instance}", job="history"}`]: values,
 });
-const downAt = (instance: string) => ({ labels: { cluster: 'dc1', job: 'history', instance }, value: '0' });
+const downAt = (instance: string) => ({
+  labels: { cluster: 'dc1', job: 'history', ...history, instance },
+  value: '0',
+});
 const unhealthy = (up: string, failures = '0+6x60'): Series => ({
   [`svc_role_up{${role}}`]: up,
   [`svc_role_health_failures_total{${role}, reason="persistence"}`]: failures,
 });
+const failures = `svc_role_health_failures_total{${at}, ${role}`;
 const absent = { labels: { job: 'worker' }, value: '1' };
 /** Alerts on targets and health: src/monitoring/alerts/roles.ts. */
 export const availabilityPlans: readonly (Plan | HandWritten)[] = [
@@ -27,7 +31,7 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
     good: { 'up{job="history"}': '1x20' },
     edge: { 'up{job="history"}': '1x9 0x20' },
     reset: { 'up{job="history"}': '0x8 1 0x20' },
-    labels: { job: 'history' },
+    labels: { job: 'history', ...history },
     value: '0',
     more: [
       {
@@ -55,7 +59,7 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
           [`up{job="svc-agent", ${at}}`]: '1x20',
         },
         at: 10,
-        fires: [{ labels: { cluster: 'dc1', job: 'history' }, value: '0' }],
+        fires: [{ labels: { cluster: 'dc1', job: 'history', ...history }, value: '0' }],
       },
       {
         shows: 'the agent is no role',
@@ -244,6 +248,44 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
         },
         at: 8,
         fires: [],
+      },
+      {
+        shows: 'a reason of some minutes ago is not named any more',
+        series: {
+          [`svc_role_up{${at}, ${role}}`]: '1 0x20',
+          [`${failures}, reason="refused"}`]: '0+6x8 48x20',
+          [`${failures}, reason="persistence"}`]: '0x6 6+6x30',
+        },
+        at: 12,
+        fires: [{ labels: { cluster: 'dc1', ...history, reason: 'persistence' }, value: '0' }],
+      },
+      {
+        shows: 'warming up after a rollout',
+        series: {
+          [`svc_role_up{${at}, ${role}}`]: '1x20 0x20',
+          [`${failures}, reason="refused"}`]: '0x20 6+6x1 12x40',
+          [`${failures}, reason="warming_up"}`]: '0x21 6+6x30',
+        },
+        at: 32,
+        fires: [],
+      },
+      {
+        shows: 'an instance that is new warms up',
+        series: {
+          [`svc_role_up{${at}, ${role}}`]: '_x20 0x20',
+          [`${failures}, reason="warming_up"}`]: '_x20 0+6x30',
+        },
+        at: 30,
+        fires: [],
+      },
+      {
+        shows: 'warming up for more than a quarter of an hour',
+        series: {
+          [`svc_role_up{${at}, ${role}}`]: '1x5 0x40',
+          [`${failures}, reason="warming_up"}`]: '0x5 6+6x40',
+        },
+        at: 30,
+        fires: [{ labels: { cluster: 'dc1', ...history, reason: 'warming_up' }, value: '0' }],
       },
     ],
   },

@@ -142,11 +142,7 @@ export const agent: RuleGroup = {
       name: 'SvcAgentDropping',
       severity: 'warning',
       expr: ({ m }, threshold) =>
-        [
-          `(sum by (${own}, component, reason) (rate(${m('svc_agent_dropped_total')}${losses}[5m]))`,
-          `or label_replace(label_replace(sum by (${own}) (rate(${m('svc_agent_statsd_kernel_drops_total')}[5m])), "component", "kernel", "", ""), "reason", "buffer_full", "", "")`,
-          `) > ${threshold}`,
-        ].join('\n'),
+        `sum by (${own}, component, reason) (rate(${m('svc_agent_dropped_total')}${losses}[5m])) > ${threshold}`,
       threshold: 0,
       for: '15m',
       summary: 'The agent on {{ $labels.instance }} drops data ({{ $labels.component }}).',

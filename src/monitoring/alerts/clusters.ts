@@ -1,5 +1,6 @@
 import type { RuleGroup } from '../alert.ts';
 import type { Names } from '../names.ts';
+import { recovering } from './recovering.ts';
 
 const pair = 'cluster, source_cluster, target_cluster';
 
@@ -68,6 +69,14 @@ export const replication: RuleGroup = {
         'Check the network and the certificates between the clusters. If the cluster is lost, follow the runbook on datacenter failure.',
       dashboard: 'dr',
     },
+    ...recovering({
+      name: 'SvcClusterRecovering',
+      of: 'SvcClusterUnreachable',
+      by: 'cluster, remote_cluster',
+      subject: 'Cluster {{ $labels.remote_cluster }}, as {{ $labels.cluster }} sees it,',
+      windows: ['5m'],
+      dashboard: 'dr',
+    }),
     {
       name: 'SvcDomainDisagreement',
       severity: 'critical',

@@ -8,6 +8,7 @@ import {
 } from '../../core/reasons.ts';
 import type { RuleGroup } from '../alert.ts';
 import type { Names } from '../names.ts';
+import { recovering } from './recovering.ts';
 
 const backup = 'cluster, backup, store, database, backup_type';
 /** The newest value of three days: the age of a backup outlives the host whose agent reported it. */
@@ -144,6 +145,14 @@ export const stores: RuleGroup = {
         'See svc_store_failures_total for the reason. refused or unreachable: check the server; credentials: check the account of the agent.',
       dashboard: 'persistence',
     },
+    ...recovering({
+      name: 'SvcStoreRecovering',
+      of: 'SvcStoreDown',
+      by: store,
+      subject: `The ${storeName}`,
+      windows: ['5m', '30m'],
+      dashboard: 'persistence',
+    }),
     {
       name: 'SvcSchemaMismatch',
       severity: 'critical',

@@ -1,6 +1,7 @@
-import { roles } from '../../core/catalog.ts';
+import { type Role, roles } from '../../core/catalog.ts';
 import type { Alert, RuleGroup } from '../alert.ts';
 import { jobs, type Names } from '../names.ts';
+import { recovering } from './recovering.ts';
 
 const own = 'cluster, svc_service, instance';
 
@@ -8,17 +9,34 @@ const own = 'cluster, svc_service, instance';
  * `up` of the roles' targets without those whose agent is down: through a dead agent nobody sees the role, which
  * may well be alive.
  */
-const seen = ({ job }: Names): string =>
-  `(up{${job(...roles)}} unless on (cluster, instance) up{${job('svc-agent')}} == 0)`;
-const down = (names: Names): string => `max by (cluster, job) ${seen(names)} == 0`;
+const seen = ({ job }: Names, of: readonly Role[] = roles): string =>
+  `(up{${job(...of)}} unless on (cluster, instance) up{${job('svc-agent')}} == 0)`;
+/** An expression for each role with the role as `svc_service`: an installation may call its job otherwise. */
+const withRole = (exprOf: (role: Role) => string): string =>
+  roles.map((role) => `label_replace(${exprOf(role)}, "svc_service", "${role}", "", "")`).join('\nor ');
+const down = (names: Names): string =>
+  withRole((role) => `max by (cluster, job) ${seen(names, [role])} == 0`);
 
-/** Failed health checks with their reason, of what is down; without a reason where none was counted. */
+/**
+ * What is down, with the reasons that were counted lately, or without a reason where none was. Two minutes hold
+ * several checks, so that reasons that take turns stay, and one that is over goes soon.
+ */
 function unhealthy({ m }: Names, by: string): string {
-  const reasons = `sum by (${by}, reason) (increase(${m('svc_role_health_failures_total')}[5m])) > 0`;
+  const reasons = `sum by (${by}, reason) (increase(${m('svc_role_health_failures_total')}[2m])) > 0`;
   const isDown = `max by (${by}) (${m('svc_role_up')}) == 0`;
   return [
     `(${isDown}) * on (${by}) group_right () (${reasons}) ^ 0`,
     `or (${isDown} unless on (${by}) (${reasons}))`,
+  ].join('\n');
+}
+
+/** Roles that warm up, as after a rollout; not those of which no instance was up for a quarter of an hour. */
+function warming({ m }: Names): string {
+  const by = 'cluster, svc_service';
+  const up = m('svc_role_up');
+  return [
+    `sum by (${by}) (increase(${m('svc_role_health_failures_total')}{reason="warming_up"}[2m])) > 0`,
+    `unless (max by (${by}) (max_over_time(${up}[15m])) == 0 and max by (${by}) (${up} offset 15m))`,
   ].join('\n');
 }
 
@@ -37,12 +55,20 @@ export const availability: RuleGroup = {
         'Check the health endpoint and the last log entries of the role on one host; start the role or undo the last rollout.',
       dashboard: 'overview',
     },
+    ...recovering({
+      name: 'SvcServiceRecovering',
+      of: 'SvcServiceDown',
+      by: 'cluster, job, svc_service',
+      subject: 'Role {{ $labels.svc_service }}',
+      windows: ['5m', '30m'],
+      dashboard: 'overview',
+    }),
     {
       name: 'SvcInstanceDown',
       severity: 'warning',
       expr: (names) =>
         [
-          `max by (cluster, job, instance) ${seen(names)} == 0`,
+          `(${withRole((role) => `max by (cluster, job, instance) ${seen(names, [role])} == 0`)})`,
           `unless on (cluster, job) (max by (cluster, job) (up{${names.job(...roles)}}) == 0)`,
         ].join('\n'),
       for: '5m',
@@ -68,6 +94,14 @@ export const availability: RuleGroup = {
         'Check whether the hosts of the role are reachable. If they are, start the agents; if they are not, treat it as an outage of the role.',
       dashboard: 'overview',
     },
+    ...recovering({
+      name: 'SvcAgentsRecovering',
+      of: 'SvcRoleUnwatched',
+      by: 'cluster, job',
+      subject: 'The agent beside {{ $labels.job }}',
+      windows: ['5m'],
+      dashboard: 'agent',
+    }),
     {
       name: 'SvcTargetsVanished',
       severity: 'critical',
@@ -98,7 +132,8 @@ export const availability: RuleGroup = {
     {
       name: 'SvcRoleUnhealthy',
       severity: 'critical',
-      expr: (names) => unhealthy(names, 'cluster, svc_service'),
+      expr: (names) =>
+        `(\n${unhealthy(names, 'cluster, svc_service')}\n) unless on (cluster, svc_service) (\n${warming(names)}\n)`,
       for: '3m',
       summary: 'Every instance of {{ $labels.svc_service }} fails its health check.',
       description:
@@ -107,6 +142,14 @@ export const availability: RuleGroup = {
         'Read the message of the health endpoint. Reason persistence: check the store first; not_in_ring: check the membership of the cluster.',
       dashboard: 'overview',
     },
+    ...recovering({
+      name: 'SvcRoleRecovering',
+      of: 'SvcRoleUnhealthy',
+      by: 'cluster, svc_service',
+      subject: 'Role {{ $labels.svc_service }}',
+      windows: ['5m'],
+      dashboard: 'overview',
+    }),
     {
       name: 'SvcHealthFailing',
       severity: 'warning',

@@ -25,7 +25,8 @@ export const persistence: RuleGroup = {
       expr: (names, threshold) =>
         [`${errorsCounted(names)} > ${threshold}`, `or ${errorsLogged(names)} > ${loggedAtMost}`].join('\n'),
       threshold: 10,
-      for: '2m',
+      // A minute longer than SvcStoreDown, which then is there first and inhibits it.
+      for: '3m',
       summary: 'Persistence calls of {{ $labels.svc_service }} fail.',
       description: `{{ $labels.svc_service }} has {{ $value | humanize }} persistence errors/s. The limit is $threshold/s for counted errors and ${loggedAtMost}/s for logged ones, which are a part of all.`,
       firstSteps:

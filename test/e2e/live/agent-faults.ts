@@ -1,5 +1,6 @@
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
-import { otherConfig } from './configs.ts';
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, openSync, renameSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import { otherConfig, placesIn } from './configs.ts';
 import { critical, type Fault, info, warning } from './fault.ts';
 import type { Stage } from './stage.ts';
 
@@ -97,6 +98,31 @@ export const agentFaults: readonly Fault[] = [
         'SvcCertificateExpiring',
         { cluster: 'dc1', probe: 'health/frontend' },
         /^The certificate that probe health\/frontend sees expires in 4d 23h/,
+      ),
+    ],
+  },
+  {
+    what: 'the file of a health check’s credentials no longer answers, as on a filesystem that hangs',
+    provoke({ directory }) {
+      const { token } = placesIn(directory);
+      // Whoever reads a pipe that nobody writes to waits.
+      execFileSync('mkfifo', [`${token}.pipe`]);
+      renameSync(`${token}.pipe`, token);
+    },
+    undo({ directory }) {
+      const { token } = placesIn(directory);
+      renameSync(token, `${token}.pipe`);
+      writeFileSync(token, 'secret', { mode: 0o600 });
+      const pipe = openSync(`${token}.pipe`, constants.O_WRONLY | constants.O_NONBLOCK);
+      writeSync(pipe, 'secret');
+      closeSync(pipe);
+      rmSync(`${token}.pipe`);
+    },
+    alerts: [
+      warning(
+        'SvcProbeStale',
+        { ...onOther, probe: 'health/frontend' },
+        /^Probe health\/frontend on .* has had no result for three intervals; \d+ runs were skipped in 5m\./,
       ),
     ],
   },

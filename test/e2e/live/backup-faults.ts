@@ -142,11 +142,16 @@ export const backupFaults: readonly Fault[] = [
         alertsOn('far'),
         /far .* last reached off-site storage 2d 0h .* ago, above 1d 1h/,
       ),
-      critical(
-        'SvcRecoveryObjectiveMissed',
-        { cluster: 'dc1', store: 'main', database: 'persistence' },
-        /^By its backups, .* main\/persistence could not be restored/,
-      ),
+      {
+        ...critical(
+          'SvcRecoveryObjectiveMissed',
+          { cluster: 'dc1', store: 'main', database: 'persistence' },
+          /^By its backups, .* main\/persistence could not be restored/,
+        ),
+        heldBackBy: [
+          ...['SvcBackupAge', 'SvcBackupNeverSucceeded', 'SvcBackupIntegrity', 'SvcWalArchivingStalled'],
+        ].map((alert) => `${alert} recommended critical`),
+      },
     ],
   },
 ];

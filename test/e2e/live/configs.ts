@@ -10,6 +10,7 @@ export interface Surroundings {
   service: LiveService;
   /** Ways to the frontends of the clusters, as the other one knows them. */
   frontends: Readonly<Record<'dc1' | 'dc2', Gate>>;
+  /** dc1's way to the store, the same after the store has started again. */
   storePort: number;
   /** dc2's own way to the store. */
   storeGate: Gate;
@@ -21,6 +22,8 @@ export interface Surroundings {
 export const placesIn = (directory: string) => ({
   /** What the client prints of a domain in a cluster. */
   domain: (cluster: string, domain: string) => join(directory, `${cluster}-${domain}.json`),
+  /** Credentials of a health check. */
+  token: join(directory, 'token'),
   historyArchive: join(directory, 'archive', 'history'),
   visibilityArchive: join(directory, 'archive', 'visibility'),
 });
@@ -96,10 +99,17 @@ export const secondConfig = ({ service }: Surroundings) => ({
 
 /** The agent of dc2, without the domains that it is not to watch. */
 export function otherConfig(around: Surroundings) {
-  const { service, storeGate, platformUrl } = around;
+  const { service, storeGate, platformUrl, directory } = around;
   return {
     services: {
-      frontend: scraped(service.roles['dc2 frontend']),
+      frontend: {
+        ...scraped(service.roles['dc2 frontend']),
+        health: {
+          url: service.roles['dc2 frontend'].healthUrl,
+          interval: '2s',
+          auth: { bearer: { file: placesIn(directory).token } },
+        },
+      },
       history: { ...scraped(service.roles['dc2 history']), health: service.roles['dc2 history'].healthUrl },
       worker: {
         ...logged(service.roles['dc2 history']),

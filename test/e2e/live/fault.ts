@@ -12,8 +12,8 @@ export interface Expected {
   labels: Readonly<Record<string, string>>;
   /** What its description says, value included. */
   says: RegExp;
-  /** What holds it back while it fires, as `ALERT PACK SEVERITY`. */
-  heldBackBy?: string;
+  /** What may hold it back while it fires, as `ALERT PACK SEVERITY`. */
+  heldBackBy?: readonly string[];
   /** Is an event of its own choosing, which may be over before the fault is. */
   comesAndGoes?: true;
 }

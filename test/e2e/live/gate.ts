@@ -9,7 +9,7 @@ export interface Gate {
   open(): Promise<void>;
 }
 
-export async function startGate(behind?: number): Promise<Gate> {
+export async function startGate(behind?: () => number): Promise<Gate> {
   const sockets = new Set<Socket>();
   const keep = (socket: Socket) => {
     sockets.add(socket);
@@ -21,7 +21,7 @@ export async function startGate(behind?: number): Promise<Gate> {
     createServer((socket) => {
       keep(socket);
       if (behind === undefined) return;
-      const inner = keep(connect(behind, '127.0.0.1'));
+      const inner = keep(connect(behind(), '127.0.0.1'));
       socket.pipe(inner).pipe(socket);
       socket.on('close', () => inner.destroy());
       inner.on('close', () => socket.destroy());

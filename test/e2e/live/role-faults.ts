@@ -13,7 +13,7 @@ const burns = (alert: string, says: RegExp): Expected[] =>
     pack: 'slo',
     labels: { ...dc1, window: ['1h', '6h', '1d', '3d'][at]! },
     says,
-    ...(severity === 'warning' && { heldBackBy: `${alert} slo critical` }),
+    ...(severity === 'warning' && { heldBackBy: [`${alert} slo critical`] }),
   }));
 
 /** What befalls the service's roles, and shows in what they answer. */
@@ -25,7 +25,7 @@ export const roleFaults: readonly Fault[] = [
     alerts: [
       critical(
         'SvcServiceDown',
-        { cluster: 'dc2', job: 'frontend' },
+        { cluster: 'dc2', job: 'frontend', svc_service: 'frontend' },
         /^No target of job frontend answers its scrape: the highest up is 0\./,
       ),
     ],
@@ -37,7 +37,7 @@ export const roleFaults: readonly Fault[] = [
     alerts: [
       warning(
         'SvcInstanceDown',
-        { ...dc1, job: 'history', instance: 'second' },
+        { ...history, job: 'history', instance: 'second' },
         /^Target 127\.0\.0\.1:\d+ of job history .* up is 0\./,
       ),
     ],
@@ -48,7 +48,10 @@ export const roleFaults: readonly Fault[] = [
     undo: (stage) => stage.prometheusBy({}),
     alerts: [
       critical('SvcTargetsVanished', { ...dc1, job: 'worker' }, /^Job worker had 1 targets /),
-      critical('SvcRoleAbsent', { job: 'worker' }, /job worker at all \(absent returns 1\)\./),
+      {
+        ...critical('SvcRoleAbsent', { job: 'worker' }, /job worker at all \(absent returns 1\)\./),
+        heldBackBy: ['SvcTargetsVanished recommended critical'],
+      },
     ],
   },
   {
@@ -67,7 +70,7 @@ export const roleFaults: readonly Fault[] = [
           { ...dc1, svc_service: 'matching', ...onFirst, reason: 'not_ok' },
           /is 0, reason not_ok\./,
         ),
-        heldBackBy: 'SvcRoleUnhealthy recommended critical',
+        heldBackBy: ['SvcRoleUnhealthy recommended critical'],
       },
     ],
   },
@@ -94,7 +97,7 @@ export const roleFaults: readonly Fault[] = [
           { cluster: 'dc2', svc_service: 'history', reason: 'persistence' },
           /reason persistence\./,
         ),
-        heldBackBy: 'SvcStoreDown recommended critical',
+        heldBackBy: ['SvcStoreDown recommended critical'],
       },
       {
         ...warning(
@@ -102,7 +105,7 @@ export const roleFaults: readonly Fault[] = [
           { cluster: 'dc2', svc_service: 'history', instance: 'other', reason: 'persistence' },
           /reason persistence\./,
         ),
-        heldBackBy: 'SvcStoreDown recommended critical',
+        heldBackBy: ['SvcStoreDown recommended critical'],
       },
     ],
   },
@@ -118,7 +121,7 @@ export const roleFaults: readonly Fault[] = [
       ),
       {
         ...warning('SvcAgentDown', { cluster: 'dc3', job: 'svc-agent', instance: 'lone' }, /up is 0\./),
-        heldBackBy: 'SvcRoleUnwatched recommended critical',
+        heldBackBy: ['SvcRoleUnwatched recommended critical'],
       },
     ],
   },
@@ -129,7 +132,10 @@ export const roleFaults: readonly Fault[] = [
     undo: ({ service }) => service.starts.rise(0),
     alerts: [
       critical('SvcHighRestartRate', history, /restart [\d.]+ times\/s in total, above 0\.1\/s\./),
-      critical('SvcCrashLooping', { ...history, ...onFirst }, /restarted \d+ times in 15m, above 2\./),
+      {
+        ...critical('SvcCrashLooping', { ...history, ...onFirst }, /restarted \d+ times in 15m, above 2\./),
+        heldBackBy: ['SvcHighRestartRate recommended critical'],
+      },
     ],
   },
   {
@@ -204,7 +210,7 @@ export const roleFaults: readonly Fault[] = [
           { ...dc1, domain: 'orders', tasklist: 'stalled' },
           /^At least 50 tasks/,
         ),
-        heldBackBy: 'SvcTaskListStalled recommended critical',
+        heldBackBy: ['SvcTaskListStalled recommended critical'],
       },
     ],
   },

@@ -84,7 +84,8 @@ function describer(directory: string): Stage['describeDomain'] {
 }
 
 function makePlaces(directory: string, describeDomain: Stage['describeDomain']): void {
-  const { historyArchive, visibilityArchive } = placesIn(directory);
+  const { historyArchive, visibilityArchive, token } = placesIn(directory);
+  writeFileSync(token, 'secret', { mode: 0o600 });
   for (const archive of [historyArchive, visibilityArchive]) {
     mkdirSync(archive, { recursive: true });
     writeFileSync(join(archive, 'object'), '');
@@ -107,7 +108,7 @@ async function all<T extends readonly unknown[]>(
   return Promise.all(parts);
 }
 
-const startKeptGate = (keep: Keep, behind?: number) =>
+const startKeptGate = (keep: Keep, behind?: () => number) =>
   startGate(behind).then((gate) => keep({ ...gate, stop: gate.shut }));
 
 async function startSurroundings(directory: string, keep: Keep) {
@@ -119,13 +120,16 @@ async function startSurroundings(directory: string, keep: Keep) {
     startKeptGate(keep),
     startAlertmanager().then(keep),
   ] as const);
-  const storeGate = await startKeptGate(keep, store.port);
+  const [mainGate, storeGate] = await all([
+    startKeptGate(keep, () => store.port),
+    startKeptGate(keep, () => store.port),
+  ] as const);
   const platformUrl = `http://127.0.0.1:${platform.port}/write`;
   const around = {
     directory,
     service,
     storeGate,
-    storePort: store.port,
+    storePort: mainGate.port,
     frontends: { dc1, dc2 },
     platformUrl,
   };

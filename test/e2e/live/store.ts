@@ -5,7 +5,11 @@ import { ownedByPostgres, postgresFolder, startPostgres } from '../../postgres.t
 
 /** A PostgreSQL that is all that the checks ask for, until the test makes it otherwise. */
 export interface Store {
+  /** Another one after it has started again. */
   readonly port: number;
+  /** Ends the server; `begin` starts it again over the same data. */
+  halt(): Promise<void>;
+  begin(): Promise<void>;
   /** Version that the schema says it has. */
   setSchema(version: string): Promise<unknown>;
   setReadOnly(isReadOnly: boolean): void;
@@ -57,7 +61,11 @@ export async function startStore(): Promise<Store> {
   await write(`CREATE TABLE schema_version (db_name text, curr_version text);
     INSERT INTO schema_version VALUES ('${storeDatabase}', '0.8')`);
   return {
-    port: server.port,
+    get port() {
+      return server.port;
+    },
+    halt: server.kill,
+    begin: server.restart,
     setSchema: (version) => write(`UPDATE schema_version SET curr_version = '${version}'`),
     setReadOnly: (isReadOnly) => set('default_transaction_read_only', isReadOnly ? 'on' : 'off'),
     setDurable: (isDurable) => set('fsync', isDurable ? 'on' : 'off'),

@@ -19,15 +19,16 @@ const alerts = packs
   .filter((rule): rule is RenderedAlert => 'alert' in rule);
 
 /** Labels that come with the series, so that no rule says what they are. */
-const ofSeries = ['job', 'reason'];
+const ofSeries = ['reason', 'svc_service'];
 
 /** The alerts that all matchers of a list may take. */
 function taken(matchers: readonly string[]): RenderedAlert[] {
   return alerts.filter((alert) =>
     matchers.every((matcher) => {
-      const [, label = '', op, value = ''] = /^(\w+)(=~?)"(.*)"$/.exec(matcher) ?? [];
+      const [, label = '', op, value = ''] = /^(\w+)(=~?|!=)"(.*)"$/.exec(matcher) ?? [];
       if (ofSeries.includes(label)) return true;
       const has = label === 'alertname' ? alert.alert : alert.labels[label];
+      if (op === '!=') return has !== value;
       return op === '=~' ? new RegExp(`^(?:${value})$`).test(has ?? '') : has === value;
     }),
   );
@@ -38,10 +39,29 @@ describe('the inhibitions of the Alertmanager example', () => {
     expect(taken(rule.source_matchers)).not.toEqual([]);
     const targets = taken(rule.target_matchers);
     expect(targets).not.toEqual([]);
-    const named = [...rule.target_matchers.join().matchAll(/Svc[A-Za-z]+/g)].map(([name]) => name);
-    for (const name of named.filter((word) => word !== 'SvcFrontend'))
-      expect(targets.map(({ alert }) => alert)).toContain(name);
-    expect(rule.equal).toContain('cluster');
+    const named = [...rule.target_matchers.join().matchAll(/Svc[A-Za-z]+(?!\()\b/g)].map(([name]) => name);
+    for (const name of named) expect(targets.map(({ alert }) => alert)).toContain(name);
+    // What is absent everywhere has no cluster.
+    const isAnywhere = targets.every(({ alert }) => alert === 'SvcRoleAbsent');
+    expect(rule.equal).toContain(isAnywhere ? 'job' : 'cluster');
+  });
+
+  /** An alert on a range goes on after the outage that explains it. */
+  test('what inhibits an alert that looks back does so for a while after its end', () => {
+    const ends = new Map(
+      alerts.flatMap(({ alert, expr }): [string, string][] => {
+        const of = alert.endsWith('Recovering') ? /alertname="(\w+)"/.exec(expr)?.[1] : undefined;
+        return of === undefined ? [] : [[of, alert]];
+      }),
+    );
+    expect([...ends.keys()].sort()).toEqual([
+      ...['SvcClusterUnreachable', 'SvcRoleUnhealthy', 'SvcRoleUnwatched', 'SvcServiceDown', 'SvcStoreDown'],
+    ]);
+    for (const { source_matchers, target_matchers } of inhibitions) {
+      if (target_matchers.join().includes('Recovering')) continue;
+      const names = [...source_matchers.join().matchAll(/Svc[A-Za-z]+/g)].map(([name]) => name);
+      for (const name of names.filter((of) => ends.has(of))) expect(names).toContain(ends.get(name));
+    }
   });
 
   test('each literal alert has a recommended one to be silenced by', () => {

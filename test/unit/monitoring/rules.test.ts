@@ -115,7 +115,7 @@ describe('the names of an installation', () => {
       for (const { rules } of renderPack(of, { ...shippedOptions, prefix: 'p' }).groups)
         for (const { expr } of rules)
           for (const { name } of selectorsOf(parsePromql(expr)))
-            expect(name, expr).toMatch(/^(?:p_svc_\w+|up|slo:.*)$/);
+            expect(name, expr).toMatch(/^(?:p_svc_\w+|up|ALERTS|slo:.*)$/);
   });
 });
 

@@ -12,7 +12,7 @@ const state = ({ highest, job, moment }: Queries): Row => ({
       highest(`up{${job('svc-agent')}}`, 'instance'),
       {
         width: 8,
-        runbooks: ['SvcAgentDown'],
+        runbooks: ['SvcAgentDown', 'SvcAgentsRecovering'],
       },
     ),
     timeline(

@@ -86,7 +86,14 @@ const problems = (queries: Queries, { highest, howMany, rate } = queries): Row =
       {
         width: 10,
         height: 9,
-        runbooks: ['SvcRoleUnhealthy', 'SvcHealthFailing', 'SvcServiceDown', 'SvcInstanceDown'],
+        runbooks: [
+          'SvcRoleUnhealthy',
+          'SvcRoleRecovering',
+          'SvcHealthFailing',
+          'SvcServiceDown',
+          'SvcServiceRecovering',
+          'SvcInstanceDown',
+        ],
       },
     ),
   ],

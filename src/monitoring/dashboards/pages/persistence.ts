@@ -103,7 +103,7 @@ const stores = ({ highest, rateOnce }: Queries): Row => ({
   panels: [
     timeline('Stores', 'Whether each database answers.', 'up', highest('svc_store_up', identity), {
       width: 8,
-      runbooks: ['SvcStoreDown'],
+      runbooks: ['SvcStoreDown', 'SvcStoreRecovering'],
     }),
     timeline(
       'Schema',

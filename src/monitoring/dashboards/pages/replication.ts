@@ -105,7 +105,7 @@ const flow = ({ age, highest, rate, rateOnce }: Queries): Row => ({
       'Whether the frontend of each other cluster answers.',
       'up',
       highest('svc_cluster_up', 'remote_cluster'),
-      { width: 8, height: 8, runbooks: ['SvcClusterUnreachable'] },
+      { width: 8, height: 8, runbooks: ['SvcClusterUnreachable', 'SvcClusterRecovering'] },
     ),
     timeseries(
       'Response time of other clusters',

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasPostgres } from '../postgres.ts';
+import { hasAlertmanager } from './alertmanager.ts';
+import type { Expected } from './live/fault.ts';
+import { outages } from './live/outages.ts';
+import { type Stage, startStage } from './live/stage.ts';
+import { nameOf, type Watch, watchOn } from './live/watch.ts';
+import { hasPrometheus } from './prometheus.ts';
+
+/**
+ * One outage after another in a service that is well otherwise, with a real Prometheus and Alertmanager: one alert
+ * tells of it, the alerts that it explains are held back, also while their windows still see it after its end.
+ * Windows and `for` are cut as in the live run of the alerts.
+ */
+
+const withinMs = 120_000;
+const isShort = process.env.SVC_AGENT_E2E === 'short';
+
+describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres || isShort)('the end of an outage', () => {
+  const stops: (() => unknown)[] = [];
+  let stage: Stage;
+  let watch: Watch;
+
+  const wait = <T>(what: string, look: () => Promise<T | undefined> | T | undefined) =>
+    watch.wait(what, look, performance.now() + withinMs);
+  /** On a busy machine a scrape may miss its second, so that other alerts come and go. */
+  const quiet = (alerts: readonly Expected[]) =>
+    wait('the alerts are over', async () =>
+      (await watch.silent(alerts)).length === alerts.length ? true : undefined,
+    );
+
+  beforeAll(async () => {
+    stage = await startStage((stop) => stops.push(stop));
+    watch = watchOn(stage);
+    await wait('all is seen', () => stage.isSeen());
+  });
+  afterAll(async () => {
+    for (const stop of stops.reverse()) await stop();
+  });
+
+  test.each(outages)('notifies nobody of what it explained: $what', async (outage) => {
+    const { begin, told, suffer, explained, end, recovering, looksBack } = outage;
+    const alertname = `alertname="${recovering.alert}", alertstate="firing"`;
+    await quiet([told, ...explained]);
+    await wait('no outage has just ended', async () =>
+      (await stage.prometheus.value(`count(ALERTS{${alertname}})`)) === 0 ? true : undefined,
+    );
+    await begin(stage);
+    await wait('the outage is told', () => watch.lastNotice(told));
+    await suffer(stage);
+    for (const expected of explained)
+      await wait(`${nameOf(expected)} is held back`, async () =>
+        (await watch.inhibitors(expected)).length > 0 ? true : undefined,
+      );
+
+    const before = stage.alertmanager.notices.length;
+    await end(stage);
+    await wait('the end of the outage is told', () =>
+      watch.lastNotice(told, before)?.status === 'resolved' ? true : undefined,
+    );
+    const over = await watch.silent(explained);
+    await quiet(explained);
+
+    const wronglyTold = explained.filter(
+      (expected) => watch.lastNotice(expected, before)?.status === 'firing',
+    );
+    expect(wronglyTold.map(nameOf)).toEqual([]);
+    const names = stage.alertmanager.notices.slice(before).map(({ labels }) => labels.alertname);
+    expect(names).toContain(recovering.alert);
+    // Something was left to hold back after the end, or this proves nothing.
+    if (looksBack) expect(over.length).toBeLessThan(explained.length);
+  });
+});

@@ -1,0 +1,63 @@
+import type { Plan, Series } from './case.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+const alerts = (alertname: string, labels: Labels, alertstate: string, values: string): Series => {
+  const all = Object.entries({ alertname, alertstate, pack: 'recommended', severity: 'critical', ...labels });
+  return { [`ALERTS{${all.map(([label, value]) => `${label}="${value}"`).join(', ')}}`]: values };
+};
+
+/** Looked at in minute 60; `minutes` from the end of the outage on the alert is there. */
+function end(alert: string, of: string, labels: Labels, window: '5m' | '30m', minutes: number): Plan {
+  const fired = (values: string) => alerts(of, labels, 'firing', values);
+  const here = { cluster: 'dc1', instance: 'a' };
+  const at = 60;
+  /** Fires until so many minutes before the look. */
+  const until = (before: number) => `_x10 1x${at - 10 - before} stale`;
+  return {
+    alert,
+    ruleLabels: { window },
+    at,
+    bad: fired(until(minutes - 1)),
+    good: alerts(of, labels, 'pending', '1x60'),
+    edge: fired(until(minutes + 1)),
+    reset: fired(`1x5 stale _x${at - minutes - 9} 0x40`),
+    labels,
+    value: '1',
+    ending: { afterMinutes: minutes + 1 },
+    more: [
+      {
+        shows: 'the outage goes on: no moment is left between the two',
+        series: alerts(of, { ...labels, ...here }, 'firing', '1x60'),
+        at,
+        fires: [{ labels: { ...labels, cluster: 'dc1' }, value: '1' }],
+      },
+      {
+        shows: 'the literal alert of that name explains nothing',
+        series: alerts(of, { ...labels, ...here, pack: 'spec' }, 'firing', until(minutes - 1)),
+        at,
+        fires: [],
+      },
+      {
+        shows: 'the outage is over for a moment',
+        series: alerts(of, { ...labels, ...here }, 'firing', until(1)),
+        at,
+        fires: [{ labels: { ...labels, cluster: 'dc1' }, value: '1' }],
+      },
+    ],
+  };
+}
+
+const store = { store: 'main', kind: 'postgres', database: 'persistence' };
+const history = { job: 'history', svc_service: 'history' };
+
+/** Alerts on outages that are over: src/monitoring/alerts/recovering.ts. */
+export const recoveringPlans: readonly Plan[] = [
+  end('SvcStoreRecovering', 'SvcStoreDown', store, '5m', 7),
+  end('SvcStoreRecovering', 'SvcStoreDown', store, '30m', 32),
+  end('SvcServiceRecovering', 'SvcServiceDown', history, '5m', 7),
+  end('SvcServiceRecovering', 'SvcServiceDown', history, '30m', 32),
+  end('SvcRoleRecovering', 'SvcRoleUnhealthy', { svc_service: 'history' }, '5m', 7),
+  end('SvcClusterRecovering', 'SvcClusterUnreachable', { remote_cluster: 'dc2' }, '5m', 7),
+  end('SvcAgentsRecovering', 'SvcRoleUnwatched', { job: 'history' }, '5m', 7),
+];
