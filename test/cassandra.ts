@@ -4,7 +4,8 @@ import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client } from 'cassandra-driver';
-import { freePort, type Running, start } from './e2e/process.ts';
+import { type Running, start } from './e2e/process.ts';
+import { freePort } from './ports.ts';
 import { until } from './until.ts';
 
 const fixture = (name: string) => fileURLToPath(new URL(`fixtures/cassandra/${name}`, import.meta.url));

@@ -1,11 +1,11 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Connection, createConnection, type RowDataPacket } from 'mysql2/promise';
 import type { PollTarget } from './poll-store.ts';
+import { freePort } from './ports.ts';
 import { copyTemplate } from './templates.ts';
 import { pollUntil } from './until.ts';
 
@@ -30,14 +30,6 @@ export interface Mariadb {
   restart(settings?: readonly string[]): Promise<void>;
   signal(name: NodeJS.Signals): void;
   stop(): Promise<void>;
-}
-
-async function freePort(): Promise<number> {
-  const listener = createServer();
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
-  const { port } = listener.address() as { port: number };
-  await new Promise((resolve) => listener.close(resolve));
-  return port;
 }
 
 const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null;

@@ -6,8 +6,9 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
 import { listening } from '../health.ts';
+import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
-import { folder, freePort, type Running, start } from './process.ts';
+import { folder, type Running, start } from './process.ts';
 
 const program = 'prometheus-alertmanager';
 export const hasAlertmanager = spawnSync(program, ['--version']).status === 0;

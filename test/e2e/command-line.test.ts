@@ -2,9 +2,10 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { command, folder, freePort, mainFile, type RunningAgent, start, startAgent } from './process.ts';
+import { command, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
 
 const place = folder();
 const running: RunningAgent[] = [];

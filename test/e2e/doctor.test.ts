@@ -3,7 +3,8 @@ import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { folder, freePort, mainFile, start, startAgent } from './process.ts';
+import { freePort } from '../ports.ts';
+import { folder, mainFile, start, startAgent } from './process.ts';
 
 interface Diagnosis {
   check: string;

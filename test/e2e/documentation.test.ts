@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { configurationSchema } from '../../src/agent/config/blocks.ts';
-import { folder, freePort, mainFile, type RunningAgent, startAgent } from './process.ts';
+import { freePort } from '../ports.ts';
+import { folder, mainFile, type RunningAgent, startAgent } from './process.ts';
 
 // Every command and every configuration in README and docs is run or checked as it is printed.
 

@@ -5,9 +5,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Log, Stop } from '../../src/core/ports.ts';
 import { createHosted, type HostedReporterOptions } from '../../src/reporters/hosted/hosted.ts';
+import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 import { type FamilySpec, viewOf } from '../view.ts';
-import { folder, freePort, type Running, start } from './process.ts';
+import { folder, type Running, start } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 /** The hosted reporter against real receivers, by what they answer to queries afterwards. */

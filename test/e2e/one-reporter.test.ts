@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { openReceiver } from '../hosted.ts';
 import { metricsOf } from '../hosted-wire.ts';
+import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
-import { folder, freePort, mainFile, type Running, start } from './process.ts';
+import { folder, mainFile, type Running, start } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 import { hasVictoriaMetrics, startVictoriaMetrics } from './victoria-metrics.ts';
 

@@ -2,9 +2,10 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { freePort } from '../ports.ts';
 import { hasPostgres, type Postgres, postgresProgram, startPostgres } from '../postgres.ts';
 import { until } from '../until.ts';
-import { command, folder, freePort, type RunningAgent, startAgent } from './process.ts';
+import { command, folder, type RunningAgent, startAgent } from './process.ts';
 
 const places: ReturnType<typeof folder>[] = [];
 const agents: RunningAgent[] = [];

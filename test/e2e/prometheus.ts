@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
-import { freePort, type Running, start } from './process.ts';
+import { type Running, start } from './process.ts';
 
 export const hasPrometheus = spawnSync('prometheus', ['--version']).status === 0;
 

@@ -2,8 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
-import { folder, freePort, start, startAgent } from './process.ts';
+import { folder, start, startAgent } from './process.ts';
 import { hasPrometheus, startPrometheus } from './prometheus.ts';
 import { hasVictoriaMetrics, startVictoriaMetrics } from './victoria-metrics.ts';
 

@@ -3,8 +3,9 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freePort } from '../ports.ts';
 import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
-import { command, folder, freePort, mainFile, start } from './process.ts';
+import { command, folder, mainFile, start } from './process.ts';
 
 // database-corruption on a real store, through the built program.
 describe.skipIf(!hasPostgres)('recover', () => {

@@ -1,9 +1,10 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { folder, freePort, type RunningAgent, startAgent } from './process.ts';
+import { folder, type RunningAgent, startAgent } from './process.ts';
 import { createWriter } from './writer.ts';
 
 const places: ReturnType<typeof folder>[] = [];

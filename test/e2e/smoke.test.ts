@@ -4,8 +4,9 @@ import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
-import { command, folder, freePort, type RunningAgent, startAgent } from './process.ts';
+import { command, folder, type RunningAgent, startAgent } from './process.ts';
 
 // Every part of the built program once, in one process: what another version of Node could break.
 

@@ -3,8 +3,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
+import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
-import { command, folder, freePort, mainFile, type RunningAgent, start, startAgent } from './process.ts';
+import { command, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
 
 const place = folder();
 afterAll(() => place.remove());

@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
+import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
-import { freePort, type Running, start } from './process.ts';
+import { type Running, start } from './process.ts';
 
 export const hasVictoriaMetrics = spawnSync('victoria-metrics', ['--version']).status === 0;
 

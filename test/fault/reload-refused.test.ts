@@ -7,6 +7,7 @@ import { type Agent, startAgent } from '../../src/agent/agent.ts';
 import { loadConfig } from '../../src/agent/config/load.ts';
 import type { ReadyConfig } from '../../src/agent/config/types.ts';
 import { systemClock } from '../../src/core/clock.ts';
+import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 
 /** What no configuration can bring about by itself: a part that cannot be built. */
@@ -89,12 +90,6 @@ const listen = (port = 0): Promise<Server> =>
   });
 const portOf = (server: Server) => (server.address() as AddressInfo).port;
 const close = (server: Server) => new Promise((resolve) => server.close(resolve));
-async function freePort(): Promise<number> {
-  const server = await listen();
-  const port = portOf(server);
-  await close(server);
-  return port;
-}
 
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), 'svc-agent-refused-'));

@@ -2,8 +2,9 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
+import { freePort } from '../../ports.ts';
 import { until } from '../../until.ts';
-import { freePort, type Running, start } from '../process.ts';
+import { type Running, start } from '../process.ts';
 
 const shipped = fileURLToPath(new URL('../../../deploy/prometheus/prometheus.yml', import.meta.url));
 

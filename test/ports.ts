@@ -1,0 +1,19 @@
+import { createServer } from 'node:net';
+
+/** Below the ports that Linux gives to outgoing connections: another test's client cannot take one meanwhile. */
+const [lowest, count] = [15_000, 17_000];
+
+const isFree = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+  });
+
+/** A port of loopback on which nothing listens, chosen at random, as other tests choose theirs at the same time. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = lowest + Math.floor(Math.random() * count);
+    if (await isFree(port)) return port;
+  }
+}
