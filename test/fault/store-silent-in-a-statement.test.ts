@@ -1,0 +1,151 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.ts';
+import { createOpened, type Opened } from '../../src/probes/runner/probe-run.ts';
+import { keptAtMost } from '../../src/probes/stores/store-connections.ts';
+import type { StoreOptions } from '../../src/probes/stores/store-options.ts';
+import { planStores } from '../../src/probes/stores/stores.ts';
+import { hasMariadb, schemaStatements, startMariadb, usersStatements } from '../mariadb.ts';
+import { hasPostgres, startPostgres } from '../postgres.ts';
+import { bench, storeOn } from '../store-probe.ts';
+import { pollUntil } from '../until.ts';
+
+// A store answers the login, and in the middle of the answers to the questions nothing more comes.
+
+/** Text of a statement that each poll of a kind sends; what answers it is cut off. */
+const question = /BEGIN READ ONLY|SHOW GLOBAL|information_schema|system\.local/;
+
+/** In front of a server; while `isSilent`, an answer stops after its first bytes and the connection stays open. */
+async function silentProxy(port: number) {
+  const clients = new Set<Socket>();
+  const proxy = { port: 0, isSilent: false, cut: 0, clients };
+  const server = createServer((client) => {
+    const upstream = connect(port, '127.0.0.1');
+    let isCut = false;
+    clients.add(client);
+    client
+      .on('error', () => {})
+      .on('close', () => {
+        clients.delete(client);
+        upstream.destroy();
+      });
+    upstream.on('error', () => {}).on('close', () => client.destroy());
+    let isAsked = false;
+    client.on('data', (chunk) => {
+      isAsked ||= proxy.isSilent && question.test(chunk.toString('latin1'));
+      upstream.write(chunk);
+    });
+    upstream.on('data', (chunk) => {
+      if (isCut) return;
+      if (!isAsked) return void client.write(chunk);
+      isCut = true;
+      proxy.cut += 1;
+      client.write(chunk.subarray(0, 3));
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  proxy.port = (server.address() as AddressInfo).port;
+  after.push(async () => {
+    for (const client of clients) client.destroy();
+    server.close();
+  });
+  return proxy;
+}
+
+const after: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const undo of after.splice(0).reverse()) await undo();
+});
+
+/** The probes of a store as the runner runs them. */
+function probesOf(port: number, options: Partial<StoreOptions>): Opened[] {
+  const store = storeOn(port, { timeoutMs: 4_000, ...options });
+  const deps = { ...bench().deps, clock: systemClock };
+  const opened = planStores({ stores: [store] }).map((row) => createOpened(row, deps));
+  after.push(() => Promise.all(opened.map((one) => one.close())));
+  return opened;
+}
+
+async function look(probe: Opened) {
+  const attempt = probe.run(undefined);
+  const outcome = await attempt.outcome;
+  // Nothing of it goes on behind its result.
+  await attempt.gone;
+  return outcome!.finding;
+}
+
+/** Silence for three looks of each database; `sessions` counts those that the server has of the agent. */
+async function silence(
+  proxy: Awaited<ReturnType<typeof silentProxy>>,
+  probes: readonly Opened[],
+  sessions: () => Promise<number>,
+): Promise<void> {
+  for (const probe of probes) expect((await look(probe)).reason).toBeUndefined();
+  const handles = process.getActiveResourcesInfo().filter((name) => name === 'ProcessWrap').length;
+  proxy.isSilent = true;
+  for (let round = 0; round < 3; round++) {
+    for (const probe of probes) {
+      expect((await look(probe)).reason).toBe('too_slow');
+      expect(await pollUntil(sessions, (count) => count <= keptAtMost)).toBeLessThanOrEqual(keptAtMost);
+    }
+  }
+  // Each look was cut off in the midst of an answer, on the kept connection or on a new one.
+  expect(proxy.cut).toBeGreaterThanOrEqual(3 * probes.length);
+  await pollUntil(
+    async () => proxy.clients.size,
+    (count) => count === 0,
+  );
+  expect(process.getActiveResourcesInfo().filter((name) => name === 'ProcessWrap')).toHaveLength(handles);
+  proxy.isSilent = false;
+  for (const probe of probes) expect((await look(probe)).reason).toBeUndefined();
+  expect(await sessions()).toBeLessThanOrEqual(keptAtMost);
+}
+
+describe('a store that is silent in the midst of its answers ends each look in time and keeps nothing open', () => {
+  const databases = { persistence: 'svc_main', visibility: 'svc_visibility' };
+
+  test.skipIf(!hasPostgres)(
+    'a backend of PostgreSQL that is stopped is replaced, and gone once it goes on',
+    async () => {
+      const server = await startPostgres();
+      after.push(() => server.stop());
+      const [probe] = probesOf(server.port, { user: 'postgres' });
+      const pids = async (): Promise<number[]> =>
+        (
+          await server.query("SELECT pid FROM pg_stat_activity WHERE application_name = 'svc-agent'")
+        ).rows.map(({ pid }) => pid);
+      expect((await look(probe!)).reason).toBeUndefined();
+      const [stopped] = await pids();
+      process.kill(stopped!, 'SIGSTOP');
+      after.push(async () => {
+        if ((await pids()).includes(stopped!)) process.kill(stopped!, 'SIGCONT');
+      });
+      for (let looks = 0; looks < 3; looks++) {
+        expect((await look(probe!)).reason).toBeUndefined();
+        expect(await pids()).toHaveLength(2);
+      }
+      process.kill(stopped!, 'SIGCONT');
+      await pollUntil(pids, (all) => all.length === 1 && !all.includes(stopped!));
+    },
+    120_000,
+  );
+
+  test.skipIf(!hasMariadb)(
+    'MariaDB',
+    async () => {
+      const server = await startMariadb();
+      after.push(() => server.stop());
+      for (const name of Object.values(databases)) await server.sql(schemaStatements(name));
+      await server.sql(usersStatements);
+      await server.sql("GRANT ALL ON svc_visibility.* TO full@'%'");
+      const proxy = await silentProxy(server.port);
+      const sessions = async () =>
+        (await server.sql("SELECT id FROM information_schema.PROCESSLIST WHERE user = 'full'")).length;
+      const login = { kind: 'mysql', user: 'full', password: 'swordfish' } as const;
+      await silence(proxy, probesOf(proxy.port, { ...login, databases }), sessions);
+    },
+    120_000,
+  );
+});
