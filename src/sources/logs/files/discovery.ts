@@ -81,10 +81,34 @@ const passesLimit = 6;
 /** What a pattern wants of a directory. */
 interface Interest {
   readonly pattern: LogPattern;
+  readonly steps: readonly Step[];
   readonly startAt: 'end' | 'beginning';
   readonly namesGzip: boolean;
   readonly isFirst: boolean;
   test(name: string): boolean;
+}
+
+/** What the patterns make of a name in a directory. The same in each scan, as long as they want the same of it. */
+interface Meaning {
+  readonly path: string;
+  /** A pattern matches it. */
+  readonly isMatched: boolean;
+  /** The file under the name is read. */
+  readonly found: Found | undefined;
+  readonly passedOver: PassedOver | undefined;
+  /** It may be older than the log that it was rotated from. */
+  readonly isFirst: boolean;
+  /** Names that it may have been rotated from. */
+  readonly bases: readonly string[];
+  /** A pattern matches one of them. */
+  readonly isRotated: boolean;
+  /** The file that had the name in the last scan. */
+  file?: { readonly stat: FileStat; readonly key: string };
+}
+
+interface Meanings {
+  readonly wants: readonly Interest[];
+  readonly names: Map<string, Meaning>;
 }
 
 interface Listing extends DirectoryPicture {
@@ -103,6 +127,7 @@ const noFiles: ReadonlyMap<string, FileStat> = new Map();
 export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Discovery {
   /** The settled listings of the last scan. */
   let settled = new Map<string, ReadonlyMap<string, FileStat>>();
+  let meanings = new Map<string, Meanings>();
 
   const list = (directory: string): readonly Entry[] | undefined => {
     try {
@@ -143,7 +168,7 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
               : typeof step === 'string'
                 ? (name: string) => name === step
                 : step;
-          want(directory, { pattern, startAt, namesGzip, isFirst, test });
+          want(directory, { pattern, steps, startAt, namesGzip, isFirst, test });
         }
         if (typeof step === 'string') return isLast ? undefined : go(`${directory}/${step}`, s + 1, depth);
         const visit = `${s} ${directory}`;
@@ -242,6 +267,24 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
     return { files, isSettled: false, isListed: false };
   };
 
+  /** Those of the last scan, if the patterns want the same of the directory. */
+  const meaningsIn = (directory: string, wants: readonly Interest[]): Meanings => {
+    const known = meanings.get(directory);
+    const isSame = (one: Interest, i: number) => {
+      const { pattern, steps, startAt, namesGzip, isFirst } = wants[i]!;
+      return (
+        one.pattern === pattern &&
+        one.steps === steps &&
+        one.startAt === startAt &&
+        one.namesGzip === namesGzip &&
+        one.isFirst === isFirst
+      );
+    };
+    return known?.wants.length === wants.length && known.wants.every(isSame)
+      ? known
+      : { wants, names: new Map() };
+  };
+
   return {
     async scan(request) {
       const { listings, interests } = await walk(request);
@@ -253,65 +296,66 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
       const directories = new Map<string, DirectoryPicture>();
       const passedOver: PassedOver[] = [];
       const kept = new Map<string, ReadonlyMap<string, FileStat>>();
+      const nextMeanings = new Map<string, Meanings>();
       for (const directory of new Set([...interests.keys(), ...request.homes.keys()])) {
         const wants = interests.get(directory) ?? [];
         const homes = request.homes.get(directory);
         const targets = [...(request.targets.get(directory) ?? [])];
-        const taken = new Map<string, readonly Interest[]>();
-        const takesOf = (name: string) => {
-          let known = taken.get(name);
+        const { names } = meaningsIn(directory, wants);
+        nextMeanings.set(directory, { wants, names });
+        const meaningOf = (name: string) => {
+          let known = names.get(name);
           if (known === undefined) {
-            known = wants.filter(
-              ({ test, pattern }) => test(name) && !pattern.excludes(`${directory}/${name}`),
-            );
-            taken.set(name, known);
+            known = meaningIn(directory, name, wants, request.patterns);
+            names.set(name, known);
           }
           return known;
         };
-        const matches = (name: string) => takesOf(name).length > 0;
-        const isRelevant = (name: string) =>
-          matches(name) ||
-          homes?.has(name) === true ||
-          rotatedFrom(name).some((base) => homes?.has(base) || matches(base)) ||
-          targets.some((target) => isBetween(name, target));
+        const matches = (name: string) => meaningOf(name).isMatched;
+        const isRelevant = (name: string) => {
+          const { isMatched, isRotated, bases } = meaningOf(name);
+          return (
+            isMatched ||
+            isRotated ||
+            homes?.has(name) === true ||
+            (homes !== undefined && bases.some((base) => homes.has(base))) ||
+            targets.some((target) => isBetween(name, target))
+          );
+        };
         const literals = [
           ...(homes ?? []),
           ...wants.flatMap(({ pattern }) => literalNames(pattern, directory)),
         ];
-        const isFirst = (name: string) =>
-          wants.some((want) => want.isFirst && rotatedFrom(name).some((base) => want.test(base)));
         const listing = await settle(directory, listings.get(directory), isRelevant, matches, literals);
         directories.set(directory, listing);
         if (listing.isSettled) kept.set(directory, listing.files);
         for (const [name, stat] of listing.files) {
-          const path = `${directory}/${name}`;
-          const takes = takesOf(name);
-          const reads = isCompressed(name)
-            ? takes.filter(({ namesGzip }) => namesGzip && isGzip(name))
-            : takes;
-          if (takes.length > 0 && reads.length === 0) {
-            passedOver.push({ path, service: takes[0]!.pattern.service, reason: 'compressed' });
-          }
-          const key = fileKey(stat);
+          const meaning = meaningOf(name);
+          const { path, found: match } = meaning;
+          if (meaning.passedOver) passedOver.push(meaning.passedOver);
+          const { file } = meaning;
+          const isSame = file?.stat.ino === stat.ino && file.stat.dev === stat.dev;
+          const key = isSame ? file.key : fileKey(stat);
+          if (!isSame) meaning.file = { stat, key };
           const known = files.get(key);
           const sighting = known ?? {
             stat,
             found: [],
             paths: [],
             isSettled: true,
-            isOlder: reads.length === 0 && isFirst(name),
+            isOlder: match === undefined && meaning.isFirst,
           };
           if (!known) files.set(key, sighting);
           sighting.paths.push(path);
           sighting.isSettled &&= listing.isSettled;
-          if (reads.length === 0) continue;
+          if (match === undefined) continue;
           sighting.isOlder = false;
           found.set(path, key);
-          const order = Math.min(...reads.map(({ pattern }) => request.patterns.watched.indexOf(pattern)));
-          const startAt = reads.every((read) => read.startAt === 'end') ? 'end' : 'beginning';
-          sighting.found.push({ path, startAt, order });
+          sighting.found.push(match);
           if (sighting.found.length > 1) sighting.found.sort(byOrder);
         }
+        // Names that are gone, such as dated ones, are not kept for ever.
+        if (names.size > 2 * listing.files.size + 1000) nextMeanings.delete(directory);
       }
       for (const [key, sighting] of files) {
         if (sighting.isSettled || sighting.paths.length === 1) continue;
@@ -323,8 +367,35 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
         Object.assign(sighting, { paths, found: sighting.found.filter(({ path }) => paths.includes(path)) });
       }
       settled = kept;
+      meanings = nextMeanings;
       return { files, found, directories, passedOver };
     },
+  };
+}
+
+function meaningIn(
+  directory: string,
+  name: string,
+  wants: readonly Interest[],
+  { watched }: Patterns,
+): Meaning {
+  const path = `${directory}/${name}`;
+  const takes = wants.filter(({ test, pattern }) => test(name) && !pattern.excludes(path));
+  const reads = isCompressed(name) ? takes.filter(({ namesGzip }) => namesGzip && isGzip(name)) : takes;
+  const bases = rotatedFrom(name);
+  const isTaken = (base: string) =>
+    wants.some(({ test, pattern }) => test(base) && !pattern.excludes(`${directory}/${base}`));
+  const order = Math.min(...reads.map(({ pattern }) => watched.indexOf(pattern)));
+  const startAt = reads.every((read) => read.startAt === 'end') ? 'end' : 'beginning';
+  const isPassedOver = takes.length > 0 && reads.length === 0;
+  return {
+    path,
+    isMatched: takes.length > 0,
+    found: reads.length > 0 ? { path, startAt, order } : undefined,
+    passedOver: isPassedOver ? { path, service: takes[0]!.pattern.service, reason: 'compressed' } : undefined,
+    isFirst: wants.some(({ isFirst, test }) => isFirst && bases.some(test)),
+    bases,
+    isRotated: bases.some(isTaken),
   };
 }
 
