@@ -135,15 +135,24 @@ backups:
     await agent.end('SIGKILL');
     const next = await run();
     await until('ready after the kill', async () => (await ready(next)) === '1');
-    expect(await shown(next, 'svc_backup_runs_total', ',result="success"')).toBe(2);
-    expect(await shown(next, 'svc_backup_runs_total', ',result="corrupt"')).toBe(1);
-    expect(await shown(next, 'svc_backup_runs_total', ',result="failed"')).toBe(1);
+    const counted = async (by: RunningAgent) => ({
+      success: await shown(by, 'svc_backup_runs_total', ',result="success"'),
+      corrupt: await shown(by, 'svc_backup_runs_total', ',result="corrupt"'),
+      failed: await shown(by, 'svc_backup_runs_total', ',result="failed"'),
+    });
+    // Gauges are shown at once, counters once they are committed: the kill may have come before the commit of `b.dump`.
+    await until('both successes are counted', async () => (await counted(next)).success === 2);
+    expect(await counted(next)).toEqual({ success: 2, corrupt: 1, failed: 1 });
 
     for (const name of readdirSync(dumps)) unlinkSync(join(dumps, name));
     await until('nothing left', async () => (await ready(next)) === '0');
+    // The end of an agent commits all that it counted: the next one shows it.
+    await next.end();
+    expect(await counted(await run())).toEqual({ success: 2, corrupt: 1, failed: 1 });
   });
 
   test('svc-agent probe judges at once, with a verification', async () => {
+    for (const name of readdirSync(dumps)) unlinkSync(join(dumps, name));
     expect(backUp('c.dump').status).toBe(0);
     // A file that changed a moment ago may not be complete.
     const found = await until('the dump has settled', () => {
