@@ -6,10 +6,14 @@ import { folder, type RunningAgent, startAgent } from './process.ts';
 import { createWriter, type Writer } from './writer.ts';
 
 const kills = 50;
+/** Batches that are written while one agent lives, so that the work does not grow with the time that a busy machine takes. */
+const batchesPerLife = 100;
 const place = folder();
 let agent: RunningAgent | undefined;
 let writer: Writer | undefined;
+let writing = true;
 afterAll(async () => {
+  writing = false;
   await agent?.end();
   writer?.close();
   place.remove();
@@ -43,11 +47,11 @@ test('killed with SIGKILL at random moments: the total is right and never falls'
   const config = agentFile(place.path, { logs: log });
   writer = createWriter(log);
   let rotations = 0;
-  let writing = true;
   let isKnown = false;
+  let batches = batchesPerLife;
   const writeOn = (async () => {
     while (writing) {
-      writer.write(400);
+      if (batches-- > 0) writer.write(400);
       // What is rotated out of the pattern before the agent ever looked is not its to count.
       if (isKnown && random() < 0.02) writer.rotateByRename(`${log}.${++rotations}`);
       await new Promise((resolve) => setTimeout(resolve, 1));
@@ -58,6 +62,7 @@ test('killed with SIGKILL at random moments: the total is right and never falls'
   for (let kill = 0; kill < kills; kill++) {
     agent = await startAgent(config);
     isKnown = true;
+    batches = batchesPerLife;
     const address = agent.address('metrics');
     const killAfterMs = random() * 150;
     const begun = performance.now();

@@ -39,6 +39,20 @@ test('by a file in the same directory that no pattern leads to: it is not read',
   expect(tail.recorder.lines).toEqual(numbered(0, 20).lines);
 });
 
+test('of an archive that was read, by a plain file with the same bytes before that offset', async () => {
+  const tail = createTail({ paths: ['app.log*', '*.gz'], disk: oneInode });
+  const sameEnd = '='.repeat(100);
+  const archived = [...Array.from({ length: 40 }, (_, n) => `archived ${n}`.padEnd(20)), sameEnd];
+  const plain = [...Array.from({ length: 40 }, (_, n) => `plain ${n}`.padEnd(20)), sameEnd, 'more'];
+  tail.create('app.log.1', `${archived.join('\n')}\n`);
+  tail.gzip('app.log.1');
+  await tail.settle();
+  tail.remove('app.log.1.gz');
+  tail.create('app.log.2', `${plain.join('\n')}\n`);
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual([...archived, ...plain]);
+});
+
 test('in earnest, as often as the file system does it', async () => {
   const tail = createTail({ paths: ['*.log'], maxOpenFiles: 1 });
   const expected: string[] = [];

@@ -86,7 +86,7 @@ const bad: [name: string, edit: (text: string) => string, says: string][] = [
   ],
   ['an unknown key', (text) => `${text}nonsense: true\n`, 'nonsense: unknown key'],
   ['an invalid level', (text) => text.replace('level: info', 'level: loud'), 'loud'],
-  ['a file that is no YAML', (text) => `${text}roles: [history\n`, 'not YAML'],
+  ['a file that is no YAML', (text) => `${text}roles: [history\n`, 'is not closed'],
   ['an empty list of paths', (text) => text.replace(/paths: \[.*\],/, 'paths: [],'), 'paths'],
   [
     'a port in use',

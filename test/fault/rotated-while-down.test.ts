@@ -86,3 +86,21 @@ test('the device number changed with the machine: nothing is read twice', async 
   await tail.settle();
   expect(tail.recorder.lines).toEqual(numbered(0, 25).lines);
 });
+
+test('a generation was deleted, and a younger and shorter one begins with the same banner', async () => {
+  const tail = createTail({ paths: ['app.log*'] });
+  const banner = '='.repeat(1400);
+  tail.create('app.log', `${banner}\n${numbered(0, 60).text}`);
+  await tail.look();
+  tail.save();
+  tail.remove('app.log');
+  tail.create('app.log-20260002', `${banner}\n${numbered(60, 3).text}`);
+  tail.create('app.log', `${banner}\n${numbered(63, 5).text}`);
+  await tail.kill();
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual([
+    ...[banner, ...numbered(0, 60).lines],
+    ...[banner, ...numbered(60, 3).lines],
+    ...[banner, ...numbered(63, 5).lines],
+  ]);
+});

@@ -1,6 +1,6 @@
 import { crc32, createGunzip, type Gunzip } from 'node:zlib';
 import type { Disk } from './disk.ts';
-import { growTail, tailBytes } from './fingerprint.ts';
+import { growHead, growTail, headBytes, headGrows, tailBytes } from './fingerprint.ts';
 import type { OpenFiles } from './open-files.ts';
 import type { Problems } from './problems.ts';
 import type { Sinks } from './reader.ts';
@@ -22,6 +22,8 @@ interface Unpacking {
   close(): void;
   /** Plain bytes that have come. */
   position: number;
+  /** The first of them, for the fingerprint. */
+  start: Buffer;
   /** The last of those before the file's offset, until the offset is reached and they are checked. */
   before: Buffer | undefined;
   /** Those from the file's offset on. */
@@ -58,6 +60,7 @@ function unpack(disk: Disk, file: TrackedFile, fd: number): Unpacking {
     chunks: unpacked(disk, file, fd, plain),
     close: () => plain.destroy(),
     position: 0,
+    start: noBytes,
     before: noBytes,
     pending: noBytes,
   };
@@ -87,6 +90,13 @@ function afterOffset(unpacking: Unpacking, file: TrackedFile, chunk: Buffer): Bu
   return chunk.subarray(passed);
 }
 
+/** Extends the fingerprint of the beginning: without it, the bytes before the offset alone identify what was read. */
+function growFingerprint(file: TrackedFile, start: Buffer): void {
+  const { head, tail } = file.fingerprint;
+  const length = Math.min(start.length, file.offset + file.restBytes);
+  if (headGrows(head, length)) file.fingerprint = { head: growHead(head, start, length), tail };
+}
+
 export function createGzipReader({
   disk,
   openFiles,
@@ -107,11 +117,14 @@ export function createGzipReader({
   };
 
   const take = (file: TrackedFile, unpacking: Unpacking, chunk: Buffer): 'more' | 'changed' => {
+    const missing = headBytes - unpacking.start.length;
+    if (missing > 0) unpacking.start = Buffer.concat([unpacking.start, chunk.subarray(0, missing)]);
     const added = afterOffset(unpacking, file, chunk);
     if (added === undefined) return 'changed';
     if (added.length === 0) return 'more';
     const bytes = unpacking.pending.length > 0 ? Buffer.concat([unpacking.pending, added]) : added;
     unpacking.pending = bytes.subarray(sinks.write(file, bytes, 0, bytes.length));
+    growFingerprint(file, unpacking.start);
     return 'more';
   };
 
@@ -119,6 +132,7 @@ export function createGzipReader({
     if (unpacking.position < file.offset) return 'changed';
     file.restBytes = unpacking.pending.length;
     file.rest = Buffer.from(unpacking.pending);
+    growFingerprint(file, unpacking.start);
     return 'end';
   };
 

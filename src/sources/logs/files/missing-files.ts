@@ -39,7 +39,7 @@ export function createMissing(
   { groups, generations, whereabouts, copies }: Parts,
 ) {
   const { clock, tracker, sinks, contents } = deps;
-  const { isHome } = groups;
+  const { isHome, inOrder } = groups;
   const { letGoWhole, giveUp, resume, revive } = generations;
   const { directoryOf, seesDirectory, waitForDirectory, cannotTell } = whereabouts;
   const { keyOf, waitFor, hasPlainBeside } = copies;
@@ -104,16 +104,21 @@ export function createMissing(
       if (like === 'short' && isHome(sighting, file.path) && !isCut) continue;
       if (like === 'cut' && !(isCut && isHome(sighting, file.path))) continue;
       if (like === 'short' && file.state !== 'missing') continue;
+      // Only a truncation leaves a copy behind that is shorter. Other files begin the same for as long as a banner goes.
+      const isShrunk = file.lostBy === 'truncated' || isCopy(sighting) || isCompressed(sighting.paths[0]!);
+      if (like === 'short' && !isShrunk) continue;
       if (like !== 'none') alike.push({ ...candidate, like, size });
     }
     // A file that is shorter than the generation was, or of which the depth is not compared, is taken only if nothing is better.
     const known = Math.max(file.size, file.nowSize);
+    // Of a file that nothing was counted of, perhaps only a banner is known, and younger ones begin the same.
+    const isUnread = file.offset + file.restBytes === 0;
+    const order = isUnread ? inOrder([...new Set(alike.map(({ sighting }) => sighting))], file.path) : [];
     const best = (...likes: Likeness[]) => {
       const rank = ({ like, size, sighting }: (typeof alike)[number]) => {
         const isPacked = isCompressed(sighting.paths[0]!);
-        return [!isCopy(sighting), size < known, like === 'perhaps', isPacked, Math.abs(size - known)].map(
-          Number,
-        );
+        const distance = isUnread ? order.indexOf(sighting) : Math.abs(size - known);
+        return [!isCopy(sighting), size < known, like === 'perhaps', isPacked, distance].map(Number);
       };
       return alike.filter(({ like }) => likes.includes(like)).sort((a, b) => byRank(rank(a), rank(b)))[0];
     };
