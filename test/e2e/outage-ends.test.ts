@@ -59,14 +59,22 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres || isShort)('
       watch.lastNotice(told, before)?.status === 'resolved' ? true : undefined,
     );
     const over = await watch.silent(explained);
+    const recorded = await wait('the outage is put on record', () =>
+      stage.alertmanager.notices
+        .slice(before)
+        .find(
+          ({ labels }) => labels.alertname === recovering.alert && labels.cluster === told.labels.cluster,
+        ),
+    );
+    expect(recorded.receiver).toBe('log-book');
+    // One entry, although each window has an alert.
+    expect(recorded.labels.window).toBe(recovering.windows.at(-1));
     await quiet(explained);
 
     const wronglyTold = explained.filter(
       (expected) => watch.lastNotice(expected, before)?.status === 'firing',
     );
     expect(wronglyTold.map(nameOf)).toEqual([]);
-    const names = stage.alertmanager.notices.slice(before).map(({ labels }) => labels.alertname);
-    expect(names).toContain(recovering.alert);
     // Something was left to hold back after the end, or this proves nothing.
     if (looksBack) expect(over.length).toBeLessThan(explained.length);
   });

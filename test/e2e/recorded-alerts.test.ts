@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { startPlayback } from './live/playback.ts';
+import { scrapeSeconds, startPlayback } from './live/playback.ts';
 import { writeRules } from './live/rules.ts';
 import { folder } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
@@ -31,7 +31,7 @@ test.skipIf(!hasPrometheus)('over the recorded pages only what was wrong alerts'
   stops.push(remove);
   const rules = join(path, 'rules');
   mkdirSync(rules);
-  writeRules(rules);
+  writeRules(rules, scrapeSeconds);
   const files = ['recommended', 'slo'].map((pack) => join(rules, `${pack}.rules.yml`));
   const prometheus = await startPlayback(path, files, (stop) => stops.push(stop));
   // What the rules read is there, so that silence means something.

@@ -76,7 +76,7 @@ export function firstConfig(around: Surroundings) {
       frontend: { ...scraped(frontend), ...logged(frontend), health: { url: frontend.healthUrl, tls } },
       history: { ...scraped(history), ...logged(history), health: history.healthUrl },
       matching: { ...scraped(matching), ...logged(matching), health: matching.healthUrl },
-      worker: { ...scraped(worker), ...logged(worker) },
+      worker: { ...scraped(worker), ...logged(worker), health: worker.healthUrl },
     },
     stores: [store(storePort)],
     clusterGroupMetadata: group('dc1', around),
@@ -86,7 +86,7 @@ export function firstConfig(around: Surroundings) {
   };
 }
 
-/** Another host of dc1 that has a history role only. */
+/** Another host of dc1, with a history role and the health of a worker. */
 export const secondConfig = ({ service }: Surroundings) => ({
   metrics: { tags: { cluster: 'dc1' } },
   services: {
@@ -94,6 +94,7 @@ export const secondConfig = ({ service }: Surroundings) => ({
       ...scraped(service.roles['second history']),
       health: service.roles['second history'].healthUrl,
     },
+    worker: { health: service.roles['second worker'].healthUrl },
   },
 });
 

@@ -24,7 +24,8 @@ const pages = {
 };
 /** How long the recorded processes had run, about. */
 const recordedSeconds = 1200;
-const every = '3s';
+export const scrapeSeconds = 3;
+const every = `${scrapeSeconds}s`;
 
 /** Takes what is to be called in the end. */
 type Keep = (stop: () => unknown) => void;
@@ -99,7 +100,8 @@ export async function startPlayback(
     every,
   });
   keep(() => prometheus.end());
-  const seen = 'count(sum_over_time(up[30s]) >= 8)';
+  // Longer than the rules remember an outage: before the first answer every role was down.
+  const seen = 'count(sum_over_time(up[45s]) >= 13)';
   await until(
     'all is scraped for a while',
     async () => (await prometheus.value(seen)) === Object.keys(pages).length + 1 || undefined,

@@ -16,6 +16,12 @@ const burns = (alert: string, says: RegExp): Expected[] =>
     ...(severity === 'warning' && { heldBackBy: [`${alert} slo critical`] }),
   }));
 
+/** An outage has two sources of its inhibitions, and Alertmanager names either. */
+const during = (outage: string, recovering: string): string[] => [
+  `${outage} recommended critical`,
+  `${recovering} recommended info`,
+];
+
 /** What befalls the service's roles, and shows in what they answer. */
 export const roleFaults: readonly Fault[] = [
   {
@@ -70,20 +76,35 @@ export const roleFaults: readonly Fault[] = [
           { ...dc1, svc_service: 'matching', ...onFirst, reason: 'not_ok' },
           /is 0, reason not_ok\./,
         ),
-        heldBackBy: ['SvcRoleUnhealthy recommended critical'],
+        heldBackBy: during('SvcRoleUnhealthy', 'SvcRoleRecovering'),
       },
     ],
   },
   {
-    what: 'one of two history hosts of dc1 answers its health check with ok: false',
-    provoke: ({ service }) => service.roles['second history'].feel(false),
-    undo: ({ service }) => service.roles['second history'].feel(true),
+    what: 'one of two worker hosts of dc1 answers its health check with ok: false',
+    provoke: ({ service }) => service.roles['second worker'].feel(false),
+    undo: ({ service }) => service.roles['second worker'].feel(true),
     alerts: [
       warning(
         'SvcHealthFailing',
-        { ...history, instance: 'second', reason: 'not_ok' },
-        /^svc_role_up of history on .* is 0, reason not_ok\./,
+        { ...dc1, svc_service: 'worker', instance: 'second', reason: 'not_ok' },
+        /^svc_role_up of worker on .* is 0, reason not_ok\./,
       ),
+    ],
+  },
+  {
+    what: 'the history host that does not answer its page answers its health check with ok: false',
+    provoke: ({ service }) => service.roles['second history'].feel(false),
+    undo: ({ service }) => service.roles['second history'].feel(true),
+    alerts: [
+      {
+        ...warning(
+          'SvcHealthFailing',
+          { ...history, instance: 'second', reason: 'not_ok' },
+          /^svc_role_up of history on .* is 0, reason not_ok\./,
+        ),
+        heldBackBy: ['SvcInstanceDown recommended warning'],
+      },
     ],
   },
   {
@@ -97,7 +118,7 @@ export const roleFaults: readonly Fault[] = [
           { cluster: 'dc2', svc_service: 'history', reason: 'persistence' },
           /reason persistence\./,
         ),
-        heldBackBy: ['SvcStoreDown recommended critical'],
+        heldBackBy: during('SvcStoreDown', 'SvcStoreRecovering'),
       },
       {
         ...warning(
@@ -105,7 +126,7 @@ export const roleFaults: readonly Fault[] = [
           { cluster: 'dc2', svc_service: 'history', instance: 'other', reason: 'persistence' },
           /reason persistence\./,
         ),
-        heldBackBy: ['SvcStoreDown recommended critical'],
+        heldBackBy: during('SvcStoreDown', 'SvcStoreRecovering'),
       },
     ],
   },
@@ -121,7 +142,7 @@ export const roleFaults: readonly Fault[] = [
       ),
       {
         ...warning('SvcAgentDown', { cluster: 'dc3', job: 'svc-agent', instance: 'lone' }, /up is 0\./),
-        heldBackBy: ['SvcRoleUnwatched recommended critical'],
+        heldBackBy: during('SvcRoleUnwatched', 'SvcAgentsRecovering'),
       },
     ],
   },

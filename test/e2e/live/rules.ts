@@ -17,7 +17,7 @@ interface RuleFile {
 
 /** Limits for which a test would have to write 64 MiB, or to wait for a quarter of an hour. */
 const thresholds = ['SvcLogLag=4096', 'SvcDomainFailover=20'];
-/** On a busy machine a scrape may miss its second: nothing is down for that. */
+/** On a busy machine a scrape may miss its time: nothing is down for that. */
 const scraped = ['SvcServiceDown', 'SvcInstanceDown', 'SvcRoleUnwatched', 'SvcAgentDown'];
 /** Addresses that the links of alerts begin with. */
 export const links = { runbooks: 'https://wiki.example/runbooks', grafana: 'https://grafana.example' };
@@ -48,8 +48,11 @@ export const alertsIn = (directory: string, pack: string): Rule[] =>
     rules.filter(({ alert }) => alert !== undefined),
   );
 
-/** Writes the four packs as the agent prints them, and cuts what would take its time: `for` and the windows. */
-export function writeRules(directory: string): void {
+/**
+ * Writes the four packs as the agent prints them, and cuts what would take its time: `for` and the windows. What is
+ * down is so for three scrapes, one a second unless told.
+ */
+export function writeRules(directory: string, scrapeSeconds = 1): void {
   const addresses = ['--runbook-url', links.runbooks, '--dashboard-url', links.grafana];
   written(['--out', directory]);
   const names = readdirSync(directory).flatMap((file) =>
@@ -57,7 +60,7 @@ export function writeRules(directory: string): void {
   );
   const fors = [...new Set(names)].flatMap((alert) => [
     '--for',
-    `${alert}=${scraped.includes(alert) ? '3s' : '0s'}`,
+    `${alert}=${scraped.includes(alert) ? 3 * scrapeSeconds : 0}s`,
   ]);
   written([
     '--out',

@@ -6,7 +6,7 @@ import { type FakeRole, type Pair, startRole } from './role.ts';
 
 /** A service in two clusters, dc1 and dc2, and every number of its pages that a fault changes. */
 export interface LiveService {
-  /** dc1's four, the second host of its history, two of dc2 and one of dc3. */
+  /** dc1's four, the second hosts of its history and worker, two of dc2 and one of dc3. */
   readonly roles: Readonly<Record<RoleName, FakeRole>>;
   readonly heap: Meter;
   readonly gcPause: Meter;
@@ -32,7 +32,7 @@ export interface LiveService {
 
 const roleNames = [
   ...(['frontend', 'history', 'matching', 'worker'] as const),
-  ...(['second history', 'dc2 frontend', 'dc2 history', 'dc3 frontend'] as const),
+  ...(['second history', 'second worker', 'dc2 frontend', 'dc2 history', 'dc3 frontend'] as const),
 ];
 export type RoleName = (typeof roleNames)[number];
 
