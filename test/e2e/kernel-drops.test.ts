@@ -24,6 +24,7 @@ test.runIf(process.platform === 'linux')(
       stringify({
         stateDirectory: join(path, 'state'),
         metrics: { pullmetrics: { listenAddress: '127.0.0.1:0' } },
+        admin: { listenAddress: '127.0.0.1:0' },
         services: { history: { statsd: { listen: '127.0.0.1:0', receiveBufferBytes: 65_536 } } },
       }),
     );

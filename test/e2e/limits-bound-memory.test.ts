@@ -131,26 +131,3 @@ test.each(feeds)(
   },
   300_000,
 );
-
-test('a million values of a tag over TCP take little more memory than none, and every line counts', async () => {
-  const agent = await startAgent('{statsd: {tcp: 127.0.0.1:0}}');
-  const [, host, port] = /^(.*):(\d+)$/.exec(agent.address('services.history.statsd.tcp'))!;
-  const socket = connect(Number(port), host);
-  ends.push(() => socket.destroy());
-  const idleMiB = agent.anonymousMiB();
-  const total = 1_000_000;
-  const perWrite = 1000;
-  for (let n = 0; n < total; n += perWrite) {
-    const lines = Array.from({ length: perWrite }, (_, i) => `requests:1|c|#client:c${n + i}\n`).join('');
-    if (!socket.write(lines)) await new Promise((resolve) => socket.once('drain', resolve));
-  }
-  const url = `http://${agent.address('metrics')}/metrics`;
-  const sum = async () => {
-    const values = (await (await fetch(url)).text()).matchAll(/^requests\{.*\} (\d+)$/gm);
-    return [...values].reduce((all, [, value]) => all + Number(value), 0);
-  };
-  await until(`requests add up to ${total}`, async () => (await sum()) === total || undefined, {
-    everyMs: 500,
-  });
-  expect(agent.anonymousMiB() - idleMiB).toBeLessThan(allowedMiB);
-}, 300_000);

@@ -89,6 +89,11 @@ export async function startAgent(configFile: string, args: readonly string[] = [
     const admin = listeners().get('admin');
     return admin && (await fetch(`http://${admin}/ready`)).status === 200 ? true : undefined;
   });
-  await Promise.race([ready, failed]);
+  try {
+    await Promise.race([ready, failed]);
+  } catch (thrown) {
+    await running.end('SIGKILL');
+    throw thrown;
+  }
   return { ...running, address: (name) => listeners().get(name) ?? '' };
 }
