@@ -1,5 +1,6 @@
 import { Handle } from '../../../core/handles.ts';
-import type { Counter, Gauge, Histogram, Intake, Kind, RawTags, Shape } from '../../../core/model.ts';
+import type { OpenIntake } from '../../../core/intake.ts';
+import type { Counter, Gauge, Histogram, Intake, Kind, Shape } from '../../../core/model.ts';
 import type { VocabularyDetector } from '../../../core/vocabulary.ts';
 import type { OwnSummary, Summaries } from '../summaries.ts';
 import type { Line, StatsdType } from './line-format.ts';
@@ -25,19 +26,8 @@ export interface StatsdSeries {
   isKnown: boolean;
 }
 
-/** The registry's intake for statsd lines. */
-export interface StatsdIntake extends Intake {
-  /** The overflow series of a refused one. An intake that refuses nothing does not have it. */
-  overflowOf?(refused: { release(): void }): Handle | undefined;
-  /** What becomes of a series that would be over a limit, if that is known without opening it. */
-  overLimitAs?(
-    kind: Kind,
-    name: string,
-    tags: RawTags,
-    shape: Shape,
-    mayRefuse: boolean,
-  ): Handle | 'refused' | undefined;
-}
+/** The registry's intake for statsd lines. An intake that refuses nothing does not tell what becomes of refused series. */
+export type StatsdIntake = Intake & Partial<Pick<OpenIntake, 'overflowOf' | 'overLimitAs'>>;
 
 export interface SeriesRecorderDeps {
   intake: StatsdIntake;
