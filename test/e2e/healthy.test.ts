@@ -16,17 +16,17 @@ import { hasPrometheus } from './prometheus.ts';
 
 /**
  * The example service in health, under the names of the product, beside it a PostgreSQL and a MariaDB with the settings of their installation, the
- * built agent and a real Prometheus: no alert. By default a minute, with the windows and `for` cut as in the live run
- * of the alerts. SVC_AGENT_HEALTHY=600 takes ten minutes and the rules, the intervals and the windows as shipped.
+ * built agent and a real Prometheus: no alert. By default a minute, with the windows cut as in the live run of
+ * the alerts, and `for` to two windows. SVC_AGENT_HEALTHY=600 takes ten minutes and the rules, the intervals and the windows as shipped.
  */
 
 const wholeSeconds = Number(process.env.SVC_AGENT_HEALTHY ?? 0);
-const seconds = wholeSeconds || 45;
+const seconds = wholeSeconds || 60;
 const every = wholeSeconds ? '15s' : '1s';
 /** In ten seconds a single failed request burns the error budget, so that the short run is without objectives. */
 const packs = wholeSeconds ? ['recommended', 'recording', 'slo'] : ['recommended', 'recording'];
-/** Without `for` what is not there yet is absent at once. */
-const settleSeconds = wholeSeconds ? 0 : 15;
+/** Two of the short windows: a share of the few workflows that close within one of them is above its limit by chance. */
+const forSeconds = 20;
 
 const stops: (() => unknown)[] = [];
 const kept = <T extends { stop(): unknown } | { end(): unknown }>(part: T): T => {
@@ -139,7 +139,7 @@ test.skipIf(!needs)(
     const rules = join(path, 'rules');
     mkdirSync(rules);
     if (wholeSeconds) expect(command(['rules', '--out', rules])).toMatchObject({ status: 0 });
-    else writeRules(rules);
+    else writeRules(rules, { forSeconds });
     const target = [{ address: agent.address('metrics'), cluster: 'dc1' }];
     const get = async (path: string) => (await fetch(`http://${agent.address('admin')}/${path}`)).text();
     for (const { name } of JSON.parse(await get('probes')))
@@ -153,7 +153,6 @@ test.skipIf(!needs)(
         evaluateEvery: every,
       }),
     );
-    await pause(settleSeconds * 1000);
     const since = Date.now();
     await pause(seconds * 1000);
 

@@ -31,7 +31,7 @@ test.skipIf(!hasPrometheus)('over the recorded pages only what was wrong alerts'
   stops.push(remove);
   const rules = join(path, 'rules');
   mkdirSync(rules);
-  writeRules(rules, scrapeSeconds);
+  writeRules(rules, { scrapeSeconds });
   const files = ['recommended', 'slo'].map((pack) => join(rules, `${pack}.rules.yml`));
   const prometheus = await startPlayback(path, files, (stop) => stops.push(stop));
   // What the rules read is there, so that silence means something.

@@ -49,10 +49,11 @@ export const alertsIn = (directory: string, pack: string): Rule[] =>
   );
 
 /**
- * Writes the four packs as the agent prints them, and cuts what would take its time: `for` and the windows. What is
- * down is so for three scrapes, one a second unless told.
+ * Writes the four packs as the agent prints them, with `for` and the windows cut to what a test can wait for. A target
+ * counts as down after three scrapes, one a second unless told. Each other alert fires after `forSeconds`: at once unless
+ * told.
  */
-export function writeRules(directory: string, scrapeSeconds = 1): void {
+export function writeRules(directory: string, { scrapeSeconds = 1, forSeconds = 0 } = {}): void {
   const addresses = ['--runbook-url', links.runbooks, '--dashboard-url', links.grafana];
   written(['--out', directory]);
   const names = readdirSync(directory).flatMap((file) =>
@@ -60,7 +61,7 @@ export function writeRules(directory: string, scrapeSeconds = 1): void {
   );
   const fors = [...new Set(names)].flatMap((alert) => [
     '--for',
-    `${alert}=${scraped.includes(alert) ? 3 * scrapeSeconds : 0}s`,
+    `${alert}=${scraped.includes(alert) ? 3 * scrapeSeconds : forSeconds}s`,
   ]);
   written([
     '--out',
