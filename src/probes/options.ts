@@ -1,5 +1,5 @@
 import type { ArchivalOptions, DomainDefaults } from './archival/archives.ts';
-import type { BackupOptions } from './backups/options.ts';
+import type { BackupOptions } from './backups/block.ts';
 import type { ClusterGroupOptions } from './clusters/block.ts';
 import type { DomainsOptions } from './domains/block.ts';
 import type { HealthOptions } from './health/block.ts';

@@ -59,7 +59,7 @@ interface HealthProtocol {
 }
 
 const http = async () => {
-  const { checkHttp } = await import('./health/http-check.ts');
+  const { checkHttp } = await import('./health/health-check.ts');
   return (target: HealthTarget, deps: HealthDeps): HealthCheck => {
     return (signal) => checkHttp(target, deps, signal);
   };

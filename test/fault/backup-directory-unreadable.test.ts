@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { planBackups } from '../../src/probes/backups/backups.ts';
-import type { BackupOptions } from '../../src/probes/backups/options.ts';
+import type { BackupOptions } from '../../src/probes/backups/block.ts';
 import type { Finding, Probe } from '../../src/probes/probe.ts';
 import { folder, mainFile } from '../e2e/process.ts';
 import { bench } from '../store-probe.ts';

@@ -1,6 +1,6 @@
 import { Client } from 'cassandra-driver';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { WatchedNodes } from '../../src/probes/stores/cassandra-nodes.ts';
+import type { WatchedNodes } from '../../src/probes/stores/cassandra-checks.ts';
 import { grantStatements } from '../../src/probes/stores/store-grants.ts';
 import { type Cassandra, hasCassandra, startCassandra, superuser } from '../cassandra.ts';
 import { between, startServer } from '../cql-server.ts';

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { createCredentialSource } from '../../src/probes/object-store/credentials.ts';
+import { createCredentialSource } from '../../src/probes/object-store/object-store.ts';
 import { useEnvironment } from '../object-store.ts';
 
 const file = `[default]

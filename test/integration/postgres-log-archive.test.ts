@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { planBackups } from '../../src/probes/backups/backups.ts';
-import type { BackupOptions } from '../../src/probes/backups/options.ts';
+import type { BackupOptions } from '../../src/probes/backups/block.ts';
 import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { planStores } from '../../src/probes/stores/stores.ts';

@@ -1,7 +1,7 @@
 import type { ReadSecret } from '../../core/access.ts';
 import type { Clock, Drops } from '../../core/ports.ts';
+import type { BackupOptions } from '../../probes/backups/block.ts';
 import { journalPath, readRuns, recordRun } from '../../probes/backups/journal.ts';
-import type { BackupOptions } from '../../probes/backups/options.ts';
 import { type Authenticator, createAuthenticator } from '../../reporters/listen/auth.ts';
 import type { Reply, Request, Routes } from '../../reporters/listen/http.ts';
 

@@ -3,7 +3,7 @@ import type { View } from '../../core/model.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { HealthState } from '../../core/reasons.ts';
 import type { Registry } from '../../core/registry.ts';
-import type { BackupOptions } from '../../probes/backups/options.ts';
+import type { BackupOptions } from '../../probes/backups/block.ts';
 import type { ProbeReport, ProbeResult } from '../../probes/runner/probe-state.ts';
 import type { LoggedError } from '../../sources/logs/metrics/last-errors.ts';
 import type { ReadyConfig } from '../config/types.ts';

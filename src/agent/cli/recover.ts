@@ -2,8 +2,8 @@ import { createInterface } from 'node:readline/promises';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, nearest } from '../../core/errors.ts';
 import { type RecoveryProcedure, recoveryProcedures } from '../../core/reasons.ts';
+import { drillName } from '../../probes/backups/backups.ts';
 import { journalPath, recordRun } from '../../probes/backups/journal.ts';
-import { drillName } from '../../probes/backups/recovery-probe.ts';
 import { planClusters, planDomains } from '../../probes/plan.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
 import { probeOnce } from '../../probes/runner/runner.ts';
@@ -178,7 +178,7 @@ async function openTools(
   const readings = { values: (family: string) => pages.flatMap(({ scrape }) => [...scrape.values(family)]) };
   const deps = { readSecret: createReadSecret(io.env), readings, clock: systemClock, log: silent };
   const run = async (row: ProbeRow) => {
-    // Backups are judged first: a database is judged by what they found.
+    // Backups are assessed first: a database is assessed by what they found.
     const first = row.kind === 'recovery' ? rows.filter(({ kind }) => kind === 'backup') : [];
     if (row.kind === 'replication') await Promise.all(pages.map(({ scrape }) => scrape.scrapeNow()));
     const { finding, result } = (await probeOnce([...first, row], deps)).at(-1)!;

@@ -81,7 +81,7 @@ export function planForPerson(
   const others = planProbes(config).filter(({ kind }) => kind !== 'backup' && kind !== 'recovery');
   const verify = verifyTelling(onVerification);
   if (!isPatient) return [...others, ...planBackups(config, { verify })];
-  const unhurried = planBackups(config, { verify, patienceMs: longestMs }).map((row) => ({
+  const unhurried = planBackups(config, { verify, verificationWaitMs: longestMs }).map((row) => ({
     ...row,
     schedule: { ...row.schedule, timeoutMs: longestMs },
   }));

@@ -2,7 +2,7 @@ import { agentMetrics } from '../../core/agent-metrics.ts';
 import { nearest } from '../../core/errors.ts';
 import { foldTag } from '../../core/labels.ts';
 import type { BackupType } from '../../core/reasons.ts';
-import { asks, asksEachCluster } from '../../probes/domains/describe-command.ts';
+import { isPerCluster, placeholdersIn } from '../../probes/domains/description.ts';
 import { archivalFaults, clusterFaults } from './cluster-rules.ts';
 import {
   type ConsistencyRule,
@@ -165,11 +165,11 @@ const group: TreePath = ['clusterGroupMetadata'];
 /** A describe command with `{cluster}` or `{address}` needs clusters, or their addresses. */
 const describedThroughClusters: ConsistencyRule = ({ tree }) => {
   const command = itemsAt(tree, ...path).map((_, index) => String(scalarAt(tree, ...path, index)));
-  if (!asksEachCluster(command)) return [];
+  if (!isPerCluster(command)) return [];
   if (nodeAt(tree, ...group) === undefined) {
     return [faultAt(tree, path, 'asks each cluster, but no clusters are known; set clusterGroupMetadata')];
   }
-  if (!asks(command).address) return [];
+  if (!placeholdersIn(command).address) return [];
   return entriesAt(tree, ...group, 'clusterGroup').flatMap(([name]) => {
     const address = [...group, 'clusterGroup', name, 'rpcAddress'];
     const isAsked = scalarAt(tree, ...group, 'clusterGroup', name, 'enabled') !== false;

@@ -2,7 +2,7 @@ import type { ListenerAuth, ListenerTls } from '../../core/access.ts';
 import type { Fault } from '../../core/errors.ts';
 import type { LogLevel } from '../../core/ports.ts';
 import type { ArchivalOptions, DomainDefaults } from '../../probes/archival/archives.ts';
-import type { BackupOptions } from '../../probes/backups/options.ts';
+import type { BackupOptions } from '../../probes/backups/block.ts';
 import type { ClusterGroupOptions } from '../../probes/clusters/block.ts';
 import type { DomainsOptions } from '../../probes/domains/block.ts';
 import type { HealthOptions } from '../../probes/health/block.ts';

@@ -6,8 +6,13 @@ import type { Clock } from '../../core/ports.ts';
 import type { ObjectStoreAddress } from '../../core/text-formats.ts';
 import { createTrace, type Trace } from '../connection.ts';
 import type { ObjectPage } from '../object-store/answers.ts';
-import { createCredentialSource, credentialPlaces } from '../object-store/credentials.ts';
-import { type Bucket, createBucket, failureOf } from '../object-store/object-store.ts';
+import {
+  type Bucket,
+  createBucket,
+  createCredentialSource,
+  credentialPlaces,
+  failureOf,
+} from '../object-store/object-store.ts';
 import { type Finding, type Probe, ProbeError } from '../probe.ts';
 import { type ArchiveTarget, later, newestGauge, timeText } from './archives.ts';
 

@@ -1,10 +1,10 @@
 import type { AgentMetricName } from '../../core/agent-metrics.ts';
 import type { BackupResult } from '../../core/reasons.ts';
 import type { Finding, Sample } from '../probe.ts';
+import { type Assessment, failures, keyOf } from './assessment.ts';
+import type { BackupOptions } from './block.ts';
 import type { Evidence } from './evidence.ts';
-import { failures, type Judgement, keyOf } from './judge.ts';
 import type { OffsiteStanding } from './offsite.ts';
-import type { BackupOptions } from './options.ts';
 import { recoveryPointOf, type Standing } from './readiness.ts';
 
 /** Labels of every metric of one backup. */
@@ -19,24 +19,24 @@ export const labelsOf = ({ name, store, database, type }: BackupOptions) => ({
 export function findingOf(
   backup: BackupOptions,
   evidence: Evidence,
-  judgement: Judgement,
+  assessment: Assessment,
   siblings: readonly Standing[],
   offsite: OffsiteStanding | undefined,
 ): Finding {
   const isUncleared = offsite?.newestMs !== undefined && (evidence.snapshots?.length ?? 0) > 0;
   return {
-    ...verdictOf(judgement, offsite, isUncleared ? evidence.snapshots! : []),
-    gauges: gaugesOf(backup, evidence, judgement, siblings, offsite),
-    increases: increasesOf(labelsOf(backup), judgement),
-    details: detailsOf(backup, evidence, judgement),
-    remember: judgement.ledger,
+    ...verdictOf(assessment, offsite, isUncleared ? evidence.snapshots! : []),
+    gauges: gaugesOf(backup, evidence, assessment, siblings, offsite),
+    increases: increasesOf(labelsOf(backup), assessment),
+    details: detailsOf(backup, evidence, assessment),
+    remember: assessment.ledger,
   };
 }
 
 function gaugesOf(
   backup: BackupOptions,
   evidence: Evidence,
-  { ledger, isRetentionKept }: Judgement,
+  { ledger, isRetentionKept }: Assessment,
   siblings: readonly Standing[],
   offsite: OffsiteStanding | undefined,
 ): Sample[] {
@@ -68,13 +68,13 @@ function gaugesOf(
 }
 
 /** Result of the verification of the newest artifact; any damage in the archived log is `corrupt`. */
-function integrityOf({ artifacts, log }: Evidence, { verified }: Judgement['ledger']) {
+function integrityOf({ artifacts, log }: Evidence, { verified }: Assessment['ledger']) {
   if (Object.keys(log?.damaged ?? {}).length > 0) return 'corrupt';
   const newest = artifacts.at(-1);
   return newest && (newest.verified ?? verified[keyOf(newest)]?.result);
 }
 
-function increasesOf(labels: ReturnType<typeof labelsOf>, { results }: Judgement): Sample[] {
+function increasesOf(labels: ReturnType<typeof labelsOf>, { results }: Assessment): Sample[] {
   const counted = Object.entries(results) as [BackupResult, number][];
   const failed = counted.reduce((sum, [result, value]) => sum + (failures.has(result) ? value : 0), 0);
   const runs = counted.map(
@@ -87,7 +87,7 @@ function increasesOf(labels: ReturnType<typeof labelsOf>, { results }: Judgement
   return failed > 0 ? [...runs, { name: 'svc_backup_failures_total', labels, value: failed }] : runs;
 }
 
-function detailsOf({ store, type }: BackupOptions, { artifacts, log }: Evidence, { ledger }: Judgement) {
+function detailsOf({ store, type }: BackupOptions, { artifacts, log }: Evidence, { ledger }: Assessment) {
   const newest = artifacts.at(-1);
   return {
     store,
@@ -108,7 +108,7 @@ function detailsOf({ store, type }: BackupOptions, { artifacts, log }: Evidence,
 const sizeOf = (bytes: number | undefined) => (bytes === Number.MAX_SAFE_INTEGER ? undefined : bytes);
 
 function verdictOf(
-  { reason, msg }: Judgement,
+  { reason, msg }: Assessment,
   { missing, unreadable }: OffsiteStanding = { missing: [] },
   uncleared: readonly string[],
 ): Pick<Finding, 'reason' | 'msg'> {

@@ -11,16 +11,15 @@ import {
   type ProbeRow,
   type SeriesName,
 } from '../probe.ts';
-import { archivedLogOf } from '../stores/log-archive.ts';
+import { archivedLogOf } from '../stores/store-changes.ts';
 import { storeRoles } from '../stores/store-options.ts';
+import { assess, keyOf, type Ledger } from './assessment.ts';
 import { findingOf, labelsOf } from './backup-finding.ts';
-import type { EvidenceDeps } from './bucket.ts';
+import type { BackupOptions } from './block.ts';
 import { type Evidence, unreadable } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
-import { judge, keyOf, type Ledger } from './judge.ts';
 import type { LogReading } from './log-evidence.ts';
-import type { OffsiteStanding } from './offsite.ts';
-import type { BackupOptions } from './options.ts';
+import type { EvidenceDeps, OffsiteStanding } from './offsite.ts';
 import type { Standing } from './readiness.ts';
 import type { Verifier } from './verifier.ts';
 import type { VerifyAnswer, VerifyRequest } from './verify.ts';
@@ -31,13 +30,13 @@ interface SharedByBackups {
   standings: Map<string, Standing>;
   verifier: Verifier;
   /** How long a check waits for verifications. */
-  patienceMs: number;
+  verificationWaitMs: number;
   stateDirectory: string;
   /** Changes when any backup changes. */
   key: string;
 }
 
-/** The probe of one entry of `backups`: reads its evidence, has it verified and judges it. */
+/** The probe of one entry of `backups`: reads its evidence, has it verified and assesses it. */
 export function backupRow(backup: BackupOptions, shared: SharedByBackups): ProbeRow {
   const labels = labelsOf(backup);
   const counters: SeriesName[] = [
@@ -69,7 +68,7 @@ export function backupRow(backup: BackupOptions, shared: SharedByBackups): Probe
   };
 }
 
-/** Lane of the probes of one store: its databases are judged after their backups. */
+/** Lane of the probes of one store: its databases are assessed after their backups. */
 export const laneOf = ({ store }: { store?: string }): string => `backups/${store ?? ''}`;
 
 function targetOf({ source }: BackupOptions): string {
@@ -145,14 +144,14 @@ async function checkBackup(
   const evidence = await readEvidence(backup, runs, { ...deps, latest, log });
   const device = await deviceWith(evidence, directoryOf(backup), ledger?.device);
   const answers = await verifications(backup, evidence, ledger, shared, clock);
-  const judgement = judge(backup, evidence, answers, ledger, clock.nowMs());
-  judgement.ledger.device = device;
-  shared.standings.set(backup.name, { options: backup, judged: { evidence, judgement } });
+  const assessment = assess(backup, evidence, answers, ledger, clock.nowMs());
+  assessment.ledger.device = device;
+  shared.standings.set(backup.name, { options: backup, assessed: { evidence, assessment } });
   const offsite = await offsiteOf(backup, evidence, deps).catch((thrown) => {
     if (thrown instanceof ProbeError) return { missing: [], unreadable: thrown.message };
     throw thrown;
   });
-  return findingOf(backup, evidence, judgement, siblingsOf(backup, shared), offsite);
+  return findingOf(backup, evidence, assessment, siblingsOf(backup, shared), offsite);
 }
 
 function directoryOf({ source }: BackupOptions): string | undefined {
@@ -222,9 +221,9 @@ async function readEvidence(
       return withRuns(await readSegments(source, nowMs, { ...log, server: logOfStore() }));
     }
     case 'snapshot':
-      return withRuns(await (await import('./snapshot.ts')).readSnapshotEvidence(source));
+      return withRuns(await (await import('./cassandra-snapshots.ts')).readSnapshotEvidence(source));
     case 'configuration':
-      return withRuns(await (await import('./drift.ts')).readDrift(source.files, source.directory));
+      return withRuns(await (await import('./files.ts')).readDrift(source.files, source.directory));
     case 'command': {
       const { parseReport, withArchive } = await import('./reports.ts');
       const { stdout } = await runCommand(source.command, { signal, maxBytes: 16 << 20 }).catch((thrown) => {
@@ -233,7 +232,7 @@ async function readEvidence(
       return withRuns(withArchive(parseReport(source.format, stdout), logOfStore()));
     }
     case 'objectStore': {
-      const { listObjects } = await import('./bucket.ts');
+      const { listObjects } = await import('./offsite.ts');
       const objects = await listObjects(source.objectStore, { signal, readSecret, clock });
       return withRuns((await import('./offsite.ts')).evidenceOfObjects(objects, source.pattern));
     }
@@ -286,9 +285,9 @@ async function verifications(
   return Object.fromEntries(await askWithin(shared, clock, due.length, ask));
 }
 
-/** Asks for `expected` answers; if some are missing, waits up to `patienceMs` and asks once more. */
+/** Asks for `expected` answers; if some are missing, waits up to `verificationWaitMs` and asks once more. */
 async function askWithin<T>(
-  { verifier, patienceMs }: SharedByBackups,
+  { verifier, verificationWaitMs }: SharedByBackups,
   clock: ProbeDeps['clock'],
   expected: number,
   ask: () => T[] | Promise<T[]>,
@@ -296,10 +295,10 @@ async function askWithin<T>(
   const first = await ask();
   if (first.length === expected) return first;
   let cancel = () => {};
-  const patience = new Promise<void>((resolve) => {
-    cancel = clock.after(patienceMs, resolve);
+  const timeout = new Promise<void>((resolve) => {
+    cancel = clock.after(verificationWaitMs, resolve);
   });
-  await Promise.race([verifier.idle(), patience]);
+  await Promise.race([verifier.idle(), timeout]);
   cancel();
   return [...first, ...(await ask())];
 }
@@ -312,7 +311,7 @@ async function offsiteOf(
   if (!offsite) return undefined;
   const { compareOffsite, copiesInDirectory } = await import('./offsite.ts');
   const copies = offsite.objectStore
-    ? (await (await import('./bucket.ts')).listObjects(offsite.objectStore, deps)).map(
+    ? (await (await import('./offsite.ts')).listObjects(offsite.objectStore, deps)).map(
         ({ key, sizeBytes }) => ({
           name: key,
           sizeBytes,

@@ -1,20 +1,22 @@
+import { createHash } from 'node:crypto';
+import { backupTypes, type RecoveryFailureReason, recoveryFailureReasons } from '../../core/reasons.ts';
 import type { ProbesOptions } from '../options.ts';
-import type { ProbeRow } from '../probe.ts';
-import { backupRow } from './backup-probe.ts';
-import type { Standing } from './readiness.ts';
-import { recoverables, recoveryRow } from './recovery-probe.ts';
+import type { Finding, ProbeDeps, ProbeRow, Sample } from '../probe.ts';
+import { backupRow, laneOf } from './backup-probe.ts';
+import type { BackupOptions } from './block.ts';
+import { chainOf, type Drill, readinessOf, type Standing } from './readiness.ts';
 import { createVerifier, type VerifyBackup } from './verifier.ts';
 
 export interface BackupsDeps {
   verify?: VerifyBackup;
-  /** How long a check waits for verifications. Default: long enough that small backups are judged at once. */
-  patienceMs?: number;
+  /** How long a check waits for verifications. Default: long enough that small backups are assessed at once. */
+  verificationWaitMs?: number;
 }
 
-const defaultPatienceMs = 5_000;
+const defaultVerificationWaitMs = 5_000;
 
 /**
- * Probes of backups: one for each entry of `backups`, which reads and judges its evidence, and one for each database
+ * Probes of backups: one for each entry of `backups`, which reads and assesses its evidence, and one for each database
  * of a store, which decides from all its backups whether the database could be recovered within its objectives now.
  * The probes share a table of standings; what is counted once is part of the snapshot of the state.
  */
@@ -25,7 +27,7 @@ export function planBackups(configured: ProbesOptions, deps: BackupsDeps = {}): 
   const shared = {
     standings,
     verifier: createVerifier(deps.verify),
-    patienceMs: deps.patienceMs ?? defaultPatienceMs,
+    verificationWaitMs: deps.verificationWaitMs ?? defaultVerificationWaitMs,
     stateDirectory,
     // A change of any backup restarts the probes of all, because they read each other's standings.
     key: JSON.stringify([backups, stateDirectory]),
@@ -35,3 +37,168 @@ export function planBackups(configured: ProbesOptions, deps: BackupsDeps = {}): 
     ...recoverables(backups, stores).map((database) => recoveryRow(database, backups, shared)),
   ];
 }
+
+interface Recoverable {
+  store: string;
+  database: string;
+}
+
+/** Databases that have a backup other than one of the configuration. */
+export function recoverables(
+  backups: readonly BackupOptions[],
+  stores: ProbesOptions['stores'],
+): Recoverable[] {
+  const found = new Map<string, Recoverable>();
+  for (const { store, database, type } of backups) {
+    if (type === 'config' || store === undefined) continue;
+    const known = Object.keys(stores.find(({ name }) => name === store)?.databases ?? {});
+    const all = database ? [database] : known;
+    for (const each of all) found.set(`${store}/${each}`, { store, database: each });
+  }
+  return [...found.values()];
+}
+
+interface SharedByRecovery {
+  standings: ReadonlyMap<string, Standing>;
+  stateDirectory: string;
+  key: string;
+}
+
+const afterBackupsMs = 100;
+
+/** The last assessment, so that a restarted agent shows it at once. */
+interface Remembered {
+  /** Digest of the configuration that it was made by. */
+  by: string;
+  atMs: number;
+  gauges: readonly Sample[];
+  /** From then on the database is no longer ready, whatever it was. */
+  untilMs?: number;
+}
+
+/** An assessment holds as long as the gauges of a running agent do. */
+const heldIntervals = 3;
+
+const digestOf = (key: string): string => createHash('sha256').update(key).digest('base64');
+
+function stillShown(recalled: unknown, key: string, intervalMs: number, nowMs: number): readonly Sample[] {
+  const last = recalled as Remembered | undefined;
+  if (last?.by !== digestOf(key)) return [];
+  const ageMs = nowMs - last.atMs;
+  if (ageMs < 0 || ageMs >= heldIntervals * intervalMs) return [];
+  const { gauges, untilMs = Number.POSITIVE_INFINITY } = last;
+  return nowMs < untilMs ? gauges : gauges.filter(({ name }) => name !== 'svc_recovery_ready');
+}
+
+/** The probe that decides whether one database can be recovered within its objectives. Runs after its backups. */
+export function recoveryRow(
+  of: Recoverable,
+  all: readonly BackupOptions[],
+  shared: SharedByRecovery,
+): ProbeRow {
+  const backups = all.filter(
+    (backup) =>
+      backup.type !== 'config' &&
+      backup.store === of.store &&
+      (backup.database === undefined || backup.database === of.database),
+  );
+  const intervalMs = Math.min(...backups.map((backup) => backup.intervalMs));
+  return {
+    name: `recovery/${of.store}${of.database ? `/${of.database}` : ''}`,
+    kind: 'recovery',
+    target: `${of.store} ${of.database}`.trim(),
+    service: '',
+    // By then the backups, which share the lane, have asked for their turns.
+    schedule: { intervalMs, timeoutMs: 10_000, phase: { name: laneOf(of), delayMs: afterBackupsMs } },
+    shows: {},
+    reasons: recoveryFailureReasons,
+    lane: laneOf(of),
+    key: shared.key,
+    stillShown: (recalled, nowMs) => stillShown(recalled, shared.key, intervalMs, nowMs),
+    open: async (deps) => ({
+      check: async (_, recalled) =>
+        (await checkRecovery(of, backups, shared, deps)) ?? {
+          // Until each backup has been checked once, the result is neither ready nor unreadable.
+          msg: 'the evidence has not been read yet',
+          gauges: stillShown(recalled, shared.key, intervalMs, deps.clock.nowMs()),
+        },
+    }),
+  };
+}
+
+async function checkRecovery(
+  of: Recoverable,
+  backups: readonly BackupOptions[],
+  { standings, stateDirectory, key }: SharedByRecovery,
+  { clock }: ProbeDeps,
+): Promise<Finding | undefined> {
+  const nowMs = clock.nowMs();
+  const all = backups.map(({ name }) => standings.get(name));
+  if (all.some((standing) => standing === undefined)) return undefined;
+  const drills = await readDrills(stateDirectory, of);
+  const newest = drills.at(-1);
+  const readiness = readinessOf(all as Standing[], newest, nowMs);
+  const labels = { store: of.store, database: of.database };
+  const gauges = [...objectiveGauges(labels, backups), ...drillGauges(labels, drills)];
+  if (readiness.isReady !== undefined) {
+    gauges.push({ name: 'svc_recovery_ready', labels, value: readiness.isReady ? 1 : 0 });
+  }
+  const remember: Remembered = { by: digestOf(key), atMs: nowMs, gauges, untilMs: readiness.untilMs };
+  return {
+    reason: readiness.reason as RecoveryFailureReason | undefined,
+    msg: newest ? readiness.msg : `${readiness.msg}; no restore has been tried yet`,
+    gauges,
+    details: { chain: chainDetails(readiness.chain ?? chainOf(all as Standing[])), drill: newest },
+    remember,
+  };
+}
+
+function objectiveGauges(labels: Recoverable, backups: readonly BackupOptions[]): Sample[] {
+  return backupTypes.flatMap((type): Sample[] => {
+    const ofType = backups.filter((backup) => backup.type === type).map((backup) => backup.objectives);
+    if (ofType.length === 0) return [];
+    const which = { ...labels, backup_type: type };
+    const tightest = (ms: readonly number[]) => Math.min(...ms) / 1000;
+    return [
+      { name: 'svc_rpo_objective_seconds', labels: which, value: tightest(ofType.map(({ rpoMs }) => rpoMs)) },
+      { name: 'svc_rto_objective_seconds', labels: which, value: tightest(ofType.map(({ rtoMs }) => rtoMs)) },
+    ];
+  });
+}
+
+const drillGauges = (labels: Recoverable, drills: readonly Drill[]): Sample[] =>
+  drills.flatMap(({ procedure, endMs, durationMs }): Sample[] => {
+    const which = { ...labels, procedure };
+    return [
+      { name: 'svc_restore_drill_last_success_timestamp_seconds', labels: which, value: endMs / 1000 },
+      { name: 'svc_restore_drill_last_duration_seconds', labels: which, value: durationMs / 1000 },
+    ];
+  });
+
+const chainDetails = (chain: ReturnType<typeof chainOf>) =>
+  chain && {
+    recoveryPoint: new Date(chain.recoveryPointMs).toISOString(),
+    links: chain.links.map((link) => ({
+      ...link,
+      recoveryPointMs: undefined,
+      to: new Date(link.recoveryPointMs).toISOString(),
+    })),
+  };
+
+/** The newest success of each procedure that restores this database, oldest first. */
+async function readDrills(stateDirectory: string, { store, database }: Recoverable): Promise<Drill[]> {
+  const { journalPath, readRuns } = await import('./journal.ts');
+  const drills: Drill[] = [];
+  for (const procedure of ['database-corruption', 'cluster-loss']) {
+    const path = journalPath(stateDirectory, 'recovery', drillName(procedure, store, database));
+    const last = (await readRuns(path))
+      .filter(({ status, endMs }) => status === 0 && endMs !== undefined)
+      .at(-1);
+    if (last) drills.push({ procedure, endMs: last.endMs!, durationMs: last.endMs! - last.startMs });
+  }
+  return drills.sort((one, other) => one.endMs - other.endMs);
+}
+
+/** Name under which a drill of one database is recorded. */
+export const drillName = (procedure: string, store: string, database: string): string =>
+  [procedure, store, database].filter((part) => part !== '').join('.');

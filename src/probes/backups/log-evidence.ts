@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import type { ArchivedLog } from '../stores/store-report.ts';
+import type { BackupSource } from './block.ts';
 import { type Artifact, type Evidence, noEvidence } from './evidence.ts';
 import { listBackupDirectory, statOf, temporaryName } from './files.ts';
-import type { BackupSource } from './options.ts';
 import {
   archivedName,
   comparePositions,

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { IntegrityLevel } from '../../core/reasons.ts';
-import { checkBinaryLogStart, verifyBinaryLog } from './binary-log.ts';
 import {
   compressionOf,
   createByteReader,
@@ -12,7 +12,7 @@ import {
   readThrottled,
 } from './byte-stream.ts';
 import { headOf } from './manifest.ts';
-import { Truncated } from './pgdump.ts';
+import { type ByteReader, Truncated } from './pgdump.ts';
 import { archivedName, type SegmentsToVerify } from './segments.ts';
 import { checkWalStart, UnknownFormat, verifyWalSegment, type WalCarry } from './wal-segment.ts';
 
@@ -108,4 +108,85 @@ async function verifySegment(
       : { msg: await verifyBinaryLog(bytes, name === newest) };
   if (hash && hash.digest('hex') !== sha1) throw new Error('it does not match the checksum in its name');
   return verified;
+}
+
+/**
+ * The events of a binary log file of MySQL or MariaDB (MySQL Internals, "Binary Log Event"; MariaDB, "Replication
+ * Protocol"). With binlog_checksum = CRC32, which is the default of both, every event ends with one.
+ */
+
+const magic = Buffer.from([0xfe, 0x62, 0x69, 0x6e]);
+const encryptedMagic = Buffer.from([0xfd, 0x62, 0x69, 0x6e]);
+const headerBytes = 19;
+const checksumBytes = 4;
+const pieceBytes = 65_536;
+
+const [stopEvent, rotateEvent, formatEvent, startEncryption] = [3, 4, 15, 164];
+/** In the format event, as long as the server writes the file; a file that a crash left keeps it. */
+const inUse = 0x1;
+const flagsAt = 17;
+
+export function checkBinaryLogStart(head: Buffer): void {
+  if (head.subarray(0, 4).equals(encryptedMagic)) throw new UnknownFormat('the binary log is encrypted');
+  if (!head.subarray(0, 4).equals(magic)) throw new Error('it does not begin as a binary log');
+}
+
+/**
+ * Reads a file to its end: the place, length and checksum of every event. `isNewest`: the server may still write
+ * it, so that it may end anywhere. Gives what was verified; throws what is wrong, and `UnknownFormat`.
+ */
+export async function verifyBinaryLog(bytes: ByteReader, isNewest: boolean): Promise<string> {
+  checkBinaryLogStart(await bytes.take(4));
+  let events = 0;
+  let hasChecksums = false;
+  let isInUse = false;
+  let lastType = 0;
+  try {
+    while (!(await bytes.isAtEnd())) {
+      const start = bytes.position;
+      const header = Buffer.from(await bytes.take(headerBytes));
+      const type = header[4]!;
+      const length = header.readUInt32LE(9);
+      const end = header.readUInt32LE(13);
+      const isPlaced = end === 0 || end === (start + length) % 2 ** 32;
+      if (length < headerBytes || !isPlaced) throw new Error(`the event at ${start} is damaged`);
+      if (events === 0 && type !== formatEvent) throw new Error('it does not begin with a format event');
+      if (type === startEncryption) throw new UnknownFormat('the binary log is encrypted');
+      if (type === formatEvent) {
+        isInUse = (header.readUInt16LE(flagsAt) & inUse) !== 0;
+        // The checksum of this event is that of a file that is closed.
+        header.writeUInt16LE(header.readUInt16LE(flagsAt) & ~inUse, flagsAt);
+      }
+      const { crc, last, stored } = await readBody(bytes, header, length - headerBytes);
+      // The algorithm is the byte before the checksum, which this event has in any case.
+      if (type === formatEvent) hasChecksums = last === 1;
+      if (hasChecksums && crc !== stored)
+        throw new Error(`the event at ${start} does not match its checksum`);
+      events += 1;
+      lastType = type;
+    }
+  } catch (thrown) {
+    if (!(thrown instanceof Truncated) || !isNewest) throw thrown;
+    throw new UnknownFormat('the newest file ends within an event: the server still writes it');
+  }
+  if (events === 0) throw new Error('it has no event');
+  const isClosed = lastType === rotateEvent || lastType === stopEvent;
+  if (!isClosed && !isInUse && !isNewest)
+    throw new Error('it is cut off: the event that a server writes last is missing');
+  if (!hasChecksums) throw new UnknownFormat('its events have no checksums (binlog_checksum = NONE)');
+  return `${events} events match their checksums`;
+}
+
+/** The checksum of an event without its own last four bytes, the byte before those, and what those say. */
+async function readBody(bytes: ByteReader, header: Buffer, length: number) {
+  let crc = crc32(header);
+  let last = 0;
+  for (let rest = length - checksumBytes; rest > 0; ) {
+    const piece = await bytes.take(Math.min(rest, pieceBytes));
+    rest -= piece.length;
+    crc = crc32(piece, crc);
+    last = piece.at(-1)!;
+  }
+  const end = await bytes.take(Math.min(length, checksumBytes));
+  return { crc, last, stored: length < checksumBytes ? undefined : end.readUInt32LE(0) };
 }

@@ -1,15 +1,15 @@
 import type { BackupType, RecoveryFailureReason } from '../../core/reasons.ts';
 import { formatDuration } from '../../core/text-formats.ts';
+import { type Assessment, graceMs } from './assessment.ts';
+import type { BackupOptions } from './block.ts';
 import type { Artifact, Evidence } from './evidence.ts';
-import { graceMs, type Judgement } from './judge.ts';
-import type { BackupOptions } from './options.ts';
 import { runFromBaseBackup, runFromDump, type SegmentRun } from './segments.ts';
 
-/** One backup of a database as last judged. */
+/** One backup of a database as last assessed. */
 export interface Standing {
   options: BackupOptions;
   /** None when its evidence could not be read. */
-  judged?: { evidence: Evidence; judgement: Judgement };
+  assessed?: { evidence: Evidence; assessment: Assessment };
   /** Why it could not be read. */
   unreadable?: string;
 }
@@ -38,8 +38,8 @@ interface Reach extends Chain {
  * Undefined when there is no verified full backup.
  */
 export function chainOf(standings: readonly Standing[]): Chain | undefined {
-  const fulls = of(standings, 'full').flatMap(({ options, judged }) =>
-    (judged?.judgement.usable ?? []).map((artifact) => reachOf(options, artifact)),
+  const fulls = of(standings, 'full').flatMap(({ options, assessed }) =>
+    (assessed?.assessment.usable ?? []).map((artifact) => reachOf(options, artifact)),
   );
   const reaches = fulls.map((reach) => withLog(withIncrementals(reach, standings), standings));
   return reaches.sort((one, other) => one.recoveryPointMs - other.recoveryPointMs).at(-1);
@@ -63,9 +63,9 @@ function on(reach: Reach, link: ChainLink): Reach {
 
 function withIncrementals(reach: Reach, standings: readonly Standing[]): Reach {
   let reached = reach;
-  for (const { options, judged } of of(standings, 'incremental')) {
+  for (const { options, assessed } of of(standings, 'incremental')) {
     let parent = reach.full;
-    for (const artifact of judged?.judgement.usable ?? []) {
+    for (const artifact of assessed?.assessment.usable ?? []) {
       if (!buildsUpon(artifact, parent)) continue;
       parent = artifact;
       const recoveryPointMs = Math.max(artifact.startMs, artifact.recoverableToMs ?? 0);
@@ -90,8 +90,8 @@ function buildsUpon(artifact: Artifact, parent: Artifact): boolean {
 
 function withLog(reach: Reach, standings: readonly Standing[]): Reach {
   let reached = reach;
-  for (const { options, judged } of of(standings, 'log')) {
-    const run = runFrom(reach.full, judged?.evidence.runs ?? []);
+  for (const { options, assessed } of of(standings, 'log')) {
+    const run = runFrom(reach.full, assessed?.evidence.runs ?? []);
     if (!run) continue;
     const what = `${run.first} to ${run.last}`;
     reached = on(reached, { backup: options.name, type: 'log', what, recoveryPointMs: run.lastEndMs });
@@ -126,7 +126,7 @@ export interface Readiness {
 /**
  * Whether a database could be recovered within its objectives now: the recovery point that a verified, gap-free chain
  * reaches is within the tightest objective plus grace, and the newest drill took no longer than the tightest
- * recovery time objective. Without a drill the recovery time is not judged; a check of its own says so.
+ * recovery time objective. Without a drill the recovery time is not assessed; a check of its own says so.
  */
 export function readinessOf(
   standings: readonly Standing[],
@@ -134,7 +134,7 @@ export function readinessOf(
   nowMs: number,
 ): Readiness {
   const databaseBackups = standings.filter(({ options }) => options.type !== 'config');
-  const unreadable = databaseBackups.find(({ judged }) => judged === undefined);
+  const unreadable = databaseBackups.find(({ assessed }) => assessed === undefined);
   if (unreadable) {
     const why = unreadable.unreadable ?? 'not read yet';
     return { reason: 'evidence_unreadable', msg: `backup ${unreadable.options.name}: ${why}` };
@@ -142,9 +142,9 @@ export function readinessOf(
   const chain = chainOf(databaseBackups);
   if (!chain) return notReachable(databaseBackups);
   const [tightest] = databaseBackups
-    .map(({ options, judged }) => ({
+    .map(({ options, assessed }) => ({
       options,
-      limitMs: options.objectives.rpoMs + graceMs(options, judged!.judgement.ledger),
+      limitMs: options.objectives.rpoMs + graceMs(options, assessed!.assessment.ledger),
     }))
     .sort((one, other) => one.limitMs - other.limitMs);
   const ageMs = nowMs - chain.recoveryPointMs;
@@ -169,15 +169,15 @@ export function readinessOf(
 
 function notReachable(standings: readonly Standing[]): Readiness {
   const fulls = of(standings, 'full');
-  const unverified = fulls.some(({ judged }) => (judged?.judgement.unverified.length ?? 0) > 0);
+  const unverified = fulls.some(({ assessed }) => (assessed?.assessment.unverified.length ?? 0) > 0);
   if (unverified) {
     const msg = 'no full backup is verified; set integrity.level, or see why it cannot be verified';
     return { isReady: false, reason: 'unverified', msg };
   }
-  const hasParts = standings.some(({ judged }) => (judged?.evidence.runs?.length ?? 0) > 0);
-  const missing = standings.find(({ judged }) => judged?.evidence.missingDirectory !== undefined);
+  const hasParts = standings.some(({ assessed }) => (assessed?.evidence.runs?.length ?? 0) > 0);
+  const missing = standings.find(({ assessed }) => assessed?.evidence.missingDirectory !== undefined);
   const none = missing
-    ? `${missing.judged!.evidence.missingDirectory} does not exist`
+    ? `${missing.assessed!.evidence.missingDirectory} does not exist`
     : 'there is no full backup';
   const msg = hasParts ? 'there is a log, but no verified full backup it goes on from' : none;
   return { isReady: false, reason: hasParts ? 'chain_broken' : 'no_backup', msg };
@@ -188,9 +188,9 @@ function notReachable(standings: readonly Standing[]): Readiness {
  * the chain through it gives.
  */
 export function recoveryPointOf(standing: Standing, siblings: readonly Standing[]): number | undefined {
-  const { options, judged } = standing;
-  if (!judged) return undefined;
-  if (options.type === 'config') return judged.judgement.ledger.success?.endMs;
+  const { options, assessed } = standing;
+  if (!assessed) return undefined;
+  if (options.type === 'config') return assessed.assessment.ledger.success?.endMs;
   const chain = chainOf(
     options.type === 'full'
       ? [standing]

@@ -10,6 +10,7 @@ import {
   type Pace,
   readThrottled,
 } from './byte-stream.ts';
+import { readSnapshots, snapshotFault } from './cassandra-snapshots.ts';
 import {
   type BackupManifest,
   digestOf,
@@ -20,7 +21,6 @@ import {
 } from './manifest.ts';
 import { pgDumpMagic, readPgDumpContents, verifyPgDump } from './pgdump.ts';
 import type { SegmentsToVerify } from './segments.ts';
-import { readSnapshots, snapshotFault } from './snapshot.ts';
 
 /** What is asked of the verifying process; JSON. */
 export interface VerifyRequest {

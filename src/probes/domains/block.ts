@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { type ReplicationOptions, replicationBlock } from '../replication/block.ts';
 import { timedBlock } from '../timing-block.ts';
-import { asks } from './describe-command.ts';
+import { placeholdersIn } from './description.ts';
 
 /** How a domain is described. */
 export interface DescribeOptions {
@@ -40,7 +40,7 @@ const describeBlock = (): z.ZodType<DescribeOptions> =>
 function tellsDomainsApart({ watch, describe }: { watch?: unknown; describe?: unknown }): boolean {
   const { command } = (describe ?? {}) as { command?: unknown };
   if (!Array.isArray(watch) || !Array.isArray(command)) return true;
-  return new Set(watch).size < 2 || asks(command.map(String)).domain;
+  return new Set(watch).size < 2 || placeholdersIn(command.map(String)).domain;
 }
 
 /** `domains` (CONTRACT, Configuration). */

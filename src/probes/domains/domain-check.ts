@@ -3,8 +3,13 @@ import type { CommandFailureReason, DomainFailureReason } from '../../core/reaso
 import type { ClusterGroupOptions, ClusterOptions } from '../clusters/block.ts';
 import { runCommand } from '../command.ts';
 import { excerpt, type Finding, type Probe, type ProbeDeps, ProbeError, type Sample } from '../probe.ts';
-import { asksEachCluster, commandFor } from './describe-command.ts';
-import { archives, type DomainDescription, parseDescription } from './description.ts';
+import {
+  archives,
+  commandFor,
+  type DomainDescription,
+  isPerCluster,
+  parseDescription,
+} from './description.ts';
 import {
   clusterOfVersion,
   countFailovers,
@@ -192,7 +197,7 @@ async function otherViews(
   signal: AbortSignal,
 ): Promise<Map<string, View>> {
   const { command, group } = options;
-  if (!group || global === false || !asksEachCluster(command)) return new Map();
+  if (!group || global === false || !isPerCluster(command)) return new Map();
   const asked = group.clusters.filter(
     ({ name, enabled }) =>
       enabled && name !== group.currentClusterName && (clusters === undefined || clusters.includes(name)),
@@ -251,7 +256,7 @@ function findingOf(
 /** Why `svc_domain_failover_ready` is absent. */
 function unjudgedNote(why: string, command: DomainProbeOptions['command']): string {
   const note = `svc_domain_failover_ready is absent: ${why}`;
-  if (asksEachCluster(command)) return note;
+  if (isPerCluster(command)) return note;
   return `${note}; domains.describe.command asks this cluster only, put {address} into it to ask each cluster`;
 }
 

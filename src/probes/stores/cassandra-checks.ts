@@ -1,5 +1,7 @@
+import type { Clock } from '../../core/ports.ts';
 import type { StoreCheck } from '../../core/reasons.ts';
-import type { Row } from './cassandra-connection.ts';
+import { excerpt } from '../probe.ts';
+import type { CassandraRow } from './cassandra-connection.ts';
 import type { CheckResult } from './store-report.ts';
 
 /** With fewer, one node that is down takes the majority with it. */
@@ -8,7 +10,7 @@ const leastReplicas = 3;
 /** The values in `system_views.settings`, or why they are not known. */
 export type Settings = { values: ReadonlyMap<string, string> } | { unknown: string };
 
-export function settingsOf(rows: readonly Row[]): Settings {
+export function settingsOf(rows: readonly CassandraRow[]): Settings {
   return { values: new Map(rows.map(({ name, value }) => [String(name), String(value)])) };
 }
 
@@ -35,7 +37,7 @@ function replicasOf(replication: Readonly<Record<string, unknown>>): Map<string,
 /** How many nodes each datacenter has, this node and those that are down included. */
 export type NodeCounts = ReadonlyMap<string, number>;
 
-export function nodeCounts(local: Row, peers: readonly Row[]): NodeCounts {
+export function nodeCounts(local: CassandraRow, peers: readonly CassandraRow[]): NodeCounts {
   const counts = new Map<string, number>();
   for (const { data_center } of [local, ...peers])
     if (data_center != null) counts.set(String(data_center), (counts.get(String(data_center)) ?? 0) + 1);
@@ -48,7 +50,7 @@ const nodesText = (count: number) => (count === 1 ? '1 node' : `${count} nodes`)
  * The copies and the strategy of a keyspace. Each datacenter that has any copies (with SimpleStrategy: the cluster)
  * needs three, and as many nodes as copies: with fewer, writes to the missing copies fail.
  */
-export function replicationChecks({ replication }: Row, nodes: NodeCounts): CheckResult[] {
+export function replicationChecks({ replication }: CassandraRow, nodes: NodeCounts): CheckResult[] {
   const check = 'replication_factor';
   const options = (replication ?? {}) as Readonly<Record<string, unknown>>;
   const strategy = String(options.class ?? 'none').replace(/^.*\./, '');
@@ -74,7 +76,7 @@ export function replicationChecks({ replication }: Row, nodes: NodeCounts): Chec
   ];
 }
 
-export function durableWritesCheck({ durable_writes }: Row): CheckResult {
+export function durableWritesCheck({ durable_writes }: CassandraRow): CheckResult {
   const check = 'durable_writes';
   if (typeof durable_writes !== 'boolean')
     return { check, holds: 'unknown', found: 'durable_writes is hidden' };
@@ -82,7 +84,7 @@ export function durableWritesCheck({ durable_writes }: Row): CheckResult {
 }
 
 /** Whether all nodes that this one knows have the same schema; nodes that are down count too. */
-export function agreementCheck(local: Row, peers: readonly Row[]): CheckResult {
+export function agreementCheck(local: CassandraRow, peers: readonly CassandraRow[]): CheckResult {
   const nodes = [local, ...peers].filter(({ schema_version }) => schema_version != null);
   const versions = new Set(nodes.map(({ schema_version }) => String(schema_version)));
   const down = versions.size > 1 ? '; nodes that are down count too' : '';
@@ -91,4 +93,109 @@ export function agreementCheck(local: Row, peers: readonly Row[]): CheckResult {
     holds: versions.size === 0 ? 'unknown' : versions.size === 1,
     found: `schema versions: ${versions.size}, on nodes: ${nodes.length}${down}`,
   };
+}
+
+/** Rows, or why there are none: rows that this user may not see, or that this version does not have. */
+export type CassandraAnswer =
+  | { rows: readonly CassandraRow[]; unknown?: undefined }
+  | { rows?: undefined; unknown: string };
+
+/** What one poll sees of the other nodes and of this node's snapshots. */
+export interface WatchedNodes {
+  /** How many other nodes belong to the cluster. */
+  peers: number;
+  /** The virtual table `gossip_info`. */
+  gossip: CassandraAnswer;
+  /** The virtual table `snapshots`. */
+  snapshots: CassandraAnswer;
+}
+
+/** A node increases its heartbeat every second, and gossip tells it to all within a few. */
+const silentMs = 20_000;
+/** Of a node that was removed or has left. */
+const goneStatus = /^(?:LEFT|REMOV)/i;
+/** The retention of incremental backups and logs in the spec's schedule. */
+const longestKeptMs = 7 * 86_400_000;
+const namedAtMost = 3;
+
+interface Beat {
+  beat: string;
+  sinceMs: number;
+  /** Whether it was ever seen to change. */
+  hasMoved: boolean;
+}
+
+/**
+ * The checks `nodes` and `snapshots`. No table says whether a node is up: one whose heartbeat stands still from one
+ * poll to the next is down. Before 5.0 no heartbeat can be read.
+ */
+export function watchNodes({ nowMs, monotonicMs }: Pick<Clock, 'nowMs' | 'monotonicMs'>) {
+  let beats: ReadonlyMap<string, Beat> = new Map();
+  return (watched: unknown): CheckResult[] => {
+    if (watched === undefined) return [];
+    const { peers, gossip, snapshots } = watched as WatchedNodes;
+    if (gossip.rows) beats = beatsOf(gossip.rows, beats, monotonicMs());
+    return [nodesCheck(peers, gossip, beats, monotonicMs()), snapshotsCheck(snapshots, nowMs())];
+  };
+}
+
+function beatsOf(
+  rows: readonly CassandraRow[],
+  before: ReadonlyMap<string, Beat>,
+  atMs: number,
+): Map<string, Beat> {
+  const beats = new Map<string, Beat>();
+  for (const { address, generation, heartbeat, status_with_port: status } of rows) {
+    const text = String(status ?? '');
+    if (goneStatus.test(text)) continue;
+    const name = String(address);
+    const known = before.get(name);
+    // A node that stops in good order says so.
+    const beat = /^shutdown/i.test(text) ? 'shutdown' : `${generation}:${heartbeat}`;
+    const isSame = known?.beat === beat;
+    beats.set(name, {
+      beat,
+      sinceMs: isSame ? known.sinceMs : atMs,
+      hasMoved: (isSame ? known.hasMoved : known !== undefined) && beat !== 'shutdown',
+    });
+  }
+  return beats;
+}
+
+function nodesCheck(
+  peers: number,
+  gossip: CassandraAnswer,
+  beats: ReadonlyMap<string, Beat>,
+  atMs: number,
+): CheckResult {
+  const check = 'nodes';
+  if (peers === 0) return { check, holds: true, found: 'the cluster has one node' };
+  if (gossip.rows === undefined)
+    return { check, holds: 'unknown', found: `other nodes: ${peers}; ${gossip.unknown}` };
+  const all = [...beats];
+  const down = all.filter(([, { beat, sinceMs }]) => beat === 'shutdown' || atMs - sinceMs >= silentMs);
+  const names = down.slice(0, namedAtMost).map(([name]) => excerpt(name, 60));
+  if (down.length > 0)
+    return { check, holds: false, found: `down: ${down.length} of ${all.length} nodes, ${names.join(', ')}` };
+  // Nodes of which gossip knows nothing have not been heard of since this node started.
+  const isSeen = all.every(([, { hasMoved }]) => hasMoved) && all.length > peers;
+  const found = isSeen ? `nodes: ${all.length}, all up` : `nodes: ${peers + 1}, not all were seen twice`;
+  return { check, holds: isSeen ? true : 'unknown', found };
+}
+
+/** Snapshots that expire by themselves do not count. */
+function snapshotsCheck({ rows, unknown }: CassandraAnswer, nowMs: number): CheckResult {
+  const check = 'snapshots';
+  if (rows === undefined) return { check, holds: 'unknown', found: unknown };
+  const old = new Set<string>();
+  for (const { name, created_at, expires_at, ephemeral } of rows) {
+    const createdMs = created_at instanceof Date ? created_at.getTime() : Number.NaN;
+    if (expires_at == null && ephemeral !== true && nowMs - createdMs > longestKeptMs) old.add(String(name));
+  }
+  if (old.size === 0) {
+    const count = new Set(rows.map(({ name }) => String(name))).size;
+    return { check, holds: true, found: `snapshots: ${count}, none older than 7 days` };
+  }
+  const names = [...old].slice(0, namedAtMost).map((name) => excerpt(name, 60));
+  return { check, holds: false, found: `older than 7 days: ${old.size}, ${names.join(', ')}` };
 }

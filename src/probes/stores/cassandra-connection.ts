@@ -8,7 +8,7 @@ import { connectTo } from '../connection.ts';
 import { connectionFault, ProbeError } from '../probe.ts';
 import type { StoreFault, StoreTarget } from './store-report.ts';
 
-export type Row = Readonly<Record<string, unknown>>;
+export type CassandraRow = Readonly<Record<string, unknown>>;
 
 /** One connection to one node. */
 export interface CqlConnection {
@@ -17,7 +17,7 @@ export interface CqlConnection {
   /** Earliest expiry of the certificates in the chain, ms since the epoch. */
   tlsNotAfterMs?: number;
   /** The rows of one statement, read from one node; `withinMs` gives up on it alone. Throws what the driver throws. */
-  query(cql: string, withinMs?: number): Promise<readonly Row[]>;
+  query(cql: string, withinMs?: number): Promise<readonly CassandraRow[]>;
   /** Settles once the socket is closed. */
   close(): Promise<void>;
 }
@@ -113,7 +113,7 @@ export async function connect(target: StoreTarget, signal: AbortSignal): Promise
         getConsistency: () => localOne,
         getReadTimeout: () => withinMs,
       });
-      const rows = new Promise<readonly Row[]>((resolve, reject) => {
+      const rows = new Promise<readonly CassandraRow[]>((resolve, reject) => {
         connection.sendStream(new QueryRequest(cql, null, asked), asked, (error, result) =>
           error ? reject(explained(error, target)) : resolve(result?.rows ?? []),
         );

@@ -1,23 +1,25 @@
 import { ProbeError } from '../probe.ts';
 import {
   agreementCheck,
+  type CassandraAnswer,
   durableWritesCheck,
   nodeCounts,
   replicationChecks,
   type Settings,
   settingChecks,
   settingsOf,
+  type WatchedNodes,
+  watchNodes,
 } from './cassandra-checks.ts';
 import {
+  type CassandraRow,
   type CqlConnection,
   cassandraFault,
   connect,
   cqlErrors,
   errorCode,
-  type Row,
   withoutPassword,
 } from './cassandra-connection.ts';
-import { type Answer, type WatchedNodes, watchNodes } from './cassandra-nodes.ts';
 import type {
   DatabaseReport,
   PollAnswer,
@@ -86,7 +88,7 @@ export const quotedName = (name: string): string => `"${name.replaceAll('"', '""
 const quotedText = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 /** Rows that this user may not see, or that this version does not have. */
-async function ask(connection: CqlConnection, cql: string, withinMs?: number): Promise<Answer> {
+async function ask(connection: CqlConnection, cql: string, withinMs?: number): Promise<CassandraAnswer> {
   try {
     return { rows: await connection.query(cql, withinMs) };
   } catch (error) {
@@ -122,7 +124,7 @@ async function clientsOf(connection: CqlConnection): Promise<Record<string, numb
 }
 
 /** Once for each connection, because it makes the node go through its directories. */
-async function snapshotsOf(connection: CqlConnection): Promise<Answer> {
+async function snapshotsOf(connection: CqlConnection): Promise<CassandraAnswer> {
   try {
     return await ask(connection, selects.snapshots, slowAnswerWithinMs);
   } catch (error) {
@@ -148,7 +150,7 @@ function directoriesOf(settings: Settings): StorageDirectory[] {
 const noSuchTable = /unconfigured table|table \S+ does not exist/i;
 
 function schemaReport(
-  answer: Answer,
+  answer: CassandraAnswer,
   keyspace: string,
   query: string | undefined,
 ): Omit<DatabaseReport, 'checks'> {
@@ -166,8 +168,8 @@ function schemaReport(
 
 /** Identity is the cluster's name: any of its nodes may answer. The start time is the node's. */
 function serverReport(
-  local: Row,
-  peers: readonly Row[],
+  local: CassandraRow,
+  peers: readonly CassandraRow[],
   settings: Settings,
   connections: Record<string, number> | undefined,
   watched: WatchedNodes,
@@ -202,11 +204,11 @@ export function createCassandraPoll(
   connection: CqlConnection,
 ): (request: PollRequest) => Promise<PollAnswer> {
   let peersQuery = selects.peers;
-  let snapshots: Promise<Answer> | undefined;
+  let snapshots: Promise<CassandraAnswer> | undefined;
   /** The keyspace in which a configured statement runs. */
   let used: string | undefined;
 
-  const peersOf = async (): Promise<readonly Row[]> => {
+  const peersOf = async (): Promise<readonly CassandraRow[]> => {
     const answer = await ask(connection, peersQuery);
     if (answer.rows !== undefined) return answer.rows;
     peersQuery = selects.oldPeers;
@@ -216,7 +218,7 @@ export function createCassandraPoll(
     const answer = await ask(connection, selects.settings);
     return answer.rows === undefined ? answer : settingsOf(answer.rows);
   };
-  const schemaOf = async (keyspace: string, query: string | undefined): Promise<Answer> => {
+  const schemaOf = async (keyspace: string, query: string | undefined): Promise<CassandraAnswer> => {
     if (query === undefined)
       return ask(
         connection,

@@ -1,4 +1,4 @@
-import { type Answer, type Named, numberOf, type Row, sqlText } from './mysql-questions.ts';
+import { type MysqlAnswer, type MysqlRow, type Named, numberOf, sqlText } from './mysql-questions.ts';
 import type { CheckResult, LogState, StorageDirectory } from './store-report.ts';
 
 /** The variables that are read, of every version of MySQL and MariaDB; one that a server lacks is not in its answer. */
@@ -120,13 +120,13 @@ interface Channel {
 }
 
 /** MySQL 8.0.22 gave the columns new names. */
-function column(row: Row, ...names: readonly string[]): string {
+function column(row: MysqlRow, ...names: readonly string[]): string {
   return names.map((name) => row[name]).find((value) => value !== undefined && value !== null) ?? '';
 }
 
 const errnos = ['Last_Errno', 'Last_SQL_Errno', 'Last_IO_Errno'];
 
-function channelOf(row: Row): Channel {
+function channelOf(row: MysqlRow): Channel {
   return {
     name: column(row, 'Connection_name', 'Channel_Name'),
     ioRunning: column(row, 'Replica_IO_Running', 'Slave_IO_Running'),
@@ -158,7 +158,7 @@ interface Replication {
 }
 
 /** The sources that the server replicates and their check; a server that replicates none has no check. */
-export function replicationOf(status: Answer): Replication {
+export function replicationOf(status: MysqlAnswer): Replication {
   if (status.rows === undefined) {
     return { channels: [], checks: [{ check: 'replica', holds: 'unknown', found: status.unknown }] };
   }
@@ -179,7 +179,7 @@ const transactional = ['innodb', 'rocksdb', 'ndbcluster'];
  * Whether every table has an engine with transactions. A user only sees the tables that it has a right to: of fewer
  * than all nothing good can be said.
  */
-export function enginesCheck(engines: Answer, rights: Answer): CheckResult {
+export function enginesCheck(engines: MysqlAnswer, rights: MysqlAnswer): CheckResult {
   const check = 'storage_engine';
   if (engines.rows === undefined) return { check, holds: 'unknown', found: engines.unknown };
   const found = `tables: ${engines.rows
@@ -198,7 +198,7 @@ export function enginesCheck(engines: Answer, rights: Answer): CheckResult {
 }
 
 /** The end of the binary log, for people and for backups. */
-export function binlogPosition({ rows }: Answer): { file: string; position: number } | undefined {
+export function binlogPosition({ rows }: MysqlAnswer): { file: string; position: number } | undefined {
   const { File: file, Position: position } = rows?.[0] ?? {};
   return file ? { file, position: Number(position) } : undefined;
 }
@@ -292,7 +292,7 @@ function accountName(user: string): string {
 }
 
 /** Transactions that wait for their client, oldest first; a prepared one that outlived its session has no session. */
-export function transactionsCheck({ rows, unknown, ...refusal }: Answer, user: string): CheckResult {
+export function transactionsCheck({ rows, unknown, ...refusal }: MysqlAnswer, user: string): CheckResult {
   const check = 'open_transactions';
   if (rows === undefined) {
     const isDenied = 'errno' in refusal && refusal.errno === accessDenied;

@@ -14,7 +14,7 @@ import {
   tlsOptions,
 } from '../connection.ts';
 import { connectionFault, excerpt, ProbeError } from '../probe.ts';
-import type { Refusal, Row, Run } from './mysql-questions.ts';
+import type { MysqlRow, Refusal, Run } from './mysql-questions.ts';
 import { usualStoreUser } from './store-options.ts';
 import type { StoreFault, StoreTarget } from './store-report.ts';
 
@@ -60,7 +60,7 @@ function runOver(connection: Connection, end: Promise<never>): Run {
       const rowsOf = ({ _rows }: DriverQuery, count: number) =>
         // A statement that gives no rows gives a summary instead.
         Array.from({ length: count }, (_, index) =>
-          Array.isArray(_rows[index]) ? (_rows[index] as Row[]) : [],
+          Array.isArray(_rows[index]) ? (_rows[index] as MysqlRow[]) : [],
         );
       const query = connection.query(statements.join(';\n'), (thrown) => {
         const internal = query as unknown as DriverQuery;

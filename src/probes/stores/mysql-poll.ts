@@ -14,9 +14,9 @@ import {
 } from './mysql-checks.ts';
 import { mysqlFault, openSession } from './mysql-connection.ts';
 import {
-  type Answer,
   byName,
   createAsker,
+  type MysqlAnswer,
   type Named,
   numberOf,
   type Question,
@@ -213,7 +213,7 @@ export function createMysqlPoll(
   let flavour = flavourOf(announcedVersion);
   let session = sessionQuestions(flavour, timeoutMs);
 
-  const askServer = async (others: readonly Question[]): Promise<Record<string, Answer>> => {
+  const askServer = async (others: readonly Question[]): Promise<Record<string, MysqlAnswer>> => {
     const answers = await ask([...session, ...serverQuestions(flavour), ...others, transactionsQuestion]);
     session = [];
     const { version, comment } = answers.version!.rows?.[0] ?? {};
@@ -257,9 +257,9 @@ interface Status {
 
 /** A table of counters may exist and be empty: then the next form counts. */
 async function statusOf(
-  answer: Answer,
+  answer: MysqlAnswer,
   { statusTables }: Flavour,
-  ask: (questions: readonly Question[]) => Promise<Record<string, Answer>>,
+  ask: (questions: readonly Question[]) => Promise<Record<string, MysqlAnswer>>,
 ): Promise<Status> {
   let { rows = [] } = answer;
   for (
@@ -300,7 +300,7 @@ function identityOf(variables: Named, { values }: Status): string | undefined {
   return id && directory ? `${id}:${directory}` : undefined;
 }
 
-function serverReport(flavour: Flavour, answers: Record<string, Answer>, status: Status): ServerReport {
+function serverReport(flavour: Flavour, answers: Record<string, MysqlAnswer>, status: Status): ServerReport {
   const { version, comment, user } = answers.version!.rows?.[0] ?? {};
   const variables = byName(answers.variables!.rows ?? []);
   const { replica, channels, checks } = replicationOf(answers.replication!);
@@ -336,7 +336,7 @@ const noSuchTable = 1146;
 
 /** Who may not see a table is told so; that it does not exist is only said to those who may. */
 function schemaReport(
-  answer: Answer,
+  answer: MysqlAnswer,
   database: string,
   query: string | undefined,
 ): Omit<DatabaseReport, 'checks'> {

@@ -1,11 +1,11 @@
 // Questions to a MySQL-compatible server, and how many of them fit into few round trips.
 
 /** One row by column; every value is the text that the server sent, or null. */
-export type Row = Readonly<Record<string, string | null>>;
+export type MysqlRow = Readonly<Record<string, string | null>>;
 
 /** Rows, or why there are none: too few rights, a table or a variable that does not exist, a lock. */
-export type Answer =
-  | { rows: readonly Row[]; unknown?: undefined }
+export type MysqlAnswer =
+  | { rows: readonly MysqlRow[]; unknown?: undefined }
   | { rows?: undefined; unknown: string; errno?: number };
 
 /** A question in the forms that versions of the server understand; the first one that a server knows counts. */
@@ -19,7 +19,7 @@ export interface Question {
 export type Run = (statements: readonly string[]) => Promise<Ran>;
 export interface Ran {
   /** The rows of each statement that succeeded; none for one that gives no rows. */
-  results: readonly (readonly Row[])[];
+  results: readonly (readonly MysqlRow[])[];
   /** What the server answered to the statement after those. Anything else that goes wrong is thrown. */
   refusal?: Refusal & { thrown: unknown };
 }
@@ -55,16 +55,18 @@ const isLasting = ({ errno }: Refusal) => errno !== 1146 && !late.has(errno);
  * Asks many questions in few round trips: all at once, then again those that come after a refused one. A form that
  * the server does not know or allow is not sent again over the same connection.
  */
-export function createAsker(run: Run): (questions: readonly Question[]) => Promise<Record<string, Answer>> {
+export function createAsker(
+  run: Run,
+): (questions: readonly Question[]) => Promise<Record<string, MysqlAnswer>> {
   /** Forms that were refused, with the reason. */
-  const refused = new Map<string, Answer & { rows?: undefined }>();
+  const refused = new Map<string, MysqlAnswer & { rows?: undefined }>();
   /** A proxy may take one statement at a time only. */
   let oneByOne = false;
   const keyOf = (form: readonly string[]) => form.join(';');
 
   const runAll: Run = async (statements) => {
     if (!oneByOne) return run(statements);
-    const results: (readonly Row[])[] = [];
+    const results: (readonly MysqlRow[])[] = [];
     for (const statement of statements) {
       const ran = await run([statement]);
       if (ran.refusal) return { results, refusal: ran.refusal };
@@ -74,8 +76,8 @@ export function createAsker(run: Run): (questions: readonly Question[]) => Promi
   };
 
   return async (questions) => {
-    const answers: Record<string, Answer> = {};
-    const refusedHere = new Map<string, Answer & { rows?: undefined }>(refused);
+    const answers: Record<string, MysqlAnswer> = {};
+    const refusedHere = new Map<string, MysqlAnswer & { rows?: undefined }>(refused);
     let open = questions;
     while (open.length > 0) {
       const asked: { name: string; form: readonly string[] }[] = [];
@@ -114,7 +116,7 @@ export function createAsker(run: Run): (questions: readonly Question[]) => Promi
 /** Rows of a name and a value; names in lower case. */
 export type Named = ReadonlyMap<string, string>;
 
-export function byName(rows: readonly Row[]): Named {
+export function byName(rows: readonly MysqlRow[]): Named {
   return new Map(
     rows.map((row) => {
       const [name, value] = Object.values(row);

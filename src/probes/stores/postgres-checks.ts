@@ -32,7 +32,7 @@ export interface OpenTransaction {
 export type Known<T> = T | { unknown: string };
 
 /** The answers of a server, each part or why it is not known. */
-export interface Facts {
+export interface PostgresFacts {
   version: string;
   standby: boolean;
   startedAtMs?: number;
@@ -84,7 +84,7 @@ function ifKnown<T extends object, R>(part: Known<T>, judge: (part: T) => R): R 
 }
 
 /** The result for one setting, as `name = value`. */
-function setting({ settings }: Facts, name: string, isRight: (value: string) => boolean): Result {
+function setting({ settings }: PostgresFacts, name: string, isRight: (value: string) => boolean): Result {
   const value = settings[name];
   if (value === undefined) return unknown(`${name} is hidden`);
   return { holds: isRight(value), found: `${name} = ${value}` };
@@ -96,16 +96,16 @@ function firstFew(names: readonly string[]): string {
 }
 
 /** Whether the server itself archives its log: a standby only does with `always`. */
-export function archives({ standby, settings: { archive_mode: mode } }: Facts): boolean {
+export function archives({ standby, settings: { archive_mode: mode } }: PostgresFacts): boolean {
   return mode === 'always' || (mode === 'on' && !standby);
 }
 
 /** A program that receives the log and writes it to an archive; a standby and a logical subscriber do not. */
-function archivingReceiver({ receivers }: Facts): string | undefined {
+function archivingReceiver({ receivers }: PostgresFacts): string | undefined {
   return 'unknown' in receivers ? undefined : (receivers.archiving ?? undefined);
 }
 
-function archiveMode(facts: Facts): Result {
+function archiveMode(facts: PostgresFacts): Result {
   const { archive_mode: mode, archive_command: command = '', archive_library: library = '' } = facts.settings;
   if (mode === undefined) return unknown('archive_mode is hidden');
   const isOn = mode !== 'off';
@@ -124,12 +124,12 @@ function archiveMode(facts: Facts): Result {
 }
 
 /** Without archiving there is nothing to time: archive_mode says so, once. */
-function archiveTimeout(facts: Facts): Result | undefined {
+function archiveTimeout(facts: PostgresFacts): Result | undefined {
   if (!archives(facts)) return undefined;
   return setting(facts, 'archive_timeout', (value) => +value > 0 && +value <= longestUnarchivedS);
 }
 
-function archiver(facts: Facts): Result | undefined {
+function archiver(facts: PostgresFacts): Result | undefined {
   if (!archives(facts)) return undefined;
   return ifKnown(facts.archiver, ({ failing, failures, failedWal }) => ({
     holds: !failing,
@@ -139,7 +139,7 @@ function archiver(facts: Facts): Result | undefined {
   }));
 }
 
-function walBacklog(facts: Facts): Result | undefined {
+function walBacklog(facts: PostgresFacts): Result | undefined {
   if (!archives(facts)) return undefined;
   return ifKnown(facts.backlog, ({ waiting, ageS }) => ({
     holds: ageS <= longestUnarchivedS,
@@ -152,13 +152,13 @@ const mebibyte = 1024 * 1024;
 const inMebibytes = (bytes: number) => Math.round(bytes / mebibyte);
 
 /** How much WAL the server keeps anyway. */
-function keptBytes({ settings }: Facts): number {
+function keptBytes({ settings }: PostgresFacts): number {
   const kept = mebibyte * Math.max(+(settings.max_wal_size ?? 0), +(settings.wal_keep_size ?? 0));
   return kept > 0 ? kept : Number.POSITIVE_INFINITY;
 }
 
 /** A slot is judged by the WAL that it holds back: more than the server keeps anyway fills its disk. */
-function slots(facts: Facts): Result {
+function slots(facts: PostgresFacts): Result {
   const isExcessive = ({ status, held }: Slot) =>
     status === 'lost' || status === 'unreserved' || (held ?? 0) > keptBytes(facts);
   const described = ({ name, active, status, held }: Slot) =>
@@ -176,7 +176,7 @@ function slots(facts: Facts): Result {
 /** Sources of a setting that only say something about the agent's own role. */
 const ownSource = /user|client|session/;
 
-function durableSettings({ settings, sources, asynchronous }: Facts): Result {
+function durableSettings({ settings, sources, asynchronous }: PostgresFacts): Result {
   const names = ['fsync', 'full_page_writes', 'synchronous_commit'].filter(
     (name) => !ownSource.test(sources[name] ?? ''),
   );
@@ -199,7 +199,7 @@ export function checksumCheck(checksums: Known<{ failures: number | null }>): Ch
   return { check: 'checksum_failures', ...result };
 }
 
-function replica(facts: Facts): Result | undefined {
+function replica(facts: PostgresFacts): Result | undefined {
   if (!facts.standby) return undefined;
   const { restore_command: restore = '', primary_conninfo: primary } = facts.settings;
   return ifKnown(facts.replication, ({ receivers, paused, lagS }) => {
@@ -219,12 +219,12 @@ function replica(facts: Facts): Result | undefined {
 }
 
 /** In seconds or in bytes; a standby that has stopped replaying reports its last seconds for ever. */
-function isBehind(facts: Facts, { lag, behind }: Standby): boolean {
+function isBehind(facts: PostgresFacts, { lag, behind }: Standby): boolean {
   return (lag ?? 0) > longestUnarchivedS || (behind ?? 0) > keptBytes(facts);
 }
 
 /** Standbys of this server. Without any, and without synchronous ones configured, there is nothing to check. */
-function standbys(facts: Facts): Result | undefined {
+function standbys(facts: PostgresFacts): Result | undefined {
   const { synchronous_standby_names: names = '', synchronous_commit: commit = '' } = facts.settings;
   const waits = names !== '' && !facts.standby && !['off', 'local'].includes(commit);
   return ifKnown(facts.standbys, ({ list }) => {
@@ -249,7 +249,7 @@ function standbys(facts: Facts): Result | undefined {
 /** Longer than any transaction of the service. */
 const longestOpenS = 900;
 
-function openTransactions({ transactions }: Facts): Result {
+function openTransactions({ transactions }: PostgresFacts): Result {
   return ifKnown(transactions, ({ list, isPartial }) => {
     const found = firstFew(
       list.map(({ what, age }) => `${excerpt(what, 80)} has been idle for ${Math.round(age)} s`),
@@ -271,7 +271,7 @@ const archiverWakesMs = 60_000;
  * checkpointer closes a segment that has anything of importance in it. After a start it may first sleep for
  * checkpoint_timeout, because it began to while the server was still recovering.
  */
-export function logState(facts: Facts): LogState | undefined {
+export function logState(facts: PostgresFacts): LogState | undefined {
   const { lsn, timeline, archiver, backlog, settings, startedAtMs } = facts;
   if ('unknown' in archiver || archiver.archivedWal === null) return undefined;
   const { archivedWal, failing } = archiver;
@@ -319,14 +319,14 @@ function walName(timeline: number, segment: bigint, segmentBytes: bigint): strin
     .join('');
 }
 
-function wraparound(facts: Facts): Result {
+function wraparound(facts: PostgresFacts): Result {
   return ifKnown(facts.wraparound, ({ age }) => ({
     holds: age < oldestTransactionAge,
     found: `the oldest transaction is ${age} transactions old`,
   }));
 }
 
-const checks: Readonly<Partial<Record<StoreCheck, (facts: Facts) => Result | undefined>>> = {
+const checks: Readonly<Partial<Record<StoreCheck, (facts: PostgresFacts) => Result | undefined>>> = {
   archive_mode: archiveMode,
   archive_timeout: archiveTimeout,
   archiver,
@@ -342,7 +342,7 @@ const checks: Readonly<Partial<Record<StoreCheck, (facts: Facts) => Result | und
 };
 
 /** The checks of a server by its answers; one that does not apply to it has no result. */
-export function postgresChecks(facts: Facts): CheckResult[] {
+export function postgresChecks(facts: PostgresFacts): CheckResult[] {
   return Object.entries(checks).flatMap(([check, judge]) => {
     const result = judge(facts);
     return result === undefined ? [] : [{ check: check as StoreCheck, ...result }];

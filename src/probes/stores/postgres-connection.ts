@@ -19,11 +19,11 @@ import { connectionFault, ProbeError } from '../probe.ts';
 import { usualStoreUser } from './store-options.ts';
 import type { StoreFault, StoreTarget } from './store-report.ts';
 
-export type Row = Readonly<Record<string, unknown>>;
+export type PostgresRow = Readonly<Record<string, unknown>>;
 
 /** Rows, or why there are none: too few rights, a table or a function that does not exist. */
-export type Answer =
-  | { rows: readonly Row[]; unknown?: undefined }
+export type PostgresAnswer =
+  | { rows: readonly PostgresRow[]; unknown?: undefined }
   | { rows?: undefined; unknown: string; sqlState?: string };
 
 export interface Statement {
@@ -41,7 +41,7 @@ export interface PostgresSession {
    * The answers to all statements in one round trip, within one read-only transaction. Throws only when the session
    * or its time ends.
    */
-  ask(statements: readonly Statement[]): Promise<{ answers: readonly Answer[]; roundTripMs: number }>;
+  ask(statements: readonly Statement[]): Promise<{ answers: readonly PostgresAnswer[]; roundTripMs: number }>;
   close(): Promise<void>;
 }
 
@@ -144,19 +144,19 @@ async function askAll(client: pg.Client, statements: readonly Statement[], timeo
     const sqlState = sqlStateOf(result.reason);
     return { unknown: `${errorText(result.reason)} (${sqlState})`, sqlState };
   });
-  return { answers: answers.slice(0, -1) as Answer[], roundTripMs: roundTripMs as number };
+  return { answers: answers.slice(0, -1) as PostgresAnswer[], roundTripMs: roundTripMs as number };
 }
 
 const toSavepoint = 'ROLLBACK TO SAVEPOINT question';
 
-async function askOwn(client: pg.Client, sql: string): Promise<Answer> {
+async function askOwn(client: pg.Client, sql: string): Promise<PostgresAnswer> {
   const results = await client.query(`${toSavepoint}; ${sql}`);
   // One result for each of the two statements, which the driver's types do not know.
-  return { rows: (results as unknown as { rows: Row[] }[])[1]!.rows };
+  return { rows: (results as unknown as { rows: PostgresRow[] }[])[1]!.rows };
 }
 
 /** The extended protocol takes a single statement, however the text is written. */
-async function askConfigured(client: pg.Client, sql: string): Promise<Answer> {
+async function askConfigured(client: pg.Client, sql: string): Promise<PostgresAnswer> {
   const query = { text: sql, queryMode: 'extended', rowMode: 'array' } as pg.QueryArrayConfig;
   const [returned, asked] = await Promise.allSettled([client.query(toSavepoint), client.query(query)]);
   if (returned.status === 'rejected') throw returned.reason;

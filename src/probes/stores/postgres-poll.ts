@@ -2,20 +2,20 @@ import pg from 'pg';
 import {
   archives,
   checksumCheck,
-  type Facts,
   type Known,
   logState,
   type OpenTransaction,
+  type PostgresFacts,
   postgresChecks,
   type Slot,
   type Standby,
 } from './postgres-checks.ts';
 import {
-  type Answer,
   openSession,
+  type PostgresAnswer,
+  type PostgresRow,
   type PostgresSession,
   postgresFault,
-  type Row,
   type Statement,
 } from './postgres-connection.ts';
 import type {
@@ -171,7 +171,7 @@ async function poll(
   const answered = Object.fromEntries(Object.keys(own).map((name, index) => [name, answers[index]!]));
   return {
     roundTripMs,
-    ...(server && { server: serverReport(factsOf(answered as Record<ServerQuestion, Answer>)) }),
+    ...(server && { server: serverReport(factsOf(answered as Record<ServerQuestion, PostgresAnswer>)) }),
     database: {
       ...(asksSchema && schemaReport(answers.at(-1)!, answered.tables!, database, schema.query)),
       checks: answered.checksums ? [checksumCheck(known(answered.checksums, readChecksums))] : [],
@@ -180,8 +180,8 @@ async function poll(
 }
 
 function schemaReport(
-  answer: Answer,
-  tables: Answer,
+  answer: PostgresAnswer,
+  tables: PostgresAnswer,
   database: string,
   query: string | undefined,
 ): Omit<DatabaseReport, 'checks'> {
@@ -200,16 +200,16 @@ function schemaReport(
   };
 }
 
-function known<T>(answer: Answer, read: (rows: readonly Row[]) => T): Known<T> {
+function known<T>(answer: PostgresAnswer, read: (rows: readonly PostgresRow[]) => T): Known<T> {
   return answer.rows === undefined ? { unknown: answer.unknown } : read(answer.rows);
 }
 
 /** A column of the first row; undefined where there is no answer. */
-function first<T>({ rows }: Answer, column: string): T | undefined {
+function first<T>({ rows }: PostgresAnswer, column: string): T | undefined {
   return (rows?.[0]?.[column] ?? undefined) as T | undefined;
 }
 
-function factsOf(answers: Record<ServerQuestion, Answer>): Facts {
+function factsOf(answers: Record<ServerQuestion, PostgresAnswer>): PostgresFacts {
   const started = first<number>(answers.server, 'started');
   return {
     version: first<string>(answers.server, 'version') ?? 'unknown',
@@ -233,13 +233,13 @@ function factsOf(answers: Record<ServerQuestion, Answer>): Facts {
   };
 }
 
-function byName({ rows = [] }: Answer, column: string): Readonly<Record<string, string>> {
+function byName({ rows = [] }: PostgresAnswer, column: string): Readonly<Record<string, string>> {
   return Object.fromEntries(rows.map((row) => [row.name as string, row[column] as string]));
 }
 
-const readChecksums = ([row]: readonly Row[]) => ({ failures: row!.failures as number | null });
+const readChecksums = ([row]: readonly PostgresRow[]) => ({ failures: row!.failures as number | null });
 
-function readArchiver([row]: readonly Row[]) {
+function readArchiver([row]: readonly PostgresRow[]) {
   return {
     failures: row!.failures as number,
     failing: row!.failing as boolean,
@@ -249,12 +249,12 @@ function readArchiver([row]: readonly Row[]) {
   };
 }
 
-function readTransactions(rows: readonly Row[]) {
+function readTransactions(rows: readonly PostgresRow[]) {
   const seen = rows.filter(({ what }) => what !== null) as unknown as OpenTransaction[];
   return { list: seen, isPartial: seen.length < rows.length };
 }
 
-function readBacklog([row]: readonly Row[]) {
+function readBacklog([row]: readonly PostgresRow[]) {
   const oldest = row!.oldest as number | null;
   return {
     waiting: row!.waiting as number,
@@ -263,11 +263,11 @@ function readBacklog([row]: readonly Row[]) {
   };
 }
 
-function readReceivers([row]: readonly Row[]) {
+function readReceivers([row]: readonly PostgresRow[]) {
   return { hidden: row!.hidden as number, archiving: row!.archiving as string | null };
 }
 
-function readReplication([row]: readonly Row[]) {
+function readReplication([row]: readonly PostgresRow[]) {
   return {
     receivers: row!.receivers as number,
     paused: row!.paused === true,
@@ -275,7 +275,7 @@ function readReplication([row]: readonly Row[]) {
   };
 }
 
-function readConnections(rows: readonly Row[]) {
+function readConnections(rows: readonly PostgresRow[]) {
   const byState: Record<string, number> = {};
   for (const { state, count } of rows) {
     const name = (state as string).replace(/[^a-z]+/g, '_').replace(/^_|_$/g, '');
@@ -284,7 +284,7 @@ function readConnections(rows: readonly Row[]) {
   return { byState };
 }
 
-function serverReport(facts: Facts): ServerReport {
+function serverReport(facts: PostgresFacts): ServerReport {
   const { version, identity, timeline, startedAtMs, standby } = facts;
   return {
     serverVersion: `PostgreSQL ${version}`,
@@ -302,7 +302,7 @@ function serverReport(facts: Facts): ServerReport {
   };
 }
 
-function directoriesOf({ settings: { data_directory: data } }: Facts): StorageDirectory[] {
+function directoriesOf({ settings: { data_directory: data } }: PostgresFacts): StorageDirectory[] {
   if (data === undefined || data === '') return [];
   return [
     { holds: 'data', path: data },
@@ -312,7 +312,7 @@ function directoriesOf({ settings: { data_directory: data } }: Facts): StorageDi
 }
 
 /** A role that is itself set to read only says nothing about the server. */
-function isReadOnly({ standby, settings, sources }: Facts): boolean {
+function isReadOnly({ standby, settings, sources }: PostgresFacts): boolean {
   const source = sources.default_transaction_read_only ?? '';
   const ofTheRole = source.includes('user') || source === 'client' || source === 'session';
   return standby || (settings.default_transaction_read_only === 'on' && !ofTheRole);
@@ -321,7 +321,7 @@ function isReadOnly({ standby, settings, sources }: Facts): boolean {
 function connectionsOf({
   connections,
   settings,
-}: Facts): Pick<ServerReport, 'connections' | 'connectionsMax'> {
+}: PostgresFacts): Pick<ServerReport, 'connections' | 'connectionsMax'> {
   const reserved = +(settings.superuser_reserved_connections ?? 0) + +(settings.reserved_connections ?? 0);
   return {
     ...(!('unknown' in connections) && { connections: connections.byState }),
@@ -330,7 +330,9 @@ function connectionsOf({
 }
 
 /** Only a segment with a .ready file waits: an idle server closes none, however long ago the last one was archived. */
-function archivingOf(facts: Facts): Pick<ServerReport, 'walOldestUnarchivedMs' | 'walArchiveFailures'> {
+function archivingOf(
+  facts: PostgresFacts,
+): Pick<ServerReport, 'walOldestUnarchivedMs' | 'walArchiveFailures'> {
   const { archiver, backlog } = facts;
   return {
     ...(archives(facts) && !('unknown' in backlog) && { walOldestUnarchivedMs: backlog.oldestMs }),

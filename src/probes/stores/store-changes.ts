@@ -1,4 +1,5 @@
-import type { CheckResult, ServerReport } from './store-report.ts';
+import type { Finding } from '../probe.ts';
+import type { ArchivedLog, CheckResult, LogState, ServerReport } from './store-report.ts';
 
 /** How long a change is shown, so that a person who checks from time to time sees it. */
 export const changeShownMs = 3_600_000;
@@ -126,3 +127,20 @@ function checksOf(
 export function timeText(ms: number): string {
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : `${ms} ms`;
 }
+
+/**
+ * How far a log is archived at the time of a poll. When nothing was written for as long as it takes to archive what
+ * was, nothing is left to archive.
+ */
+export function archivedLog(
+  { isArchivedWhole, closes, ...log }: LogState,
+  { log: still }: Remembered,
+  nowMs: number,
+): ArchivedLog {
+  const isIdle = closes && still && nowMs - Math.max(still.sinceMs, closes.fromMs) > closes.withinMs;
+  return { ...log, ...((isArchivedWhole || isIdle) && { wholeUntilMs: nowMs }) };
+}
+
+/** The log in the finding of a store's probe. */
+export const archivedLogOf = (finding: Finding | undefined): ArchivedLog | undefined =>
+  finding?.details?.log as ArchivedLog | undefined;

@@ -1,7 +1,6 @@
 import type { RawTags } from '../../core/model.ts';
 import { storeCheckSeverity } from '../../core/reasons.ts';
 import type { Finding, Sample } from '../probe.ts';
-import { isAtLeast } from './schema-version.ts';
 import { timeText } from './store-changes.ts';
 import { adviceOn } from './store-checks.ts';
 import type { StoreKindName, StoreOptions } from './store-options.ts';
@@ -142,4 +141,23 @@ function detailsOf(report: StoreReport): Readonly<Record<string, unknown>> {
 function explained(result: CheckResult, kind: StoreKindName, accepted: string | undefined): object {
   const { why, set, restart } = adviceOn(result.check, kind);
   return { ...result, severity: storeCheckSeverity[result.check], accepted, why, set, restart };
+}
+
+const versionShape = /^\d+(?:\.\d+)*$/;
+
+/**
+ * Whether a version is at least as new as another, number by number: 0.10 is newer than 0.9, and 1.0 is 1.
+ * Undefined where one of them is no version.
+ */
+export function isAtLeast(found: string, expected: string): boolean | undefined {
+  if (!versionShape.test(found) || !versionShape.test(expected)) return undefined;
+  const [one, other] = [found, expected].map((version) => version.split('.').map(BigInt)) as [
+    bigint[],
+    bigint[],
+  ];
+  for (let index = 0; index < Math.max(one.length, other.length); index++) {
+    const [ours, theirs] = [one[index] ?? 0n, other[index] ?? 0n];
+    if (ours !== theirs) return ours > theirs;
+  }
+  return true;
 }

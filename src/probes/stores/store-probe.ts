@@ -1,16 +1,23 @@
-import { parseAddress } from '../../core/address.ts';
+import { formatAddress, parseAddress } from '../../core/address.ts';
 import { errorText } from '../../core/errors.ts';
+import type { Clock } from '../../core/ports.ts';
+import { archivedName, type LogKind, segmentRuns } from '../backups/segments.ts';
+import { runCommand } from '../command.ts';
 import { untilAborted } from '../connection.ts';
 import type { Finding, Probe, ProbeDeps } from '../probe.ts';
 import { createFreeSpace } from './free-space.ts';
-import { archiveCheck, archivedLog, type LogArchive } from './log-archive.ts';
-import { createRedact, type Redact } from './redact-secret.ts';
-import { versionByCommand } from './schema-version.ts';
-import { noticeChanges, readRemembered } from './store-changes.ts';
+import { archivedLog, noticeChanges, readRemembered } from './store-changes.ts';
 import type { StoreServer } from './store-connections.ts';
 import { findingOf } from './store-finding.ts';
 import type { StoreOptions, StoreRole } from './store-options.ts';
-import type { CheckResult, StoreKind, StoreReport, StoreTarget } from './store-report.ts';
+import type {
+  CheckResult,
+  DatabaseReport,
+  LogState,
+  StoreKind,
+  StoreReport,
+  StoreTarget,
+} from './store-report.ts';
 
 export interface StoreProbeDeps extends Pick<ProbeDeps, 'readSecret' | 'clock' | 'log'> {
   kind: StoreKind;
@@ -129,4 +136,126 @@ function loginText({ credentials, user }: StoreOptions): string {
   return credentials === 'service'
     ? `user ${user}, with the password of the service itself`
     : `user ${user}, the agent’s own`;
+}
+
+const hidden = '***';
+
+/** The user part of any URL. */
+const userInfo = /(\w:\/\/)[^\s/@]+@/g;
+
+/** The spellings in which a driver may repeat a secret. */
+function spellings(secret: string): string[] {
+  const wellFormed = secret.replace(/\p{Surrogate}/gu, '\ufffd');
+  const percent = encodeURIComponent(wellFormed);
+  const json = JSON.stringify(secret).slice(1, -1);
+  return [secret, json, percent, percent.replaceAll('%20', '+'), encodeURI(wellFormed)];
+}
+
+function patternOf(secret: string): string {
+  return spellings(secret)
+    .sort((one, other) => other.length - one.length)
+    .map((text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&'))
+    .map((text) => text.replace(/%[0-9A-F]{2}/g, (code) => `(?:${code}|${code.toLowerCase()})`))
+    .join('|');
+}
+
+export interface Redact {
+  (text: string): string;
+  /** Redacts every string in a JSON value, keys included. */
+  deep<T>(value: T): T;
+}
+
+/** Replaces a secret, also percent-encoded or quoted as JSON, and the user part of any URL. */
+export function createRedact(secret: string | undefined): Redact {
+  const pattern = secret ? new RegExp(patternOf(secret), 'g') : undefined;
+  const plain = (text: string) => {
+    const withoutSecret = pattern === undefined ? text : text.replace(pattern, hidden);
+    return withoutSecret.replace(userInfo, `$1${hidden}@`);
+  };
+  const deep = (value: unknown): unknown => {
+    if (typeof value === 'string') return plain(value);
+    if (Array.isArray(value)) return value.map(deep);
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, below]) => [plain(key), deep(below)]));
+  };
+  return Object.assign(plain, { deep: <T>(value: T) => deep(value) as T });
+}
+
+/** A directory in which the configuration says that segments are archived. */
+export interface LogArchive {
+  directory: string;
+  log: LogKind;
+}
+
+/**
+ * Whether the segment that the server calls archived is in the archive, with none missing before it. The server
+ * only knows that its command succeeded. No result without an archive that the agent can see.
+ */
+export async function archiveCheck(
+  { directory, log }: LogArchive,
+  { archived }: LogState,
+): Promise<CheckResult> {
+  const check = 'wal_archive';
+  if (archived === undefined) return { check, holds: 'unknown', found: 'no segment was archived yet' };
+  const { listBackupDirectory } = await import('../backups/files.ts');
+  let names: string[] | undefined;
+  try {
+    names = await listBackupDirectory(directory);
+  } catch (thrown) {
+    return { check, holds: 'unknown', found: (thrown as Error).message };
+  }
+  if (!names) return { check, holds: false, found: `${directory} does not exist` };
+  if (!names.some((name) => archivedName(name) === archived))
+    return { check, holds: false, found: `${archived} is not in ${directory}` };
+  const runs = segmentRuns(
+    log,
+    names.map((name) => ({ name, endMs: 0, sizeBytes: 0 })),
+  );
+  if (runs.length > 1) {
+    const [one, other] = runs.slice(-2) as [(typeof runs)[0], (typeof runs)[0]];
+    const found = `segments are missing between ${one.last} and ${other.first} in ${directory}`;
+    return { check, holds: false, found };
+  }
+  return { check, holds: true, found: `${archived} is in ${directory}, none is missing before it` };
+}
+
+/** Two or three numbers with dots between them that are not part of an address, a date or a time. */
+const version = /(?<![\w.:/-])v?(\d+\.\d+(?:\.\d+)?)(?![\w:/-]|\.\d)/;
+
+/** The first version in what a schema tool prints; a number without dots counts only if nothing else is printed. */
+export function versionIn(output: string): string | undefined {
+  const alone = /^\s*v?(\d+)\s*$/.exec(output)?.[1];
+  return alone ?? version.exec(output)?.[1];
+}
+
+const mostOutputBytes = 65_536;
+
+/** Runs a program that prints the schema's version. What it does not tell is unknown: the store itself may be fine. */
+export async function versionByCommand(
+  command: readonly string[],
+  { address, timeoutMs }: StoreTarget,
+  database: string,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<Pick<DatabaseReport, 'schemaVersion' | 'schemaUnknown'>> {
+  const values: Readonly<Partial<Record<string, string>>> = {
+    endpoint: formatAddress(address),
+    keyspace: database,
+    database,
+  };
+  const filled = command.map((part) => part.replace(/\{([a-z]+)\}/g, (whole, name) => values[name] ?? whole));
+  const late = new AbortController();
+  // The store's own answers must not be lost with a program that hangs.
+  const cancel = clock.after(timeoutMs / 2, () => late.abort());
+  try {
+    const limits = { signal: AbortSignal.any([signal, late.signal]), maxBytes: mostOutputBytes };
+    const found = versionIn((await runCommand(filled, limits)).stdout);
+    return found === undefined
+      ? { schemaUnknown: `${command[0]} printed no version` }
+      : { schemaVersion: found };
+  } catch (thrown) {
+    return { schemaUnknown: errorText(thrown) };
+  } finally {
+    cancel();
+  }
 }

@@ -3,9 +3,9 @@ import type { Clock } from '../../core/ports.ts';
 import { storeFailureReasons } from '../../core/reasons.ts';
 import type { ProbesOptions } from '../options.ts';
 import type { ProbeRow, ShownSeries } from '../probe.ts';
-import type { LogArchive } from './log-archive.ts';
 import { createStoreServer, type StoreServer } from './store-connections.ts';
 import { type StoreKindName, type StoreOptions, type StoreRole, storeRoles } from './store-options.ts';
+import type { LogArchive } from './store-probe.ts';
 import type { StoreKind } from './store-report.ts';
 
 /** The kinds of stores. A driver is loaded only for a kind that is configured. */

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { Log } from '../../../src/core/ports.ts';
 import { planBackups } from '../../../src/probes/backups/backups.ts';
-import type { BackupOptions } from '../../../src/probes/backups/options.ts';
+import type { BackupOptions } from '../../../src/probes/backups/block.ts';
 import { probeOnce } from '../../../src/probes/runner/runner.ts';
 import {
   errorDocument,
@@ -114,10 +114,10 @@ test.each([
     },
     /bucket archive: .*InternalError/,
   ],
-])('%s leaves the copies unknown, and the backup here judged', async (_, ask, message) => {
+])('%s leaves the copies unknown, and the backup here assessed', async (_, ask, message) => {
   const end = backUp('a.gz', 3);
-  const judged = await ask();
-  expect(judged).toMatchObject({ reason: 'evidence_unreadable', msg: expect.stringMatching(message) });
-  expect(judged.newest).toBeUndefined();
-  expect(judged.success).toBeCloseTo(end, 2);
+  const assessed = await ask();
+  expect(assessed).toMatchObject({ reason: 'evidence_unreadable', msg: expect.stringMatching(message) });
+  expect(assessed.newest).toBeUndefined();
+  expect(assessed.success).toBeCloseTo(end, 2);
 });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { BackupType } from '../../../../src/core/reasons.ts';
+import type { Assessment } from '../../../../src/probes/backups/assessment.ts';
+import type { BackupOptions } from '../../../../src/probes/backups/block.ts';
 import type { Artifact, Evidence } from '../../../../src/probes/backups/evidence.ts';
-import type { Judgement } from '../../../../src/probes/backups/judge.ts';
-import type { BackupOptions } from '../../../../src/probes/backups/options.ts';
 import {
   chainOf,
   readinessOf,
@@ -56,7 +56,7 @@ function standing(type: BackupType, usable: Partial<Artifact>[], rest: Partial<E
     }),
   );
   const ledger = { sinceMs: 0, counted: {}, durationsMs: [], overdue: 0, verified: {} };
-  const judgement: Judgement = {
+  const assessment: Assessment = {
     msg: '',
     ledger,
     results: {},
@@ -66,7 +66,7 @@ function standing(type: BackupType, usable: Partial<Artifact>[], rest: Partial<E
   };
   return {
     options,
-    judged: { evidence: { artifacts, unfinished: [], failures: [], ...rest }, judgement },
+    assessed: { evidence: { artifacts, unfinished: [], failures: [], ...rest }, assessment },
   };
 }
 
@@ -207,8 +207,8 @@ describe('ready', () => {
 
   test('what is not verified is not ready', () => {
     const unverified = standing('full', [{}]);
-    unverified.judged!.judgement.unverified = unverified.judged!.judgement.usable;
-    unverified.judged!.judgement.usable = [];
+    unverified.assessed!.assessment.unverified = unverified.assessed!.assessment.usable;
+    unverified.assessed!.assessment.usable = [];
     expect(readinessOf([unverified], undefined, nowMs)).toMatchObject({
       isReady: false,
       reason: 'unverified',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { asksEachCluster, commandFor } from '../../../../src/probes/domains/describe-command.ts';
+import { commandFor, isPerCluster } from '../../../../src/probes/domains/description.ts';
 
 const dc1 = { name: 'dc1', rpcAddress: '10.0.0.1:7833' };
 
@@ -21,7 +21,7 @@ test.each<[string[], string, typeof dc1 | undefined, string[]]>([
 });
 
 test('each cluster is asked where an argument names it', () => {
-  expect(asksEachCluster(['cli', '--address', '{address}'])).toBe(true);
-  expect(asksEachCluster(['cli', '--to={cluster}'])).toBe(true);
-  expect(asksEachCluster(['{cluster}', '{domain}'])).toBe(false);
+  expect(isPerCluster(['cli', '--address', '{address}'])).toBe(true);
+  expect(isPerCluster(['cli', '--to={cluster}'])).toBe(true);
+  expect(isPerCluster(['{cluster}', '{domain}'])).toBe(false);
 });

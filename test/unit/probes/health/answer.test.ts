@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { answerIn, faultOf } from '../../../../src/probes/health/health-check.ts';
-import { verdictOf } from '../../../../src/probes/health/http-check.ts';
+import { answerIn, faultOf, verdictOf } from '../../../../src/probes/health/health-check.ts';
 import { excerpt } from '../../../../src/probes/probe.ts';
 
 describe('an answer in a text', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type WatchedNodes, watchNodes } from '../../../../src/probes/stores/cassandra-nodes.ts';
+import { type WatchedNodes, watchNodes } from '../../../../src/probes/stores/cassandra-checks.ts';
 import { handClock } from '../../../clock.ts';
 
 const dayMs = 86_400_000;

@@ -1,9 +1,9 @@
 import { errors } from 'cassandra-driver';
 import { expect, test } from 'vitest';
 import {
+  type CassandraRow,
   type CqlConnection,
   cassandraFault,
-  type Row,
 } from '../../../../src/probes/stores/cassandra-connection.ts';
 import { createCassandraPoll } from '../../../../src/probes/stores/cassandra-poll.ts';
 import type { PollRequest } from '../../../../src/probes/stores/store-report.ts';
@@ -11,7 +11,7 @@ import type { PollRequest } from '../../../../src/probes/stores/store-report.ts'
 const invalid = (msg: string) => new errors.ResponseError(0x2200, msg);
 const unauthorized = (msg: string) => new errors.ResponseError(0x2100, msg);
 
-const local: Row = {
+const local: CassandraRow = {
   release_version: '5.0.5',
   cluster_name: 'c',
   host_id: 'h',
@@ -23,7 +23,7 @@ const local: Row = {
 const byDatacenter = { class: 'org.apache.cassandra.locator.NetworkTopologyStrategy', dc1: '3' };
 
 /** What a healthy node of Cassandra 4 or 5 answers, by what stands behind FROM. */
-const healthy: Record<string, readonly Row[] | Error> = {
+const healthy: Record<string, readonly CassandraRow[] | Error> = {
   'system.local': [local],
   'system.peers_v2': [
     { data_center: 'dc1', schema_version: 's1' },
@@ -47,7 +47,7 @@ const healthy: Record<string, readonly Row[] | Error> = {
 };
 
 /** Polls of a node that answers as scripted; each statement it was sent is kept. */
-function scripted(changes: Record<string, readonly Row[] | Error> = {}) {
+function scripted(changes: Record<string, readonly CassandraRow[] | Error> = {}) {
   const answers = { ...healthy, ...changes };
   const sent: string[] = [];
   const connection: CqlConnection = {
@@ -178,7 +178,7 @@ test.each([
   ['clients cannot be read', { 'system_views.clients': new errors.ResponseError(0, 'oops') }, 'query_failed'],
   ['the node has no row of itself', { 'system.local': [] }, 'query_failed'],
 ])('the look fails: %s', async (_, answers, reason) => {
-  const thrown = await scripted(answers as Record<string, readonly Row[] | Error>)
+  const thrown = await scripted(answers as Record<string, readonly CassandraRow[] | Error>)
     .look()
     .catch((error: unknown) => error);
   expect(cassandraFault(thrown)).toMatchObject({ reason });

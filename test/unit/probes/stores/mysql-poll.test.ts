@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createMysqlPoll } from '../../../../src/probes/stores/mysql-poll.ts';
-import type { Row } from '../../../../src/probes/stores/mysql-questions.ts';
+import type { MysqlRow } from '../../../../src/probes/stores/mysql-questions.ts';
 import type {
   DatabaseReport,
   PollRequest,
@@ -35,7 +35,7 @@ const variables84 = {
   super_read_only: 'OFF',
   sync_binlog: '1',
 };
-const status: Row[] = [
+const status: MysqlRow[] = [
   { name: 'Threads_connected', value: '9', now: '1700001000' },
   { name: 'Threads_running', value: '2', now: '1700001000' },
   { name: 'Uptime', value: '400', now: '1700001000' },

@@ -1,7 +1,7 @@
-import type { Row, Run } from '../../../../src/probes/stores/mysql-questions.ts';
+import type { MysqlRow, Run } from '../../../../src/probes/stores/mysql-questions.ts';
 
 /** What a server answers: rows, or the error that it sends. */
-export type Reply = readonly Row[] | { errno: number; sqlState: string; sqlMessage: string };
+export type Reply = readonly MysqlRow[] | { errno: number; sqlState: string; sqlMessage: string };
 
 /**
  * A server by its answers: the first pattern that a statement matches counts; what matches none is a syntax error.
@@ -12,7 +12,7 @@ export function scripted(answers: readonly (readonly [RegExp, Reply])[]) {
   const server = { asked, roundTrips: 0 };
   const run: Run = async (statements) => {
     server.roundTrips += 1;
-    const results: (readonly Row[])[] = [];
+    const results: (readonly MysqlRow[])[] = [];
     for (const sql of statements) {
       asked.push(sql);
       const reply = answers.find(([pattern]) => pattern.test(sql))?.[1] ?? syntaxError;
@@ -21,7 +21,7 @@ export function scripted(answers: readonly (readonly [RegExp, Reply])[]) {
         const thrown = Object.assign(new Error(sqlMessage), reply);
         return { results, refusal: { errno, sqlState, message: sqlMessage, thrown } };
       }
-      results.push(reply as readonly Row[]);
+      results.push(reply as readonly MysqlRow[]);
     }
     return { results };
   };
@@ -35,5 +35,5 @@ export const syntaxError = {
     'You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version',
 };
 
-export const variables = (values: Readonly<Record<string, string>>): Row[] =>
+export const variables = (values: Readonly<Record<string, string>>): MysqlRow[] =>
   Object.entries(values).map(([Variable_name, Value]) => ({ Variable_name, Value }));

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { checksumCheck, type Facts, postgresChecks } from '../../../../src/probes/stores/postgres-checks.ts';
+import {
+  checksumCheck,
+  type PostgresFacts,
+  postgresChecks,
+} from '../../../../src/probes/stores/postgres-checks.ts';
 
 const hidden = { unknown: 'permission denied (42501)' };
 const mebibyte = 1024 * 1024;
@@ -7,7 +11,7 @@ const slot = { name: 'one', active: true, status: 'reserved', held: 0 };
 const receives = (archiving: string | null, hidden = 0) => ({ receivers: { archiving, hidden } });
 
 /** A primary on which everything is as it should be. */
-const well: Facts = {
+const well: PostgresFacts = {
   version: '15.1',
   standby: false,
   settings: {
@@ -51,7 +55,7 @@ const idles = (age: number, isPartial = false) => ({
 describe('one thing is different', () => {
   const off = without({ archive_mode: 'off', archive_command: '' });
   const standby = { standby: true, replication: { receivers: 1, paused: false, lagS: 0 } };
-  test.each<[string, Partial<Facts>, string, boolean | 'unknown' | undefined]>([
+  test.each<[string, Partial<PostgresFacts>, string, boolean | 'unknown' | undefined]>([
     ['archiving off', off, 'archive_mode', false],
     ['no standby', {}, 'standbys', undefined],
     ['a standby', has(follower), 'standbys', true],

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createRedact } from '../../../../src/probes/stores/redact-secret.ts';
+import { createRedact } from '../../../../src/probes/stores/store-probe.ts';
 
 describe('a password never leaves in a message', () => {
   test.each([

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { isAtLeast, versionIn } from '../../../../src/probes/stores/schema-version.ts';
+import { isAtLeast } from '../../../../src/probes/stores/store-finding.ts';
+import { versionIn } from '../../../../src/probes/stores/store-probe.ts';
 
 describe('versions are compared number by number', () => {
   test.each([

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { type Assessment, assess, keyOf, type Ledger } from '../../../../src/probes/backups/assessment.ts';
+import type { BackupOptions } from '../../../../src/probes/backups/block.ts';
 import type { Artifact, Evidence } from '../../../../src/probes/backups/evidence.ts';
-import { type Judgement, judge, keyOf, type Ledger } from '../../../../src/probes/backups/judge.ts';
-import type { BackupOptions } from '../../../../src/probes/backups/options.ts';
 import type { VerifyAnswer } from '../../../../src/probes/backups/verify.ts';
 
 const hourMs = 36e5;
@@ -40,8 +40,8 @@ const evidence = (artifacts: Artifact[], rest: Partial<Evidence> = {}): Evidence
 });
 const good: VerifyAnswer = { result: 'ok', msg: '' };
 
-/** Judges again and again as the agent does, across restarts too: the ledger goes through JSON. */
-function judging(options = full) {
+/** Assesses again and again as the agent does, across restarts too: the ledger goes through JSON. */
+function assessing(options = full) {
   let ledger: Ledger | undefined;
   const totals: Record<string, number> = {};
   return {
@@ -50,33 +50,33 @@ function judging(options = full) {
       nowMs: number,
       seen: Evidence,
       answer: (artifact: Artifact) => VerifyAnswer | undefined = () => good,
-    ): Judgement {
+    ): Assessment {
       const answers = Object.fromEntries(
         seen.artifacts.flatMap((artifact) => {
           const given = answer(artifact);
           return given ? [[keyOf(artifact), given]] : [];
         }),
       );
-      const judged = judge(options, seen, answers, ledger, nowMs);
-      ledger = JSON.parse(JSON.stringify(judged.ledger));
-      for (const [result, count] of Object.entries(judged.results))
+      const assessed = assess(options, seen, answers, ledger, nowMs);
+      ledger = JSON.parse(JSON.stringify(assessed.ledger));
+      for (const [result, count] of Object.entries(assessed.results))
         totals[result] = (totals[result] ?? 0) + count;
-      return judged;
+      return assessed;
     },
   };
 }
 
 describe('what lies there when the agent comes', () => {
   test('only the newest counts', () => {
-    const b = judging();
-    const judged = b.at(startMs + 2 * dayMs + hourMs, evidence([ofDay(0), ofDay(1), ofDay(2)]));
-    expect(judged.reason).toBeUndefined();
+    const b = assessing();
+    const assessed = b.at(startMs + 2 * dayMs + hourMs, evidence([ofDay(0), ofDay(1), ofDay(2)]));
+    expect(assessed.reason).toBeUndefined();
     expect(b.totals).toEqual({ success: 1 });
-    expect(judged.ledger.success).toMatchObject({ startMs: ofDay(2).startMs });
+    expect(assessed.ledger.success).toMatchObject({ startMs: ofDay(2).startMs });
   });
 
   test('nothing is no fault until a backup is due', () => {
-    const b = judging();
+    const b = assessing();
     expect(b.at(startMs, evidence([]))).toMatchObject({ msg: 'no backup yet' });
     expect(b.at(startMs + dayMs + hourMs + 1, evidence([])).reason).toBe('no_backup');
     expect(b.totals).toEqual({ late: 1 });
@@ -85,13 +85,13 @@ describe('what lies there when the agent comes', () => {
 
 describe('each result once', () => {
   test('looks as often as it likes', () => {
-    const b = judging();
+    const b = assessing();
     for (let minute = 0; minute < 60; minute++) b.at(startMs + hourMs + minute * 6e4, evidence([ofDay(0)]));
     expect(b.totals).toEqual({ success: 1 });
   });
 
   test('late after the interval, the usual duration and an hour; missed with the next slot', () => {
-    const b = judging();
+    const b = assessing();
     const dueMs = startMs + dayMs + hourMs + 600_000;
     b.at(startMs + hourMs, evidence([ofDay(0)]));
     expect(b.at(dueMs - 1, evidence([ofDay(0)])).reason).toBeUndefined();
@@ -105,7 +105,7 @@ describe('each result once', () => {
   });
 
   test('slots that passed while the agent was down are found from the artifacts', () => {
-    const b = judging();
+    const b = assessing();
     b.at(startMs + hourMs, evidence([ofDay(0)]));
     b.at(startMs + 4 * dayMs + hourMs, evidence([ofDay(0), ofDay(1), ofDay(4)]));
     // Days 2 and 3 have none: the first of them is told as late, the other as missed.
@@ -113,7 +113,7 @@ describe('each result once', () => {
   });
 
   test('a run that failed, and one that was never completed', () => {
-    const b = judging();
+    const b = assessing();
     b.at(startMs + hourMs, evidence([ofDay(0)]));
     const faults = {
       failures: [{ id: '7', endMs: startMs + 2 * hourMs, msg: 'exit status 3' }],
@@ -131,17 +131,17 @@ describe('each result once', () => {
 
 describe('a clock that is wrong', () => {
   test('a backup with a time in the future is none until then', () => {
-    const b = judging();
+    const b = assessing();
     b.at(startMs + hourMs, evidence([ofDay(0)]));
     const ahead = ofDay(30);
-    const judged = b.at(startMs + 2 * dayMs, evidence([ofDay(0), ahead]));
-    expect(judged).toMatchObject({ reason: 'late', usable: [{ id: 'day-0' }] });
-    expect(judged.msg).toContain('day-30 has a time in the future');
+    const assessed = b.at(startMs + 2 * dayMs, evidence([ofDay(0), ahead]));
+    expect(assessed).toMatchObject({ reason: 'late', usable: [{ id: 'day-0' }] });
+    expect(assessed.msg).toContain('day-30 has a time in the future');
     expect(b.totals).toEqual({ success: 1, late: 1 });
   });
 
   test('a clock that was ahead for a while hides nothing afterwards, and nothing is counted again', () => {
-    const b = judging();
+    const b = assessing();
     b.at(startMs + hourMs, evidence([ofDay(0)]));
     b.at(startMs + 400 * dayMs, evidence([ofDay(0), ofDay(400)]));
     const counted = { ...b.totals };
@@ -151,7 +151,7 @@ describe('a clock that is wrong', () => {
   });
 
   test('a clock that was set back to 1970 forgets nothing', () => {
-    const b = judging();
+    const b = assessing();
     b.at(startMs + hourMs, evidence([ofDay(0)]));
     expect(b.at(0, evidence([ofDay(0)])).usable).toEqual([]);
     expect(b.at(startMs + 2 * hourMs, evidence([ofDay(0)])).usable).toHaveLength(1);
@@ -161,12 +161,12 @@ describe('a clock that is wrong', () => {
 
 describe('a directory that does not exist', () => {
   test('has no backup, and what it held is not counted again when it is back', () => {
-    const b = judging();
+    const b = assessing();
     const missing = evidence([], { missingDirectory: '/mnt/b' });
     expect(b.at(startMs, missing)).toMatchObject({ reason: 'no_backup', usable: [] });
     b.at(startMs + hourMs, evidence([ofDay(0)]));
-    const judged = b.at(startMs + 2 * hourMs, missing);
-    expect(judged).toMatchObject({
+    const assessed = b.at(startMs + 2 * hourMs, missing);
+    expect(assessed).toMatchObject({
       reason: 'no_backup',
       msg: expect.stringContaining('/mnt/b does not exist'),
     });
@@ -177,7 +177,7 @@ describe('a directory that does not exist', () => {
 
 describe('verification', () => {
   test('a backup counts when it is verified, not before', () => {
-    const b = judging();
+    const b = assessing();
     b.at(startMs - hourMs, evidence([]));
     expect(b.at(startMs + hourMs, evidence([ofDay(0)]), () => undefined)).toMatchObject({
       msg: 'the newest backup is being verified',
@@ -190,7 +190,7 @@ describe('verification', () => {
   });
 
   test('a verification that failed is no answer: the backup waits for the next one', () => {
-    const b = judging();
+    const b = assessing();
     b.at(startMs - hourMs, evidence([]));
     const failed = b.at(startMs + hourMs, evidence([ofDay(0)]), () => ({
       result: 'unknown',
@@ -204,18 +204,18 @@ describe('verification', () => {
   });
 
   test('a damaged one is corrupt, and the one before it stays the newest success', () => {
-    const b = judging();
+    const b = assessing();
     b.at(startMs + hourMs, evidence([ofDay(0)]));
-    const judged = b.at(startMs + dayMs + hourMs / 2, evidence([ofDay(0), ofDay(1)]), ({ id }) =>
+    const assessed = b.at(startMs + dayMs + hourMs / 2, evidence([ofDay(0), ofDay(1)]), ({ id }) =>
       id === 'day-1' ? { result: 'corrupt', msg: 'bit' } : good,
     );
-    expect(judged).toMatchObject({ reason: 'corrupt', usable: [{ id: 'day-0' }] });
-    expect(judged.ledger.success?.startMs).toBe(ofDay(0).startMs);
+    expect(assessed).toMatchObject({ reason: 'corrupt', usable: [{ id: 'day-0' }] });
+    expect(assessed.ledger.success?.startMs).toBe(ofDay(0).startMs);
     expect(b.totals).toEqual({ success: 1, corrupt: 1 });
   });
 
-  test('a known one that changes on disk is verified and judged anew', () => {
-    const b = judging();
+  test('a known one that changes on disk is verified and assessed anew', () => {
+    const b = assessing();
     b.at(startMs + hourMs, evidence([ofDay(0)]));
     const changed = ofDay(0, { fingerprint: 'g' });
     expect(
@@ -228,14 +228,14 @@ describe('verification', () => {
     ['unknown', 'full', { result: 'unknown', msg: '' } as const],
     ['not asked for', 'none', undefined],
   ])('what is %s is a success of the run, and nothing to build upon', (_, level, answer) => {
-    const b = judging({ ...full, integrity: { ...full.integrity, level: level as 'full' | 'none' } });
-    const judged = b.at(startMs + hourMs, evidence([ofDay(0)]), () => answer);
+    const b = assessing({ ...full, integrity: { ...full.integrity, level: level as 'full' | 'none' } });
+    const assessed = b.at(startMs + hourMs, evidence([ofDay(0)]), () => answer);
     expect(b.totals).toEqual({ success: 1 });
-    expect(judged).toMatchObject({ usable: [], unverified: [{ id: 'day-0' }] });
+    expect(assessed).toMatchObject({ usable: [], unverified: [{ id: 'day-0' }] });
   });
 
   test('half the size of the one before is shrunken, once', () => {
-    const b = judging();
+    const b = assessing();
     b.at(startMs + hourMs, evidence([ofDay(0)]));
     const small = ofDay(1, { sizeBytes: 499 });
     expect(b.at(startMs + dayMs + hourMs, evidence([ofDay(0), small])).reason).toBe('shrunken');
@@ -256,14 +256,14 @@ describe('configuration', () => {
   const copy = ofDay(0, { method: 'configuration', verified: 'ok', verify: undefined });
 
   test('a copy that equals the live files is good at every look', () => {
-    const b = judging(config);
-    const judged = b.at(startMs + 40 * dayMs, evidence([copy], { drift: [] }));
-    expect(judged.ledger.success?.endMs).toBe(startMs + 40 * dayMs);
-    expect(judged.reason).toBeUndefined();
+    const b = assessing(config);
+    const assessed = b.at(startMs + 40 * dayMs, evidence([copy], { drift: [] }));
+    expect(assessed.ledger.success?.endMs).toBe(startMs + 40 * dayMs);
+    expect(assessed.reason).toBeUndefined();
   });
 
   test('drift is late after the grace, once, and ends with a new copy', () => {
-    const b = judging(config);
+    const b = assessing(config);
     b.at(startMs, evidence([copy], { drift: [] }));
     expect(b.at(startMs + 6e4, evidence([copy], { drift: ['a.yaml'] })).reason).toBeUndefined();
     expect(b.at(startMs + 7 * 6e4, evidence([copy], { drift: ['a.yaml'] })).reason).toBe('drifted');
@@ -285,11 +285,11 @@ describe('retention', () => {
     ['too old', days(1, 40), false],
     ['a gap', days(11, 40, [20, 21]), false],
   ])('%s', (_, artifacts, kept) => {
-    expect(judging().at(at, evidence(artifacts)).isRetentionKept).toBe(kept);
+    expect(assessing().at(at, evidence(artifacts)).isRetentionKept).toBe(kept);
   });
 
   test('too few', () => {
-    const b = judging({ ...full, retention: { keepMs: 30 * dayMs, minCount: 3 } });
+    const b = assessing({ ...full, retention: { keepMs: 30 * dayMs, minCount: 3 } });
     expect(b.at(at, evidence(days(39, 40)))).toMatchObject({ isRetentionKept: false, reason: 'retention' });
   });
 });

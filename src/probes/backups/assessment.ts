@@ -1,12 +1,13 @@
 import type { BackupFailureReason, BackupResult } from '../../core/reasons.ts';
 import { formatDuration } from '../../core/text-formats.ts';
+import type { BackupOptions } from './block.ts';
 import type { Artifact, Evidence } from './evidence.ts';
-import type { BackupOptions } from './options.ts';
 import type { VerifiedLog } from './segments.ts';
 import type { VerifyAnswer } from './verify.ts';
 
 /**
- * Judges one backup by its evidence and new answers of verifications, as a pure function of what is there, what was judged before and the time.
+ * Assesses one backup. A pure function of its evidence, new answers of verifications, the ledger of the last assessment and
+ * the time.
  * Each artifact, each unfinished or failed run and each missed slot is one result, counted once: the ledger
  * remembers what has been counted, across restarts of the agent.
  *
@@ -16,7 +17,7 @@ import type { VerifyAnswer } from './verify.ts';
 
 /** JSON; kept in the snapshot of the state together with the counters. */
 export interface Ledger {
-  /** When the backup was judged for the first time. */
+  /** When the backup was assessed for the first time. */
   sinceMs: number;
   /** Results of artifacts and runs that are still in evidence, by id and fingerprint. */
   counted: Record<string, BackupResult>;
@@ -43,7 +44,7 @@ export interface Success {
   sizeBytes: number;
 }
 
-export interface Judgement {
+export interface Assessment {
   reason?: BackupFailureReason;
   msg: string;
   ledger: Ledger;
@@ -67,28 +68,15 @@ export const failures: ReadonlySet<BackupResult> = new Set([
 
 const keptDurations = 9;
 
-export function judge(
+export function assess(
   options: BackupOptions,
   evidence: Evidence,
   answers: Readonly<Record<string, VerifyAnswer>>,
   before: Ledger | undefined,
   nowMs: number,
-): Judgement {
-  const ledger: Ledger = before
-    ? { ...before, counted: {}, verified: {}, durationsMs: [...before.durationsMs] }
-    : { sinceMs: nowMs, counted: {}, verified: {}, durationsMs: [], overdue: 0 };
-  holdBack(ledger, nowMs);
-  if (evidence.log) ledger.log = evidence.log;
-  // Where a file system is not mounted, what it holds comes back and was counted before.
-  if (before && evidence.missingDirectory !== undefined) {
-    Object.assign(ledger, { counted: { ...before.counted }, verified: { ...before.verified } });
-  }
-  for (const artifact of evidence.artifacts) {
-    const answer = answers[keyOf(artifact)] ?? before?.verified[keyOf(artifact)];
-    // A failed verification says nothing of the backup; it waits for the next one.
-    if (answer && !answer.isFailure) ledger.verified[keyOf(artifact)] = answer;
-  }
-  const results: Judgement['results'] = {};
+): Assessment {
+  const ledger = openLedger(evidence, answers, before, nowMs);
+  const results: Assessment['results'] = {};
   const count = (result: BackupResult, times = 1) => {
     if (times > 0) results[result] = (results[result] ?? 0) + times;
   };
@@ -121,8 +109,8 @@ export function judge(
     once(`run ${id}`, 'failed', before === undefined);
     ledger.lastFailureMs = Math.max(ledger.lastFailureMs ?? 0, endMs);
   }
-  if (options.type === 'config') judgeDrift(options, evidence, ledger, nowMs, count);
-  else judgeSlots(options, ledger, nowMs, count);
+  if (options.type === 'config') assessDrift(options, evidence, ledger, nowMs, count);
+  else assessSlots(options, ledger, nowMs, count);
 
   const usable = sorted.filter(({ result, isVerified }) => result === 'success' && isVerified);
   const unverified = sorted.filter(({ result, isVerified }) => !isVerified && result !== 'corrupt');
@@ -135,6 +123,30 @@ export function judge(
     unverified: unverified.map(({ artifact }) => artifact),
     isRetentionKept,
   };
+}
+
+/** The ledger of this assessment, with nothing of it counted yet. */
+function openLedger(
+  evidence: Evidence,
+  answers: Readonly<Record<string, VerifyAnswer>>,
+  before: Ledger | undefined,
+  nowMs: number,
+): Ledger {
+  const ledger: Ledger = before
+    ? { ...before, counted: {}, verified: {}, durationsMs: [...before.durationsMs] }
+    : { sinceMs: nowMs, counted: {}, verified: {}, durationsMs: [], overdue: 0 };
+  holdBack(ledger, nowMs);
+  if (evidence.log) ledger.log = evidence.log;
+  // Where a file system is not mounted, what it holds comes back and was counted before.
+  if (before && evidence.missingDirectory !== undefined) {
+    Object.assign(ledger, { counted: { ...before.counted }, verified: { ...before.verified } });
+  }
+  for (const artifact of evidence.artifacts) {
+    const answer = answers[keyOf(artifact)] ?? before?.verified[keyOf(artifact)];
+    // A failed verification says nothing of the backup; it waits for the next one.
+    if (answer && !answer.isFailure) ledger.verified[keyOf(artifact)] = answer;
+  }
+  return ledger;
 }
 
 /** A backup that claims to begin later than this from now is not counted until then: one of the clocks is wrong. */
@@ -196,7 +208,7 @@ function countSuccess(
   // A copy of the configuration is as new as the look that finds it equal to the live files.
   if (options.type === 'config' || (ledger.success && startMs <= ledger.success.startMs)) return;
   // Slots that passed before it came, and that no look of the agent saw pass.
-  if (before) judgeSlots(options, ledger, Math.min(endMs, nowMs), count);
+  if (before) assessSlots(options, ledger, Math.min(endMs, nowMs), count);
   ledger.success = { startMs, endMs, sizeBytes };
   ledger.overdue = 0;
   if (endMs > startMs) {
@@ -214,7 +226,7 @@ export function graceMs({ schedule }: BackupOptions, { durationsMs }: Pick<Ledge
 /** The most slots counted at once, should the clock have jumped. */
 const slotLimit = 1000;
 
-function judgeSlots(
+function assessSlots(
   options: BackupOptions,
   ledger: Ledger,
   atMs: number,
@@ -233,7 +245,7 @@ function judgeSlots(
 }
 
 /** A copy of the configuration is good as long as it equals the live files, so that its time moves with the clock. */
-function judgeDrift(
+function assessDrift(
   options: BackupOptions,
   { artifacts, drift = [] }: Evidence,
   ledger: Ledger,
@@ -274,7 +286,7 @@ function keepsRetention(
   });
 }
 
-interface Judged {
+interface Assessed {
   options: BackupOptions;
   evidence: Evidence;
   ledger: Ledger;
@@ -285,7 +297,7 @@ interface Judged {
   nowMs: number;
 }
 
-function verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, nowMs }: Judged): {
+function verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, nowMs }: Assessed): {
   reason?: BackupFailureReason;
   msg: string;
 } {
