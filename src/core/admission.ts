@@ -1,6 +1,6 @@
 import { attach, detach, type Handle, ownersOf, withdraw } from './handles.ts';
 import { sameLayout } from './histogram.ts';
-import { compareText } from './labels.ts';
+import { compareText, hashLabels } from './labels.ts';
 import type { Kind } from './model.ts';
 import type { RefusalReason } from './reasons.ts';
 import {
@@ -324,9 +324,25 @@ function createSeries(state: RegistryState, spec: SeriesSpec, isOverflow: boolea
   return series;
 }
 
+function countHash(hashes: Map<number, number>, { labels }: Series, by: 1 | -1): void {
+  const hash = hashLabels(labels);
+  const left = (hashes.get(hash) ?? 0) + by;
+  if (left > 0) hashes.set(hash, left);
+  else hashes.delete(hash);
+}
+
+/** The hashes of its series' labels, kept up to date from then on. */
+export function hashesOf(family: Family): ReadonlyMap<number, number> {
+  if (family.hashes) return family.hashes;
+  family.hashes = new Map();
+  for (const series of family.series.values()) countHash(family.hashes, series, 1);
+  return family.hashes;
+}
+
 function count(state: RegistryState, family: Family, series: Series, by: 1 | -1): void {
   state.version += 1;
   family.visible = undefined;
+  if (family.hashes) countHash(family.hashes, series, by);
   if (series.overflow) state.overflow += by;
   else if (!series.spec.exempt) {
     state.counted += by;

@@ -1,7 +1,7 @@
-import { type Admission, isSummable, overLimit } from './admission.ts';
+import type { Admission } from './admission.ts';
 import { isAgentName } from './agent-metrics.ts';
 import { createHandle, Handle, type HandleCallbacks, type HandlePair, pairOf } from './handles.ts';
-import { type Layout, layoutOf, sameLayout } from './histogram.ts';
+import { type Layout, layoutOf } from './histogram.ts';
 import {
   createLabeller,
   createNames,
@@ -14,6 +14,7 @@ import {
   type TagFault,
 } from './labels.ts';
 import type { Counter, Gauge, Histogram, Intake, Kind, Part, RawTags, Shape, Summary } from './model.ts';
+import { type Candidate, createOverLimit, type OverLimitForm } from './over-limit.ts';
 import type { Clock } from './ports.ts';
 import type { Component, RefusalReason, RegistryDrop } from './reasons.ts';
 import type { Limits, RegistryState, SeriesSource, SeriesSpec } from './registry-state.ts';
@@ -45,14 +46,6 @@ interface RawSeries {
   name: string;
   tags: RawTags;
   shape: Shape;
-}
-
-interface ResolvedSeries {
-  readonly spec: SeriesSpec;
-  /** Why there can be no such series, whatever others there are. */
-  readonly unfit: RefusalReason | 'left_out' | undefined;
-  readonly faults: readonly TagFault[];
-  readonly also: SeriesSpec | undefined;
 }
 
 interface ResolveRules {
@@ -102,7 +95,7 @@ function lastOf<T>(make: (kind: Kind, shape: Shape, divisor: number) => T) {
 /** Resolves a raw series once: vocabulary, name, labels, identity, layout. */
 function createResolver(
   rules: ResolveRules,
-): (raw: RawSeries, rawKey: string, isKept?: boolean) => ResolvedSeries {
+): (raw: RawSeries, rawKey: string, isKept?: boolean) => Candidate {
   const { source, labeller, received, exempt } = rules;
   const familyOf = createNames(sanitizeName);
   const layoutFor: (kind: Kind, shape: Shape, divisor: number) => Layout = lastOf(layoutOf);
@@ -207,6 +200,17 @@ export interface OpenIntake extends Intake {
     mayRefuse: boolean,
   ): Handle | 'refused' | undefined;
   /**
+   * The same for all series of one name and the same tags, whatever the values. `tags` has a text of its own for each
+   * value. Ask only where the translation of the name does not depend on values.
+   */
+  overLimitForm(
+    kind: Kind,
+    name: string,
+    tags: ReadonlyMap<string, string>,
+    shape: Shape,
+    mayRefuse: boolean,
+  ): OverLimitForm | undefined;
+  /**
    * Durable store: claims a family and reopens its series from the state, which are shown from the next publish
    * on, before their source asks for them. Series that do not fit `shape` any more are discarded. Returns the tags
    * of the reopened ones, for a source that wants to own them and let them expire.
@@ -279,8 +283,6 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: SeriesSo
   });
   const handles = new Map<string, Handle>();
   const layoutKey = lastOf(layoutText);
-  /** The last overflow handles by family, service and divisor; those that ended point nowhere. */
-  const overflows = new Map<string, Handle>();
   let isClosed = false;
   const callbacks: HandleCallbacks = {
     drop,
@@ -300,6 +302,12 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: SeriesSo
       if (fault === 'tag_collision') refused(spec, fault);
     }
   };
+  const overLimit = createOverLimit({
+    state,
+    isClosed: () => isClosed,
+    onRefused: refused,
+    onFaults: countFaults,
+  });
   const known = (rawKey: string): Handle | undefined => {
     const handle = handles.get(rawKey);
     if (handle) handle.owners += 1;
@@ -339,24 +347,9 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: SeriesSo
       admission.join(second);
       return pairOf(handle, second);
     },
-    overLimitAs(raw: RawSeries, mayRefuse: boolean): Handle | 'refused' | undefined {
-      if (isClosed) return undefined;
-      const { spec, unfit, faults, also } = resolve(raw, '', false);
-      if (unfit || also) return undefined;
-      const family = state.families.get(spec.family);
-      if (family === undefined || family.taken || family.kind !== spec.kind) return undefined;
-      const limit = family.series.has(spec.identity) ? undefined : overLimit(state, family, spec);
-      if (limit === undefined) return undefined;
-      const target = isSummable(spec.kind) ? overflows.get(overflowKey(spec)) : 'refused';
-      const isFit =
-        target === 'refused'
-          ? mayRefuse
-          : target && target.at >= 0 && sameLayout(target.spec.layout, spec.layout);
-      if (!isFit) return undefined;
-      countFaults(spec, faults);
-      refused(spec, limit);
-      return target;
-    },
+    overLimitAs: (raw: RawSeries, mayRefuse: boolean) => overLimit.decide(resolve(raw, '', false), mayRefuse),
+    overLimitForm: (raw: RawSeries, placeholders: readonly string[], mayRefuse: boolean) =>
+      overLimit.formOf(resolve(raw, '', false), placeholders, mayRefuse),
     overflowOf(refused: Handle | HandlePair): Handle | undefined {
       if (isClosed || !(refused instanceof Handle) || !refused.series?.overflow) return undefined;
       const { spec, series } = refused;
@@ -368,14 +361,11 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: SeriesSo
       const handle = createHandle({ ...spec, labels, identity, scope, rawKey, isOverflow: true }, callbacks);
       handles.set(rawKey, handle);
       admission.join(handle);
-      overflows.set(overflowKey(spec), handle);
+      overLimit.remember(handle);
       return handle;
     },
   };
 }
-
-const overflowKey = ({ family, scope, divisor }: SeriesSpec): string =>
-  `${family}\n${scope.service}\n${divisor}`;
 
 /** An intake of a registry; use `registry.intake`. */
 export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenIntake {
@@ -405,6 +395,12 @@ export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenInta
     parts: (kind, name, tags, shape) => of<Parts>(kind)(name, tags, shape),
     overLimitAs: (kind, name, tags, shape, mayRefuse) =>
       opener.overLimitAs({ kind, name, tags, shape }, mayRefuse),
+    overLimitForm: (kind, name, tags, shape, mayRefuse) =>
+      opener.overLimitForm(
+        { kind, name, tags: Object.fromEntries(tags), shape },
+        [...tags.values()],
+        mayRefuse,
+      ),
     overflowOf: (refused) => opener.overflowOf(refused as Handle | HandlePair),
     restore: (kind, name, shape = {}) => atOnce(restorer.restore(kind, name, shape)),
     restoring: (kind, name, shape = {}) => restorer.restore(kind, name, shape),

@@ -182,6 +182,8 @@ export interface Family {
   /** How many of those each service has. */
   readonly services: Map<string, number>;
   visible: VisibleSeries | undefined;
+  /** How many of its series have each `hashLabels`; only once a source asked (`over-limit.ts`). */
+  hashes: Map<number, number> | undefined;
 }
 
 /** The family of a name, created if there is none. */
@@ -199,6 +201,7 @@ export function familyOf(state: RegistryState, name: string): Family {
     counted: 0,
     services: new Map(),
     visible: undefined,
+    hashes: undefined,
   };
   state.families.set(name, family);
   state.version += 1;
@@ -373,6 +376,8 @@ export interface RefusalCount {
 /** Counts refusals by family and reason. Families beyond a bound are counted as `other`. */
 export interface RefusalLog {
   record(refusal: Omit<Refusal, 'atMs'>): void;
+  /** Counts one without listing it among the newest. */
+  count(family: string, reason: RefusalReason): void;
   counts(): Iterable<RefusalCount>;
   /** The newest refusals, newest last. */
   latest(): readonly Refusal[];
@@ -394,10 +399,15 @@ export function createRefusalLog(nowMs: () => number): RefusalLog {
     return reasons;
   };
 
+  const count = (family: string, reason: RefusalReason) => {
+    const reasons = reasonsOf(family);
+    reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
+  };
+
   return {
+    count,
     record(refusal) {
-      const reasons = reasonsOf(refusal.family);
-      reasons.set(refusal.reason, (reasons.get(refusal.reason) ?? 0) + 1);
+      count(refusal.family, refusal.reason);
       const { family, reason, rawName, labels, service } = refusal;
       latest[next] = { family, reason, rawName, labels, service, atMs: nowMs() };
       next = (next + 1) % maxLatest;

@@ -70,6 +70,8 @@ export interface Vocabulary {
   readonly leadsTo: ReadonlySet<string>;
   /** A series in the catalog's names. `has` tells whether the sender has a metric of that name. */
   translate(kind: Kind, name: string, tags: RawTags, has: (name: string) => boolean): ReturnType<Translate>;
+  /** Whether the translation of this metric may depend on the values of tags. */
+  readsValues(kind: Kind, name: string): boolean;
 }
 
 const rulesOf = (entry: MetricEntry): readonly MetricRule[] => {
@@ -92,13 +94,17 @@ function holds({ has, lacks, where }: MetricRule, tags: RawTags, sends: (name: s
 export function createVocabulary(table: VocabularyTable): Vocabulary {
   const metrics = new Map(Object.entries(table.metrics).map(([from, entry]) => [from, rulesOf(entry)]));
   const doubles = Object.entries(table.doubles ?? {});
+  const mayBeDouble = (kind: Kind) => doubles.length > 0 && (kind === 'histogram' || kind === 'summary');
   const isDouble = (kind: Kind, tags: RawTags): boolean =>
-    (kind === 'histogram' || kind === 'summary') && doubles.some(([tag, value]) => tags[tag] === value);
+    mayBeDouble(kind) && doubles.some(([tag, value]) => tags[tag] === value);
   return {
     name: table.name,
     table,
     names: new Set(metrics.keys()),
     leadsTo: new Set([...metrics.values()].flat().flatMap(namesIn)),
+    readsValues: (kind, name) =>
+      mayBeDouble(kind) ||
+      (metrics.get(name)?.some(({ where, by, prefix }) => where ?? by ?? prefix) ?? false),
     translate(kind, name, tags, sends): Translated | 'left_out' {
       const rule = metrics.get(name)?.find((one) => holds(one, tags, sends));
       if (isDouble(kind, tags) || rule?.unless?.some(sends)) return 'left_out';
@@ -186,6 +192,8 @@ export interface VocabularyDetector {
   /** For the sender's intake. Undefined while no vocabulary is known. */
   readonly translate: Translate;
   readonly vocabulary: Vocabulary | undefined;
+  /** Whether the translation of this metric may depend on the values of tags. */
+  readsValues(kind: Kind, name: string): boolean;
   /**
    * Takes the names that the sender has now. Returns the ones whose meaning may have changed: ask for their series
    * anew.
@@ -209,6 +217,7 @@ export function createVocabularyDetector(
     get vocabulary() {
       return vocabulary;
     },
+    readsValues: (kind, name) => vocabulary?.readsValues(kind, name) ?? false,
     detect(names) {
       const isSame = names.size === sent.size && [...names].every(has);
       sent = names;

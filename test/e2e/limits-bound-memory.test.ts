@@ -131,3 +131,27 @@ test.each(feeds)(
   },
   300_000,
 );
+
+test('a million values of a tag over TCP take less than 30 MiB above the idle agent', async () => {
+  const agent = await startAgent('{statsd: {tcp: 127.0.0.1:0}}');
+  const [, host, port] = /^(.*):(\d+)$/.exec(agent.address('services.history.statsd.tcp'))!;
+  const url = `http://${agent.address('metrics')}/metrics`;
+  const sum = async () => {
+    const values = (await (await fetch(url)).text()).matchAll(/^requests\{.*\} (\d+)$/gm);
+    return [...values].reduce((all, [, value]) => all + Number(value), 0);
+  };
+  expect(await sum()).toBe(0);
+  const idle = agent.anonymousMiB();
+  const socket = connect(Number(port), host);
+  ends.push(() => socket.destroy());
+  let most = 0;
+  const total = 1_000_000;
+  for (let n = 0; n < total; n += 1000) {
+    const lines = Array.from({ length: 1000 }, (_, i) => `requests:1|c|#client:c${n + i}\n`);
+    if (socket.write(lines.join(''))) continue;
+    await new Promise((resolve) => socket.once('drain', resolve));
+    most = Math.max(most, agent.anonymousMiB());
+  }
+  await until('all of them are shown', async () => (await sum()) === total || undefined);
+  expect(Math.max(most, agent.anonymousMiB()) - idle).toBeLessThan(allowedMiB);
+}, 300_000);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createVocabularyDetector } from '../../src/core/vocabulary.ts';
+import { createVocabulary, createVocabularyDetector } from '../../src/core/vocabulary.ts';
 import { createKnownLines } from '../../src/sources/statsd/lines/known-lines.ts';
 import { createLineReader } from '../../src/sources/statsd/lines/line-reader.ts';
 import { createSeriesRecorder } from '../../src/sources/statsd/lines/statsd-series.ts';
@@ -7,14 +7,14 @@ import { testRegistry } from '../registry.ts';
 
 const limit = 500;
 
-function open() {
+function open(words = createVocabularyDetector([], true)) {
   const bed = testRegistry({
     limits: { seriesPerMetric: limit, series: 2000, forbiddenTags: [], allowValues: [] },
   });
-  const intake = bed.intake({ component: 'statsd', tagService: true });
+  const intake = bed.intake({ component: 'statsd', tagService: true, translate: words.translate });
   const recorder = createSeriesRecorder({
     intake,
-    words: createVocabularyDetector([], true),
+    words,
     bounds: [0.1, 1],
   });
   const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
@@ -106,4 +106,51 @@ test('each kind of series over the limit is refused and counted once, whatever i
   expect(sumOf(shown(), 'took')).toBe(2 * total);
   const overflow = Object.entries(shown()).filter(([key]) => key.includes('overflow'));
   expect(overflow.map(([key]) => key.split('{')[0]).sort()).toEqual(['calls', 'requests', 'took']);
+});
+
+test('over the limit, a line of a known form still finds the series that exists, whatever the order of its tags', () => {
+  const { read, shown, refused, dropped, knownLines } = open();
+  const line = (n: number) => `calls:1|c|#client:c${n},zone:west`;
+  const turned = (n: number) => `calls:1|c|#zone:west,client:c${n}`;
+  const total = 4 * limit;
+  flood(read, total, line);
+  // The turned lines have forms of their own, which are known after the first few hundred of them.
+  flood(read, total, (n) => turned(total - 1 - n));
+  const series = (n: number) => shown()[`calls{client="c${n}",svc_service="frontend",zone="west"}`];
+  for (const n of [0, 1, limit - 1]) expect(series(n)).toBe(2);
+  expect(series(limit)).toBeUndefined();
+  expect(sumOf(shown(), 'calls{overflow')).toBe(2 * (total - limit));
+  expect(refused('calls', 'limit_metric')).toBe(2 * (total - limit));
+
+  // Values that are replaced, and other values of the other tag, are no such lines or have no such series.
+  read('calls:1|c|#client:1700000000,zone:west\ncalls:1|c|#client:c0,zone:east');
+  expect(dropped('forbidden_value')).toBe(1);
+  expect(series(0)).toBe(2);
+  expect(sumOf(shown(), 'calls{overflow')).toBe(2 * (total - limit) + 2);
+
+  // A place that becomes free is taken.
+  for (let id = 0; id < knownLines.end; id++) {
+    if (knownLines.seriesOf(id)?.line.tags.client === 'c7') knownLines.forget(id);
+  }
+  read('calls:5|c|#client:new,zone:west');
+  expect(shown()['calls{client="new",svc_service="frontend",zone="west"}']).toBe(5);
+  read('calls:5|c|#client:newer,zone:west');
+  expect(shown()['calls{client="newer",svc_service="frontend",zone="west"}']).toBeUndefined();
+});
+
+test('a vocabulary that reads the values of a tag is asked for each of them', () => {
+  const words = createVocabularyDetector(
+    [
+      createVocabulary({
+        name: 'product',
+        metrics: { calls: { to: { a: 'calls_a' }, by: 'kind' } },
+        tags: {},
+      }),
+    ],
+    true,
+  );
+  const { read, shown } = open(words);
+  flood(read, 4 * limit, (n) => `calls:1|c|#kind:b,client:c${n}`);
+  read('calls:1|c|#kind:a,client:c1');
+  expect(shown()['calls_a{client="c1",svc_service="frontend"}']).toBe(1);
 });

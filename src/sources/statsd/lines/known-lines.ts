@@ -15,7 +15,8 @@ import type { Clock } from '../../../core/ports.ts';
 import { createRefusedKeys, lineHash } from '../../../core/refused-series.ts';
 import type { TimeSlices } from '../time-slices.ts';
 import { type LineRules, readLine, type StatsdDrop } from './line-format.ts';
-import { isAllowed, isShared, type SeriesRecorder, type StatsdSeries } from './statsd-series.ts';
+import { createLineForms } from './line-forms.ts';
+import { isAllowed, isOverLimit, isShared, type SeriesRecorder, type StatsdSeries } from './statsd-series.ts';
 
 export interface KnownLinesDeps {
   rules: LineRules;
@@ -66,6 +67,8 @@ export interface KnownLines {
 const maxRefused = 220_000;
 /** Beyond this many, a line whose series has other owners too is not kept: it is parsed each time it comes. */
 const maxShared = 16_384;
+/** The same for lines over a limit while the vocabulary is not decided: each takes 1 KiB, until it expires. */
+const maxUndecided = 2048;
 const timeSection = /\|T\d+(?=\||$)/;
 
 function hashOf(bytes: Buffer, from: number, to: number, seed: number): number {
@@ -90,6 +93,7 @@ export function createKnownLines({
   isSettled,
 }: KnownLinesDeps): KnownLines {
   const refused = createRefusedKeys<StatsdSeries>(maxRefused);
+  const forms = createLineForms(recorder);
   /** Keys are head and tail end to end; `headBytes` says where the tail begins. */
   const keys = createByteTable();
   let headBytes = new Int32Array(64);
@@ -137,6 +141,11 @@ export function createKnownLines({
     const wideHash = lineHash(view, from, colon, bar, end);
     const counted = refused.find(wideHash);
     if (counted !== undefined) return counted;
+    const alike = forms.find(bytes, from, colon, bar, end, value);
+    if (alike !== undefined) {
+      refused.add(wideHash, alike);
+      return alike;
+    }
     const head = bytes.toString('utf8', from, colon);
     const tail = bytes.toString('utf8', bar, end);
     if (isMarred(head, bytes, from, colon) || isMarred(tail, bytes, bar, end)) return 'invalid_line';
@@ -151,6 +160,7 @@ export function createKnownLines({
     const over = isSettled() ? recorder.sharedFor(line) : undefined;
     if (over !== undefined) {
       refused.add(wideHash, over);
+      forms.learn(line, bytes);
       return over;
     }
     const series = recorder.open(line, round);
@@ -159,7 +169,8 @@ export function createKnownLines({
       refused.add(wideHash, shared);
       return shared;
     }
-    series.isKnown = keys.size < maxShared || !isShared(series);
+    const most = isOverLimit(series) ? maxUndecided : maxShared;
+    series.isKnown = keys.size < most || !isShared(series);
     if (series.isKnown) seriesById[addLine(bytes, from, colon, bar, end, hash)] = series;
     return series;
   };
@@ -206,6 +217,7 @@ export function createKnownLines({
     },
     forgetRefused() {
       refused.clear();
+      forms.clear();
       recorder.closeShared();
     },
     forget(id) {

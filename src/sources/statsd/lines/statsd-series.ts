@@ -27,7 +27,7 @@ export interface StatsdSeries {
 }
 
 /** The registry's intake for statsd lines. An intake that refuses nothing does not tell what becomes of refused series. */
-export type StatsdIntake = Intake & Partial<Pick<OpenIntake, 'overflowOf' | 'overLimitAs'>>;
+export type StatsdIntake = Intake & Partial<Pick<OpenIntake, 'overflowOf' | 'overLimitAs' | 'overLimitForm'>>;
 
 export interface SeriesRecorderDeps {
   intake: StatsdIntake;
@@ -55,8 +55,21 @@ export interface SeriesRecorder {
   share(series: StatsdSeries): StatsdSeries | undefined;
   /** What `share` would return for the line, if that is known without opening its series. */
   sharedFor(line: Line): StatsdSeries | undefined;
+  /**
+   * The same for all lines that differ from this one in the values of these tags only, which are all of its tags, in
+   * the order of the line.
+   */
+  sharedForForm(line: Line, tagKeys: readonly string[]): SharedForm | undefined;
   /** Closes all that `share` returned. */
   closeShared(): void;
+}
+
+/** Lines that differ in the values of their tags only. */
+export interface SharedForm {
+  /** What counts for those that are over a limit. */
+  readonly series: StatsdSeries;
+  /** Whether the line with these values is: see `OverLimitForm`. */
+  takes(hashes: Int32Array): boolean;
 }
 
 /** Observations kept in all until the vocabulary is settled, 160 kB. Beyond, histograms start at 0 then. */
@@ -67,13 +80,25 @@ const isDistribution = (type: StatsdType) => type === 'timer' || type === 'histo
 const heldBy = ({ counter, gauge, histogram, summary }: StatsdSeries) =>
   counter ?? gauge ?? histogram ?? summary;
 
+/** The registry's handle, if a registry is behind the intake. */
+function handleOf(series: StatsdSeries): Handle | undefined {
+  const handle = series.summary?.handle ?? heldBy(series);
+  return handle instanceof Handle ? handle : undefined;
+}
+
+/** Whether the registry refused the series or adds it up in an overflow series. */
+export function isOverLimit(series: StatsdSeries): boolean {
+  const handle = handleOf(series);
+  return handle?.refused === true && !handle.waitsIn;
+}
+
 /**
  * Whether nothing goes out of sight when this series is given back: others hold it too, or it has no place. Of
  * such series any number may come and go without being remembered.
  */
 export function isShared(series: StatsdSeries): boolean {
-  const handle = series.summary?.handle ?? heldBy(series);
-  if (!(handle instanceof Handle)) return false;
+  const handle = handleOf(series);
+  if (handle === undefined) return false;
   return handle.owners > 1 || handle.at < 0 || handle.next !== undefined || handle.previous !== undefined;
 }
 
@@ -180,8 +205,8 @@ export function createSeriesRecorder({
     },
     close: (series) => heldBy(series)?.release(),
     share(series) {
-      const handle = series.summary?.handle ?? heldBy(series);
-      if (!(handle instanceof Handle) || !handle.refused || handle.waitsIn) return undefined;
+      const handle = handleOf(series);
+      if (handle === undefined || !isOverLimit(series)) return undefined;
       const overflow = series.summary === undefined ? intake.overflowOf?.(handle) : undefined;
       const target = overflow === undefined ? series.line.name : numberOf(overflow);
       const key = `${series.type} ${series.weight} ${target}`;
@@ -211,6 +236,17 @@ export function createSeriesRecorder({
       if (target === undefined) return undefined;
       if (target === 'refused') return refused;
       return shared.get(`${type} ${weight} ${numberOf(target)}`);
+    },
+    sharedForForm({ name, type, weight }, tagKeys) {
+      const kind = kindOf(type);
+      if (words.readsValues(kind, name)) return undefined;
+      const refused = shared.get(`${type} ${weight} ${name}`);
+      const placeholders = new Map(tagKeys.map((key, i) => [key, `\u0001${i}`]));
+      const form = intake.overLimitForm?.(kind, name, placeholders, shape, refused !== undefined);
+      if (form === undefined) return undefined;
+      const { target, takes } = form;
+      const series = target === 'refused' ? refused : shared.get(`${type} ${weight} ${numberOf(target)}`);
+      return series && { series, takes };
     },
     closeShared() {
       for (const series of shared.values()) heldBy(series)?.release();

@@ -1,0 +1,108 @@
+import { hashesOf, isSummable, overLimit } from './admission.ts';
+import type { Handle } from './handles.ts';
+import { sameLayout } from './histogram.ts';
+import { hashLabel, hashLabels, hashText, type TagFault } from './labels.ts';
+import type { RefusalReason } from './reasons.ts';
+import type { Family, RegistryState, SeriesSpec } from './registry-state.ts';
+
+/** A series that is not opened, with its name and labels settled. */
+export interface Candidate {
+  readonly spec: SeriesSpec;
+  /** Why there can be no such series, whatever others there are. */
+  readonly unfit: RefusalReason | 'left_out' | undefined;
+  readonly faults: readonly TagFault[];
+  readonly also: SeriesSpec | undefined;
+}
+
+/** Series that differ in the values of their tags only, and that one series counts for once they are over a limit. */
+export interface OverLimitForm {
+  /** What counts for them: see `OpenIntake.overLimitAs`. */
+  readonly target: Handle | 'refused';
+  /**
+   * Whether the series with these values is over the limit, and counts the refusal if it is. `hashes` has the
+   * `hashText` of each value, in the order in which the form was asked for. False does not mean that it is within
+   * the limit: ask `overLimitAs` then.
+   */
+  takes(hashes: Int32Array): boolean;
+}
+
+/** Decides about series over a limit without opening them: for sources that receive ever new series. */
+export interface OverLimit {
+  /** Counts the refusal. Undefined where only opening the series tells. */
+  decide(candidate: Candidate, mayRefuse: boolean): Handle | 'refused' | undefined;
+  /**
+   * The form of a candidate whose tags have these texts for values, each of which stands for any value. Undefined if
+   * the labels do not follow from the values one by one.
+   */
+  formOf(
+    candidate: Candidate,
+    placeholders: readonly string[],
+    mayRefuse: boolean,
+  ): OverLimitForm | undefined;
+  /** Takes the handle of an overflow series, the target of series like it from then on. */
+  remember(overflow: Handle): void;
+}
+
+export interface OverLimitDeps {
+  state: RegistryState;
+  isClosed(): boolean;
+  onRefused(spec: SeriesSpec, reason: RefusalReason): void;
+  onFaults(spec: SeriesSpec, faults: readonly TagFault[]): void;
+}
+
+const keyOf = ({ family, scope, divisor }: SeriesSpec): string => `${family}\n${scope.service}\n${divisor}`;
+
+export function createOverLimit({ state, isClosed, onRefused, onFaults }: OverLimitDeps): OverLimit {
+  /** The last overflow handles by family, service and divisor; those that ended point nowhere. */
+  const overflows = new Map<string, Handle>();
+
+  const targetOf = (spec: SeriesSpec, mayRefuse: boolean): Handle | 'refused' | undefined => {
+    if (!isSummable(spec.kind)) return mayRefuse ? 'refused' : undefined;
+    const target = overflows.get(keyOf(spec));
+    return target && target.at >= 0 && sameLayout(target.spec.layout, spec.layout) ? target : undefined;
+  };
+  /** The family, if its name is held by the kind of this series. */
+  const holderOf = ({ family: name, kind }: SeriesSpec): Family | undefined => {
+    const family = state.families.get(name);
+    return family === undefined || family.taken || family.kind !== kind ? undefined : family;
+  };
+
+  return {
+    decide({ spec, unfit, faults, also }, mayRefuse) {
+      if (isClosed() || unfit || also) return undefined;
+      const family = holderOf(spec);
+      if (family === undefined || family.series.has(spec.identity)) return undefined;
+      const limit = overLimit(state, family, spec);
+      const target = limit && targetOf(spec, mayRefuse);
+      if (target === undefined) return undefined;
+      onFaults(spec, faults);
+      onRefused(spec, limit!);
+      return target;
+    },
+    formOf({ spec, unfit, faults, also }, placeholders, mayRefuse) {
+      const target = targetOf(spec, mayRefuse);
+      if (isClosed() || unfit || also || faults.length > 0 || target === undefined) return undefined;
+      const free = placeholders.map((text) => spec.labels.find(([, value]) => value === text)?.[0]);
+      // The service chooses the overflow series.
+      if (free.some((name) => name === undefined || name === 'svc_service')) return undefined;
+      const nameHashes = free.map((name) => hashText(name!));
+      const fixed = hashLabels(spec.labels.filter(([name]) => !free.includes(name)));
+      return {
+        target,
+        takes(hashes) {
+          const family = isClosed() ? undefined : holderOf(spec);
+          if (family === undefined || (target !== 'refused' && target.at < 0)) return false;
+          const limit = overLimit(state, family, spec);
+          if (limit === undefined) return false;
+          let hash = fixed;
+          for (let i = 0; i < nameHashes.length; i++)
+            hash = (hash + hashLabel(nameHashes[i]!, hashes[i]!)) | 0;
+          if (hashesOf(family).has(hash)) return false;
+          state.refusals.count(spec.family, limit);
+          return true;
+        },
+      };
+    },
+    remember: (overflow) => void overflows.set(keyOf(overflow.spec), overflow),
+  };
+}

@@ -1,0 +1,182 @@
+import { hashByte, hashSeed } from '../../../core/byte-table.ts';
+import type { Line } from './line-format.ts';
+import { isAllowed, type SeriesRecorder, type SharedForm, type StatsdSeries } from './statsd-series.ts';
+
+/**
+ * Forms of lines that were refused: all bytes but the values of the tags. A sender that puts ever new values into a
+ * tag sends one form. Once it is known, a further line costs one pass over its bytes: no string and no object.
+ *
+ * Only plain values of DogStatsD tags are free; a line with any other value is read the long way.
+ */
+export interface LineForms {
+  /** What counts for this line and its first number, if its form is known and its series is over a limit. */
+  find(
+    bytes: Buffer,
+    from: number,
+    colon: number,
+    bar: number,
+    end: number,
+    value: number,
+  ): StatsdSeries | undefined;
+  /** Takes the line that `find` was asked for last, once its series is known to be over a limit. */
+  learn(line: Line, bytes: Buffer): void;
+  clear(): void;
+}
+
+interface Form {
+  readonly low: number;
+  readonly high: number;
+  /** Lines of the form that were refused. */
+  refused: number;
+  shared: SharedForm | undefined;
+}
+
+/** Forms at once, a power of two. A further one takes the place of another. */
+const slots = 64;
+/** As many lines of a form are read the long way first, so that the newest refusals that are listed are real ones. */
+const learnedAfter = 128;
+/** After that, one in so many is. */
+const example = 1024;
+const maxTags = 16;
+
+const space = 0x20;
+const lastAscii = 0x7e;
+const hashSign = 0x23;
+const comma = 0x2c;
+const dash = 0x2d;
+const underscore = 0x5f;
+const colonSign = 0x3a;
+const barSign = 0x7c;
+
+const highSeed = (Math.random() * 2 ** 32) | 0;
+
+/** A value of at least this length may have a part that `cleanValue` replaces: a time in digits, a date-time, a UUID. */
+const timeDigits = 10;
+const dateTimeLength = 19;
+const uuidLength = 36;
+const uuidDashes = 4;
+
+export function createLineForms(recorder: Pick<SeriesRecorder, 'sharedForForm'>): LineForms {
+  const forms: (Form | undefined)[] = new Array(slots).fill(undefined);
+  let learned = 0;
+  // What `scan` found in the last line.
+  let low = 0;
+  let high = 0;
+  let tags = 0;
+  let isFit = false;
+  const keyFrom = new Int32Array(maxTags);
+  const keyTo = new Int32Array(maxTags);
+  const valueHashes = new Int32Array(maxTags);
+
+  const mix = (byte: number): void => {
+    low = hashByte(low, byte);
+    high = Math.imul(high ^ byte, 0x297a2d39) ^ (high >>> 13);
+  };
+
+  /** Reads the value at `from`, which ends before a comma, a bar or the end. Returns its end, or -1 if it is not plain. */
+  const scanValue = (bytes: Buffer, from: number, end: number): number => {
+    let hash = hashSeed;
+    let [digits, mostDigits, dashes, colons] = [0, 0, 0, 0];
+    let at = from;
+    for (; at < end; at++) {
+      const byte = bytes[at]!;
+      if (byte === comma || byte === barSign) break;
+      if (byte < space || byte > lastAscii) return -1;
+      if (byte >= 0x30 && byte <= 0x39) {
+        digits += 1;
+        if (digits > mostDigits) mostDigits = digits;
+      } else {
+        digits = 0;
+        if (byte === dash || byte === underscore) dashes += 1;
+        else if (byte === colonSign) colons += 1;
+      }
+      hash = hashByte(hash, byte);
+    }
+    const length = at - from;
+    const isPlain =
+      length > 0 &&
+      mostDigits < timeDigits &&
+      (length < dateTimeLength || colons < 2) &&
+      (length < uuidLength || dashes < uuidDashes);
+    if (!isPlain) return -1;
+    valueHashes[tags] = hash;
+    return at;
+  };
+
+  /** Reads tags up to a bar or the end. Returns where they end, or -1. */
+  const scanTags = (bytes: Buffer, from: number, end: number): number => {
+    for (let at = from; ; at++) {
+      if (tags === maxTags) return -1;
+      keyFrom[tags] = at;
+      for (; at < end; at++) {
+        const byte = bytes[at]!;
+        if (byte === colonSign || byte === comma || byte === barSign) break;
+        mix(byte);
+      }
+      if (at >= end || bytes[at] !== colonSign) return -1;
+      keyTo[tags] = at;
+      mix(colonSign);
+      at = scanValue(bytes, at + 1, end);
+      if (at === -1) return -1;
+      tags += 1;
+      if (at >= end || bytes[at] === barSign) return at;
+      mix(comma);
+    }
+  };
+
+  const scan = (bytes: Buffer, from: number, colon: number, bar: number, end: number): boolean => {
+    low = hashSeed;
+    high = highSeed;
+    tags = 0;
+    for (let at = from; at < colon; at++) mix(bytes[at]!);
+    for (let at = bar; at < end; ) {
+      const byte = bytes[at]!;
+      mix(byte);
+      at += 1;
+      if (byte !== barSign || at >= end || bytes[at] !== hashSign) continue;
+      mix(hashSign);
+      at = scanTags(bytes, at + 1, end);
+      if (at === -1) return false;
+    }
+    return tags > 0;
+  };
+
+  const formAt = (slot: number): Form => {
+    const known = forms[slot];
+    if (known?.low === low && known.high === high) return known;
+    if (known?.shared !== undefined) learned -= 1;
+    const form: Form = { low, high, refused: 0, shared: undefined };
+    forms[slot] = form;
+    return form;
+  };
+
+  return {
+    find(bytes, from, colon, bar, end, value) {
+      isFit = scan(bytes, from, colon, bar, end);
+      if (!isFit || learned === 0) return undefined;
+      const form = forms[low & (slots - 1)];
+      if (form?.shared === undefined || form.low !== low || form.high !== high) return undefined;
+      const { series, takes } = form.shared;
+      if (!isAllowed(series.type, value)) return undefined;
+      form.refused += 1;
+      if (form.refused % example === 0) return undefined;
+      return takes(valueHashes) ? series : undefined;
+    },
+    learn(line, bytes) {
+      if (!isFit) return;
+      const form = formAt(low & (slots - 1));
+      form.refused += 1;
+      if (form.refused !== learnedAfter) return;
+      const keys = Array.from({ length: tags }, (_, i) => bytes.toString('utf8', keyFrom[i], keyTo[i]));
+      // Tags of other forms, a tag that comes twice: what it means depends on more than these values.
+      const isWhole = new Set(keys).size === tags && Object.keys(line.tags).length === tags;
+      if (!isWhole || !keys.every((key) => Object.hasOwn(line.tags, key))) return;
+      form.shared = recorder.sharedForForm(line, keys);
+      if (form.shared !== undefined) learned += 1;
+    },
+    clear() {
+      forms.fill(undefined);
+      learned = 0;
+    },
+  };
+}
