@@ -1,6 +1,11 @@
-import { pageRoutes } from '../src/agent/admin/page.ts';
 import type { StatusReport } from '../src/agent/admin/report.ts';
-import { healthRoutes, routesOfHost, type StatusSources, statusRoutes } from '../src/agent/admin/routes.ts';
+import {
+  healthRoutes,
+  pageRoutes,
+  routesOfHost,
+  type StatusSources,
+  statusRoutes,
+} from '../src/agent/admin/routes.ts';
 import { createHealth } from '../src/agent/admin/status.ts';
 import { systemClock } from '../src/core/clock.ts';
 import type { Clock } from '../src/core/ports.ts';

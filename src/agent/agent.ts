@@ -2,16 +2,14 @@ import { createDurableStore } from '../core/durable-store.ts';
 import { AgentError, faultLine } from '../core/errors.ts';
 import type { Clock, Drops } from '../core/ports.ts';
 import { createRegistry } from '../core/registry.ts';
-import { createListener } from '../reporters/listen/listener.ts';
-import { createListeners } from '../reporters/listen/shared-listeners.ts';
+import { createListener, createListeners } from '../reporters/listen/listener.ts';
 import { createHealth } from './admin/status.ts';
 import type { Loaded, LogOptions, ReadyConfig } from './config/types.ts';
-import { watchConfiguration } from './config-watch.ts';
 import { registrySettings } from './intakes.ts';
 import { createLog, createLogSwitch } from './own-log.ts';
 import { createPipeline, type Pipeline } from './pipeline.ts';
 import { createReadSecret } from './read-secret.ts';
-import { createReloads, type Prepared, prepareAll, type Reloads } from './reload.ts';
+import { createReloads, type Prepared, prepareAll, type Reloads, watchConfiguration } from './reload.ts';
 import { createSelfMetrics } from './self-metrics.ts';
 import { createState, isUnreadable } from './state/state.ts';
 

@@ -1,12 +1,17 @@
 import type { Protection, ReadSecret } from '../core/access.ts';
 import type { Clock, Drops, Gather, Log } from '../core/ports.ts';
 import type { ProbeReport } from '../probes/runner/probe-state.ts';
-import type { Listener } from '../reporters/listen/listener.ts';
-import type { Listeners } from '../reporters/listen/shared-listeners.ts';
+import type { Listener, Listeners } from '../reporters/listen/listener.ts';
 import { createPull, metricsRoutes, type PullDeps } from '../reporters/pull/pull.ts';
-import { heartbeatRoutes } from './admin/heartbeats.ts';
-import { pageRoutes } from './admin/page.ts';
-import { healthRoutes, probeRoutes, routesOfHost, type StatusSources, statusRoutes } from './admin/routes.ts';
+import {
+  healthRoutes,
+  heartbeatRoutes,
+  pageRoutes,
+  probeRoutes,
+  routesOfHost,
+  type StatusSources,
+  statusRoutes,
+} from './admin/routes.ts';
 import type { Health } from './admin/status.ts';
 import { type AgentConfig, blocksOf } from './config/types.ts';
 

@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { ReadSecret } from '../core/access.ts';
 import { parseAddress } from '../core/address.ts';
-import type { Clock, Drops, Gather, Log } from '../core/ports.ts';
+import type { Clock, Drops, Gather, Log, Readings } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
 import type { Vocabulary } from '../core/vocabulary.ts';
+import { planProbes } from '../probes/plan.ts';
+import type { ProbeReport } from '../probes/runner/probe-state.ts';
+import { createRunner, type Runner } from '../probes/runner/runner.ts';
 import { readVocabularies } from '../sources/vocabularies.ts';
 import { createHistory } from './admin/history.ts';
 import { createLive } from './admin/live.ts';
@@ -13,15 +16,14 @@ import { dryRun } from './dry-run.ts';
 import { bindEndpoints, type Endpoints, type EndpointsDeps } from './endpoints.ts';
 import { createGather } from './gather.ts';
 import { shippedFolder } from './installation.ts';
-import { registrySettings } from './intakes.ts';
+import { type Intakes, registrySettings } from './intakes.ts';
 import { createLogPipeline } from './log-pipeline.ts';
-import { createProbePipeline } from './probe-pipeline.ts';
 import type { Prepare, Prepared } from './reload.ts';
 import { createReporters } from './reporters.ts';
 import { createRolePipeline } from './role-pipeline.ts';
-import { createRoles } from './role-restarts.ts';
+import { createRoles, type Roles } from './role-restarts.ts';
 import type { SelfMetrics } from './self-metrics.ts';
-import type { State } from './state/state.ts';
+import type { State, StateSection } from './state/state.ts';
 
 /** Whether any source of the service reports restarts. */
 const isWatched = ({ selected, logs, health, scrape }: ServiceConfig): boolean =>
@@ -214,5 +216,65 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       await Promise.all([reporters.stop(), endpoints?.close()]);
       await rolePipeline.stop();
     },
+  };
+}
+
+interface ProbePipelineDeps {
+  section: StateSection;
+  roles: Pick<Roles, 'healthChecked'>;
+  readings: Readings;
+  readSecret: ReadSecret;
+  clock: Clock;
+  log: Log;
+}
+
+/** Every probe of a configuration. */
+interface ProbePipeline {
+  /** Switches to another configuration and its intakes in one step. */
+  configure(config: AgentConfig, intakes: Intakes): void;
+  /** Whether the role's last health check failed; false without a result. */
+  isDown(role: string): boolean;
+  reports(): readonly ProbeReport[];
+  /** Runs a probe now; undefined for a name that is not configured. */
+  checkNow(name: string): Promise<ProbeReport | undefined>;
+  stop(): Promise<void>;
+}
+
+export function createProbePipeline(deps: ProbePipelineDeps): ProbePipeline {
+  const log = deps.log.named('probes');
+  const down = new Set<string>();
+  let runner: Runner | undefined;
+
+  const open = ({ instance }: AgentConfig): Runner => {
+    const opened = createRunner(
+      { instance },
+      {
+        ...deps,
+        log,
+        onResult({ kind, service }, { ok, reason }) {
+          if (kind !== 'health') return;
+          if (ok) down.delete(service);
+          else down.add(service);
+          deps.roles.healthChecked(service, reason);
+        },
+      },
+    );
+    deps.section.hand(opened.durable);
+    return opened;
+  };
+
+  return {
+    configure(config, intakes) {
+      const rows = planProbes(config);
+      if (!runner && rows.length === 0) return;
+      runner ??= open(config);
+      const checked = new Set(rows.filter(({ kind }) => kind === 'health').map(({ service }) => service));
+      for (const service of down) if (!checked.has(service)) down.delete(service);
+      runner.configure(rows, { immediate: intakes.found, kept: intakes.kept, durable: intakes.events });
+    },
+    isDown: (role) => down.has(role),
+    reports: () => runner?.reports() ?? [],
+    checkNow: async (name) => runner?.checkNow(name),
+    stop: async () => runner?.stop(),
   };
 }

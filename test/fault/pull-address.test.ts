@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { createListener } from '../../src/reporters/listen/listener.ts';
-import { createListeners } from '../../src/reporters/listen/shared-listeners.ts';
+import { createListener, createListeners } from '../../src/reporters/listen/listener.ts';
 import { listenerDeps } from '../integration/pull/scraper.ts';
 
 test('an address in use is an error that names it and keeps its cause', async () => {

@@ -51,7 +51,7 @@ function end(alert: string, of: string, labels: Labels, window: '5m' | '30m', mi
 const store = { store: 'main', kind: 'postgres', database: 'persistence' };
 const history = { job: 'history', svc_service: 'history' };
 
-/** Alerts on outages that are over: src/monitoring/alerts/recovering.ts. */
+/** Alerts on outages that are over: `recovering` in src/monitoring/alert.ts. */
 export const recoveringPlans: readonly Plan[] = [
   end('SvcStoreRecovering', 'SvcStoreDown', store, '5m', 7),
   end('SvcStoreRecovering', 'SvcStoreDown', store, '30m', 32),

@@ -1,6 +1,6 @@
 import { errorText } from '../../src/core/errors.ts';
 import { units } from '../../src/monitoring/dashboards/dashboard.ts';
-import { typeOf } from '../../src/monitoring/series.ts';
+import { typeOf } from '../../src/monitoring/dashboards/queries.ts';
 import {
   type DashboardJson,
   type PanelJson,

@@ -1,6 +1,6 @@
 import type { PackName } from '../../src/monitoring/alert.ts';
+import { typeOf } from '../../src/monitoring/dashboards/queries.ts';
 import type { RenderedRule } from '../../src/monitoring/packs.ts';
-import { typeOf } from '../../src/monitoring/series.ts';
 import {
   type Aggregate,
   canHave,

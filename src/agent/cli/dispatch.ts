@@ -17,8 +17,8 @@ const loaders: Readonly<Record<CommandName, () => Promise<Command>>> = {
   doctor: async () => (await import('./doctor.ts')).doctor,
   backup: async () => (await import('./backup.ts')).backup,
   recover: async () => (await import('./recover.ts')).recover,
-  schema: async () => (await import('./schema.ts')).schema,
-  healthcheck: async () => (await import('./healthcheck.ts')).healthcheck,
+  schema: async () => (await import('./check.ts')).schema,
+  healthcheck: async () => (await import('./status.ts')).healthcheck,
   completion: async () => {
     const { completion } = await import('./completion.ts');
     return (args, io) => completion(args, io, (name) => helpOf(name, io));

@@ -3,14 +3,15 @@ import { nearest } from '../../core/errors.ts';
 import { foldTag } from '../../core/labels.ts';
 import type { BackupType } from '../../core/reasons.ts';
 import { isPerCluster, placeholdersIn } from '../../probes/domains/description.ts';
-import { archivalFaults, clusterFaults } from './cluster-rules.ts';
 import {
+  archivalFaults,
   type ConsistencyRule,
+  clusterFaults,
   distinctListeners,
   listenersApart,
   oneReporter,
   type RuleInput,
-} from './listener-rules.ts';
+} from './shared-rules.ts';
 import {
   entriesAt,
   faultAt,

@@ -1,8 +1,7 @@
 import { dialHost, formatAddress, isLoopback, isWildcard, parseAddress } from '../../core/address.ts';
 import { readDialAddress } from '../../core/text-formats.ts';
 import type { StoreKindName } from '../../probes/stores/store-options.ts';
-import { archivalFaults, clusterFaults, clusterNumberFaults } from '../config/cluster-rules.ts';
-import { reporterKeys } from '../config/listener-rules.ts';
+import { archivalFaults, clusterFaults, clusterNumberFaults, reporterKeys } from '../config/shared-rules.ts';
 import {
   entriesAt,
   isSecret,

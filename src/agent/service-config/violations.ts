@@ -3,8 +3,13 @@ import { dirname, resolve } from 'node:path';
 import { systemCode } from '../../core/errors.ts';
 import { logLevels } from '../../core/reasons.ts';
 import { ascending, interval, listenAddress, statsdAddress } from '../../core/text-formats.ts';
-import { archivalFaults, clusterFaults, clusterNumberFaults } from '../config/cluster-rules.ts';
-import { reporterKeys, tooManyReporters } from '../config/listener-rules.ts';
+import {
+  archivalFaults,
+  clusterFaults,
+  clusterNumberFaults,
+  reporterKeys,
+  tooManyReporters,
+} from '../config/shared-rules.ts';
 import {
   entriesAt,
   faultAt,

@@ -4,7 +4,6 @@ import { AgentError } from '../../core/errors.ts';
 import type { Clock, Durable, Log } from '../../core/ports.ts';
 import type { DegradedReason } from '../../core/reasons.ts';
 import type { SnapshotContent } from './snapshot.ts';
-import { type StateFs, StepFailure, type StoredSnapshot, type UnreadFile } from './snapshot-files.ts';
 import {
   type CommitOutcomes,
   type CommitStatus,
@@ -13,7 +12,11 @@ import {
   createWriter,
   isLocked,
   type StateDirectory,
-} from './writer.ts';
+  type StateFs,
+  StepFailure,
+  type StoredSnapshot,
+  type UnreadFile,
+} from './snapshot-files.ts';
 
 export interface Turns<T> {
   /** Joins the next run that is still open, or asks for one. */

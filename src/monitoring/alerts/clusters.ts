@@ -1,6 +1,5 @@
-import type { RuleGroup } from '../alert.ts';
+import { type RuleGroup, recovering } from '../alert.ts';
 import type { Names } from '../names.ts';
-import { recovering } from './recovering.ts';
 
 const pair = 'cluster, source_cluster, target_cluster';
 

@@ -6,9 +6,8 @@ import {
   storeCheckNeededBy,
   storeChecksOf,
 } from '../../core/reasons.ts';
-import type { RuleGroup } from '../alert.ts';
+import { type RuleGroup, recovering } from '../alert.ts';
 import type { Names } from '../names.ts';
-import { recovering } from './recovering.ts';
 
 const backup = 'cluster, backup, store, database, backup_type';
 /** The newest value of three days: the age of a backup outlives the host whose agent reported it. */

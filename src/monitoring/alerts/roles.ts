@@ -1,7 +1,6 @@
 import { type Role, roles } from '../../core/catalog.ts';
-import type { Alert, RuleGroup } from '../alert.ts';
+import { type Alert, type RuleGroup, recovering } from '../alert.ts';
 import { jobs, type Names } from '../names.ts';
-import { recovering } from './recovering.ts';
 
 const own = 'cluster, svc_service, instance';
 

@@ -1,8 +1,7 @@
 import type { Clock, Drops } from '../../core/ports.ts';
 import type { Post, PostFailure, PostResult } from './post.ts';
-import type { Batch } from './protocol.ts';
+import type { Batch, RequestLimits } from './protocol.ts';
 import type { Queue, QueuedBatch } from './queue/queue.ts';
-import type { RequestLimits } from './request-limits.ts';
 
 export interface DeliveryDeps {
   queue: Pick<Queue, 'peek' | 'remove' | 'release'>;

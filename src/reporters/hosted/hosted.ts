@@ -11,10 +11,16 @@ import { createBackoff, startDelivery } from './delivery.ts';
 import { createHttpClient } from './http-client.ts';
 import { createOtlp } from './otlp/otlp.ts';
 import { createOutcomes, createPost, type ReportMetrics } from './post.ts';
-import type { Origin, Protocol, Report, VanishedSeries } from './protocol.ts';
+import {
+  createRequestLimits,
+  type Origin,
+  type Protocol,
+  type Report,
+  type RequestLimits,
+  type VanishedSeries,
+} from './protocol.ts';
 import { createQueue } from './queue/queue.ts';
 import { createRemoteWrite } from './remote-write/remote-write.ts';
-import { createRequestLimits, type RequestLimits } from './request-limits.ts';
 
 export interface HostedReporterOptions extends HostedOptions {
   /** The block's path in the configuration; its queue is the directory `hosted-<block>` of the state directory. */

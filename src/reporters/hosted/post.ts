@@ -1,8 +1,7 @@
 import type { Clock, Drops, Log } from '../../core/ports.ts';
 import type { HostedFailureReason } from '../../core/reasons.ts';
 import { failureOf, HostedFailure, type HttpClient, retryAfterMs } from './http-client.ts';
-import type { Batch, DeliveryVerdict, Protocol, ReceiverAnswer } from './protocol.ts';
-import type { RequestLimits } from './request-limits.ts';
+import type { Batch, DeliveryVerdict, Protocol, ReceiverAnswer, RequestLimits } from './protocol.ts';
 
 /** Metrics of the reporter: `svc_agent_report_…`. */
 export interface ReportMetrics {

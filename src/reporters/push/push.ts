@@ -1,12 +1,22 @@
 import { waitAtMost } from '../../core/clock.ts';
+import { systemCode } from '../../core/errors.ts';
 import type { SeriesView } from '../../core/model.ts';
 import type { Clock, Drops, Durable, Gather, GatherRequest, Log, Reporter } from '../../core/ports.ts';
+import type { DropReason, PushFailureReason } from '../../core/reasons.ts';
 import { runEvery } from '../pacing.ts';
-import { createBaseline } from './baseline.ts';
+import { type Baseline, createBaseline } from './baseline.ts';
 import type { PushOptions } from './block.ts';
-import { type DestinationLookup, type OpenDatagrams, openDatagrams, systemLookup } from './destination.ts';
-import { createDrafting, type Line } from './flush.ts';
-import { createDelivery, createPushOutcomes, type PushReportMetrics } from './send.ts';
+import {
+  createDestination,
+  type DestinationDeps,
+  type DestinationLookup,
+  type Link,
+  type OpenDatagrams,
+  openDatagrams,
+  ResolveFailure,
+  systemLookup,
+} from './destination.ts';
+import { createDrafting, datagramOf, type Line, type Packet, packLines } from './flush.ts';
 import { createLineFormatter } from './statsd-lines.ts';
 
 export interface PushReporterOptions extends PushOptions {
@@ -94,6 +104,176 @@ export function createPush(options: PushReporterOptions, deps: PushDeps): Report
         await waitAtMost(lastFlushMs, clock, end().then(flush));
         delivery.close();
       };
+    },
+  };
+}
+
+export interface PushDeliveryDeps extends Pick<DestinationDeps, 'lookup' | 'open' | 'clock'> {
+  baseline: Pick<Baseline, 'settle' | 'giveBack'>;
+  commit(): Promise<unknown>;
+  outcomes: PushOutcomes;
+  drops: Drops;
+}
+
+export interface PushDelivery {
+  /** Settles, commits, then sends. Never rejects: increases that the kernel does not accept are owed again. */
+  deliver(lines: readonly Line[]): Promise<void>;
+  close(): void;
+}
+
+export function createDelivery(
+  { hostPort, flushBytes }: Pick<PushOptions, 'hostPort' | 'flushBytes'>,
+  deps: PushDeliveryDeps,
+): PushDelivery {
+  const { baseline, outcomes, drops } = deps;
+  /** Lines of the last datagram that the kernel accepted without reporting an error. */
+  let handedLines = 0;
+
+  /** At least the last datagram is lost; the kernel reports nothing about those before it. */
+  const noteRefused = () => {
+    if (handedLines > 0) drops.count('push', 'send_failed', handedLines);
+    handedLines = 0;
+  };
+  const destination = createDestination(hostPort, {
+    ...deps,
+    onStale: (error) => outcomes.failed('resolve', error),
+    onError(error) {
+      const reason = sendFailure(error);
+      if (reason === 'refused') noteRefused();
+      destination.doubt();
+      outcomes.failed(reason, error);
+    },
+  });
+
+  const settle = (lines: readonly Line[]) => {
+    for (const { shares } of lines) for (const { entry, total } of shares) baseline.settle(entry, total);
+  };
+
+  /** Gauges are not kept: their next value is newer. */
+  const dropGauges = (lines: readonly Line[], reason: DropReason) => {
+    const gauges = lines.filter(({ shares }) => shares.length === 0).length;
+    if (gauges > 0) drops.count('push', reason, gauges);
+  };
+
+  const giveBack = (lines: readonly Line[]) => {
+    for (const { shares, amounts } of lines) {
+      for (const [i, { entry, total }] of shares.entries()) baseline.giveBack(entry, total, amounts[i]!);
+    }
+    dropGauges(lines, 'send_failed');
+  };
+
+  const linkOr = async (lines: readonly Line[]): Promise<Link | undefined> => {
+    try {
+      return await destination.link();
+    } catch (error) {
+      const isUnresolved = error instanceof ResolveFailure;
+      dropGauges(lines, isUnresolved ? 'resolve_failed' : 'send_failed');
+      outcomes.failed(isUnresolved ? 'resolve' : sendFailure(error), error);
+      return undefined;
+    }
+  };
+
+  const noteFailedSend = (reason: PushFailureReason) => {
+    if (reason === 'too_large') return;
+    if (reason === 'refused') noteRefused();
+    destination.doubt();
+    if (reason !== 'refused' && reason !== 'no_buffers') destination.close();
+  };
+
+  /** Sends packets in order, up to the first failure that concerns all of them. */
+  const send = async (link: Link, packets: readonly Packet<Line>[]): Promise<void> => {
+    let failure: { reason: PushFailureReason; error: unknown } | undefined;
+    let isDown = false;
+    const sendLines = async (lines: readonly Line[]): Promise<void> => {
+      if (isDown) return giveBack(lines);
+      try {
+        await link.send(datagramOf({ lines }));
+        handedLines = lines.length;
+      } catch (error) {
+        const reason = sendFailure(error);
+        failure ??= { reason, error };
+        if (reason === 'too_large' && lines.length > 1) {
+          const half = lines.length >> 1;
+          await sendLines(lines.slice(0, half));
+          return sendLines(lines.slice(half));
+        }
+        isDown = reason !== 'too_large';
+        noteFailedSend(reason);
+        giveBack(lines);
+      }
+    };
+    for (const { lines } of packets) await sendLines(lines);
+    if (failure) outcomes.failed(failure.reason, failure.error);
+    else outcomes.delivered();
+  };
+
+  return {
+    async deliver(lines) {
+      const { packets, tooLong } = packLines(lines, flushBytes);
+      const link = await linkOr(lines);
+      if (!link) return;
+      settle(lines);
+      if (tooLong.length > 0) drops.count('push', 'line_too_long', tooLong.length);
+      try {
+        if (lines.some(({ shares }) => shares.length > 0)) await deps.commit();
+      } catch (error) {
+        for (const packet of packets) giveBack(packet.lines);
+        return outcomes.failed('no_view', error);
+      }
+      await send(link, packets);
+    },
+    close: () => destination.close(),
+  };
+}
+
+const reasons: Readonly<Record<string, PushFailureReason>> = {
+  ECONNREFUSED: 'refused',
+  EMSGSIZE: 'too_large',
+  ENOBUFS: 'no_buffers',
+  ENOMEM: 'no_buffers',
+  EAGAIN: 'no_buffers',
+  ENETUNREACH: 'unreachable',
+  EHOSTUNREACH: 'unreachable',
+  ENETDOWN: 'unreachable',
+  EADDRNOTAVAIL: 'unreachable',
+};
+
+/** The reason of a failed send, by its system code. */
+export function sendFailure(thrown: unknown): PushFailureReason {
+  return reasons[systemCode(thrown) ?? ''] ?? 'failed';
+}
+
+/** Metrics of the reporter: `svc_agent_report_…`. */
+export interface PushReportMetrics {
+  /** The kernel accepted a whole flush. */
+  delivered(): void;
+  failed(reason: PushFailureReason): void;
+}
+
+/** Counts each outcome, and logs the first failure and the recovery. */
+export interface PushOutcomes {
+  delivered(): void;
+  failed(reason: PushFailureReason, error: unknown): void;
+}
+
+/** A refusal is reported after the flush that it belongs to, so one successful flush proves nothing. */
+const recoveredAfter = 2;
+
+export function createPushOutcomes(
+  hostPort: string,
+  { reported, log }: { reported: PushReportMetrics; log: Log },
+): PushOutcomes {
+  let deliveries = recoveredAfter;
+  return {
+    delivered() {
+      reported.delivered();
+      deliveries += 1;
+      if (deliveries === recoveredAfter) log.write('info', 'push works again', { hostPort });
+    },
+    failed(reason, error) {
+      reported.failed(reason);
+      if (deliveries >= recoveredAfter) log.write('warn', 'push failed', { hostPort, reason, error });
+      deliveries = 0;
     },
   };
 }

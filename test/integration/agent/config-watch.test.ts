@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { digestOf, unreadDigest } from '../../../src/agent/config/environment.ts';
-import { watchConfiguration } from '../../../src/agent/config-watch.ts';
+import { watchConfiguration } from '../../../src/agent/reload.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import { handClock } from '../../clock.ts';
 

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { type DemoPorts, usualPorts } from '../../../src/agent/cli/demo/ports.ts';
+import { type DemoPorts, usualPorts } from '../../../src/agent/cli/demo/config.ts';
 import { createStage, type Stage } from '../../../src/agent/cli/demo/stage.ts';
 import { until } from '../../until.ts';
 

@@ -3,10 +3,10 @@ import { afterEach, expect, test } from 'vitest';
 import type { Routes } from '../../../src/reporters/listen/http.ts';
 import {
   createListener,
+  createListeners,
   type Listener,
   type ListenerOptions,
 } from '../../../src/reporters/listen/listener.ts';
-import { createListeners } from '../../../src/reporters/listen/shared-listeners.ts';
 import { until } from '../../until.ts';
 import { get, listenerDeps, rest, say } from './scraper.ts';
 

@@ -4,10 +4,10 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { ListenerTls } from '../../../src/core/access.ts';
 import {
   createListener,
+  createListeners,
   type Listener,
   type ListenerLimits,
 } from '../../../src/reporters/listen/listener.ts';
-import { createListeners } from '../../../src/reporters/listen/shared-listeners.ts';
 import { until } from '../../until.ts';
 import { type Certificate, type Certificates, makeCertificates } from './certificates.ts';
 import { get, listenerDeps, rest, say } from './scraper.ts';

@@ -7,8 +7,8 @@ import { createRolePipeline, type RolePipeline } from '../../../src/agent/role-p
 import type { View } from '../../../src/core/model.ts';
 import { createRegistry, type Registry } from '../../../src/core/registry.ts';
 import { createOtlp } from '../../../src/reporters/hosted/otlp/otlp.ts';
+import { createRequestLimits } from '../../../src/reporters/hosted/protocol.ts';
 import { createRemoteWrite } from '../../../src/reporters/hosted/remote-write/remote-write.ts';
-import { createRequestLimits } from '../../../src/reporters/hosted/request-limits.ts';
 import { createRenderer } from '../../../src/reporters/pull/exposition.ts';
 import { handClock } from '../../clock.ts';
 import { metricsOf, nameOf, pointsOf, readOtlp, readRw2 } from '../../hosted-wire.ts';

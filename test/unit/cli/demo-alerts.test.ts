@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { alertLines } from '../../../src/agent/cli/demo/alerts.ts';
+import { alertLines } from '../../../src/agent/cli/demo/monitoring.ts';
 
 const alert = (fingerprint: string, state: 'active' | 'suppressed' | 'unprocessed') => ({
   fingerprint,

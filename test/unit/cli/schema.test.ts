@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { schema } from '../../../src/agent/cli/check.ts';
 import { init } from '../../../src/agent/cli/init.ts';
-import { schema } from '../../../src/agent/cli/schema.ts';
 import { dropReasons, lineDropReasons } from '../../../src/core/reasons.ts';
 import { fakeIo } from './fake-io.ts';
 

@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { createOtlp } from '../../../src/reporters/hosted/otlp/otlp.ts';
-import type { Batch, ReceiverAnswer, Report } from '../../../src/reporters/hosted/protocol.ts';
-import { createRequestLimits } from '../../../src/reporters/hosted/request-limits.ts';
+import {
+  type Batch,
+  createRequestLimits,
+  type ReceiverAnswer,
+  type Report,
+} from '../../../src/reporters/hosted/protocol.ts';
 import { handClock } from '../../clock.ts';
 import { metricsOf, partialSuccess, pointsOf, readOtlp, type WirePoint } from '../../hosted-wire.ts';
 import { type FamilySpec, viewOf } from '../../view.ts';

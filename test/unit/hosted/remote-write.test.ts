@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { Batch, ReceiverAnswer, Report } from '../../../src/reporters/hosted/protocol.ts';
+import {
+  type Batch,
+  createRequestLimits,
+  type ReceiverAnswer,
+  type Report,
+} from '../../../src/reporters/hosted/protocol.ts';
 import { createRemoteWrite } from '../../../src/reporters/hosted/remote-write/remote-write.ts';
-import { createRequestLimits } from '../../../src/reporters/hosted/request-limits.ts';
 import { handClock } from '../../clock.ts';
 import { nameOf, readRw1, readRw2, type WireSample } from '../../hosted-wire.ts';
 import { type FamilySpec, viewOf } from '../../view.ts';

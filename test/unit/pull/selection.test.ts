@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Shown, selectionOf } from '../../../src/reporters/pull/scrapes.ts';
+import { type Shown, selectionOf } from '../../../src/reporters/pull/pull.ts';
 
 const roles = ['frontend', 'history'];
 const origins = ['', 'frontend', 'history', 'worker', 'unknown'].flatMap((service) =>

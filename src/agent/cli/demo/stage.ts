@@ -1,9 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { demoConfig, type ServiceAddresses } from './config.ts';
+import { type DemoPorts, demoConfig, freePorts, type ServiceAddresses } from './config.ts';
 import { startMonitoring } from './monitoring.ts';
-import { type DemoPorts, freePorts } from './ports.ts';
 import { type Child, type Children, createChildren, untilReady } from './programs.ts';
 import type { DemoAddresses } from './text.ts';
 

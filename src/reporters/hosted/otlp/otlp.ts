@@ -11,10 +11,10 @@ import {
   type Protocol,
   type ReceiverAnswer,
   type Report,
+  type RequestLimits,
   startTimeOf,
   verdictOfFailure,
 } from '../protocol.ts';
-import type { RequestLimits } from '../request-limits.ts';
 import { createProtobufWriter } from '../wire/protobuf.ts';
 import {
   attributesOf,

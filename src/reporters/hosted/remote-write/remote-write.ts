@@ -7,9 +7,9 @@ import {
   type Protocol,
   type ReceiverAnswer,
   type Report,
+  type RequestLimits,
   verdictOfFailure,
 } from '../protocol.ts';
-import type { RequestLimits } from '../request-limits.ts';
 import { packSnappy, unpackSnappy } from '../wire/snappy.ts';
 import {
   createMessage,

@@ -1,8 +1,10 @@
-import { type BytePattern, createPattern, isPatternAt } from './byte-pattern.ts';
 import {
+  type BytePattern,
   clearFields,
+  createPattern,
   escapedText,
   type Fields,
+  isPatternAt,
   numeral,
   other,
   plainText,

@@ -1,6 +1,5 @@
 import { lineHash } from '../../../core/refused-series.ts';
-import { type BytePattern, createPattern, isPatternAt } from '../lines/byte-pattern.ts';
-import { absent, type Fields, other } from '../lines/fields.ts';
+import { absent, type BytePattern, createPattern, type Fields, isPatternAt, other } from '../lines/fields.ts';
 
 /**
  * Maps combinations of field values to items, by the bytes of the values: a known combination costs no string. A

@@ -1,8 +1,17 @@
 import { agentMetric } from '../../../core/agent-metrics.ts';
 import { hashByte } from '../../../core/byte-table.ts';
 import type { Counter, Intake } from '../../../core/model.ts';
-import { type BytePattern, createPattern, isPatternAt } from '../lines/byte-pattern.ts';
-import { escapedText, type Fields, plainText, type Slots, textOf, viewOf } from '../lines/fields.ts';
+import {
+  type BytePattern,
+  createPattern,
+  escapedText,
+  type Fields,
+  isPatternAt,
+  plainText,
+  type Slots,
+  textOf,
+  viewOf,
+} from '../lines/fields.ts';
 import type { FileState } from '../lines/line-classifier.ts';
 
 /**
