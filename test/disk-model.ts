@@ -8,6 +8,9 @@ export interface ModelFile {
   mtimeMs: number;
   names: number;
   descriptors: number;
+  /** As the last look at it found it. */
+  stat: FileStat | undefined;
+  statMs: number;
 }
 
 type Node = { file: ModelFile } | { link: string };
@@ -25,7 +28,7 @@ export interface ModelDisk {
   hold(file: ModelFile): void;
   release(file: ModelFile): void;
   /** The tailer's view; `before` runs before each of its calls. Descriptors belong to the view. */
-  view(before: (call: string) => void): Disk & { closeAll(): void };
+  view(before: (call: string, path?: string) => void): Disk & { closeAll(): void };
 }
 
 export const modelDirectory = '/logs';
@@ -54,17 +57,24 @@ export function createModelDisk(nowMs: () => number, shuffle: <T>(items: T[]) =>
   };
   const nameOf = (path: string): string | undefined =>
     path.startsWith(`${modelDirectory}/`) ? path.slice(modelDirectory.length + 1) : undefined;
-  const statOf = (file: ModelFile): FileStat => ({
-    dev: 1n,
-    ino: BigInt(file.ino),
-    size: file.length,
-    mtimeNs: BigInt(file.mtimeMs) * 1_000_000n,
-    nlink: file.names,
-    kind: 'file',
-  });
+  /** The same object while nothing has changed: 64-bit numbers are slow to make. */
+  const statOf = (file: ModelFile): FileStat => {
+    const { stat, length, mtimeMs, names } = file;
+    if (stat?.size === length && stat.nlink === names && file.statMs === mtimeMs) return stat;
+    file.statMs = mtimeMs;
+    file.stat = {
+      dev: 1n,
+      ino: BigInt(file.ino),
+      size: length,
+      mtimeNs: BigInt(mtimeMs) * 1_000_000n,
+      nlink: names,
+      kind: 'file',
+    };
+    return file.stat;
+  };
   const directoryStat: FileStat = { dev: 1n, ino: 2n, size: 0, mtimeNs: 0n, nlink: 2, kind: 'directory' };
 
-  const view = (before: (call: string) => void): Disk & { closeAll(): void } => {
+  const view = (before: (call: string, path?: string) => void): Disk & { closeAll(): void } => {
     const open = new Map<number, ModelFile>();
     let lastFd = 10;
     const fileOf = (fd: number) => {
@@ -80,7 +90,7 @@ export function createModelDisk(nowMs: () => number, shuffle: <T>(items: T[]) =>
     };
     return {
       list(directory) {
-        before(`list ${directory}`);
+        before('list', directory);
         if (directory === '/') return [{ name: 'logs', kind: 'directory' }];
         if (directory !== modelDirectory) throw fault('ENOENT');
         const entries = [...names].map(
@@ -89,18 +99,18 @@ export function createModelDisk(nowMs: () => number, shuffle: <T>(items: T[]) =>
         return shuffle(entries);
       },
       stat(path) {
-        before(`stat ${path}`);
+        before('stat', path);
         if (path === modelDirectory || path === '/') return directoryStat;
         const found = resolve(nameOf(path) ?? '');
         return found && statOf(found.file);
       },
       real(path) {
-        before(`real ${path}`);
+        before('real', path);
         const found = resolve(nameOf(path) ?? '');
         return found ? `${modelDirectory}/${found.name}` : path;
       },
       open(path) {
-        before(`open ${path}`);
+        before('open', path);
         const found = resolve(nameOf(path) ?? '');
         if (!found) throw fault('ENOENT');
         found.file.descriptors++;
@@ -133,17 +143,26 @@ export function createModelDisk(nowMs: () => number, shuffle: <T>(items: T[]) =>
       if (known && 'file' in known) return known.file;
       const ino = free.pop() ?? ++lastIno;
       const bytes = Buffer.allocUnsafe(512);
-      const file = { ino, bytes, length: 0, mtimeMs: stamp(), names: 1, descriptors: 0 };
+      const file = {
+        ino,
+        bytes,
+        length: 0,
+        mtimeMs: stamp(),
+        names: 1,
+        descriptors: 0,
+        stat: undefined,
+        statMs: 0,
+      };
       names.set(name, { file });
       return file;
     },
     file: (name) => resolve(name)?.file,
-    append(file, text) {
-      const added = Buffer.from(text as string);
+    append(file, added) {
       while (file.length + added.length > file.bytes.length) {
         file.bytes = Buffer.concat([file.bytes, Buffer.allocUnsafe(file.bytes.length)]);
       }
-      added.copy(file.bytes, file.length);
+      if (typeof added === 'string') file.bytes.write(added, file.length, 'latin1');
+      else file.bytes.set(added, file.length);
       file.length += added.length;
       file.mtimeMs = stamp();
     },

@@ -54,16 +54,26 @@ function randomOf(seed: number): Random {
   };
 }
 
+/** One text of a line, with how often it was written and counted. */
+interface Line {
+  readonly text: string;
+  written: number;
+  /** How often the counts of the last snapshot have it. */
+  saved: number;
+  counted: number;
+  /** Was there, and not read, before the agent's first look. */
+  before: number;
+  mayLose: boolean;
+}
+
 interface World {
   disk: ModelDisk;
   random: Random;
-  nowMs(): number;
+  /** The time as lines begin with it. */
+  now(): string;
   note(text: string): void;
-  /** Every line written, with how often. */
-  written: Map<string, number>;
-  mayLose: Set<string>;
-  /** Lines that were counted in the last snapshot. */
-  saved: Map<string, number>;
+  /** By their texts; those included that were counted and never written. */
+  lines: Map<string, Line>;
   savedLines: number;
   rotations: number;
   /** Rotations that have begun and not ended. */
@@ -77,8 +87,8 @@ interface Log {
   generation: number;
   n: number;
   file: ModelFile;
-  /** Text of an unfinished line. */
-  begun: string;
+  /** An unfinished line, and what is not written of it yet. */
+  begun: { readonly text: string; readonly rest: string } | undefined;
   isTimed: boolean;
   banner: string;
   compresses: boolean;
@@ -93,52 +103,49 @@ interface Log {
   /** Rotated names that are not renamed any more, the oldest first. */
   rotated: string[];
   /** Lines by file, to know what a deletion loses. */
-  linesOf: Map<ModelFile, string[]>;
+  linesOf: Map<ModelFile, Line[]>;
 }
 
-function count(map: Map<string, number>, text: string): void {
-  map.set(text, (map.get(text) ?? 0) + 1);
+const padding = 'y'.repeat(500);
+
+function lineOf(world: World, text: string): Line {
+  let line = world.lines.get(text);
+  if (!line) {
+    line = { text, written: 0, saved: 0, counted: 0, before: 0, mayLose: false };
+    world.lines.set(text, line);
+  }
+  return line;
 }
 
-function begin(world: World, log: Log): string {
-  if (log.begun) return log.begun;
-  const time = log.isTimed ? `${new Date(world.nowMs()).toISOString()} ` : '';
-  log.begun = `${time}${log.name} g${log.generation} n${log.n++} ${'y'.repeat(world.random(log.lineBytes))}`;
-  return log.begun;
-}
+const nextText = (world: World, log: Log): string =>
+  `${log.isTimed ? `${world.now()} ` : ''}${log.name} g${log.generation} n${log.n++} ${padding.slice(0, world.random(log.lineBytes))}`;
 
-function wrote(world: World, log: Log, file: ModelFile, line: string): void {
-  count(world.written, line);
+function wrote(world: World, log: Log, file: ModelFile, text: string): Line {
+  const line = lineOf(world, text);
+  line.written++;
   const lines = log.linesOf.get(file);
   if (lines) lines.push(line);
   else log.linesOf.set(file, [line]);
+  return line;
 }
 
 /** Writes whole lines, and now and then a line in two pieces. */
 function* writer(world: World, log: Log): Generator<void> {
+  const { random, disk } = world;
+  const write = (text: string, rest = text) => {
+    disk.append(log.file, `${rest}\n`);
+    wrote(world, log, log.file, text);
+  };
   for (;;) {
-    const { random, disk } = world;
     const isPartial = random(6) === 0;
     if (isPartial && !log.begun) {
-      const line = begin(world, log);
-      disk.append(log.file, line.slice(0, 12));
-      log.begun = line.slice(12);
-      const rest = log.begun;
-      log.begun = `${line}\0${rest}`;
+      const text = nextText(world, log);
+      disk.append(log.file, text.slice(0, 12));
+      log.begun = { text, rest: text.slice(12) };
     } else {
-      const [line, rest] = log.begun.includes('\0')
-        ? (log.begun.split('\0') as [string, string])
-        : [begin(world, log), undefined];
-      const whole = rest === undefined ? line : line;
-      disk.append(log.file, `${rest ?? whole}\n`);
-      wrote(world, log, log.file, whole);
-      log.begun = '';
-      for (let more = random(3); more > 0; more--) {
-        const next = begin(world, log);
-        disk.append(log.file, `${next}\n`);
-        wrote(world, log, log.file, next);
-        log.begun = '';
-      }
+      if (log.begun) finishLine(world, log);
+      else write(nextText(world, log));
+      for (let more = random(3); more > 0; more--) write(nextText(world, log));
     }
     yield;
   }
@@ -147,10 +154,10 @@ function* writer(world: World, log: Log): Generator<void> {
 /** The writer ends its line before it opens another file, as services do. */
 function finishLine(world: World, log: Log): void {
   if (!log.begun) return;
-  const [line, rest] = log.begun.split('\0') as [string, string | undefined];
-  world.disk.append(log.file, `${rest ?? line}\n`);
-  wrote(world, log, log.file, line);
-  log.begun = '';
+  const { text, rest } = log.begun;
+  world.disk.append(log.file, `${rest}\n`);
+  wrote(world, log, log.file, text);
+  log.begun = undefined;
 }
 
 function openFile(world: World, log: Log, file: ModelFile): void {
@@ -167,13 +174,12 @@ function openFile(world: World, log: Log, file: ModelFile): void {
 
 const keptNumber = 5;
 
-const isCounted = (world: World, lines: readonly string[]) =>
-  lines.every((line) => (world.saved.get(line) ?? 0) >= (world.written.get(line) ?? 0));
+const isCounted = (lines: readonly Line[]) => lines.every(({ saved, written }) => saved >= written);
 
 /** Whether what falls off the end of the chain has been counted for good. */
 function mayDelete(world: World, log: Log, name: string): boolean {
   const file = world.disk.file(name);
-  return !file || isCounted(world, log.linesOf.get(file) ?? []);
+  return !file || isCounted(log.linesOf.get(file) ?? []);
 }
 
 function* makeRoom(world: World, log: Log): Generator<void> {
@@ -290,24 +296,23 @@ function* rotateByCopy(world: World, log: Log): Generator<void> {
   const lines = log.linesOf.get(file) ?? [];
   let at = 0;
   for (const line of lines) {
-    at += Buffer.byteLength(line) + 1;
-    if (at > copied) world.mayLose.add(line);
+    at += line.text.length + 1;
+    if (at > copied) line.mayLose = true;
   }
-  if (log.begun.includes('\0')) world.mayLose.add(log.begun.split('\0')[0]!);
+  if (log.begun) lineOf(world, log.begun.text).mayLose = true;
   disk.truncate(file);
   world.note(`truncate ${log.name}`);
   log.linesOf.set(
     target,
-    lines.filter((line) => !world.mayLose.has(line)),
+    lines.filter(({ mayLose }) => !mayLose),
   );
   log.linesOf.set(file, []);
-  if (log.begun.includes('\0')) {
+  if (log.begun) {
     // The rest of the line goes to the new file as a line of its own.
-    const [, rest] = log.begun.split('\0') as [string, string];
+    const { rest } = log.begun;
     disk.append(file, `${rest}\n`);
-    wrote(world, log, file, rest);
-    world.mayLose.add(rest);
-    log.begun = '';
+    wrote(world, log, file, rest).mayLose = true;
+    log.begun = undefined;
   }
   log.generation++;
   yield;
@@ -350,6 +355,19 @@ function* rotator(world: World, log: Log): Generator<void> {
   }
 }
 
+/** The time of `nowMs` as text, made once while it stands still. */
+function timeText(nowMs: () => number): () => string {
+  let madeMs = Number.NaN;
+  let text = '';
+  return () => {
+    if (madeMs !== nowMs()) {
+      madeMs = nowMs();
+      text = new Date(madeMs).toISOString();
+    }
+    return text;
+  };
+}
+
 /** Stands for SIGKILL; without a stack, which costs more than all else. */
 const killed = { message: 'killed' };
 
@@ -377,11 +395,9 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
   const world: World = {
     disk,
     random,
-    nowMs: () => timeMs,
+    now: timeText(() => timeMs),
     note,
-    written: new Map(),
-    mayLose: new Set(),
-    saved: new Map(),
+    lines: new Map(),
     savedLines: 0,
     rotations: 0,
     busy: 0,
@@ -401,7 +417,7 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
       generation: 1,
       n: 0,
       file: disk.create(home),
-      begun: '',
+      begun: undefined,
       isTimed: random(2) === 0,
       banner: banners[random(banners.length)]!,
       compresses,
@@ -436,25 +452,24 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
   while (style === 'strangeCopy' && world.busy > 0) step();
   const wide = style !== 'links' && random(3) > 0;
   const patterns = style === 'strangeCopy' ? ['*'] : wide ? [`*.log*`] : ['app.log', 'other.log'];
-  const before = new Map<string, number>();
   if (!wide && style !== 'strangeCopy') {
     // Rotated files that were there before are not read.
     for (const log of logs) {
       for (const [file, lines] of log.linesOf) {
         if (file === disk.file(log.name)) continue;
-        for (const line of lines) count(before, line);
+        for (const line of lines) line.before++;
       }
       // A file that no pattern matches yet may hold the beginning of a line.
-      if (log.file !== disk.file(log.name) && log.begun) world.mayLose.add(log.begun.split('\0')[0]!);
+      if (log.file !== disk.file(log.name) && log.begun) lineOf(world, log.begun.text).mayLose = true;
     }
   }
-  const packedBefore = new Set<string>();
+  const packedBefore = new Set<Line>();
   for (const [name, node] of disk.names) {
     if (!name.endsWith('.gz') || !('file' in node)) continue;
     for (const log of logs) for (const line of log.linesOf.get(node.file) ?? []) packedBefore.add(line);
   }
 
-  let counted: string[] = [];
+  let counted: Line[] = [];
   let skips: { reason: string; bytes: number }[] = [];
   let saved: { section: Uint8Array | undefined; lines: number; skips: number } = {
     section: undefined,
@@ -468,9 +483,9 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
   let calls = 0;
   let isKilled = false;
   let within = 0;
-  const beforeCall = (call: string) => {
+  const beforeCall = (call: string, path = '') => {
     if (++calls > 200_000) throw new Error('a scan does not end');
-    if (options.trace) trace.push(`${monotonicMs}   · ${call}`);
+    if (options.trace) trace.push(`${monotonicMs}   · ${call} ${path}`);
     if (killAt.calls-- <= 0) {
       isKilled = true;
       throw killed;
@@ -499,12 +514,12 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
       for (;;) {
         const next = bytes.indexOf(10, at);
         if (next < 0 || next >= end) return at;
-        counted.push(bytes.toString('latin1', at, next));
+        counted.push(lineOf(world, bytes.toString('latin1', at, next)));
         at = next + 1;
       }
     },
     finish(bytes: Buffer, start: number, end: number) {
-      if (end > start) counted.push(bytes.toString('utf8', start, end));
+      if (end > start) counted.push(lineOf(world, bytes.toString('latin1', start, end)));
     },
     skip: (reason: string, bytes: number) => {
       note(`skip ${reason} ${bytes}`);
@@ -516,8 +531,7 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
   const save = () => {
     if (isKilled) return;
     saved = { section: Uint8Array.from(tailer.freeze()), lines: counted.length, skips: skips.length };
-    for (; world.savedLines < counted.length; world.savedLines++)
-      count(world.saved, counted[world.savedLines]!);
+    for (; world.savedLines < counted.length; world.savedLines++) counted[world.savedLines]!.saved++;
     note('save');
   };
   const start = () => {
@@ -611,7 +625,7 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
   }
   view.closeAll();
 
-  const faults = judge(world, counted, skips, before, packedBefore);
+  const faults = judge(world, counted, skips, packedBefore);
   return {
     seed,
     style: `${style}${compresses ? '+gzip' : ''} ${patterns}`,
@@ -619,40 +633,37 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
     trace,
     rotations: world.rotations,
     kills,
-    lines: [...world.written.values()].reduce((sum, n) => sum + n, 0),
+    lines: [...world.lines.values()].reduce((sum, { written }) => sum + written, 0),
   };
 }
 
 function judge(
   world: World,
-  counted: readonly string[],
+  counted: readonly Line[],
   skips: readonly { reason: string; bytes: number }[],
-  before: ReadonlyMap<string, number>,
-  packedBefore: ReadonlySet<string>,
+  packedBefore: ReadonlySet<Line>,
 ): string[] {
   const faults = new Map<string, number>();
-  const counts = new Map<string, number>();
-  for (const line of counted) count(counts, line);
-  const generation = (line: string) => /\S+ g\d+(?= n)/.exec(line)?.[0] ?? line.slice(0, 20);
-  const losable = [...world.mayLose];
-  for (const [line, n] of counts) {
-    const wanted = world.written.get(line);
-    const isPiece = wanted === undefined && losable.some((whole) => whole.includes(line));
-    if (isPiece) continue;
-    if (wanted === undefined) count(faults, `unknown line in ${generation(line)}`);
-    else if (n > wanted) count(faults, `counted twice in ${generation(line)}`);
-  }
-  for (const [line, wanted] of world.written) {
-    const n = counts.get(line) ?? 0;
-    if (n >= wanted - (before.get(line) ?? 0) || world.mayLose.has(line) || packedBefore.has(line)) continue;
+  const found = (fault: string, { text }: Line) => {
+    const generation = /\S+ g\d+(?= n)/.exec(text)?.[0] ?? text.slice(0, 20);
+    const key = `${fault} in ${generation}${process.env.MODEL_LINES ? ` (${text})` : ''}`;
+    faults.set(key, (faults.get(key) ?? 0) + 1);
+  };
+  for (const line of counted) line.counted++;
+  const losable = [...world.lines.values()].filter(({ mayLose }) => mayLose);
+  for (const line of world.lines.values()) {
+    const { text, written } = line;
+    if (written === 0) {
+      if (line.counted > 0 && !losable.some((whole) => whole.text.includes(text)))
+        found('unknown line', line);
+    } else if (line.counted > written) found('counted twice', line);
     // A generation of nothing but a banner cannot be told from an unfinished copy of the next one.
-    if (line.startsWith('===')) continue;
-    count(faults, `lost in ${generation(line)}${process.env.MODEL_LINES ? ` (${line})` : ''}`);
+    if (line.mayLose || packedBefore.has(line) || text.startsWith('===')) continue;
+    if (line.counted < written - line.before) found('lost', line);
   }
-  if (world.mayLose.size === 0 && skips.length > 0) {
-    // Fewer than 16 bytes that were seen of a file identify nothing: it may be read as another one and count as skipped, too.
-    for (const { reason, bytes } of skips)
-      if (bytes >= 16) count(faults, `skipped ${reason} though nothing was lost`);
-  }
-  return [...faults].map(([fault, n]) => `${fault}: ${n}`);
+  const faulty = [...faults].map(([fault, n]) => `${fault}: ${n}`);
+  if (losable.length > 0) return faulty;
+  // Fewer than 16 bytes that were seen of a file identify nothing: it may be read as another one and count as skipped, too.
+  const told = skips.filter(({ bytes }) => bytes >= 16);
+  return [...faulty, ...told.map(({ reason }) => `skipped ${reason} though nothing was lost`)];
 }

@@ -169,10 +169,10 @@ const differences = (wanted: ReadonlyMap<string, number>, counted: ReadonlyMap<s
 
 const cases = styles.flatMap((style) => Array.from({ length: seeds }, (_, seed) => [style, seed] as const));
 
-test.each(cases)(
+test.for(cases)(
   'killed while logs rotate: %s, seed %i',
-  { timeout: 60_000 + kills * 10_000 },
-  async (style, seed) => {
+  { timeout: 60_000 + kills * 60_000 },
+  async ([style, seed], { annotate }) => {
     const place = folder();
     const random = seeded(20261122 + seed);
     const rules =
@@ -216,6 +216,8 @@ services:
         last = differences(service.written, await countsOf(address));
         return last.length === 0;
       }).catch(() => {});
+      const lines = [...service.written.values()].reduce((sum, n) => sum + n, 0);
+      await annotate(`${kills} kills, ${service.written.size} generations, ${lines} lines`);
       expect(last.length > 0 ? `${last.slice(0, 20).join('\n')}\n${agent.output().slice(-3000)}` : '').toBe(
         '',
       );

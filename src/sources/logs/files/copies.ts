@@ -79,11 +79,12 @@ export function createCopies(
       resume(original, group, sighting);
       return 'copy';
     }
+    const wasOpen = original.fd !== undefined;
     const fd = openFiles.open(original);
     if (fd === undefined) return like === 'whole' || like === 'short' ? 'copy' : 'new';
     if (size <= disk.fstat(fd).size && contents.isPrefixOf(sighting, size, fd)) return 'copy';
     // Checked after the comparison: the original may have been rewritten before it.
-    if (reader.isIntact(original) === false) {
+    if (reader.isIntact(original, wasOpen) === false) {
       lose(original, 'truncated');
       return 'wait';
     }
@@ -164,6 +165,7 @@ export function createCopies(
       }
       for (const file of tracker.group(group)) {
         if (file.state === 'missing' || file.compressed) continue;
+        const wasOpen = file.fd !== undefined;
         const fd = openFiles.open(file);
         if (fd === undefined) {
           if (content.size === Math.max(file.size, file.nowSize) && agrees(knownContent(file)))
@@ -178,7 +180,7 @@ export function createCopies(
             return { verdict: 'copy', of: file };
         }
         // Checked after the comparison: it may be the original, rewritten since.
-        if (fd !== undefined && reader.isIntact(file) === false) {
+        if (fd !== undefined && reader.isIntact(file, wasOpen) === false) {
           lose(file, 'truncated');
           return { verdict: 'rewritten' };
         }
@@ -228,12 +230,13 @@ export function createCopies(
       if (tracker.get(file.dev, file.ino) !== file) continue;
       if (file.state !== 'live' || headAgrees(file.fingerprint.head, start) === false) continue;
       if (++compared > 16) continue;
+      const wasOpen = file.fd !== undefined;
       const fd = openFiles.open(file);
       if (fd === undefined) continue;
       if (stat.size <= disk.fstat(fd).size && contents.isPrefixOf(sighting, stat.size, fd)) {
         return waitFor(sighting, file);
       }
-      if (reader.isIntact(file) === false) {
+      if (reader.isIntact(file, wasOpen) === false) {
         lose(file, 'truncated');
         return true;
       }

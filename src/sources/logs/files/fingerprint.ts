@@ -144,6 +144,11 @@ const openLimit = 64;
 /** Times per scan that a directory is listed again because files in it were renamed meanwhile. */
 const lookupsLimit = 4;
 
+interface Opened {
+  readonly fd: number;
+  archive?: { readonly packedBytes: number; readonly mtimeNs: bigint; readonly content: Content };
+}
+
 /** A file as a scan saw it, under each of its names. */
 export interface Seen {
   readonly stat: FileStat;
@@ -171,7 +176,7 @@ export interface Contents {
 }
 
 export function createContents({ disk, problems }: { disk: Disk; problems: Problems }): Contents {
-  const opened = new Map<string, number>();
+  const opened = new Map<string, Opened>();
   const moved = new Map<string, Map<string, string>>();
   let lookups = lookupsLimit;
   const keyOf = ({ stat: { dev, ino } }: Seen) => `${dev}:${ino}`;
@@ -232,10 +237,10 @@ export function createContents({ disk, problems }: { disk: Disk; problems: Probl
         if (fd === undefined) continue;
         for (const [key, other] of opened) {
           if (opened.size < openLimit) break;
-          disk.close(other);
+          disk.close(other.fd);
           opened.delete(key);
         }
-        opened.set(keyOf(file), fd);
+        opened.set(keyOf(file), { fd });
         problems.resolve(path, cannotCompare);
         return 'open';
       } catch (thrown) {
@@ -291,6 +296,14 @@ export function createContents({ disk, problems }: { disk: Disk; problems: Probl
     };
   };
 
+  /** An archive is inflated once per scan, unless it changes. */
+  const archiveOf = (own: Opened): Content => {
+    const { size, mtimeNs } = disk.fstat(own.fd);
+    if (own.archive?.packedBytes !== size || own.archive.mtimeNs !== mtimeNs)
+      own.archive = { packedBytes: size, mtimeNs, content: gzip(own.fd, size) };
+    return own.archive.content;
+  };
+
   const unreadable: Content = {
     size: 0,
     start: noContent,
@@ -303,11 +316,11 @@ export function createContents({ disk, problems }: { disk: Disk; problems: Probl
     open,
     of(file, call) {
       if (open(file) !== 'open') return undefined;
-      const fd = opened.get(keyOf(file))!;
+      const own = opened.get(keyOf(file))!;
       const [path] = file.paths as [string];
       try {
-        if (!isCompressed(path)) return call(plain(fd, disk.fstat(fd).size));
-        return call(isGzip(path) ? gzip(fd, disk.fstat(fd).size) : unreadable);
+        if (!isCompressed(path)) return call(plain(own.fd, disk.fstat(own.fd).size));
+        return call(isGzip(path) ? archiveOf(own) : unreadable);
       } catch (thrown) {
         if (systemCode(thrown) === undefined) throw thrown;
         problems.report(path, 'file cannot be read', thrown);
@@ -316,7 +329,7 @@ export function createContents({ disk, problems }: { disk: Disk; problems: Probl
     },
     isPrefixOf(file, size, fd) {
       if (open(file) !== 'open') return false;
-      const own = opened.get(keyOf(file))!;
+      const own = opened.get(keyOf(file))!.fd;
       const from = Math.max(0, size - compareBytes);
       const same = (length: number, position: number) => {
         const bytes = readAt(own, length, position);
@@ -327,12 +340,12 @@ export function createContents({ disk, problems }: { disk: Disk; problems: Probl
     beginsWith: (fd, start) => readAt(fd, start.length, 0).equals(start),
     sumOf,
     take(file) {
-      const fd = opened.get(keyOf(file));
+      const own = opened.get(keyOf(file));
       opened.delete(keyOf(file));
-      return fd;
+      return own?.fd;
     },
     release() {
-      for (const fd of opened.values()) disk.close(fd);
+      for (const { fd } of opened.values()) disk.close(fd);
       opened.clear();
       moved.clear();
       lookups = lookupsLimit;

@@ -1,4 +1,4 @@
-import { crc32, createGunzip, type Gunzip } from 'node:zlib';
+import { crc32, createGunzip, gunzipSync } from 'node:zlib';
 import type { Disk } from './disk.ts';
 import { growHead, growTail, headBytes, headGrows, tailBytes } from './fingerprint.ts';
 import type { OpenFiles } from './open-files.ts';
@@ -18,8 +18,7 @@ export interface GzipReader {
 
 interface Unpacking {
   readonly fd: number;
-  readonly chunks: AsyncIterator<Buffer>;
-  close(): void;
+  readonly chunks: AsyncGenerator<Buffer>;
   /** Plain bytes that have come. */
   position: number;
   /** The first of them, for the fingerprint. */
@@ -31,8 +30,29 @@ interface Unpacking {
 }
 
 const packedChunkBytes = 64 * 1024;
+/** An archive of up to this size, packed and plain, is unpacked in one step: most of the cost of a stream is its start. */
+const smallPackedBytes = 8 * 1024;
+const smallPlainBytes = 256 * 1024;
 
-async function* unpacked(disk: Disk, file: TrackedFile, fd: number, plain: Gunzip): AsyncGenerator<Buffer> {
+/** The whole archive if it is small; undefined if it is not, or if its end is missing. */
+function unpackSmall(disk: Disk, fd: number): Buffer | undefined {
+  const packed = Buffer.allocUnsafe(smallPackedBytes);
+  const length = disk.read(fd, packed, 0, packed.length, 0);
+  if (length === 0 || length === packed.length) return undefined;
+  try {
+    return gunzipSync(packed.subarray(0, length), { maxOutputLength: smallPlainBytes });
+  } catch {
+    return undefined;
+  }
+}
+
+async function* unpacked(disk: Disk, file: TrackedFile, fd: number): AsyncGenerator<Buffer> {
+  const whole = unpackSmall(disk, fd);
+  if (whole) {
+    yield whole;
+    return;
+  }
+  const plain = createGunzip();
   let position = 0;
   const feed = () => {
     if (file.fd !== fd) throw new Error('closed meanwhile');
@@ -54,11 +74,9 @@ async function* unpacked(disk: Disk, file: TrackedFile, fd: number, plain: Gunzi
 }
 
 function unpack(disk: Disk, file: TrackedFile, fd: number): Unpacking {
-  const plain = createGunzip();
   return {
     fd,
-    chunks: unpacked(disk, file, fd, plain),
-    close: () => plain.destroy(),
+    chunks: unpacked(disk, file, fd),
     position: 0,
     start: noBytes,
     before: noBytes,
@@ -111,7 +129,7 @@ export function createGzipReader({
   const open = new Map<TrackedFile, Unpacking>();
 
   const close = (file: TrackedFile) => {
-    open.get(file)?.close();
+    void open.get(file)?.chunks.return(undefined);
     open.delete(file);
     file.isUnpacking = false;
   };

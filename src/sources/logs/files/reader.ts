@@ -95,8 +95,11 @@ export type Turn = 'more' | 'end' | 'changed' | 'absent';
 export interface Reader {
   /** Reads and counts one chunk; `pass` numbers the pass, in which a file's beginning is checked once. */
   turn(file: TrackedFile, pass: number): Turn;
-  /** Whether the file still has the bytes that were read of it; undefined if it cannot be read now. */
-  isIntact(file: TrackedFile, wasOpen?: boolean): boolean | undefined;
+  /**
+   * Whether the file still has the bytes that were read of it; undefined if it cannot be read now. `wasOpen`: it was open
+   * before the comparison, so that its inode is still its own.
+   */
+  isIntact(file: TrackedFile, wasOpen: boolean): boolean | undefined;
   /** Hands the sink the whole unfinished line as the file's last one. */
   finish(file: TrackedFile): void;
   /** Takes the fingerprint of a beginning that was not read yet. */
@@ -276,7 +279,7 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
 
   return {
     turn: (file, pass) => onOpen(file, (fd) => take(fd, file, pass)) ?? 'absent',
-    isIntact(file, wasOpen = file.fd !== undefined) {
+    isIntact(file, wasOpen) {
       return onOpen(file, (fd) => {
         const { size, mtimeNs } = disk.fstat(fd);
         if (size < file.nowSize) file.size = Math.max(file.size, file.nowSize);

@@ -202,7 +202,7 @@ export function createRotation(deps: RotationDeps): Rotation {
       const isStranger = directories.has(dirname(file.home)) && isStale(file);
       if (!groups.has(file.path) && !isStranger) continue;
       if (file.compressed || file.fd === undefined || file.offset + file.restBytes === 0) continue;
-      if (reader.isIntact(file) !== false) continue;
+      if (reader.isIntact(file, true) !== false) continue;
       const sighting = scan.picture.files.get(fileKey(file));
       lose(file, 'truncated');
       if (sighting) unknown.push(sighting);
@@ -230,7 +230,9 @@ export function createRotation(deps: RotationDeps): Rotation {
     verifyOriginals(first, unknown);
     let rest = grouped(unknown);
     const missing = [...tracker].filter(isUnseen);
-    missing.sort((a, b) => a.generation - b.generation);
+    // One that was read is known by the bytes before its offset; of one that was not, others may have the beginning, too.
+    const isUnread = (file: TrackedFile) => Number(file.offset + file.restBytes === 0);
+    missing.sort((a, b) => isUnread(a) - isUnread(b) || a.generation - b.generation);
     for (const file of missing) {
       const copies = [...tracker.letGoOf(file.path)].filter(({ copyOf }) => copyOf === file);
       const known = copies.flatMap((copy) => scan.picture.files.get(fileKey(copy)) ?? []);
