@@ -162,18 +162,8 @@ function convert(node: SyntaxNode, text: string): Expr {
         args: argumentsOf(node, text),
         ...span,
       };
-    case 'AggregateExpr': {
-      const modifier = node.getChild('AggregateModifier');
-      return {
-        type: 'aggregate',
-        op: text.slice(first!.from, first!.to),
-        grouping: modifier
-          ? { without: modifier.getChild('Without') !== null, labels: labelsIn(modifier, text) }
-          : undefined,
-        expr: argumentsOf(node, text).at(-1) ?? missing(source),
-        ...span,
-      };
-    }
+    case 'AggregateExpr':
+      return aggregate(node, text);
     case 'BinaryExpr':
       return binary(node, text);
     default:
@@ -181,8 +171,21 @@ function convert(node: SyntaxNode, text: string): Expr {
   }
 }
 
-function missing(source: string): never {
-  throw new Error(`not PromQL: ${source} aggregates nothing`);
+function aggregate(node: SyntaxNode, text: string): Expr {
+  const op = node.firstChild!;
+  const modifier = node.getChild('AggregateModifier');
+  const expr = argumentsOf(node, text).at(-1);
+  if (!expr) throw new Error(`not PromQL: ${text.slice(node.from, node.to)} aggregates nothing`);
+  return {
+    type: 'aggregate',
+    op: text.slice(op.from, op.to),
+    grouping: modifier
+      ? { without: modifier.getChild('Without') !== null, labels: labelsIn(modifier, text) }
+      : undefined,
+    expr,
+    start: node.from,
+    end: node.to,
+  };
 }
 
 function binary(node: SyntaxNode, text: string): Binary {

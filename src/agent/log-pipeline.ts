@@ -15,7 +15,7 @@ import type { StateSection } from './state/state.ts';
 const family = agentMetric('svc_log_lag_bytes');
 
 /** Keeps `svc_log_lag_bytes` of each service; after a reload the gauges are opened again with their last values. */
-export function createLag() {
+function createLag() {
   const told = new Map<string, number>();
   let gauges = new Map<string, Gauge>();
   let intakes: Intakes | undefined;

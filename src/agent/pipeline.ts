@@ -240,7 +240,7 @@ interface ProbePipeline {
   stop(): Promise<void>;
 }
 
-export function createProbePipeline(deps: ProbePipelineDeps): ProbePipeline {
+function createProbePipeline(deps: ProbePipelineDeps): ProbePipeline {
   const log = deps.log.named('probes');
   const down = new Set<string>();
   let runner: Runner | undefined;

@@ -27,7 +27,7 @@ async function streamTls(
 ): Promise<OpenHandshakes<Socket> | undefined> {
   const tls = statsd?.tls;
   if (!tls) return undefined;
-  const { createHandshakes } = await import('../reporters/listen/handshakes.ts');
+  const { createHandshakes } = await import('../reporters/listen/protection.ts');
   const place = `services.${name}.statsd.tls`;
   return (outcome) =>
     createHandshakes({ tls, handshakeMs }, { place, nowMs: clock.nowMs, log, ...outcome }).begin;

@@ -100,7 +100,7 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
  * The address to dial: the first in the system's order. A second one is never tried, so that a host with a dead address
  * does not pass. For loopback names IPv4 goes first, because that is where services listen that bind to `localhost`.
  */
-export async function chosenAddress(host: string, lookup: Lookup, signal: AbortSignal): Promise<string> {
+async function chosenAddress(host: string, lookup: Lookup, signal: AbortSignal): Promise<string> {
   if (isIP(host) !== 0) return host;
   const addresses = await untilAborted(lookup(host), signal);
   const four = isLoopback(host) ? addresses.find((address) => isIP(address) === 4) : undefined;

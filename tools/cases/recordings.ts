@@ -28,7 +28,7 @@ const each = <T>(items: readonly T[], series: (item: T) => Series): Series =>
   Object.assign({}, ...items.map(series));
 
 /** Two instances of one cluster, each with one event a second, a tenth of them bad. */
-export const recordedSeries: Series = each(here, (at) => ({
+const recordedSeries: Series = each(here, (at) => ({
   ...each(kinds, (kind) => ({
     [`svc_${kind}_requests{${at}, ${operation}}`]: '0+60x20',
     [`svc_${kind}_errors{${at}, ${operation}}`]: '0+6x20',
@@ -57,7 +57,7 @@ const listed = (metric: string, operationName: string, value: number): Expected 
 });
 
 /** After twelve minutes, 720 s. */
-export const recorded: readonly Expected[] = [
+const recorded: readonly Expected[] = [
   ...kinds.flatMap((kind) => [
     { record: `cluster_service_operation:svc_${kind}_requests:rate5m`, labels: byOperation, value: 2 },
     { record: `cluster_service_operation:svc_${kind}_errors:rate5m`, labels: byOperation, value: 0.2 },

@@ -170,7 +170,7 @@ const noTargets: DashboardLint = {
       : [],
 };
 
-export const dashboardShapeLints: readonly DashboardLint[] = [
+const dashboardShapeLints: readonly DashboardLint[] = [
   templateDatasource,
   chosen('template-job', 'role', 'svc_service'),
   chosen('template-instance', 'instance', 'instance'),

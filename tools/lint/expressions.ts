@@ -36,7 +36,7 @@ export interface Finding {
 }
 
 /** Every fault that `judge` finds at a node; `around` is what surrounds it, nearest last. */
-export const eachNode =
+const eachNode =
   (judge: (node: Expr, around: readonly Expr[]) => string | undefined) =>
   (expr: Expr): string[] => {
     const faults: string[] = [];
@@ -48,7 +48,7 @@ export const eachNode =
   };
 
 /** A lint that looks at the expression only, and at the names that are recorded. */
-export const expressionLint = (
+const expressionLint = (
   name: string,
   judge: (expr: Expr, recorded: ReadonlySet<string>) => readonly string[],
 ): Lint => ({
@@ -61,7 +61,7 @@ export const calls = (node: Expr | undefined, wanted: (name: string) => boolean)
   node?.type === 'call' && wanted(node.name);
 
 /** Aggregations that keep the labels of what they pick. */
-export const picking: ReadonlySet<string> = new Set(['topk', 'bottomk']);
+const picking: ReadonlySet<string> = new Set(['topk', 'bottomk']);
 
 const counterUse = expressionLint('counter', (expr) =>
   eachNode((node, around) => {

@@ -71,7 +71,7 @@ const shown: Readonly<Partial<Record<Measure, readonly string[]>>> = {
 const metricUnits = new Map([...catalog, ...agentMetrics].map(({ name, unit }) => [name, unit as Unit]));
 
 /** The unit that belongs to an expression, or undefined where that cannot be said. */
-export function measureOf(expr: Expr): Measure | undefined {
+function measureOf(expr: Expr): Measure | undefined {
   switch (expr.type) {
     case 'number':
       return 'number';
@@ -141,7 +141,7 @@ function quotient(a: Measure | undefined, b: Measure | undefined): Measure | und
 }
 
 /** A panel shows the unit that its metrics have. */
-export const targetUnit: DashboardLint = {
+const targetUnit: DashboardLint = {
   name: 'target-unit',
   target({ panel, target, expr }) {
     const measure = measureOf(expr);

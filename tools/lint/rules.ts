@@ -14,7 +14,7 @@ import {
 import { calls, type Finding, type Lint, type Subject, seriesLints, shapeLints } from './expressions.ts';
 
 /** Whether an expression can be false: a comparison, `absent`, or a set operator that takes series away. */
-export function hasCondition(expr: Expr): boolean {
+function hasCondition(expr: Expr): boolean {
   let found = false;
   walk(expr, (node) => {
     if (node.type === 'binary' && isCondition(node)) found = true;
@@ -26,7 +26,7 @@ export function hasCondition(expr: Expr): boolean {
 const isCondition = ({ op, bool }: Binary): boolean => (comparisons.has(op) && !bool) || op === 'unless';
 
 /** Selectors of an expression that are looked for by their absence. */
-export function absences(expr: Expr): readonly Selector[] {
+function absences(expr: Expr): readonly Selector[] {
   const found: Selector[] = [];
   walk(expr, (node, around) => {
     if (node.type === 'selector' && calls(around.at(-1), (name) => name.startsWith('absent')))
@@ -139,7 +139,7 @@ const recordName: Lint = {
   },
 };
 
-export const ruleLints: readonly Lint[] = [
+const ruleLints: readonly Lint[] = [
   ...[annotations, summary, description, templateLabels, valueInLabel, severity, packLabel, runbook],
   ...[dashboard, condition, absent, alertName, cluster, recordName],
 ];

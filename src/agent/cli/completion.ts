@@ -42,7 +42,7 @@ function followsOption(option: string, argument: string | undefined): Value {
 }
 
 /** The options and words of a command, as its help has them. */
-export function wordsOf(name: CommandName, summary: string, help: string): Words {
+function wordsOf(name: CommandName, summary: string, help: string): Words {
   const options = new Map<string, Value>([
     ['--help', undefined],
     ['--json', undefined],

@@ -78,7 +78,7 @@ const list = (texts: readonly string[]): string => `[${texts.map(quoted).join(',
 const isWord = (text: string): boolean => /^(?:true|false|null)$/i.test(text);
 
 /** A commented `agent.yaml` for what is known of the service. */
-export function starter(facts: StarterFacts): string {
+function starter(facts: StarterFacts): string {
   return `# svc-agent. Check it with: svc-agent check -c FILE; editors complete it with: svc-agent schema
 
 # The roles that run on this host or in this pod; also --role, SVC_AGENT_ROLES.

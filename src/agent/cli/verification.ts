@@ -12,7 +12,7 @@ export const longestMs = 7 * 24 * 36e5;
 /** Told how far the verification of a backup is, and without progress that it is over. */
 export type OnVerification = (path: string, progress?: Progress) => void;
 
-export const verificationText = (path: string, progress: Progress, screen: Screen): string =>
+const verificationText = (path: string, progress: Progress, screen: Screen): string =>
   `verifying ${basename(path)} ${progressText(progress, screen)}`;
 
 /** Shows each verification on a line of its own, which goes away at its end. */

@@ -12,9 +12,9 @@ import { bcryptForm } from '../../reporters/listen/auth.ts';
 import { cipherSuites, curves } from '../../reporters/listen/certificates.ts';
 
 /** These checks also run on invalid parts, so that one run reports all faults. */
-export const always = { when: () => true } as const;
+const always = { when: () => true } as const;
 
-export const has = (value: unknown, key: string): boolean =>
+const has = (value: unknown, key: string): boolean =>
   typeof value === 'object' && value !== null && (value as Record<string, unknown>)[key] !== undefined;
 
 /** Exactly one of these keys, whatever else is wrong. */

@@ -331,7 +331,7 @@ export interface Surroundings {
 }
 
 /** The configuration that everything is built from. */
-export function fill(parsed: Parsed, around: Surroundings): AgentConfig {
+function fill(parsed: Parsed, around: Surroundings): AgentConfig {
   const { tree, roles, clusterName } = around;
   const metrics = metricsConfig(parsed.metrics, clusterName);
   const adminOff = tree.entries.get('admin')?.node;

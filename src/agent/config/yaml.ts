@@ -66,7 +66,7 @@ function resolvePlain(text: string): ScalarValue {
 }
 
 /** Bounds far above any real configuration. */
-export const maxDepth = 64;
+const maxDepth = 64;
 const maxNodes = 200_000;
 
 /** State while a document is converted. */

@@ -68,7 +68,7 @@ interface UnfinishedRun {
 }
 
 /** Lines of an unfinished run of the same procedure and subject; none after a run that was completed. */
-export function unfinishedRun(journal: string, subject: object): UnfinishedRun | undefined {
+function unfinishedRun(journal: string, subject: object): UnfinishedRun | undefined {
   let text: string;
   try {
     text = readFileSync(journal, 'utf8');

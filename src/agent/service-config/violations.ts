@@ -153,7 +153,7 @@ const anybodyMayWrite = 0o222;
  * The reason why the service cannot write its log file here, or undefined. The agent does not know the service's user; it
  * finds only what no user can write.
  */
-export function directoryTrouble(outputFile: string, cwd: string): string | undefined {
+function directoryTrouble(outputFile: string, cwd: string): string | undefined {
   const directory = dirname(resolve(cwd, outputFile));
   try {
     const { mode } = statSync(`${directory}/`);

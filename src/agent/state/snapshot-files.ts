@@ -143,7 +143,7 @@ async function pruneAside(fs: StateFs, directory: string): Promise<void> {
 }
 
 /** The snapshots of one state directory, whose lock the caller holds before it calls anything but `read`. */
-export function createSnapshotFiles(
+function createSnapshotFiles(
   { directory, fsync }: { directory: string; fsync: boolean },
   { fs, clock, log }: { fs: StateFs; clock: Clock; log: Log },
 ): SnapshotFiles {

@@ -25,14 +25,13 @@ export const maxSnapshotBytes = 2 ** 30;
 
 const snapshotVersion = 1;
 /** Ends in the byte order, so that a machine of another byte order rejects the snapshot. */
-export const magic = Buffer.from(`svcstat${endianness().charAt(0)}`, 'latin1');
+const magic = Buffer.from(`svcstat${endianness().charAt(0)}`, 'latin1');
 const tableAt = magic.length + 8;
 const numbersBytes = 16;
 const sectionHeadBytes = 8;
 const checksumBytes = 4;
 
-export const bytesOf = (values: Float64Array) =>
-  new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+const bytesOf = (values: Float64Array) => new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 
 /** Whether `buffer` contains `bytes` at `at`. */
 const sameBytes = (buffer: Buffer, at: number, bytes: Uint8Array) =>

@@ -70,7 +70,7 @@ export interface PanelContext {
 const shown = [pack('recommended'), pack('slo')].flatMap(alertsOf);
 
 /** The alert that is meant. Throws if there is none. */
-export function alertOf({ alert: name, window }: AlertRef): Alert {
+function alertOf({ alert: name, window }: AlertRef): Alert {
   const found = shown.find(
     (alert) => alert.name === name && (window === undefined || alert.labels?.window === window),
   );
@@ -104,7 +104,7 @@ function steps(limits: readonly AlertRef[], context: PanelContext): Threshold[] 
   }));
 }
 
-export function thresholds({ limits = [], anyIs }: Partial<Look>, context: PanelContext) {
+function thresholds({ limits = [], anyIs }: Partial<Look>, context: PanelContext) {
   const drawn: Threshold[] = anyIs
     ? [
         { value: null, color: 'green' },
@@ -114,7 +114,7 @@ export function thresholds({ limits = [], anyIs }: Partial<Look>, context: Panel
   return new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps(drawn);
 }
 
-export function mappings(state: StateName): ValueMapping[] {
+function mappings(state: StateName): ValueMapping[] {
   const entries = Object.entries<readonly [text: string, color: string]>(states[state]);
   const texts = entries.map(([value, [text, color]], index) => [value, { text, color, index }] as const);
   return [{ type: MappingType.ValueToText, options: Object.fromEntries(texts) }];
@@ -124,7 +124,7 @@ export function mappings(state: StateName): ValueMapping[] {
 const sameView = '${__url_time_range}&${__all_variables}';
 
 /** Links to the runbooks of a panel's alerts, and to the dashboards that these alerts name. */
-export function linksOf(panel: Panel, { on, titles, runbookUrl }: PanelContext): DashboardLinkBuilder[] {
+function linksOf(panel: Panel, { on, titles, runbookUrl }: PanelContext): DashboardLinkBuilder[] {
   const looks: readonly Look[] = panel.type === 'table' ? [panel, ...panel.columns] : [panel];
   const drawn = looks.flatMap(({ limits = [] }) => limits.map(({ alert }) => alert));
   const alerts = [...new Set([...drawn, ...(panel.runbooks ?? [])])].map((alert) => alertOf({ alert }));

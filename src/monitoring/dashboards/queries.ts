@@ -169,7 +169,7 @@ const reporterErrors: Metric = {
 };
 
 /** Every metric that rules and dashboards may use. */
-export const metrics: ReadonlyMap<string, Metric> = new Map(
+const metrics: ReadonlyMap<string, Metric> = new Map(
   [...catalog, ...agentMetrics, reporterErrors].map((metric) => [metric.name, metric]),
 );
 

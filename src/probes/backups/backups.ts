@@ -44,10 +44,7 @@ interface Recoverable {
 }
 
 /** Databases that have a backup other than one of the configuration. */
-export function recoverables(
-  backups: readonly BackupOptions[],
-  stores: ProbesOptions['stores'],
-): Recoverable[] {
+function recoverables(backups: readonly BackupOptions[], stores: ProbesOptions['stores']): Recoverable[] {
   const found = new Map<string, Recoverable>();
   for (const { store, database, type } of backups) {
     if (type === 'config' || store === undefined) continue;
@@ -91,11 +88,7 @@ function stillShown(recalled: unknown, key: string, intervalMs: number, nowMs: n
 }
 
 /** The probe that decides whether one database can be recovered within its objectives. Runs after its backups. */
-export function recoveryRow(
-  of: Recoverable,
-  all: readonly BackupOptions[],
-  shared: SharedByRecovery,
-): ProbeRow {
+function recoveryRow(of: Recoverable, all: readonly BackupOptions[], shared: SharedByRecovery): ProbeRow {
   const backups = all.filter(
     (backup) =>
       backup.type !== 'config' &&

@@ -216,7 +216,7 @@ const dayMs = 24 * hourMs;
  * The spec's schedule table (Backup and restore operations): of a range for RTO the upper end counts. The grace is
  * what is added to a backup's usual duration before it is late; the spec's alert at 25 hours has one hour of it.
  */
-export const specSchedule: Readonly<
+const specSchedule: Readonly<
   Record<BackupType, { everyMs?: number; graceMs: number; keepMs?: number; rpoMs: number; rtoMs: number }>
 > = {
   full: { everyMs: dayMs, graceMs: hourMs, keepMs: 30 * dayMs, rpoMs: dayMs, rtoMs: 4 * hourMs },

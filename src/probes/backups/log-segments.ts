@@ -126,7 +126,7 @@ const [stopEvent, rotateEvent, formatEvent, startEncryption] = [3, 4, 15, 164];
 const inUse = 0x1;
 const flagsAt = 17;
 
-export function checkBinaryLogStart(head: Buffer): void {
+function checkBinaryLogStart(head: Buffer): void {
   if (head.subarray(0, 4).equals(encryptedMagic)) throw new UnknownFormat('the binary log is encrypted');
   if (!head.subarray(0, 4).equals(magic)) throw new Error('it does not begin as a binary log');
 }
@@ -135,7 +135,7 @@ export function checkBinaryLogStart(head: Buffer): void {
  * Reads a file to its end: the place, length and checksum of every event. `isNewest`: the server may still write
  * it, so that it may end anywhere. Gives what was verified; throws what is wrong, and `UnknownFormat`.
  */
-export async function verifyBinaryLog(bytes: ByteReader, isNewest: boolean): Promise<string> {
+async function verifyBinaryLog(bytes: ByteReader, isNewest: boolean): Promise<string> {
   checkBinaryLogStart(await bytes.take(4));
   let events = 0;
   let hasChecksums = false;

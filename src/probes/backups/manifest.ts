@@ -38,7 +38,7 @@ export interface BackupManifest {
  * Reads `backup_manifest` of a base backup and holds it against its own checksum. Throws on a manifest that is cut
  * off, damaged or of an unknown form. Source: PostgreSQL, "Backup Manifest Format".
  */
-export function parseBackupManifest(text: Buffer): BackupManifest {
+function parseBackupManifest(text: Buffer): BackupManifest {
   const parsed = JSON.parse(text.toString('utf8')) as WrittenManifest;
   if (!Array.isArray(parsed?.Files)) throw new Error('backup_manifest has no list of files');
   const at = text.lastIndexOf('"Manifest-Checksum"');

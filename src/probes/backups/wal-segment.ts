@@ -88,6 +88,20 @@ export function checkWalStart(head: Buffer, name: string): WalStart {
   return { segmentBytes, pageBytes };
 }
 
+/** The header of a page. Throws if it is not that of the page at this address of the log. */
+function checkPageHeader(page: Buffer, expected: { magic: number; address: bigint; offset: number }) {
+  const header = pageHeader(page);
+  const isLong = (header.info & hasLongHeader) !== 0;
+  if (
+    header.magic !== expected.magic ||
+    header.address !== expected.address ||
+    header.info > allFlags ||
+    isLong !== (expected.offset === 0)
+  )
+    throw new Error(`the header of the page at ${expected.offset} is damaged`);
+  return header;
+}
+
 /**
  * Reads a segment to its end: the header of every page, the checksum of every record. Without `carry` the rest of a
  * record that began in the segment before is passed over. Throws what is wrong.
@@ -118,16 +132,8 @@ export async function verifyWalSegment(bytes: ByteReader, name: string, carry?: 
         throw new Error(`the page at ${offset} is not empty, after the end of the segment’s log`);
       continue;
     }
-    const header = pageHeader(page);
     const address = startAddress + BigInt(offset);
-    const isLong = (header.info & hasLongHeader) !== 0;
-    if (
-      header.magic !== magic ||
-      header.address !== address ||
-      header.info > allFlags ||
-      isLong !== (offset === 0)
-    )
-      throw new Error(`the header of the page at ${offset} is damaged`);
+    const header = checkPageHeader(page, { magic, address, offset });
     const goesOn = (header.info & isContinuation) !== 0;
     if ((header.info & isOverwritten) !== 0) {
       open = undefined;

@@ -68,7 +68,7 @@ export interface DomainDescription {
 /** Longest name or number. */
 const longestText = 1000;
 
-export function textOf(value: unknown): string | undefined {
+function textOf(value: unknown): string | undefined {
   if (typeof value !== 'string' || value.length > longestText) return undefined;
   const trimmed = value.trim();
   return trimmed === '' ? undefined : trimmed;
@@ -155,7 +155,7 @@ const isMap = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Every value of an object and of the objects in it; lists are values. */
-export function fieldsOf(object: Record<string, unknown>): DescriptionFields {
+function fieldsOf(object: Record<string, unknown>): DescriptionFields {
   const fields = new Map<string, unknown>();
   const walk = (of: Record<string, unknown>, prefix: string, depth: number) => {
     for (const [key, value] of Object.entries(of)) {
@@ -173,7 +173,7 @@ export function fieldsOf(object: Record<string, unknown>): DescriptionFields {
  * Every `Key: value` line. The last line of a key wins, because free text (a description of several lines) comes before
  * the service's own lines; the first name wins, because it comes before that.
  */
-export function fieldsOfLines(text: string): DescriptionFields {
+function fieldsOfLines(text: string): DescriptionFields {
   const fields = new Map<string, unknown>();
   for (const line of text.split('\n')) {
     const [, key, value] = /^\s*([A-Za-z][\w().-]*)\s*:(?:\s+(.*))?$/.exec(line) ?? [];
@@ -185,7 +185,7 @@ export function fieldsOfLines(text: string): DescriptionFields {
 }
 
 /** The first of these paths whose value can be parsed. */
-export function firstOf<T>(
+function firstOf<T>(
   fields: DescriptionFields,
   paths: readonly string[],
   read: (value: unknown) => T | undefined,
@@ -202,13 +202,13 @@ const mostEntries = 50;
 const longestKey = 300;
 
 /** A failover history: a list of entries, or its JSON as text; undefined for anything else. */
-export function historyOf(value: unknown): FailoverEntry[] | undefined {
+function historyOf(value: unknown): FailoverEntry[] | undefined {
   const list = typeof value === 'string' ? parsed(value) : value;
   return Array.isArray(list) ? list.slice(0, mostEntries).map(entryOf) : undefined;
 }
 
 /** The history inside the text of a map as Go prints it: `map[FailoverHistory:[{…}] other:text]`. */
-export function historyInMapText(text: string): FailoverEntry[] | undefined {
+function historyInMapText(text: string): FailoverEntry[] | undefined {
   if (!/^map\[.*\]$/s.test(text)) return undefined;
   const start = /[[ ]FailoverHistory:(?=\[)/.exec(text);
   if (!start) return /[[ ]FailoverHistory:/.test(text) ? undefined : [];

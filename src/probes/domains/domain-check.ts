@@ -31,7 +31,7 @@ export interface DomainJudgement {
 }
 
 /** Compares a domain's description with the group's failover versions and with the other clusters' views. */
-export function judgeDomain(
+function judgeDomain(
   own: DomainDescription,
   views: ReadonlyMap<string, DomainDescription>,
   group: ClusterGroupOptions | undefined,
@@ -86,7 +86,7 @@ function notesOn(
 }
 
 /** The gauges of a domain, as far as its description has them. `lastFailoverMs` is since the epoch. */
-export function domainGauges(
+function domainGauges(
   domain: string,
   description: DomainDescription,
   lastFailoverMs: number | undefined,

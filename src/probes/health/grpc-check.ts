@@ -149,7 +149,7 @@ export interface CallReply {
   body: Buffer;
 }
 
-export const unimplemented = 12;
+const unimplemented = 12;
 const maxBodyBytes = 65_536;
 
 /** The whole response of a call. */
@@ -221,7 +221,7 @@ function replyOf(answer: Answer, resetCode: number): CallReply {
 }
 
 /** A client over an open connection. */
-export function createCaller(socket: Socket, authority: string, trace: Trace) {
+function createCaller(socket: Socket, authority: string, trace: Trace) {
   const session = connect(authority, { createConnection: () => socket, settings: { enablePush: false } });
   return {
     /** A unary call. Throws ProbeError; errors of the connection are thrown as they are. */

@@ -27,7 +27,7 @@ const hung: Readonly<Partial<Record<ConnectionPhase, HealthFault>>> = {
 };
 
 /** The fault behind an error; after the timeout, the phase in which time ran out is the reason. */
-export function faultFrom(thrown: unknown, phase: ConnectionPhase, signal: AbortSignal): HealthFault {
+function faultFrom(thrown: unknown, phase: ConnectionPhase, signal: AbortSignal): HealthFault {
   const { reason, msg } =
     thrown instanceof ProbeError ? { reason: thrown.reason, msg: thrown.message } : connectionFault(thrown);
   // After the timeout a reset is our own doing; a response that arrived just in time still counts.
@@ -221,7 +221,7 @@ const isUnreadable = (thrown: unknown): boolean =>
  * response, `body` with the last. Throws ProbeError for more than 64 KiB and for a response that is not HTTP; errors of
  * the connection are thrown as they are.
  */
-export async function getOver({ socket, trace, credentials }: OpenConnection, url: URL): Promise<HttpReply> {
+async function getOver({ socket, trace, credentials }: OpenConnection, url: URL): Promise<HttpReply> {
   trace.enter('first_byte');
   const asked = request({
     createConnection: () => socket,

@@ -85,7 +85,7 @@ function takeSection(text: string, at: number, here: OpenElement): number {
 }
 
 /** The text of the first child with this name. */
-export function childText({ children }: XmlElement, child: string): string | undefined {
+function childText({ children }: XmlElement, child: string): string | undefined {
   return children.find(({ name }) => name === child)?.text;
 }
 
@@ -122,7 +122,7 @@ export interface ObjectPage {
 }
 
 /** The XML document of a response. Throws ProbeError `invalid_answer`. */
-export function readDocument(body: Uint8Array): XmlElement {
+function readDocument(body: Uint8Array): XmlElement {
   try {
     return readXml(new TextDecoder('utf-8', { fatal: true }).decode(body));
   } catch (error) {

@@ -110,7 +110,7 @@ export interface ConnectionDeps {
 }
 
 /** Loads the HTTP client; connects at the first request. */
-export async function openConnection(
+async function openConnection(
   options: ConnectionOptions,
   deps: ConnectionDeps,
 ): Promise<ObjectStoreConnection> {

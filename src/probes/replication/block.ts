@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { intervalValue } from '../timing-block.ts';
 
 /** Units of a lag metric. */
-export const lagUnits = ['seconds', 'milliseconds', 'microseconds', 'nanoseconds'] as const;
+const lagUnits = ['seconds', 'milliseconds', 'microseconds', 'nanoseconds'] as const;
 export type LagUnit = (typeof lagUnits)[number];
 
 /** A scraped metric, and its labels that name clusters. */

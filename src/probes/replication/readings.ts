@@ -43,7 +43,7 @@ export interface Reading {
 }
 
 /** The values of one quantity, from the first metric that has any; negative ones are left out. */
-export function readingsOf(
+function readingsOf(
   readings: Readings,
   quantity: Quantity,
   options: Partial<ReplicationOptions> = {},

@@ -39,7 +39,7 @@ interface Sum {
 }
 
 /** Computes the increases of counters that another program keeps. */
-export function createRises(): Rises {
+function createRises(): Rises {
   let last = new Map<string, Sum>();
   return {
     since(totals) {
@@ -79,7 +79,7 @@ export interface LastApplied {
  * When tasks were last applied, ms since the epoch: the time of the check that found a higher total than the one before.
  * A counter that was reset does not count, because its tasks may be old.
  */
-export function createLastApplied(): LastApplied {
+function createLastApplied(): LastApplied {
   const progress = createRises();
   return {
     after(before, applied, nowMs) {
@@ -99,7 +99,7 @@ export function createLastApplied(): LastApplied {
 }
 
 /** The times that an earlier check remembered. */
-export function lastAppliedIn(recalled: unknown): OfPair[] {
+function lastAppliedIn(recalled: unknown): OfPair[] {
   if (!Array.isArray(recalled)) return [];
   return recalled.flatMap((entry) => {
     const [source, target, value] = Array.isArray(entry) ? entry : [];
@@ -109,7 +109,7 @@ export function lastAppliedIn(recalled: unknown): OfPair[] {
 }
 
 /** What `lastAppliedIn` reads. */
-export function remembered(lastApplied: readonly OfPair[]): unknown {
+function remembered(lastApplied: readonly OfPair[]): unknown {
   return lastApplied.map(({ pair: { source, target }, value }) => [source, target, value]);
 }
 

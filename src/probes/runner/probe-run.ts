@@ -37,7 +37,7 @@ const breath = () => new Promise<void>((resolve) => void setImmediate(resolve));
  * Runs a probe once. At the timeout the signal aborts. A finding with a reason that comes within one turn of the event
  * loop still counts, such as the phase in which time ran out; otherwise the result is `too_slow`.
  */
-export function startAttempt({ timeoutMs, open, recalled, clock }: AttemptOptions): Attempt {
+function startAttempt({ timeoutMs, open, recalled, clock }: AttemptOptions): Attempt {
   const controller = new AbortController();
   const { signal } = controller;
   let startMs = clock.monotonicMs();

@@ -37,12 +37,12 @@ const durableNames: ReadonlySet<AgentMetricName> = new Set<AgentMetricName>([
 export const isDurable = ({ name }: SeriesName): boolean => durableNames.has(name);
 
 /** Identifies a series. */
-export function textOf({ name, labels }: SeriesName): string {
+function textOf({ name, labels }: SeriesName): string {
   return JSON.stringify([name, Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1))]);
 }
 
 /** Opens a series of the agent's own metrics, with the kind and help of the table. */
-export function openSeries(intake: SeriesIntake, { name, labels }: SeriesName): Counter | Gauge {
+function openSeries(intake: SeriesIntake, { name, labels }: SeriesName): Counter | Gauge {
   const { kind, help } = agentMetric(name);
   return kind === 'counter' ? intake.counter(name, labels, { help }) : intake.gauge(name, labels, { help });
 }
@@ -67,7 +67,7 @@ export interface Gauges {
   show(samples: readonly Sample[]): void;
 }
 
-export function createGauges(intake: SeriesIntake): Gauges {
+function createGauges(intake: SeriesIntake): Gauges {
   let held = new Map<string, Gauge>();
   return {
     show(samples) {
@@ -92,7 +92,7 @@ export interface Counters {
 }
 
 /** `intake` is called for the first counter. */
-export function createCounters(intake: () => SeriesIntake): Counters {
+function createCounters(intake: () => SeriesIntake): Counters {
   const held = new Map<string, Counter>();
   return {
     of(series) {

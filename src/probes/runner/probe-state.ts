@@ -130,7 +130,7 @@ export interface Ring<T> {
   all(): readonly T[];
 }
 
-export function createRing<T>(size: number): Ring<T> {
+function createRing<T>(size: number): Ring<T> {
   let kept: T[] = [];
   return {
     push(one) {

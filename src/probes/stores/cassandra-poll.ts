@@ -84,7 +84,7 @@ const selects = {
 };
 
 /** A name between double quotes, so that its case and special characters stay. */
-export const quotedName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+const quotedName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 const quotedText = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 /** Rows that this user may not see, or that this version does not have. */

@@ -37,7 +37,7 @@ const daySeconds = 86_400;
 const leastRetentionSeconds = 7 * daySeconds;
 
 /** Off is `OFF` or `0`; what is on has more than one word for it in newer versions. */
-export function isOn(text: string | undefined): boolean | undefined {
+function isOn(text: string | undefined): boolean | undefined {
   if (text === undefined || text === '') return undefined;
   return !/^(?:OFF|0)$/i.test(text);
 }

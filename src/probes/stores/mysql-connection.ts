@@ -249,7 +249,7 @@ function versionIn(bytes: Buffer): string | undefined {
  * packet of up to 16 MiB. Resolves with the server's version; rejects with the server's own error where it refuses
  * at once, such as error 1040.
  */
-export function awaitGreeting(socket: Socket): Promise<string> {
+function awaitGreeting(socket: Socket): Promise<string> {
   return new Promise((resolve, reject) => {
     let bytes = Buffer.alloc(0);
     const settle = (done: () => void): void => {

@@ -361,7 +361,7 @@ function sqlStateOf(thrown: unknown): string | undefined {
  * Whether the session or its time is over, as opposed to one statement that failed. Decided by the code, because the
  * severity comes in the server's language.
  */
-export function endsSession(thrown: unknown): boolean {
+function endsSession(thrown: unknown): boolean {
   const state = sqlStateOf(thrown);
   return state === undefined || /^(?:08|57|25P0[34])/.test(state);
 }

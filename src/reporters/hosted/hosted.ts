@@ -190,7 +190,7 @@ function keyOf({ name, kind }: FamilyView, { labels, bounds }: SeriesView): bigi
   return createHash('sha256').update(text).digest().readBigUInt64LE(0);
 }
 
-export function createSeriesTracker(): SeriesTracker {
+function createSeriesTracker(): SeriesTracker {
   const byKey = new Map<bigint, Tracked>();
   const bySeries = new WeakMap<SeriesView, { tracked: Tracked; key: bigint; kind: string }>();
   let round = 0;

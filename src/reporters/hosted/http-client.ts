@@ -125,7 +125,7 @@ async function tlsOptions({ caFile, certFile, keyFile, serverName, insecure }: C
 }
 
 /** Opens connections. TLS files are read for each, so that a renewed certificate is used. */
-export function createConnect(timeoutMs: number, tls: ClientTls | undefined): buildConnector.connector {
+function createConnect(timeoutMs: number, tls: ClientTls | undefined): buildConnector.connector {
   return (target, callback) => {
     const open = (options: object): void =>
       build({ timeout: timeoutMs, ...options } as buildConnector.BuildOptions)(target, callback);
@@ -150,7 +150,7 @@ const reserved: ReadonlySet<string> = new Set([
  * Headers that the configuration adds to each request. Secrets are read again each time. Rejects with
  * `HostedFailure` (`credentials`) if one cannot be read.
  */
-export async function configuredHeaders(
+async function configuredHeaders(
   { headers, auth }: { headers: Readonly<Record<string, Secret>>; auth?: ClientAuth },
   readSecret: ReadSecret,
 ): Promise<Record<string, string>> {

@@ -98,7 +98,7 @@ const waitingChecks = 16;
 export type Digest = (...parts: readonly string[]) => Buffer;
 
 /** Digests under a random key of this process, so that secrets of any length compare in constant time. */
-export function createDigest(): Digest {
+function createDigest(): Digest {
   const key = randomBytes(32);
   return (...parts) => createHmac('sha256', key).update(JSON.stringify(parts)).digest();
 }
@@ -156,7 +156,7 @@ export const bcryptForm = {
 };
 
 /** The cost of a valid hash, which is the logarithm of its rounds; 0 for an invalid one. */
-export function bcryptCost(hash: string): number {
+function bcryptCost(hash: string): number {
   const cost = Number(form.exec(hash)?.[1] ?? 0);
   return hash.length === 60 && cost >= costs.least && cost <= costs.most ? cost : 0;
 }

@@ -199,7 +199,7 @@ export const cipherSuites: Readonly<Record<string, string>> = {
 };
 
 /** OpenSSL's names of the TLS 1.3 cipher suites, which belong in the same list. */
-export const suitesOfTls13 = [
+const suitesOfTls13 = [
   'TLS_AES_256_GCM_SHA384',
   'TLS_CHACHA20_POLY1305_SHA256',
   'TLS_AES_128_GCM_SHA256',
@@ -213,4 +213,4 @@ export const curves: Readonly<Record<string, string>> = {
   CurveP521: 'secp521r1',
 };
 
-export const versions = { TLS12: 'TLSv1.2', TLS13: 'TLSv1.3' } as const;
+const versions = { TLS12: 'TLSv1.2', TLS13: 'TLSv1.3' } as const;

@@ -25,7 +25,7 @@ export interface ListenerLimits extends ConnectionLimits {
 }
 
 /** `idleMs` is longer than usual scrape intervals; `writeMs` is three times Prometheus' default scrape timeout. */
-export const defaultLimits: ListenerLimits = {
+const defaultLimits: ListenerLimits = {
   connections: 128,
   connectionsPerAddress: 64,
   reservedConnections: 32,

@@ -96,7 +96,7 @@ const histogramParts = [
 const summaryParts = [{ ...histogramParts[0]!, suffix: '' }, ...histogramParts.slice(1)];
 
 /** Text exposition 0.0.4: one group per family. */
-export function textGroups(prefix: string): GroupsOf {
+function textGroups(prefix: string): GroupsOf {
   return ({ name, kind, help }) => {
     const shown = prefix + name;
     const helpLine = help && `# HELP ${shown} ${escapeHelp(help, 'text')}\n`;
@@ -125,7 +125,7 @@ function claims(kinds: ReadonlyMap<string, Kind>): (name: string) => boolean {
  * sample keeps its name of text 0.0.4. A family that would break those rules is typed `unknown`: a counter as a
  * whole, a histogram or summary part by part.
  */
-export function openMetricsGroups(prefix: string, families: readonly FamilyView[]): GroupsOf {
+function openMetricsGroups(prefix: string, families: readonly FamilyView[]): GroupsOf {
   const kinds = new Map(families.map(({ name, kind }) => [name, kind]));
   const claimed = claims(kinds);
   const head = (name: string, type: string, help: string): string => {
@@ -148,12 +148,12 @@ export function openMetricsGroups(prefix: string, families: readonly FamilyView[
 }
 
 /** OpenMetrics escapes quotes in HELP, text 0.0.4 does not. */
-export function escapeHelp(help: string, format: Format): string {
+function escapeHelp(help: string, format: Format): string {
   return escapeText(help, format === 'text' ? /[\\\n]/g : /[\\\n"]/g);
 }
 
 /** The shortest decimal that reads back as the same double; `NaN`, `+Inf`, `-Inf`. */
-export function numberText(value: number): string {
+function numberText(value: number): string {
   if (value - value === 0) return `${value}`;
   if (value > 0) return '+Inf';
   return value < 0 ? '-Inf' : 'NaN';

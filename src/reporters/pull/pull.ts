@@ -178,7 +178,7 @@ export interface Scrapes {
 const pagesInProgress = 16;
 
 /** Body for a role that is down. With status 503, `up` of its scrape job reflects the role. */
-export const roleDownText = (role: string): string =>
+const roleDownText = (role: string): string =>
   `Role ${role} is down: its last scrape or health check failed.\n`;
 
 /** Sends the headers of all these scrapes and returns one sink for their bodies. */
@@ -269,7 +269,7 @@ function createShow(deps: ScrapesDeps): (view: View, group: ScrapeGroup) => Prom
  * one rendering per format and one compression. A view is held only while it is rendered, not while clients read.
  * When too many pages are in progress, the clients of the oldest are disconnected and counted.
  */
-export function createScrapes(deps: ScrapesDeps): Scrapes {
+function createScrapes(deps: ScrapesDeps): Scrapes {
   const open = new Map<string, ScrapeGroup>();
   const show = createShow(deps);
 
@@ -308,7 +308,7 @@ export function createScrapes(deps: ScrapesDeps): Scrapes {
 export type Sink = Body;
 
 /** Combines several sinks; done when all are. */
-export function together(sinks: readonly Sink[]): Sink {
+function together(sinks: readonly Sink[]): Sink {
   const each = (call: (sink: Sink) => void): void => sinks.forEach(call);
   return {
     write: (piece) => each((sink) => sink.write(piece)),
@@ -324,7 +324,7 @@ export function together(sinks: readonly Sink[]): Sink {
  * Compresses into `sink`, outside the event loop. Level 1, because the default takes three times as long on
  * exposition text and saves a few percent of its size (bench/render.ts).
  */
-export function gzipped(sink: Sink): Sink {
+function gzipped(sink: Sink): Sink {
   const gzip = createGzip({ level: 1, chunkSize: 65_536 });
   gzip.on('data', (piece: Buffer) => sink.write(piece));
   gzip.on('end', () => sink.end());

@@ -206,15 +206,15 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
 type Run = Pick<EntryRow, 'at' | 'count'>;
 
 /** Index of a total as last seen; NaN: the next value is where increases begin. */
-export const seenAt = ({ at }: Run, total: number): number => at + 1 + total;
+const seenAt = ({ at }: Run, total: number): number => at + 1 + total;
 /** Index of the part of a total that has not been sent. */
-export const owedAt = ({ at, count }: Run, total: number): number => at + 1 + count + total;
+const owedAt = ({ at, count }: Run, total: number): number => at + 1 + count + total;
 
 /**
  * Whether a total was reset: it is lower than before. The sum of a distribution, the last but one, is not checked,
  * because it also falls with negative observations.
  */
-export function fell(cells: Float64Array, run: Run, numbers: Float64Array, from: number): boolean {
+function fell(cells: Float64Array, run: Run, numbers: Float64Array, from: number): boolean {
   const sum = run.count - 2;
   for (let total = 0; total < run.count; total++) {
     const now = numbers[from + total]!;
@@ -227,7 +227,7 @@ export function fell(cells: Float64Array, run: Run, numbers: Float64Array, from:
  * Adds the increase of each total to what is owed. A lower total counts again once it exceeds its old value. Returns
  * how many totals were not finite.
  */
-export function advance(
+function advance(
   cells: Float64Array,
   run: Run & { owes: boolean },
   numbers: Float64Array,
@@ -250,7 +250,7 @@ export function advance(
 }
 
 /** How many of a series' totals have increases that have not been sent. */
-export function owesLines(cells: Float64Array, run: Run): number {
+function owesLines(cells: Float64Array, run: Run): number {
   let lines = 0;
   for (let total = 0; total < run.count; total++) if (cells[owedAt(run, total)]! > 0) lines += 1;
   return lines;
@@ -293,9 +293,9 @@ const rowBytes = 16;
 const carriedBit = 0x8000_0000;
 
 /** Numbers of an entry: its start time, each total as last seen, and what of each is owed. */
-export const widthOf = (count: number): number => 1 + 2 * count;
+const widthOf = (count: number): number => 1 + 2 * count;
 
-export function encodeRows(rows: Iterable<EntryRow>, size: number): Uint8Array {
+function encodeRows(rows: Iterable<EntryRow>, size: number): Uint8Array {
   const bytes = Buffer.allocUnsafe(size * rowBytes);
   let offset = 0;
   for (const { key, at, count, carried } of rows) {
@@ -307,7 +307,7 @@ export function encodeRows(rows: Iterable<EntryRow>, size: number): Uint8Array {
   return bytes;
 }
 
-export function encodeSection({ facts, entries, numbers }: Section): Uint8Array {
+function encodeSection({ facts, entries, numbers }: Section): Uint8Array {
   const text = Buffer.from(JSON.stringify(facts));
   const head = Buffer.alloc(headBytes);
   head.writeUInt32LE(version, 0);
@@ -343,7 +343,7 @@ export interface DecodedSection {
 }
 
 /** Decodes a section; throws `snapshot_corrupt` for bytes that `encodeSection` does not write. */
-export function decodeSection(section: Uint8Array): DecodedSection {
+function decodeSection(section: Uint8Array): DecodedSection {
   const bytes = Buffer.from(section.buffer, section.byteOffset, section.byteLength);
   if (bytes.length < headBytes) throw corrupt('too short', bytes.length);
   if (bytes.readUInt32LE(0) !== version) throw corrupt('of an unknown version', bytes.readUInt32LE(0));

@@ -130,7 +130,7 @@ export interface Link {
  * Connects, so that the kernel reports when nobody listens: `onError` gets errors between two sends. Rejects if the
  * receiver is unreachable.
  */
-export function openLink(
+function openLink(
   endpoint: ResolvedAddress,
   open: OpenDatagrams,
   onError: (error: Error) => void,

@@ -14,7 +14,7 @@ export interface RuleFault {
 const metricName = /^[A-Za-z_]\w*$/;
 
 /** Faults within a rule. Parts of a wrong type are ignored: the schema reports them. */
-export function ruleFaults(rule: Partial<LogRule>): RuleFault[] {
+function ruleFaults(rule: Partial<LogRule>): RuleFault[] {
   const faults: RuleFault[] = [];
   const say = (path: RuleFault['path'], message: string) => faults.push({ path, message });
   if (typeof rule.name === 'string' && rule.name !== '' && !metricName.test(rule.name)) {
@@ -45,7 +45,7 @@ const reservedLabels: ReadonlySet<string> = new Set([
 ]);
 
 /** Why a label of a rule cannot be, or undefined. */
-export function labelFault(label: string, field: string): string | undefined {
+function labelFault(label: string, field: string): string | undefined {
   if (!metricName.test(label) || label.startsWith('__')) {
     return 'not a label name; use letters, digits and _, no digit and no __ first';
   }

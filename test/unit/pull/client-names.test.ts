@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { namesOf } from '../../../src/reporters/listen/handshakes.ts';
+import { namesOf } from '../../../src/reporters/listen/protection.ts';
 
 test.each([
   [undefined, []],

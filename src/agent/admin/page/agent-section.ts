@@ -21,22 +21,31 @@ export function logs(data: Data, { entries, logs: files }: StatusReport, { nowMs
   const lines = levelColours
     .filter(([level]) => data.plotted.series.has(`log/${level}`))
     .map(([level, colour]): Line => ({ series: `log/${level}`, label: level, colour }));
-  const fileRows = [...files]
-    .sort(
-      (a, b) => Number(a.state === 'following') - Number(b.state === 'following') || b.lagBytes - a.lagBytes,
-    )
-    .map(({ path, services, state, lagBytes, offset }) => ({
-      key: path,
-      cells: [
-        h('code', {}, path),
-        services.join(', '),
-        pill(state === 'following' ? 'good' : 'warn', state),
-        h('span', { class: 'number' }, lagBytes === 0 ? 'none' : bytes(lagBytes)),
-        h('span', { class: 'number' }, bytes(offset)),
-      ],
-    }));
-  const fileHead = ['File', 'Roles', 'State', 'Lag', 'Read'];
-  const loggers = entries.loggers.slice(0, 10).map(({ service, logger, levels }) => ({
+  const rates = { id: 'log-rate', title: 'Entries by level', text: perSecond, least: 1, lines };
+  return section(
+    {
+      id: 'logs',
+      title: 'Logs',
+      wide: true,
+      aside: h('span', { class: 'muted' }, `${count(files.length)} ${files.length === 1 ? 'file' : 'files'}`),
+    },
+    h(
+      'div',
+      { class: 'split' },
+      h(
+        'div',
+        {},
+        lines.length > 0 ? plot(rates, data.plotted, shown) : note('No entries yet.'),
+        loggerTable(entries),
+      ),
+      h('div', {}, h('h3', {}, 'Last errors'), lastErrors(entries, nowMs)),
+    ),
+    fileTable(files),
+  );
+}
+
+function loggerTable({ loggers, loggerCount }: StatusReport['entries']): Child {
+  const rows = loggers.slice(0, 10).map(({ service, logger, levels }) => ({
     key: `${service} ${logger}`,
     cells: [
       h('strong', {}, logger),
@@ -45,7 +54,14 @@ export function logs(data: Data, { entries, logs: files }: StatusReport, { nowMs
       h('span', { class: 'number' }, count(Object.values(levels).reduce((sum, n) => sum + n, 0))),
     ],
   }));
-  const errors = entries.lastErrors.map(({ at, service, level, logger, msg }, i) =>
+  if (rows.length === 0) return undefined;
+  const title = loggerCount > rows.length ? `Loggers with most errors (of ${count(loggerCount)})` : 'Loggers';
+  return [h('h3', {}, title), table('Loggers', ['Logger', 'Role', 'Errors', 'Entries'], rows)];
+}
+
+function lastErrors({ lastErrors: entries }: StatusReport['entries'], nowMs: number): Child {
+  if (entries.length === 0) return note('None since the agent started.');
+  const items = entries.map(({ at, service, level, logger, msg }, i) =>
     h(
       'li',
       { key: `${at} ${i}`, class: 'entry' },
@@ -60,59 +76,38 @@ export function logs(data: Data, { entries, logs: files }: StatusReport, { nowMs
       h('p', { class: 'msg' }, msg || '(no message)'),
     ),
   );
-  return section(
-    {
-      id: 'logs',
-      title: 'Logs',
-      wide: true,
-      aside: h('span', { class: 'muted' }, `${count(files.length)} ${files.length === 1 ? 'file' : 'files'}`),
-    },
-    h(
-      'div',
-      { class: 'split' },
-      h(
-        'div',
-        {},
-        lines.length > 0
-          ? plot(
-              { id: 'log-rate', title: 'Entries by level', text: perSecond, least: 1, lines },
-              data.plotted,
-              shown,
-            )
-          : note('No entries yet.'),
-        loggers.length > 0 && [
-          h(
-            'h3',
-            {},
-            entries.loggerCount > loggers.length
-              ? `Loggers with most errors (of ${count(entries.loggerCount)})`
-              : 'Loggers',
-          ),
-          table('Loggers', ['Logger', 'Role', 'Errors', 'Entries'], loggers),
-        ],
-      ),
-      h(
-        'div',
-        {},
-        h('h3', {}, 'Last errors'),
-        errors.length > 0
-          ? folded('more-errors', 6, errors, (items) => h('ol', { class: 'entries' }, ...items))
-          : note('None since the agent started.'),
-      ),
-    ),
-    fileRows.length > 0 &&
+  return folded('more-errors', 6, items, (shown) => h('ol', { class: 'entries' }, ...shown));
+}
+
+/** The files, those that are not followed and those with the largest lag first. */
+function fileTable(files: StatusReport['logs']): Child {
+  const rows = [...files]
+    .sort(
+      (a, b) => Number(a.state === 'following') - Number(b.state === 'following') || b.lagBytes - a.lagBytes,
+    )
+    .map(({ path, services, state, lagBytes, offset }) => ({
+      key: path,
+      cells: [
+        h('code', {}, path),
+        services.join(', '),
+        pill(state === 'following' ? 'good' : 'warn', state),
+        h('span', { class: 'number' }, lagBytes === 0 ? 'none' : bytes(lagBytes)),
+        h('span', { class: 'number' }, bytes(offset)),
+      ],
+    }));
+  if (rows.length === 0) return undefined;
+  const head = ['File', 'Roles', 'State', 'Lag', 'Read'];
+  return h(
+    'details',
+    { key: 'files', class: 'more' },
+    h('summary', {}, 'Files'),
+    table('Files', head, rows.slice(0, mostFiles)),
+    rows.length > mostFiles &&
       h(
         'details',
-        { key: 'files', class: 'more' },
-        h('summary', {}, 'Files'),
-        table('Files', fileHead, fileRows.slice(0, mostFiles)),
-        fileRows.length > mostFiles &&
-          h(
-            'details',
-            { key: 'more-files', class: 'more' },
-            h('summary', {}, `${fileRows.length - mostFiles} more files`),
-            table('More files', fileHead, fileRows.slice(mostFiles)),
-          ),
+        { key: 'more-files', class: 'more' },
+        h('summary', {}, `${rows.length - mostFiles} more files`),
+        table('More files', head, rows.slice(mostFiles)),
       ),
   );
 }

@@ -24,7 +24,7 @@ function linkTo(label: string, address: string): Child {
 }
 
 /** The blocks of a runbook: headings, paragraphs, lists, tables and code. Enough for what is shipped, not all of Markdown. */
-export function blocks(lines: readonly string[]): Child[] {
+function blocks(lines: readonly string[]): Child[] {
   const shown: Child[] = [];
   let at = 0;
   const take = (keep: (line: string) => boolean): string[] => {

@@ -55,7 +55,7 @@ function startChild(
 }
 
 /** What the demo prints when a program ended before it was asked to. */
-export function exitMessage({ name, lastLines }: Child, how: string): string {
+function exitMessage({ name, lastLines }: Child, how: string): string {
   const last = lastLines.length > 0 ? `; its last lines:\n  ${lastLines.join('\n  ')}` : '; it wrote nothing';
   return `svc-agent demo: ${name} ended by itself (${how})${last}\n`;
 }

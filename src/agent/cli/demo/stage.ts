@@ -94,7 +94,7 @@ function startService(
 }
 
 /** What the service wrote, for people. */
-export function serviceLine(line: string): string {
+function serviceLine(line: string): string {
   if (!line.startsWith('{')) return line;
   const { incident, outcome } = JSON.parse(line) as {
     incident?: { kind: string; target: string };

@@ -4,7 +4,7 @@ import { jobOf, type Origin } from '../protocol.ts';
 import { createProtobufWriter, type ProtobufWriter } from '../wire/protobuf.ts';
 
 /** Field numbers of `Metric` that hold its points, by type of data. */
-export const dataFields = { gauge: 5, sum: 7, histogram: 9, summary: 11 } as const;
+const dataFields = { gauge: 5, sum: 7, histogram: 9, summary: 11 } as const;
 
 /** The metric that points belong to; consecutive points with the same object share one `Metric`. */
 export interface MetricContext {

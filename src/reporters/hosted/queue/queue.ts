@@ -33,7 +33,7 @@ export interface QueueDirectory {
 
 const fileName = /^(\d{12})\.queue$/;
 
-export function createQueueDirectory(directory: string, segmentBytes: number): QueueDirectory {
+function createQueueDirectory(directory: string, segmentBytes: number): QueueDirectory {
   /** Oldest first; the last one may be appended to while `isOpen`. */
   const segments: QueueSegment[] = [];
   let isOpen = false;
@@ -297,7 +297,7 @@ export interface QueueEntry {
   readonly kept: StoredBatch | Batch;
 }
 
-export const isStored = (kept: StoredBatch | Batch): kept is StoredBatch => 'segment' in kept;
+const isStored = (kept: StoredBatch | Batch): kept is StoredBatch => 'segment' in kept;
 
 /** The entries in order, and their size. */
 export interface EntryList {
@@ -314,7 +314,7 @@ export interface EntryList {
   remove(entry: QueueEntry): boolean;
 }
 
-export function createEntryList(clock: Clock): EntryList {
+function createEntryList(clock: Clock): EntryList {
   const entries: QueueEntry[] = [];
   let bytes = 0;
   let memoryBytes = 0;

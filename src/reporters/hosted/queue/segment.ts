@@ -197,7 +197,7 @@ const crcAt = 28;
 /** Size of a batch in a file. */
 export const recordBytes = ({ body }: Batch): number => headBytes + body.length;
 
-export function encodeRecord({ format, points, timeMs, body }: Batch): Buffer {
+function encodeRecord({ format, points, timeMs, body }: Batch): Buffer {
   const record = Buffer.allocUnsafe(headBytes + body.length);
   record.writeUInt32LE(recordMagic, 0);
   record.writeUInt32LE(body.length, 4);
@@ -211,7 +211,7 @@ export function encodeRecord({ format, points, timeMs, body }: Batch): Buffer {
 }
 
 /** The record head at the start of `bytes`; undefined if there is none. */
-export function readHead(bytes: Buffer): RecordHead | undefined {
+function readHead(bytes: Buffer): RecordHead | undefined {
   if (bytes.length < headBytes || bytes.readUInt32LE(0) !== recordMagic) return undefined;
   if (crc32(bytes.subarray(0, crcAt)) !== bytes.readUInt32LE(crcAt)) return undefined;
   const format = batchFormats[bytes.readUInt32LE(12)];
@@ -225,5 +225,5 @@ export function readHead(bytes: Buffer): RecordHead | undefined {
   };
 }
 
-export const isIntact = (head: RecordHead, body: Buffer): boolean =>
+const isIntact = (head: RecordHead, body: Buffer): boolean =>
   body.length === head.bodyBytes && crc32(body) === head.bodyCrc;

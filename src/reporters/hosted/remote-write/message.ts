@@ -12,10 +12,10 @@ export interface Text {
   ref: number;
 }
 
-export const textOf = (bytes: Buffer): Text => ({ bytes, owner: undefined, ref: 0 });
+const textOf = (bytes: Buffer): Text => ({ bytes, owner: undefined, ref: 0 });
 
 /** Values of `Metadata.MetricType`, which are the same in both versions. */
-export const metricTypes = { untyped: 0, counter: 1, gauge: 2, histogram: 3, summary: 5 } as const;
+const metricTypes = { untyped: 0, counter: 1, gauge: 2, histogram: 3, summary: 5 } as const;
 
 /** One sample of one series. */
 export interface RemoteSample {
@@ -50,7 +50,7 @@ function writeValue(writer: ProtobufWriter, sample: RemoteSample): void {
 }
 
 /** `prometheus.WriteRequest`: prometheus.io/docs/specs/prw/remote_write_spec/. It has no types and start timestamps. */
-export function createMessageV1(): MessageBuilder {
+function createMessageV1(): MessageBuilder {
   const writer = createProtobufWriter();
   let points = 0;
   return {
@@ -86,7 +86,7 @@ export function createMessageV1(): MessageBuilder {
  * `io.prometheus.write.v2.Request`: prometheus.io/docs/specs/prw/remote_write_spec_2_0/ (2.0-rc.4, where the
  * start timestamp is part of the sample). Each text is stored once.
  */
-export function createMessageV2(): MessageBuilder {
+function createMessageV2(): MessageBuilder {
   const series = createProtobufWriter();
   const symbols = createProtobufWriter();
   let owner = {};

@@ -10,7 +10,7 @@
 export const invalid = -1;
 /** Nested deeper than `maxDepth`. The caller falls back to `JSON.parse`. */
 export const tooDeep = -2;
-export const maxDepth = 64;
+const maxDepth = 64;
 
 export const quote = 0x22;
 export const newline = 0x0a;
@@ -120,7 +120,7 @@ export function literalEnd(bytes: Uint8Array, at: number): number {
 }
 
 /** From the opening quote of a member's key to the first byte of its value. */
-export function memberEnd(bytes: Uint8Array, view: DataView, at: number): number {
+function memberEnd(bytes: Uint8Array, view: DataView, at: number): number {
   if (bytes[at] !== quote) return invalid;
   const close = stringEnd(bytes, view, at + 1);
   if (close < 0) return invalid;
@@ -129,7 +129,7 @@ export function memberEnd(bytes: Uint8Array, view: DataView, at: number): number
 }
 
 /** A string, number, true, false or null. */
-export function scalarEnd(bytes: Uint8Array, view: DataView, at: number): number {
+function scalarEnd(bytes: Uint8Array, view: DataView, at: number): number {
   const first = bytes[at]!;
   if (first === quote) {
     const close = stringEnd(bytes, view, at + 1);
