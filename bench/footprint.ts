@@ -1,8 +1,9 @@
 /**
  * Memory, idle CPU and time to ready of the agent, and of the installed peers on the same work, in one run:
  * every feature on, a SQL store, four logs and 5,000 scraped series. Memory is resident and private (`RssAnon`),
- * living children included. `npm run bench -- footprint [SECONDS]`, default 20 s of rest. `NODE` names another node
- * for the agent, `NODE_FLAGS` flags for it.
+ * living children included. The agent is measured a second time while the status page is open: its document, its history
+ * and its stream of events are read. `npm run bench -- footprint [SECONDS]`, default 20 s of rest. `NODE` names another
+ * node for the agent, `NODE_FLAGS` flags for it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -65,7 +66,24 @@ async function atRest(child: ChildProcess): Promise<Footprint> {
   };
 }
 
-async function agent(config: string): Promise<Footprint> {
+/** Reads what a browser reads when it opens the status page, and goes on reading its events. Returns the end of that. */
+async function openPage(admin: string): Promise<() => void> {
+  const origin = `http://${admin}`;
+  for (const path of ['/', '/page.js', '/page.css', '/api/status', '/api/history']) {
+    const answer = await fetch(origin + path);
+    if (!answer.ok) throw new Error(`${path} answered ${answer.status}`);
+    await answer.arrayBuffer();
+  }
+  const end = new AbortController();
+  const { body } = await fetch(`${origin}/api/events`, { signal: end.signal });
+  const read = async () => {
+    for await (const _ of body!);
+  };
+  read().catch(() => {});
+  return () => end.abort();
+}
+
+async function agent(config: string, { isPageOpen }: { isPageOpen: boolean }): Promise<Footprint> {
   const begun = performance.now();
   const child = spawn(node, [...nodeFlags, join(dist, 'main.js'), 'run', '-c', config], {
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -77,13 +95,18 @@ async function agent(config: string): Promise<Footprint> {
     await pause(2);
   }
   const readyMs = performance.now() - begun;
-  const address = /"listener":"metrics","address":"([^"]+)"/.exec(output)?.[1];
+  const addressOf = (listener: string) =>
+    new RegExp(`"listener":"${listener}","address":"([^"]+)"`).exec(output)![1]!;
+  const address = addressOf('metrics');
   const isCollected = async () => {
     const text = await fetch(`http://${address}/metrics`).then((response) => response.text());
     return text.split('\n').length > seriesCount;
   };
   while (!(await isCollected())) await pause(500);
-  return { ...(await atRest(child)), readyMs };
+  const closePage = isPageOpen ? await openPage(addressOf('admin')) : () => {};
+  const footprint = await atRest(child);
+  closePage();
+  return { ...footprint, readyMs };
 }
 
 const text = (name: string, content: string): string => {
@@ -163,7 +186,8 @@ const sink = await startSink();
 try {
   console.log(`every feature on, ${around.store}, 4 logs, ${seriesCount} scraped series; MiB, % of a core`);
   console.log(`${''.padEnd(20)} resident  private     peak     idle  ready`);
-  print('svc-agent', await agent(around.config));
+  print('svc-agent', await agent(around.config, { isPageOpen: false }));
+  print('with its page open', await agent(around.config, { isPageOpen: true }));
   const sum = { residentMiB: 0, privateMiB: 0, peakMiB: 0, idlePercent: 0 };
   for (const { names, args } of peers) {
     const name = names.find(hasCommand);

@@ -76,11 +76,11 @@ export async function surround(
 ): Promise<Surroundings> {
   const directory = join(place, 'service');
   mkdirSync(directory);
+  const postgres = hasPostgres ? await startPostgres() : undefined;
   const service = await startService(dist, directory, !hasPostgres);
   const { addresses } = service;
   const roles = Object.keys(addresses.roles);
   const pages = await servePages(roles, seriesCount);
-  const postgres = hasPostgres ? await startPostgres() : undefined;
   const describe = [process.execPath, join(dist, 'example-cli.js'), 'domain', 'describe'];
   const asked = ['--address', '{address}', '--domain', '{domain}', '--print_json'];
   const demo = parse(demoConfig(addresses, [...describe, ...asked], { metrics: 0, admin: 0 }));

@@ -5,7 +5,7 @@ import { afterAll, expect, test } from 'vitest';
 import { root } from '../unit/house/imports.ts';
 import { until } from '../until.ts';
 import { type Held, hasAlertmanager } from './alertmanager.ts';
-import { folder, start } from './process.ts';
+import { folder, type Running, start } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
 
 // The first ten minutes of a stranger: a clone with nothing installed, and README alone. Installing takes minutes, so
@@ -13,7 +13,17 @@ import { hasPrometheus } from './prometheus.ts';
 
 const isAsked = process.env.FRESH_CLONE === '1';
 const place = folder();
-afterAll(() => place.remove());
+let demo: Running | undefined;
+/** As Ctrl-C in a terminal, which reaches every process of the group. */
+const interrupt = () => {
+  if (demo?.child.exitCode === null && demo.child.signalCode === null)
+    process.kill(-demo.child.pid!, 'SIGINT');
+  return demo?.ended;
+};
+afterAll(async () => {
+  await interrupt();
+  place.remove();
+});
 const clone = join(place.path, 'svc-agent');
 
 /** Runs one line of README in the clone. */
@@ -34,9 +44,10 @@ test.skipIf(!isAsked || !hasPrometheus || !hasAlertmanager)(
     // Try it.
     const [first = ''] = tried.split('\n');
     expect(first).toMatch(/^npm start\b/);
-    const demo = start('bash', ['-c', `exec ${first}`], {}, clone);
+    const started = start('setsid', ['bash', '-c', `exec ${first}`], {}, clone);
+    demo = started;
     const shown = (pattern: RegExp) =>
-      until(`${pattern} is printed`, () => pattern.exec(demo.output())?.[1], { withinMs: 300_000 });
+      until(`${pattern} is printed`, () => pattern.exec(started.output())?.[1], { withinMs: 300_000 });
     const alertmanager = await shown(/^ {2}Alertmanager +(http:\/\/[^/\s]+)/m);
     const page = await shown(/^ {2}status page +(http:\/\/\S+)/m);
     expect(await (await fetch(page)).text()).toContain('<title>svc-agent</title>');
@@ -48,7 +59,14 @@ test.skipIf(!isAsked || !hasPrometheus || !hasAlertmanager)(
       },
       { withinMs: 400_000 },
     );
-    await demo.end('SIGINT');
+    await interrupt();
+    // npm ends at once; the demo still stops what it started.
+    const isGone = () =>
+      fetch(alertmanager).then(
+        () => undefined,
+        () => true,
+      );
+    await until('Alertmanager has ended', isGone);
 
     // Use it: the commands as they are printed, with the configuration that README shows.
     const lines = used

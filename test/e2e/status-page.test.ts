@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { Facts, StatusReport } from '../../src/agent/admin/report.ts';
+import type { Facts, ProbeStatus, StatusReport } from '../../src/agent/admin/report.ts';
 import { exampleOf } from '../preview/status.ts';
 import { type ServedPage, servePage } from '../status-page.ts';
 import { probeStatusOf, statusReportOf } from '../status-report.ts';
@@ -255,11 +255,23 @@ test('what the reader opened stays open while data come in', async () => {
   expect(await tab.locator('details[open]').count()).toBe(1);
 });
 
-test('500 domains and 1,000 log files', async () => {
-  const { url } = await serve({
-    probes: Array.from({ length: 500 }, (_, i) =>
-      probeStatusOf(`domain/domain-${i}`, { details: { activeCluster: 'dc1', clusters: ['dc1', 'dc2'] } }),
-    ),
+/** A service far above what is usual, every hundredth target of which fails. */
+function crowd(domainCount: number): Partial<Facts> {
+  const last = (i: number) => (i % 100 === 0 ? refused : {});
+  const details = { activeCluster: 'dc1', clusters: ['dc1', 'dc2'] };
+  const services = Array.from({ length: 50 }, (_, i) => `service-${i}`);
+  const domains = Array.from({ length: domainCount }, (_, i) => `domain-${i}`);
+  return {
+    probes: [
+      ...services.map((name, i) => probeStatusOf(`health/${name}`, last(i))),
+      ...domains.map((name, i) => probeStatusOf(`domain/${name}`, { details, ...last(i) })),
+    ],
+    domains: domains.map((domain) => ({
+      domain,
+      activeCluster: 'dc1',
+      failovers: 1,
+      lastFailover: '2026-01-01T00:00:30.000Z',
+    })),
     logs: Array.from({ length: 1000 }, (_, i) => ({
       path: `/var/log/${i}.log`,
       services: ['history'],
@@ -267,10 +279,43 @@ test('500 domains and 1,000 log files', async () => {
       lagBytes: 0,
       state: 'following',
     })),
+  };
+}
+
+test.each([360, 1920])(
+  '5,000 domains that all failed over, 50 roles and 1,000 log files at %d px',
+  async (width) => {
+    const { url, change } = await serve(crowd(5_000));
+    const { tab, complaints } = await open(url, { width });
+    expect(await headline(tab)).toBe('Role service-0 is down and 50 more problems');
+    const table = tab.getByRole('table', { name: 'Domains', exact: true });
+    // Those that fail come first.
+    expect(await table.locator('tbody tr').first().innerText()).toMatch(/^domain-0\s+fault/);
+    expect(await tab.getByText('4,785 more are in svc-agent status --json.').count()).toBe(1);
+    // Each change draws the page again: it stays small enough for a phone.
+    expect(await tab.locator('*').count()).toBeLessThan(15_000);
+    expect(await sideways(tab)).toBe(0);
+    change({ ...crowd(5_000), probes: [probeStatusOf('domain/domain-0')] });
+    await until('the page follows', async () => (await headline(tab)).startsWith('All is well') || undefined);
+    expect(complaints).toEqual([]);
+  },
+);
+
+test('the verification of a backup shows how far it is', async () => {
+  const nightly = (progress: Pick<ProbeStatus, 'progress'>) => ({
+    probes: [probeStatusOf('backup/nightly', {}, progress)],
+    backups: [{ backup: 'nightly', type: 'full' as const, rpoSeconds: 86_400, rtoSeconds: 14_400 }],
   });
-  const { tab, complaints } = await open(url, { width: 360 });
-  expect(await headline(tab)).toBe('All is well: 500 domains and 1000 log files');
-  expect(await sideways(tab)).toBe(0);
+  const progress = { doneBytes: 3 * 2 ** 30, totalBytes: 4 * 2 ** 30, bytesPerSecond: 64 * 2 ** 20 };
+  const { url, change } = await serve(nightly({ progress }));
+  const { tab, complaints } = await open(url);
+  const row = tab.locator('tbody tr', { hasText: 'nightly' });
+  expect(await row.innerText()).toContain('verifying, 75 %');
+  expect(await row.innerText()).toContain('3.0 GiB of 4.0 GiB, 64.0 MiB/s, 16 s left');
+  // An archive whose size is not known.
+  change(nightly({ progress: { ...progress, totalBytes: 0 } }));
+  await until('no share is shown', async () => !(await row.innerText()).includes('%') || undefined);
+  expect(await row.innerText()).toMatch(/verifying\s+3\.0 GiB/);
   expect(complaints).toEqual([]);
 });
 

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { roles as catalogRoles } from '../../core/catalog.ts';
 import { nearest } from '../../core/errors.ts';
 import type { ClusterGroupOptions } from '../../probes/clusters/block.ts';
 import { discover, serviceListeners } from '../service-config/discover.ts';
@@ -237,8 +238,13 @@ function unknownRoles(tree: MapNode, service: ServiceFiles, { roles, env }: Load
   const known = [...new Set([...entriesAt(tree, 'services').map(([name]) => name), ...inFiles])];
   const isOpen = service.files.length > 0 && (inFiles.length === 0 || service.findings.length > 0);
   if (isOpen) return [];
+  const isOfCatalog = (role: string) => (catalogRoles as readonly string[]).includes(role);
   const allowed = (role: string) => {
     const near = nearest(role, known);
+    // Any name may be a service: the one that is no role of the product is the misspelled one.
+    if (near && isOfCatalog(role) && !isOfCatalog(near)) {
+      return `services has ${near} instead; correct the name there`;
+    }
     if (near) return `did you mean ${near}?`;
     return known.length > 0 ? `services has ${known.join(', ')}` : 'services has none';
   };

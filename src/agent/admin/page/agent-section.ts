@@ -61,7 +61,7 @@ function loggerTable({ loggers, loggerCount }: StatusReport['entries']): Child {
 
 function lastErrors({ lastErrors: entries }: StatusReport['entries'], nowMs: number): Child {
   if (entries.length === 0) return note('None since the agent started.');
-  const items = entries.map(({ at, service, level, logger, msg }, i) =>
+  const item = ({ at, service, level, logger, msg }: (typeof entries)[number], i: number) =>
     h(
       'li',
       { key: `${at} ${i}`, class: 'entry' },
@@ -74,41 +74,36 @@ function lastErrors({ lastErrors: entries }: StatusReport['entries'], nowMs: num
         h('time', { class: 'push muted', datetime: at }, moment(at, nowMs)),
       ),
       h('p', { class: 'msg' }, msg || '(no message)'),
-    ),
+    );
+  return folded({ key: 'more-errors', most: 6 }, entries, (part) =>
+    h('ol', { class: 'entries' }, part.map(item)),
   );
-  return folded('more-errors', 6, items, (shown) => h('ol', { class: 'entries' }, ...shown));
 }
 
 /** The files, those that are not followed and those with the largest lag first. */
 function fileTable(files: StatusReport['logs']): Child {
-  const rows = [...files]
-    .sort(
-      (a, b) => Number(a.state === 'following') - Number(b.state === 'following') || b.lagBytes - a.lagBytes,
-    )
-    .map(({ path, services, state, lagBytes, offset }) => ({
-      key: path,
-      cells: [
-        h('code', {}, path),
-        services.join(', '),
-        pill(state === 'following' ? 'good' : 'warn', state),
-        h('span', { class: 'number' }, lagBytes === 0 ? 'none' : bytes(lagBytes)),
-        h('span', { class: 'number' }, bytes(offset)),
-      ],
-    }));
-  if (rows.length === 0) return undefined;
   const head = ['File', 'Roles', 'State', 'Lag', 'Read'];
+  const row = ({ path, services, state, lagBytes, offset }: StatusReport['logs'][number]) => ({
+    key: path,
+    cells: [
+      h('code', {}, path),
+      services.join(', '),
+      pill(state === 'following' ? 'good' : 'warn', state),
+      h('span', { class: 'number' }, lagBytes === 0 ? 'none' : bytes(lagBytes)),
+      h('span', { class: 'number' }, bytes(offset)),
+    ],
+  });
+  const inOrder = [...files].sort(
+    (a, b) => Number(a.state === 'following') - Number(b.state === 'following') || b.lagBytes - a.lagBytes,
+  );
+  if (files.length === 0) return undefined;
   return h(
     'details',
     { key: 'files', class: 'more' },
     h('summary', {}, 'Files'),
-    table('Files', head, rows.slice(0, mostFiles)),
-    rows.length > mostFiles &&
-      h(
-        'details',
-        { key: 'more-files', class: 'more' },
-        h('summary', {}, `${rows.length - mostFiles} more files`),
-        table('More files', head, rows.slice(mostFiles)),
-      ),
+    folded({ key: 'more-files', most: mostFiles, noun: 'files' }, inOrder, (part, isRest) =>
+      table(isRest ? 'More files' : 'Files', head, part.map(row)),
+    ),
   );
 }
 
@@ -196,11 +191,9 @@ export function cardinality(
       key: `${component} ${reason}`,
       cells: [component, reason.replaceAll('_', ' '), h('span', { class: 'number' }, count(n))],
     }));
-  const families = series.families
-    .filter((family) => family.series > 0)
-    .map(({ family, series: n }) =>
-      h('li', { key: family }, h('code', {}, family), meter(n / largest, count(n))),
-    );
+  const families = series.families.filter((family) => family.series > 0);
+  const familyItem = ({ family, series: n }: (typeof families)[number]) =>
+    h('li', { key: family }, h('code', {}, family), meter(n / largest, count(n)));
   return section(
     {
       id: 'cardinality',
@@ -213,7 +206,9 @@ export function cardinality(
     },
     h('h3', {}, 'Largest families'),
     families.length > 0
-      ? folded('families', 8, families, (items) => h('ul', { class: 'bars' }, ...items))
+      ? folded({ key: 'families', most: 8 }, families, (part) =>
+          h('ul', { class: 'bars' }, part.map(familyItem)),
+        )
       : note('No series yet.'),
     h('h3', {}, 'Refused series'),
     refusedRows.length > 0

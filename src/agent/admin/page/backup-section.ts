@@ -44,7 +44,9 @@ export function backups(_data: Data, report: StatusReport, { nowMs }: Frame): Ch
     { id: 'backups', title: 'Backups and recovery', wide: true, aside },
     recoveryRows.length > 0 && table('Recovery readiness', recoveryHead, recoveryRows),
     backupRows.length > 0 && table('Backups', backupHead, backupRows),
-    folded('archives', 6, archives.map(archiveItem), (items) => h('ul', { class: 'targets' }, ...items)),
+    folded({ key: 'archives', most: 6 }, archives, (part) =>
+      h('ul', { class: 'targets' }, part.map(archiveItem)),
+    ),
   );
 }
 

@@ -1,9 +1,9 @@
 import { reasonOf } from '../../verdict.ts';
-import type { ProbeStatus, StatusReport } from '../report.ts';
+import type { DomainReport, ProbeStatus, StatusReport } from '../report.ts';
 import type { Data } from './data.ts';
 import { type Child, h, table } from './dom.ts';
 import { ago, count, seconds } from './format.ts';
-import { type Frame, note, pill, section, type Tone } from './parts.ts';
+import { type Frame, folded, note, pill, section, type Tone } from './parts.ts';
 import { type Mark, plot, timeLine } from './plots.ts';
 import { axis, failureText, probesOf, stateOf, subjectOf, targetItem } from './targets.ts';
 
@@ -74,26 +74,27 @@ function failoverTimeLine({ events, plotted }: Data, report: StatusReport, { sho
   );
 }
 
-/** The domains, failing ones first; those past `mostDomains` are folded. */
+const detailsOf = (probe: ProbeStatus) => (probe.last?.details ?? {}) as DomainDetails;
+
+/** 0 for a domain that fails, 1 for one that is not ready for a failover, 2 for all others. */
+const rankOf = (probe: ProbeStatus): number => {
+  if (probe.last?.ok === false) return 0;
+  return detailsOf(probe).failover?.ready === false ? 1 : 2;
+};
+
+/** The domains, those that need attention first; those past `mostDomains` are folded. */
 function domainTable(probes: readonly ProbeStatus[], report: StatusReport, frame: Frame): Child {
   const head = ['Domain', 'Active in', 'Clusters', 'Failover', 'Failovers'];
-  const failingFirst = [...probes].sort((a, b) => Number(a.last?.ok ?? true) - Number(b.last?.ok ?? true));
-  const rows = failingFirst.map((probe) => domainRow(probe, report, frame));
-  return [
-    table('Domains', head, rows.slice(0, mostDomains)),
-    rows.length > mostDomains &&
-      h(
-        'details',
-        { key: 'more-domains', class: 'more' },
-        h('summary', {}, `${rows.length - mostDomains} more domains`),
-        table('More domains', head, rows.slice(mostDomains)),
-      ),
-  ];
+  const reports = new Map(report.domains.map((one) => [one.domain, one]));
+  const inOrder = [...probes].sort((one, other) => rankOf(one) - rankOf(other));
+  return folded({ key: 'more-domains', most: mostDomains, noun: 'domains' }, inOrder, (part, isRest) => {
+    const rows = part.map((probe) => domainRow(probe, reports.get(subjectOf(probe)), frame));
+    return table(isRest ? 'More domains' : 'Domains', head, rows);
+  });
 }
 
-function domainRow(probe: ProbeStatus, report: StatusReport, { nowMs }: Frame) {
-  const { activeCluster, clusters = [], failover } = (probe.last?.details ?? {}) as DomainDetails;
-  const domain = report.domains.find((one) => one.domain === subjectOf(probe));
+function domainRow(probe: ProbeStatus, domain: DomainReport | undefined, { nowMs }: Frame) {
+  const { activeCluster, clusters = [], failover } = detailsOf(probe);
   return {
     key: probe.name,
     cells: [

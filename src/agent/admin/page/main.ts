@@ -1,4 +1,5 @@
-import type { StatusReport } from '../report.ts';
+import type { HistoryEvent } from '../history.ts';
+import type { Problem, StatusReport } from '../report.ts';
 import * as agent from './agent-section.ts';
 import { backups } from './backup-section.ts';
 import { type Data, follow, silentMs } from './data.ts';
@@ -73,7 +74,7 @@ function banner({ verdict }: StatusReport, { nowMs }: Frame, isSilent: boolean):
 }
 
 function problems({ verdict }: StatusReport, { nowMs }: Frame): Child {
-  const items = verdict.problems.map(({ id, severity, what, fix, since, runbook: name }) =>
+  const item = ({ id, severity, what, fix, since, runbook: name }: Problem) =>
     h(
       'li',
       { key: id, class: `problem ${severity === 'critical' ? 'bad' : 'warn'}` },
@@ -95,14 +96,13 @@ function problems({ verdict }: StatusReport, { nowMs }: Frame): Child {
         fix && h('p', { class: 'fix small' }, 'Set ', h('code', {}, fix)),
       ),
       runbook(name),
-    ),
-  );
+    );
   return (
-    items.length > 0 &&
+    verdict.problems.length > 0 &&
     h(
       'section',
       { class: 'problems', key: 'problems', 'aria-label': 'Problems' },
-      folded('more-problems', 6, items, (list) => h('ul', {}, ...list)),
+      folded({ key: 'more-problems', most: 6 }, verdict.problems, (part) => h('ul', {}, part.map(item))),
     )
   );
 }
@@ -119,7 +119,7 @@ function happened({ events, plotted }: Data, frame: Frame): Child {
     }),
   );
   const newestFirst = [...events].sort((a, b) => b.at.localeCompare(a.at));
-  const items = newestFirst.map(({ at, kind, severity, text }, i) =>
+  const item = ({ at, kind, severity, text }: HistoryEvent, i: number) =>
     h(
       'li',
       { key: `${at} ${i}`, class: 'event' },
@@ -132,13 +132,14 @@ function happened({ events, plotted }: Data, frame: Frame): Child {
         eventText[kind],
       ),
       h('span', {}, text),
-    ),
-  );
+    );
   return section(
     { id: 'events', title: 'What happened', aside: axis(frame) },
     timeLine('Events', marks, plotted, shown),
-    items.length > 0
-      ? folded('more-events', 8, items, (list) => h('ol', { class: 'events' }, ...list))
+    events.length > 0
+      ? folded({ key: 'more-events', most: 8 }, newestFirst, (part) =>
+          h('ol', { class: 'events' }, part.map(item)),
+        )
       : h('p', { class: 'note' }, 'Nothing has changed since the agent started.'),
   );
 }

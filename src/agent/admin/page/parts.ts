@@ -1,5 +1,6 @@
 import type { Level } from '../report.ts';
 import { type Child, h } from './dom.ts';
+import { count } from './format.ts';
 
 /** What every section is drawn from. */
 export interface Frame {
@@ -73,21 +74,28 @@ export const facts = (...rows: readonly (readonly [string, Child] | false | unde
     rows.flatMap((row) => (row ? [h('div', {}, h('dt', {}, row[0]), h('dd', {}, row[1]))] : [])),
   );
 
-/** A list of which only the first are shown until the reader asks for the rest. */
-export function folded(
-  key: string,
-  most: number,
-  items: readonly HTMLElement[],
-  wrap: (items: readonly HTMLElement[]) => HTMLElement,
+/** What a fold shows at most: a browser takes seconds for thousands of rows, and draws them again with each change. */
+const mostUnfolded = 200;
+
+/**
+ * A list of which only the first `most` are shown until the reader asks for the rest. `list` draws a part of it; `isRest`
+ * tells it the folded part. Of a very long list the fold shows the beginning, and says so.
+ */
+export function folded<T>(
+  { key, most, noun = '' }: { key: string; most: number; noun?: string },
+  all: readonly T[],
+  list: (part: readonly T[], isRest: boolean) => HTMLElement,
 ): Child {
-  if (items.length <= most) return items.length > 0 && wrap(items);
+  if (all.length <= most) return all.length > 0 && list(all, false);
+  const unshown = all.length - most - mostUnfolded;
   return [
-    wrap(items.slice(0, most)),
+    list(all.slice(0, most), false),
     h(
       'details',
       { key, class: 'more' },
-      h('summary', {}, `${items.length - most} more`),
-      wrap(items.slice(most)),
+      h('summary', {}, `${count(all.length - most)} more ${noun}`.trimEnd()),
+      list(all.slice(most, most + mostUnfolded), true),
+      unshown > 0 && note(`${count(unshown)} more are in svc-agent status --json.`),
     ),
   ];
 }

@@ -252,7 +252,15 @@ export function timeLine(
 ): HTMLElement {
   const fromMs = atMs - shown * stepMs;
   const seen = marks.filter((mark) => mark.atMs >= fromMs);
-  const x = (ms: number) => ((ms - fromMs) / (shown * stepMs)) * columns;
+  const x = (ms: number) => Math.min(columns - 1, ((ms - fromMs) / (shown * stepMs)) * columns);
+  // After a failover of a datacenter, thousands of marks are in one place.
+  const places = new Map<string, Mark[]>();
+  for (const mark of seen) {
+    const place = `${mark.kind} ${x(mark.atMs).toFixed(0)}`;
+    const there = places.get(place);
+    if (there) there.push(mark);
+    else places.set(place, [mark]);
+  }
   return h(
     'svg',
     {
@@ -263,11 +271,11 @@ export function timeLine(
       'aria-label': `${label}: ${seen.length} in the time shown`,
     },
     h('rect', { x: 0, y: 4.6, width: columns, height: 0.8, class: 'none' }),
-    seen.map((mark) =>
+    [...places.values()].map(([mark, ...others]) =>
       h(
         'rect',
-        { x: Math.min(columns - 1, x(mark.atMs)).toFixed(2), y: 0, width: 1, height: 10, class: mark.kind },
-        h('title', {}, mark.text),
+        { x: x(mark!.atMs).toFixed(2), y: 0, width: 1, height: 10, class: mark!.kind },
+        h('title', {}, others.length > 0 ? `${mark!.text}, and ${others.length} more` : mark!.text),
       ),
     ),
   );
