@@ -216,7 +216,7 @@ function admit(state: RegistryState, family: Family, handle: Handle): void {
 }
 
 /** Whether the name is a part of a histogram or summary that exists. */
-function isTaken(state: RegistryState, name: string): boolean {
+export function isTaken(state: RegistryState, name: string): boolean {
   return suffixes.some((suffix) => {
     if (!name.endsWith(suffix)) return false;
     const base = state.families.get(name.slice(0, -suffix.length));
@@ -290,14 +290,14 @@ export function createAdmission(state: RegistryState): Admission {
   };
 }
 
-/** Which limit a new series would exceed. */
+/** Which limit a new series would exceed, in a family that exists or in a new one. */
 export function overLimit(
   state: RegistryState,
-  family: Family,
+  family: Family | undefined,
   spec: SeriesSpec,
 ): 'limit_metric' | 'limit_total' | undefined {
   if (spec.exempt) return undefined;
-  if (family.counted >= state.limits.seriesPerMetric) return 'limit_metric';
+  if ((family?.counted ?? 0) >= state.limits.seriesPerMetric) return 'limit_metric';
   return state.counted >= state.limits.series ? 'limit_total' : undefined;
 }
 
@@ -376,6 +376,9 @@ export function closeSeries(state: RegistryState, family: Family, series: Series
   else store.index.remove(at, spec.layout.width);
 }
 
+/** Whether a family that has no overflow series gets none. */
+export const isOverflowFull = (state: RegistryState): boolean => state.overflow >= maxOverflow;
+
 /**
  * The overflow series of a service in a family, or undefined if there are too many of them. Values of
  * `svc_service` that only the sender made up count for the sender's own service.
@@ -386,6 +389,6 @@ function overflowSeries(state: RegistryState, family: Family, spec: SeriesSpec):
   const id = source.overflow(sent === '' || family.services.has(sent) ? sent : source.service);
   const known = family.series.get(id.identity);
   if (known) return known;
-  if (state.overflow >= maxOverflow) return undefined;
+  if (isOverflowFull(state)) return undefined;
   return openSeries(state, family, { ...spec, ...id, rawKey: '' }, true);
 }

@@ -288,6 +288,7 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: SeriesSo
     drop,
     leave(handle) {
       handles.delete(handle.spec.rawKey);
+      overLimit.forget(handle);
       admission.leave(handle, false);
     },
     restarted: (series) => series.store.restarted(series, state.startMs()),

@@ -1,4 +1,4 @@
-import { hashesOf, isSummable, overLimit } from './admission.ts';
+import { hashesOf, isOverflowFull, isSummable, isTaken, overLimit } from './admission.ts';
 import type { Handle } from './handles.ts';
 import { sameLayout } from './histogram.ts';
 import { hashLabel, hashLabels, hashText, type TagFault } from './labels.ts';
@@ -41,6 +41,8 @@ export interface OverLimit {
   ): OverLimitForm | undefined;
   /** Takes the handle of an overflow series, the target of series like it from then on. */
   remember(overflow: Handle): void;
+  /** Takes a handle that ended, of an overflow series or of any other. */
+  forget(handle: Handle): void;
 }
 
 export interface OverLimitDeps {
@@ -53,13 +55,18 @@ export interface OverLimitDeps {
 const keyOf = ({ family, scope, divisor }: SeriesSpec): string => `${family}\n${scope.service}\n${divisor}`;
 
 export function createOverLimit({ state, isClosed, onRefused, onFaults }: OverLimitDeps): OverLimit {
-  /** The last overflow handles by family, service and divisor; those that ended point nowhere. */
+  /** The last overflow handles by family, service and divisor. */
   const overflows = new Map<string, Handle>();
 
   const targetOf = (spec: SeriesSpec, mayRefuse: boolean): Handle | 'refused' | undefined => {
     if (!isSummable(spec.kind)) return mayRefuse ? 'refused' : undefined;
     const target = overflows.get(keyOf(spec));
     return target && target.at >= 0 && sameLayout(target.spec.layout, spec.layout) ? target : undefined;
+  };
+  /** For a family that does not exist: it would be made only to refuse its first series. */
+  const targetOfNew = ({ kind, family }: SeriesSpec, mayRefuse: boolean): 'refused' | undefined => {
+    if (!mayRefuse || isTaken(state, family)) return undefined;
+    return isSummable(kind) && !isOverflowFull(state) ? undefined : 'refused';
   };
   /** The family, if its name is held by the kind of this series. */
   const holderOf = ({ family: name, kind }: SeriesSpec): Family | undefined => {
@@ -71,9 +78,10 @@ export function createOverLimit({ state, isClosed, onRefused, onFaults }: OverLi
     decide({ spec, unfit, faults, also }, mayRefuse) {
       if (isClosed() || unfit || also) return undefined;
       const family = holderOf(spec);
-      if (family === undefined || family.series.has(spec.identity)) return undefined;
+      const isNew = family === undefined && !state.families.has(spec.family);
+      if (!isNew && (family === undefined || family.series.has(spec.identity))) return undefined;
       const limit = overLimit(state, family, spec);
-      const target = limit && targetOf(spec, mayRefuse);
+      const target = limit && (isNew ? targetOfNew(spec, mayRefuse) : targetOf(spec, mayRefuse));
       if (target === undefined) return undefined;
       onFaults(spec, faults);
       onRefused(spec, limit!);
@@ -104,5 +112,8 @@ export function createOverLimit({ state, isClosed, onRefused, onFaults }: OverLi
       };
     },
     remember: (overflow) => void overflows.set(keyOf(overflow.spec), overflow),
+    forget({ spec }) {
+      if (spec.isOverflow) overflows.delete(keyOf(spec));
+    },
   };
 }

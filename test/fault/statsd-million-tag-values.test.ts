@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { createVocabulary, createVocabularyDetector } from '../../src/core/vocabulary.ts';
 import { createKnownLines } from '../../src/sources/statsd/lines/known-lines.ts';
 import { createLineReader } from '../../src/sources/statsd/lines/line-reader.ts';
@@ -12,6 +12,7 @@ function open(words = createVocabularyDetector([], true)) {
     limits: { seriesPerMetric: limit, series: 2000, forbiddenTags: [], allowValues: [] },
   });
   const intake = bed.intake({ component: 'statsd', tagService: true, translate: words.translate });
+  const counter = vi.spyOn(intake, 'counter');
   const recorder = createSeriesRecorder({
     intake,
     words,
@@ -31,6 +32,8 @@ function open(words = createVocabularyDetector([], true)) {
     shown: bed.shown,
     refused: bed.refused,
     dropped: bed.dropped,
+    /** Counters that were asked for. */
+    opened: () => counter.mock.calls.length,
     read(text: string) {
       reader.read(Buffer.from(text), 0, Buffer.byteLength(text), Number.POSITIVE_INFINITY);
     },
@@ -154,3 +157,19 @@ test('a vocabulary that reads the values of a tag is asked for each of them', ()
   read('calls:1|c|#kind:a,client:c1');
   expect(shown()['calls_a{client="c1",svc_service="frontend"}']).toBe(1);
 });
+
+test('ever new names: series and overflow series within limits, each line counted or dropped, none opened to be refused', () => {
+  const { read, shown, refused, dropped, opened } = open();
+  const total = 50_000;
+  flood(read, total, (n) => `calls.of.${n}:1|c`);
+  const places = 2000;
+  const overflows = 1000;
+  const all = Object.keys(shown());
+  expect(all.filter((key) => key.includes('overflow'))).toHaveLength(overflows);
+  expect(all.filter((key) => key.startsWith('calls_of_'))).toHaveLength(places + overflows);
+  expect(sumOf(shown(), 'calls_of_')).toBe(places + overflows);
+  expect(dropped('refused_series')).toBe(total - places - overflows);
+  // A hundred families have a count of their own.
+  expect(refused('other', 'limit_total')).toBe(total - places - 100);
+  expect(opened()).toBeLessThan(places + overflows + 10);
+}, 120_000);

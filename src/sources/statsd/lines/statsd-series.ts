@@ -117,13 +117,19 @@ export function createSeriesRecorder({
   let earlyLeft = maxEarly;
   const shape: Shape = { bounds };
   const shared = new Map<string, StatsdSeries>();
-  /** Numbers the overflow series, for the keys of `shared`. */
-  const overflowNumbers = new Map<Handle, number>();
+  /** Numbers the overflow series. */
+  const overflowNumbers = new WeakMap<Handle, number>();
+  let nextNumber = 0;
 
-  const numberOf = (overflow: Handle): number => {
-    const number = overflowNumbers.get(overflow) ?? overflowNumbers.size;
+  /** The key in `shared`. Refused series count nowhere, so that one stands for all of them. */
+  const sharedKey = (
+    { type, weight }: Pick<Line, 'type' | 'weight'>,
+    overflow: Handle | 'refused',
+  ): string => {
+    if (overflow === 'refused') return `${type} refused`;
+    const number = overflowNumbers.get(overflow) ?? nextNumber++;
     overflowNumbers.set(overflow, number);
-    return number;
+    return `${type} ${weight} ${number}`;
   };
 
   const kindOf = (type: StatsdType): Kind => {
@@ -208,8 +214,7 @@ export function createSeriesRecorder({
       const handle = handleOf(series);
       if (handle === undefined || !isOverLimit(series)) return undefined;
       const overflow = series.summary === undefined ? intake.overflowOf?.(handle) : undefined;
-      const target = overflow === undefined ? series.line.name : numberOf(overflow);
-      const key = `${series.type} ${series.weight} ${target}`;
+      const key = sharedKey(series, overflow ?? 'refused');
       const known = shared.get(key);
       if (known === undefined && shared.size >= maxSharedSeries) {
         overflow?.release();
@@ -229,29 +234,26 @@ export function createSeriesRecorder({
       shared.set(key, first);
       return first;
     },
-    sharedFor({ name, tags, type, weight }) {
+    sharedFor(line) {
       if (shared.size === 0) return undefined;
-      const refused = shared.get(`${type} ${weight} ${name}`);
-      const target = intake.overLimitAs?.(kindOf(type), name, tags, shape, refused !== undefined);
-      if (target === undefined) return undefined;
-      if (target === 'refused') return refused;
-      return shared.get(`${type} ${weight} ${numberOf(target)}`);
+      const { name, tags, type } = line;
+      const mayRefuse = shared.has(sharedKey(line, 'refused'));
+      const target = intake.overLimitAs?.(kindOf(type), name, tags, shape, mayRefuse);
+      return target && shared.get(sharedKey(line, target));
     },
-    sharedForForm({ name, type, weight }, tagKeys) {
+    sharedForForm(line, tagKeys) {
+      const { name, type } = line;
       const kind = kindOf(type);
       if (words.readsValues(kind, name)) return undefined;
-      const refused = shared.get(`${type} ${weight} ${name}`);
+      const mayRefuse = shared.has(sharedKey(line, 'refused'));
       const placeholders = new Map(tagKeys.map((key, i) => [key, `\u0001${i}`]));
-      const form = intake.overLimitForm?.(kind, name, placeholders, shape, refused !== undefined);
-      if (form === undefined) return undefined;
-      const { target, takes } = form;
-      const series = target === 'refused' ? refused : shared.get(`${type} ${weight} ${numberOf(target)}`);
-      return series && { series, takes };
+      const form = intake.overLimitForm?.(kind, name, placeholders, shape, mayRefuse);
+      const series = form && shared.get(sharedKey(line, form.target));
+      return series && { series, takes: form.takes };
     },
     closeShared() {
       for (const series of shared.values()) heldBy(series)?.release();
       shared.clear();
-      overflowNumbers.clear();
     },
   };
 }
