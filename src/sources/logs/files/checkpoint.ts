@@ -32,7 +32,7 @@ const version = 3;
 const fixedBytes = 4 + 6 * 8 + 5 * 4;
 const rowBytes = 6 * 8 + 8 + headSums * 4;
 const rowBytesOfVersion2 = 6 * 8 + 8 + 20 * 4;
-const flags = { compressed: 1, finished: 2, hasCarry: 4, missing: 8, truncated: 16 } as const;
+const flags = { compressed: 1, hasCarry: 4, missing: 8, truncated: 16, blank: 32 } as const;
 
 const rowFlags = { copy: 1, givenUp: 2 } as const;
 
@@ -63,7 +63,11 @@ function encodeRecord(file: TrackedFile): Buffer {
   const isMissing = file.state === 'unlinked' || file.state === 'missing' ? flags.missing : 0;
   const isTruncated = file.state === 'missing' && file.lostBy === 'truncated' ? flags.truncated : 0;
   bytes[0] =
-    (file.compressed ? flags.compressed : 0) | isMissing | isTruncated | (carry ? flags.hasCarry : 0);
+    (file.compressed ? flags.compressed : 0) |
+    isMissing |
+    isTruncated |
+    (carry ? flags.hasCarry : 0) |
+    (file.isBlank ? flags.blank : 0);
   bytes[1] = fingerprint.head.length;
   bytes[2] = fingerprint.tail.length;
   bytes[3] = 0;
@@ -114,7 +118,7 @@ function decodeRecord(bytes: Buffer, written: number): TrackedFile {
   const sums = sharedSums(head, written);
   Object.assign(file, { offset, size, rest, restBytes: rest.length, fingerprint: { head: sums, tail } });
   file.state = names.real === names.home ? 'live' : 'rotated';
-  file.isBlank = file.state === 'live' && offset === 0 && size === 0 && head.length === 0;
+  file.isBlank = (flag & flags.blank) !== 0;
   if (flag & flags.missing) {
     // Its inode belongs to another file by now, or soon.
     file.state = 'missing';

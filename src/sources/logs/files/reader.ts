@@ -282,11 +282,12 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
     isIntact(file, wasOpen) {
       return onOpen(file, (fd) => {
         const { size, mtimeNs } = disk.fstat(fd);
-        if (size < file.nowSize) file.size = Math.max(file.size, file.nowSize);
+        const hasShrunk = size < file.nowSize;
+        if (hasShrunk) file.size = Math.max(file.size, file.nowSize);
         Object.assign(file, { nowSize: size, nowMtimeNs: mtimeNs });
         const state = compare(fd, file, readFrom(fd, file), -1);
         // A file that was not open all the time and lost bytes may be another one with the same beginning.
-        if (state === 'changed' || (!wasOpen && (state === 'cut' || size < file.size))) return false;
+        if (state === 'changed' || (!wasOpen && (state === 'cut' || hasShrunk))) return false;
         // A size that is recorded without a beginning could not be found again.
         if (file.offset + file.restBytes === 0) growFingerprint(fd, file, size);
         return true;

@@ -183,7 +183,15 @@ export function createRotation(deps: RotationDeps): Rotation {
       if (isOwn && scan.newGroups.has(group) && looksCopied(sighting)) return;
     }
     const file = track(group, sighting, startAt);
-    file.isBlank = stat.size === 0 && scan.newGroups.has(group);
+    if (stat.size > 0 || !scan.newGroups.has(group)) return;
+    if (file.nowSize > 0 && startAt === 'beginning') {
+      // It was listed when it was empty, and what it holds by now may be a copy: the next scan decides.
+      openFiles.close(file);
+      tracker.remove(file);
+      scan.wantsScan = true;
+      return;
+    }
+    file.isBlank = true;
   };
 
   /**
@@ -199,10 +207,11 @@ export function createRotation(deps: RotationDeps): Rotation {
     for (const { sighting, group } of grouped)
       if (scan.newGroups.has(group)) directories.add(dirname(sighting.paths[0]!));
     for (const file of [...tracker]) {
-      const isStranger = directories.has(dirname(file.home)) && isStale(file);
-      if (!groups.has(file.path) && !isStranger) continue;
-      if (file.compressed || file.fd === undefined || file.offset + file.restBytes === 0) continue;
-      if (reader.isIntact(file, true) !== false) continue;
+      const isStranger = directories.has(dirname(file.home)) && isStale(file) && file.state === 'live';
+      const isOpen = file.fd !== undefined;
+      if (!isStranger && !(isOpen && groups.has(file.path))) continue;
+      if (file.compressed || file.offset + file.restBytes === 0) continue;
+      if (reader.isIntact(file, isOpen) !== false) continue;
       const sighting = scan.picture.files.get(fileKey(file));
       lose(file, 'truncated');
       if (sighting) unknown.push(sighting);

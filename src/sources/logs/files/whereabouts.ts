@@ -101,7 +101,10 @@ export function createWhereabouts(
     const file = tracker.at(key);
     if (!file) return undefined;
     // The link at its path was swung away from it. No copy is made that way, and names between the two are known by it.
-    if (sighting.found.length === 0 && sighting.paths.includes(file.home)) file.isBlank = false;
+    if (file.isBlank && sighting.found.length === 0 && sighting.paths.includes(file.home)) {
+      file.isBlank = false;
+      file.record = undefined;
+    }
     if (file.isBlank && sighting.stat.size > 0 && file.offset + file.restBytes === 0) {
       scan.blankGroups.add(file.path);
       openFiles.close(file);
@@ -185,7 +188,8 @@ export function createWhereabouts(
     if (real === 'hidden') return;
     if (real) {
       const isOwn = isSame(file, { stat: real, paths: [file.real] });
-      if (isOwn) note(file, real, file.state);
+      // What was looked up is older than the comparison.
+      if (isOwn) note(file, statOpen(file) ?? real, file.state);
       else if (isOwn === false) lose(file, 'truncated');
       else cannotTell(file);
       return;
@@ -204,7 +208,8 @@ export function createWhereabouts(
       file.at = '';
       file.record = undefined;
       const isOwn = isSame(file, { stat: elsewhere.stat, paths: [elsewhere.path] });
-      if (isOwn) note(file, elsewhere.stat, elsewhere.path === file.home ? 'live' : 'rotated');
+      const state = elsewhere.path === file.home ? 'live' : 'rotated';
+      if (isOwn) note(file, statOpen(file) ?? elsewhere.stat, state);
       else if (isOwn === undefined) cannotTell(file);
       if (isOwn !== false) return;
     }
