@@ -211,7 +211,7 @@ async function commandsPage(): Promise<string> {
   return paragraphs(
     '# Commands',
     generated.trim(),
-    'stdout is data, stderr is the log. Every command takes `--help`, and `--json` where a person gets a table. Exit status: 0 success; 1 a failure at run time, or a check found a fault; 2 wrong usage or an invalid configuration.',
+    'Data goes to stdout, the log to stderr. Every command takes `--help`; those that print a table or text take `--json`, too. Exit status: 0 success; 1 a failure at run time, or a check found a fault; 2 wrong usage or an invalid configuration.',
     ...helps,
   );
 }

@@ -64,7 +64,7 @@ async function jsonOf(response: IncomingMessage): Promise<unknown> {
     text += piece as string;
     if (text.length > maxAnswerBytes) throw new Error(`answer over ${maxAnswerBytes} bytes`);
   }
-  if (response.statusCode === 401) throw new Error('HTTP 401, the listener asks for credentials');
+  if (response.statusCode === 401) throw new Error('HTTP 401, the listener requires credentials');
   try {
     return JSON.parse(text);
   } catch (cause) {
@@ -123,10 +123,10 @@ export const targetOptions = {
   insecure: { type: 'boolean' },
 } as const;
 
-export const targetUsage = `      --url URL   where to ask, instead of the configured admin listener, with or without a path, such as
-                  127.0.0.1:9465; may hold user:password@
-      --ca FILE   authorities to trust for https
-      --insecure  takes any certificate
+export const targetUsage = `      --url URL   address of the agent, instead of the configured admin listener, with or without a path, such as
+                  127.0.0.1:9465; may contain user:password@
+      --ca FILE   certificate authorities to trust for https
+      --insecure  accept any certificate
 `;
 
 interface TargetValues extends ConfigurationValues {

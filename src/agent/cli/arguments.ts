@@ -15,11 +15,11 @@ export const commands = [
   { name: 'dashboards', summary: 'print or write dashboards for Grafana' },
   { name: 'init', summary: 'write a commented starter configuration' },
   { name: 'demo', summary: 'run an example service and the agent beside it' },
-  { name: 'doctor', summary: 'check what the agent needs on this host, and say what to do' },
-  { name: 'backup', summary: 'run a backup whose result counts, or print backup commands for each store' },
-  { name: 'recover', summary: 'go through a recovery procedure step by step, each checked' },
+  { name: 'doctor', summary: 'check what the agent needs on this host, and print what to do' },
+  { name: 'backup', summary: 'run a backup and record its result, or print backup commands for each store' },
+  { name: 'recover', summary: 'run a recovery procedure step by step, with checks' },
   { name: 'schema', summary: 'print the JSON Schema of the configuration, or every closed list' },
-  { name: 'healthcheck', summary: 'ask a running agent for its health' },
+  { name: 'healthcheck', summary: 'check the health of a running agent' },
   { name: 'completion', summary: 'print a completion script for bash, zsh or fish' },
 ] as const;
 export type CommandName = (typeof commands)[number]['name'];
@@ -83,7 +83,7 @@ Options of every command that reads a configuration:
       --service-config FILE  the service's own configuration; may be repeated, later ones win
       --role ROLE            a role to watch; may be repeated
 Options of every command:
-      --json                 machine-readable output where a person gets a table
+      --json                 print JSON instead of tables and text
   -h, --help                 help of the command
       --version              version, alone
 

@@ -20,7 +20,7 @@ const usage = `Usage: svc-agent backup run --job NAME [--artifact FILE] [-c FILE
                              [--offsite TARGET] [--out FOLDER] [-c FILE]
 
 run: runs COMMAND, passes its output and its exit status through, and records start, end, size and result for the
-entry NAME of backups. --artifact names the file whose size is recorded.
+entry NAME of backups. --artifact is the file whose size is recorded.
 plan: prints, for each configured store, the commands that back up, verify, copy off-site, prune and restore it.
   --directory DIR   where the backups are written (${planDirectory})
   --offsite TARGET  copies them with rclone, such as to backups:bucket/svc
@@ -95,7 +95,7 @@ function writePlan(files: PlanFiles, folder: string, io: Io): void {
 const wrongUsage = (what: string, got?: string, allowed = 'see svc-agent backup --help') =>
   new AgentError('usage', { where: 'svc-agent backup', what, got, allowed });
 
-/** Runs a backup whose result counts: what cannot be recorded is told, but neither prevents nor fails the backup. */
+/** Runs a backup and records its result. A failure to record is printed; it does not prevent or fail the backup. */
 async function runRecorded(
   command: readonly string[],
   { journal, artifact }: { journal: string; artifact?: string },

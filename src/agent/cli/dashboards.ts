@@ -15,9 +15,9 @@ Prints a dashboard for Grafana (classic schema), or writes a file for each. With
   --list                 list names, uids and titles
   --out DIR              write DIR/NAME.json instead of printing; without a NAME all of them
   --kubernetes           as ConfigMaps with the label grafana_dashboard: "1"; without a NAME all of them
-  --job ROLE=NAME        your name of a scrape job; ROLE is frontend, history, matching, worker or svc-agent
+  --job ROLE=NAME        the name of a scrape job; ROLE is frontend, history, matching, worker or svc-agent
   --prefix P             the prefix of the metrics: P_name
-  --match LABEL=VALUE    show only series with that label; alerts and recorded series are not narrowed
+  --match LABEL=VALUE    show only series with that label; does not apply to alerts and recorded series
   --threshold ALERT=N    another threshold, as given to svc-agent rules
   --runbook-url URL      address of the folder runbooks: adds links to the panels
   --json                 the list, or the ConfigMaps, as JSON

@@ -17,9 +17,9 @@ import { createProbeProgress, type ProbeProgress, planForPerson } from './verifi
 
 const usage = `Usage: svc-agent doctor [-c FILE] [--service-config FILE]... [--role ROLE]... [--json]
 
-Checks what the agent needs on this host: the configuration, rights and paths, the clock, ports, kernel buffers,
-limits, and the rights of its users in the stores. Says for each finding what to do. Changes nothing.
-Exit status: 0 well; 1 something is at fault; 2 wrong usage or an invalid configuration.
+Checks what the agent needs on this host: the configuration, permissions and paths, the clock, ports, kernel buffers,
+limits, and the permissions of its users in the stores. Prints what to do for each finding. Changes nothing.
+Exit status: 0 no problem; 1 a problem was found; 2 wrong usage or an invalid configuration.
 `;
 
 /** `advice`: works, but not as well as it could. */

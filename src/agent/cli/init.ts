@@ -14,8 +14,8 @@ import type { Io } from './io.ts';
 const usage = `Usage: svc-agent init [FILE | --out FILE] [--service-config FILE]... [--role ROLE]...
 
 Writes a commented starter configuration to FILE, or to standard output. It never overwrites a file, and leaves none
-behind when it fails. With the service's own files, everything that they describe is filled in and on: roles, logs,
-scrapes, health checks, stores, clusters, archives and domains. Only credentials have to be added.
+behind when it fails. With --service-config, everything that the service's files describe is filled in and enabled: roles,
+logs, scrapes, health checks, stores, clusters, archives and domains. Only credentials have to be added.
 `;
 
 /** `svc-agent init`: a first configuration that `check` passes. */

@@ -15,12 +15,12 @@ import { createProbeProgress, type ProbeProgress, planForPerson } from './verifi
 const usage = `Usage: svc-agent probe [NAME]... [-c FILE] [--service-config FILE]... [--role ROLE]... [--json]
        svc-agent probe --print-grants [-c FILE] [--service-config FILE]...
 
-Runs every probe of the configuration once, or those that are named: health/ROLE, store/STORE/DATABASE, cluster/CLUSTER,
-domain/DOMAIN, archive/ARCHIVE, backup/BACKUP, recovery/STORE/DATABASE, replication; the beginning of a name stands for
-all such probes (store, store/main). A backup that is named is waited for until it is verified.
-Shows what was found, how long each phase took, and for each check that fails why it matters and what to set.
---print-grants prints the statements that give the agent's user the rights it needs in each store, and no more.
-Exit status: 0 well; 1 something was found at fault; 2 wrong usage or an invalid configuration.
+Runs every configured probe once, or only the named ones: health/ROLE, store/STORE/DATABASE, cluster/CLUSTER,
+domain/DOMAIN, archive/ARCHIVE, backup/BACKUP, recovery/STORE/DATABASE, replication. The beginning of a name selects
+all probes that begin with it (store, store/main). The probe of a named backup waits until the backup is verified.
+Shows the result and the duration of each phase and, for each failed check, why it matters and what to set.
+--print-grants prints the statements that give the agent's user the permissions it needs in each store, and no others.
+Exit status: 0 all probes succeeded; 1 a probe failed; 2 wrong usage or an invalid configuration.
 `;
 
 /** `svc-agent probe`: every probe once, without an agent that runs. */

@@ -27,20 +27,20 @@ import {
 const usage = `Usage: svc-agent recover PROCEDURE [--plan] [--execute] [OPTIONS] [-c FILE]
 
 Procedures: ${recoveryProcedures.join(', ')}.
-Goes through the procedure step by step: says what each step is for, checks what must hold before it, gives the
-commands for this configuration, and checks what must hold after it.
+Guides you through the procedure step by step: prints the purpose of each step, checks its preconditions, prints the
+commands for this configuration, and checks the result.
   --plan                print all steps, change nothing
   --execute             run the commands here; needs recovery.allowExecute: true
-  --yes                 do not ask before each command; stops where a step has to be done by hand
-  --confirm NAME        with --yes: the store or domain that may be changed for good
-  --restart             begin anew where an earlier run was interrupted
-  --force REASON        go on where a check refuses; the reason is recorded
+  --yes                 do not ask before each command; stops at a step that must be done by hand
+  --confirm NAME        with --yes: the store or domain that may be changed irreversibly
+  --restart             start over after an interrupted run
+  --force REASON        continue although a check refuses; the reason is recorded
   --store NAME --database persistence|visibility   what to restore
   --backup FILE         the backup to restore; default: the newest verified one
   --domain NAME --to CLUSTER                       what to fail over, and where to
   --json                the plan, or the result, as JSON
-A run that was interrupted resumes at the step that was not finished, unless --restart is given. While one run changes
-a database or a domain, another one of the same is refused.
+An interrupted run resumes at the step that was not finished, unless --restart is given. While a run changes a database
+or a domain, a second run for the same one is refused.
 Exit status: 0 done; 1 refused or failed; 2 wrong usage or an invalid configuration.
 `;
 

@@ -13,11 +13,11 @@ Prints the rules for Prometheus, or writes a file for each pack. Load spec or re
                          Default: recommended, with --out all of them
   --out DIR              write DIR/PACK.rules.yml instead of printing
   --kubernetes           as PrometheusRule objects
-  --job ROLE=NAME        your name of a scrape job; ROLE is frontend, history, matching, worker or svc-agent
+  --job ROLE=NAME        the name of a scrape job; ROLE is frontend, history, matching, worker or svc-agent
   --prefix P             the prefix of the metrics: P_name
-  --label NAME=VALUE     one more label on every alert
-  --threshold ALERT=N    another threshold, in the alert's unit; of a burn rate the objective, such as 0.995
-  --for ALERT=TIME       another time that the condition must hold; 0s: at once
+  --label NAME=VALUE     an additional label on every alert
+  --threshold ALERT=N    another threshold, in the alert's unit; for a burn rate the objective, such as 0.995
+  --for ALERT=TIME       another time that the condition must hold; 0s: fire immediately
   --runbook-url URL      address of the folder runbooks: adds runbook_url to every alert
   --dashboard-url URL    address of Grafana: adds dashboard_url to every alert
   --json                 JSON instead of YAML

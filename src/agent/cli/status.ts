@@ -19,11 +19,11 @@ import {
 
 const usage = `Usage: svc-agent status [-c FILE] [--watch] [--json] [--url URL [--ca FILE | --insecure]]
 
-Shows whether everything that a running agent watches is well: first what is wrong, since when and what to do, then the
+Shows the state of everything that a running agent observes: first what is wrong, since when and what to do, then the
 roles, the probes and the agent itself.
-      --watch     asks every 2 s until Ctrl-C; with --json one report a line
+      --watch     refreshes every 2 s until Ctrl-C; with --json prints one report per line
 ${targetUsage}Exit status: 0 nothing is known to be wrong; 1 something is wrong, or the agent does not answer; 2 wrong usage or an
-invalid configuration. With --watch: 0 when it is ended.
+invalid configuration. With --watch: 0 when it is interrupted.
 `;
 
 const everyMs = 2000;
@@ -265,8 +265,8 @@ function agentLines(report: StatusReport, columns: number): string[] {
 
 const healthcheckUsage = `Usage: svc-agent healthcheck [-c FILE] [--ready] [--url URL [--ca FILE | --insecure]]
 
-Asks a running agent for /health (or /ready) and exits with 0 if it says so, else with 1.
-Made for HEALTHCHECK lines and exec probes: it needs no curl in the image.
+Requests /health (or /ready) from a running agent and exits with 0 if it is healthy (or ready), else with 1.
+For HEALTHCHECK instructions and exec probes: the image needs no curl.
 ${targetUsage}`;
 
 /** `svc-agent healthcheck`: the agent's own health over HTTP. */

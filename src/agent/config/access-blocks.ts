@@ -39,7 +39,7 @@ export const secretBlock: z.ZodType<Secret> = z
     z
       .strictObject({
         env: z.string().min(1).optional().describe('Name of an environment variable.'),
-        file: file.optional().describe('Path of a file; read again at each use, a last newline is left out.'),
+        file: file.optional().describe('Path of a file; read at each use, without a trailing newline.'),
       })
       .refine(...oneOf('env', 'file'))
       .transform((secret) => secret as Secret),
@@ -144,15 +144,17 @@ const tlsShape = {
   clientCaFile: file.describe('PEM file of the authorities whose client certificates are verified.'),
   clientAuthType: z
     .enum(clientAuthTypes)
-    .describe('Which client certificates are asked for; with clientCaFile RequireAndVerifyClientCert.'),
+    .describe(
+      'Whether client certificates are requested and verified. Default with clientCaFile: RequireAndVerifyClientCert.',
+    ),
   clientAllowedSans: z
     .array(z.string().min(1))
     .min(1)
     .describe('DNS names, addresses, e-mails or URIs of which a client certificate must have one.'),
-  minVersion: z.enum(tlsVersions).describe('Lowest version of TLS; TLS12 if not told.'),
-  maxVersion: z.enum(tlsVersions).describe('Highest version of TLS; TLS13 if not told.'),
+  minVersion: z.enum(tlsVersions).describe('Minimum version of TLS. Default: TLS12.'),
+  maxVersion: z.enum(tlsVersions).describe('Maximum version of TLS. Default: TLS13.'),
   cipherSuites: words(cipherSuites).describe('Cipher suites of TLS 1.2, by Go’s names.'),
-  preferServerCipherSuites: z.boolean().describe('Whether our order of suites counts; true if not told.'),
+  preferServerCipherSuites: z.boolean().describe('Whether the order of the listener is used. Default: true.'),
   curvePreferences: words(curves).describe('Curves by Go’s names, the preferred one first.'),
 };
 
@@ -200,5 +202,5 @@ export const listenerAuthBlock = spelledEitherWay(authShape, [], (auth, refuse) 
   if (Object.keys(auth).length > 0) return;
   refuse(undefined, 'no credentials, so nobody could get in; set basicAuthUsers, basic or bearer');
 }).describe(
-  'Credentials of which a client must show one; /health and /ready are open.',
+  'Credentials; a client must present one of them. /health and /ready are open.',
 ) as z.ZodType<ListenerAuth>;

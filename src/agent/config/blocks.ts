@@ -36,8 +36,8 @@ const logBlock = z
     encoding: z
       .enum(['json', 'console'], 'unknown encoding; use json or console')
       .default('json')
-      .describe('json: one object per line. console: columns for people.'),
-    outputFile: z.string().min(1).optional().describe('Its directory must exist and be writable.'),
+      .describe('json: one object per line. console: readable columns.'),
+    outputFile: z.string().min(1).optional().describe('Log file; its directory must exist and be writable.'),
     stdout: z.boolean().default(false).describe('Writes the log to stdout instead of stderr.'),
     levelKey: z
       .string()
@@ -67,8 +67,8 @@ const metricsBlock = z
     tags: z
       .record(tagName, z.string())
       .default({})
-      .describe('Global tags; cluster is filled in where it is known.'),
-    prefix: z.string().default('').describe('prefix: p makes p_name of every name.'),
+      .describe('Global tags; cluster is added automatically if it is known.'),
+    prefix: z.string().default('').describe('Prefix of every name: p makes it p_name.'),
     reportingInterval: z
       .string(interval.fault)
       .transform(parsedAs(interval))
@@ -92,14 +92,16 @@ const vocabularyBlock = z
         .string()
         .optional()
         .describe('A shipped table that this one adds to: cadence, temporal or svc.'),
-      metrics: words.default({}).describe('Name that the product sends to a name of the catalog.'),
-      tags: words.default({}).describe('Tag that the product sends to a label of the catalog.'),
+      metrics: words.default({}).describe('Maps a name that the product sends to a name of the catalog.'),
+      tags: words.default({}).describe('Maps a tag that the product sends to a label of the catalog.'),
       units: words
         .default({})
         .describe('Unit of a metric that is not in the catalog’s unit, such as milliseconds.'),
     }),
   ])
-  .describe('auto, svc, a shipped table’s name, or a table from a product’s words to the catalog’s.');
+  .describe(
+    'auto, svc, the name of a shipped table, or a table that maps a product’s names to the catalog’s.',
+  );
 
 const serviceBlock = z.strictObject({
   logs: logsBlock().optional(),
@@ -123,14 +125,17 @@ const limitsBlock = z
     seriesPerMetric: z.int().min(1).max(10_000_000).default(2000).describe('Label sets of one metric.'),
     series: z.int().min(1).max(10_000_000).default(50_000).describe('Label sets in all.'),
     forbiddenTags: z.array(z.string().min(1)).default([]).describe('Further tags that are dropped.'),
-    allowValues: z.array(z.string().min(1)).default([]).describe('Tags whose values are left alone.'),
+    allowValues: z
+      .array(z.string().min(1))
+      .default([])
+      .describe('Tags whose values are never dropped or replaced.'),
   })
   .describe('Limits of the series that the agent holds.');
 
 const adminBlock = z
   .strictObject({
     listenAddress: address().prefault('127.0.0.1:9465').describe('host:port of the status page and the API.'),
-    health: address().optional().describe('host:port that answers /health and /ready alone.'),
+    health: address().optional().describe('host:port that serves /health and /ready only.'),
     allowedHosts: z
       .array(
         z.string().regex(/^[^\s/@]+$/, 'not a host; use a name or an address, such as agent.example.com'),
@@ -148,8 +153,11 @@ export const agentBlock = z.strictObject({
     .array(serviceName)
     .optional()
     .describe('Roles on this host or in this pod; default: the keys of services.'),
-  serviceConfig: z.array(z.string().min(1)).default([]).describe('The service’s own files; later ones win.'),
-  scope: z.enum(scopes).default('host').describe('What is taken from serviceConfig.'),
+  serviceConfig: z
+    .array(z.string().min(1))
+    .default([])
+    .describe('The service’s own files; later files override earlier ones.'),
+  scope: z.enum(scopes).default('host').describe('Which settings are read from serviceConfig.'),
   instance: z.string().default('').describe('Default: host or pod name.'),
   stateDirectory: z
     .string()
@@ -160,7 +168,7 @@ export const agentBlock = z.strictObject({
   stateFsync: z
     .boolean()
     .default(false)
-    .describe('Sync each commit to the disk, so that power loss brings back nothing older.'),
+    .describe('Sync each commit to the disk, so that it survives a power loss.'),
   metrics: metricsBlock.prefault({}),
   services: z
     .record(serviceName, serviceBlock, {
@@ -170,7 +178,7 @@ export const agentBlock = z.strictObject({
           : undefined,
     })
     .default({})
-    .describe('What the agent collects, by role. Other names are services with series of their own.'),
+    .describe('What the agent collects, by role. Other names are further services, with their own series.'),
   stores: z
     .array(storeBlock({ secret: secretBlock, tls: clientTlsBlock }))
     .default([])
@@ -183,7 +191,7 @@ export const agentBlock = z.strictObject({
   backups: z
     .array(backupBlock({ secret: secretBlock }))
     .default([])
-    .describe('Backups to judge, one entry for each kind and store.'),
+    .describe('Backups to observe, one entry for each kind and store.'),
   limits: limitsBlock.prefault({}),
   admin: adminBlock.prefault({}),
   log: logBlock.prefault({}),

@@ -75,7 +75,7 @@ interface LimitsConfig {
 }
 
 export interface AdminConfig {
-  /** host:port; port 0 asks for any free one. */
+  /** host:port; port 0 selects a free port. */
   listenAddress: string;
   /** host:port that answers `/health` and `/ready` alone. */
   health?: string;

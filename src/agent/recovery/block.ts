@@ -8,26 +8,28 @@ export const recoveryBlock = () =>
     .strictObject({
       allowExecute: z.boolean().default(false).describe('Lets svc-agent recover --execute run commands.'),
       client: command.describe(
-        'The command-line client, such as [cli, --address, "{address}"]. {address} and {cluster} stand for the cluster that is asked. Default: what comes before `domain describe` in domains.describe.command.',
+        'The command-line client, such as [cli, --address, "{address}"]. {address} and {cluster} stand for the cluster that is queried. Default: what comes before `domain describe` in domains.describe.command.',
       ),
       commands: z
         .strictObject({
           stopServices: command.describe('Stops the roles of the service.'),
           startServices: command.describe('Starts the roles of the service.'),
           restore: command.describe(
-            '{file}, {store}, {database} and {address} stand for the backup and where it goes.',
+            'Restores a backup: {file} is the backup; {store}, {database} and {address} are its target.',
           ),
           countWorkflows: command.describe(
             'Prints the number of workflows in the restored database. {store}, {database} and {address} as in restore.',
           ),
           standbyProbe: command.describe(
-            'Asks from the standby whether the active cluster answers: exit status 0 if it does, 1 if not. {cluster} stands for the active cluster.',
+            'Checks from the standby whether the active cluster answers: exit status 0 if it does, 1 if not. {cluster} stands for the active cluster.',
           ),
-          repointTraffic: command.describe('{domain} and {cluster} stand for what fails over, and where to.'),
+          repointTraffic: command.describe(
+            'Repoints DNS or the load balancer: {domain} is the domain that fails over, {cluster} its new active cluster.',
+          ),
           deploy: command.describe('Deploys the service on a new cluster.'),
         })
         .prefault({})
-        .describe('Commands of your own for steps that no client of the service does.'),
+        .describe('Your own commands for steps that the client of the service cannot do.'),
     })
     .prefault({})
     .describe('What svc-agent recover may run.');

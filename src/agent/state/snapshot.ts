@@ -43,7 +43,7 @@ function corrupt(what: string, got?: number, allowed?: string): AgentError {
 
 function checkEnvelope(bytes: Buffer): void {
   if (bytes.length < magic.length || !sameBytes(bytes, 0, magic)) {
-    throw corrupt('foreign: it does not begin as a snapshot of this kind of machine does');
+    throw corrupt('foreign: its header is not that of a snapshot of this architecture');
   }
   if (bytes.length < tableAt + numbersBytes + checksumBytes) throw corrupt('torn: too short', bytes.length);
   const got = bytes.readUInt32LE(magic.length);
@@ -51,7 +51,7 @@ function checkEnvelope(bytes: Buffer): void {
     throw corrupt('of an unknown version', got, `this agent reads version ${snapshotVersion}`);
   const endAt = bytes.length - checksumBytes;
   if (crc32(bytes.subarray(0, endAt)) !== bytes.readUInt32LE(endAt))
-    throw corrupt('torn: its checksum does not hold');
+    throw corrupt('torn: its checksum does not match');
 }
 
 /** Reads consecutive parts of `bytes[at, endAt)`. Throws `snapshot_corrupt` on a length beyond the end. */

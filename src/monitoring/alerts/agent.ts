@@ -36,7 +36,7 @@ export const logs: RuleGroup = {
           `and on (${ofRole}) max by (${ofRole}) (${m('svc_role_up')} or ${m('svc_role_scrape_up')}) == 1`,
         ].join('\n'),
       for: '15m',
-      summary: '{{ $labels.svc_service }} on {{ $labels.instance }} is up, and its log is silent.',
+      summary: '{{ $labels.svc_service }} on {{ $labels.instance }} is up, but its log does not grow.',
       description:
         'The agent read {{ $value }} bytes of the log of {{ $labels.svc_service }} on {{ $labels.instance }} in the last hour, although the role is up.',
       firstSteps:
@@ -80,7 +80,7 @@ export const logs: RuleGroup = {
       for: '15m',
       summary: 'The metrics of {{ $labels.svc_service }} on {{ $labels.instance }} are incomplete.',
       description:
-        '{{ $labels.svc_service }} on {{ $labels.instance }} logged {{ $value | printf "%.0f" }} warnings in 15m that its own reporter lost series. Alerts on its metrics may stay silent.',
+        '{{ $labels.svc_service }} on {{ $labels.instance }} logged {{ $value | printf "%.0f" }} warnings in 15m that its own reporter lost series. Alerts on its metrics may not fire.',
       firstSteps:
         'Read the warnings: they name the metric. Rely on the log counters until the role is fixed.',
       dashboard: 'logs',
@@ -102,7 +102,7 @@ export const agent: RuleGroup = {
       for: '5m',
       summary: 'The agent on {{ $labels.instance }} is down.',
       description:
-        'The agent on {{ $labels.instance }} does not answer its scrape: up is {{ $value }}. Nobody sees what it watches.',
+        'The agent on {{ $labels.instance }} does not answer its scrape: up is {{ $value }}. What it observes is not monitored.',
       firstSteps:
         'Check whether the agent runs and what it logged last: svc-agent check finds faults of its configuration.',
       dashboard: 'agent',
@@ -171,7 +171,7 @@ export const agent: RuleGroup = {
       summary: 'The agent on {{ $labels.instance }} rejected its changed configuration.',
       description:
         'The agent on {{ $labels.instance }} still runs its previous configuration: svc_agent_config_last_reload_successful is {{ $value }}.',
-      firstSteps: 'Run svc-agent check on that host: it names the line and the allowed values.',
+      firstSteps: 'Run svc-agent check on that host: it prints the line and the allowed values.',
       dashboard: 'agent',
     },
     {

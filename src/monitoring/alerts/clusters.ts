@@ -51,7 +51,7 @@ export const replication: RuleGroup = {
       for: '30m',
       summary: 'The replication lag of {{ $labels.cluster }} is unknown.',
       description:
-        'The group of {{ $labels.cluster }} has {{ $value }} enabled clusters, and no agent knows the replication lag.',
+        'The group of {{ $labels.cluster }} has {{ $value }} enabled clusters, and no agent reports the replication lag.',
       firstSteps:
         'The agents that scrape history need clusterGroupMetadata in their agent.yaml. Check that they have it and that svc_role_scrape_up of history is 1.',
       dashboard: 'dr',
@@ -89,7 +89,7 @@ export const replication: RuleGroup = {
       for: '5m',
       summary: 'Clusters disagree on where domain {{ $labels.domain }} is active.',
       description:
-        '{{ $labels.cluster }} has domain {{ $labels.domain }} active in {{ $labels.active_cluster }}; the clusters of the group name {{ $value }} different ones.',
+        '{{ $labels.cluster }} has domain {{ $labels.domain }} active in {{ $labels.active_cluster }}; the clusters of the group report {{ $value }} different ones.',
       firstSteps:
         'Describe the domain in each cluster. Stop writes to the one that should be standby, then update the domain with the right active cluster.',
       dashboard: 'dr',
@@ -145,7 +145,8 @@ export const archival: RuleGroup = {
       summary: 'The {{ $labels.archive }} archive of {{ $labels.cluster }} is down.',
       description:
         'The {{ $labels.archive }} archive ({{ $labels.scheme }}) of {{ $labels.cluster }} cannot be used: svc_archival_up is {{ $value }}.',
-      firstSteps: 'Run svc-agent probe: it says why. Check credentials, the bucket or directory, and space.',
+      firstSteps:
+        'Run svc-agent probe: it shows the cause. Check credentials, the bucket or directory, and space.',
       dashboard: 'worker',
     },
     {

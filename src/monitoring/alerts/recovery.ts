@@ -186,7 +186,8 @@ export const stores: RuleGroup = {
       for: '5m',
       summary: `The ${storeName} is running out of connections.`,
       description: `{{ $value | humanizePercentage }} of the connections of the ${storeName} are in use, above $threshold.`,
-      firstSteps: 'See by state which connections are open; lower the pools of the roles or raise the limit.',
+      firstSteps:
+        'Check in which states the connections are; lower the pools of the roles or raise the limit.',
       dashboard: 'persistence',
     },
     {
@@ -196,7 +197,8 @@ export const stores: RuleGroup = {
       for: '15m',
       summary: `Data of the ${storeName} is at risk: check {{ $labels.check }} fails.`,
       description: `Check {{ $labels.check }} of the ${storeName} fails: svc_store_check_ok is {{ $value }}. Data that is stored now may be damaged or lost.`,
-      firstSteps: 'Run svc-agent probe on the agent of the cluster: it says what was found and what to do.',
+      firstSteps:
+        'Run svc-agent probe on the host of the cluster’s agent: it prints what was found and what to do.',
       dashboard: 'dr',
     },
     {
@@ -207,7 +209,7 @@ export const stores: RuleGroup = {
       summary: `Recovery of the ${storeName} is weaker than planned: check {{ $labels.check }} fails.`,
       description: `Check {{ $labels.check }} of the ${storeName} fails: svc_store_check_ok is {{ $value }}. A restore could lose more data than the configured backups allow.`,
       firstSteps:
-        'Run svc-agent probe: it says which setting to change. If it is a decision, name the check under stores[].accept with the reason.',
+        'Run svc-agent probe: it prints which setting to change. If the setting is intended, list the check under stores[].accept with the reason.',
       dashboard: 'dr',
     },
     {

@@ -77,7 +77,7 @@ const alertOf = (
   summary: `Too many ${of.bad} in {{ $labels.cluster }}: the error budget burns ${factor} times too fast.`,
   description: `{{ $value | humanizePercentage }} of the ${of.bad} in ${long}; the objective is $threshold, and ${factor} times its budget is used.`,
   firstSteps:
-    'See by operation what is bad and since when; undo the last change, or follow the alerts of the roles.',
+    'Find the operations that fail or are slow, and since when; undo the last change, or follow the alerts of the roles.',
   dashboard: of.dashboard,
 });
 

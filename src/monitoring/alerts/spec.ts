@@ -58,7 +58,7 @@ const conditions: Readonly<Record<string, Condition>> = {
     expr: ({ m }, threshold) =>
       `histogram_quantile(0.95, rate(${m('svc_frontend_client_latency')}_bucket[5m])) > ${threshold}`,
     description:
-      'The 95th percentile of {{ $labels.operation }} as {{ $labels.instance }} sees it is {{ $value | humanizeDuration }}, above $threshold.',
+      'The 95th percentile of {{ $labels.operation }}, measured by {{ $labels.instance }}, is {{ $value | humanizeDuration }}, above $threshold.',
   },
   SvcBackupAge: {
     expr: ({ m }, threshold) =>

@@ -50,7 +50,7 @@ export const persistence: RuleGroup = {
       summary: 'A large share of the persistence calls of {{ $labels.svc_service }} fails.',
       description:
         '{{ $value | humanizePercentage }} of the persistence calls of {{ $labels.svc_service }} fail, above $threshold.',
-      firstSteps: 'See by operation which calls fail, and compare with the state of the store.',
+      firstSteps: 'Find the operations that fail, and compare with the state of the store.',
       dashboard: 'persistence',
     },
     {
@@ -119,7 +119,8 @@ export const tasks: RuleGroup = {
           `> max_over_time(${backlogOf(names)}[1h:1m] offset 65m)) > ${threshold}`,
         ].join('\n'),
       threshold: 10,
-      summary: 'The backlog of task list {{ $labels.tasklist }} in domain {{ $labels.domain }} only grows.',
+      summary:
+        'The backlog of task list {{ $labels.tasklist }} in domain {{ $labels.domain }} keeps growing.',
       description:
         'Task list {{ $labels.tasklist }} in domain {{ $labels.domain }} had at least {{ $value | humanize }} tasks waiting throughout the last hour, more than at any time in the hour before.',
       firstSteps: 'Compare tasks added with polls that succeed: the domain needs more workers or less work.',
@@ -146,11 +147,11 @@ export const tasks: RuleGroup = {
         [`min_over_time(${backlogOf(names)}[1h:1m]) > ${threshold}`, busy(names, '1h')].join('\n'),
       threshold: 0,
       for: '1h',
-      summary: 'Nobody takes tasks from task list {{ $labels.tasklist }} in domain {{ $labels.domain }}.',
+      summary: 'No worker gets tasks from task list {{ $labels.tasklist }} in domain {{ $labels.domain }}.',
       description:
         'At least {{ $value | humanize }} tasks have waited in task list {{ $labels.tasklist }} of domain {{ $labels.domain }} for an hour, and no poll got one.',
       firstSteps:
-        'Find out who started these workflows. Start a worker for the task list, or terminate workflows that nobody needs.',
+        'Find out who started these workflows. Start a worker for the task list, or terminate workflows that are not needed.',
       dashboard: 'matching',
     },
     {
@@ -180,7 +181,7 @@ export const tasks: RuleGroup = {
       summary: 'A large share of the workflows of domain {{ $labels.domain }} times out.',
       description:
         '{{ $value | humanizePercentage }} of the closed workflows of domain {{ $labels.domain }} timed out, above $threshold.',
-      firstSteps: 'See by workflow type which ones time out; check the task latency of their task lists.',
+      firstSteps: 'Find the workflow types that time out; check the task latency of their task lists.',
       dashboard: 'history',
     },
   ],
@@ -231,7 +232,8 @@ export const requests: RuleGroup = {
       summary: 'A large share of the requests from {{ $labels.svc_service }} to {{ $labels.callee }} fails.',
       description:
         '{{ $value | humanizePercentage }} of the requests from {{ $labels.svc_service }} to {{ $labels.callee }} fail, above $threshold.',
-      firstSteps: 'See by operation what fails, then the errors in the log of the role that is called.',
+      firstSteps:
+        'Find the operations that fail, then read the errors in the log of the role that is called.',
       dashboard: 'overview',
     },
   ],

@@ -79,7 +79,7 @@ const objectStore = (secret: z.ZodType<Secret>) =>
     endpoint: z.string().min(1).optional().describe('URL of the object store. Default: that of the region.'),
     region: z.string().min(1).describe('Region that requests are signed for.'),
     bucket: z.string().min(1).describe('Name of the bucket.'),
-    prefix: z.string().default('').describe('First part of the keys that count.'),
+    prefix: z.string().default('').describe('Prefix of the keys to include.'),
     accessKey: secret.optional(),
     secretKey: secret.optional(),
   }) satisfies z.ZodType<ObjectStoreOptions>;
@@ -90,7 +90,7 @@ const sources = (secret: z.ZodType<Secret>) => ({
     .strictObject({
       directory: z.string().min(1).describe('Directory that holds the backups.'),
       pattern: pattern.describe(
-        'Regular expression for names of files or directories; a group (?<time>…) is the start.',
+        'Regular expression for names of files or directories; the group (?<time>…) is the start of the backup.',
       ),
       settle: wait().prefault('60s').describe('How long a file must not have changed to count as complete.'),
       sentinel: z
@@ -141,7 +141,7 @@ const sources = (secret: z.ZodType<Secret>) => ({
       directory: z
         .string()
         .min(1)
-        .describe('Where their copies lie: under the same names, or in one directory a copy.'),
+        .describe('Directory of the copies: under the same names, or in one subdirectory per copy.'),
     })
     .transform((of): BackupSource => ({ kind: 'configuration', ...of }))
     .describe('Copies of configuration files.'),
@@ -151,7 +151,7 @@ const sources = (secret: z.ZodType<Secret>) => ({
       format: z
         .enum(['pgbackrest', 'walg', 'barman', 'json'])
         .default('json')
-        .describe('Whose report it is; json is the form of this agent.'),
+        .describe('Tool that prints the report; json is the agent’s own format.'),
       timeout: wait().prefault('60s').describe('How long the command may take.'),
     })
     .transform(
@@ -164,7 +164,11 @@ const sources = (secret: z.ZodType<Secret>) => ({
     )
     .describe('Report of a backup tool.'),
   objectStore: objectStore(secret)
-    .extend({ pattern: pattern.describe('Regular expression for keys; a group (?<time>…) is the start.') })
+    .extend({
+      pattern: pattern.describe(
+        'Regular expression for keys; the group (?<time>…) is the start of the backup.',
+      ),
+    })
     .transform(({ pattern, ...of }): BackupSource => ({ kind: 'objectStore', objectStore: of, pattern }))
     .describe('Backups in an S3-compatible bucket.'),
   heartbeat: z
@@ -174,7 +178,7 @@ const sources = (secret: z.ZodType<Secret>) => ({
   runs: z
     .strictObject({})
     .transform((): BackupSource => ({ kind: 'runs' }))
-    .describe('What svc-agent backup run --job NAME records.'),
+    .describe('Records of svc-agent backup run --job NAME.'),
 });
 
 const source = (secret: z.ZodType<Secret>) => {
@@ -199,7 +203,7 @@ const offsite = (secret: z.ZodType<Secret>) =>
     .strictObject({
       objectStore: objectStore(secret).optional().describe('An S3-compatible bucket.'),
       directory: z.string().min(1).optional().describe('A second directory, such as one of another machine.'),
-      maxLag: time().prefault('2h').describe('How long after its end a backup may take to get there.'),
+      maxLag: time().prefault('2h').describe('How long after its end the copy of a backup may be missing.'),
     })
     .refine((given) => (given.objectStore === undefined) !== (given.directory === undefined), {
       when: ({ value }) => typeof value === 'object' && value !== null,
@@ -237,7 +241,7 @@ export const backupBlock = ({ secret }: { secret: z.ZodType<Secret> }) =>
       database: z
         .enum(['persistence', 'visibility'])
         .optional()
-        .describe('Left out, the backup is of all databases of the store.'),
+        .describe('Default: all databases of the store.'),
       type: z.enum(backupTypes).describe('Row of the schedule table that the defaults come from.'),
       source: source(secret).describe('Where evidence of the backup comes from; exactly one key.'),
       schedule: z
@@ -259,10 +263,10 @@ export const backupBlock = ({ secret }: { secret: z.ZodType<Secret> }) =>
       retention: z
         .strictObject({
           keep: time().optional().describe('How long backups are kept. Default: by type.'),
-          minCount: z.int().min(0).default(1).describe('How many backups there must be at least.'),
+          minCount: z.int().min(0).default(1).describe('Minimum number of backups.'),
         })
         .prefault({})
-        .describe('How long backups are kept, and how many at least.'),
+        .describe('How long backups are kept, and the minimum number.'),
       integrity: z
         .strictObject({
           level: z
@@ -275,7 +279,7 @@ export const backupBlock = ({ secret }: { secret: z.ZodType<Secret> }) =>
             .min(0)
             .max(1)
             .default(0.5)
-            .describe('Share by which a backup may be smaller than the last.'),
+            .describe('Maximum share by which a backup may be smaller than the previous one.'),
           bytesPerSecond: z
             .int()
             .min(1024)

@@ -27,7 +27,7 @@ const mostEntries = 20_000;
 export async function listBackupDirectory(directory: string): Promise<string[] | undefined> {
   const names = await unlessMissing(directory, readdir(directory));
   if (names === undefined || names.length <= mostEntries) return names;
-  throw unreadable(`${directory} has ${names.length} entries; at most ${mostEntries} are looked at`);
+  throw unreadable(`${directory} has ${names.length} entries; at most ${mostEntries} are read`);
 }
 
 /** Undefined for what was removed meanwhile. Throws `evidence_unreadable` for what cannot be looked at. */

@@ -76,7 +76,7 @@ async function verifySegment(
 ): Promise<{ msg: string; carry?: WalCarry }> {
   const file = join(path, name);
   const compression = compressionOf(await headOf(file, 8));
-  if (!compression && readableSuffix.test(name)) throw new Error('it does not begin as its suffix says');
+  if (!compression && readableSuffix.test(name)) throw new Error('its content does not match its suffix');
   if (!compression && anySuffix.test(name)) throw new UnknownFormat('the format is not known');
   const source = readThrottled(file, pace);
   const sha1 = /-([0-9a-f]{40})(?:\.|$)/.exec(name)?.[1];

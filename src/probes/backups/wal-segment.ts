@@ -84,7 +84,7 @@ export function checkWalStart(head: Buffer, name: string): WalStart {
   // The first segment of a timeline begins with a copy of the one that it forked from.
   if (timeline > named!) throw new Error(`it is of timeline ${timeline}`);
   const expected = (BigInt(id!) << 32n) + BigInt(segment!) * BigInt(segmentBytes);
-  if (address !== expected) throw new Error('it holds another part of the log than its name says');
+  if (address !== expected) throw new Error('its position in the log does not match its name');
   return { segmentBytes, pageBytes };
 }
 

@@ -35,7 +35,7 @@ export const clusterGroupBlock = () =>
         .record(
           z.string(),
           z.strictObject({
-            enabled: z.boolean().default(true).describe('Whether the cluster takes part.'),
+            enabled: z.boolean().default(true).describe('Whether the cluster is part of the group.'),
             initialFailoverVersion: z.int().min(0).describe('First failover version of the cluster.'),
             newInitialFailoverVersion: z
               .int()

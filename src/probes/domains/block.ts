@@ -48,7 +48,7 @@ export const domainsBlock = () =>
   z
     .strictObject({
       watch: z.array(z.string().min(1)).default([]).describe('Names of the domains to check.'),
-      describe: describeBlock().optional().describe('How the agent asks the service about a domain.'),
+      describe: describeBlock().optional().describe('How the agent gets the description of a domain.'),
       replication: replicationBlock().optional(),
     })
     .refine(tellsDomainsApart, {

@@ -48,7 +48,7 @@ export const replicationBlock = () =>
           unit: z.enum(lagUnits).default('seconds').describe('Unit of the metric.'),
         })
         .optional()
-        .describe('Gauge of how far a cluster is behind. Default: the metrics that real services send.'),
+        .describe('Gauge of the replication lag. Default: the metrics of known services.'),
       applied: z.strictObject(place()).optional().describe('Counter of replication tasks applied.'),
       failures: z.strictObject(place()).optional().describe('Counter of replication tasks that failed.'),
     })

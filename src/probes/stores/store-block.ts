@@ -18,15 +18,15 @@ const filledIn = (known: readonly string[]) => [unknownPlaceholder(known), place
 
 const schemaBlock = z
   .strictObject({
-    persistence: version.optional().describe('Lowest version of the persistence schema.'),
-    visibility: version.optional().describe('Lowest version of the visibility schema.'),
+    persistence: version.optional().describe('Minimum version of the persistence schema.'),
+    visibility: version.optional().describe('Minimum version of the visibility schema.'),
     query: z
       .string()
       .min(1)
       .refine(...filledIn(['database']))
       .optional()
       .describe(
-        'Statement that gives the version in its first column; {database} stands for the quoted name of the database or keyspace.',
+        'Statement that returns the version in its first column; {database} stands for the quoted name of the database or keyspace.',
       ),
     command: z
       .array(z.string().refine(...filledIn(schemaPlaceholders)))
@@ -40,7 +40,7 @@ const schemaBlock = z
     error: 'both query and command; keep one of them',
   })
   .default({})
-  .describe('Versions that the schemas must have at least, and how they are found.');
+  .describe('Minimum versions of the schemas, and how to determine them.');
 
 const acceptBlock = z
   .strictObject(
@@ -58,7 +58,7 @@ const acceptBlock = z
   )
   .default({})
   .describe(
-    'Checks whose failure is accepted, each with the reason; /probes shows them, no series and no alert does.',
+    'Checks whose failure is accepted, each with the reason. /probes shows them; they have no series and cause no alert.',
   );
 
 /** One entry of `stores` (CONTRACT, Configuration). */
@@ -66,7 +66,7 @@ export const storeBlock = (access: { secret: z.ZodType<Secret>; tls: z.ZodType<C
   timedBlock(
     {
       name: z.string().min(1).describe('Name of the store, the value of the label store.'),
-      kind: z.enum(storeKinds).describe('Cassandra or a store of its kind, MySQL or MariaDB, or PostgreSQL.'),
+      kind: z.enum(storeKinds).describe('Cassandra or compatible, MySQL or MariaDB, or PostgreSQL.'),
       address: z
         .string(storeAddress.fault)
         .transform(parsedAs(storeAddress))

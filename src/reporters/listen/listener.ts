@@ -43,7 +43,7 @@ export interface ListenerOptions {
   name: string;
   /** The key of the address in the configuration; `name` by default. */
   key?: string;
-  /** `host:port`; port 0 asks for any free one. */
+  /** `host:port`; port 0 selects a free port. */
   address: string;
   limits?: Partial<ListenerLimits>;
   /** TLS and authentication; without them the listener is open and unencrypted. */

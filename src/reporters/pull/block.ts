@@ -5,7 +5,7 @@ import { ascending, listenAddress, parsedAs } from '../../core/text-formats.ts';
 
 /** `pullmetrics` (spec, Metrics configuration), defaults filled in. */
 export interface PullOptions {
-  /** host:port; port 0 asks for any free one. */
+  /** host:port; port 0 selects a free port. */
   listenAddress: string;
   timerType: 'histogram' | 'summary';
   /** Upper bounds in seconds for distributions the agent builds itself. */
@@ -34,7 +34,7 @@ export const pullBlock = (access: { tls: z.ZodType<ListenerTls>; auth: z.ZodType
       listenAddress: z
         .string(listenAddress.fault)
         .transform(parsedAs(listenAddress))
-        .describe('host:port of the scrape endpoint; port 0 asks for any free one.'),
+        .describe('host:port of the scrape endpoint; port 0 selects a free port.'),
       timerType: z
         .enum(['histogram', 'summary'])
         .default('histogram')

@@ -8,7 +8,7 @@ export type TagFormat = (typeof tagFormats)[number];
 export interface PushOptions {
   /** host:port of the aggregator. */
   hostPort: string;
-  /** Put before the prefix of the block. */
+  /** Added before the prefix of the block. */
   prefix: string;
   /** Default: the block's `reportingInterval`. */
   flushIntervalMs: number;
@@ -25,7 +25,7 @@ export const pushBlock = () =>
         .string(statsdAddress.fault)
         .transform(parsedAs(statsdAddress))
         .describe('host:port of the aggregator.'),
-      prefix: z.string().default('').describe('Put before the prefix of the block.'),
+      prefix: z.string().default('').describe('Added before the prefix of the block.'),
       flushInterval: z
         .string(interval.fault)
         .transform(parsedAs(interval))

@@ -71,7 +71,7 @@ const rule = z
     help: z.string().optional().describe('Help text of the metric.'),
     match: match.optional().describe('Top-level fields and the values they must have.'),
     value: field.optional().describe('Field that holds the number; a counter without it counts entries.'),
-    labels: z.record(z.string(), field).optional().describe('Label name to the field that fills it.'),
+    labels: z.record(z.string(), field).optional().describe('Maps a label name to the field with its value.'),
     expire: z
       .string(interval.fault)
       .transform(parsedAs(interval))
@@ -133,7 +133,10 @@ export const logsBlock = () =>
       roleField: field
         .default('service')
         .describe('Field that holds the role, for a file that several roles write to.'),
-      startAt: z.enum(['end', 'beginning']).default('end').describe('For files found the first time ever.'),
-      rules: z.array(rule).default([]).describe('Metrics of your own, from fields of the entries.'),
+      startAt: z
+        .enum(['end', 'beginning'])
+        .default('end')
+        .describe('Where to start in a file that is found for the first time.'),
+      rules: z.array(rule).default([]).describe('Your own metrics from fields of the entries.'),
     })
     .describe('Log files to read and what to count in them.') satisfies z.ZodType<LogsOptions>;

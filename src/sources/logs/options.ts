@@ -8,7 +8,7 @@ export interface LogRule {
   match?: Readonly<Record<string, string | number | boolean | readonly (string | number | boolean)[]>>;
   /** Field that holds the number. Counter without it: 1 per entry. Gauge and histogram need it. */
   value?: string;
-  /** Label name to the field that fills it. */
+  /** Maps a label name to the field with its value. */
   labels?: Readonly<Record<string, string>>;
   /** Idle time after which a series of this rule goes; never if left out. */
   expireMs?: number;

@@ -37,7 +37,7 @@ export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
         .describe('Receive buffer of the socket, which the kernel may limit.'),
       tagFormat: z.enum(statsdTagFormats).optional().describe('The form of tags; default: any.'),
       tagKeys: z.array(z.string().min(1)).optional().describe('Further tag names of the suffix form.'),
-      prefix: z.string().min(1).optional().describe('First part of every name, which is removed.'),
+      prefix: z.string().min(1).optional().describe('Prefix that is removed from every name.'),
       expire: z
         .string(interval.fault)
         .transform(parsedAs(interval))

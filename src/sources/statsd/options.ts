@@ -6,7 +6,7 @@ export type StatsdTagFormat = (typeof statsdTagFormats)[number];
 
 /** `services.<service>.statsd`, defaults filled in. At least one of `listen`, `tcp` and `unix` is there. */
 export interface StatsdOptions {
-  /** host:port for datagrams; port 0 asks for any free one. */
+  /** host:port for datagrams; port 0 selects a free port. */
   listen?: string;
   /** host:port for newline-separated streams. */
   tcp?: string;

@@ -156,7 +156,7 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
     writeFileSync(join(place, names[4]!), Buffer.alloc(2 ** 20, 'x'));
     const { damaged } = await verify(place, 'wal', [names[1]!, names[2]!, names[3]!, names[4]!], 'header');
     expect(damaged).toEqual({
-      [names[2]!]: 'it holds another part of the log than its name says',
+      [names[2]!]: 'its position in the log does not match its name',
       [names[3]!]: 'it is cut off',
       [names[4]!]: 'it does not begin as a WAL segment',
     });

@@ -27,7 +27,7 @@ export interface DemoAddresses extends Omit<Monitoring, 'pids'> {
 export const usage = `Usage: svc-agent demo [--for DURATION] [--incident-after DURATION] [--json]
 
 Runs an example service and the agent beside it, and Prometheus and Alertmanager where they are installed, breaks
-something, and says what to look at. Ctrl-C ends everything and removes it.
+something, and prints what to look at. Ctrl-C stops everything and removes its files.
   --for DURATION             end when it has run for this time, such as 10m
   --incident-after DURATION  when the first incident begins (30s; 0s: no incident by itself)
   --json                     print the addresses as one line of JSON, and nothing else
@@ -123,7 +123,7 @@ Try:
   ${call} status -c ${config}
   ${call} probe -c ${config}
 ${installed('promtool') ? `  curl -s '${metrics}?service=agent' | promtool check metrics\n` : ''}
-Ctrl-C ends the demo and removes its files.
+Ctrl-C stops the demo and removes its files.
 `;
 }
 

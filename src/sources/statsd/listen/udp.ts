@@ -11,7 +11,7 @@ import type { Senders } from './senders.ts';
 export interface UdpOptions {
   /** What it is called in the log and in errors: its place in the configuration. */
   name: string;
-  /** host:port; port 0 asks for any free one. */
+  /** host:port; port 0 selects a free port. */
   address: string;
   receiveBufferBytes: number;
 }
