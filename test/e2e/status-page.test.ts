@@ -1,11 +1,11 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Facts, ProbeStatus, StatusReport } from '../../src/agent/admin/report.ts';
 import { exampleOf } from '../preview/status.ts';
 import { type ServedPage, servePage } from '../status-page.ts';
@@ -17,11 +17,13 @@ import { folder, startAgent } from './process.ts';
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const refused = { reason: 'refused', msg: 'connection refused' } as const;
 
+const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const hasChromium = existsSync(executablePath);
 let browser: Browser;
 beforeAll(async () => {
-  const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
-  browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  if (hasChromium) browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
 });
+beforeEach(({ skip }) => skip(!hasChromium, 'Chromium is not installed'));
 afterAll(() => browser?.close());
 
 const closing: (() => Promise<unknown>)[] = [];
