@@ -240,7 +240,7 @@ function planMysql(target: Target): readonly PlannedJob[] {
       'set -o pipefail',
       `mysqldump ${connection} --single-transaction --routines --triggers --events --hex-blob --master-data=2 ${quoted(database)} | gzip > "$file.part"`,
       'gzip --test "$file.part"',
-      '# gzip passes a dump that was cut off before it was compressed; the last line tells that it is whole.',
+      '# gzip passes a dump that was cut off before it was compressed; the last line shows that it is complete.',
       `gzip --decompress --stdout "$file.part" | tail -n 5 | grep -q '^-- Dump completed'`,
       'mv "$file.part" "$file"',
       `(cd ${directory} && sha256sum "$(basename "$file")" > "$file.sha256")`,

@@ -14,9 +14,9 @@ import { checkRoleSources } from './role-pipeline.ts';
 const silent: Log = { write() {}, named: () => silent };
 
 /**
- * Builds everything that a start builds from a configuration (sources, log rules and patterns, probes, reporters), with the
- * same code and on a registry of its own, and discards it. It binds no address, reads no log and sends
- * nothing. Throws what the start would throw.
+ * Builds everything that a start builds from a configuration (sources, log rules and patterns, probes, reporters), with
+ * the same code and on a separate registry, and discards it. It binds no address, reads no log and sends nothing.
+ * Throws what the start would throw.
  */
 export async function dryRun(config: AgentConfig, { clock }: { clock: Clock }): Promise<void> {
   const registry = createRegistry(registrySettings(config), { clock });

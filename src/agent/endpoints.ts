@@ -35,7 +35,7 @@ export interface EndpointsDeps {
 /** The bound listeners of one configuration. */
 export interface Endpoints {
   readonly addresses: readonly { listener: string; address: string; tls: boolean }[];
-  /** Serves what the configuration asks for; until then new listeners answer for health alone. */
+  /** Serves the endpoints of the configuration; until then new listeners serve health only. */
   open(gather: Gather): Promise<void>;
   close(): Promise<void>;
 }

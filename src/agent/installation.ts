@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 /** The package's version; the build puts it here, from source it is unknown. */
 export const version: string = process.env.SVC_AGENT_VERSION ?? '0.0.0-source';
 
-/** The folder of that name which is shipped beside `dist/` (or stands beside `src/`). Throws if there is none. */
+/** The folder of that name beside `dist/` (or beside `src/`). Throws if there is none. */
 export function shippedFolder(name: string): string {
   const found = ['../', '../../', '../../../']
     .map((up) => new URL(`${up}${name}`, import.meta.url))

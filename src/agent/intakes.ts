@@ -64,12 +64,12 @@ function settingsOf(config: AgentConfig) {
   };
 }
 
-/** Opens an intake per service and purpose when it is first asked for, or takes it over. */
+/** Opens an intake per service and purpose at its first use, or takes it over. */
 export function openIntakes(
   registry: Registry,
   config: AgentConfig,
 ): Intakes & {
-  /** Takes these over when they are asked for. */
+  /** Takes these over at their first use. */
   inherit(intakes: Inherited): void;
   /** Closes the inherited intakes that were not opened again. */
   settle(): void;

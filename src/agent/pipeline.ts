@@ -45,7 +45,7 @@ interface PipelineDeps extends Pick<EndpointsDeps, 'listeners'> {
   reloadError(): string | undefined;
 }
 
-/** Everything that a configuration asks for, from the sources through the registry to the endpoints. */
+/** Everything that a configuration describes, from the sources through the registry to the endpoints. */
 export interface Pipeline {
   /** Throws if a part cannot start; `stop` then ends the parts that did. */
   start(config: ReadyConfig): Promise<void>;

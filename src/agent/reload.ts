@@ -49,7 +49,7 @@ export interface ReloadsDeps {
   log: Log;
 }
 
-/** Reloads of the configuration, one at a time in the order asked for. */
+/** Reloads of the configuration, one at a time, in the order of the requests. */
 export interface Reloads {
   /** Reads the configuration again; an invalid one is logged, shows in the agent's metrics, and changes nothing. */
   ask(): void;
@@ -163,8 +163,8 @@ function contentOf(file: string): string {
 }
 
 /**
- * Compares the files with what is known of them. It always reads them, as they are few: two changes of the same size in one
- * tick of the file system's clock, with a comparison between them, leave the same times.
+ * Compares the files with what is known of them. It always reads them, as they are few: two changes of the same size in
+ * one tick of the file system's clock, with a comparison between them, leave the same times.
  */
 function createComparison(files: Readonly<Record<string, string | undefined>>) {
   const known = new Map(Object.entries(files).map(([file, digest]) => [file, digest ?? contentOf(file)]));

@@ -135,7 +135,7 @@ function createQueueGauges(self: SelfMetrics) {
   };
 }
 
-/** The status of a block's reporter, kept by what the reporter tells; undefined for one that does not send. */
+/** The status of a block's reporter, updated by its callbacks; undefined for one that does not send. */
 function createStatus({ name: block, metrics: { reporter } }: Block, clock: Clock) {
   if (reporter === undefined || reporter.kind === 'pullmetrics') return undefined;
   const { kind, options } = reporter;

@@ -28,7 +28,9 @@ const lifeOf = (reason: ProbeFailureReason | undefined): Life | undefined =>
 const isBirth = (before: Life | undefined, now: Life): boolean =>
   (before === 'away' && now !== 'away') || (before === 'there' && now === 'fresh');
 
-/** Whether `fallen` of `counters` on two successive pages show a restart. A single counter may fall for other reasons. */
+/**
+ * Whether `fallen` of `counters` on two successive pages show a restart. A single counter may fall for other reasons.
+ */
 const isReset = ({ fallen, counters }: { fallen: number; counters: number }): boolean =>
   fallen > 0 && fallen * 5 >= counters;
 
@@ -65,8 +67,8 @@ const episodeQuietMs = 120_000;
 
 /**
  * Adds a piece of evidence; returns its episode and the number of restarts that it adds. Each kind reports a restart at
- * most once, so an episode has as many restarts as the kind with the most evidence. Two restarts that no single kind saw
- * both count as one. The first start of an unknown role is not a restart.
+ * most once, so an episode has as many restarts as the kind with the most evidence. Two restarts that no single kind
+ * saw both count as one. The first start of an unknown role is not a restart.
  */
 function foldEvidence(
   before: Episode | undefined,
@@ -163,7 +165,7 @@ export function createRoles({ clock, log }: { clock: Clock; log: Log }): Roles {
           return [service, intake.counter(name, {}, { help })];
         }),
       );
-      // After the new ones are open: what both have goes on. One that left stays in the state.
+      // After the new ones are open: series that both have continue. A removed one stays in the state.
       for (const [service, counter] of before) if (counters.has(service)) counter.release();
     },
     healthChecked(service, reason) {

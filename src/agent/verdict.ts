@@ -59,7 +59,7 @@ const inNumber = (predicate: string, isPlural: boolean): string =>
 
 interface Found extends Pick<Problem, 'since' | 'fix'> {
   kind: KindOfProblem;
-  /** What it is about; empty where the noun says it all. */
+  /** The subject; empty if the noun is enough. */
   subject: string;
   detail?: string;
 }

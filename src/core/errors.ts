@@ -30,7 +30,7 @@ export function faultLine({ where, what, got, allowed }: Fault): string {
   return `${where}: ${what}${value}${allowed ? `; ${allowed}` : ''}`;
 }
 
-/** An error that says where, what, the value and what is allowed, with a stable code and its cause. */
+/** An error with place, problem, value and what is allowed, with a stable code and its cause. */
 export class AgentError extends Error {
   readonly code: ErrorCode;
   readonly fault: Fault;
@@ -77,7 +77,7 @@ const listenFaults: Readonly<Record<string, Pick<Fault, 'what' | 'allowed'>>> = 
   },
 };
 
-/** The cause of a failed connection, as far as the error code tells. */
+/** The cause of a failed connection by its error code. */
 export type NetworkFault = 'resolve' | 'refused' | 'unreachable' | 'reset' | 'tls' | 'too_slow';
 
 const faults: Readonly<Record<string, NetworkFault>> = {

@@ -260,7 +260,7 @@ export type ProbeState = (typeof probeStates)[number];
 
 /**
  * How much a failing store check matters: data can be lost or damaged as things stand; recovery is weaker than the
- * backup schedule demands; advice. Alerts select checks by severity, and advice alerts nobody.
+ * backup schedule demands; advice. Alerts select checks by severity, and advice does not alert.
  */
 export const storeCheckSeverities = ['data_at_risk', 'recovery_weak', 'advice'] as const;
 export type StoreCheckSeverity = (typeof storeCheckSeverities)[number];

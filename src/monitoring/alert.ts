@@ -1,6 +1,6 @@
 import type { Names } from './names.ts';
 
-/** `critical` pages somebody, `warning` makes a ticket, `info` is for the record. */
+/** `critical` pages, `warning` creates a ticket, `info` is for the record. */
 export const severities = ['critical', 'warning', 'info'] as const;
 export type Severity = (typeof severities)[number];
 
@@ -37,7 +37,7 @@ export interface Alert {
   /** What to do first, for an operator who has no runbook at hand. */
   firstSteps: string;
   dashboard: DashboardName;
-  /** Further labels, which tell rules of the same name apart. */
+  /** Further labels, which distinguish rules of the same name. */
   labels?: Readonly<Record<string, string>>;
   /** The result has no label `cluster`: nothing is left to take it from. */
   hasNoCluster?: true;
@@ -66,7 +66,7 @@ export interface Pack {
 
 const trimmed = (value: number): string => String(Number(value.toPrecision(4)));
 
-/** A number with its unit, as it stands in a description beside the formatted value. */
+/** A number with its unit, as a description shows it beside the formatted value. */
 export function withUnit(value: number, unit: ThresholdUnit = 'none'): string {
   switch (unit) {
     case 'seconds':

@@ -39,7 +39,7 @@ export interface RuleOptions extends Naming {
   labels: Readonly<Record<string, string>>;
   /** By alert; of an objective's alerts the objective. */
   thresholds: Readonly<Record<string, number>>;
-  /** By alert, in Prometheus' notation; empty: at once. */
+  /** By alert, in Prometheus' notation; empty: immediately. */
   fors: Readonly<Record<string, string>>;
   /** Address of the folder `runbooks`; a link is this, a slash and `<AlertName>.md`. Empty: no link. */
   runbookUrl: string;

@@ -5,7 +5,7 @@ import type { CommandFailureReason } from '../core/reasons.ts';
 import { excerpt, ProbeError } from './probe.ts';
 
 export interface CommandLimits {
-  /** Ends the command and all it has started: asked to (SIGTERM) at once, forced (SIGKILL) soon after. */
+  /** Ends the command and all it has started: SIGTERM immediately, SIGKILL soon after. */
   signal: AbortSignal;
   /** Bytes of standard output, and of standard error, that are taken at most; with `onLine` those of one line. */
   maxBytes: number;

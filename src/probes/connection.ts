@@ -304,7 +304,7 @@ const handshakeFaults: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /certificate required|handshake failure|bad certificate|no certificate/i,
-    'the server refused the handshake; if it asks for a client certificate, set tls.certFile and tls.keyFile',
+    'the server refused the handshake; if it requires a client certificate, set tls.certFile and tls.keyFile',
   ],
   [
     /unknown ca/i,

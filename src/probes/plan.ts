@@ -22,7 +22,7 @@ import type { ProbesOptions } from './options.ts';
 import type { Finding, Probe, ProbeDeps, ProbeRow, Schedule } from './probe.ts';
 import { planStores } from './stores/stores.ts';
 
-// The table of probes: one row for everything that a configuration asks to be checked. A row says what the probe is
+// The table of probes: one row for everything that a configuration checks. A row says what the probe is
 // called, how often it runs and which series it has; the code that checks is loaded when the row is opened.
 
 const plans: readonly ((options: ProbesOptions) => ProbeRow[])[] = [
@@ -250,7 +250,7 @@ const archiveSchedule: Schedule = { intervalMs: 60_000, timeoutMs: 20_000 };
 
 /**
  * One row for each archive that is written or read and for which `domainDefaults` has a URI. An archive of an
- * unknown scheme has no `svc_archival_up`; its finding says why.
+ * unknown scheme has no `svc_archival_up`; its finding has the reason.
  */
 export function planArchives({
   archival,

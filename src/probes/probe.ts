@@ -53,7 +53,7 @@ export interface Finding {
   remember?: unknown;
 }
 
-/** How far work is that goes on between checks, such as the verification of a big backup. */
+/** Progress of work between checks, such as the verification of a big backup. */
 export interface Progress {
   doneBytes: number;
   /** Bytes to read in all, about; 0 if that is not known. */
@@ -116,7 +116,9 @@ export interface ProbeDeps {
 
 /** One row of the table of probes, before anything is loaded or opened. */
 export interface ProbeRow {
-  /** `KIND/…`, unique: `health/frontend`, `store/main/persistence`, `cluster/dc2`, `domain/orders`, `archive/history`. */
+  /**
+   * `KIND/…`, unique: `health/frontend`, `store/main/persistence`, `cluster/dc2`, `domain/orders`, `archive/history`.
+   */
   name: string;
   kind: ProbeKind;
   /** What is checked, for people: an address, a URI, a program; no secret. */

@@ -23,7 +23,9 @@ export interface InlineTable {
   units: Readonly<Record<string, string>>;
 }
 
-/** The shipped tables (`vocabularies/*.json`) and the catalog's own names. Rejects with what the file system says. */
+/**
+ * The shipped tables (`vocabularies/*.json`) and the catalog's own names. Rejects with the error of the file system.
+ */
 export async function readVocabularies(directory: string): Promise<Vocabulary[]> {
   const files = (await readdir(directory)).filter((name) => name.endsWith('.json')).sort();
   const tables = await Promise.all(

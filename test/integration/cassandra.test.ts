@@ -152,7 +152,7 @@ describe.skipIf(!hasCassandra)('Apache Cassandra that asks for users and grants'
     expect(await look({ port: server.port, database: 'svc' })).toEqual({
       fault: {
         reason: 'credentials',
-        msg: 'the server asks for a user and a password; none are configured',
+        msg: 'the server requires a user and a password; none are configured',
       },
     });
   });

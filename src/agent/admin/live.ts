@@ -8,7 +8,7 @@ import type { StatusReport } from './report.ts';
 export interface LiveOptions {
   /** Streams at a time; fewer than a listener keeps for requests of others. */
   mostStreams?: number;
-  /** Time between two looks at the status while somebody is connected. */
+  /** Interval of the status while a client is connected. */
   stepMs?: number;
   /** A client that has not taken what was sent for so long is disconnected. */
   slowMs?: number;
@@ -86,7 +86,7 @@ const defaults: Required<LiveOptions> = {
 };
 
 /**
- * Every second while somebody is connected, the cells that changed are sent. Nothing is queued: a client that has not
+ * Every second while a client is connected, the cells that changed are sent. Nothing is queued: a client that has not
  * taken the last event gets the next one when it has, with all that changed meanwhile. A client that comes back with
  * `Last-Event-ID` gets what changed since; any other gets everything.
  */
@@ -123,7 +123,7 @@ export function createLive(options: LiveOptions, deps: LiveDeps): Live {
     const changed: string[] = [];
     for (const [key, cell] of cells)
       if (cell.version > client.seen) changed.push(`${JSON.stringify(key)}:${cell.json}`);
-    // JSON has no line breaks, so each event is one line. One is sent at every look: it is the heartbeat too.
+    // JSON has no line breaks, so each event is one line. One is sent at every poll: it is the heartbeat, too.
     client.body.write(Buffer.from(`id: ${boot}.${version}\ndata: {${changed.join(',')}}\n\n`));
     client.seen = version;
     client.isNew = false;
@@ -156,7 +156,7 @@ export function createLive(options: LiveOptions, deps: LiveDeps): Live {
     for (const client of ready) send(client);
     if (clients.size > 0)
       return void clock.after(Math.min(longestStepMs, Math.max(stepMs, 20 * workedMs)), () => void run());
-    // Nobody looks: nothing is kept.
+    // No client is connected: nothing is kept.
     isRunning = false;
     cells = new Map();
   };

@@ -70,7 +70,7 @@ export interface EntriesReport {
   lastErrors: readonly Dated<LoggedError>[];
 }
 
-/** A domain, as last described; the probe `domain/<domain>` tells the rest. */
+/** A domain, as last described; the probe `domain/<domain>` has the rest. */
 export interface DomainReport {
   domain: string;
   activeCluster?: string;

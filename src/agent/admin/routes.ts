@@ -142,7 +142,7 @@ export function routesOfHost(routes: Routes, admin: AdminConfig, refused: () => 
       const { headers } = request.message;
       if (isLoadedByOthers(headers)) {
         refused();
-        return reply.send(403, 'Forbidden. A page of another site asks for this.\n');
+        return reply.send(403, 'Forbidden: the request comes from a page of another site.\n');
       }
       if (namesListener(headers.host, admin)) return route.handle(request, reply);
       refused();
@@ -221,8 +221,8 @@ export interface HeartbeatDeps {
 }
 
 /**
- * `POST /backup/NAME/start|success|fail` for each backup whose source is a heartbeat (CONTRACT, HTTP). The token of the
- * backup is asked for as a bearer token, whatever the listener asks for besides. `success` takes `?size=BYTES`.
+ * `POST /backup/NAME/start|success|fail` for each backup whose source is a heartbeat (CONTRACT, HTTP). They require the
+ * token of the backup as a bearer token, in place of the credentials of the listener. `success` takes `?size=BYTES`.
  */
 export function heartbeatRoutes(
   backups: readonly BackupOptions[],
@@ -256,7 +256,7 @@ export function heartbeatRoutes(
   const handle = async ({ url, message }: Request, reply: Reply): Promise<void> => {
     const [, name = '', event = ''] = /^\/backup\/([\w.-]+)\/(start|success|fail)$/.exec(url.pathname) ?? [];
     const token = tokens.get(name);
-    // An unknown name costs a comparison too, so that nobody learns which backups there are.
+    // An unknown name costs a comparison too, so that the timing does not show which backups there are.
     const verdict = await (token ?? [...tokens.values()][0]!).authenticate(message.headers.authorization);
     if (verdict !== 'accepted') {
       drops.count('pull', 'unauthorized');

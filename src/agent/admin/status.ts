@@ -30,7 +30,7 @@ export interface HealthResponse {
   msg: string;
 }
 
-/** The agent's own health; it never speaks of a role, a store, a log or a destination (CONTRACT, HTTP). */
+/** The agent's own health; it does not depend on a role, a store, a log or a destination (CONTRACT, HTTP). */
 export interface Health {
   /** Alive and at work: for liveness probes and `svc-agent healthcheck`. */
   health(): HealthResponse;
@@ -39,7 +39,7 @@ export interface Health {
   enter(state: HealthState): void;
 }
 
-/** `degraded` says why the state cannot be written; the agent works on without it, so it is told, not failed. */
+/** `degraded` says why the state cannot be written; the agent works on without it, so it is reported, not a failure. */
 export function createHealth(degraded: () => string | undefined): Health {
   let state: HealthState = 'starting';
   return {

@@ -10,7 +10,7 @@ import { createReadSecret } from '../read-secret.ts';
 import { type ConfigurationValues, configurationOptions, configured } from './arguments.ts';
 import type { Io } from './io.ts';
 
-/** Which certificate an asked listener may show. */
+/** Which certificates of the listener are accepted. */
 interface Trust {
   /** Any. */
   insecure?: boolean | undefined;
@@ -50,10 +50,10 @@ async function connectTrusted(url: URL, trust: Trust, ended: AbortSignal): Promi
 const timeoutMs = 5000;
 const maxAnswerBytes = 16 << 20;
 
-/** Where a running agent is asked, and how. */
+/** Address of a running agent, and how to connect. */
 export interface Target extends Trust {
   url: string;
-  /** Credentials as they stand in the header; those of the URL otherwise. */
+  /** Credentials as the value of the header; default: those of the URL. */
   authorization?: string | undefined;
 }
 
@@ -89,7 +89,10 @@ function requested(
   });
 }
 
-/** GETs a JSON answer of a running agent, whatever its status but 401. Rejects on none within 5 s or one that is no JSON. */
+/**
+ * GETs a JSON answer of a running agent, whatever its status but 401. Rejects on none within 5 s or one that is no
+ * JSON.
+ */
 export async function ask(target: Target): Promise<unknown> {
   const url = new URL(target.url);
   const ended = AbortSignal.timeout(timeoutMs);
@@ -115,7 +118,7 @@ export function shownUrl(text: string): string {
   return url.href;
 }
 
-/** The options of every command that asks a running agent. */
+/** The options of every command that queries a running agent. */
 export const targetOptions = {
   ...configurationOptions,
   url: { type: 'string' },
@@ -161,8 +164,8 @@ async function configuredTarget(values: TargetValues, path: string, io: Io): Pro
 }
 
 /**
- * Where the running agent answers for a path: by --url, else where the configuration says, a wildcard dialled on
- * loopback, with the certificate and the credentials that stand there. Throws `usage` if admin is off.
+ * The URL of a path of the running agent: from --url, else from the configuration, a wildcard dialled on
+ * loopback, with the certificate and the credentials that are configured there. Throws `usage` if admin is off.
  */
 export async function targetOf(values: TargetValues, path: string, io: Io): Promise<Target> {
   const { url, ca: caFile, insecure } = values;
@@ -178,7 +181,7 @@ export async function targetOf(values: TargetValues, path: string, io: Io): Prom
   });
 }
 
-/** The address that --url names: plain HTTP if it says nothing else, `path` behind one that ends with a slash or host. */
+/** The address in --url: plain HTTP by default, `path` behind one that ends with a slash or host. */
 function namedUrl(text: string, path: string): string | undefined {
   const full = text.includes('://') ? text : `http://${text}`;
   if (!URL.canParse(full)) return undefined;

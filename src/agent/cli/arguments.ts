@@ -39,7 +39,7 @@ const commonOptions = {
   json: { type: 'boolean' },
 } as const satisfies Options;
 
-/** What a usage error says to do. */
+/** The advice in a usage error. */
 const seeHelp = (command: string, near = '') =>
   `${near ? `did you mean --${near}? ` : ''}see svc-agent ${command} --help`;
 
@@ -115,7 +115,7 @@ export function withBuildFault(request: LoadRequest, thrown: unknown): Promise<L
   return loadConfig({ ...request, built });
 }
 
-/** What keeps everything that the configuration asks for from being built; undefined if nothing does. */
+/** Why the configuration cannot be built; undefined if it can. */
 export async function buildError(config: AgentConfig): Promise<unknown> {
   const { dryRun } = await import('../dry-run.ts');
   return dryRun(config, { clock: systemClock }).then(

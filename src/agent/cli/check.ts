@@ -46,7 +46,7 @@ export async function check(args: readonly string[], io: Io): Promise<number> {
   return loaded.findings.length > 0 || live?.some(({ failure }) => failure !== undefined) ? 1 : 0;
 }
 
-/** The configuration, and with it every fault that `run` would meet when it builds what the configuration asks for. */
+/** The configuration, and every fault that `run` would find when it builds it. */
 async function loadBuilt(values: ConfigurationValues, io: Io): Promise<Loaded> {
   const request = loadRequest(values, io);
   const loaded = await loadConfig(request);

@@ -95,7 +95,7 @@ function endAsked(): { asked: Promise<string>; after(spanMs: number): void; undo
 }
 
 /**
- * What a person gets: what to look at, then the alerts; at a terminal also a line that lives, and a say in what goes
+ * Output for a person: what to look at, then the alerts; at a terminal also a status line, and input for what goes
  * wrong. Returns the end.
  */
 function attend(

@@ -4,7 +4,7 @@ import { type CommandName, commands, helpText } from './arguments.ts';
 import type { Command, Io } from './io.ts';
 import { run } from './run.ts';
 
-/** A command's code loads only when it is asked for, but for the one that is to be ready soon. */
+/** The code of a command loads when it is used, except for `run`, which must be ready soon. */
 const loaders: Readonly<Record<CommandName, () => Promise<Command>>> = {
   run: async () => run,
   check: async () => (await import('./check.ts')).check,

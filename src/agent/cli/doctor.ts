@@ -93,7 +93,7 @@ function text(diagnoses: readonly Diagnosis[], screen: Screen): string {
   return table(['CHECK', 'RESULT', 'WHAT'], rows, screen) + what;
 }
 
-/** What the checks below look at themselves. */
+/** What the checks below read themselves. */
 const examinedBelow = /(?:^|[: ])(?:stateDirectory|services\.[^.]+\.logs\.paths\[\d+\])$/;
 
 function examineConfiguration({ files, findings, warnings }: ReadyConfig): Diagnosis[] {
@@ -181,7 +181,7 @@ async function examinePorts({ config }: ReadyConfig): Promise<Diagnosis[]> {
     else {
       const fix =
         code === 'EADDRINUSE'
-          ? `another program has ${address}; ss -ltnp 'sport = :${port}' tells which. Set another port in ${place}`
+          ? `another program has ${address}; ss -ltnp 'sport = :${port}' shows which. Set another port in ${place}`
           : `${address} cannot be bound (${code}); set an address of this host in ${place}`;
       found.push(fault(check, `${address}: ${code}`, fix));
     }
@@ -324,7 +324,7 @@ const keyOf: Readonly<Record<string, (subject: string) => string>> = {
 const secretFix =
   'the agent reads the secret from there: set it for the user that runs the agent, then run doctor again';
 
-/** What to do about a probe that fails; what the finding itself says stands before it. */
+/** What to do about a probe that fails. It follows the message of the finding. */
 function probeFix({ name, kind }: ProbeRow, reason: string | undefined): string {
   const key = keyOf[kind]?.(name.slice(name.indexOf('/') + 1));
   const more = `svc-agent probe ${name} shows more`;
@@ -339,7 +339,7 @@ function probeFix({ name, kind }: ProbeRow, reason: string | undefined): string 
   return more;
 }
 
-/** What probes find, with what each says to do. */
+/** What probes find, with advice for each. */
 async function examineProbes({ config }: ReadyConfig, io: Io, progress: ProbeProgress): Promise<Diagnosis[]> {
   const rows = planForPerson(config, progress.onVerification, false).filter(
     ({ kind }) => kind !== 'replication',

@@ -168,7 +168,7 @@ function dependencies(facts: StarterFacts): string {
   return `${title}${stores.length > 0 ? `stores:\n${filled.join('')}` : example}${rest.join('')}${domainsOf(facts)}`;
 }
 
-/** With the service's own files the domains of its log are watched; a domain that nobody uses is in no log. */
+/** With the service's own files the domains of its log are watched; a domain that is not used is in no log. */
 function domainsOf({ serviceConfig, domains, frontend }: StarterFacts): string {
   const command = [
     ...['cadence', '--transport', 'grpc', '--address', frontend],
@@ -183,7 +183,7 @@ function domainsOf({ serviceConfig, domains, frontend }: StarterFacts): string {
   return lines.map((line) => `${serviceConfig.length > 0 ? '' : '# '}${line}\n`).join('');
 }
 
-/** What a first configuration needs to know of the service. */
+/** What the starter configuration needs from the service's files. */
 interface StarterFacts {
   roles: readonly string[];
   serviceConfig: readonly string[];

@@ -23,7 +23,7 @@ export const processIo: Io = {
   screen: processScreen,
 };
 
-/** What the process was asked to do from outside. */
+/** Signals to the process. */
 export interface Signals {
   /** SIGTERM or SIGINT: stop in good order. */
   stop(): void;

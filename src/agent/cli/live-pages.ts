@@ -15,7 +15,7 @@ import type { Io } from './io.ts';
 /** A command prints what it finds; a log beside that would say it twice. */
 export const silent: Log = { write() {}, named: () => silent };
 
-/** One page of one role, shown to nobody. */
+/** One page of one role, which is not exported. */
 interface LivePage {
   service: ServiceConfig;
   /** Over once it is closed. */

@@ -163,7 +163,7 @@ function rowsOf(config: AgentConfig, { domain, to }: Subject, onVerification: On
   ];
 }
 
-/** Probes by name, run at the moment they are asked for. */
+/** Probes by name, each run when it is requested. */
 async function openTools(
   config: AgentConfig,
   subject: Subject,
@@ -332,7 +332,9 @@ async function go(
   }
 }
 
-/** The person at the terminal; with `--yes` nobody is asked, and only the confirmed name may be changed for good. */
+/**
+ * The person at the terminal; with `--yes` there is no prompt, and only the confirmed name may be changed irreversibly.
+ */
 function openOperator(
   { yes, confirm, json }: Around['values'],
   io: Io,

@@ -23,12 +23,12 @@ changes nothing. The log goes to stderr unless log.stdout or log.outputFile is s
 
 /** `svc-agent run`. */
 export async function run(args: readonly string[], io: Io): Promise<number> {
-  // First of all: whoever asks for the end gets it, however early.
+  // First of all: a signal ends the agent, however early it comes.
   let ask = () => {};
   const asked = new Promise<void>((resolve) => (ask = resolve));
   let reload = () => {};
   const offSignals = onSignals({ stop: () => ask(), reload: () => reload() });
-  // Timers of the agent let a process end; this one keeps it until it is told to stop.
+  // Timers of the agent let a process end; this one keeps it alive until it is stopped.
   const awake = setInterval(() => {}, 3_600_000);
   try {
     const { values } = parseCommand('run', args, configurationOptions);
@@ -49,9 +49,9 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
   }
 }
 
-/** Starts the agent. Throws `config_invalid` where the configuration asks for what cannot be built. */
+/** Starts the agent. Throws `config_invalid` if a part of the configuration cannot be built. */
 async function start(values: ConfigurationValues, io: Io): Promise<Agent> {
-  // The configuration is checked in a process of its own; the agent's code loads meanwhile.
+  // The configuration is checked in a separate process; the agent's code loads meanwhile.
   const [loaded, { startAgent }] = await Promise.all([configured(values, io), import('../agent.ts')]);
   const request = loadRequest(values, io);
   const load = () => loadConfig(request);
@@ -71,7 +71,7 @@ async function withPlace(request: LoadRequest, error: AgentError): Promise<Agent
   return faults.length === 1 ? new AgentError(error.code, faults[0]!, error.cause) : error;
 }
 
-/** The agent was told to stop before it was ready: what has started by then is stopped in order. */
+/** The agent was stopped before it was ready. What has started by then is stopped in order. */
 async function endEarly(starting: Promise<Agent>): Promise<number> {
   await endWithin(starting.then((agent) => agent.stop()).catch(() => {}));
   return 0;

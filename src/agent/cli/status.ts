@@ -228,7 +228,7 @@ function probesTable({ probes }: StatusReport, nowMs: number, screen: Screen): s
     ]);
   if (rows.length === 0) return [];
   const head = ['PROBE', 'STATE', 'FOR', 'TOOK', 'WHAT'];
-  // The name says which it is, and what is wrong stands above: the rest has no room on a narrow terminal.
+  // The name identifies it, and the problem is shown above: a narrow terminal has no room for the rest.
   const shown = (screen.size()?.columns ?? Infinity) < narrowColumns ? 3 : head.length;
   const cells = rows.map((row) => row.slice(0, shown));
   return table(head.slice(0, shown), cells, screen).trimEnd().split('\n');

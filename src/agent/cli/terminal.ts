@@ -107,7 +107,7 @@ export function progressText(
   return `${bar(share, 10, screen)} ${Math.floor(share * 100)}% of ${byteText(totalBytes)}, ${rate}${left}`;
 }
 
-/** A line that is rewritten while work goes on; nothing but on a terminal that can move its cursor. */
+/** A line that is rewritten during work; only on a terminal that can move its cursor. */
 export function progressLine(
   screen: Screen,
   write: (text: string) => void,

@@ -15,7 +15,7 @@ export type OnVerification = (path: string, progress?: Progress) => void;
 const verificationText = (path: string, progress: Progress, screen: Screen): string =>
   `verifying ${basename(path)} ${progressText(progress, screen)}`;
 
-/** Shows each verification on a line of its own, which goes away at its end. */
+/** Shows each verification on its own line, which is removed at its end. */
 export function verificationLine(screen: Screen, write: (text: string) => void): OnVerification {
   const line = progressLine(screen, write);
   return (path, progress) => (progress ? line.show(verificationText(path, progress, screen)) : line.clear());
@@ -53,7 +53,7 @@ export function createProbeProgress(screen: Screen, write: (text: string) => voi
   };
 }
 
-/** Verifies in a process of its own, as the agent does. */
+/** Verifies in a separate process, as the agent does. */
 export const verifyTelling =
   (onVerification: OnVerification): VerifyBackup =>
   async (request, signal, onProgress) => {

@@ -84,7 +84,7 @@ function bothSpellings(shape: Shape): Record<string, z.ZodType> {
   );
 }
 
-/** What JSON Schema says of keys that must be there in one of their spellings. */
+/** JSON Schema for keys that are required in one of their spellings. */
 function schemaOf(required: readonly string[]): { allOf?: unknown } {
   const inEither = (key: string) => ({ anyOf: [{ required: [key] }, { required: [snake(key)] }] });
   return required.length > 0 ? { allOf: required.map(inEither) } : {};
@@ -103,8 +103,8 @@ function ours(written: object, keys: readonly string[]): Record<string, unknown>
 
 /**
  * A map whose keys may be in our spelling (`certFile`) or in the Prometheus web configuration's (`cert_file`), each
- * once. The keys in `required` must be present and are strings. `rules` get the map in our spelling, even if parts of it
- * are invalid.
+ * once. The keys in `required` must be present and are strings. `rules` get the map in our spelling, even if parts of
+ * it are invalid.
  */
 function spelledEitherWay<S extends Shape>(
   shape: S,
@@ -168,10 +168,13 @@ function clientRules(
     refuse('clientCaFile', 'missing; name the authorities whose client certificates are verified');
   }
   if (!verifies && clientCaFile !== undefined) {
-    refuse('clientAuthType', 'verifies nobody though there is a client CA; use RequireAndVerifyClientCert');
+    refuse(
+      'clientAuthType',
+      'verifies no client although clientCaFile is set; use RequireAndVerifyClientCert',
+    );
   }
   if (!verifies && clientAllowedSans) {
-    refuse('clientAllowedSans', 'names that nobody verifies; set the client CA too');
+    refuse('clientAllowedSans', 'has no effect without clientCaFile; set clientCaFile, too');
   }
 }
 
@@ -200,7 +203,7 @@ const authShape = {
 /** `auth` of a listener (CONTRACT, `auth`). */
 export const listenerAuthBlock = spelledEitherWay(authShape, [], (auth, refuse) => {
   if (Object.keys(auth).length > 0) return;
-  refuse(undefined, 'no credentials, so nobody could get in; set basicAuthUsers, basic or bearer');
+  refuse(undefined, 'no credentials, so no client could log in; set basicAuthUsers, basic or bearer');
 }).describe(
   'Credentials; a client must present one of them. /health and /ready are open.',
 ) as z.ZodType<ListenerAuth>;

@@ -19,12 +19,14 @@ export function namedRoles(
   return named && named.length > 0 ? named : undefined;
 }
 
-/** The pod's name where the pod tells it, else the host's. */
+/** The name of the pod if its environment has it, else that of the host. */
 export function defaultInstance(env: Environment): string {
   return env.POD_NAME || hostname();
 }
 
-/** `$STATE_DIRECTORY` (the first, as systemd may give several), else the usual one if writable, else beside the file. */
+/**
+ * `$STATE_DIRECTORY` (the first, as systemd may give several), else the usual one if writable, else beside the file.
+ */
 export function defaultStateDirectory(configFile: string, env: Environment): string {
   const given = env.STATE_DIRECTORY?.split(':')[0];
   if (given) return resolve(given);
@@ -61,8 +63,8 @@ export const digestOf = (bytes: Uint8Array): string => createHash('sha1').update
 export const unreadDigest = '';
 
 /**
- * A configuration file's text, or why there is none. `name` is the file as messages call it. No digest: the content is not
- * known, as the file is too large. Never throws.
+ * A configuration file's text, or why there is none. `name` is the file as messages call it. No digest: the content is
+ * not known, as the file is too large. Never throws.
  */
 export function readFileText(
   file: string,
@@ -132,7 +134,7 @@ function statsOf(path: string) {
   }
 }
 
-/** What keeps the agent from writing a file of its own, such as its log; undefined if nothing does. */
+/** Why the agent cannot write a file, such as its log; undefined if it can. */
 export function unwritableFile(file: string): string | undefined {
   const directory = statsOf(dirname(file));
   if (!directory) return 'its directory is missing';

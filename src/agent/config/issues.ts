@@ -61,7 +61,7 @@ const keysOf = (schema: unknown): string[] =>
 /** Keys that a message lists at most. */
 const mostListed = 8;
 
-/** What a value of the wrong type should look like. */
+/** An example for a value of the wrong type. */
 function shapeHint({ expected, input, inst }: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidType>): string {
   if (expected === 'string' && (typeof input === 'number' || typeof input === 'boolean'))
     return '; put it in quotes';
@@ -154,7 +154,10 @@ function elsewhere(key: string, known: readonly string[]): string | undefined {
   return block && known.includes(block) ? `${block}.${key}` : undefined;
 }
 
-/** Faults of a union: those of the alternative that accepts the value's type; of several, the one with the fewest faults. */
+/**
+ * Faults of a union: those of the alternative that accepts the value's type; of several, the one with the fewest
+ * faults.
+ */
 function unionFaults(issue: z.core.$ZodIssueInvalidUnion, tree: TreeNode, path: TreePath): PlacedFault[] {
   const fitting = issue.errors.filter(
     (issues) => !issues.some(({ code, path: below }) => code === 'invalid_type' && below.length === 0),

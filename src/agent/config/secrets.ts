@@ -110,7 +110,7 @@ function tlsPaths(tree: MapNode): TreePath[] {
   ];
 }
 
-/** The bytes of a file; undefined if it cannot be read, which is a finding of its own. */
+/** The bytes of a file; undefined if it cannot be read, which is a separate finding. */
 function bytesOf(file: string | undefined, cwd: string): Buffer | undefined {
   try {
     return file === undefined ? undefined : readFileSync(resolve(cwd, file));

@@ -89,8 +89,8 @@ export function itemsAt(root: TreeNode | undefined, ...path: TreePath): TreeNode
 }
 
 /**
- * The place to report for a path: the value of a scalar, the key of a map or list, and for a missing value the key of the
- * map or list that would contain it.
+ * The place to report for a path: the value of a scalar, the key of a map or list, and for a missing value the key of
+ * the map or list that would contain it.
  */
 export function placeOf(root: TreeNode, path: TreePath): Position {
   let node = root;
@@ -213,7 +213,7 @@ function likelySlip(text: string): string | undefined {
   return name && `write \${${name}} for an environment variable`;
 }
 
-/** A fault of what stands at a path, with its value if it is a single one; where it is missing, without. */
+/** A fault of the value at a path; it includes the value if that is a scalar. */
 export function faultAt(root: TreeNode, path: TreePath, message: string): PlacedFault {
   const node = nodeAt(root, ...path);
   const got = node?.kind === 'scalar' ? (node.written ?? node.value) : undefined;

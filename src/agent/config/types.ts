@@ -153,7 +153,7 @@ export interface Loaded {
   faults: readonly PlacedFault[];
   /** In `agent.yaml`; none of them is fatal. */
   warnings: readonly PlacedFault[];
-  /** In the service's own files, and secrets that are not there: `check` fails, `run` warns and goes on. */
+  /** In the service's own files, and secrets that are missing: `check` fails, `run` warns and continues. */
   findings: readonly PlacedFault[];
   discovered: readonly Discovered[];
   /** Every configuration file that was read or is missing, absolute. */

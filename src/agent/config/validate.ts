@@ -127,7 +127,7 @@ export async function validate(request: LoadRequest): Promise<Loaded> {
   };
 }
 
-/** A state directory that cannot be written to: the agent runs without one, and says so. */
+/** A state directory that cannot be written to is a warning: the agent runs without one. */
 function stateFindings(tree: MapNode, directory: string): PlacedFault[] {
   const trouble = unwritableDirectory(directory);
   if (!trouble) return [];

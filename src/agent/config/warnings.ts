@@ -56,7 +56,7 @@ function peersUnreachable(
 ): PlacedFault[] {
   if (scope === 'host' && services.some(({ selected, scrape }) => selected && scrape)) return [];
   const peers = group?.clusters.filter(({ enabled, name }) => enabled && name !== group.currentClusterName);
-  // A group of names alone tells where domains are active; its peers are probed by another agent.
+  // A group with names only shows where domains are active; its peers are probed by another agent.
   if (!group?.clusters.some(({ rpcAddress }) => rpcAddress !== undefined)) return [];
   return (peers ?? [])
     .filter(({ rpcAddress }) => rpcAddress === undefined)

@@ -1,7 +1,7 @@
 import type { LoadRequest } from './types.ts';
 import { validate } from './validate.ts';
 
-// A process of its own, so that the memory of zod and yaml is released. It ends after its answer.
+// A separate process, so that the memory of zod and yaml is released. It exits after its answer.
 process.once('message', async (request: LoadRequest) => {
   process.send?.(await validate(request), () => process.disconnect());
 });

@@ -5,7 +5,7 @@ import { type Finding, ProbeError, type ProbeRow } from '../../probes/probe.ts';
 import type { AgentConfig } from '../config/types.ts';
 import type { Commands, Subject } from './commands.ts';
 
-/** Something that must hold before or after a step, found out with the agent's probes at the moment it is asked. */
+/** A condition before or after a step, checked by the agent's probes at that moment. */
 export interface Check {
   id: string;
   /** What must hold, for people. */
@@ -14,7 +14,7 @@ export interface Check {
 }
 
 export interface CheckAnswer {
-  /** `unknown`: nothing tells, which refuses like `false` before a step, and is said after one. */
+  /** `unknown`: there is no evidence. Before a step it refuses like `false`; after a step it is reported. */
   holds: boolean | 'unknown';
   msg: string;
 }
@@ -28,7 +28,7 @@ export interface Checks {
   workflowsListed(): Check;
   healthy(): readonly Check[];
   activeClusterDown(): Check;
-  /** The same as the standby sees it, by a command of the configuration. */
+  /** The same from the standby, by a command of the configuration. */
   standbySeesItDown(): Check;
   clusterReachable(cluster: string): Check;
   globalDomain(): Check;
@@ -83,7 +83,7 @@ export function createChecks(
   const asked = async (
     name: string,
     judge: (finding: Finding & { ok: boolean }) => CheckAnswer,
-    missing = `nothing in the configuration tells: there is no probe ${name}`,
+    missing = `not configured: there is no probe ${name}`,
   ): Promise<CheckAnswer> => {
     const finding = await runProbe(name);
     return finding ? judge(finding) : unknown(missing);
@@ -177,7 +177,7 @@ export function createChecks(
         const command = commands.named('standbyProbe', { cluster: active });
         if (!command) return unknown('set recovery.commands.standbyProbe, or run this beside the standby');
         return output(command).then(
-          () => no(`${to} still sees ${active}`),
+          () => no(`${to} still reaches ${active}`),
           (thrown) =>
             thrown instanceof ProbeError && thrown.message.includes('exit status 1')
               ? yes(`${to} does not see ${active}`)
@@ -217,7 +217,7 @@ export function createChecks(
             (sample) =>
               sample.name === 'svc_replication_lag_seconds' && sample.labels.target_cluster === cluster,
           );
-          if (lags.length === 0) return unknown(msg || `nothing tells the lag of ${cluster}`);
+          if (lags.length === 0) return unknown(msg || `the lag of ${cluster} is unknown`);
           const lag = Math.max(...lags.map(({ value }) => value));
           return lag <= caughtUpSeconds ? yes(`${lag} s behind`) : no(`${lag} s behind`);
         }),

@@ -17,7 +17,9 @@ export interface Subject {
 
 /** Commands of the configuration with their placeholders filled in; undefined where there is none. */
 export interface Commands {
-  /** The client, which asks the cluster that is to be active where one is named, else the cluster of this configuration. */
+  /**
+   * The client. It connects to the future active cluster if one is named, else to the cluster of this configuration.
+   */
   client(...args: readonly string[]): readonly string[] | undefined;
   /** `recovery.commands.NAME`; `places` override what the subject gives. */
   named(
@@ -102,7 +104,7 @@ export function commandsOf(
 
 /**
  * The client and its global options: what comes before `domain describe` or `admin domain describe`, without a
- * `--domain`. Undefined where global options come behind, so that it cannot be told what they are.
+ * `--domain`. Undefined if global options follow it, because they cannot be recognized then.
  */
 function clientIn(describe: readonly string[]): readonly string[] | undefined {
   const at = describe.findIndex((word, index) => word === 'domain' && describe[index + 1] === 'describe');

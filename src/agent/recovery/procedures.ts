@@ -20,7 +20,7 @@ export interface Step {
   proves?: readonly Check[];
   /** The commands are left out when this holds already, as after a run that was killed behind them. */
   isDone?: Check;
-  /** Name that is asked for before a step that cannot be taken back: a store or a domain. */
+  /** Name that the operator must enter before a step that cannot be undone: a store or a domain. */
   confirm?: string;
 }
 

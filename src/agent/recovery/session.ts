@@ -40,9 +40,9 @@ export interface SessionOptions {
   commandOutput?: 'stdout' | 'stderr';
 }
 
-/** What a session asks and tells; a terminal, or a script with `--yes`. */
+/** Prompts and output of a session: a terminal, or a script with `--yes`. */
 export interface Operator {
-  /** Nobody is asked: what takes a person is not done. */
+  /** There is no prompt: steps that need a person are not done. */
   isAway?: boolean;
   tell(line: string): void;
   /** Whether to go on. */
@@ -152,7 +152,7 @@ export async function runSession(options: SessionOptions, operator: Operator): P
 const resumedText = ({ startMs, done }: UnfinishedRun, steps: number): string =>
   `Resumes the run of ${new Date(startMs).toISOString()}, which stopped after ${done.size} of ${steps} steps; --restart begins anew.`;
 
-/** A command goes on when only the run was killed: a second restore beside it would ruin both. */
+/** A command keeps running when only the run was killed: a second restore beside it would ruin both. */
 function stillRunning(command: UnfinishedRun['command']): string | undefined {
   if (command?.pid === undefined) return undefined;
   try {
@@ -194,7 +194,7 @@ async function runStep(step: Step, around: Around): Promise<StepResult> {
   return fault === undefined ? proofs(step, operator) : { fault };
 }
 
-/** A check whose command fails tells nothing. */
+/** A check whose command fails has no result. */
 const answerOf = (check: Check): Promise<CheckAnswer> =>
   check.run().catch((thrown: unknown) => ({ holds: 'unknown', msg: errorText(thrown) }));
 

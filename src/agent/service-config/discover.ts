@@ -128,7 +128,10 @@ function discoverCluster(service: TreeNode, agent: MapNode, discovery: Discovery
   if (archivalFaults(service).length === 0) discoverArchives(service, discovery);
 }
 
-/** Stores by name, to merge with the agent's own list. Credentials are taken only where that list asks for it. */
+/**
+ * Stores by name, to merge with the agent's own list. Credentials are taken only for entries of that list with
+ * `credentials: service`.
+ */
 function discoverStores(service: TreeNode, agent: MapNode, discovery: Discovery): void {
   const asking = new Set(
     itemsAt(agent, 'stores').flatMap((item) =>

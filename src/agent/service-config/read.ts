@@ -70,7 +70,7 @@ const providers = { s3store: 'objectstore', gstorage: 'objectstore' } as const;
 
 type Spellings = Readonly<Record<string, string>>;
 
-/** The map with keys in the spec's words; where both stand, the spec's own key counts. */
+/** The map with the keys of the spec; if both spellings are there, that of the spec is used. */
 function respelled(node: TreeNode | undefined, spellings: Spellings): MapNode | undefined {
   if (node?.kind !== 'map') return undefined;
   const entries = new Map<string, MapEntry>();

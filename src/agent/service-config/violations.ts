@@ -89,7 +89,7 @@ function pullFindings(tree: TreeNode, path: TreePath): PlacedFault[] {
   const findings: PlacedFault[] = [];
   const say = (key: string, message: string) => findings.push(faultAt(tree, [...path, key], message));
   const address = scalarAt(tree, ...path, 'listenAddress');
-  if (address === undefined) say('listenAddress', 'missing; nobody can scrape the service without it');
+  if (address === undefined) say('listenAddress', 'missing; without it the service cannot be scraped');
   else if (typeof address !== 'string' || !readGoAddress(address)) say('listenAddress', listenAddress.fault);
   const timerType = scalarAt(tree, ...path, 'timerType');
   if (timerType === undefined) {
@@ -150,8 +150,8 @@ function sharedListeners(tree: TreeNode, services: readonly string[]): PlacedFau
 const anybodyMayWrite = 0o222;
 
 /**
- * The reason why the service cannot write its log file here, or undefined. The agent does not know the service's user; it
- * finds only what no user can write.
+ * The reason why the service cannot write its log file here, or undefined. The agent does not know the service's user;
+ * it finds only what no user can write.
  */
 function directoryTrouble(outputFile: string, cwd: string): string | undefined {
   const directory = dirname(resolve(cwd, outputFile));

@@ -109,7 +109,7 @@ function lockedError(directory: string, holder: string): AgentError {
     where: 'stateDirectory',
     what: `another agent${pid ? ` (pid ${pid})` : ''} holds the directory`,
     got: directory,
-    allowed: 'stop that agent, or give each one a directory of its own',
+    allowed: 'stop that agent, or give each one its own directory',
   });
 }
 
@@ -131,12 +131,12 @@ async function contend(base: string, directory: string): Promise<Claim> {
 }
 
 /**
- * Takes the one lock of a state directory: a Unix socket that listens in `DIRECTORY/lock/`. The kernel releases
- * it with the process, however that ends. Replacing a dead lock is free of races: a claim listens before it is
- * visible; its name is never reused, so that removing a dead one cannot remove a live one; and `rename` of its directory
- * succeeds only onto an empty one. Keeps out agents on one machine (other containers included), not
- * those on another machine that mounts the same directory. Throws `state_locked` with the holder's pid (as
- * that one sees itself), or the system's error where no socket can be made.
+ * Takes the one lock of a state directory: a Unix socket that listens in `DIRECTORY/lock/`. The kernel releases it with
+ * the process, however that ends. Replacing a dead lock is free of races: a claim listens before it is visible; its
+ * name is never reused, so that removing a dead one cannot remove a live one; and `rename` of its directory succeeds
+ * only onto an empty one. Keeps out agents on one machine (other containers included), not those on another machine
+ * that mounts the same directory. Throws `state_locked` with the holder's pid (as that one detects itself), or the
+ * system's error if no socket can be made.
  */
 export async function takeLock(directory: string): Promise<Lock> {
   const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY);

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 import { AgentError } from '../../core/errors.ts';
 
 /**
- * Everything that survives a restart, as bytes (integers little-endian, u32 unless told):
+ * Everything that survives a restart, as bytes (integers little-endian, u32 by default):
  *
  *     magic (8) · version · table length · table                 changes only with the series
  *     sequence (f64) · count of values · count of sections

@@ -19,7 +19,7 @@ import {
 } from './snapshot-files.ts';
 
 export interface Turns<T> {
-  /** Joins the next run that is still open, or asks for one. */
+  /** Joins the next run that is still open, or requests one. */
   join(): Promise<T>;
   /** Resolves when no run is under way or waiting. Never rejects. */
   idle(): Promise<void>;
@@ -85,7 +85,10 @@ export interface Restored {
   readonly refused: readonly UnreadFile[];
 }
 
-/** Thrown for a section that cannot be read. Others may have been restored already, and half a state gives wrong numbers. */
+/**
+ * Thrown for a section that cannot be read. Others may have been restored already, and half a state gives wrong
+ * numbers.
+ */
 function sectionUnreadable(file: string, section: string, cause: unknown): AgentError {
   const what = `section ${JSON.stringify(section)} cannot be read; the file is set aside`;
   const allowed = 'start again, from the snapshot before it or from nothing';

@@ -16,7 +16,7 @@ const success = 'svc_backup_last_success_timestamp_seconds';
 const backupName =
   'Backup {{ $labels.backup }} ({{ $labels.backup_type }}) of {{ $labels.store }}/{{ $labels.database }}';
 
-/** Backups. Those of configuration are due on change, so that their age says nothing. */
+/** Backups. Those of configuration are due on change, so that their age means nothing. */
 export const backups: RuleGroup = {
   name: 'svc-backups',
   alerts: [

@@ -5,8 +5,8 @@ import { jobs, type Names } from '../names.ts';
 const own = 'cluster, svc_service, instance';
 
 /**
- * `up` of the roles' targets without those whose agent is down: through a dead agent nobody sees the role, which
- * may well be alive.
+ * `up` of the roles' targets without those whose agent is down: behind a dead agent the state of the role is unknown,
+ * and it may well be alive.
  */
 const seen = ({ job }: Names, of: readonly Role[] = roles): string =>
   `(up{${job(...of)}} unless on (cluster, instance) up{${job('svc-agent')}} == 0)`;

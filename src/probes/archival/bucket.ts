@@ -40,7 +40,7 @@ const listMs = 10_000;
 const testKeyPrefix = '.svc-agent-write-check-';
 const testKey = `${testKeyPrefix}${createHash('sha256').update(hostname()).digest('hex').slice(0, 12)}`;
 
-/** Each check opens a connection of its own and asks for the credentials again. */
+/** Each check opens a new connection and reads the credentials again. */
 export function createBucketProbe(
   place: BucketPlace,
   target: ArchiveTarget,

@@ -6,13 +6,12 @@ import type { VerifiedLog } from './segments.ts';
 import type { VerifyAnswer } from './verify.ts';
 
 /**
- * Assesses one backup. A pure function of its evidence, new answers of verifications, the ledger of the last assessment and
- * the time.
- * Each artifact, each unfinished or failed run and each missed slot is one result, counted once: the ledger
- * remembers what has been counted, across restarts of the agent.
+ * Assesses one backup. A pure function of its evidence, new answers of verifications, the ledger of the last assessment
+ * and the time. Each artifact, each unfinished or failed run and each missed slot is one result, counted once: the
+ * ledger remembers what has been counted, across restarts of the agent.
  *
- * Slots follow the start of the newest success: a backup is `late` when none has followed within the interval plus
- * the grace, and `missed` when the next slot has passed like that too.
+ * Slots follow the start of the newest success: a backup is `late` when none has followed within the interval plus the
+ * grace, and `missed` when the next slot has passed like that too.
  */
 
 /** JSON; kept in the snapshot of the state together with the counters. */
@@ -95,7 +94,7 @@ export function assess(
   const newest = sorted.at(-1);
   for (const { artifact, result } of sorted) {
     if (result === undefined) continue;
-    // Of what lay there before the agent came, only the newest says how things stand.
+    // Of the artifacts from before the first start of the agent, only the newest counts.
     const isOld = before === undefined && artifact !== newest?.artifact;
     once(keyOf(artifact), result, isOld);
     if (result === 'success') countSuccess(options, ledger, artifact, nowMs, count, before);
@@ -180,7 +179,7 @@ function sortArtifacts(
   let previousBytes = 0;
   return artifacts.map((artifact, index) => {
     const verification = artifact.verified ? { result: artifact.verified } : verified[keyOf(artifact)];
-    // What lay there before the agent came is not verified, but for the newest.
+    // Of the artifacts from before the first start of the agent, only the newest is verified.
     const isDue = artifact.endMs > sinceMs || index === artifacts.length - 1;
     const isAwaited =
       isDue && verification === undefined && artifact.verify !== undefined && integrity.level !== 'none';
@@ -189,7 +188,7 @@ function sortArtifacts(
     if (verification?.result === 'corrupt') return { artifact, result: 'corrupt', isVerified };
     if (artifact.sizeBytes < integrity.minBytes) return { artifact, result: 'incomplete', isVerified };
     if (isAwaited) return { artifact, isVerified };
-    // Against the one before it, whatever became of that: a database that was emptied on purpose is told once.
+    // Compared with the previous one, whatever its result: a database that was emptied on purpose is reported once.
     previousBytes = artifact.sizeBytes;
     if (artifact.sizeBytes < leastBytes) return { artifact, result: 'shrunken', isVerified };
     return { artifact, result: 'success', isVerified };
@@ -205,9 +204,9 @@ function countSuccess(
   before: Ledger | undefined,
 ): void {
   const { startMs, endMs, sizeBytes } = artifact;
-  // A copy of the configuration is as new as the look that finds it equal to the live files.
+  // A copy of the configuration is as new as the check that finds it equal to the live files.
   if (options.type === 'config' || (ledger.success && startMs <= ledger.success.startMs)) return;
-  // Slots that passed before it came, and that no look of the agent saw pass.
+  // Slots that passed before it, and that no check has counted.
   if (before) assessSlots(options, ledger, Math.min(endMs, nowMs), count);
   ledger.success = { startMs, endMs, sizeBytes };
   ledger.overdue = 0;

@@ -104,7 +104,7 @@ function detailsOf({ store, type }: BackupOptions, { artifacts, log }: Evidence,
   };
 }
 
-/** Bytes of a backup; undefined for the value that stands for an unknown size. */
+/** Bytes of a backup; undefined for the value that means an unknown size. */
 const sizeOf = (bytes: number | undefined) => (bytes === Number.MAX_SAFE_INTEGER ? undefined : bytes);
 
 function verdictOf(

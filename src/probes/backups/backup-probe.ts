@@ -106,7 +106,7 @@ async function openBackup(backup: BackupOptions, shared: SharedByBackups, deps: 
   };
 }
 
-/** Verifies segments of archived log; a request that has no answer yet is asked again at the next check. */
+/** Verifies segments of archived log; a request without an answer yet is repeated at the next check. */
 function segmentVerification(
   backup: BackupOptions,
   shared: SharedByBackups,
@@ -160,7 +160,7 @@ function directoryOf({ source }: BackupOptions): string | undefined {
 }
 
 /**
- * The device on which the backups lie. Where a file system was unmounted, its mount point is left, empty and on
+ * The device of the backups' file system. Where a file system was unmounted, its mount point is left, empty and on
  * another device: what is known of the backups is then nothing, and not that they are gone.
  */
 async function deviceWith(
@@ -243,7 +243,7 @@ async function readEvidence(
 }
 
 /**
- * Verifies each artifact once, the newest first, and returns the answers so far. What takes longer goes on in the
+ * Verifies each artifact once, the newest first, and returns the answers so far. What takes longer continues in the
  * background and is answered at a later check.
  */
 async function verifications(
@@ -285,7 +285,9 @@ async function verifications(
   return Object.fromEntries(await askWithin(shared, clock, due.length, ask));
 }
 
-/** Asks for `expected` answers; if some are missing, waits up to `verificationWaitMs` and asks once more. */
+/**
+ * Requests the `expected` answers; if some are missing, waits up to `verificationWaitMs` and requests them once more.
+ */
 async function askWithin<T>(
   { verifier, verificationWaitMs }: SharedByBackups,
   clock: ProbeDeps['clock'],

@@ -101,7 +101,7 @@ function recoveryRow(of: Recoverable, all: readonly BackupOptions[], shared: Sha
     kind: 'recovery',
     target: `${of.store} ${of.database}`.trim(),
     service: '',
-    // By then the backups, which share the lane, have asked for their turns.
+    // By then the backups, which share the lane, are queued.
     schedule: { intervalMs, timeoutMs: 10_000, phase: { name: laneOf(of), delayMs: afterBackupsMs } },
     shows: {},
     reasons: recoveryFailureReasons,

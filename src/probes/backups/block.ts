@@ -4,7 +4,7 @@ import { type BackupType, backupTypes, type IntegrityLevel, integrityLevels } fr
 import { interval, parsedAs, span } from '../../core/text-formats.ts';
 import type { LogKind } from './segments.ts';
 
-/** An object store as backups lie in it; without keys the credentials come from the environment. */
+/** The object store of a backup. Without keys the credentials come from the environment. */
 export interface ObjectStoreOptions {
   endpoint?: string;
   region: string;
@@ -47,7 +47,7 @@ export interface BackupOptions {
   type: BackupType;
   source: BackupSource;
   /**
-   * A success is due every so often; no interval: on every change. Without a grace of its own a backup may be late
+   * A success is due every so often; no interval: on every change. Without a configured grace a backup may be late
    * by its usual duration and `usualGraceMs`.
    */
   schedule: { everyMs?: number; graceMs?: number; usualGraceMs: number };

@@ -4,7 +4,7 @@ import { pipeline, type Readable } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { type ByteReader, Truncated } from './pgdump.ts';
 
-/** How a backup file is compressed, told by its first bytes. */
+/** Compression of a backup file, by its first bytes. */
 export type Compression = 'gzip' | 'zstd' | 'xz' | 'bzip2' | 'lz4';
 
 const magics: readonly (readonly [Compression, Buffer])[] = [
@@ -36,7 +36,7 @@ export class NoDecompressor extends Error {
   }
 }
 
-/** How fast a file is read, and who is told of each chunk. */
+/** How fast a file is read, and a callback for each chunk. */
 export interface Pace {
   bytesPerSecond: number;
   onBytes?: (bytes: number) => void;

@@ -5,7 +5,7 @@ import { errorText, systemCode } from '../../core/errors.ts';
 import { ProbeError } from '../probe.ts';
 import { type Artifact, type Evidence, noEvidence, unlessMissing, unreadable } from './evidence.ts';
 
-/** One table's part of a snapshot of the wide-column store, as it lies on a node's disk. */
+/** One table's part of a snapshot of the wide-column store, on the disk of a node. */
 export interface SnapshotPart {
   /** `TABLE-ID` of the directory. */
   table: string;
@@ -23,12 +23,17 @@ export interface Snapshot {
   files: readonly string[];
   startMs: number;
   endMs: number;
-  /** When a file that a verification reads last changed, ms since the epoch; `endMs` for a snapshot that nobody touched. */
+  /**
+   * When a file that a verification reads last changed, ms since the epoch; `endMs` for a snapshot that was not
+   * changed.
+   */
   changedMs: number;
   sizeBytes: number;
 }
 
-/** Files of an SSTable that a verification reads. A server never writes to them again, so that their times are steady. */
+/**
+ * Files of an SSTable that a verification reads. A server never writes to them again, so that their times are steady.
+ */
 const verifiedFile = /-(?:Data\.db|Digest\.crc32)$/;
 
 async function listOf(directory: string): Promise<string[]> {
@@ -92,7 +97,8 @@ async function snapshotOf(
       if (!stats?.isFile()) continue;
       files.push(join(directory, file));
       sizeBytes += stats.size;
-      // SSTables are hard links with times of their own; what the snapshot itself wrote tells when it was taken.
+      // SSTables are hard links with times of their own; the files that the snapshot itself wrote have the time at
+      // which it was taken.
       const isOfSnapshot = file === 'manifest.json' || file === 'schema.cql';
       if (isOfSnapshot) {
         startMs = Math.min(startMs, stats.mtimeMs);

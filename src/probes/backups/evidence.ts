@@ -16,7 +16,7 @@ export type BackupMethod =
 
 /** One complete backup. Times are ms since the epoch. */
 export interface Artifact {
-  /** Unique within its backup and stable as long as the backup lies there. Never a label. */
+  /** Unique within its backup and stable as long as the backup exists. Never a label. */
   id: string;
   /** Start of the run, which is the recovery point of a dump or a snapshot. */
   startMs: number;
@@ -31,7 +31,7 @@ export interface Artifact {
   verified?: IntegrityResult;
   /** What is wrong where that is `corrupt`. */
   fault?: string;
-  /** Log sequence numbers of a physical MySQL backup, decimal; an incremental goes on where its parent ended. */
+  /** Log sequence numbers of a physical MySQL backup, decimal; an incremental backup begins where its parent ended. */
   lsn?: { from: string; to: string };
   /** WAL that a base backup needs. */
   wal?: readonly WalRange[];
@@ -63,7 +63,7 @@ export interface Evidence {
   log?: VerifiedLog;
   /** For type `config`: live files that the newest copy has not, or has otherwise. */
   drift?: readonly string[];
-  /** Snapshots that still lie on the node. */
+  /** Snapshots that are still on the node. */
   snapshots?: readonly string[];
 }
 

@@ -20,7 +20,7 @@ import { checkpointFiles } from './verify.ts';
 
 type FilesSource = BackupSource & { kind: 'files' };
 
-/** Entries of a directory that are looked at; more are an error rather than a partial picture. */
+/** Maximum number of entries of a directory; more are an error rather than a partial picture. */
 const mostEntries = 20_000;
 
 /** Undefined for a directory that does not exist. Throws `evidence_unreadable` for one that cannot be read. */
@@ -30,7 +30,7 @@ export async function listBackupDirectory(directory: string): Promise<string[] |
   throw unreadable(`${directory} has ${names.length} entries; at most ${mostEntries} are read`);
 }
 
-/** Undefined for what was removed meanwhile. Throws `evidence_unreadable` for what cannot be looked at. */
+/** Undefined for a file that was removed meanwhile. Throws `evidence_unreadable` if it cannot be read. */
 export async function statOf(path: string): Promise<Stats | undefined> {
   return unlessMissing(path, stat(path));
 }
@@ -114,7 +114,7 @@ async function artifactOf(
 }
 
 /**
- * The moment that digits in a name stand for, ms since the epoch: `20260102T030405Z`, `2026-01-02_03-04-05`,
+ * The time that digits in a name mean, ms since the epoch: `20260102T030405Z`, `2026-01-02_03-04-05`,
  * `20260102`, or seconds since the epoch. Always UTC.
  */
 export function timeOfName(text: string | undefined): number | undefined {
@@ -129,7 +129,7 @@ export function timeOfName(text: string | undefined): number | undefined {
   return new Date(ms).getUTCMonth() === month - 1 && year >= 2000 ? ms : undefined;
 }
 
-/** What a dump's first bytes tell; a compressed SQL dump tells nothing without being decompressed. */
+/** What the first bytes of a dump show. A compressed SQL dump shows nothing until it is decompressed. */
 async function readHead(path: string): Promise<{ method: BackupMethod; binlog?: string } | undefined> {
   const head = await headOf(path, 8192).catch(() => undefined);
   if (!head) return undefined;
@@ -238,8 +238,8 @@ const digest = async (path: string): Promise<string> =>
 
 /**
  * Compares live configuration files with their newest copies, by content. Copies lie in `directory` itself, under the
- * files' own names, or in one directory below it for each copy, the newest of which counts. Throws `evidence_unreadable` when
- * a live file or the directory cannot be read; a directory that does not exist has no copy.
+ * files' own names, or in one directory below it for each copy, the newest of which counts. Throws
+ * `evidence_unreadable` when a live file or the directory cannot be read; a directory that does not exist has no copy.
  */
 export async function readDrift(files: readonly string[], directory: string): Promise<Evidence> {
   const copies = await newestCopy(directory);

@@ -164,7 +164,9 @@ async function missingSpace(files: readonly { path: string }[]): Promise<string 
 
 const [redoMagic, redoHeaderBytes] = ['Phys', 12_288];
 
-/** The copied redo log, without which a backup cannot be prepared; MariaDB's format from 10.8 on tells its length. */
+/**
+ * The copied redo log, without which a backup cannot be prepared; MariaDB's format from 10.8 on contains its length.
+ */
 async function checkRedoLog(directory: string): Promise<void> {
   const checkpoints = await readFile(join(directory, 'xtrabackup_checkpoints'), 'utf8').catch(() =>
     readFile(join(directory, 'mariadb_backup_checkpoints'), 'utf8'),

@@ -12,7 +12,7 @@ import type { VerifyAnswer } from './verify.ts';
  */
 export interface RunRecord {
   startMs: number;
-  /** None while it runs, or when its end was never told. */
+  /** None while it runs, or if its end was never recorded. */
   endMs?: number;
   /** Exit status; 0 is a success. */
   status?: number;
@@ -53,7 +53,7 @@ export async function readRuns(path: string): Promise<RunRecord[]> {
   const runs = new Map<number, RunRecord>();
   for (const line of text.split('\n')) {
     const record = recordOf(line);
-    // A record with an end takes the place of the one that told its start.
+    // A record with an end replaces the one with its start.
     if (record) runs.set(record.startMs, record);
   }
   return [...runs.values()].sort((one, other) => one.startMs - other.startMs);
@@ -114,7 +114,7 @@ export function evidenceOfRuns(runs: readonly RunRecord[], nowMs: number): Evide
   };
 }
 
-/** What runs tell beside artifacts that are found elsewhere. */
+/** What records of runs add to artifacts that are found elsewhere. */
 export function faultsOfRuns(
   runs: readonly RunRecord[],
   nowMs: number,

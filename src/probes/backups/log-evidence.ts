@@ -24,7 +24,7 @@ export interface LogEvidence extends Evidence {
 }
 
 export interface LogReading {
-  /** What the store's probe knows: the log of an idle store reaches as far as the poll that found it archived. */
+  /** From the probe of the store: the log of an idle store is complete up to the poll that found it archived. */
   server?: ArchivedLog;
   before?: VerifiedLog;
   /** Verifies segments of the directory; undefined while there is no answer yet, to these or to those before. */

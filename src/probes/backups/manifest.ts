@@ -99,7 +99,7 @@ async function checksumOf(chunks: AsyncIterable<Buffer>, algorithm: string): Pro
   if (algorithm.toUpperCase() === 'CRC32C') {
     let crc = 0xffffffff;
     for await (const chunk of chunks) crc = crc32c(chunk, crc);
-    // PostgreSQL writes the bytes of the number as they lie in memory, least significant first.
+    // PostgreSQL writes the bytes of the number as they are in memory, least significant first.
     const bytes = Buffer.alloc(4);
     bytes.writeUInt32LE((crc ^ 0xffffffff) >>> 0);
     return bytes.toString('hex');
@@ -125,7 +125,7 @@ export function crc32c(bytes: Uint8Array, crc: number): number {
 }
 
 /**
- * The checksum that lies beside a backup, `FILE.sha256` and the like, in the form of sha256sum; undefined without
+ * The checksum beside a backup, `FILE.sha256` and the like, in the form of sha256sum; undefined without
  * one. Throws on a checksum file that has none in it.
  */
 export async function sidecarChecksum(

@@ -21,7 +21,7 @@ export interface OffsiteStanding {
   newestMs?: number;
   /** Backups without a copy of the same size although the time for it is over. */
   missing: readonly string[];
-  /** Why the other place cannot be read; what lies here is assessed all the same. */
+  /** Why the other place cannot be read; the backups here are assessed all the same. */
   unreadable?: string;
 }
 
@@ -50,7 +50,7 @@ export function compareOffsite(
   return { newestMs: newest?.endMs, missing: missing.map(({ id }) => id) };
 }
 
-/** What lies in a second directory: a mounted share, or a disk of its own. Throws `evidence_unreadable`. */
+/** The copies in a second directory: a mounted share, or another disk. Throws `evidence_unreadable`. */
 export async function copiesInDirectory(directory: string): Promise<OffsiteCopy[]> {
   const copies: OffsiteCopy[] = [];
   for (const name of (await listBackupDirectory(directory)) ?? []) {

@@ -2,7 +2,7 @@ import { createInflate, type Inflate } from 'node:zlib';
 
 /**
  * Reads an archive of `pg_dump -Fc` to its end, as pg_restore would: header, table of contents, then every block of
- * data. The table of contents stands at the front, so that reading it alone finds neither a truncated file nor a
+ * data. The table of contents is at the front, so that reading it alone finds neither a truncated file nor a
  * flipped bit. Compressed data is inflated, which checks its checksum; uncompressed data has none, so that only
  * its framing is checked. Source: pg_backup_archiver.c and pg_backup_custom.c of PostgreSQL 9.6 to 18.
  */

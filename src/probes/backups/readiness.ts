@@ -126,7 +126,7 @@ export interface Readiness {
 /**
  * Whether a database could be recovered within its objectives now: the recovery point that a verified, gap-free chain
  * reaches is within the tightest objective plus grace, and the newest drill took no longer than the tightest
- * recovery time objective. Without a drill the recovery time is not assessed; a check of its own says so.
+ * recovery time objective. Without a drill the recovery time is not assessed; a separate check shows that.
  */
 export function readinessOf(
   standings: readonly Standing[],
@@ -179,7 +179,7 @@ function notReachable(standings: readonly Standing[]): Readiness {
   const none = missing
     ? `${missing.assessed!.evidence.missingDirectory} does not exist`
     : 'there is no full backup';
-  const msg = hasParts ? 'there is a log, but no verified full backup it goes on from' : none;
+  const msg = hasParts ? 'there is a log, but no verified full backup before it' : none;
   return { isReady: false, reason: hasParts ? 'chain_broken' : 'no_backup', msg };
 }
 

@@ -74,7 +74,7 @@ function readPgBackRest(value: unknown): Evidence {
   const stanzas = asList(value);
   const failures = stanzas.flatMap((stanza) => {
     const { code, message } = stanza.status as { code: unknown; message?: unknown };
-    // 2: no valid backups; that is told by there being none.
+    // 2: no valid backups; the empty list shows that.
     return asNumber(code) === 0 || code === 2
       ? []
       : [{ id: `stanza ${code}`, endMs: 0, msg: String(message) }];

@@ -67,7 +67,7 @@ function walSegmentsPerId(segments: readonly Segment[]): number {
   return 2 ** 32 / (isPossible ? size : usualWalSegmentBytes);
 }
 
-/** Where a segment stands in its log; undefined for names of other files, such as histories and partial segments. */
+/** The position of a segment in its log; undefined for names of other files, such as histories and partial segments. */
 export function segmentPosition(kind: LogKind, name: string, walPerId: number): SegmentPosition | undefined {
   // WAL-G, Barman and pgBackRest put a checksum or a suffix behind the name.
   const plain = name.replace(compressedSuffix, '');
@@ -152,7 +152,7 @@ export function segmentOfLsn(lsn: string, segmentBytes = usualWalSegmentBytes): 
   return high * (2 ** 32 / segmentBytes) + Math.floor(low / segmentBytes);
 }
 
-/** The run that has every segment a base backup needs and goes on from there; undefined when one is missing. */
+/** The run that has every segment that a base backup needs, and those after it; undefined when one is missing. */
 export function runFromBaseBackup(
   runs: readonly SegmentRun[],
   ranges: readonly WalRange[],
@@ -174,7 +174,7 @@ export function runFromBaseBackup(
   );
 }
 
-/** The run that a dump goes on with: the one with the file that the dump names, or that was written while it ran. */
+/** The run that continues a dump: the one with the file that the dump names, or that was written while it ran. */
 export function runFromDump(
   runs: readonly SegmentRun[],
   dump: { startMs: number; binlog?: string },

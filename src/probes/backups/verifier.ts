@@ -20,7 +20,7 @@ function verifyProgram(): string {
   return places.find((path) => existsSync(path)) ?? places[0]!;
 }
 
-/** Verifies in a process of its own: its memory goes away with it, and it has the lowest priority. */
+/** Verifies in a separate process with the lowest priority, whose memory is released at its end. */
 export const verifyInProcess: VerifyBackup = async (request, signal, onProgress) => {
   const command = [process.execPath, verifyProgram(), JSON.stringify(request)];
   let answer: VerifyAnswer | undefined;
@@ -37,8 +37,8 @@ export const verifyInProcess: VerifyBackup = async (request, signal, onProgress)
 /** Verifications in the background: one at a time for all backups of the agent. */
 export interface Verifier {
   /**
-   * The answer once there is one; asks for it when nobody has. A backup that cannot be read is `unknown` and is tried
-   * again after the next call.
+   * The answer once there is one; requests it if it was not requested yet. A backup that cannot be read is `unknown`
+   * and is tried again after the next call.
    */
   ask(key: string, request: VerifyRequest): VerifyAnswer | undefined;
   /** How far the verification under way is, if its key is this one or begins with it and a space. */

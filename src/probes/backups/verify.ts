@@ -22,7 +22,7 @@ import {
 import { pgDumpMagic, readPgDumpContents, verifyPgDump } from './pgdump.ts';
 import type { SegmentsToVerify } from './segments.ts';
 
-/** What is asked of the verifying process; JSON. */
+/** A request to the verifying process; JSON. */
 export interface VerifyRequest {
   /** A file, the directory of a backup that is one, or with `snapshot` the directory of a keyspace. */
   path: string;
@@ -34,12 +34,14 @@ export interface VerifyRequest {
   bytesPerSecond: number;
 }
 
-/** JSON. `unknown` is what cannot be verified at this level: no checksum, no program, a format that nobody knows. */
+/** JSON. `unknown` is what cannot be verified at this level: no checksum, no program, an unknown format. */
 export interface VerifyAnswer {
   result: IntegrityResult;
   /** For people: what was verified, or what is wrong. */
   msg: string;
-  /** The verification itself failed, so that it is tried again: the backup could not be read, the process was killed. */
+  /**
+   * The verification itself failed, so that it is tried again: the backup could not be read, the process was killed.
+   */
   isFailure?: true;
   /** What is wrong with each segment that is damaged, by name. */
   damaged?: Readonly<Record<string, string>>;

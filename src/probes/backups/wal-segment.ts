@@ -11,7 +11,7 @@ const [oldestMagic, newestMagic] = [0xd087, 0xd118];
 const shortHeaderBytes = 24;
 const longHeaderBytes = 40;
 const recordHeaderBytes = 24;
-/** Where the CRC lies within a record's header; it covers what comes before, and the record's data first. */
+/** Offset of the CRC in a record's header; it covers what comes before, and the record's data first. */
 const crcAt = 20;
 
 const isContinuation = 0x1;
@@ -23,7 +23,7 @@ const allFlags = 0xf;
 const resourceManagerXlog = 0;
 const switchRecord = 0x40;
 
-/** A format that this version of the agent does not know, or an encrypted segment. */
+/** A format that the agent does not support, or an encrypted segment. */
 export class UnknownFormat extends Error {}
 
 /** A record of which the rest is in the next segment. */
@@ -42,7 +42,7 @@ interface PageHeader {
   info: number;
   timeline: number;
   address: bigint;
-  /** Bytes of a record that goes on from the page before. */
+  /** Bytes of a record that continues from the previous page. */
   rest: number;
 }
 

@@ -12,7 +12,7 @@ export function placeholdersIn([, ...args]: readonly string[]): Record<
   return { domain: has('domain'), cluster: has('cluster'), address: has('address') };
 }
 
-/** Whether each cluster of the group is asked for its view. */
+/** Whether the command runs once for each cluster of the group. */
 export function isPerCluster(command: readonly string[]): boolean {
   const { cluster, address } = placeholdersIn(command);
   return cluster || address;
@@ -134,7 +134,7 @@ export function retentionOf(value: unknown): number | undefined {
 const [earliestMs, latestMs] = [Date.UTC(2001), Date.UTC(2100)];
 const perMs = [1e-3, 1, 1e3, 1e6];
 
-/** A moment in ms since the epoch: RFC 3339, or a number in s, ms, µs or ns, told apart by its size. */
+/** A moment in ms since the epoch: RFC 3339, or a number in s, ms, µs or ns, distinguished by its size. */
 export function momentOf(value: unknown): number | undefined {
   const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
   const candidates =

@@ -288,7 +288,7 @@ const shown = ({ failoverHistory, ...rest }: DomainDescription) => ({
   failovers: failoverHistory?.length,
 });
 
-/** The view of each cluster, if more than one was asked. */
+/** The view of each cluster, if more than one was queried. */
 function viewsShown(
   group: ClusterGroupOptions | undefined,
   own: DomainDescription,

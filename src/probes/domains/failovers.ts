@@ -186,7 +186,7 @@ export interface FailoverReadiness {
 export interface ReadinessInput {
   /** The domain as this cluster describes it. */
   own: DomainDescription;
-  /** The domain as other clusters describe it, by cluster; only those that could be asked. */
+  /** The domain as other clusters describe it, by cluster; only those that answered. */
   views: ReadonlyMap<string, DomainDescription>;
   group: ClusterGroupOptions;
   /** The last finding of another probe. */

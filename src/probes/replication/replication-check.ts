@@ -14,7 +14,7 @@ import {
 
 /** The total of a counter at one check. */
 export interface Total {
-  /** Identifies the series; series that cannot be told apart count as one. */
+  /** Identifies the series; series that cannot be distinguished count as one. */
   series: string;
   value: number;
 }
@@ -76,8 +76,8 @@ export interface LastApplied {
 }
 
 /**
- * When tasks were last applied, ms since the epoch: the time of the check that found a higher total than the one before.
- * A counter that was reset does not count, because its tasks may be old.
+ * When tasks were last applied, ms since the epoch: the time of the check that found a higher total than the one
+ * before. A counter that was reset does not count, because its tasks may be old.
  */
 function createLastApplied(): LastApplied {
   const progress = createRises();
@@ -119,8 +119,9 @@ export interface ReplicationProbeOptions {
 }
 
 /**
- * Replication between clusters by the service's own metrics. An unknown lag is no fault; it has no gauge. Failures count
- * from the second check that sees their counter: earlier ones, and those during a gap in the readings, are not known.
+ * Replication between clusters by the service's own metrics. An unknown lag is no fault; it has no gauge. Failures
+ * count from the second check that sees their counter: earlier ones, and those during a gap in the readings, are not
+ * known.
  */
 export function createReplicationProbe(
   { group, replication }: ReplicationProbeOptions,
@@ -144,7 +145,7 @@ export function createReplicationProbe(
   };
 }
 
-/** Failures per pair since the last check, 0 included; series that cannot be told apart count once. */
+/** Failures per pair since the last check, 0 included; series that cannot be distinguished count once. */
 function failuresOf(told: readonly Told[], failed: ReturnType<Rises['since']>): OfPair[] {
   const once = [...new Map(told.map((reading) => [reading.series, reading])).values()];
   return joinByPair(

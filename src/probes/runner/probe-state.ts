@@ -106,7 +106,7 @@ export interface ProbeReport {
   timeoutMs: number;
   nextRunMs: number;
   isRunning: boolean;
-  /** Work that goes on between runs, such as the verification of a big backup. */
+  /** Work between runs, such as the verification of a big backup. */
   progress?: Progress;
   last: ProbeResult | undefined;
   consecutiveFailures: number;

@@ -83,7 +83,7 @@ export function durableWritesCheck({ durable_writes }: CassandraRow): CheckResul
   return { check, holds: durable_writes, found: `durable_writes = ${durable_writes}` };
 }
 
-/** Whether all nodes that this one knows have the same schema; nodes that are down count too. */
+/** Whether all nodes that this one lists have the same schema; nodes that are down count too. */
 export function agreementCheck(local: CassandraRow, peers: readonly CassandraRow[]): CheckResult {
   const nodes = [local, ...peers].filter(({ schema_version }) => schema_version != null);
   const versions = new Set(nodes.map(({ schema_version }) => String(schema_version)));
@@ -100,7 +100,7 @@ export type CassandraAnswer =
   | { rows: readonly CassandraRow[]; unknown?: undefined }
   | { rows?: undefined; unknown: string };
 
-/** What one poll sees of the other nodes and of this node's snapshots. */
+/** What one poll reads of the other nodes and of this node's snapshots. */
 export interface WatchedNodes {
   /** How many other nodes belong to the cluster. */
   peers: number;
@@ -110,7 +110,7 @@ export interface WatchedNodes {
   snapshots: CassandraAnswer;
 }
 
-/** A node increases its heartbeat every second, and gossip tells it to all within a few. */
+/** A node increases its heartbeat every second; gossip spreads it to all nodes within a few seconds. */
 const silentMs = 20_000;
 /** Of a node that was removed or has left. */
 const goneStatus = /^(?:LEFT|REMOV)/i;
@@ -126,7 +126,7 @@ interface Beat {
 }
 
 /**
- * The checks `nodes` and `snapshots`. No table says whether a node is up: one whose heartbeat stands still from one
+ * The checks `nodes` and `snapshots`. No table shows whether a node is up: one whose heartbeat does not change from one
  * poll to the next is down. Before 5.0 no heartbeat can be read.
  */
 export function watchNodes({ nowMs, monotonicMs }: Pick<Clock, 'nowMs' | 'monotonicMs'>) {
@@ -177,7 +177,7 @@ function nodesCheck(
   const names = down.slice(0, namedAtMost).map(([name]) => excerpt(name, 60));
   if (down.length > 0)
     return { check, holds: false, found: `down: ${down.length} of ${all.length} nodes, ${names.join(', ')}` };
-  // Nodes of which gossip knows nothing have not been heard of since this node started.
+  // Nodes that are missing in gossip_info have sent nothing since this node started.
   const isSeen = all.every(([, { hasMoved }]) => hasMoved) && all.length > peers;
   const found = isSeen ? `nodes: ${all.length}, all up` : `nodes: ${peers + 1}, not all were seen twice`;
   return { check, holds: isSeen ? true : 'unknown', found };

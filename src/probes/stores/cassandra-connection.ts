@@ -76,7 +76,7 @@ function explained(error: Error, { user }: StoreTarget): Error {
   if (user === undefined && error.name === 'AuthenticationError')
     return new ProbeError(
       'credentials',
-      'the server asks for a user and a password; none are configured',
+      'the server requires a user and a password; none are configured',
       error,
     );
   if ('info' in error || networkFault(error) !== undefined) return error;
@@ -179,7 +179,7 @@ function watchSocket(socket: Socket, signal: AbortSignal): ConnectionEnd {
   const broken = new Promise<never>((_, reject) => {
     fail = reject;
   });
-  // Usually nobody waits at that moment.
+  // Usually no query waits at that moment.
   broken.catch(() => {});
   watchEnd(socket, signal, fail);
   const resetBytes = watchBytes(socket, (msg) => {

@@ -29,7 +29,7 @@ import type {
   StoreKind,
 } from './store-report.ts';
 
-/** Apache Cassandra and what speaks its language. One node is polled; it tells about the others. */
+/** Apache Cassandra and compatible stores. One node is polled; it reports on the others. */
 export const cassandra: StoreKind = {
   async connect(target, _, signal) {
     const safely = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -106,7 +106,7 @@ function limitOf(settings: Settings): number | undefined {
   return limit > 0 ? limit : undefined;
 }
 
-/** Connections by their stage; undefined when the node does not tell. */
+/** Connections by their stage; undefined if the node does not report them. */
 async function clientsOf(connection: CqlConnection): Promise<Record<string, number> | undefined> {
   const stages: Record<string, number> = {};
   try {
@@ -244,7 +244,7 @@ export function createCassandraPoll(
       if (local === undefined) throw new ProbeError('query_failed', 'system.local has no row');
       return local;
     };
-    // The first answer tells whether this is a server that can be asked at all.
+    // The first answer shows whether this server can be queried at all.
     const asked = localOf();
     if (server) snapshots ??= snapshotsOf(connection);
     const [local, peers, settings, clients, gossip, snapshot, keyspace, version] = await Promise.all([

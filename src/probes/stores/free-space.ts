@@ -18,7 +18,7 @@ const mostRecords = 24;
 const shortestTrendMs = 1_800_000;
 
 interface Space {
-  /** What lies there: `data and WAL`. */
+  /** What it holds: `data and WAL`. */
   holds: string;
   freeBytes: number;
   totalBytes: number;
@@ -30,7 +30,7 @@ interface Measured extends Space {
 }
 
 export interface FreeSpace {
-  /** Undefined for a store that tells no directories. Rejects when the signal aborts. */
+  /** Undefined for a store that reports no directories. Rejects when the signal aborts. */
   check(
     directories: readonly StorageDirectory[] | undefined,
     address: Address,
@@ -51,8 +51,8 @@ const measureLocal: MeasureSpace = async (path) => {
 
 /**
  * The check `free_space` of one store: the free space of its directories, and from the polls of the last two hours
- * the time until each file system is full. Stores tell their directories, not the space that is left: where the
- * store's address is loopback, the agent asks the operating system.
+ * the time until each file system is full. Stores report their directories, not the free space: where the
+ * store's address is loopback, the agent queries the operating system.
  */
 export function createFreeSpace(
   clock: Pick<Clock, 'monotonicMs'>,
@@ -74,7 +74,7 @@ export function createFreeSpace(
       try {
         const { device, ...bytes } = await measure(path);
         if (bytes.totalBytes > 0) add(String(device), { holds, ...bytes });
-        else faults.push(`${holds}: the file system tells no size`);
+        else faults.push(`${holds}: the file system reports no size`);
       } catch (thrown) {
         faults.push(`${holds}: ${errorText(thrown)}`);
       }
@@ -131,7 +131,9 @@ const roundedMs = (ms: number) =>
 /** What takes longer is no trend that anybody acts on. */
 const longestForecastMs = 30 * 86_400_000;
 
-/** By the line through all points with the least squares; undefined where space does not shrink, or too few are known. */
+/**
+ * By the line through all points with the least squares; undefined where space does not shrink, or too few are known.
+ */
 function timeUntilFull(points: Trend): number | undefined {
   const last = points.at(-1)!;
   if (last.atMs - points[0]!.atMs < shortestTrendMs) return undefined;

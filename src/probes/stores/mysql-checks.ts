@@ -144,7 +144,7 @@ function isReplicating({ ioRunning, sqlRunning, errno, secondsBehind }: Channel)
   return isRunning && secondsBehind !== null && secondsBehind <= longestLagSeconds;
 }
 
-/** The server's own text may hold the statement that failed, and so somebody's data: only its number is shown. */
+/** The text of the server may contain the statement that failed, and with it user data: only its number is shown. */
 function described({ name, ioRunning, sqlRunning, errno, secondsBehind }: Channel): string {
   const lead = name === '' ? '' : `${name}: `;
   const failed = errno === 0 ? '' : `, error ${errno}`;
@@ -177,7 +177,7 @@ const transactional = ['innodb', 'rocksdb', 'ndbcluster'];
 
 /**
  * Whether every table has an engine with transactions. A user only sees the tables that it has a right to: of fewer
- * than all nothing good can be said.
+ * than all, the result is unknown.
  */
 export function enginesCheck(engines: MysqlAnswer, rights: MysqlAnswer): CheckResult {
   const check = 'storage_engine';
@@ -225,7 +225,7 @@ export function directoriesOf(variables: Named): StorageDirectory[] {
 
 /**
  * The copies that a commit waits for, where the server has such: replicas in semi-synchronous replication, nodes of
- * Galera. A primary does not tell the user that is printed how far its other replicas are; they are polled themselves.
+ * Galera. The user of `--print-grants` cannot see on a primary how far its replicas are; they are polled themselves.
  */
 export function standbysCheck(variables: Named, status: Named): CheckResult[] {
   const check = 'standbys';

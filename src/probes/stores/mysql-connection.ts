@@ -95,7 +95,8 @@ function verifyTls(
       onSecure(isInsecure ? undefined : certificateFault(secure));
     });
     secure.on('error', (error) => {
-      // Before the end of the handshake the driver waits to be told; after it, the end of its first socket tells it.
+      // Before the end of the handshake the driver waits for a call; after it, the driver notices the end of its first
+      // socket.
       if (isSecure) raw.destroy(error);
       else onSecure(handshakeFault(error) ?? error);
     });

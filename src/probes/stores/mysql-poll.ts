@@ -45,7 +45,7 @@ export const mysql: StoreKind = {
   faultOf: mysqlFault,
 };
 
-/** What MySQL and MariaDB are asked differently. */
+/** Statements that differ between MySQL and MariaDB. */
 interface Flavour {
   name: 'MySQL' | 'MariaDB';
   /** Tells the server how long a statement may run. */
@@ -75,7 +75,7 @@ const mariadbFlavour: Flavour = {
 
 const flavourOf = (version: string): Flavour => (/mariadb/i.test(version) ? mariadbFlavour : mysqlFlavour);
 
-/** Whoever holds a lock goes first: the next poll asks again. */
+/** A poll does not wait for a lock for long: the next poll tries again. */
 const longestLockWaitSeconds = 1;
 const mostRows = 1000;
 
@@ -197,7 +197,7 @@ const enginesQuestions = (database: string): Question[] => [
   },
 ];
 
-/** The poll of one connection; which forms of a question its server knows is remembered. */
+/** The poll of one connection. It remembers which forms of a question the server supports. */
 export function createMysqlPoll(
   run: Run,
   announcedVersion: string,
@@ -334,7 +334,10 @@ function serverReport(flavour: Flavour, answers: Record<string, MysqlAnswer>, st
 
 const noSuchTable = 1146;
 
-/** Who may not see a table is told so; that it does not exist is only said to those who may. */
+/**
+ * A user without permission gets an error of permission; only a user with permission gets the error that the table does
+ * not exist.
+ */
 function schemaReport(
   answer: MysqlAnswer,
   database: string,

@@ -8,7 +8,7 @@ export type MysqlAnswer =
   | { rows: readonly MysqlRow[]; unknown?: undefined }
   | { rows?: undefined; unknown: string; errno?: number };
 
-/** A question in the forms that versions of the server understand; the first one that a server knows counts. */
+/** A question in the forms that versions of the server understand; the first one that a server supports is used. */
 export interface Question {
   name: string;
   /** Each form is one or more statements, of which the last gives the rows. */
@@ -24,7 +24,10 @@ export interface Ran {
   refusal?: Refusal & { thrown: unknown };
 }
 
-/** An error that the server itself sent (dev.mysql.com/doc/mysql-errors, mariadb.com/kb/en/mariadb-error-code-reference). */
+/**
+ * An error that the server itself sent (dev.mysql.com/doc/mysql-errors,
+ * mariadb.com/kb/en/mariadb-error-code-reference).
+ */
 export interface Refusal {
   errno: number;
   sqlState: string;
@@ -33,7 +36,7 @@ export interface Refusal {
 
 /** Not known to this server: a statement, a table, a variable. */
 const absent: ReadonlySet<number> = new Set([1064, 1109, 1146, 1193, 1682, 3167]);
-/** Somebody holds a lock, or the statement takes too long. */
+/** Another session holds a lock, or the statement takes too long. */
 const late: ReadonlySet<number> = new Set([1205, 1969, 3024]);
 /** Bad data, a read-only session, no database chosen, no right or no such thing. */
 const harmless = /^(?:21|22|25|3D|42)/;
@@ -83,7 +86,7 @@ export function createAsker(
       const asked: { name: string; form: readonly string[] }[] = [];
       for (const { name, forms } of open) {
         const known = (form: readonly string[]) => refusedHere.get(keyOf(form));
-        // What the server knows and does not allow is not asked in another form.
+        // A question that the server supports but does not allow is not sent in another form.
         const form = forms.find((one) => !absent.has(known(one)?.errno ?? 0));
         const refusal = known(form ?? forms.at(-1)!);
         if (refusal) answers[name] = refusal;

@@ -46,7 +46,7 @@ export interface PostgresSession {
 }
 
 const usualDatabase = 'postgres';
-/** Whoever holds a lock goes first: the next poll asks again. */
+/** A poll does not wait for a lock for long: the next poll tries again. */
 const longestLockWaitMs = 1000;
 
 /** Logs in. The socket is destroyed when the signal aborts. */
@@ -107,7 +107,7 @@ function clientOver(
     host: address.host,
     port: address.port,
     user: user ?? usualStoreUser,
-    // A function: otherwise the driver would look in the environment and in the home directory.
+    // A function: otherwise the driver would read the environment and the home directory.
     password: () => password ?? '',
     database: database ?? usualDatabase,
     application_name: 'svc-agent',
@@ -228,7 +228,7 @@ async function answerTo(request: Buffer, socket: Socket, signal: AbortSignal): P
 }
 
 /**
- * Makes an open connection fit for the driver, which wants to connect by itself and throws from an event handler at
+ * Makes an open connection fit for the driver, which connects by itself and throws from an event handler at
  * what it cannot read: then, and when the bytes are not PostgreSQL's, the connection is destroyed.
  */
 function forDriver(socket: Socket, inspect: (chunk: Buffer) => void): Socket {

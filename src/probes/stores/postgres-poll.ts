@@ -127,7 +127,7 @@ const serverQuestions = (databases: readonly string[]) => ({
     CASE WHEN pg_is_in_recovery() THEN pg_is_wal_replay_paused() END AS paused,
     CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
       ELSE extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()) END::float8 AS lag`,
-  // A plain role only sees of other sessions which database they are in.
+  // An unprivileged role sees only the database of other sessions.
   connections: `SELECT coalesce(state, 'unknown') AS state, count(*)::float8 AS count FROM pg_stat_activity
     WHERE backend_type = 'client backend' OR (backend_type IS NULL AND datid IS NOT NULL) GROUP BY 1`,
   wraparound: `SELECT max(greatest(age(datfrozenxid), mxid_age(datminmxid)))::float8 AS age FROM pg_database`,

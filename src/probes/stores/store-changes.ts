@@ -1,7 +1,7 @@
 import type { Finding } from '../probe.ts';
 import type { ArchivedLog, CheckResult, LogState, ServerReport } from './store-report.ts';
 
-/** How long a change is shown, so that a person who checks from time to time sees it. */
+/** How long a change is shown. Long enough for a person who checks from time to time. */
 export const changeShownMs = 3_600_000;
 
 /** How far two start times may be apart that were derived from an uptime in whole seconds. */

@@ -1,7 +1,7 @@
 import type { StoreCheck } from '../../core/reasons.ts';
 import { type StoreKindName, storeKinds } from './store-options.ts';
 
-/** What a person needs to know about a check that fails. */
+/** Advice on a check that fails. */
 export interface Advice {
   /** What is lost or at risk. */
   why: string;
@@ -91,7 +91,7 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
   },
   slots: {
     kinds: postgres,
-    why: 'A slot that nobody reads keeps the log until the disk is full; one that is lost has a replica to be rebuilt.',
+    why: 'A slot without a reader keeps the log until the disk is full; one that is lost has a replica to be rebuilt.',
     set: 'Start its reader again, or drop it: SELECT pg_drop_replication_slot(NAME); limit it by max_slot_wal_keep_size.',
     restart: none,
   },
@@ -234,7 +234,7 @@ const ofKind: Readonly<Partial<Record<StoreKindName, Partial<Record<StoreCheck, 
       restart: none,
     },
     standbys: {
-      set: 'Check the replica and its connection; SHOW GLOBAL STATUS LIKE "rpl_semi_sync%" shows whether commits wait for one, LIKE "wsrep_%" how a node of Galera stands.',
+      set: 'Check the replica and its connection; SHOW GLOBAL STATUS LIKE "rpl_semi_sync%" shows whether commits wait for one, LIKE "wsrep_%" the state of a Galera node.',
     },
     nodes: {
       why: 'A node of the Galera cluster is missing: fewer copies are left, and the majority that goes on after the next failure may be gone.',

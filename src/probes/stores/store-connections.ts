@@ -41,7 +41,7 @@ const loginOf = ({ user, password, tls }: StoreTarget) => JSON.stringify([user, 
 
 /**
  * The few kept connections of a store, and the server's report of one poll for the databases polled after it within
- * the interval: what concerns the whole server is asked once, whatever the number of its databases.
+ * the interval: what concerns the whole server is queried once, whatever the number of its databases.
  */
 export function createStoreServer(
   { intervalMs }: Pick<StoreOptions, 'intervalMs'>,

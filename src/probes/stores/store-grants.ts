@@ -41,7 +41,7 @@ const mysqlGrants: Grants = (user, databases) => {
   const who = `${sqlText(user)}@'%'`;
   return [
     `CREATE USER ${who} IDENTIFIED BY '<password>' WITH MAX_USER_CONNECTIONS ${connectionsAtMost};`,
-    '-- The state of replication and the end of the binary log; what stands in /*M! */ only MariaDB executes.',
+    '-- The state of replication and the end of the binary log; only MariaDB executes what is in /*M! */.',
     `GRANT REPLICATION CLIENT /*M!100502 , REPLICA MONITOR */ ON *.* TO ${who};`,
     oneLine(
       `-- For the check open_transactions; it also shows the statements of others: GRANT PROCESS ON *.* TO ${who};`,

@@ -31,9 +31,9 @@ export interface StoreOptions {
     /** Versions the schemas must have at least; compared number by number. */
     persistence?: string;
     visibility?: string;
-    /** Statement that gives the version in its first column; `{database}` stands for the quoted name. */
+    /** Statement that returns the version in its first column; `{database}` stands for the quoted name. */
     query?: string;
-    /** Program that prints the version; `{endpoint}` and `{keyspace}` or `{database}` stand for where and what. */
+    /** Program that prints the version; `{endpoint}` and `{keyspace}` or `{database}` are filled in. */
     command?: readonly string[];
   };
   /** Checks whose failure the owner accepts, each with the reason: /probes shows them, and they have no series. */

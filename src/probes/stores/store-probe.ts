@@ -230,7 +230,10 @@ export function versionIn(output: string): string | undefined {
 
 const mostOutputBytes = 65_536;
 
-/** Runs a program that prints the schema's version. What it does not tell is unknown: the store itself may be fine. */
+/**
+ * Runs a program that prints the schema's version. If it prints none, the version is unknown: the store itself may be
+ * healthy.
+ */
 export async function versionByCommand(
   command: readonly string[],
   { address, timeoutMs }: StoreTarget,

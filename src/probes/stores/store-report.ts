@@ -13,11 +13,11 @@ export interface StoreTarget {
   tls?: ClientTls;
   /** Names of all databases or keyspaces that are configured on it. */
   databases: readonly string[];
-  /** How long a statement may run, ms; the server is told so that it stops too. */
+  /** How long a statement may run, ms; it is set on the server, too, so that the server stops the statement. */
   timeoutMs: number;
 }
 
-/** The result of one check: it passes, it fails, or the rights at hand do not tell. */
+/** The result of one check: it passes, it fails, or it is unknown for lack of permission. */
 export interface CheckResult {
   check: StoreCheck;
   holds: boolean | 'unknown';
@@ -27,7 +27,7 @@ export interface CheckResult {
 
 /** A directory of the server, on the server's host. */
 export interface StorageDirectory {
-  /** What lies there: `data`, `WAL`, `binary log`. */
+  /** What it holds: `data`, `WAL`, `binary log`. */
   holds: string;
   path: string;
 }
@@ -115,10 +115,10 @@ export interface StoreReport extends ServerReport, DatabaseReport {
   tlsNotAfterMs?: number;
 }
 
-/** What a poll asks for. */
+/** What a poll reads. */
 export interface PollRequest {
   database?: string;
-  /** How the schema's version is found; without it the version is not asked for. */
+  /** How the schema's version is found; without it the version is not read. */
   schema?: {
     /** A configured statement in place of the kind's own; `{database}` stands for the quoted name. */
     query?: string;

@@ -219,12 +219,12 @@ export interface Backoff {
 
 const firstMs = 500;
 const mostMs = 60_000;
-/** A receiver that asks for more is tried after this: an operator may have fixed it. */
+/** A receiver that requests a longer delay is tried after this: an operator may have fixed it. */
 const mostAskedMs = 600_000;
 
 /**
  * Exponential backoff with full jitter: a random part of the whole span, so that agents that lost a receiver
- * together do not return together. A delay that the receiver asks for is kept in full, with the jitter added.
+ * together do not return together. A delay that the receiver requests is kept in full, with the jitter added.
  * `random`: uniform in [0, 1).
  */
 export function createBackoff(random: () => number): Backoff {

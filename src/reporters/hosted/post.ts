@@ -44,7 +44,7 @@ export interface PostFailure {
   readonly retryAfterMs?: number;
   /**
    * `size`: the request was too large, the pieces are smaller now. `receiver`: nothing can be sent at present.
-   * `batch`: either of them may be the cause; with `isTransient` the receiver says that it is only busy.
+   * `batch`: either of them may be the cause; with `isTransient` the receiver is only busy.
    */
   readonly cause: 'size' | 'batch' | 'receiver';
   readonly isTransient: boolean;

@@ -78,7 +78,7 @@ function failureReason(status: number): HostedFailureReason {
 
 /**
  * The verdict on a response other than 2xx, for the cases that both protocols treat alike. Redirects are not
- * followed, because that would send credentials to another host. A redirect says nothing about the batch, so it
+ * followed, because that would send credentials to another host. A redirect means nothing for the batch, so it
  * is retried until the configuration or the receiver is fixed.
  */
 export function verdictOfFailure(status: number, isRetryable: boolean, points: number): DeliveryVerdict {

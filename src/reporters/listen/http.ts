@@ -125,7 +125,7 @@ export interface Body {
   readonly done: boolean;
 }
 
-/** A body without an end of its own, such as a stream of events. Whoever writes it drops clients that do not read. */
+/** A body without an end, such as a stream of events. Its writer must drop clients that do not read. */
 export interface StreamBody extends Body {
   /** Bytes that the client has not taken yet. */
   readonly waiting: number;

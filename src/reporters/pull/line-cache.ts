@@ -8,7 +8,7 @@ export const escapeText = (text: string, special: RegExp): string =>
 const escapeLabelValue = (value: string): string => escapeText(value, /[\\\n"]/g);
 
 /**
- * Texts that lie one after the other as UTF-8. As strings, the lines of 100,000 series take several times the memory,
+ * Texts one after the other as UTF-8. As strings, the lines of 100,000 series take several times the memory,
  * keep the garbage collector busy, and take longer to join than to copy from here.
  */
 export interface Texts {
@@ -72,7 +72,7 @@ export interface FamilyLines {
 export const textsPerSeries = (kind: Kind): number => (kind === 'histogram' || kind === 'summary' ? 3 : 1);
 
 const maxBounds = 256;
-/** Series that are looked for in vain among those of the last page, before all others are taken as new. */
+/** Number of series not found among those of the last page after which all others count as new. */
 const maxMisses = 64;
 
 /** Series keep their order from page to page, so that lines are found by position. */

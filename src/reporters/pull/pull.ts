@@ -193,7 +193,7 @@ function openSink(scrapes: readonly Scrape[], format: Format, vary: string): Sin
 }
 
 /**
- * The memory of pages that all clients have read, for the next page. Allocated anew for each page, it would be outside
+ * The memory of pages that all clients have read, for the next page. Allocated for each page, it would be outside
  * of the heap and yet drive V8's garbage collector: a page of 100,000 series cost a collection of the whole heap.
  */
 function createPageMemory() {

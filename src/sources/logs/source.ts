@@ -86,9 +86,9 @@ export interface LogsSelection {
 }
 
 export interface LogsSourceOptions extends LogsSelection {
-  /** Longest stretch of work: 10 ms unless told; 2 ms keeps datagrams from being lost. */
+  /** Longest slice of work, default 10 ms; 2 ms keeps datagrams from being lost. */
   readonly sliceMs?: number;
-  /** Files held open at most; 512 unless told. */
+  /** Maximum number of open files; default 512. */
   readonly maxOpenFiles?: number;
 }
 
@@ -98,21 +98,22 @@ export interface LogsSourceDeps {
   log: Log;
   lag: HearLag;
   disk?: Disk;
-  /** What `paths: ['-']` reads; the process's standard input unless told. */
+  /** What `paths: ['-']` reads; default: the standard input of the process. */
   input?: () => Readable;
 }
 
 /**
- * Counts log files and standard input. `start` resolves when every existing file has its position; reading continues after
- * that. The section `logs` of the snapshot holds the positions; call `restore` before `start`. Stopping waits for the
- * current slice; `freeze` gives the positions afterwards, too.
+ * Counts log files and standard input. `start` resolves when every existing file has its position; reading continues
+ * after that. The section `logs` of the snapshot holds the positions; call `restore` before `start`. Stopping waits for
+ * the current slice; `freeze` gives the positions afterwards, too.
  */
 export interface LogsSource extends Source, Durable {
   /** One scan, and everything read: what was written before the call is counted when it resolves. */
   look(): Promise<void>;
   /**
-   * Compiles another selection; throws `config_invalid` and changes nothing. The result puts it and its sinks in the place of
-   * those at work, between two lines: nothing is read until `open` has given the sinks, which get the state of the old ones.
+   * Compiles another selection; throws `config_invalid` and changes nothing. The result puts it and its sinks in the
+   * place of those at work, between two lines: nothing is read until `open` has given the sinks, which get the state of
+   * the old ones.
    */
   prepare(selection: LogsSelection): (open: OpenSinks) => Promise<void>;
   files(): FollowedFile[];

@@ -4,7 +4,7 @@ import type { Clock } from '../../core/ports.ts';
 export interface TimeSlices {
   /** Whether work may be done at once: no piece waits and the turn has time left. */
   mayRun(): boolean;
-  /** Works on a piece in later turns, in order, until `step` says that it is done. */
+  /** Works on a piece in later turns, in order, until `step` returns true. */
   later(step: () => boolean, bytes: number): void;
   /** The same for housekeeping, which runs when no piece waits. */
   whenIdle(step: () => boolean): void;

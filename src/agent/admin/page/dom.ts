@@ -11,7 +11,7 @@ function append(parent: Element, child: Child): void {
 
 /**
  * An element. Text becomes text nodes, never markup. `key` finds the element again when its parent is drawn anew;
- * `keep` leaves its children to somebody else; functions listen to the event of their name.
+ * `keep` leaves its children alone; functions listen to the event of their name.
  */
 export function h(name: string, attributes: Attributes = {}, ...children: readonly Child[]): HTMLElement {
   const element = svgNames.has(name)

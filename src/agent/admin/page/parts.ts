@@ -23,7 +23,7 @@ const glyphs: Readonly<Record<Tone, string>> = {
   quiet: 'M5 10h10',
 };
 
-/** A mark whose shape says the same as its colour. */
+/** A mark whose shape and colour have the same meaning. */
 export const glyph = (tone: Tone): HTMLElement =>
   h('svg', { class: 'glyph', viewBox: '0 0 20 20', 'aria-hidden': 'true' }, h('path', { d: glyphs[tone] }));
 
@@ -78,7 +78,7 @@ export const facts = (...rows: readonly (readonly [string, Child] | false | unde
 const mostUnfolded = 200;
 
 /**
- * A list of which only the first `most` are shown until the reader asks for the rest. `list` draws a part of it; `isRest`
+ * A list of which only the first `most` are shown until the rest is opened. `list` draws a part of it; `isRest`
  * tells it the folded part. Of a very long list the fold shows the beginning, and says so.
  */
 export function folded<T>(

@@ -45,9 +45,9 @@ const parts: Readonly<Record<keyof DemoPorts, { what: string; count: number }>> 
 const serviceParts: readonly (keyof DemoPorts)[] = ['health', 'pages', 'control', 'rpc', 'store'];
 
 /**
- * For each part of the example service, or for each of the others, the port that is wanted if it is free (of several in a
- * row: all of them), else another one; and what to say of those that are taken. To be asked just before the part starts,
- * since somebody may be quicker to take a port.
+ * For each part of the example service, or for each of the others, the port that is wanted if it is free (of several in
+ * a row: all of them), else another one; and what to say of those that are taken. Call it just before the part starts,
+ * because another program may take a port.
  */
 export async function freePorts(
   wanted: DemoPorts,
@@ -63,7 +63,7 @@ export async function freePorts(
     const missing = row.filter((_, i) => got[i] === undefined);
     if (missing.length === 1) taken.push(`port ${missing[0]} is taken, another one is used for ${what}`);
     if (missing.length > 1) taken.push(`ports ${missing.join(', ')} are taken, others are used for ${what}`);
-    // The example service finds free ports itself; it needs several that need not stand in a row.
+    // The example service finds free ports itself; it needs several, which need not be consecutive.
     if (count > 1) ports[key] = missing.length > 0 ? 0 : wanted[key];
     else ports[key] = got[0] ?? (await tryPort(0)) ?? 0;
   }
@@ -222,7 +222,7 @@ export function prometheusConfig(
   );
 }
 
-/** The shipped Alertmanager configuration (its text), with receivers that nobody needs to listen for. */
+/** The shipped Alertmanager configuration (its text), with receivers that send nothing. */
 export function alertmanagerConfig(shipped: string): string {
   const config = parse(shipped) as { receivers: { name: string }[] };
   return stringify({ ...config, receivers: config.receivers.map(({ name }) => ({ name })) });

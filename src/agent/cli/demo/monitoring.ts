@@ -144,7 +144,7 @@ export function alertLines(before: ReadonlyMap<string, Alert>, now: ReadonlyMap<
 }
 
 /**
- * Follows what Alertmanager has, and says what changes. Says nothing as long as nobody answers: it may be started
+ * Follows what Alertmanager has, and says what changes. Prints nothing as long as it does not answer: it may be started
  * later. Returns the end.
  */
 export function followAlerts(alertmanager: string, say: (line: string) => void, clock: Clock): () => void {

@@ -54,7 +54,7 @@ function startChild(
   };
 }
 
-/** What the demo prints when a program ended before it was asked to. */
+/** What the demo prints when a program ends unexpectedly. */
 function exitMessage({ name, lastLines }: Child, how: string): string {
   const last = lastLines.length > 0 ? `; its last lines:\n  ${lastLines.join('\n  ')}` : '; it wrote nothing';
   return `svc-agent demo: ${name} ended by itself (${how})${last}\n`;
@@ -62,13 +62,13 @@ function exitMessage({ name, lastLines }: Child, how: string): string {
 
 /** Programs that live and end together. */
 export interface Children {
-  /** Starts a program that the others cannot do without. Throws once the end was asked for. */
+  /** Starts a program that the others need. Throws after `end`. */
   start(...child: Parameters<typeof startChild>): Child;
-  /** Starts a program whose own end ends nothing else. Throws once the end was asked for. */
+  /** Starts a program that the others do not need. Throws after `end`. */
   startOptional(...child: Parameters<typeof startChild>): Child;
-  /** Resolves with what to print if one ends before it is asked to. */
+  /** Resolves with what to print if one ends unexpectedly. */
   readonly broken: Promise<string>;
-  /** Aborted as soon as the end is asked for. */
+  /** Aborted by `end`. */
   readonly ending: AbortSignal;
   /** Ends them all; those that have not after `graceMs` are killed. */
   end(graceMs: number): Promise<void>;

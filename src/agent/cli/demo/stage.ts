@@ -33,7 +33,7 @@ export interface StageOptions {
   path: string | undefined;
   /** Whether the agent starts only when every role is well, so that it has nothing to complain about at first. */
   untilWell: boolean;
-  /** Takes what the service says of its incidents, and which ports were taken, a line each. */
+  /** Called with each line that the service prints about its incidents and about ports in use. */
   say(line: string): void;
 }
 
@@ -63,7 +63,7 @@ export function createStage(options: StageOptions): Stage {
   };
 }
 
-/** Resolves when the service says that it is ready; rejects if the end comes first. If it dies, `broken` says so. */
+/** Resolves when the service prints that it is ready; rejects if it is ended first. If it exits, `broken` resolves. */
 function startService(
   children: Children,
   directory: string,
@@ -79,7 +79,7 @@ function startService(
     '--store-port': ports.store,
     // As a real service sends them, for the vocabulary to translate.
     '--names': 'cadence',
-    // The demo says when something breaks, so nothing else does.
+    // Only the demo starts incidents.
     '--incident-every': '0s',
   }).flatMap(([option, value]) => [option, String(value)]);
   return new Promise<RunningService>((resolve, reject) => {
@@ -103,7 +103,7 @@ function serviceLine(line: string): string {
   return incident ? `incident: ${incident.kind} ${incident.target}` : (outcome ?? line);
 }
 
-/** Resolves when every role is well; one that is not well in time is for the agent to tell. */
+/** Resolves when every role is healthy, or after a time limit: the agent reports a role that is not. */
 async function rolesWell({ roles }: RunningService, children: Children): Promise<void> {
   await Promise.allSettled(Object.values(roles).map(({ health }) => untilReady(health, children.ending)));
 }
@@ -140,7 +140,7 @@ async function startAgent(
   };
 }
 
-/** The example service's client, by which each cluster is asked. */
+/** The client of the example service, used for each cluster. */
 const describeCommand = (main: string): string[] => [
   process.execPath,
   join(dirname(main), 'example-cli.js'),

@@ -135,7 +135,7 @@ function nearby(path: string): string {
 
 const everyMs = 2000;
 
-/** What is up or down, by the family that says so. */
+/** What is up or down, by metric family. */
 const looked = {
   roles: 'svc_role_up',
   stores: 'svc_store_up',

@@ -19,7 +19,7 @@ const firingOf = ({ highest, s }: Queries, severity: string) =>
 const problems = (queries: Queries, { highest, howMany, rate } = queries): Row => ({
   title: 'Current problems',
   panels: [
-    stat('Critical alerts', 'Firing alerts that page somebody.', 'count', firingOf(queries, 'critical'), {
+    stat('Critical alerts', 'Firing alerts that page.', 'count', firingOf(queries, 'critical'), {
       anyIs: 'red',
     }),
     stat('Warnings', 'Firing alerts that make a ticket.', 'count', firingOf(queries, 'warning'), {

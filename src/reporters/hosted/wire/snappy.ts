@@ -118,7 +118,7 @@ function readLength(input: Buffer): { length: number; at: number } {
 /** What `packSnappy` packed. Throws `RangeError` on what is no snappy block. */
 export function unpackSnappy(input: Buffer): Buffer {
   const { length, at: start } = readLength(input);
-  // The densest element stands for 64 bytes in three.
+  // The densest element encodes 64 bytes in three.
   if (length > input.length * 32) throw new RangeError('not a snappy block: its length cannot be');
   const out = Buffer.allocUnsafe(length);
   let at = start;

@@ -2,7 +2,7 @@ import { AgentError } from '../../../core/errors.ts';
 import { headSums, headSumsInCommon } from './fingerprint.ts';
 import { type LetGo, newTrackedFile, noBytes, type TrackedFile, type Tracker } from './tracked-file.ts';
 
-/** Everything that the tailer must know again after a restart. */
+/** Everything that the tailer needs after a restart. */
 export interface Positions {
   /** Patterns that earlier scans looked at, from the root. */
   readonly patterns: readonly string[];

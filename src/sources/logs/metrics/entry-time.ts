@@ -46,7 +46,7 @@ export function readEntryTime(entry: NewestEntry, fields: Fields): void {
   const { timesMs } = entry;
   const ms = timestampMs(entry.reader, fields, entry.ts);
   if (!(ms > timesMs[newest]!)) return;
-  // The clock is asked only when the time is beyond what was accepted before.
+  // The clock is read only if the time is later than those accepted before.
   if (ms > timesMs[latest]!) {
     timesMs[latest] = entry.clock.nowMs() + maxAheadMs;
     if (ms > timesMs[latest]) {

@@ -27,7 +27,7 @@ export interface ServiceLogMetrics extends Omit<LineMetrics, 'entry'> {
   sweep(nowMs: number): void;
 }
 
-/** Receives what a service's log says about its processes, when the line is counted. */
+/** Receives what a service's log shows of its processes, when the line is counted. */
 export interface LifeEvents {
   /** The first entry of the service that this process reads. */
   logged(service: string): void;

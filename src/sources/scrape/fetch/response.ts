@@ -143,7 +143,7 @@ export function expositionOf(contentType: string | undefined): Exposition {
 
 /** Decompresses a body on the way to the reader. */
 interface Decoder {
-  /** False asks the sender to pause until `resume` is called. */
+  /** False: the sender must pause until `resume` is called. */
   write(chunk: Buffer): boolean;
   /** Ends the body; `done` is called after its last byte was read. */
   end(): void;

@@ -37,9 +37,9 @@ const keepAliveMs = 60_000;
 const leastFreedBytes = 16_384;
 
 /**
- * Frees the memory of a chunk that was read. While a socket is paused, one more chunk waits in it and outlives the young
- * generation; V8 would free it only at its next full collection, and a fast sender fills tens of MiB until then. What is
- * transferred belongs to a new object, which dies young.
+ * Frees the memory of a chunk that was read. While a socket is paused, one more chunk waits in it and outlives the
+ * young generation; V8 would free it only at its next full collection, and a fast sender fills tens of MiB until then.
+ * What is transferred belongs to a new object, which dies young.
  */
 function freeEarly({ buffer, byteLength }: Buffer): void {
   if (byteLength < leastFreedBytes || byteLength !== buffer.byteLength) return;
@@ -83,7 +83,7 @@ function listen(server: Server, at: Parameters<Server['listen']>[0]): Promise<vo
   });
 }
 
-/** Connections that are open; one that speaks TLS beside the one that carries it. */
+/** Open connections: those with TLS, and the sockets below them. */
 function createConnections() {
   const open = new Set<Socket>();
   return {
@@ -208,7 +208,7 @@ export interface FramingDeps {
   onLines(bytes: Buffer): void;
   /** A line longer than that was passed over. */
   onLong(start: Buffer): void;
-  /** The stream ended within a line. Who knows what it should have been: it is not counted as one. */
+  /** The stream ended within a line. It may be cut off, so it is not counted. */
   onCut(rest: Buffer): void;
 }
 

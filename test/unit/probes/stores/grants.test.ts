@@ -31,7 +31,7 @@ test('each store under a heading, a database once, no password', () => {
 test('statements for MySQL and MariaDB; a comment that MariaDB executes has its one right more', () => {
   expect(grantStatements('mysql', 'svc_agent', ['svc', 'svc_visibility', 'svc'])).toEqual([
     "CREATE USER 'svc_agent'@'%' IDENTIFIED BY '<password>' WITH MAX_USER_CONNECTIONS 10;",
-    '-- The state of replication and the end of the binary log; what stands in /*M! */ only MariaDB executes.',
+    '-- The state of replication and the end of the binary log; only MariaDB executes what is in /*M! */.',
     "GRANT REPLICATION CLIENT /*M!100502 , REPLICA MONITOR */ ON *.* TO 'svc_agent'@'%';",
     "-- For the check open_transactions; it also shows the statements of others: GRANT PROCESS ON *.* TO 'svc_agent'@'%';",
     '',
