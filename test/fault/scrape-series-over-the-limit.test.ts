@@ -111,3 +111,18 @@ test('a page of 200,000 series with a limit of 2,000 keeps 2,000 lines, and hash
   await read(counterPage([['client-0', 5]]));
   expect(shown()).toEqual({ 'c{i="client-0"}': 5, 'c{overflow="true"}': 2 * 198_000 });
 });
+
+test('refused lines count however they are written: times, odd numbers, blanks in values, a broken one', async () => {
+  const { read, shown } = target(1);
+  const page = (n: number) => `# TYPE c counter
+c{i="a"} ${n}
+c{i="b c 7"} ${n}
+c{i="d"} ${n} 1700000000000
+c{i="e"}\t${n}e0
+c{i="f"} ${n} \n`;
+  for (const n of [1, 3, 10]) await read(page(n));
+  expect(shown()).toEqual({ 'c{i="a"}': 10, 'c{overflow="true"}': 40 });
+  // A line that only ends like a refused one is not valid.
+  await read(`${page(10)}c{i="b c 7"x} 99\n`);
+  expect(shown()).toEqual({ 'c{i="a"}': 10, 'c{overflow="true"}': 40 });
+});

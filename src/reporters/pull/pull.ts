@@ -189,7 +189,10 @@ function openSink(scrapes: readonly Scrape[], format: Format, vary: string): Sin
     return scrapes.filter((scrape) => scrape.gzip === gzip).map(({ reply }) => reply.open(200, headers));
   };
   const zipped = opened(true);
-  return together([...opened(false), ...(zipped.length > 0 ? [gzipped(together(zipped))] : [])]);
+  const plain = opened(false);
+  if (zipped.length === 0) return together(plain);
+  const compressed = gzipped(together(zipped));
+  return plain.length === 0 ? compressed : together([...plain, compressed]);
 }
 
 /**
@@ -214,14 +217,27 @@ function createPageMemory() {
   };
 }
 
-/** Writes pieces until the end, or until all clients are gone; aborts the responses if rendering fails. */
-async function pour(pieces: AsyncIterable<Buffer>, sink: Sink, used: ArrayBuffer[]): Promise<void> {
+/**
+ * Renders the view until its end, or until all clients are gone; aborts the responses if rendering fails. Pieces that
+ * are only compressed are used again for the same page, which waits for the compression.
+ */
+async function pour(
+  render: (spare: ArrayBuffer[]) => AsyncIterable<Buffer>,
+  sink: Sink,
+  spare: ArrayBuffer[],
+  used: ArrayBuffer[],
+): Promise<void> {
   try {
-    for await (const piece of pieces) {
-      used.push(piece.buffer as ArrayBuffer);
+    for await (const piece of render(spare)) {
+      const memory = piece.buffer as ArrayBuffer;
       if (sink.done) break;
-      sink.write(piece);
+      if (sink.compress) await sink.compress(piece, () => spare.push(memory));
+      else {
+        sink.write(piece);
+        used.push(memory);
+      }
     }
+    if (sink.compress) used.push(...spare.splice(0, piecesAhead));
   } catch (thrown) {
     sink.cut();
     throw thrown;
@@ -229,6 +245,9 @@ async function pour(pieces: AsyncIterable<Buffer>, sink: Sink, used: ArrayBuffer
   if (sink.done) sink.cut();
   else sink.end();
 }
+
+/** Pieces that wait for the compression, at most. */
+const piecesAhead = 8;
 
 /** Limits the pages in progress: beyond the limit the clients of the oldest are disconnected and counted. */
 function createDelivery(drops: Drops): (sink: Sink) => void {
@@ -259,7 +278,8 @@ function createShow(deps: ScrapesDeps): (view: View, group: ScrapeGroup) => Prom
       if (wanted.length === 0) continue;
       const sink = openSink(wanted, format, deps.vary);
       deliver(sink);
-      await pour(deps.renderer.render(view, format, memory.spare()), sink, memory.of(sink));
+      const render = (spare: ArrayBuffer[]) => deps.renderer.render(view, format, spare);
+      await pour(render, sink, memory.spare(), memory.of(sink));
     }
   };
 }
@@ -305,7 +325,13 @@ function createScrapes(deps: ScrapesDeps): Scrapes {
 }
 
 /** Receives the pieces of a page: one response body, or several. */
-export type Sink = Body;
+export interface Sink extends Body {
+  /**
+   * Writes a piece whose memory is free after `onRead`, whatever the clients have read. Resolves when the next one may
+   * come. Only if all clients want the page compressed.
+   */
+  compress?(piece: Buffer, onRead: () => void): Promise<void> | undefined;
+}
 
 /** Combines several sinks; done when all are. */
 function together(sinks: readonly Sink[]): Sink {
@@ -329,8 +355,23 @@ function gzipped(sink: Sink): Sink {
   gzip.on('data', (piece: Buffer) => sink.write(piece));
   gzip.on('end', () => sink.end());
   gzip.on('error', () => sink.cut());
+  let waiting = 0;
+  let goOn: (() => void) | undefined;
   return {
     write: (piece) => void gzip.write(piece),
+    compress(piece, onRead) {
+      waiting += 1;
+      // Also called for what is left when the stream is destroyed.
+      gzip.write(piece, () => {
+        waiting -= 1;
+        onRead();
+        goOn?.();
+      });
+      if (waiting < piecesAhead) return undefined;
+      return new Promise((resolve) => {
+        goOn = resolve;
+      });
+    },
     end: () => void gzip.end(),
     cut() {
       gzip.destroy();

@@ -116,8 +116,22 @@ export function createPageReader(
     else if (comment !== undefined) noteMoved(line, start, end, true, 0);
   };
 
+  /**
+   * Takes a line that is known as refused, without validating its key again: it has the hash of one that was. Only
+   * lines without a timestamp, whose value follows the last blank.
+   */
+  const isRefusedLine = ({ bytes, view }: Line, start: number, end: number): boolean => {
+    let valueAt = end;
+    while (valueAt > start && bytes[valueAt - 1] !== 0x20) valueAt--;
+    const value = fastValue(bytes, valueAt);
+    if (cursor.at !== end || !refusedLines.set(lineHash(view, start, valueAt), value)) return false;
+    countSample();
+    return true;
+  };
+
   const readSampleLine = (line: Line, start: number, end: number): void => {
     const { bytes } = line;
+    if (refusedLines.size > 0 && isRefusedLine(line, start, end)) return;
     const valueAt = scanKey(bytes, start, end, limits.labelBytes);
     if (valueAt === longKey) {
       const what = `line ${lines}: a label is over ${limits.labelBytes} bytes`;
