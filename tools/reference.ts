@@ -185,10 +185,13 @@ function alertsPage(): string {
   );
 }
 
-const alertText = ({ alert, expr, for: held, labels, annotations }: RenderedAlert, group: string): string =>
+const alertText = (
+  { alert, expr, for: held, keep_firing_for: kept, labels, annotations }: RenderedAlert,
+  group: string,
+): string =>
   [
     `### ${alert}`,
-    `${labels.severity}, group ${code(group)}, ${held ? `firing after ${held}` : 'firing at once'}. [Runbook](../../runbooks/${alert}.md)`,
+    `${labels.severity}, group ${code(group)}, ${held ? `firing after ${held}` : 'firing at once'}${kept ? `, for ${kept} longer than its condition` : ''}. [Runbook](../../runbooks/${alert}.md)`,
     `\`\`\`promql\n${expr.trim()}\n\`\`\``,
     `${annotations.summary?.trim()}`,
   ].join('\n\n');

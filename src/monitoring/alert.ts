@@ -14,6 +14,9 @@ export type DashboardName = (typeof dashboards)[number];
 /** The unit of a threshold in texts. */
 export type ThresholdUnit = 'none' | 'seconds' | 'share' | 'bytes' | 'binaryBytes';
 
+/** How long an alert on a state goes on after the state was last seen, in Prometheus' notation. */
+export const keptFor = '5m';
+
 /** One alert: a function of the installation's names and of its threshold. */
 export interface Alert {
   name: `Svc${string}`;
@@ -30,6 +33,11 @@ export interface Alert {
   isLow?: true;
   /** How long the condition must hold, in Prometheus' notation; none: at once. */
   for?: string;
+  /**
+   * The condition is a state of the moment: the alert goes on for `keptFor` after the state was last seen, so that a
+   * scrape that is missed, an agent that restarts and a fault that comes and goes do not end it and tell it again.
+   */
+  isState?: true;
   /** One sentence that names the subject by its labels. A Go template. */
   summary: string;
   /** What was measured. A Go template; `$threshold` stands for the threshold with its unit. */
@@ -107,10 +115,10 @@ function durationText(seconds: number): string {
 }
 
 /**
- * How long an outage can still be seen in alerts on windows of a length: the window, and two minutes for scrapes,
- * evaluations and clients that connect again.
+ * How long alerts on windows of a length can see an outage after the alert on it has ended: the window, and two minutes
+ * for scrapes, evaluations and clients that connect again, less `keptFor`, by which that alert outlives the outage.
  */
-const seenFor = { '5m': '7m', '30m': '32m' } as const;
+const seenFor = { '5m': '2m', '30m': '27m' } as const;
 type Window = keyof typeof seenFor;
 
 /** The end of an outage, by the alert that told of it. */

@@ -1,5 +1,5 @@
 import type { Alert, Pack, PackName } from './alert.ts';
-import { withUnit } from './alert.ts';
+import { keptFor, withUnit } from './alert.ts';
 import { agent, logs } from './alerts/agent.ts';
 import { archival, replication } from './alerts/clusters.ts';
 import { recordings } from './alerts/recordings.ts';
@@ -61,6 +61,7 @@ export interface RenderedAlert {
   alert: string;
   expr: string;
   for?: string;
+  keep_firing_for?: string;
   labels: Readonly<Record<string, string>>;
   annotations: Readonly<Record<string, string>>;
 }
@@ -97,6 +98,7 @@ function renderAlert(alert: Alert, pack: Pack, names: Names, options: RuleOption
     alert: alert.name,
     expr: alert.expr(names, threshold),
     ...(holdFor ? { for: holdFor } : {}),
+    ...(alert.isState ? { keep_firing_for: keptFor } : {}),
     labels: { severity: alert.severity, pack: pack.name, ...alert.labels, ...options.labels },
     annotations: {
       summary: alert.summary,

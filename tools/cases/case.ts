@@ -80,13 +80,16 @@ export function state(
 ): Plan {
   const healthy = 1 - failing;
   const moment = hold + 10;
+  const run = (value: number, samples: number) => (samples > 0 ? `${value}x${samples - 1} ` : '');
+  /** It fails twice, each time for less than `hold`. */
+  const interrupted = run(healthy, moment - 2 * hold + 1) + run(failing, Math.min(hold - 1, 10));
   return {
     alert,
     at: moment,
     bad: gauge(`${healthy} ${failing}x200`),
     good: gauge(`${healthy}x200`),
     edge: gauge(`${healthy}x${moment - hold} ${failing}x200`),
-    reset: gauge(`${failing}x${moment - 3} ${healthy} ${failing}x200`),
+    reset: gauge(`${interrupted}${healthy} ${failing}x200`),
     labels,
     value: String(failing),
     agentsDiffer: failing === 1 ? 'fires' : 'is silent',

@@ -50,8 +50,8 @@ function firing(plan: Plan, { cluster, instance }: Place, value = plan.value): F
   return { labels: { ...plan.labels, cluster, ...(plan.instance ? own : {}) }, value };
 }
 
-/** The seven cases that every alert has, what happens if agents differ, then its own. */
-function casesOf(plan: Plan): Extra[] {
+/** The seven cases that every alert has, what happens if agents differ or the series has a gap, then its own. */
+function casesOf(plan: Plan, rule: RenderedAlert): Extra[] {
   const { at, bad, good, edge, edgeAt = at, reset, ending = { afterMinutes: 20 } } = plan;
   const [hereBad, hereFiring] = [placed(bad, reporting), firing(plan, reporting)];
   const both = { ...hereBad, ...placed(bad, beside) };
@@ -83,6 +83,7 @@ function casesOf(plan: Plan): Extra[] {
       fires: plan.instance ? [hereFiring, firing(plan, beside)] : [twice],
     },
     ...(plan.agentsDiffer ? [disagreement(plan, hereFiring)] : []),
+    ...(rule.keep_firing_for ? [gap(plan, ended, hereFiring)] : []),
     ...(plan.more ?? []),
   ];
 }
@@ -95,6 +96,14 @@ function disagreement({ at, bad, good, agentsDiffer }: Plan, here: Firing): Extr
     fires: agentsDiffer === 'fires' ? [here] : [],
   };
 }
+
+/** An agent that starts again, or a scrape that is missed, ends no alert. */
+const gap = ({ at }: Plan, ended: Series, here: Firing): Extra => ({
+  shows: 'the series is missing for some minutes',
+  series: ended,
+  at: at + 4,
+  fires: [here],
+});
 
 /** The values up to the moment of the look, then the end of the series. */
 function until(values: string, { at, every = 1 }: Plan): string {
@@ -123,7 +132,7 @@ export function promtoolFile(
   const tests = plans.flatMap((plan) => {
     const rule = rules.find((candidate): candidate is RenderedAlert => isOf(candidate, plan));
     if (!rule) throw new Error(`a plan for ${plan.alert}, which pack ${pack.name} does not have`);
-    const cases = 'cases' in plan ? plan.cases : casesOf(plan);
+    const cases = 'cases' in plan ? plan.cases : casesOf(plan, rule);
     return cases.map((of) => promtoolTest(rule, of, plan));
   });
   return { rule_files: [ruleFile], evaluation_interval: `${everyMinutes}m`, tests };

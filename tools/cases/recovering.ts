@@ -7,7 +7,7 @@ const alerts = (alertname: string, labels: Labels, alertstate: string, values: s
   return { [`ALERTS{${all.map(([label, value]) => `${label}="${value}"`).join(', ')}}`]: values };
 };
 
-/** Looked at in minute 60; `minutes` from the end of the outage on the alert is there. */
+/** Looked at in minute 60; `minutes` from the end of the alert on the outage on this one is there. */
 function end(alert: string, of: string, labels: Labels, window: '5m' | '30m', minutes: number): Plan {
   const fired = (values: string) => alerts(of, labels, 'firing', values);
   const here = { cluster: 'dc1', instance: 'a' };
@@ -53,11 +53,11 @@ const history = { job: 'history', svc_service: 'history' };
 
 /** Alerts on outages that are over: `recovering` in src/monitoring/alert.ts. */
 export const recoveringPlans: readonly Plan[] = [
-  end('SvcStoreRecovering', 'SvcStoreDown', store, '5m', 7),
-  end('SvcStoreRecovering', 'SvcStoreDown', store, '30m', 32),
-  end('SvcServiceRecovering', 'SvcServiceDown', history, '5m', 7),
-  end('SvcServiceRecovering', 'SvcServiceDown', history, '30m', 32),
-  end('SvcRoleRecovering', 'SvcRoleUnhealthy', { svc_service: 'history' }, '5m', 7),
-  end('SvcClusterRecovering', 'SvcClusterUnreachable', { remote_cluster: 'dc2' }, '5m', 7),
-  end('SvcAgentsRecovering', 'SvcRoleUnwatched', { job: 'history' }, '5m', 7),
+  end('SvcStoreRecovering', 'SvcStoreDown', store, '5m', 2),
+  end('SvcStoreRecovering', 'SvcStoreDown', store, '30m', 27),
+  end('SvcServiceRecovering', 'SvcServiceDown', history, '5m', 2),
+  end('SvcServiceRecovering', 'SvcServiceDown', history, '30m', 27),
+  end('SvcRoleRecovering', 'SvcRoleUnhealthy', { svc_service: 'history' }, '5m', 2),
+  end('SvcClusterRecovering', 'SvcClusterUnreachable', { remote_cluster: 'dc2' }, '5m', 2),
+  end('SvcAgentsRecovering', 'SvcRoleUnwatched', { job: 'history' }, '5m', 2),
 ];

@@ -1,4 +1,4 @@
-import type { HandWritten, Plan, Series } from './case.ts';
+import type { Extra, HandWritten, Plan, Series } from './case.ts';
 
 const role = 'svc_service="history"';
 const history = { svc_service: 'history' };
@@ -22,6 +22,38 @@ const unhealthy = (up: string, failures = '0+6x60'): Series => ({
 });
 const failures = `svc_role_health_failures_total{${at}, ${role}`;
 const absent = { labels: { job: 'worker' }, value: '1' };
+/** The alerts on targets have a branch for each role; their plans are about history. */
+const others = ['frontend', 'matching', 'worker'];
+const target = (cluster: string, instance: string, job: string, value: 0 | 1): Series => ({
+  [`up{cluster="${cluster}", instance="${instance}", pod="pod-${instance}", job="${job}"}`]: `${value}x20`,
+});
+const downOf = (job: string): Extra => ({
+  shows: `${job} is down in dc1, answers on one of two hosts in dc2, and is hidden by its agent in dc3`,
+  series: {
+    ...target('dc1', 'a', job, 0),
+    ...target('dc1', 'b', job, 0),
+    ...target('dc1', 'a', 'svc-agent', 1),
+    ...target('dc2', 'c', job, 0),
+    ...target('dc2', 'd', job, 1),
+    ...target('dc3', 'e', job, 0),
+    ...target('dc3', 'e', 'svc-agent', 0),
+  },
+  at: 10,
+  fires: [{ labels: { cluster: 'dc1', job, svc_service: job }, value: '0' }],
+});
+const instanceDownOf = (job: string): Extra => ({
+  shows: `${job} is down on one of two hosts in dc1 and in dc3, where its agent hides it`,
+  series: {
+    ...target('dc1', 'a', job, 0),
+    ...target('dc1', 'b', job, 1),
+    ...target('dc1', 'a', 'svc-agent', 1),
+    ...target('dc3', 'e', job, 0),
+    ...target('dc3', 'f', job, 1),
+    ...target('dc3', 'e', 'svc-agent', 0),
+  },
+  at: 10,
+  fires: [{ labels: { cluster: 'dc1', job, svc_service: job, instance: 'a' }, value: '0' }],
+});
 /** Alerts on targets and health: src/monitoring/alerts/roles.ts. */
 export const availabilityPlans: readonly (Plan | HandWritten)[] = [
   {
@@ -30,10 +62,11 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
     bad: { 'up{job="history"}': '1 0x20' },
     good: { 'up{job="history"}': '1x20' },
     edge: { 'up{job="history"}': '1x9 0x20' },
-    reset: { 'up{job="history"}': '0x8 1 0x20' },
+    reset: { 'up{job="history"}': '1x7 0 1 0x20' },
     labels: { job: 'history', ...history },
     value: '0',
     more: [
+      ...others.map(downOf),
       {
         shows: 'one of two instances answers',
         series: {
@@ -72,6 +105,7 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
   {
     alert: 'SvcInstanceDown',
     cases: [
+      ...others.map(instanceDownOf),
       { shows: 'healthy', series: { ...up('a', '1x20'), ...up('b', '1x20') }, at: 10, fires: [] },
       { shows: 'fires', series: { ...up('a', '0x20'), ...up('b', '1x20') }, at: 10, fires: [downAt('a')] },
       {
@@ -82,14 +116,14 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
       },
       {
         shows: 'counter reset or interruption',
-        series: { ...up('a', '0x7 1 0x20'), ...up('b', '1x20') },
+        series: { ...up('a', '1 0x3 1 0x20'), ...up('b', '1x20') },
         at: 10,
         fires: [],
       },
       {
         shows: 'series missing',
         series: { ...up('a', '0x5 stale'), ...up('b', '1x20') },
-        at: 10,
+        at: 15,
         fires: [],
       },
       {
@@ -129,7 +163,7 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
     bad: { 'up{job="history"}': '1 0x20', 'up{job="svc-agent"}': '1 0x20' },
     good: { 'up{job="history"}': '0x20', 'up{job="svc-agent"}': '1x20' },
     edge: { 'up{job="history"}': '1x10 0x20', 'up{job="svc-agent"}': '1x10 0x20' },
-    reset: { 'up{job="history"}': '0x20', 'up{job="svc-agent"}': '0x12 1 0x20' },
+    reset: { 'up{job="history"}': '0x20', 'up{job="svc-agent"}': '1x5 0x3 1 0x20' },
     labels: { job: 'history' },
     value: '1',
     twice: '2',
@@ -229,7 +263,7 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
     bad: unhealthy('1 0x20'),
     good: unhealthy('1x20', '7x20'),
     edge: unhealthy('1x8 0x20'),
-    reset: unhealthy('0x8 1 0x20'),
+    reset: unhealthy('1x4 0x1 1 0x20'),
     labels: { ...history, reason: 'persistence' },
     agentsDiffer: 'is silent',
     value: '0',
@@ -250,13 +284,13 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
         fires: [],
       },
       {
-        shows: 'a reason of some minutes ago is not named any more',
+        shows: 'a reason that is over for some minutes is not named any more',
         series: {
           [`svc_role_up{${at}, ${role}}`]: '1 0x20',
           [`${failures}, reason="refused"}`]: '0+6x8 48x20',
           [`${failures}, reason="persistence"}`]: '0x6 6+6x30',
         },
-        at: 12,
+        at: 18,
         fires: [{ labels: { cluster: 'dc1', ...history, reason: 'persistence' }, value: '0' }],
       },
       {
@@ -265,6 +299,18 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
           [`svc_role_up{${at}, ${role}}`]: '1x20 0x20',
           [`${failures}, reason="refused"}`]: '0x20 6+6x1 12x40',
           [`${failures}, reason="warming_up"}`]: '0x21 6+6x30',
+        },
+        at: 32,
+        fires: [],
+      },
+      {
+        shows: 'the only instance that was up warms up, beside one that has been down for long',
+        series: {
+          [`svc_role_up{${at}, ${role}}`]: '0x40',
+          [`svc_role_up{cluster="dc1", instance="b", ${role}}`]: '1x20 0x20',
+          [`${failures}, reason="refused"}`]: '0+6x40',
+          [`svc_role_health_failures_total{cluster="dc1", instance="b", ${role}, reason="warming_up"}`]:
+            '0x20 6+6x30',
         },
         at: 32,
         fires: [],
@@ -295,7 +341,7 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
     bad: unhealthy('1 0x40'),
     good: unhealthy('1x40', '7x40'),
     edge: unhealthy('1x12 0x40'),
-    reset: unhealthy('0x15 1 0x40'),
+    reset: unhealthy('1 0x8 1 0x40'),
     labels: { ...history, reason: 'persistence' },
     instance: true,
     value: '0',

@@ -29,6 +29,7 @@ export const logs: RuleGroup = {
     {
       name: 'SvcLogSilent',
       severity: 'warning',
+      isState: true,
       // Covers a role that stopped writing, a pattern that matches no file and a file that cannot be read.
       expr: ({ m }) =>
         [
@@ -88,8 +89,13 @@ export const logs: RuleGroup = {
   ],
 };
 
-/** Drops that are a loss; what the cardinality rules remove is none. */
-const losses = '{reason!~"forbidden_tag|forbidden_value"}';
+/** What the cardinality rules remove is no loss. */
+const removed = 'forbidden_tag|forbidden_value';
+/** Drops that are a loss. Of a page that a role did not give the alerts on the role tell. */
+const losses = [
+  `{component!="scrape", reason!~"${removed}"}`,
+  `{component="scrape", reason!~"${removed}|failed"}`,
+];
 
 /** The agents themselves. */
 export const agent: RuleGroup = {
@@ -98,6 +104,7 @@ export const agent: RuleGroup = {
     {
       name: 'SvcAgentDown',
       severity: 'warning',
+      isState: true,
       expr: ({ job }) => `max by (cluster, job, instance) (up{${job('svc-agent')}}) == 0`,
       for: '5m',
       summary: 'The agent on {{ $labels.instance }} is down.',
@@ -126,6 +133,7 @@ export const agent: RuleGroup = {
     {
       name: 'SvcCertificateExpiring',
       severity: 'warning',
+      isState: true,
       expr: ({ m }, threshold) =>
         `min by (cluster, probe) (${m('svc_probe_tls_not_after_timestamp_seconds')}) - time() < ${threshold}`,
       threshold: 1_209_600,
@@ -142,7 +150,7 @@ export const agent: RuleGroup = {
       name: 'SvcAgentDropping',
       severity: 'warning',
       expr: ({ m }, threshold) =>
-        `sum by (${own}, component, reason) (rate(${m('svc_agent_dropped_total')}${losses}[5m])) > ${threshold}`,
+        `sum by (${own}, component, reason) (${losses.map((lost) => `rate(${m('svc_agent_dropped_total')}${lost}[5m])`).join(' or ')}) > ${threshold}`,
       threshold: 0,
       for: '15m',
       summary: 'The agent on {{ $labels.instance }} drops data ({{ $labels.component }}).',
@@ -155,6 +163,7 @@ export const agent: RuleGroup = {
     {
       name: 'SvcAgentStateDegraded',
       severity: 'warning',
+      isState: true,
       expr: ({ m }) => `max by (${own}) (${m('svc_agent_state_degraded')}) == 1`,
       for: '5m',
       summary: 'The agent on {{ $labels.instance }} cannot save its state.',
@@ -166,6 +175,7 @@ export const agent: RuleGroup = {
     {
       name: 'SvcAgentReloadFailed',
       severity: 'warning',
+      isState: true,
       expr: ({ m }) => `max by (${own}) (${m('svc_agent_config_last_reload_successful')}) == 0`,
       for: '5m',
       summary: 'The agent on {{ $labels.instance }} rejected its changed configuration.',

@@ -15,6 +15,7 @@ export const replication: RuleGroup = {
     {
       name: 'SvcReplicationLag',
       severity: 'critical',
+      isState: true,
       expr: ({ m }, threshold) => `max by (${pair}) (${m('svc_replication_lag_seconds')}) > ${threshold}`,
       threshold: 300,
       unit: 'seconds',
@@ -42,6 +43,7 @@ export const replication: RuleGroup = {
     {
       name: 'SvcReplicationLagUnknown',
       severity: 'warning',
+      isState: true,
       expr: ({ m }, threshold) =>
         [
           `max by (cluster) (${m('svc_clusters')}) > ${threshold}`,
@@ -59,6 +61,7 @@ export const replication: RuleGroup = {
     {
       name: 'SvcClusterUnreachable',
       severity: 'critical',
+      isState: true,
       expr: ({ m }) => `max by (cluster, remote_cluster) (${m('svc_cluster_up')}) == 0`,
       for: '5m',
       summary: 'Cluster {{ $labels.remote_cluster }} cannot be reached from {{ $labels.cluster }}.',
@@ -79,6 +82,7 @@ export const replication: RuleGroup = {
     {
       name: 'SvcDomainDisagreement',
       severity: 'critical',
+      isState: true,
       expr: (names, threshold) =>
         [
           `(${opinions(names)})`,
@@ -140,6 +144,7 @@ export const archival: RuleGroup = {
     {
       name: 'SvcArchiveDown',
       severity: 'warning',
+      isState: true,
       expr: ({ m }) => `max by (${archive}) (${m('svc_archival_up')}) == 0`,
       for: '10m',
       summary: 'The {{ $labels.archive }} archive of {{ $labels.cluster }} is down.',
@@ -152,6 +157,7 @@ export const archival: RuleGroup = {
     {
       name: 'SvcArchivalStalled',
       severity: 'warning',
+      isState: true,
       expr: ({ m }, threshold) =>
         [
           `time() - max by (${archive}) (${m('svc_archival_newest_object_timestamp_seconds')}) > ${threshold}`,

@@ -60,6 +60,7 @@ export const backups: RuleGroup = {
     {
       name: 'SvcBackupIntegrity',
       severity: 'critical',
+      isState: true,
       expr: ({ m }) => `max by (${backup}, level) (${m('svc_backup_integrity_ok')}) == 0`,
       for: '5m',
       summary: `${backupName} fails its integrity test.`,
@@ -83,6 +84,7 @@ export const backups: RuleGroup = {
     {
       name: 'SvcBackupRetention',
       severity: 'warning',
+      isState: true,
       expr: ({ m }) => `max by (${backup}) (${m('svc_backup_retention_compliant')}) == 0`,
       for: '1h',
       summary: `The retention of backup {{ $labels.backup }} of {{ $labels.store }}/{{ $labels.database }} is not met.`,
@@ -93,6 +95,7 @@ export const backups: RuleGroup = {
     {
       name: 'SvcBackupClockSkew',
       severity: 'warning',
+      isState: true,
       expr: ({ m }, threshold) => `max by (${backup}) (${m(success)}) - time() > ${threshold}`,
       threshold: 300,
       unit: 'seconds',
@@ -136,6 +139,7 @@ export const stores: RuleGroup = {
     {
       name: 'SvcStoreDown',
       severity: 'critical',
+      isState: true,
       expr: ({ m }) => `max by (${store}) (${m('svc_store_up')}) == 0`,
       for: '2m',
       summary: `The ${storeName} is down.`,
@@ -155,6 +159,7 @@ export const stores: RuleGroup = {
     {
       name: 'SvcSchemaMismatch',
       severity: 'critical',
+      isState: true,
       expr: ({ m }) => `max by (${store}) (${m('svc_store_schema_compatible')}) == 0`,
       for: '5m',
       summary: `The schema of the ${storeName} does not match.`,
@@ -166,6 +171,7 @@ export const stores: RuleGroup = {
     {
       name: 'SvcStoreReadOnly',
       severity: 'critical',
+      isState: true,
       expr: ({ m }) => `max by (${store}) (${m('svc_store_read_only')}) == 1`,
       for: '2m',
       summary: `The ${storeName} refuses writes.`,
@@ -176,6 +182,7 @@ export const stores: RuleGroup = {
     {
       name: 'SvcStoreConnections',
       severity: 'warning',
+      isState: true,
       expr: ({ m }, threshold) =>
         [
           `sum by (${store}) (max by (${store}, state) (${m('svc_store_connections')}))`,
@@ -193,6 +200,7 @@ export const stores: RuleGroup = {
     {
       name: 'SvcStoreDataAtRisk',
       severity: 'critical',
+      isState: true,
       expr: (names) => failing(names, 'data_at_risk'),
       for: '15m',
       summary: `Data of the ${storeName} is at risk: check {{ $labels.check }} fails.`,
@@ -204,6 +212,7 @@ export const stores: RuleGroup = {
     {
       name: 'SvcStoreRecoveryWeak',
       severity: 'warning',
+      isState: true,
       expr: (names) => failing(names, 'recovery_weak'),
       for: '15m',
       summary: `Recovery of the ${storeName} is weaker than planned: check {{ $labels.check }} fails.`,
@@ -215,6 +224,7 @@ export const stores: RuleGroup = {
     {
       name: 'SvcWalArchivingStalled',
       severity: 'critical',
+      isState: true,
       expr: ({ m }, threshold) =>
         `time() - max by (${store}) (${m('svc_store_wal_oldest_unarchived_timestamp_seconds')}) > ${threshold}`,
       threshold: 300,
@@ -229,6 +239,7 @@ export const stores: RuleGroup = {
     {
       name: 'SvcRecoveryObjectiveMissed',
       severity: 'critical',
+      isState: true,
       expr: ({ m }) => `max by (cluster, store, database) (${m('svc_recovery_ready')}) == 0`,
       for: '5m',
       summary: '{{ $labels.store }}/{{ $labels.database }} does not meet its recovery objectives.',

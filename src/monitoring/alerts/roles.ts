@@ -46,6 +46,7 @@ export const availability: RuleGroup = {
     {
       name: 'SvcServiceDown',
       severity: 'critical',
+      isState: true,
       expr: down,
       for: '1m',
       summary: 'Every instance of {{ $labels.job }} is down.',
@@ -65,6 +66,7 @@ export const availability: RuleGroup = {
     {
       name: 'SvcInstanceDown',
       severity: 'warning',
+      isState: true,
       expr: (names) =>
         [
           `(${withRole((role) => `max by (cluster, job, instance) ${seen(names, [role])} == 0`)})`,
@@ -80,6 +82,7 @@ export const availability: RuleGroup = {
     {
       name: 'SvcRoleUnwatched',
       severity: 'critical',
+      isState: true,
       expr: (names) =>
         [
           `count by (cluster, job) (up{${names.job(...roles)}} == 0)`,
@@ -131,6 +134,7 @@ export const availability: RuleGroup = {
     {
       name: 'SvcRoleUnhealthy',
       severity: 'critical',
+      isState: true,
       expr: (names) =>
         `(\n${unhealthy(names, 'cluster, svc_service')}\n) unless on (cluster, svc_service) (\n${warming(names)}\n)`,
       for: '3m',
@@ -152,6 +156,7 @@ export const availability: RuleGroup = {
     {
       name: 'SvcHealthFailing',
       severity: 'warning',
+      isState: true,
       expr: (names) => unhealthy(names, own),
       for: '10m',
       summary: '{{ $labels.svc_service }} on {{ $labels.instance }} fails its health check.',

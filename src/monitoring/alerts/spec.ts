@@ -92,7 +92,7 @@ export const specAlerts: readonly RuleGroup[] = [
   {
     name: 'svc-spec',
     alerts: Object.entries(conditions).map(([name, condition]) => {
-      const { for: _, ...usual } = recommended.find((alert) => alert.name === name)!;
+      const { for: _, isState: __, ...usual } = recommended.find((alert) => alert.name === name)!;
       return { ...usual, ...condition };
     }),
   },

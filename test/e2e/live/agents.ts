@@ -13,7 +13,8 @@ export interface LiveAgent {
   readonly stateDirectory: string;
   /** Has it take a changed configuration and waits until it says whether it did. */
   configure(config: Config): Promise<'taken' | 'refused'>;
-  kill(): Promise<unknown>;
+  /** Default: SIGKILL. */
+  kill(signal?: NodeJS.Signals): Promise<unknown>;
   restart(): Promise<void>;
   /** Has it look at everything that it has to look at, whatever the intervals. */
   look(): Promise<void>;
@@ -54,9 +55,9 @@ export async function startLiveAgent(directory: string, name: string, config: Co
         (['taken', 'refused'] as const).find((outcome) => count(said[outcome]) > before[outcome]),
       );
     },
-    kill() {
+    kill(signal = 'SIGKILL') {
       isUp = false;
-      return running.end('SIGKILL');
+      return running.end(signal);
     },
     async restart() {
       if (isUp) return;

@@ -10,10 +10,8 @@ export interface Surroundings {
   service: LiveService;
   /** Ways to the frontends of the clusters, as the other one knows them. */
   frontends: Readonly<Record<'dc1' | 'dc2', Gate>>;
-  /** dc1's way to the store, the same after the store has started again. */
-  storePort: number;
-  /** dc2's own way to the store. */
-  storeGate: Gate;
+  /** Ways of the clusters to their store; it is one, and its own port changes when it starts again. */
+  storeGates: Readonly<Record<'dc1' | 'dc2', Gate>>;
   /** Where dc2's worker reports to. */
   platformUrl: string;
 }
@@ -65,7 +63,7 @@ const domains = (own: string, watch: readonly string[], { directory }: Surroundi
 
 /** The agent of dc1, which sees to nearly everything. */
 export function firstConfig(around: Surroundings) {
-  const { service, directory, storePort } = around;
+  const { service, directory, storeGates } = around;
   const { frontend, history, matching, worker } = service.roles;
   const { historyArchive, visibilityArchive } = placesIn(directory);
   const tls = { caFile: service.authorities };
@@ -78,7 +76,7 @@ export function firstConfig(around: Surroundings) {
       matching: { ...scraped(matching), ...logged(matching), health: matching.healthUrl },
       worker: { ...scraped(worker), ...logged(worker), health: worker.healthUrl },
     },
-    stores: [store(storePort)],
+    stores: [store(storeGates.dc1.port)],
     clusterGroupMetadata: group('dc1', around),
     domains: domains('dc1', ['orders'], around),
     archival: { history: archive, visibility: archive },
@@ -100,7 +98,7 @@ export const secondConfig = ({ service }: Surroundings) => ({
 
 /** The agent of dc2, without the domains that it is not to watch. */
 export function otherConfig(around: Surroundings) {
-  const { service, storeGate, platformUrl, directory } = around;
+  const { service, storeGates, platformUrl, directory } = around;
   return {
     services: {
       frontend: {
@@ -117,7 +115,7 @@ export function otherConfig(around: Surroundings) {
         metrics: { hostedmetrics: { protocol: 'remotewrite', endpoint: platformUrl } },
       },
     },
-    stores: [store(storeGate.port)],
+    stores: [store(storeGates.dc2.port)],
     clusterGroupMetadata: group('dc2', around),
     domains: domains('dc2', ['orders', 'payments'], around),
   };

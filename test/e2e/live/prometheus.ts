@@ -34,9 +34,10 @@ export interface Firing {
   [label: string]: string;
 }
 
-export interface LivePrometheus extends Running {
+export interface LivePrometheus {
   /** host:port */
   readonly address: string;
+  end(): Promise<unknown>;
   firing(): Promise<Firing[]>;
   /** Every series of an expression, without its values. */
   series(expression: string): Promise<Record<string, string>[]>;
@@ -45,6 +46,8 @@ export interface LivePrometheus extends Running {
   /** The value of an expression of one series; 0 if it has none. */
   value(expression: string): Promise<number>;
   configure(wanted: Wanted): Promise<void>;
+  /** Ends it with this signal and starts it again over the same data. */
+  restart(signal: NodeJS.Signals): Promise<void>;
 }
 
 function configured({
@@ -79,20 +82,33 @@ export async function startLivePrometheus(directory: string, wanted: Wanted): Pr
   };
   write(configured(wanted));
   const address = `127.0.0.1:${await freePort()}`;
-  const running = start('prometheus', [
-    `--config.file=${configFile}`,
-    `--storage.tsdb.path=${join(directory, 'tsdb')}`,
-    `--web.listen-address=${address}`,
-    '--web.enable-lifecycle',
-    // After a reload it has no Alertmanager for a moment; what was lost then comes again.
-    '--rules.alert.resend-delay=5s',
-  ]);
-  await until('Prometheus is ready', async () => (await fetch(`http://${address}/-/ready`)).ok || undefined);
+  const begin = async (): Promise<Running> => {
+    const running = start('prometheus', [
+      `--config.file=${configFile}`,
+      `--storage.tsdb.path=${join(directory, 'tsdb')}`,
+      `--web.listen-address=${address}`,
+      '--web.enable-lifecycle',
+      // After a reload it has no Alertmanager for a moment; what was lost then comes again.
+      '--rules.alert.resend-delay=5s',
+      // The minute that deploy/prometheus/prometheus.yml names, cut as the windows are.
+      '--rules.alert.for-grace-period=2s',
+    ]);
+    await until(
+      'Prometheus is ready',
+      async () => (await fetch(`http://${address}/-/ready`)).ok || undefined,
+    );
+    return running;
+  };
+  let running = await begin();
   const ask = async <T>(path: string): Promise<T> =>
     ((await (await fetch(`http://${address}/api/v1/${path}`)).json()) as { data: T }).data;
   return {
-    ...running,
     address,
+    end: () => running.end(),
+    async restart(signal) {
+      await running.end(signal);
+      running = await begin();
+    },
     async firing() {
       const { alerts } = await ask<{ alerts: { labels: Firing; state: string }[] }>('alerts');
       return alerts.filter(({ state }) => state === 'firing').map(({ labels }) => labels);

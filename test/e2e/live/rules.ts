@@ -1,12 +1,14 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
+import { parseDuration } from '../../../src/core/text-formats.ts';
 import { command } from '../process.ts';
 
 export interface Rule {
   alert?: string;
   expr: string;
   for?: string;
+  keep_firing_for?: string;
   labels: Record<string, string>;
   annotations: Record<string, string>;
 }
@@ -25,7 +27,7 @@ export const links = { runbooks: 'https://wiki.example/runbooks', grafana: 'http
 /** What every window of the rules becomes, but for the long memory of `last_over_time` and `max_over_time`. */
 const windowText = '10s';
 /** For how long the end of an outage is remembered: longer than the windows. */
-const afterwardsText = '30s';
+const afterwardsText = '20s';
 
 function cut(expr: string): string {
   return expr
@@ -35,46 +37,47 @@ function cut(expr: string): string {
     .replace(/\boffset \d+[mhd]\b/g, 'offset 11s');
 }
 
-const packFile = (directory: string, pack: string) => join(directory, `${pack}.rules.yml`);
-
 const written = (args: readonly string[]) => {
   const { status, stderr } = command(['rules', ...args]);
   if (status !== 0) throw new Error(stderr);
 };
 
-/** Every alert of a file that `svc-agent rules` wrote. */
-export const alertsIn = (directory: string, pack: string): Rule[] =>
-  (parse(readFileSync(packFile(directory, pack), 'utf8')) as RuleFile).groups.flatMap(({ rules }) =>
-    rules.filter(({ alert }) => alert !== undefined),
-  );
+export interface RulesCut {
+  /** From scrape to scrape. Default: 1. */
+  scrapeSeconds?: number;
+  /** For how long a condition must hold; `cut`: as long as shipped, cut as the windows are. Default: 0. */
+  forSeconds?: number | 'cut';
+}
+
+/** A window of five minutes is one of ten seconds. */
+const cutBy = 30;
+
+/** What a time of the rules becomes, in whole seconds. */
+const shortened = (text: string): number => Math.ceil(parseDuration(text)! / 1000 / cutBy);
 
 /**
- * Writes the four packs as the agent prints them, with `for` and the windows cut to what a test can wait for. A target
- * counts as down after three scrapes, one a second unless told. Each other alert fires after `forSeconds`: at once unless
- * told.
+ * Writes the four packs as the agent prints them, with `for`, `keep_firing_for` and the windows cut to what a test can
+ * wait for. A target counts as down after three scrapes. Unless `for` is cut, an alert is kept for 2 s: less than the
+ * windows, so that what looks back outlives it.
  */
-export function writeRules(directory: string, { scrapeSeconds = 1, forSeconds = 0 } = {}): void {
+export function writeRules(directory: string, { scrapeSeconds = 1, forSeconds = 0 }: RulesCut = {}): void {
   const addresses = ['--runbook-url', links.runbooks, '--dashboard-url', links.grafana];
-  written(['--out', directory]);
-  const names = readdirSync(directory).flatMap((file) =>
-    alertsIn(directory, file.slice(0, -'.rules.yml'.length)).map(({ alert }) => alert!),
-  );
-  const fors = [...new Set(names)].flatMap((alert) => [
-    '--for',
-    `${alert}=${scraped.includes(alert) ? 3 * scrapeSeconds : forSeconds}s`,
-  ]);
-  written([
-    '--out',
-    directory,
-    ...addresses,
-    ...fors,
-    ...thresholds.flatMap((each) => ['--threshold', each]),
-  ]);
+  written(['--out', directory, ...addresses, ...thresholds.flatMap((each) => ['--threshold', each])]);
+  const heldSeconds = (alert: string, shipped = '0s') => {
+    const seconds = forSeconds === 'cut' ? shortened(shipped) : forSeconds;
+    return scraped.includes(alert) ? Math.max(seconds, 3 * scrapeSeconds) : seconds;
+  };
   for (const name of readdirSync(directory)) {
     const file = parse(readFileSync(join(directory, name), 'utf8')) as RuleFile;
     for (const group of file.groups) {
       group.interval = '500ms';
-      for (const rule of group.rules) rule.expr = cut(rule.expr);
+      for (const rule of group.rules) {
+        rule.expr = cut(rule.expr);
+        if (rule.alert === undefined) continue;
+        rule.for = `${heldSeconds(rule.alert, rule.for)}s`;
+        if (rule.keep_firing_for)
+          rule.keep_firing_for = `${forSeconds === 'cut' ? shortened(rule.keep_firing_for) : 2}s`;
+      }
     }
     writeFileSync(join(directory, name), stringify(file));
   }

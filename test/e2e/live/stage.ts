@@ -15,7 +15,7 @@ import { startGate } from './gate.ts';
 import { type Platform, startPlatform } from './platform.ts';
 import { type LivePrometheus, startLivePrometheus, type Wanted } from './prometheus.ts';
 import { createPulses, type Pulses } from './pulses.ts';
-import { writeRules } from './rules.ts';
+import { type RulesCut, writeRules } from './rules.ts';
 import { startService } from './service.ts';
 import { type Store, startStore } from './store.ts';
 
@@ -26,6 +26,8 @@ type Agents = Readonly<Record<AgentName, LiveAgent>>;
 /** What Prometheus is to do. */
 interface Scraped {
   withoutJob?: string;
+  /** Of a job the only one of its agents that is scraped, as after a role was scaled down. */
+  only?: { job: string; agent: AgentName };
   packs?: readonly string[];
 }
 
@@ -62,10 +64,14 @@ const clusterOf: Readonly<Record<AgentName, string>> = {
   lone: 'dc3',
 };
 
-function targetsOf(agents: Agents, withoutJob?: string): Wanted['targets'] {
+function targetsOf(agents: Agents, { withoutJob, only }: Scraped): Wanted['targets'] {
   const targetOf = (name: AgentName) => ({ address: agents[name].address, cluster: clusterOf[name] });
+  const isLeft = (job: string, name: AgentName) =>
+    job !== only?.job || name === only.agent || clusterOf[name] !== clusterOf[only.agent];
   const wanted = Object.entries(jobs).filter(([job]) => job !== withoutJob);
-  return Object.fromEntries(wanted.map(([job, names]) => [job, names.map(targetOf)]));
+  return Object.fromEntries(
+    wanted.map(([job, names]) => [job, names.filter((name) => isLeft(job, name)).map(targetOf)]),
+  );
 }
 
 function describer(directory: string): Stage['describeDomain'] {
@@ -94,7 +100,6 @@ function makePlaces(directory: string, describeDomain: Stage['describeDomain']):
   describeDomain('dc2', 'orders');
   describeDomain('dc2', 'payments');
   mkdirSync(rulesIn(directory));
-  writeRules(rulesIn(directory));
 }
 
 /** Keeps the end of each part as soon as it is there, so that what has begun ends also when the rest fails. */
@@ -120,7 +125,7 @@ async function startSurroundings(directory: string, keep: Keep) {
     startKeptGate(keep),
     startAlertmanager().then(keep),
   ] as const);
-  const [mainGate, storeGate] = await all([
+  const [toStore, toStoreFromDc2] = await all([
     startKeptGate(keep, () => store.port),
     startKeptGate(keep, () => store.port),
   ] as const);
@@ -128,8 +133,7 @@ async function startSurroundings(directory: string, keep: Keep) {
   const around = {
     directory,
     service,
-    storeGate,
-    storePort: mainGate.port,
+    storeGates: { dc1: toStore, dc2: toStoreFromDc2 },
     frontends: { dc1, dc2 },
     platformUrl,
   };
@@ -163,7 +167,7 @@ function createSeen(agents: Agents, { value }: LivePrometheus): Stage['isSeen'] 
 }
 
 /** `onStop` takes what is to be called in the end, the last first. */
-export async function startStage(onStop: (stop: () => unknown) => void): Promise<Stage> {
+export async function startStage(onStop: (stop: () => unknown) => void, rules?: RulesCut): Promise<Stage> {
   const keep: Keep = (part) => {
     onStop(() => part.stop());
     return part;
@@ -172,12 +176,13 @@ export async function startStage(onStop: (stop: () => unknown) => void): Promise
   onStop(remove);
   const describeDomain = describer(directory);
   makePlaces(directory, describeDomain);
+  writeRules(rulesIn(directory), rules);
   const { around, store, platform, alertmanager } = await startSurroundings(directory, keep);
   const agents = await startAgents(around, keep);
-  const wanted = ({ withoutJob, packs = packsRun }: Scraped): Wanted => ({
+  const wanted = ({ packs = packsRun, ...scraped }: Scraped): Wanted => ({
     alertmanager: alertmanager.address,
     ruleFiles: packs.map((pack) => join(rulesIn(directory), `${pack}.rules.yml`)),
-    targets: targetsOf(agents, withoutJob),
+    targets: targetsOf(agents, scraped),
   });
   const prometheus = await startLivePrometheus(directory, wanted({}));
   onStop(() => prometheus.end());

@@ -7,8 +7,8 @@ const here = { cluster: 'dc1', ...main };
 export const storeFaults: readonly Fault[] = [
   {
     what: 'nothing listens where dc2 has its store',
-    provoke: ({ storeGate }) => storeGate.shut(),
-    undo: ({ storeGate }) => storeGate.open(),
+    provoke: ({ storeGates }) => storeGates.dc2.shut(),
+    undo: ({ storeGates }) => storeGates.dc2.open(),
     alerts: [
       critical('SvcStoreDown', { cluster: 'dc2', ...main }, /postgres store main\/persistence .* is 0\./),
     ],

@@ -5,6 +5,7 @@ const equivalent: readonly (readonly [alert: RegExp, what: RegExp, reason: strin
   [/SvcReplicationLagUnknown|SvcBackupNeverSucceeded/, /^min for max at \d{2,}$/, asked],
   [/SvcRoleUnwatched/, /^no count at \d{2,}$/, asked],
   [/SvcRoleUnhealthy/, /^no sum at [2-9]\d\d$/, asked],
+  [/SvcRoleUnhealthy/, /^min for max at 589$/, asked],
   [/SvcHealthFailing/, /^no sum at [2-9]\d\d$/, asked],
   [/SvcHealthFailing/, /^no max at 1$/, 'the labels are those of the other side'],
   [/SvcLogSilent|SvcDomainTooFewClusters/, /^(no max|min for max) at \d{2,}$/, asked],
@@ -14,7 +15,7 @@ const equivalent: readonly (readonly [alert: RegExp, what: RegExp, reason: strin
   [/SvcBackupFailures/, /^min for max at 2\d\d$/, 'multiplied by 0'],
   [/SvcStoreConnections/, /^min for max at 1\d\d$/, 'a limit of the store that all agents see alike'],
   [/SvcDomainTooFewClusters/, /^min for max at [1-9]\d+$/, 'a domain is global or not, for all agents alike'],
-  [/SvcDomainDisagreement/, /^min for max/, 'always 1'],
+  [/SvcDomainDisagreement|Recovering$/, /^min for max/, 'always 1'],
   [/SvcDomainDisagreement/, /^no max at 3\d\d$/, 'aggregated once more around it'],
   [
     /SvcFrontendLatencyBurn/,

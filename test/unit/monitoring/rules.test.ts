@@ -5,6 +5,7 @@ import { parse } from 'yaml';
 import { withUnit } from '../../../src/monitoring/alert.ts';
 import { namesOf, shippedNaming } from '../../../src/monitoring/names.ts';
 import {
+  alertsOf,
   pack,
   packs,
   type RenderedAlert,
@@ -63,6 +64,26 @@ describe('what is shipped', () => {
             `${subject} ${scenario}`,
           ).not.toEqual([]);
     }
+  });
+
+  /** Prometheus ends an alert with the first evaluation that misses its series: an agent that starts again is enough. */
+  test('an alert on a state of the moment outlives a gap in its series', () => {
+    const alerts = alertsOf(pack('recommended')).filter(
+      ({ name, severity }) => severity !== 'info' && name !== 'SvcRoleAbsent',
+    );
+    const looksBack = (expr: string) => /\[\d+[mhd](?::\d+m)?\]/.test(expr);
+    const ends = alerts.filter(({ expr, isState }) => {
+      const text = expr(namesOf(shippedNaming), 1);
+      return !isState && !looksBack(text);
+    });
+    expect(ends.map(({ name }) => name)).toEqual([]);
+    const kept = alerts.filter(({ isState }) => isState).map(({ name }) => name);
+    const rendered = renderPack(pack('recommended'), shippedOptions).groups.flatMap(({ rules }) => rules);
+    expect(
+      rendered
+        .flatMap((rule) => ('alert' in rule && rule.keep_firing_for === '5m' ? [rule.alert] : []))
+        .sort(),
+    ).toEqual(kept.sort());
   });
 
   /** The spec's table of alert thresholds, as PromQL; only the agents that repeat each other are taken together. */

@@ -1,0 +1,134 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasPostgres } from '../postgres.ts';
+import { hasAlertmanager, type Notice } from './alertmanager.ts';
+import { critical, type Expected, warning } from './live/fault.ts';
+import { type Stage, startStage } from './live/stage.ts';
+import { type Watch, watchOn } from './live/watch.ts';
+import { hasPrometheus } from './prometheus.ts';
+
+/**
+ * What must not be told, live: while agents and Prometheus start again, in health and in an outage; in a cluster whose
+ * neighbour has an outage; of a store that comes and goes; of a role that is scaled down. And what must: that
+ * something is still sick after the outage. Windows, `for` and `keep_firing_for` are a thirtieth of what is shipped.
+ */
+
+const withinMs = 60_000;
+const isShort = process.env.SVC_AGENT_E2E === 'short';
+
+const storeDown = (cluster: string): Expected =>
+  critical('SvcStoreDown', { cluster, store: 'main', kind: 'postgres', database: 'persistence' }, /./);
+const matching = { cluster: 'dc1', job: 'matching', svc_service: 'matching' };
+const matchingDown = critical('SvcServiceDown', matching, /./);
+const history = { cluster: 'dc1', svc_service: 'history' };
+const errors = critical('SvcPersistenceErrorRate', history, /./);
+const ratio = warning('SvcPersistenceErrorRatio', history, /./);
+const vanished = critical('SvcTargetsVanished', { cluster: 'dc1', job: 'worker' }, /./);
+
+const said = ({ status, labels: { alertname, cluster } }: Notice) => `${status} ${alertname} ${cluster}`;
+
+describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres || isShort)('what is told', () => {
+  const stops: (() => unknown)[] = [];
+  let stage: Stage;
+  let watch: Watch;
+
+  const wait = <T>(what: string, look: () => Promise<T | undefined> | T | undefined) =>
+    watch.wait(what, look, performance.now() + withinMs);
+  const count = () => stage.alertmanager.notices.length;
+  /** What people were told since so many notices; what is for the record tells nobody. */
+  const told = (since: number) =>
+    stage.alertmanager.notices
+      .slice(since)
+      .filter(({ receiver }) => receiver !== 'log-book')
+      .map(said)
+      .sort();
+  const isTold = (expected: Expected, since: number, status = 'firing') =>
+    wait(`${expected.alert} is told as ${status}`, () =>
+      watch.lastNotice(expected, since)?.status === status ? true : undefined,
+    );
+  /** Scrapes go on for so many seconds. */
+  const seconds = (number: number) => {
+    const until = Date.now() / 1000 + number;
+    const newest = 'timestamp(up{job="svc-agent", cluster="dc3"})';
+    return wait(`${number} s of scrapes`, async () =>
+      (await stage.prometheus.value(newest)) >= until ? true : undefined,
+    );
+  };
+  const hasEnded = () =>
+    wait('only the record is left', async () => {
+      const firing = (await stage.prometheus.firing()).filter(({ severity }) => severity !== 'info');
+      if (firing.length > 0) throw new Error(JSON.stringify(firing));
+      return true;
+    });
+  /** Agents and Prometheus end in each way and start again, one after the other. */
+  const startAllAgain = async () => {
+    const { agents, prometheus } = stage;
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      await Promise.all([agents.first, agents.other].map((agent) => agent.kill(signal)));
+      await Promise.all([agents.first, agents.other].map((agent) => agent.restart()));
+      await seconds(3);
+      await prometheus.restart(signal);
+      await seconds(3);
+    }
+  };
+
+  beforeAll(async () => {
+    stage = await startStage((stop) => stops.push(stop), { scrapeSeconds: 2, forSeconds: 'cut' });
+    watch = watchOn(stage);
+    await wait('all is seen', () => stage.isSeen());
+    await hasEnded();
+  });
+  afterAll(async () => {
+    for (const stop of stops.reverse()) await stop();
+  });
+
+  test('nothing in health, while a role is scaled down and agents and Prometheus start again', async () => {
+    const before = count();
+    await stage.prometheusBy({ only: { job: 'history', agent: 'second' } });
+    await startAllAgain();
+    await stage.prometheusBy({});
+    await seconds(3);
+    expect(told(before)).toEqual([]);
+  });
+
+  test('an outage of one cluster once, whatever starts again meanwhile', async () => {
+    const before = count();
+    await stage.storeGates.dc1.shut();
+    stage.service.roles.matching.serve(false);
+    stage.service.storeErrors.rise(1000);
+    stage.service.roles.history.feel(false, 'persistence is unavailable');
+    await isTold(storeDown('dc1'), before);
+    await isTold(matchingDown, before);
+    await startAllAgain();
+    expect(told(before)).toEqual(['firing SvcServiceDown dc1', 'firing SvcStoreDown dc1']);
+  });
+
+  test('what is still sick after an outage, beside a store that comes and goes and a role without targets', async () => {
+    const before = count();
+    await stage.storeGates.dc1.open();
+    stage.service.roles.matching.serve(true);
+    stage.service.roles.history.feel(true);
+    await stage.prometheusBy({ withoutJob: 'worker' });
+    for (let times = 0; times < 2; times++) {
+      await stage.storeGates.dc2.shut();
+      await isTold(storeDown('dc2'), before);
+      await seconds(5);
+      await stage.storeGates.dc2.open();
+      await seconds(5);
+    }
+    await isTold(errors, before);
+    await isTold(ratio, before);
+    await isTold(vanished, before);
+    stage.service.storeErrors.rise(0);
+    await stage.prometheusBy({});
+    await hasEnded();
+    await isTold(storeDown('dc2'), before, 'resolved');
+    for (const expected of [errors, ratio, vanished]) await isTold(expected, before, 'resolved');
+    const each = ['SvcPersistenceErrorRate dc1', 'SvcPersistenceErrorRatio dc1', 'SvcStoreDown dc2'];
+    expect(told(before)).toEqual([
+      ...[...each, 'SvcTargetsVanished dc1'].map((alert) => `firing ${alert}`),
+      ...[...each, 'SvcServiceDown dc1', 'SvcStoreDown dc1', 'SvcTargetsVanished dc1']
+        .sort()
+        .map((alert) => `resolved ${alert}`),
+    ]);
+  });
+});
