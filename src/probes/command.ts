@@ -132,7 +132,7 @@ function stopper(child: ChildProcess): Stopper {
   };
   const force = () => {
     signalGroup(child, 'SIGKILL');
-    // Once round the loop, and once more: what is in the pipes is read before they are given up.
+    // Two turns of the event loop: what is in the pipes is read before they are closed.
     later(lingerMs, () => setImmediate(() => setImmediate(() => giveUp())));
   };
   return {

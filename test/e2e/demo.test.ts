@@ -198,7 +198,7 @@ describe('svc-agent demo', () => {
     expect(stdout).toMatch(/^ {2}node \S*main\.js probe -c \S+\/agent\.yaml$/m);
     expect(stdout).toContain('/incident?kind=persistence-errors');
     expect(stdout).toMatch(/^ {2}curl -X POST http:\S+\/end$/m);
-    expect(stdout).toContain('Nothing breaks by itself.');
+    expect(stdout).toContain('No incident begins by itself.');
   });
 
   it('says which program died and exits with 1', async () => {

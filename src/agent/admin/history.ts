@@ -107,7 +107,9 @@ function sample(report: StatusReport, { gauge, rate }: Sampler): void {
 
 const severeOf = ({ error = 0, fatal = 0 }: Levels) => error + fatal;
 
-/** Whether a problem of a store's settings came or went only because the store did: while it is down they are not known. */
+/**
+ * Whether a problem of a store's settings came or went only because the store did: while it is down they are not known.
+ */
 const isHidden = ({ id }: Problem, others: readonly Problem[]): boolean =>
   others.some((other) => other.id !== id && other.id === `store_down${id.slice(id.indexOf('/'))}`);
 
@@ -195,7 +197,7 @@ export function createHistory(options: HistoryOptions, { report, commit, clock }
     const rate = (name: string, total: number) => {
       next.set(name, total);
       const last = totals.get(name);
-      // A total that fell began anew.
+      // A total that fell was reset.
       if (last !== undefined && total >= last) gauge(name, (total - last) / (elapsedMs / 1e3));
     };
     sample(now, { gauge, rate });

@@ -133,7 +133,7 @@ function isLoadedByOthers({
 
 /**
  * The routes for requests that name this listener in their Host header; for others 403. A page in an operator's
- * browser whose name is bound anew to this address cannot read them. Refuses what a page of another origin loads.
+ * browser whose host name is rebound to this address cannot read them. Refuses what a page of another origin loads.
  */
 export function routesOfHost(routes: Routes, admin: AdminConfig, refused: () => void): Routes {
   const checked = (route: Routes[string]): Routes[string] => ({

@@ -56,7 +56,7 @@ export async function demo(args: readonly string[], io: Io): Promise<number> {
   }
 }
 
-/** Prints a line with its time, above the line that lives; nothing beside JSON. */
+/** Prints a line with its time, above the status line; not with --json. */
 function sayLines({ screen, stdout }: Io, isJson: boolean): (line: string) => void {
   if (isJson) return () => {};
   const before = screen.size() ? '\r\u001b[K' : '';
@@ -74,7 +74,7 @@ function finish(exitMessage: string, io: Io): number {
   return exitMessage === '' ? 0 : 1;
 }
 
-/** `asked` resolves, with nothing to say, when the demo shall end: at a signal, or some time from now. */
+/** `asked` resolves, with no message, when the demo must end: at a signal, or after a time. */
 function endAsked(): { asked: Promise<string>; after(spanMs: number): void; undo(): void } {
   let end = () => {};
   let cancel = () => {};

@@ -109,7 +109,7 @@ function examineConfiguration({ files, findings, warnings }: ReadyConfig): Diagn
   return found.length > 0 ? found : [ok('configuration', files.join(', '))];
 }
 
-/** Rights are those of whoever runs the command. */
+/** Permissions are those of the user who runs the command. */
 function examineUser(): Diagnosis[] {
   if (process.getuid?.() !== 0) return [];
   const msg = 'root, which may read everything: run doctor as the user of the agent to check its rights';

@@ -44,7 +44,7 @@ export async function probe(args: readonly string[], io: Io): Promise<number> {
     return 0;
   }
   const progress = createProbeProgress(io.screen, values.json ? () => {} : io.stdout);
-  // Whoever names a backup waits for its verification, however long that takes.
+  // With the name of a backup, the command waits for its verification, however long that takes.
   const rows = named(planForPerson(config, progress.onVerification, positionals.length > 0), positionals);
   progress.begin(rows);
   const probed = await probeAll(rows, config, progress, io);
@@ -69,7 +69,10 @@ function named(rows: readonly ProbeRow[], names: readonly string[]): readonly Pr
   return names.length === 0 ? rows : rows.filter((row) => names.some((name) => isOf(name)(row)));
 }
 
-/** Runs the probes, until each has a result or a signal ends it; what the roles send is fetched only where a probe reads it. */
+/**
+ * Runs the probes, until each has a result or a signal ends it; what the roles send is fetched only where a probe reads
+ * it.
+ */
 async function probeAll(
   rows: readonly ProbeRow[],
   config: AgentConfig,

@@ -140,7 +140,7 @@ interface Tools {
 
 /**
  * The probes of the configuration, and what a failover needs besides: a probe of each cluster, this one included, and
- * the domain as the cluster describes it that is to be active, then as each of the others does.
+ * the domain as the future active cluster describes it, then as each of the others does.
  */
 function rowsOf(config: AgentConfig, { domain, to }: Subject, onVerification: OnVerification): ProbeRow[] {
   const { clusterGroupMetadata: group, domains } = config;

@@ -9,7 +9,7 @@ export interface Subject {
   store?: string;
   database?: 'persistence' | 'visibility';
   domain?: string;
-  /** Cluster that is to be active. */
+  /** The future active cluster. */
   to?: string;
   /** File or directory of the backup to restore. */
   backup?: string;

@@ -32,7 +32,7 @@ export interface SessionOptions {
   journal: string;
   /** Runs commands; without, each is shown and the operator says when it is done. */
   execute: boolean;
-  /** Begins anew where an earlier run was interrupted. */
+  /** Starts over after an interrupted run. */
   restart?: boolean;
   /** Why refusals that can be overridden are. */
   force?: string;

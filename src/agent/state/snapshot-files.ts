@@ -208,7 +208,7 @@ function createSnapshotFiles(
 export interface StateDirectory extends Pick<SnapshotFiles, 'write'> {
   /**
    * Makes the directory if it is missing, takes its lock, sets aside what cannot be read. Throws `state_locked`,
-   * or the system's error where the directory cannot be had; it is not ours then.
+   * or the system's error if the directory cannot be used; its lock is not held then.
    */
   enter(): Promise<FoundSnapshot>;
   /** Reads the snapshots without entering. */

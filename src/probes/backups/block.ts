@@ -47,7 +47,7 @@ export interface BackupOptions {
   type: BackupType;
   source: BackupSource;
   /**
-   * A success is due every so often; no interval: on every change. Without a configured grace a backup may be late
+   * Interval in which a success is due; none: on every change. Without a configured grace a backup may be late
    * by its usual duration and `usualGraceMs`.
    */
   schedule: { everyMs?: number; graceMs?: number; usualGraceMs: number };

@@ -67,7 +67,7 @@ export async function copiesInDirectory(directory: string): Promise<OffsiteCopy[
 }
 
 /**
- * Objects of a bucket as backups whose content is not at hand: their times are those of the upload, unless the name has
+ * Objects of a bucket as backups whose content is not read: their times are those of the upload, unless the name has
  * a group `time`, and nothing is known of their integrity.
  */
 export function evidenceOfObjects(objects: readonly StoredObject[], pattern: string): Evidence {

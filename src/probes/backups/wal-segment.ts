@@ -16,7 +16,7 @@ const crcAt = 20;
 
 const isContinuation = 0x1;
 const hasLongHeader = 0x2;
-/** The record that the last page began was given up after a crash. */
+/** The record that began on the previous page was abandoned after a crash. */
 const isOverwritten = 0x8;
 const allFlags = 0xf;
 

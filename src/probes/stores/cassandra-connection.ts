@@ -137,7 +137,7 @@ interface ConnectionEnd {
   readonly broken: Promise<never>;
   /** Sets the cause; the first call counts. */
   fail(error: unknown): void;
-  /** Starts to count the bytes of answers anew. */
+  /** Resets the count of the bytes of answers. */
   resetBytes(): void;
 }
 

@@ -1,6 +1,6 @@
 /**
  * The parts of cassandra-driver that speak the protocol over one connection, without the client above them, which
- * keeps timers, connects anew and asks about other nodes. They have no types of their own.
+ * keeps timers, reconnects and queries other nodes. They have no types.
  */
 declare module 'cassandra-driver/lib/connection.js' {
   import type { EventEmitter } from 'node:events';

@@ -263,7 +263,7 @@ const notPostgres = (what: string) =>
 export interface ProtocolGuard {
   /** Throws `ProbeError` (`protocol`). */
   inspect(chunk: Buffer): void;
-  /** Starts to count the bytes of answers anew. */
+  /** Resets the count of the bytes of answers. */
   reset(): void;
 }
 

@@ -56,7 +56,7 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
   archive_mode: {
     kinds: postgres,
     why: 'Without an archive of the log, the database can only be restored to the last full backup.',
-    set: 'archive_mode = on and an archive_command that copies, or pg_receivewal with a slot. A standby is no archive.',
+    set: 'archive_mode = on and an archive_command that copies, or pg_receivewal with a slot. A standby is not an archive.',
     restart: server,
   },
   archive_timeout: {
@@ -79,7 +79,7 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
   },
   wal_archive: {
     kinds: postgres,
-    why: 'The server says that a segment is archived, but the archive has not got it, or lacks one before it. No restore crosses a gap.',
+    why: 'The server reports a segment as archived, but it, or one before it, is not in the archive. A restore ends at the gap.',
     set: 'Find out what archive_command really does and what deletes from the archive; then take a full backup.',
     restart: none,
   },
@@ -91,19 +91,19 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
   },
   slots: {
     kinds: postgres,
-    why: 'A slot without a reader keeps the log until the disk is full; one that is lost has a replica to be rebuilt.',
+    why: 'A slot without a reader keeps the log until the disk is full; if a slot is lost, its replica must be rebuilt.',
     set: 'Start its reader again, or drop it: SELECT pg_drop_replication_slot(NAME); limit it by max_slot_wal_keep_size.',
     restart: none,
   },
   timeline: {
     kinds: postgres,
-    why: 'The server was promoted or restored: what its predecessor had and it had not is gone.',
+    why: 'The server was promoted or restored: changes that it had not received are lost.',
     set: 'Make sure that the old primary is off, and take a full backup on the new timeline. It shows for an hour.',
     restart: none,
   },
   data_checksums: {
     kinds: postgres,
-    why: 'Pages that the disk has damaged are handed out, and backed up, as if they were right.',
+    why: 'Without checksums, damaged pages are returned to clients and copied into backups unnoticed.',
     set: 'Stop the server and run pg_checksums --enable.',
     restart: server,
   },
@@ -121,7 +121,7 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
   },
   replica: {
     kinds: sql,
-    why: 'The replica does not keep up. A failover to it loses what it lacks.',
+    why: 'The replica does not keep up. A failover to it loses the changes that it has not applied.',
     set: 'Check its connection to the primary, its log and its disk. Rebuild it if the log it needs is gone.',
     restart: none,
   },
@@ -157,7 +157,7 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
   },
   binlog_retention: {
     kinds: mysql,
-    why: 'Binary logs that are purged before they are copied leave a gap that no restore can cross.',
+    why: 'Binary logs that are purged before they are copied leave a gap, at which a restore ends.',
     set: 'binlog_expire_logs_seconds = 604800 or more (0 keeps them until they are purged), also in the server’s configuration file.',
     restart: none,
   },
@@ -206,7 +206,7 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
   nodes: {
     kinds: [...cassandra, ...mysql],
     why: 'Data on a node that is down has fewer copies. A snapshot or a repair taken meanwhile lacks that node.',
-    set: 'Start the node; nodetool removenode if it is gone for good, then nodetool repair --full.',
+    set: 'Start the node; nodetool removenode if it is gone permanently, then nodetool repair --full.',
     restart: none,
   },
   snapshots: {
@@ -217,7 +217,7 @@ const general: Readonly<Record<StoreCheck, Advice & { kinds: readonly StoreKindN
   },
   auto_snapshot: {
     kinds: cassandra,
-    why: 'A table that is dropped or truncated by mistake is lost at once.',
+    why: 'A table that is dropped or truncated by mistake cannot be restored from this node.',
     set: 'auto_snapshot: true in cassandra.yaml.',
     restart: nodes,
   },
@@ -237,11 +237,11 @@ const ofKind: Readonly<Partial<Record<StoreKindName, Partial<Record<StoreCheck, 
       set: 'Check the replica and its connection; SHOW GLOBAL STATUS LIKE "rpl_semi_sync%" shows whether commits wait for one, LIKE "wsrep_%" the state of a Galera node.',
     },
     nodes: {
-      why: 'A node of the Galera cluster is missing: fewer copies are left, and the majority that goes on after the next failure may be gone.',
-      set: 'Start the node, or take it out of wsrep_cluster_address on all others if it is gone for good.',
+      why: 'A node of the Galera cluster is missing: fewer copies are left, and after another failure the rest may have no majority.',
+      set: 'Start the node, or take it out of wsrep_cluster_address on all others if it is gone permanently.',
     },
     open_transactions: {
-      set: 'KILL the session that information_schema.INNODB_TRX names, or XA ROLLBACK.',
+      set: 'KILL the session that information_schema.INNODB_TRX shows, or XA ROLLBACK.',
     },
   },
   postgres: {

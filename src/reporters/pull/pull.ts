@@ -202,7 +202,7 @@ function openSink(scrapes: readonly Scrape[], format: Format, vary: string): Sin
 function createPageMemory() {
   let pages: { readonly sink: Sink; readonly pieces: ArrayBuffer[] }[] = [];
   return {
-    /** What is free; what the next page does not take is given up. */
+    /** Free memory; what the next page does not use is released. */
     spare(): ArrayBuffer[] {
       const free = pages.filter(({ sink }) => sink.done).flatMap(({ pieces }) => pieces);
       pages = pages.filter(({ sink }) => !sink.done);

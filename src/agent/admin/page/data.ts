@@ -116,7 +116,7 @@ export function follow(changed: (data: Data, what: { ticked: boolean }) => void)
       changed(data, { ticked: newest ? advance(newest) : false });
     };
     source.onerror = () => {
-      // A browser gives up for good where the answer is no stream.
+      // A browser does not reconnect if the response is not a stream.
       if (source.readyState !== EventSource.CLOSED) return;
       setTimeout(open, retryMs);
     };

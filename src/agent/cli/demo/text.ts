@@ -26,9 +26,9 @@ export interface DemoAddresses extends Omit<Monitoring, 'pids'> {
 
 export const usage = `Usage: svc-agent demo [--for DURATION] [--incident-after DURATION] [--json]
 
-Runs an example service and the agent beside it, and Prometheus and Alertmanager where they are installed, breaks
-something, and prints what to look at. Ctrl-C stops everything and removes its files.
-  --for DURATION             end when it has run for this time, such as 10m
+Runs an example service and the agent beside it, and Prometheus and Alertmanager if they are installed. Simulates an
+incident, and prints what to look at. Ctrl-C stops everything and removes its files.
+  --for DURATION             stop after this time, such as 10m
   --incident-after DURATION  when the first incident begins (30s; 0s: no incident by itself)
   --json                     print the addresses as one line of JSON, and nothing else
 `;
@@ -59,10 +59,10 @@ const alertsOf: Readonly<Record<string, string>> = {
   'persistence-errors': 'SvcPersistenceErrorRate after 3 min',
   restart: 'SvcCrashLooping after 1 min',
   backlog: 'SvcTaskListBacklogGrowth after 10 min',
-  fatal: 'SvcFatalLogEntry at once',
+  fatal: 'SvcFatalLogEntry immediately',
   'store-down': 'SvcStoreDown after 2 min',
   'schema-behind': 'SvcSchemaMismatch after 5 min',
-  failover: 'SvcDomainFailover at once',
+  failover: 'SvcDomainFailover immediately',
   'cluster-down': 'SvcClusterUnreachable after 5 min',
   'replication-behind': 'SvcReplicationLag after 10 min',
 };
@@ -70,8 +70,8 @@ const alertsOf: Readonly<Record<string, string>> = {
 export const timeOfDay = (ms: number): string => new Date(ms).toTimeString().slice(0, 8);
 
 /**
- * What to open, what happens when, and what to type. Tools that are not on the path (`PATH` of a process) are left out.
- * `incidentAtMs` is when the first incident begins, if one does.
+ * Addresses to open, times of incidents, and commands to try. Tools that are not on the path (`PATH` of a process) are
+ * left out. `incidentAtMs` is when the first incident begins, if one does.
  */
 export function welcome(
   addresses: DemoAddresses,
@@ -99,17 +99,17 @@ ${
   running
     ? ''
     : `
-Start Prometheus and Alertmanager with the shipped rules, each in a terminal of its own${
-        commands.length === 1 ? ' (one of them runs)' : ''
+Start Prometheus and Alertmanager with the shipped rules, each in a separate terminal${
+        commands.length === 1 ? ' (one of them is already running)' : ''
       }:
 ${commands.map((command) => `  ${command}\n`).join('')}Then open ${prometheus}/alerts and ${alertmanager}/#/alerts
 `
 }
 ${
   incidentAtMs === undefined
-    ? 'Nothing breaks by itself.'
+    ? 'No incident begins by itself.'
     : `At ${timeOfDay(incidentAtMs)} ${first.what} (${first.kind}), until you end it. About ${first.seconds} s later
-Alertmanager has the alert ${first.alert}${running ? ', and this terminal says so' : ''}.`
+Alertmanager has the alert ${first.alert}${running ? ', and this terminal shows it' : ''}.`
 }
 
 To end every incident:${interactive ? ' type end and Enter, or' : ''}
