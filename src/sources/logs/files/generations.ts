@@ -68,8 +68,8 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
       missedSinceMs: undefined,
       isVerified: false,
     });
-    // The size of an archive says nothing about its generation.
-    if (file.compressed) file.nowSize = file.size;
+    // The size of an archive says nothing about its generation, nor does that of what was written in its place.
+    if (file.compressed || by === 'truncated') file.nowSize = file.size;
     file.compressed = false;
     scan.lostGroups.add(file.path);
     scan.wantsScan = true;

@@ -115,10 +115,14 @@ export function createMissing(
     const isUnread = file.offset + file.restBytes === 0;
     const order = isUnread ? inOrder([...new Set(alike.map(({ sighting }) => sighting))], file.path) : [];
     const best = (...likes: Likeness[]) => {
-      const rank = ({ like, size, sighting }: (typeof alike)[number]) => {
+      const rank = ({ like, size, sighting, group }: (typeof alike)[number]) => {
         const isPacked = isCompressed(sighting.paths[0]!);
         const distance = isUnread ? order.indexOf(sighting) : Math.abs(size - known);
-        return [!isCopy(sighting), size < known, like === 'perhaps', isPacked, distance].map(Number);
+        // Logs of one service begin with the same banner.
+        const isStranger = group !== file.path;
+        return [!isCopy(sighting), isStranger, size < known, like === 'perhaps', isPacked, distance].map(
+          Number,
+        );
       };
       return alike.filter(({ like }) => likes.includes(like)).sort((a, b) => byRank(rank(a), rank(b)))[0];
     };

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import { type ModelOptions, play } from './rotation-model.ts';
+
+const renamed = ['numbered', 'upwards', 'dated', 'links'] as const;
+const copied = ['copytruncate', 'datedCopy'] as const;
+
+/** Worlds of the rotation model that are played in CI; each kind has a test file of its own, so that they run side by side. */
+const kinds = {
+  'renamed, linked': { compress: false, styles: renamed },
+  'renamed and compressed': { compress: true, styles: renamed },
+  'copied and truncated': { compress: false, styles: copied },
+  'copied, truncated and compressed': { compress: true, styles: copied },
+} satisfies Record<string, ModelOptions>;
+
+const seedsInCi = 2_500;
+const seeds = Number(process.env.ROTATION_MODEL_SEEDS ?? seedsInCi);
+/** CPU time after which a kind ends: several times what an idle machine needs for the seeds of CI. */
+const limitSeconds = Number(process.env.ROTATION_MODEL_SECONDS ?? 240);
+
+const cpuSeconds = () => {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1e6;
+};
+
+/**
+ * Plays seeds from 0 until the number wanted is reached, or the CPU time is spent. Fewer than those of CI are a failure;
+ * `npm run bench -- rotation-model SEEDS FROM` plays others.
+ */
+export function playKind(kind: keyof typeof kinds): void {
+  test(`rotations between any two calls, ${seeds} seeds: ${kind}`, { timeout: 0 }, async ({ annotate }) => {
+    const end = cpuSeconds() + limitSeconds;
+    const failed: string[] = [];
+    let played = 0;
+    for (; played < seeds && cpuSeconds() < end; played++) {
+      const { faults, style } = await play(played, kinds[kind]);
+      if (faults.length > 0) failed.push(`seed ${played}, ${style}: ${faults.join('; ')}`);
+    }
+    await annotate(`${played} of ${seeds} seeds played`);
+    expect(failed).toEqual([]);
+    expect(played, 'seeds played within the CPU time').toBeGreaterThanOrEqual(Math.min(seeds, seedsInCi));
+  });
+}
