@@ -40,6 +40,8 @@ export interface Cassandra extends Running {
   nodetool(...args: string[]): string[];
   /** Runs statements in their order, as the superuser where there are users. */
   run(...statements: string[]): Promise<void>;
+  /** The rows that a statement returns, by column. */
+  rows(statement: string): Promise<readonly Record<string, unknown>[]>;
   /** Ends the server and removes its folder. */
   remove(): Promise<void>;
 }
@@ -93,6 +95,19 @@ async function launch(options: CassandraOptions): Promise<Cassandra & { failed: 
     throw new Error(`Cassandra ended with ${status}: ${running.output()}`);
   });
   failed.catch(() => {});
+  const connected = async <T>(use: (client: Client) => Promise<T>): Promise<T> => {
+    const client = new Client({
+      contactPoints: [`127.0.0.1:${port}`],
+      localDataCenter: 'datacenter1',
+      ...(options.authenticates && { credentials: superuser }),
+    });
+    try {
+      await client.connect();
+      return await use(client);
+    } finally {
+      await client.shutdown();
+    }
+  };
   return {
     ...running,
     port,
@@ -104,19 +119,15 @@ async function launch(options: CassandraOptions): Promise<Cassandra & { failed: 
       ...['-h', '127.0.0.1', '-p', String(jmxPort), ...args],
     ],
     failed,
-    async run(...statements) {
-      const client = new Client({
-        contactPoints: [`127.0.0.1:${port}`],
-        localDataCenter: 'datacenter1',
-        ...(options.authenticates && { credentials: superuser }),
-      });
-      try {
-        await client.connect();
+    run: (...statements) =>
+      connected(async (client) => {
         for (const statement of statements) await client.execute(statement);
-      } finally {
-        await client.shutdown();
-      }
-    },
+      }),
+    rows: (statement) =>
+      connected(async (client) => {
+        const { rows } = await client.execute(statement);
+        return rows.map((row) => Object.fromEntries(row.keys().map((key) => [key, row.get(key)])));
+      }),
     async remove() {
       await running.end('SIGKILL');
       rmSync(directory, { recursive: true, force: true });

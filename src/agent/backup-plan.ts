@@ -304,7 +304,8 @@ function planWideColumn(target: Target): readonly PlannedJob[] {
       ],
       restore: [
         '# On every node, with the schema restored and the tables empty, for each table:',
-        `nodetool import ${quoted(database)} TABLE FOLDER_OF_THE_SNAPSHOT`,
+        // Without the option it would move the files out of the backup.
+        `nodetool import --copy-data ${quoted(database)} TABLE FOLDER_OF_THE_SNAPSHOT`,
       ],
       entry: entryOf(target, `${prefix}-full`, 'full', {
         source: { snapshot: { dataDirectory: data, keyspace: database } },
