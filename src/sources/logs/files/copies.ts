@@ -147,7 +147,7 @@ export function createCopies(
    * Decides about a gzip file: it has the content of a known file, or it is a generation that was never seen plain. While the
    * plain file stands beside it, it may be unfinished; a compressor deletes the plain file last.
    */
-  const judgeGzip = (sighting: Sighting, group: string): GzipVerdict => {
+  const identifyGzip = (sighting: Sighting, group: string): GzipVerdict => {
     if (!trustsNames(sighting) || (hasPlainBeside(sighting) && waitFor(sighting))) return { verdict: 'wait' };
     const result = contents.of(sighting, (content): GzipVerdict | { verdict: 'rewritten' } => {
       if (content.size === 0) return { verdict: 'wait' };
@@ -309,7 +309,7 @@ export function createCopies(
     compareWith,
     compareWithArchive,
     copyOfLetGo,
-    judgeGzip,
+    identifyGzip,
     goOn,
     passOver,
     looksCopied,

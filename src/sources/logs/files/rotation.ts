@@ -4,8 +4,8 @@ import { fileKey, type Picture, type Sighting } from './discovery.ts';
 import type { FileStat } from './disk.ts';
 import { createGenerations } from './generations.ts';
 import { createGroups } from './groups.ts';
+import { createIdentification } from './identification.ts';
 import { createMissing } from './missing-files.ts';
-import { isCompressed, isGzip, isRotationOf } from './rotated-names.ts';
 import { createScanState, type RotationDeps } from './scan-state.ts';
 import { isStale, noBytes, type TrackedFile, unreadBytes } from './tracked-file.ts';
 import { createWhereabouts } from './whereabouts.ts';
@@ -95,104 +95,13 @@ export function createRotation(deps: RotationDeps): Rotation {
   const copies = createCopies(deps, scan, { groups, generations, whereabouts });
   const missing = createMissing(deps, scan, { groups, generations, whereabouts, copies });
   const { clock, tracker, openFiles, reader, sinks, contents, slices } = deps;
-  const { groupOf, homeIndex, isHome, arrange, mergeGroups, inOrder, isSwungOver } = groups;
-  const { note, statOpen, lose, letGoWhole, letGoTracked, releaseCopies, claim, track } = generations;
+  const { groupOf, homeIndex, arrange, mergeGroups, inOrder } = groups;
+  const { note, statOpen, lose, letGoWhole, letGoTracked, releaseCopies, claim } = generations;
   const { trustsNames, recognize, lostSight } = whereabouts;
-  const {
-    compareWith,
-    compareWithArchive,
-    copyOfLetGo,
-    judgeGzip,
-    goOn,
-    passOver,
-    looksCopied,
-    isLetGo,
-    findCopiesAmongOlder,
-  } = copies;
+  const { looksCopied, isLetGo, findCopiesAmongOlder } = copies;
   const { findMissing, resolveMissing } = missing;
+  const { identify } = createIdentification(deps, scan, { groups, generations, copies });
   let scans = 0;
-
-  /** Decides what a file is that nobody follows. */
-  const judge = (sighting: Sighting, group: string): void => {
-    const { stat, found, paths, isOlder } = sighting;
-    const name = basename(paths[0]!);
-    const members = tracker.group(group);
-    if (isOlder) {
-      letGoWhole(group, sighting, 0);
-      return;
-    }
-    if (scan.isLegacy && found.length === 0) {
-      const newest = members.reduce((ns, file) => (file.mtimeNs > ns ? file.mtimeNs : ns), 0n);
-      if (stat.mtimeNs <= newest) {
-        letGoWhole(group, sighting, 0);
-        return;
-      }
-    }
-    const isFromStart = found.length === 0 || found.some((one) => one.startAt === 'beginning');
-    const startAt = isFromStart ? 'beginning' : 'end';
-    const isOwn = isHome(sighting, group);
-    const isMember =
-      isOwn ||
-      isRotationOf(name, basename(group)) ||
-      members.some(({ home }) => isRotationOf(name, basename(home)));
-    if (found.length === 0 && !isMember && !isSwungOver(sighting, group)) return;
-    if (stat.size === 0 && !isOwn) return;
-    const access = contents.open(sighting);
-    if (access === 'moved') {
-      scan.isDisturbed = true;
-      return;
-    }
-    if (access === 'denied') {
-      // It is followed, so that the problem shows.
-      track(group, sighting, startAt);
-      return;
-    }
-    if (isCompressed(name)) {
-      if (!isGzip(name)) {
-        passOver(sighting, group);
-        return;
-      }
-      const judged = judgeGzip(sighting, group);
-      if (judged.verdict === 'wait') return;
-      if (judged.verdict === 'more') {
-        goOn(sighting, group, judged.of);
-        return;
-      }
-      if (judged.verdict === 'copy') {
-        letGoWhole(group, sighting, members.at(-1)?.generation ?? 0, judged.of);
-        return;
-      }
-    } else {
-      for (const original of members) {
-        if (original.state === 'missing') continue;
-        if (!original.compressed && scan.taken.has(original) && original.state !== 'live') continue;
-        const verdict = original.compressed
-          ? compareWithArchive(sighting, original)
-          : compareWith(sighting, group, original);
-        if (verdict === 'wait') {
-          scan.wantsScan = true;
-          return;
-        }
-        if (verdict === 'copy') {
-          const isFollowed = tracker.get(stat.dev, stat.ino) !== undefined;
-          if (!isFollowed) letGoWhole(group, sighting, original.generation, original);
-          return;
-        }
-      }
-      if (!isOwn && copyOfLetGo(sighting, group) === 'copy') return;
-      if (isOwn && scan.newGroups.has(group) && looksCopied(sighting)) return;
-    }
-    const file = track(group, sighting, startAt);
-    if (stat.size > 0 || !scan.newGroups.has(group)) return;
-    if (file.nowSize > 0 && startAt === 'beginning') {
-      // It was listed when it was empty, and what it holds by now may be a copy: the next scan decides.
-      openFiles.close(file);
-      tracker.remove(file);
-      scan.wantsScan = true;
-      return;
-    }
-    file.isBlank = true;
-  };
 
   /**
    * Files whose copies may be among those that nobody follows: a rewritten one is told apart first. Copies of a new group's
@@ -269,7 +178,7 @@ export function createRotation(deps: RotationDeps): Rotation {
           scan.wantsScan = true;
           continue;
         }
-        judge(sighting, group);
+        identify(sighting, group);
         const file = tracker.get(dev, ino);
         if (file) claim(file, sighting);
         if (slices.spent()) await slices.turn();
@@ -321,7 +230,7 @@ export function createRotation(deps: RotationDeps): Rotation {
     rewritten: (file) => lose(file, 'truncated'),
     mistaken(file) {
       if (file.tailSum) {
-        // Another generation that begins the same: it is judged anew.
+        // Another generation that begins the same: the next scan identifies the file anew.
         scan.ruledOut.add(fileKey(file));
         openFiles.close(file);
         tracker.remove(file);

@@ -1,0 +1,113 @@
+import { basename } from 'node:path';
+import type { Copies } from './copies.ts';
+import type { Sighting } from './discovery.ts';
+import type { Generations } from './generations.ts';
+import type { Groups } from './groups.ts';
+import { isCompressed, isGzip, isRotationOf } from './rotated-names.ts';
+import type { RotationDeps, ScanState } from './scan-state.ts';
+
+/**
+ * Decides what a file is that nobody follows: a generation to follow from its beginning, one that was given up and goes on,
+ * a copy or an archive of a known one, older than its group, none of the group at all, or not to be told in this scan.
+ */
+export function createIdentification(
+  deps: RotationDeps,
+  scan: ScanState,
+  { groups, generations, copies }: { groups: Groups; generations: Generations; copies: Copies },
+) {
+  const { tracker, openFiles, contents } = deps;
+  const { isHome, isSwungOver } = groups;
+  const { letGoWhole, track } = generations;
+  const { compareWith, compareWithArchive, copyOfLetGo, identifyGzip, goOn, passOver, looksCopied } = copies;
+
+  /** It was there before its log was looked at for the first time. */
+  const isOlder = ({ stat, found, isOlder }: Sighting, group: string): boolean => {
+    if (isOlder || !scan.isLegacy || found.length > 0) return isOlder;
+    const newest = tracker.group(group).reduce((ns, { mtimeNs }) => (mtimeNs > ns ? mtimeNs : ns), 0n);
+    return stat.mtimeNs <= newest;
+  };
+
+  const isMember = (sighting: Sighting, group: string): boolean => {
+    if (sighting.found.length > 0) return true;
+    const name = basename(sighting.paths[0]!);
+    return (
+      isRotationOf(name, basename(group)) ||
+      tracker.group(group).some(({ home }) => isRotationOf(name, basename(home))) ||
+      isSwungOver(sighting, group)
+    );
+  };
+
+  /** Returns true if the archive is a generation that was never seen plain. */
+  const isNewArchive = (sighting: Sighting, group: string): boolean => {
+    if (!isGzip(basename(sighting.paths[0]!))) {
+      passOver(sighting, group);
+      return false;
+    }
+    const identified = identifyGzip(sighting, group);
+    if (identified.verdict === 'more') goOn(sighting, group, identified.of);
+    if (identified.verdict === 'copy') {
+      letGoWhole(group, sighting, tracker.group(group).at(-1)?.generation ?? 0, identified.of);
+    }
+    return identified.verdict === 'new';
+  };
+
+  /** Returns true if the plain file has the content of no other file. */
+  const isNewContent = (sighting: Sighting, group: string): boolean => {
+    const { stat } = sighting;
+    for (const original of tracker.group(group)) {
+      if (original.state === 'missing') continue;
+      if (!original.compressed && scan.taken.has(original) && original.state !== 'live') continue;
+      const verdict = original.compressed
+        ? compareWithArchive(sighting, original)
+        : compareWith(sighting, group, original);
+      if (verdict === 'new') continue;
+      if (verdict === 'wait') scan.wantsScan = true;
+      else if (!tracker.get(stat.dev, stat.ino)) letGoWhole(group, sighting, original.generation, original);
+      return false;
+    }
+    return isHome(sighting, group)
+      ? !(scan.newGroups.has(group) && looksCopied(sighting))
+      : copyOfLetGo(sighting, group) !== 'copy';
+  };
+
+  const startOf = ({ found }: Sighting) =>
+    found.length === 0 || found.some(({ startAt }) => startAt === 'beginning') ? 'beginning' : 'end';
+
+  const follow = (sighting: Sighting, group: string) => {
+    const { stat } = sighting;
+    const file = track(group, sighting, startOf(sighting));
+    if (stat.size > 0 || !scan.newGroups.has(group)) return;
+    if (file.nowSize > 0 && startOf(sighting) === 'beginning') {
+      // It was listed when it was empty, and what it holds by now may be a copy: the next scan decides.
+      openFiles.close(file);
+      tracker.remove(file);
+      scan.wantsScan = true;
+      return;
+    }
+    file.isBlank = true;
+  };
+
+  return {
+    identify(sighting: Sighting, group: string): void {
+      if (isOlder(sighting, group)) {
+        letGoWhole(group, sighting, 0);
+        return;
+      }
+      if (!isMember(sighting, group) || (sighting.stat.size === 0 && !isHome(sighting, group))) return;
+      const access = contents.open(sighting);
+      if (access === 'moved') {
+        scan.isDisturbed = true;
+        return;
+      }
+      if (access === 'denied') {
+        // It is followed, so that the problem shows.
+        track(group, sighting, startOf(sighting));
+        return;
+      }
+      const isNew = isCompressed(sighting.paths[0]!) ? isNewArchive : isNewContent;
+      if (isNew(sighting, group)) follow(sighting, group);
+    },
+  };
+}
+
+export type Identification = ReturnType<typeof createIdentification>;
