@@ -360,7 +360,7 @@ export const dropReasons = {
     'handshake_failed',
     'buffer_full',
   ],
-  pull: ['slow_reader', 'too_many_connections', 'handshake_failed', 'unauthorized'],
+  pull: ['slow_reader', 'too_many_connections', 'too_many_requests', 'handshake_failed', 'unauthorized'],
   push: ['line_too_long', 'send_failed', 'resolve_failed', 'not_additive', 'not_finite'],
   hosted: ['queue_full', 'too_old', 'rejected', 'partial_success', 'corrupt'],
   probes: ['output_too_large'],

@@ -17,8 +17,11 @@ export interface ConnectionLimits {
 export interface Connections {
   /** Registers a new connection; false if it was closed because no other one can be. */
   admit(socket: Socket): boolean;
-  /** A request arrived: headers are complete. Accepts a TLS socket over the admitted one. */
-  requestStarted(socket: Socket): void;
+  /**
+   * A request arrived: headers are complete. Accepts a TLS socket over the admitted one. False if the connection was
+   * closed because too many of its requests wait for an answer.
+   */
+  requestStarted(socket: Socket): boolean;
   /** The response is over; `isServed`: the client was authorized and got a result. */
   requestEnded(socket: Socket, isServed: boolean): void;
 }
@@ -32,6 +35,11 @@ interface Connection {
   isIdle: boolean;
 }
 
+/**
+ * Requests of one connection at a time. Node reads as many as are sent without waiting for answers, and each answer would
+ * be a page that waits in memory for the one before it. Neither scrapers nor browsers do that.
+ */
+const mostRequests = 4;
 /** How many served clients are remembered. */
 const mostClients = 256;
 
@@ -137,8 +145,14 @@ export function createConnections(limits: ConnectionLimits, drops: Drops): Conne
       return true;
     },
     requestStarted(socket) {
+      if (socket.destroyed) return false;
       const connection = touch(socket);
-      if (connection) connection.requests += 1;
+      if (!connection) return true;
+      connection.requests += 1;
+      if (connection.requests <= mostRequests) return true;
+      drops.count('pull', 'too_many_requests');
+      socket.destroy();
+      return false;
     },
     requestEnded(socket, isServed) {
       const connection = touch(socket);

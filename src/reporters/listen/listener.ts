@@ -146,7 +146,7 @@ export async function createListener(options: ListenerOptions, deps: ListenerDep
     const { socket } = message;
     // The connection was accepted with other TLS settings.
     if (!protection.isCurrent(socket)) return void socket.destroy();
-    connections.requestStarted(socket);
+    if (!connections.requestStarted(socket)) return;
     response.once('close', () =>
       connections.requestEnded(socket, response.writableFinished && response.statusCode < 400),
     );

@@ -1,0 +1,26 @@
+import { afterEach, expect, test } from 'vitest';
+import { get, handGather, type Rig, rest, say, startPull } from '../integration/pull/scraper.ts';
+import { viewOf } from '../view.ts';
+
+const scrape = 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n';
+const last = 'GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+
+let rig: Rig;
+afterEach(() => rig.stop());
+
+test('a few requests that do not wait for answers are answered in order', async () => {
+  rig = await startPull(handGather(() => viewOf([])).gather);
+  const text = await rest(await say(rig.address, scrape.repeat(3) + last));
+  expect(text.match(/HTTP\/1\.1 200 /g)).toHaveLength(4);
+  expect(rig.dropped).toEqual([]);
+});
+
+test('a connection with hundreds of them is closed, counted once, and makes one gather at most', async () => {
+  const gathers = handGather(() => viewOf([]));
+  rig = await startPull(gathers.gather);
+  const text = await rest(await say(rig.address, scrape.repeat(500)));
+  expect(text).not.toContain('200 OK');
+  expect(rig.dropped).toEqual(['pull too_many_requests']);
+  expect(gathers.requests.length).toBeLessThanOrEqual(1);
+  expect((await get(rig.address, '/metrics')).status).toBe(200);
+});
