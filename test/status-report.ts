@@ -1,14 +1,14 @@
 import { createHistory } from '../src/agent/admin/history.ts';
 import { createLive } from '../src/agent/admin/live.ts';
-import type { Facts, ProbeStatus, StatusReport } from '../src/agent/admin/report.ts';
+import type { ProbeStatus, StatusFacts, StatusReport } from '../src/agent/admin/report.ts';
 import type { StatusSources } from '../src/agent/admin/routes.ts';
 import { verdictOf } from '../src/agent/verdict.ts';
 import type { Clock } from '../src/core/ports.ts';
 import { handClock } from './clock.ts';
 
 /** What `/api/status` serves of an agent that watches nothing, with `facts` in place of its own. */
-export function statusReportOf(facts: Partial<Facts> = {}): StatusReport {
-  const all: Facts = {
+export function statusReportOf(facts: Partial<StatusFacts> = {}): StatusReport {
+  const all: StatusFacts = {
     now: '2026-01-01T00:01:00.000Z',
     version: '1.2.3',
     node: '20.20.2',

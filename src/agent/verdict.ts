@@ -4,7 +4,7 @@ import {
   type StoreCheckSeverity,
   storeCheckNeededBy,
 } from '../core/reasons.ts';
-import type { Facts, ProbeStatus, Problem, Severity, Verdict } from './admin/report.ts';
+import type { ProbeStatus, Problem, Severity, StatusFacts, Verdict } from './admin/report.ts';
 
 type Row = readonly [Severity, noun: string, predicate: string, runbook: string];
 
@@ -176,7 +176,7 @@ function probeProblems(probe: ProbeStatus, backedUp: BackedUp, nowMs: number): F
   ];
 }
 
-function roleProblems({ scrapes, probes }: Facts): Found[] {
+function roleProblems({ scrapes, probes }: StatusFacts): Found[] {
   const isChecked = (service: string) =>
     probes.some(({ name, last }) => name === `health/${service}` && last && !last.ok);
   return scrapes.flatMap(({ service, up, lastFailure, lastTakenMs }): Found[] => {
@@ -188,7 +188,7 @@ function roleProblems({ scrapes, probes }: Facts): Found[] {
   });
 }
 
-function logProblems({ logs }: Facts): Found[] {
+function logProblems({ logs }: StatusFacts): Found[] {
   return logs.flatMap(({ path, state, lagBytes }): Found[] => {
     if (state !== 'following' && state !== 'missing' && !state.startsWith('not read: '))
       return [{ kind: 'log_unread', subject: path, detail: state }];
@@ -197,7 +197,7 @@ function logProblems({ logs }: Facts): Found[] {
   });
 }
 
-function agentProblems({ state, config, reporters }: Facts): Found[] {
+function agentProblems({ state, config, reporters }: StatusFacts): Found[] {
   const found: Found[] = [];
   if (state.degraded !== undefined)
     found.push({ kind: 'state', subject: '', detail: state.degraded, since: state.lastCommitAt });
@@ -214,7 +214,7 @@ function agentProblems({ state, config, reporters }: Facts): Found[] {
   return found;
 }
 
-function measuredProblems({ replication, certificates }: Facts, nowMs: number): Found[] {
+function measuredProblems({ replication, certificates }: StatusFacts, nowMs: number): Found[] {
   return [
     ...replication
       .filter(({ lagSeconds }) => lagSeconds > mostReplicationLagSeconds)
@@ -300,7 +300,7 @@ const counted: Readonly<Record<string, string>> = {
 };
 
 /** What is watched, as a list with numbers. */
-function watched({ probes, scrapes, statsd, logs }: Facts): string[] {
+function watched({ probes, scrapes, statsd, logs }: StatusFacts): string[] {
   const roles = new Set([...scrapes, ...statsd].map(({ service }) => service));
   const counts = new Map([['role', roles]]);
   for (const probe of probes) {
@@ -313,7 +313,7 @@ function watched({ probes, scrapes, statsd, logs }: Facts): string[] {
   return [...counts].flatMap(([noun, { size }]) => (size > 0 ? [`${size} ${plural(noun, size)}`] : []));
 }
 
-function calm(facts: Facts): Pick<Verdict, 'level' | 'headline'> {
+function calm(facts: StatusFacts): Pick<Verdict, 'level' | 'headline'> {
   const all = watched(facts);
   if (!facts.ready) return { level: 'unknown', headline: 'The agent is starting' };
   if (all.length === 0)
@@ -338,7 +338,7 @@ function calm(facts: Facts): Pick<Verdict, 'level' | 'headline'> {
 const minuteOf = (time: string) => `${time.slice(0, 10)} ${time.slice(11, 16)} UTC`;
 
 /** Whether everything that an agent watches is well, and if not what is wrong, since when, and what to do. Pure. */
-export function verdictOf(facts: Facts, nowMs: number): Verdict {
+export function verdictOf(facts: StatusFacts, nowMs: number): Verdict {
   const backedUp = backedUpIn(facts.probes);
   const found = [
     ...facts.probes.flatMap((probe) => probeProblems(probe, backedUp, nowMs)),

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Facts, ProbeStatus, StatusReport } from '../../src/agent/admin/report.ts';
+import type { ProbeStatus, StatusFacts, StatusReport } from '../../src/agent/admin/report.ts';
 import { exampleOf } from '../preview/status.ts';
 import { type ServedPage, servePage } from '../status-page.ts';
 import { probeStatusOf, statusReportOf } from '../status-report.ts';
@@ -59,7 +59,9 @@ async function open(
 }
 
 /** The served page of reports that a test may change while it is open. */
-async function serve(facts: Partial<Facts>): Promise<ServedPage & { change(facts: Partial<Facts>): void }> {
+async function serve(
+  facts: Partial<StatusFacts>,
+): Promise<ServedPage & { change(facts: Partial<StatusFacts>): void }> {
   let shown = facts;
   const report = (): StatusReport => statusReportOf(shown);
   const served = await servePage(report);
@@ -258,7 +260,7 @@ test('what the reader opened stays open while data come in', async () => {
 });
 
 /** A service far above what is usual, every hundredth target of which fails. */
-function crowd(domainCount: number): Partial<Facts> {
+function crowd(domainCount: number): Partial<StatusFacts> {
   const last = (i: number) => (i % 100 === 0 ? refused : {});
   const details = { activeCluster: 'dc1', clusters: ['dc1', 'dc2'] };
   const services = Array.from({ length: 50 }, (_, i) => `service-${i}`);

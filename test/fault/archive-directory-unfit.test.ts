@@ -3,7 +3,11 @@ import * as files from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createDirectoryProbe, type Disk, leastFreeBytes } from '../../src/probes/archival/directory.ts';
+import {
+  type ArchiveDisk,
+  createDirectoryProbe,
+  leastFreeBytes,
+} from '../../src/probes/archival/directory.ts';
 import type { Finding } from '../../src/probes/probe.ts';
 import { handClock } from '../clock.ts';
 import { openArchive } from '../object-store.ts';
@@ -26,7 +30,7 @@ const target = (isWritten: boolean) => ({
   isWritten,
   writeCheck: isWritten,
 });
-const lookWith = (disk: Partial<Disk>, isWritten = true): Promise<Finding> =>
+const lookWith = (disk: Partial<ArchiveDisk>, isWritten = true): Promise<Finding> =>
   createDirectoryProbe(root, target(isWritten), { clock: handClock(), disk: { ...files, ...disk } }).check(
     never,
     undefined,

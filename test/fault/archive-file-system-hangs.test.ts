@@ -3,7 +3,7 @@ import * as files from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createDirectoryProbe, type Disk } from '../../src/probes/archival/directory.ts';
+import { type ArchiveDisk, createDirectoryProbe } from '../../src/probes/archival/directory.ts';
 import { handClock } from '../clock.ts';
 
 let root: string;
@@ -26,10 +26,10 @@ function hangingAt(call: 'stat' | 'writeFile' | 'unlink' | 'statfs' | 'opendir' 
     await gate;
     return own(...args);
   };
-  return { disk: disk as unknown as Disk, letGo, calls: () => calls };
+  return { disk: disk as unknown as ArchiveDisk, letGo, calls: () => calls };
 }
 
-const open = (disk: Disk, clock = handClock()) => {
+const open = (disk: ArchiveDisk, clock = handClock()) => {
   const target = {
     archive: 'history',
     scheme: 'file',
@@ -70,7 +70,7 @@ test('a slow one: the newest file is known once the checks have gone through all
   writeFileSync(join(root, 'a.history'), '');
   writeFileSync(join(root, 'b.history'), '');
   const clock = handClock();
-  const lstat: Disk['lstat'] = async (path) => {
+  const lstat: ArchiveDisk['lstat'] = async (path) => {
     clock.advance(10_000);
     return files.lstat(path);
   };
@@ -87,7 +87,7 @@ test('a slow one: the newest file is known once the checks have gone through all
 test('a file that goes away between being listed and looked at is passed over', async () => {
   writeFileSync(join(root, 'a.history'), '');
   writeFileSync(join(root, 'b.history'), '');
-  const lstat: Disk['lstat'] = async (path) => {
+  const lstat: ArchiveDisk['lstat'] = async (path) => {
     if (path.endsWith('b.history')) rmSync(path);
     return files.lstat(path);
   };

@@ -97,7 +97,7 @@ export interface BackupReport {
 }
 
 /** Everything that a verdict rests on. */
-export interface Facts {
+export interface StatusFacts {
   /** When the report was made, RFC 3339. */
   now: string;
   version: string;
@@ -141,7 +141,7 @@ export interface Facts {
 }
 
 /** What `/api/status`, the status page and `svc-agent status` show; all of it derived, none of it secret. */
-export interface StatusReport extends Facts {
+export interface StatusReport extends StatusFacts {
   /** Whether everything is well, in one sentence, and what is wrong. */
   verdict: Verdict;
 }

@@ -17,10 +17,10 @@ import type {
   Dated,
   DomainReport,
   EntriesReport,
-  Facts,
   Levels,
   LogFileReport,
   ProbeStatus,
+  StatusFacts,
   StatusReport,
 } from './report.ts';
 
@@ -204,7 +204,7 @@ function backupsOf(backups: readonly BackupOptions[], rowsOf: Measured): BackupR
   }));
 }
 
-function processOf(): Facts['process'] {
+function processOf(): StatusFacts['process'] {
   const { rss, heapUsed } = process.memoryUsage();
   const { user, system } = process.cpuUsage();
   return { rssBytes: rss, heapBytes: heapUsed, cpuSeconds: (user + system) / 1e6 };
@@ -216,7 +216,7 @@ const mostRefusals = 20;
 function cardinalityOf(
   registry: Registry,
   limit: number,
-): Pick<Facts, 'series' | 'refused' | 'refusals' | 'conflicts'> {
+): Pick<StatusFacts, 'series' | 'refused' | 'refusals' | 'conflicts'> {
   const { series, families, refusals, latest, conflicts } = registry.status();
   return {
     series: { total: series, limit, families },
@@ -238,7 +238,7 @@ function cardinalityOf(
   };
 }
 
-function factsOf({ config, files }: ReadyConfig, rowsOf: Measured, deps: ReportDeps): Facts {
+function factsOf({ config, files }: ReadyConfig, rowsOf: Measured, deps: ReportDeps): StatusFacts {
   const { registry, state, health, clock } = deps;
   const { lastCommitMs, failures, ...stateStatus } = state.status();
   const relays = [...deps.relays()];

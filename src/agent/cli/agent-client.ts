@@ -51,7 +51,7 @@ const timeoutMs = 5000;
 const maxAnswerBytes = 16 << 20;
 
 /** Address of a running agent, and how to connect. */
-export interface Target extends Trust {
+export interface AgentTarget extends Trust {
   url: string;
   /** Credentials as the value of the header; default: those of the URL. */
   authorization?: string | undefined;
@@ -93,7 +93,7 @@ function requested(
  * GETs a JSON answer of a running agent, whatever its status but 401. Rejects on none within 5 s or one that is no
  * JSON.
  */
-export async function ask(target: Target): Promise<unknown> {
+export async function ask(target: AgentTarget): Promise<unknown> {
   const url = new URL(target.url);
   const ended = AbortSignal.timeout(timeoutMs);
   let socket: TLSSocket | undefined;
@@ -148,7 +148,7 @@ async function authorizationOf({ bearer, basic }: ListenerAuth, io: Io): Promise
 
 const dialled = (address: string): string => address.replace(/^(0\.0\.0\.0|\[::\]|):/, '127.0.0.1:');
 
-async function configuredTarget(values: TargetValues, path: string, io: Io): Promise<Target> {
+async function configuredTarget(values: TargetValues, path: string, io: Io): Promise<AgentTarget> {
   const { config } = await configured(values, io);
   const admin: AdminConfig | undefined = config.admin;
   if (!admin?.listenAddress) {
@@ -167,7 +167,7 @@ async function configuredTarget(values: TargetValues, path: string, io: Io): Pro
  * The URL of a path of the running agent: from --url, else from the configuration, a wildcard dialled on
  * loopback, with the certificate and the credentials that are configured there. Throws `usage` if admin is off.
  */
-export async function targetOf(values: TargetValues, path: string, io: Io): Promise<Target> {
+export async function targetOf(values: TargetValues, path: string, io: Io): Promise<AgentTarget> {
   const { url, ca: caFile, insecure } = values;
   if (url === undefined) return configuredTarget(values, path, io);
   const named = namedUrl(url, path);

@@ -11,7 +11,7 @@ import type { AgentConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { createChecks, type RunProbe } from '../recovery/checks.ts';
 import { commandsOf, type Subject, shellText } from '../recovery/commands.ts';
-import { procedures, type Situation, type Step } from '../recovery/procedures.ts';
+import { procedures, type RecoveryStep, type Situation } from '../recovery/procedures.ts';
 import { lockSubject, type Operator, runSession } from '../recovery/session.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
 import type { Io } from './io.ts';
@@ -251,7 +251,7 @@ async function newestBackup(
   return `${source.directory}/${full.what}`;
 }
 
-const planOf = (procedure: RecoveryProcedure, subject: Subject, steps: readonly Step[]) => ({
+const planOf = (procedure: RecoveryProcedure, subject: Subject, steps: readonly RecoveryStep[]) => ({
   procedure,
   title: procedures[procedure].title,
   subject,
@@ -262,7 +262,7 @@ const planOf = (procedure: RecoveryProcedure, subject: Subject, steps: readonly 
   })),
 });
 
-function planText(procedure: RecoveryProcedure, steps: readonly Step[]): string {
+function planText(procedure: RecoveryProcedure, steps: readonly RecoveryStep[]): string {
   const lines = [`${procedure}: ${procedures[procedure].title}`];
   for (const [index, { title, text, requires = [], commands = [], byHand, proves = [] }] of steps.entries()) {
     lines.push('', `${index + 1}. ${title}`, `   ${text}`);
@@ -290,7 +290,7 @@ interface Around {
 async function go(
   procedure: RecoveryProcedure,
   subject: Subject,
-  steps: readonly Step[],
+  steps: readonly RecoveryStep[],
   { config, values, io }: Around,
 ): Promise<number> {
   const { terminal, close } = openOperator(values, io);

@@ -2,7 +2,7 @@ import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText } from '../../core/errors.ts';
 import { formatDuration } from '../../core/text-formats.ts';
 import type { Level, ProbeStatus, Problem, StatusReport } from '../admin/report.ts';
-import { ask, shownUrl, type Target, targetOf, targetOptions, targetUsage } from './agent-client.ts';
+import { type AgentTarget, ask, shownUrl, targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { parseCommand } from './arguments.ts';
 import { type Io, onSignals } from './io.ts';
 import {
@@ -44,7 +44,7 @@ export async function status(args: readonly string[], io: Io): Promise<number> {
 
 const isWrong = (level: Level) => level === 'critical' || level === 'warning';
 
-async function asked(target: Target): Promise<StatusReport> {
+async function asked(target: AgentTarget): Promise<StatusReport> {
   const where = shownUrl(target.url);
   const report = (await ask(target).catch((cause: unknown) => {
     const allowed = 'is the agent running, and is admin.listenAddress right?';
@@ -56,7 +56,7 @@ async function asked(target: Target): Promise<StatusReport> {
 }
 
 /** Shows the report again and again until a signal ends it; an agent that does not answer is shown as such. */
-async function watch(target: Target, isJson: boolean, { screen, stdout }: Io): Promise<number> {
+async function watch(target: AgentTarget, isJson: boolean, { screen, stdout }: Io): Promise<number> {
   const isLive = screen.size() !== undefined && !isJson;
   let undo = () => {};
   let cancel = () => {};
@@ -285,7 +285,7 @@ export async function healthcheck(args: readonly string[], io: Io): Promise<numb
   return answer.ok ? 0 : 1;
 }
 
-async function healthOf(target: Target): Promise<{ ok: boolean; msg: string }> {
+async function healthOf(target: AgentTarget): Promise<{ ok: boolean; msg: string }> {
   try {
     const { ok, msg } = (await ask(target)) as { ok?: unknown; msg?: unknown };
     return { ok: ok === true, msg: typeof msg === 'string' ? msg : 'an answer without msg' };

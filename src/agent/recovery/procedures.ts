@@ -6,7 +6,7 @@ import { type Commands, type Subject, shellText } from './commands.ts';
  * The spec's recovery procedures as data: each step says what it is for, what must hold before it, the commands for
  * this configuration, and what must hold after it. Nothing here runs anything.
  */
-export interface Step {
+export interface RecoveryStep {
   id: string;
   title: string;
   text: string;
@@ -34,7 +34,7 @@ export interface Procedure {
   title: string;
   /** Options that must be given. */
   needs: readonly (keyof Subject)[];
-  steps(situation: Situation): readonly Step[];
+  steps(situation: Situation): readonly RecoveryStep[];
 }
 
 const oneOf = (command: readonly string[] | undefined) => command && [command];
@@ -62,7 +62,7 @@ export const procedures: Readonly<Record<RecoveryProcedure, Procedure>> = {
   },
 };
 
-function stopServices({ commands }: Situation): Step {
+function stopServices({ commands }: Situation): RecoveryStep {
   return {
     id: 'stop-services',
     title: 'Stop the history service',
@@ -72,7 +72,7 @@ function stopServices({ commands }: Situation): Step {
   };
 }
 
-function startServices({ commands, checks }: Situation): Step {
+function startServices({ commands, checks }: Situation): RecoveryStep {
   return {
     id: 'start-services',
     title: 'Start the services',
@@ -83,7 +83,7 @@ function startServices({ commands, checks }: Situation): Step {
   };
 }
 
-function restoreDatabase({ subject, commands, checks }: Situation): Step {
+function restoreDatabase({ subject, commands, checks }: Situation): RecoveryStep {
   return {
     id: 'restore',
     title: `Restore ${subject.database} of ${subject.store} from its backup`,
@@ -96,7 +96,7 @@ function restoreDatabase({ subject, commands, checks }: Situation): Step {
   };
 }
 
-function verifySchema({ checks }: Situation): Step {
+function verifySchema({ checks }: Situation): RecoveryStep {
   return {
     id: 'verify-schema',
     title: 'Verify the schema version',
@@ -105,7 +105,7 @@ function verifySchema({ checks }: Situation): Step {
   };
 }
 
-function verifyWorkflows({ commands, checks, subject }: Situation): Step {
+function verifyWorkflows({ commands, checks, subject }: Situation): RecoveryStep {
   const listing = commands.client('--domain', subject.domain ?? 'DOMAIN', 'workflow', 'list');
   return {
     id: 'verify-workflows',
@@ -115,7 +115,7 @@ function verifyWorkflows({ commands, checks, subject }: Situation): Step {
   };
 }
 
-function databaseCorruption(situation: Situation): readonly Step[] {
+function databaseCorruption(situation: Situation): readonly RecoveryStep[] {
   const { checks, subject } = situation;
   return [
     {
@@ -132,7 +132,7 @@ function databaseCorruption(situation: Situation): readonly Step[] {
   ];
 }
 
-function updateDomain({ subject, commands, checks }: Situation, requires: readonly Check[]): Step {
+function updateDomain({ subject, commands, checks }: Situation, requires: readonly Check[]): RecoveryStep {
   const { domain = '', to = '' } = subject;
   return {
     id: 'update-domain',
@@ -147,7 +147,7 @@ function updateDomain({ subject, commands, checks }: Situation, requires: readon
   };
 }
 
-function repointTraffic({ commands, subject }: Situation): Step {
+function repointTraffic({ commands, subject }: Situation): RecoveryStep {
   return {
     id: 'repoint-traffic',
     title: 'Repoint DNS or the load balancer',
@@ -158,7 +158,7 @@ function repointTraffic({ commands, subject }: Situation): Step {
   };
 }
 
-function datacenterFailure(situation: Situation): readonly Step[] {
+function datacenterFailure(situation: Situation): readonly RecoveryStep[] {
   const { checks, subject, commands } = situation;
   return [
     {
@@ -186,7 +186,7 @@ function datacenterFailure(situation: Situation): readonly Step[] {
   ];
 }
 
-function failback(situation: Situation): readonly Step[] {
+function failback(situation: Situation): readonly RecoveryStep[] {
   const { checks, subject } = situation;
   const to = subject.to ?? '';
   return [
@@ -207,7 +207,7 @@ function failback(situation: Situation): readonly Step[] {
   ];
 }
 
-function clusterLoss(situation: Situation): readonly Step[] {
+function clusterLoss(situation: Situation): readonly RecoveryStep[] {
   const { checks, commands } = situation;
   return [
     {

@@ -6,7 +6,7 @@ import { onSignals } from '../cli/io.ts';
 import { type Lock, takeLock } from '../state/lock.ts';
 import type { Check, CheckAnswer } from './checks.ts';
 import { type Subject, shellText } from './commands.ts';
-import type { Step } from './procedures.ts';
+import type { RecoveryStep } from './procedures.ts';
 
 /**
  * Goes through the steps of a procedure. Every step is written to a journal before and after it, so that an interrupted
@@ -27,7 +27,7 @@ export type JournalLine =
 export interface SessionOptions {
   procedure: string;
   subject: object;
-  steps: readonly Step[];
+  steps: readonly RecoveryStep[];
   /** File of the journal. */
   journal: string;
   /** Runs commands; without, each is shown and the operator says when it is done. */
@@ -174,7 +174,7 @@ interface Around {
 /** Why a step is not done, or what could not be proved after it. */
 type StepResult = { fault: string } | { fault?: undefined; notProved: readonly string[] };
 
-async function runStep(step: Step, around: Around): Promise<StepResult> {
+async function runStep(step: RecoveryStep, around: Around): Promise<StepResult> {
   const { operator, write } = around;
   const refusal = await refused(step, around);
   if (refusal !== undefined) return { fault: refusal };
@@ -198,7 +198,10 @@ async function runStep(step: Step, around: Around): Promise<StepResult> {
 const answerOf = (check: Check): Promise<CheckAnswer> =>
   check.run().catch((thrown: unknown) => ({ holds: 'unknown', msg: errorText(thrown) }));
 
-async function refused(step: Step, { options, operator, write }: Around): Promise<string | undefined> {
+async function refused(
+  step: RecoveryStep,
+  { options, operator, write }: Around,
+): Promise<string | undefined> {
   for (const check of step.requires ?? []) {
     const answer = await answerOf(check);
     operator.tell(lineOf(check, answer));
@@ -216,7 +219,7 @@ const signs = { true: 'ok     ', false: 'FAILED ', unknown: 'unknown' } as const
 const lineOf = ({ text }: Check, { holds, msg }: CheckAnswer): string =>
   `  ${signs[`${holds}`]} ${text}: ${msg}`;
 
-async function act(step: Step, { options, operator, write }: Around): Promise<string | undefined> {
+async function act(step: RecoveryStep, { options, operator, write }: Around): Promise<string | undefined> {
   if (!step.commands) {
     if (step.byHand === undefined) return undefined;
     operator.tell(`  By hand: ${step.byHand}`);
@@ -261,7 +264,7 @@ function runStepCommand(
 const tries = 30;
 const pauseMs = 2_000;
 
-async function proofs(step: Step, operator: Operator): Promise<StepResult> {
+async function proofs(step: RecoveryStep, operator: Operator): Promise<StepResult> {
   const notProved: string[] = [];
   for (const check of step.proves ?? []) {
     let answer = await answerOf(check);

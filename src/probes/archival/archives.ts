@@ -100,12 +100,6 @@ export function newestGauge({ archive, scheme }: ArchiveTarget, newestMs: number
   return [{ name, labels: { archive, scheme }, value: newestMs / 1000 }];
 }
 
-/** A moment for people. Files may have times that no calendar has. */
-export function timeText(ms: number): string {
-  const moment = new Date(ms);
-  return Number.isNaN(moment.getTime()) ? `${ms} ms` : moment.toISOString();
-}
-
 export function later(one: number | undefined, other: number | undefined): number | undefined {
   if (one === undefined || other === undefined) return one ?? other;
   return Math.max(one, other);

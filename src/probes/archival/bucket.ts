@@ -11,10 +11,10 @@ import {
   createBucket,
   createCredentialSource,
   credentialPlaces,
-  failureOf,
+  objectStoreFailure,
 } from '../object-store/object-store.ts';
-import { type Finding, type Probe, ProbeError } from '../probe.ts';
-import { type ArchiveTarget, later, newestGauge, timeText } from './archives.ts';
+import { type Finding, type Probe, ProbeError, timeText } from '../probe.ts';
+import { type ArchiveTarget, later, newestGauge } from './archives.ts';
 
 // An archive in an object store: it answers a signed list request, it can be written if that is tested, and how old
 // its newest object is.
@@ -67,7 +67,7 @@ export function createBucketProbe(
         if (target.writeCheck) await writeReadDelete(bucket, prefix, clock);
         return { ...found(progress, target), ...traced(trace) };
       } catch (error) {
-        const { reason, message } = failureOf(error);
+        const { reason, message } = objectStoreFailure(error);
         const hint =
           reason === 'denied' && !isSigned ? `; the request was not signed: set ${credentialPlaces}` : '';
         return { reason, msg: `${message}${hint}`, remember: progress.listing, ...traced(trace) };
@@ -85,7 +85,7 @@ async function writeReadDelete(bucket: Bucket, prefix: string, clock: Clock): Pr
   const key = `${prefix}${testKey}`;
   const body = Buffer.from(`svc-agent ${new Date(clock.nowMs()).toISOString()}\n`);
   const refused = (what: string) => (error: unknown) => {
-    const failure = failureOf(error);
+    const failure = objectStoreFailure(error);
     const reason = failure.reason === 'denied' ? 'not_writable' : failure.reason;
     throw new ProbeError(reason, `${what} an object failed: ${errorText(failure)}`, error);
   };

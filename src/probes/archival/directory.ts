@@ -6,8 +6,8 @@ import { dirname, join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ArchiveFailureReason } from '../../core/reasons.ts';
-import { type Finding, type Probe, ProbeError } from '../probe.ts';
-import { type ArchiveTarget, later, newestGauge, timeText } from './archives.ts';
+import { type Finding, type Probe, ProbeError, timeText } from '../probe.ts';
+import { type ArchiveTarget, later, newestGauge } from './archives.ts';
 import {
   createDirectoryWalk,
   type DirectoryWalk,
@@ -19,7 +19,7 @@ import {
 // An archive in a directory: it exists, it can be written, it has room, and how old its newest file is.
 
 /** The calls of `node:fs/promises` that the probe makes. */
-export interface Disk extends WalkDisk {
+export interface ArchiveDisk extends WalkDisk {
   stat(path: string): Promise<Stats>;
   statfs(path: string): Promise<StatsFs>;
   readFile(path: string, encoding: 'utf8'): Promise<string>;
@@ -30,7 +30,7 @@ export interface Disk extends WalkDisk {
 export interface DirectoryDeps {
   clock: Clock;
   /** Default: Node's own. */
-  disk?: Disk;
+  disk?: ArchiveDisk;
 }
 
 /** Less free space than this counts as full. */
@@ -83,7 +83,7 @@ export function createDirectoryProbe(
 interface Context {
   directory: string;
   target: ArchiveTarget;
-  disk: Disk;
+  disk: ArchiveDisk;
   walk: DirectoryWalk;
   signal: AbortSignal;
 }
@@ -126,7 +126,7 @@ async function checkNotCreated({ directory, target, disk }: Context, memory: Mem
   };
 }
 
-async function isMissing(path: string, disk: Disk): Promise<boolean> {
+async function isMissing(path: string, disk: ArchiveDisk): Promise<boolean> {
   return disk.stat(path).then(
     () => false,
     (error: unknown) => systemCode(error) === 'ENOENT' || refused('its parent cannot be accessed')(error),
@@ -134,7 +134,7 @@ async function isMissing(path: string, disk: Disk): Promise<boolean> {
 }
 
 /** Bytes that users without privileges may still write. Throws for an archive that is written to and is full. */
-async function checkSpace(path: string, { isWritten }: ArchiveTarget, disk: Disk): Promise<number> {
+async function checkSpace(path: string, { isWritten }: ArchiveTarget, disk: ArchiveDisk): Promise<number> {
   const file = await disk.statfs(path).catch(refused('its file system cannot be accessed'));
   const freeBytes = file.bavail * file.bsize;
   if (isWritten && freeBytes < leastFreeBytes) {
@@ -186,7 +186,7 @@ async function checkWriting(
   }
 }
 
-async function writeReadDelete(path: string, disk: Disk): Promise<void> {
+async function writeReadDelete(path: string, disk: ArchiveDisk): Promise<void> {
   const text = `svc-agent ${new Date().toISOString()}\n`;
   const write = () => disk.writeFile(path, text, { flag: 'wx', mode: 0o600 });
   await write().catch(async (error: unknown) => {
@@ -208,7 +208,7 @@ async function writeReadDelete(path: string, disk: Disk): Promise<void> {
  * Whether a file system is read-only for everybody, and not only where the agent has it mounted, as in a container or
  * under systemd's ProtectSystem. By the options of the superblock in /proc/self/mountinfo.
  */
-async function isFileSystemReadOnly(device: number, disk: Disk): Promise<boolean> {
+async function isFileSystemReadOnly(device: number, disk: ArchiveDisk): Promise<boolean> {
   const mounts = await disk.readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
   const [major, minor] = [(device >> 8) & 0xfff, (device & 0xff) | ((device >> 12) & 0xfff00)];
   const entries = mounts.split('\n').filter((line) => line.split(' ')[2] === `${major}:${minor}`);

@@ -16,7 +16,7 @@ export const labelsOf = ({ name, store, database, type }: BackupOptions) => ({
 });
 
 /** What a check of one backup reports: its verdict, its gauges, what it counts, and the details of `/api/status`. */
-export function findingOf(
+export function backupFinding(
   backup: BackupOptions,
   evidence: Evidence,
   assessment: Assessment,

@@ -14,7 +14,7 @@ import {
 import { archivedLogOf } from '../stores/store-changes.ts';
 import { storeRoles } from '../stores/store-options.ts';
 import { assess, keyOf, type Ledger } from './assessment.ts';
-import { findingOf, labelsOf } from './backup-finding.ts';
+import { backupFinding, labelsOf } from './backup-finding.ts';
 import type { BackupOptions } from './block.ts';
 import { type Evidence, unreadable } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
@@ -151,7 +151,7 @@ async function checkBackup(
     if (thrown instanceof ProbeError) return { missing: [], unreadable: thrown.message };
     throw thrown;
   });
-  return findingOf(backup, evidence, assessment, siblingsOf(backup, shared), offsite);
+  return backupFinding(backup, evidence, assessment, siblingsOf(backup, shared), offsite);
 }
 
 function directoryOf({ source }: BackupOptions): string | undefined {

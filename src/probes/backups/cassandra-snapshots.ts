@@ -15,7 +15,7 @@ export interface SnapshotPart {
 }
 
 /** A snapshot of a keyspace on this node: one directory for each table, all of the same name. */
-export interface Snapshot {
+export interface CassandraSnapshot {
   name: string;
   parts: readonly SnapshotPart[];
   /** Tables with data of which the snapshot has nothing. */
@@ -63,7 +63,7 @@ async function partOf(table: string, directory: string): Promise<SnapshotPart> {
  * directory `TABLE-ID/snapshots/NAME`. Throws when the directory cannot be read. Snapshots that the server takes by
  * itself when a table is dropped or truncated are left out.
  */
-export async function readSnapshots(keyspaceDirectory: string): Promise<Snapshot[]> {
+export async function readSnapshots(keyspaceDirectory: string): Promise<CassandraSnapshot[]> {
   const tables = await readdir(keyspaceDirectory);
   const byName = new Map<string, { table: string; directory: string }[]>();
   const withData: string[] = [];
@@ -84,7 +84,7 @@ async function snapshotOf(
   name: string,
   found: readonly { table: string; directory: string }[],
   withData: readonly string[],
-): Promise<Snapshot> {
+): Promise<CassandraSnapshot> {
   const parts = await Promise.all(found.map(({ table, directory }) => partOf(table, directory)));
   const files: string[] = [];
   let sizeBytes = 0;
@@ -122,7 +122,7 @@ async function snapshotOf(
 
 /** What is missing or damaged in a snapshot; `withDigests` reads every data file that has a digest beside it. */
 export async function snapshotFault(
-  { parts, missingTables }: Snapshot,
+  { parts, missingTables }: CassandraSnapshot,
   withDigests: boolean,
   read: (path: string) => AsyncIterable<Buffer>,
 ): Promise<string | undefined> {

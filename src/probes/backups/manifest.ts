@@ -146,7 +146,7 @@ export async function sidecarChecksum(
   return undefined;
 }
 
-export async function digestOf(chunks: AsyncIterable<Buffer>, algorithm: string): Promise<string> {
+export async function fileDigest(chunks: AsyncIterable<Buffer>, algorithm: string): Promise<string> {
   const hash = createHash(algorithm);
   for await (const chunk of chunks) hash.update(chunk);
   return hash.digest('hex');

@@ -5,7 +5,7 @@ import type { Clock } from '../../core/ports.ts';
 import { objectStoreAddress as endpointFormat } from '../../core/text-formats.ts';
 import { createTrace } from '../connection.ts';
 import type { StoredObject } from '../object-store/answers.ts';
-import { createBucket, createCredentialSource, failureOf } from '../object-store/object-store.ts';
+import { createBucket, createCredentialSource, objectStoreFailure } from '../object-store/object-store.ts';
 import type { ObjectStoreOptions } from './block.ts';
 import { type Artifact, type Evidence, unreadable } from './evidence.ts';
 import { listBackupDirectory, timeOfName } from './files.ts';
@@ -132,7 +132,7 @@ export async function listObjects(options: ObjectStoreOptions, deps: EvidenceDep
       await bucket.close();
     }
   } catch (thrown) {
-    const { message } = failureOf(thrown);
+    const { message } = objectStoreFailure(thrown);
     throw unreadable(`bucket ${name}: ${message}`, thrown);
   }
   return objects.map((object) => ({ ...object, key: object.key.slice(prefix.length) }));

@@ -13,7 +13,7 @@ import {
 import { readSnapshots, snapshotFault } from './cassandra-snapshots.ts';
 import {
   type BackupManifest,
-  digestOf,
+  fileDigest,
   headOf,
   manifestFault,
   readBackupManifest,
@@ -109,7 +109,7 @@ async function verifyFile(request: VerifyRequest & Pace): Promise<VerifyAnswer> 
   if (request.level === 'header') return verifyHeader(request.path);
   const sidecar = await sidecarChecksum(request.path);
   if (sidecar) {
-    const digest = await digestOf(readThrottled(request.path, request), sidecar.algorithm);
+    const digest = await fileDigest(readThrottled(request.path, request), sidecar.algorithm);
     if (digest !== sidecar.digest) return corrupt(`does not match its ${sidecar.algorithm} checksum`);
   }
   if (request.level === 'full') return verifyContent(request.path, request);

@@ -173,7 +173,7 @@ function exchange(
         else flow.abort(new ProbeError('too_large', `the response has more than ${maxBytes} bytes`));
       },
       onResponseEnd: () => resolve({ ...head, body: Buffer.concat(chunks) }),
-      onResponseError: (_, error) => reject(signal.aborted && controller ? late : failureOf(error)),
+      onResponseError: (_, error) => reject(signal.aborted && controller ? late : objectStoreFailure(error)),
     });
   });
   return answer.finally(() => {
@@ -183,7 +183,7 @@ function exchange(
 }
 
 /** Whatever was thrown during a request, as ProbeError. */
-export function failureOf(thrown: unknown): ProbeError<ArchiveFailureReason> {
+export function objectStoreFailure(thrown: unknown): ProbeError<ArchiveFailureReason> {
   if (thrown instanceof ProbeError) return thrown;
   const { reason, msg } = connectionFault(thrown);
   if (thrown instanceof Error && thrown.name === 'HTTPParserError') {

@@ -14,7 +14,7 @@ import {
   tlsOptions,
 } from '../connection.ts';
 import { connectionFault, excerpt, ProbeError } from '../probe.ts';
-import type { MysqlRow, Refusal, Run } from './mysql-questions.ts';
+import type { MysqlRefusal, MysqlRow, Run } from './mysql-questions.ts';
 import { usualStoreUser } from './store-options.ts';
 import type { StoreFault, StoreTarget } from './store-report.ts';
 
@@ -30,7 +30,7 @@ export interface MysqlSession {
 }
 
 /** What was thrown, if the server sent it; undefined for errors of the driver and the network. */
-function refusalOf(thrown: unknown): Refusal | undefined {
+function refusalOf(thrown: unknown): MysqlRefusal | undefined {
   const { errno, sqlState, sqlMessage } = (thrown ?? {}) as Record<string, unknown>;
   if (typeof errno !== 'number' || typeof sqlMessage !== 'string') return undefined;
   return { errno, sqlState: typeof sqlState === 'string' ? sqlState : '', message: sqlMessage };

@@ -21,14 +21,14 @@ export interface Ran {
   /** The rows of each statement that succeeded; none for one that gives no rows. */
   results: readonly (readonly MysqlRow[])[];
   /** What the server answered to the statement after those. Anything else that goes wrong is thrown. */
-  refusal?: Refusal & { thrown: unknown };
+  refusal?: MysqlRefusal & { thrown: unknown };
 }
 
 /**
  * An error that the server itself sent (dev.mysql.com/doc/mysql-errors,
  * mariadb.com/kb/en/mariadb-error-code-reference).
  */
-export interface Refusal {
+export interface MysqlRefusal {
   errno: number;
   sqlState: string;
   message: string;
@@ -43,7 +43,7 @@ const harmless = /^(?:21|22|25|3D|42)/;
 /** Of the same classes, but not a matter of rights: no such database; a table that its engine has lost. */
 const grave: ReadonlySet<number> = new Set([1049, 1932]);
 
-function isHarmless({ errno, sqlState }: Refusal): boolean {
+function isHarmless({ errno, sqlState }: MysqlRefusal): boolean {
   if (grave.has(errno)) return false;
   return absent.has(errno) || late.has(errno) || harmless.test(sqlState);
 }
@@ -52,7 +52,7 @@ function isHarmless({ errno, sqlState }: Refusal): boolean {
 const oneStatementOnly: ReadonlySet<number> = new Set([1064, 8130]);
 
 /** What stays as it is for as long as a connection is kept: a missing right, an unknown statement or variable. */
-const isLasting = ({ errno }: Refusal) => errno !== 1146 && !late.has(errno);
+const isLasting = ({ errno }: MysqlRefusal) => errno !== 1146 && !late.has(errno);
 
 /**
  * Asks many questions in few round trips: all at once, then again those that come after a refused one. A form that

@@ -1,4 +1,4 @@
-import type { Finding } from '../probe.ts';
+import { type Finding, timeText } from '../probe.ts';
 import type { ArchivedLog, CheckResult, LogState, ServerReport } from './store-report.ts';
 
 /** How long a change is shown. Long enough for a person who checks from time to time. */
@@ -121,11 +121,6 @@ function checksOf(
     if (change) return [{ check, holds: false, found: change.found }];
     return now[check] === undefined ? [] : [{ check, holds: true, found: now[check] }];
   });
-}
-
-/** A time for people, whatever number a server sends. */
-export function timeText(ms: number): string {
-  return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : `${ms} ms`;
 }
 
 /**

@@ -1,7 +1,6 @@
 import type { RawTags } from '../../core/model.ts';
 import { storeCheckSeverity } from '../../core/reasons.ts';
-import type { Finding, Sample } from '../probe.ts';
-import { timeText } from './store-changes.ts';
+import { type Finding, type Sample, timeText } from '../probe.ts';
 import { adviceOn } from './store-checks.ts';
 import type { StoreKindName, StoreOptions } from './store-options.ts';
 import type { CheckResult, StoreReport } from './store-report.ts';
@@ -24,7 +23,7 @@ export interface FindingContext {
  * The finding of a poll; `changes` are the checks that compare it with earlier polls. A check that the owner accepts
  * is shown in the details with the owner's reason. It has no series, so that no alert selects it.
  */
-export function findingOf(
+export function storeFinding(
   report: StoreReport,
   changes: readonly CheckResult[],
   { labels, accept, expectedSchema, about }: FindingContext,

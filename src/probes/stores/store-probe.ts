@@ -8,7 +8,7 @@ import type { Finding, Probe, ProbeDeps } from '../probe.ts';
 import { createFreeSpace } from './free-space.ts';
 import { archivedLog, noticeChanges, readRemembered } from './store-changes.ts';
 import type { StoreServer } from './store-connections.ts';
-import { findingOf } from './store-finding.ts';
+import { storeFinding } from './store-finding.ts';
 import type { StoreOptions, StoreRole } from './store-options.ts';
 import type {
   CheckResult,
@@ -69,7 +69,7 @@ export function createStoreProbe(
     for (const { check, found } of news)
       log.write('warn', 'a store has changed', { store: options.name, database: role, check, found });
     return {
-      ...findingOf(report, checks, {
+      ...storeFinding(report, checks, {
         labels,
         accept: options.accept,
         expectedSchema,

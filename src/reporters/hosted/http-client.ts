@@ -89,7 +89,7 @@ export function createHttpClient(
       };
       const fail = (error: unknown): void => {
         cancel();
-        reject(failureOf(error));
+        reject(hostedFailure(error));
       };
       client ??= new Client(origin, { pipelining: 1, headersTimeout: 0, bodyTimeout: 0, connect });
       client.dispatch({ path, method: 'POST', headers, body }, handlerOf(succeed, fail));
@@ -180,7 +180,7 @@ export class HostedFailure extends Error {
 }
 
 /** Anything thrown by a request, as a `HostedFailure`. */
-export function failureOf(thrown: unknown): HostedFailure {
+export function hostedFailure(thrown: unknown): HostedFailure {
   if (thrown instanceof HostedFailure) return thrown;
   const text = errorText(thrown) || (systemCode(thrown) ?? '');
   return new HostedFailure(networkFault(thrown) ?? 'failed', text, thrown);

@@ -1,6 +1,6 @@
 import type { Clock, Drops, Log } from '../../core/ports.ts';
 import type { HostedFailureReason } from '../../core/reasons.ts';
-import { failureOf, HostedFailure, type HttpClient, retryAfterMs } from './http-client.ts';
+import { HostedFailure, type HttpClient, hostedFailure, retryAfterMs } from './http-client.ts';
 import type { Batch, DeliveryVerdict, Protocol, ReceiverAnswer, RequestLimits } from './protocol.ts';
 
 /** Metrics of the reporter: `svc_agent_report_…`. */
@@ -136,7 +136,7 @@ export function createPost({ protocol, limits, client, outcomes, drops, clock }:
     try {
       return await client.post(batch.body, protocol.headers(batch));
     } catch (error) {
-      return failureOf(error);
+      return hostedFailure(error);
     }
   };
 

@@ -5,7 +5,7 @@ import { formatAddress, parseAddress } from '../../core/address.ts';
 import { AgentError, listenError } from '../../core/errors.ts';
 import { type ConnectionLimits, createConnections } from './connections.ts';
 import { answer, createReply, type Routes } from './http.ts';
-import { createProtection, type Protection, type ProtectionDeps } from './protection.ts';
+import { createProtection, type ListenerProtection, type ProtectionDeps } from './protection.ts';
 
 /** Limits of a listener. Times in ms. */
 export interface ListenerLimits extends ConnectionLimits {
@@ -134,7 +134,7 @@ export async function createListener(options: ListenerOptions, deps: ListenerDep
     if (connections.admit(socket)) protection.accept(socket);
   });
   const { place = options.name, secure = {} } = options;
-  const protection: Protection = createProtection(
+  const protection: ListenerProtection = createProtection(
     { place, handshakeMs: limits.handshakeMs },
     { ...deps, serve },
   );

@@ -145,7 +145,7 @@ export interface ProtectionDeps {
 }
 
 /** TLS and authentication of an HTTP listener. Both can change while it listens. */
-export interface Protection {
+export interface ListenerProtection {
   /** Undefined without authentication. */
   readonly auth: Authenticator | undefined;
   /** Passes a connection to `serve`, after a TLS handshake if TLS is on. */
@@ -214,7 +214,7 @@ function createTlsState(
 export function createProtection(
   options: ProtectionOptions,
   deps: ProtectionDeps & { serve(socket: Socket): void },
-): Protection {
+): ListenerProtection {
   const { accept, has, closeOthers } = createAccepted(deps.serve);
   let state = createTlsState(undefined, options, { ...deps, accept });
   let auth: Authenticator | undefined;

@@ -144,7 +144,7 @@ export function createPull(options: PullReporterOptions, deps: PullDeps): Report
 }
 
 /** A scrape that waits for its page. */
-export interface Scrape {
+export interface PendingScrape {
   readonly format: Format;
   readonly gzip: boolean;
   readonly reply: Reply;
@@ -166,12 +166,12 @@ interface ScrapeGroup {
   readonly selection: Selection;
   /** Monotonic; Infinity if the scraper does not send its timeout. */
   readonly deadlineMs: number;
-  readonly scrapes: Scrape[];
+  readonly scrapes: PendingScrape[];
 }
 
 export interface Scrapes {
   /** Answers a scrape, with a group that is still open, or with the next one; `deadlineMs` is as in `GatherRequest`. */
-  join(selection: Selection, deadlineMs: number, scrape: Scrape): void;
+  join(selection: Selection, deadlineMs: number, scrape: PendingScrape): void;
 }
 
 /** Limit of pages that clients have not read completely, which bounds memory. */
@@ -182,7 +182,7 @@ const roleDownText = (role: string): string =>
   `Role ${role} is down: its last scrape or health check failed.\n`;
 
 /** Sends the headers of all these scrapes and returns one sink for their bodies. */
-function openSink(scrapes: readonly Scrape[], format: Format, vary: string): Sink {
+function openSink(scrapes: readonly PendingScrape[], format: Format, vary: string): Sink {
   const opened = (gzip: boolean): Sink[] => {
     const encoding = gzip ? { 'content-encoding': 'gzip' } : {};
     const headers = { 'content-type': contentTypes[format], vary, ...encoding };

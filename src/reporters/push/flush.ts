@@ -20,7 +20,7 @@ interface Share {
 }
 
 /** A line, or two that belong together, ready to be sent. */
-export interface Line {
+export interface PushLine {
   readonly text: string;
   /** Length in UTF-8. */
   readonly bytes: number;
@@ -30,7 +30,7 @@ export interface Line {
   readonly amounts: readonly number[];
 }
 
-const lineOf = (text: string, shares: readonly Share[] = [], amounts: readonly number[] = []): Line => ({
+const lineOf = (text: string, shares: readonly Share[] = [], amounts: readonly number[] = []): PushLine => ({
   text,
   bytes: Buffer.byteLength(text),
   shares,
@@ -84,7 +84,7 @@ function createDrafts({ baseline, drops }: DraftsDeps) {
         gauges.set(form.key, { form, value, series: 1, additive: findMetric(family)?.additive ?? false });
       }
     },
-    *lines(): Generator<Line, void, undefined> {
+    *lines(): Generator<PushLine, void, undefined> {
       for (const shares of counters.values()) {
         const amounts = shares.map(({ entry, total }) => baseline.owed(entry, total));
         const delta = amounts.reduce((sum, amount) => sum + amount, 0);
@@ -103,7 +103,7 @@ function createDrafts({ baseline, drops }: DraftsDeps) {
  * Turns views into the lines of a flush. Their increases stay owed in the baseline until they are settled. Yields to
  * the event loop every 2 ms.
  */
-export function createDrafting(deps: DraftsDeps): { draft(view: View): Promise<Line[]> } {
+export function createDrafting(deps: DraftsDeps): { draft(view: View): Promise<PushLine[]> } {
   const { baseline, formatter } = deps;
   const plans = new WeakMap<SeriesView, SeriesLines>();
   /** By entry: a series that is gone may still have increases to send. */
@@ -151,7 +151,7 @@ export function createDrafting(deps: DraftsDeps): { draft(view: View): Promise<L
       }
       baseline.end();
       for (const entry of baseline.absent()) drafts.addTotals(sharesOf.get(entry) ?? []);
-      const lines: Line[] = [];
+      const lines: PushLine[] = [];
       for (const line of drafts.lines()) {
         lines.push(line);
         if (yielder.isDue()) await yielder.yield();

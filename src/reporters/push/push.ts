@@ -16,7 +16,7 @@ import {
   ResolveFailure,
   systemLookup,
 } from './destination.ts';
-import { createDrafting, datagramOf, type Line, type Packet, packLines } from './flush.ts';
+import { createDrafting, datagramOf, type Packet, type PushLine, packLines } from './flush.ts';
 import { createLineFormatter } from './statsd-lines.ts';
 
 export interface PushReporterOptions extends PushOptions {
@@ -81,7 +81,7 @@ export function createPush(options: PushReporterOptions, deps: PushDeps): Report
   const delivery = createDelivery(options, { ...deps, lookup, open, baseline, outcomes });
 
   const flushFrom = (gather: Gather) => async () => {
-    let lines: readonly Line[];
+    let lines: readonly PushLine[];
     try {
       const view = await gather({ takes: deps.takes });
       try {
@@ -117,7 +117,7 @@ export interface PushDeliveryDeps extends Pick<DestinationDeps, 'lookup' | 'open
 
 export interface PushDelivery {
   /** Settles, commits, then sends. Never rejects: increases that the kernel does not accept are owed again. */
-  deliver(lines: readonly Line[]): Promise<void>;
+  deliver(lines: readonly PushLine[]): Promise<void>;
   close(): void;
 }
 
@@ -145,24 +145,24 @@ export function createDelivery(
     },
   });
 
-  const settle = (lines: readonly Line[]) => {
+  const settle = (lines: readonly PushLine[]) => {
     for (const { shares } of lines) for (const { entry, total } of shares) baseline.settle(entry, total);
   };
 
   /** Gauges are not kept: their next value is newer. */
-  const dropGauges = (lines: readonly Line[], reason: DropReason) => {
+  const dropGauges = (lines: readonly PushLine[], reason: DropReason) => {
     const gauges = lines.filter(({ shares }) => shares.length === 0).length;
     if (gauges > 0) drops.count('push', reason, gauges);
   };
 
-  const giveBack = (lines: readonly Line[]) => {
+  const giveBack = (lines: readonly PushLine[]) => {
     for (const { shares, amounts } of lines) {
       for (const [i, { entry, total }] of shares.entries()) baseline.giveBack(entry, total, amounts[i]!);
     }
     dropGauges(lines, 'send_failed');
   };
 
-  const linkOr = async (lines: readonly Line[]): Promise<Link | undefined> => {
+  const linkOr = async (lines: readonly PushLine[]): Promise<Link | undefined> => {
     try {
       return await destination.link();
     } catch (error) {
@@ -181,10 +181,10 @@ export function createDelivery(
   };
 
   /** Sends packets in order, up to the first failure that concerns all of them. */
-  const send = async (link: Link, packets: readonly Packet<Line>[]): Promise<void> => {
+  const send = async (link: Link, packets: readonly Packet<PushLine>[]): Promise<void> => {
     let failure: { reason: PushFailureReason; error: unknown } | undefined;
     let isDown = false;
-    const sendLines = async (lines: readonly Line[]): Promise<void> => {
+    const sendLines = async (lines: readonly PushLine[]): Promise<void> => {
       if (isDown) return giveBack(lines);
       try {
         await link.send(datagramOf({ lines }));

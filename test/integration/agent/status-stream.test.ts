@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import type { Facts, StatusReport } from '../../../src/agent/admin/report.ts';
+import type { StatusFacts, StatusReport } from '../../../src/agent/admin/report.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { Clock } from '../../../src/core/ports.ts';
 import { handClock } from '../../clock.ts';
@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-async function serve(facts: () => Partial<Facts>, clock: Clock = systemClock): Promise<ServedPage> {
+async function serve(facts: () => Partial<StatusFacts>, clock: Clock = systemClock): Promise<ServedPage> {
   const report = (): StatusReport =>
     statusReportOf({ now: new Date(clock.nowMs()).toISOString(), ...facts() });
   const served = await servePage(report, clock);

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
-import { liveText, showLive } from '../../../src/agent/cli/demo/text.ts';
+import { countsText, showLive } from '../../../src/agent/cli/demo/text.ts';
 import { plainScreen } from '../../../src/agent/cli/terminal.ts';
 import { handClock } from '../../clock.ts';
 
@@ -26,7 +26,7 @@ it.each([
     shown: 'up: nothing yet, 0 log entries, 0 persistence errors',
   },
 ])('$of becomes a line for people', ({ text, shown }) => {
-  expect(liveText(text)).toBe(shown);
+  expect(countsText(text)).toBe(shown);
 });
 
 it('the line is rewritten as the agent’s page changes, until it is ended', async () => {

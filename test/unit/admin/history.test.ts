@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createHistory, type History, type HistoryHeader } from '../../../src/agent/admin/history.ts';
-import type { Facts } from '../../../src/agent/admin/report.ts';
+import type { StatusFacts } from '../../../src/agent/admin/report.ts';
 import { type HandClock, handClock } from '../../clock.ts';
 import { probeStatusOf, statusReportOf } from '../../status-report.ts';
 
@@ -29,7 +29,7 @@ function unpacked(history: History): { header: HistoryHeader; values: Record<str
   return { header, values };
 }
 
-function started(facts: () => Partial<Facts>, options = {}) {
+function started(facts: () => Partial<StatusFacts>, options = {}) {
   const clock = handClock();
   const report = () => statusReportOf({ ...facts(), now: new Date(clock.nowMs()).toISOString() });
   const history = createHistory(options, { report, commit: async () => {}, clock });
@@ -117,7 +117,7 @@ test('a ring per series, the oldest value leaves; a series without values is for
 });
 
 test('what began, what ended, failovers and restarts', async () => {
-  let facts: Partial<Facts> = {
+  let facts: Partial<StatusFacts> = {
     probes: [probeStatusOf('store/main')],
     restarts: { worker: 1 },
     domains: [{ domain: 'a', failovers: 0 }],
@@ -154,7 +154,7 @@ test('what began, what ended, failovers and restarts', async () => {
 test('a store that is down says nothing of its settings: they neither end nor begin', async () => {
   const weak = { check: 'archive_mode', holds: false, found: 'off', severity: 'recovery_weak' };
   const up = { probes: [probeStatusOf('store/main', { details: { checks: [weak] } })] };
-  let facts: Partial<Facts> = up;
+  let facts: Partial<StatusFacts> = up;
   const { clock, history } = started(() => facts);
   await pass(clock, 5);
   facts = { probes: [probeStatusOf('store/main', refused)] };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Facts } from '../../../src/agent/admin/report.ts';
+import type { StatusFacts } from '../../../src/agent/admin/report.ts';
 import { probeStatusOf, statusReportOf } from '../../status-report.ts';
 
 const refused = { reason: 'refused', msg: 'connection refused' } as const;
@@ -28,7 +28,7 @@ const scrape = (service: string, up: boolean) => ({
   vocabulary: undefined,
 });
 
-const cases: Record<string, [facts: Partial<Facts>, level: string, sentence: string]> = {
+const cases: Record<string, [facts: Partial<StatusFacts>, level: string, sentence: string]> = {
   'nothing is configured': [
     {},
     'unknown',

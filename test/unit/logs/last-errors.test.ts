@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createFields, createSlots, plainText, setField } from '../../../src/sources/logs/lines/fields.ts';
-import { createLastErrors, redacted } from '../../../src/sources/logs/metrics/last-errors.ts';
+import { createLastErrors, redactedMessage } from '../../../src/sources/logs/metrics/last-errors.ts';
 
 test.each([
   ['password=hunter2 host=db', 'password=… host=db'],
@@ -13,7 +13,7 @@ test.each([
   ['a\u001b[31mred\u202etxt\nb', 'a [31mred txt b'],
   ['the token bucket is empty', 'the token bucket is empty'],
 ])('%j is kept as %j', (text, kept) => {
-  expect(redacted(text)).toBe(kept);
+  expect(redactedMessage(text)).toBe(kept);
 });
 
 const slots = createSlots();

@@ -3,7 +3,7 @@ import type { Data } from './data.ts';
 import { type Child, h, table } from './dom.ts';
 import { ago, bytes, count, moment, percent, perSecond, span } from './format.ts';
 import { type Frame, facts, folded, meter, note, pill, section, type Tone } from './parts.ts';
-import { binarySteps, type Line, plot } from './plots.ts';
+import { binarySteps, type PlotLine, plot } from './plots.ts';
 
 const levelColours: readonly [string, string][] = [
   ['fatal', '--c5'],
@@ -20,7 +20,7 @@ export function logs(data: Data, { entries, logs: files }: StatusReport, { nowMs
   if (files.length === 0 && entries.services.length === 0) return undefined;
   const lines = levelColours
     .filter(([level]) => data.plotted.series.has(`log/${level}`))
-    .map(([level, colour]): Line => ({ series: `log/${level}`, label: level, colour }));
+    .map(([level, colour]): PlotLine => ({ series: `log/${level}`, label: level, colour }));
   const rates = { id: 'log-rate', title: 'Entries by level', text: perSecond, least: 1, lines };
   return section(
     {

@@ -3,7 +3,7 @@ import type { Plotted } from './data.ts';
 import { h } from './dom.ts';
 import { moment } from './format.ts';
 
-export interface Line {
+export interface PlotLine {
   /** Name in the history. */
   series: string;
   label: string;
@@ -14,7 +14,7 @@ export interface Line {
 export interface PlotSpec {
   id: string;
   title: string;
-  lines: readonly Line[];
+  lines: readonly PlotLine[];
   text(value: number): string;
   /** Steps of the axis, where powers of ten will not do. */
   steps?: readonly number[];

@@ -28,7 +28,7 @@ export const axis = ({ shownText }: Frame): HTMLElement =>
 export const sinceText = (probe: ProbeStatus | undefined, { nowMs }: Frame): Child =>
   probe?.since && h('span', { class: 'muted' }, `for ${span((nowMs - Date.parse(probe.since)) / 1e3)}`);
 
-export interface Target {
+export interface TargetView {
   key: string;
   title: string;
   state: readonly [Tone, string];
@@ -41,7 +41,7 @@ export interface Target {
 
 /** One target of a section: its title, state, availability in percent and as a strip, and what else there is. */
 export function targetItem(
-  target: Target,
+  target: TargetView,
   { plotted }: Data,
   { shown }: Frame,
   ...more: Child[]

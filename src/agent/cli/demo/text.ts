@@ -144,7 +144,7 @@ const looked = {
 };
 
 /** A line for people from a page of the agent's metrics: what it has counted so far, and what is up. */
-export function liveText(page: string): string {
+export function countsText(page: string): string {
   const lines = page.split('\n');
   const values = (family: string) =>
     lines
@@ -172,7 +172,7 @@ export function showLive(
   async function show() {
     const page = await fetch(metrics).then((answer) => (answer.ok ? answer.text() : undefined));
     const columns = screen.size()?.columns ?? 80;
-    if (page !== undefined) write(`\r\u001b[K${cut(liveText(page), columns - 1, screen)}`);
+    if (page !== undefined) write(`\r\u001b[K${cut(countsText(page), columns - 1, screen)}`);
   }
   const wait = () => {
     cancel = clock.after(

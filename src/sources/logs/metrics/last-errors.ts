@@ -30,7 +30,7 @@ const bearers = /\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi;
 const userinfo = /\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/gi;
 
 /** Text of a log without what follows words such as `password=`, credentials of a URL, and control characters. */
-export function redacted(text: string): string {
+export function redactedMessage(text: string): string {
   return text
     .replace(userinfo, '$1…@')
     .replace(secrets, '$1$2…')
@@ -70,7 +70,7 @@ export function createLastErrors(nowMs: () => number, size = 20): LastErrors {
             level: textOf(fields, level!) ?? '',
             logger: copied(cut(textOf(fields, logger!) ?? '', longestLabel)),
             // Cut first, so that a message of a megabyte costs no more; a secret that is cut in two is still found.
-            msg: copied(cut(redacted(cut(text.join(': '), 4 * longestMessage)), longestMessage)),
+            msg: copied(cut(redactedMessage(cut(text.join(': '), 4 * longestMessage)), longestMessage)),
           });
           if (kept.length > 2 * size) kept = kept.slice(-size);
         },
