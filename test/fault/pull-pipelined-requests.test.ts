@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import { get, handGather, type Rig, rest, say, startPull } from '../integration/pull/scraper.ts';
+import { until } from '../until.ts';
 import { viewOf } from '../view.ts';
 
 const scrape = 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n';
@@ -23,4 +24,19 @@ test('a connection with hundreds of them is closed, counted once, and makes one 
   expect(rig.dropped).toEqual(['pull too_many_requests']);
   expect(gathers.requests.length).toBeLessThanOrEqual(1);
   expect((await get(rig.address, '/metrics')).status).toBe(200);
+});
+
+test('answers that wait behind another are given up with their connection', async () => {
+  const big = () =>
+    viewOf([{ name: 'a', kind: 'gauge', series: [{ labels: { x: 'x'.repeat(12_000_000) }, numbers: [1] }] }]);
+  const view = big();
+  rig = await startPull(handGather(() => view).gather, { limits: { writeMs: 30_000 } });
+  const socket = await say(rig.address, scrape.repeat(3));
+  socket.pause();
+  await until('the page is rendered', () => view.released === 1);
+  socket.destroy();
+  // Whoever connects later is told later.
+  for (let n = 0; n < 3; n++) expect((await get(rig.address, '/')).status).toBe(404);
+  rig.clock.advance(30_000);
+  expect(rig.dropped).toEqual([]);
 });

@@ -164,9 +164,14 @@ const defaultHeaders: OutgoingHttpHeaders = {
 export function createReply(response: ServerResponse, writeMs: number, { clock, drops }: ReplyDeps): Reply {
   let closed = false;
   let cancel = (): void => {};
+  const { socket } = response.req;
+  // Of a closed connection Node tells only the response that it sends, not those that wait behind it.
+  const onLost = (): void => void (closed || response.emit('close'));
+  socket.once('close', onLost);
   response.once('close', () => {
     closed = true;
     cancel();
+    socket.off('close', onLost);
   });
   // A client that disconnects is not an error; 'close' follows.
   response.on('error', () => {});
