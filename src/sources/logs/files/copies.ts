@@ -68,9 +68,12 @@ export function createCopies(
     const seen = contents.of(sighting, (content) => ({
       like: likeness(content, knownContent(original)),
       size: content.size,
+      beginsElse: headAgrees(original.fingerprint.head, content.start) === false,
     }));
     if (!seen) return 'wait';
-    const { like, size } = seen;
+    const { like, size, beginsElse } = seen;
+    // Only a live file is truncated and written again. To open each older one would cost most of a catch-up.
+    if (beginsElse && original.state === 'rotated' && !isHome(sighting, group)) return 'new';
     if (isHome(sighting, group)) {
       if (like !== 'whole' || original.offset < tailBytes || original.state !== 'unlinked') return 'new';
       if (size < original.size) return 'new';
