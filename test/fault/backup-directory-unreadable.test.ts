@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { planBackups } from '../../src/probes/backups/backups.ts';
 import type { BackupOptions } from '../../src/probes/backups/block.ts';
@@ -136,13 +136,16 @@ describe('a file system that is unmounted', () => {
       return status === 0;
     })();
 
-  test.skipIf(!canMount)('its backups are not known, neither good nor gone, until it is back', async () => {
-    mkdirSync(path('dumps'));
-    const mount = () => {
-      execFileSync('mount', ['-t', 'tmpfs', 'none', path('dumps')]);
-      mounted = path('dumps');
-      write('dumps/a.dump', 'x');
-    };
+  /** Mounts an empty file system there, with one file in it. */
+  const mount = (name: string) => {
+    execFileSync('mount', ['-t', 'tmpfs', 'none', path(name)]);
+    mounted = path(name);
+    write(`${name}/a.dump`, 'x');
+  };
+  const unmount = (name: string) => execFileSync('umount', [path(name)]);
+
+  /** Looks at the backups of the directory `dumps` and at the recovery, with what was remembered of the look before. */
+  async function watching(more: Partial<BackupOptions> = {}) {
     const backup: BackupOptions = {
       ...{ name: 'nightly', store: 'main', database: 'persistence', type: 'full', intervalMs: 60_000 },
       source: { kind: 'files', directory: path('dumps'), pattern: '^a', settleMs: 0 },
@@ -150,14 +153,18 @@ describe('a file system that is unmounted', () => {
       objectives: { rpoMs: 864e5, rtoMs: 864e5 },
       retention: { minCount: 0 },
       integrity: { level: 'header', minBytes: 1, maxShrink: 1, bytesPerSecond: 1e9 },
+      ...more,
     };
     const rows = planBackups({ backups: [backup], stores: [], stateDirectory: path('state') } as never, {
       verify: async () => ({ result: 'ok', msg: '' }),
     });
     const deps = { ...bench().deps, clock: systemClock };
     const probes: Probe[] = await Promise.all(rows.map((row) => row.open(deps)));
+    onTestFinished(async () => {
+      for (const probe of probes) await probe.close?.();
+    });
     const memories: unknown[] = [];
-    const look = async (): Promise<Finding[]> => {
+    return async (): Promise<Finding[]> => {
       const findings: Finding[] = [];
       for (const [index, probe] of probes.entries()) {
         const finding = await probe.check(AbortSignal.timeout(20_000), memories[index]);
@@ -166,12 +173,16 @@ describe('a file system that is unmounted', () => {
       }
       return findings;
     };
-    const ready = (findings: Finding[]) =>
-      findings[1]!.gauges?.find(({ name }) => name === 'svc_recovery_ready')?.value;
+  }
+  const ready = (findings: Finding[]) =>
+    findings[1]!.gauges?.find(({ name }) => name === 'svc_recovery_ready')?.value;
 
-    mount();
+  test.skipIf(!canMount)('its backups are not known, neither good nor gone, until it is back', async () => {
+    mkdirSync(path('dumps'));
+    const look = await watching();
+    mount('dumps');
     expect(ready(await look())).toBe(1);
-    execFileSync('umount', [path('dumps')]);
+    unmount('dumps');
     for (let times = 0; times < 2; times++) {
       const found = await look();
       expect(found.map(({ reason }) => reason)).toEqual(['evidence_unreadable', 'evidence_unreadable']);
@@ -179,13 +190,45 @@ describe('a file system that is unmounted', () => {
       expect(ready(found)).toBeUndefined();
       expect(found[0]!.increases).toBeUndefined();
     }
-    mount();
+    mount('dumps');
     const back = await look();
     expect(back.map(({ reason }) => reason)).toEqual([undefined, undefined]);
     expect(ready(back)).toBe(1);
     // Deleted on the file system that is there: that is a loss, and said to be one.
     rmSync(path('dumps', 'a.dump'));
     expect(ready(await look())).toBe(0);
-    for (const probe of probes) await probe.close?.();
+  });
+
+  test.skipIf(!canMount)('of an off-site one no copy is missing, and the backups count', async () => {
+    write('dumps/a.dump', 'x');
+    mkdirSync(path('away'));
+    const look = await watching({ offsite: { directory: path('away', 'copies'), maxLagMs: 0 } });
+    const found = async () => {
+      const findings = await look();
+      expect(ready(findings)).toBe(1);
+      return findings[0]!;
+    };
+    mount('away');
+    write('away/copies/a.dump', 'x');
+    expect(await found()).not.toHaveProperty('reason');
+    unmount('away');
+    // The directory lay on the file system.
+    expect(await found()).toMatchObject({
+      reason: 'evidence_unreadable',
+      msg: expect.stringMatching(/^off-site: .*copies does not exist; mount its file system, or create it/),
+    });
+    // It is there below the mount point, too.
+    mkdirSync(path('away', 'copies'));
+    for (let times = 0; times < 2; times++)
+      expect(await found()).toMatchObject({
+        reason: 'evidence_unreadable',
+        msg: expect.stringContaining('is on another file system than before'),
+      });
+    mount('away');
+    write('away/copies/a.dump', 'x');
+    expect(await found()).not.toHaveProperty('reason');
+    // Deleted on the file system that is there: that is a loss.
+    rmSync(path('away', 'copies', 'a.dump'));
+    expect(await found()).toMatchObject({ reason: 'offsite_missing' });
   });
 });

@@ -35,6 +35,8 @@ export interface Ledger {
   log?: VerifiedLog;
   /** The file system of the directory in which backups were last found, by its device. */
   device?: number;
+  /** The same of the off-site directory. */
+  offsiteDevice?: number;
 }
 
 export interface Success {

@@ -147,10 +147,12 @@ async function checkBackup(
   const assessment = assess(backup, evidence, answers, ledger, clock.nowMs());
   assessment.ledger.device = device;
   shared.standings.set(backup.name, { options: backup, assessed: { evidence, assessment } });
-  const offsite = await offsiteOf(backup, evidence, deps).catch((thrown) => {
-    if (thrown instanceof ProbeError) return { missing: [], unreadable: thrown.message };
+  const offsite = await offsiteOf(backup, evidence, deps, ledger?.offsiteDevice).catch((thrown) => {
+    if (thrown instanceof ProbeError)
+      return { missing: [], unreadable: thrown.message, device: ledger?.offsiteDevice };
     throw thrown;
   });
+  assessment.ledger.offsiteDevice = offsite?.device;
   return backupFinding(backup, evidence, assessment, siblingsOf(backup, shared), offsite);
 }
 
@@ -169,8 +171,15 @@ async function deviceWith(
   before: number | undefined,
 ): Promise<number | undefined> {
   if (directory === undefined || missingDirectory !== undefined) return before;
+  return deviceOf(directory, artifacts.length + runs.length === 0, before);
+}
+
+async function deviceOf(
+  directory: string,
+  isEmpty: boolean,
+  before: number | undefined,
+): Promise<number | undefined> {
   const { dev } = await stat(directory);
-  const isEmpty = artifacts.length + runs.length === 0;
   if (isEmpty && before !== undefined && before !== dev)
     throw unreadable(
       `${directory} has no backup and is on another file system than before; mount the one with the backups`,
@@ -309,16 +318,20 @@ async function offsiteOf(
   { offsite }: BackupOptions,
   { artifacts }: Evidence,
   deps: EvidenceDeps,
+  deviceBefore: number | undefined,
 ): Promise<OffsiteStanding | undefined> {
   if (!offsite) return undefined;
-  const { compareOffsite, copiesInDirectory } = await import('./offsite.ts');
-  const copies = offsite.objectStore
-    ? (await (await import('./offsite.ts')).listObjects(offsite.objectStore, deps)).map(
-        ({ key, sizeBytes }) => ({
-          name: key,
-          sizeBytes,
-        }),
-      )
-    : await copiesInDirectory(offsite.directory ?? '');
-  return compareOffsite(artifacts, copies, offsite.maxLagMs, deps.clock.nowMs());
+  const { compareOffsite, copiesInDirectory, listObjects } = await import('./offsite.ts');
+  const { objectStore, directory = '', maxLagMs } = offsite;
+  const nowMs = deps.clock.nowMs();
+  if (objectStore) {
+    const copies = (await listObjects(objectStore, deps)).map(({ key, sizeBytes }) => ({
+      name: key,
+      sizeBytes,
+    }));
+    return compareOffsite(artifacts, copies, maxLagMs, nowMs);
+  }
+  const copies = await copiesInDirectory(directory);
+  const device = await deviceOf(directory, copies.length === 0, deviceBefore);
+  return { ...compareOffsite(artifacts, copies, maxLagMs, nowMs), device };
 }

@@ -9,6 +9,7 @@ import {
   type LogKind,
   type PlacedSegment,
   placeSegments,
+  plainWalSegmentBytes,
   type Segment,
   type SegmentRun,
   type SegmentsToVerify,
@@ -49,8 +50,30 @@ export async function readSegments(
 ): Promise<LogEvidence> {
   const listed = await listSegments(source, nowMs);
   if (listed === undefined) return { ...noEvidence(source.directory), log: before };
-  const log = await verifiedLog(source.log, placeSegments(source.log, listed), before, verify);
-  return evidenceOf(source.log, listed, log, server);
+  const segmentBytes =
+    source.log === 'wal' ? await segmentBytesOf(source.directory, listed, before.segmentBytes) : undefined;
+  const placed = placeSegments(source.log, listed, segmentBytes);
+  const verified = await verifiedLog(source.log, placed, before, verify);
+  return evidenceOf(source.log, listed, segmentBytes ? { ...verified, segmentBytes } : verified, server);
+}
+
+/**
+ * The size of a cluster's segments, which is set by initdb: that of a plain file, or what the first page of a compressed
+ * one says. Undefined where neither is known, as of files that cannot be unpacked here.
+ */
+async function segmentBytesOf(
+  directory: string,
+  segments: readonly Segment[],
+  before: number | undefined,
+): Promise<number | undefined> {
+  const known = plainWalSegmentBytes(segments) ?? before;
+  if (known !== undefined) return known;
+  const { walSegmentBytesIn } = await import('./log-segments.ts');
+  for (const { name } of segments.slice(0, 3)) {
+    const found = await walSegmentBytesIn(join(directory, name)).catch(() => undefined);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 async function listSegments(
@@ -126,6 +149,7 @@ function evidenceOf(
   const runs = segmentRuns(
     log,
     listed.filter(({ name }) => verified.damaged[name] === undefined),
+    verified.segmentBytes,
   );
   const newest = runs.at(-1);
   if (newest && server && holdsAll(newest, listed, server)) {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { IntegrityLevel } from '../../core/reasons.ts';
@@ -14,7 +14,13 @@ import {
 import { headOf } from './manifest.ts';
 import { type ByteReader, Truncated } from './pgdump.ts';
 import { archivedName, type SegmentsToVerify } from './segments.ts';
-import { checkWalStart, UnknownFormat, verifyWalSegment, type WalCarry } from './wal-segment.ts';
+import {
+  checkWalStart,
+  longHeaderBytes,
+  UnknownFormat,
+  verifyWalSegment,
+  type WalCarry,
+} from './wal-segment.ts';
 
 interface Reading extends Pace {
   /** The directory of the segments. */
@@ -68,6 +74,19 @@ export async function verifySegments(
 const readableSuffix = /\.(gz|zst|xz|bz2|lz4)$/;
 const anySuffix = /\.[a-z][a-z0-9]*$/;
 
+/** What the first page of an archived segment says of the size of all. Throws if it is none that can be read. */
+export async function walSegmentBytesIn(file: string): Promise<number> {
+  const compression = compressionOf(await headOf(file, 8));
+  const source = readThrottled(file, { bytesPerSecond: Number.POSITIVE_INFINITY });
+  const plain = compression ? decompress(source, compression) : source;
+  try {
+    const head = await createByteReader(plain).take(longHeaderBytes);
+    return checkWalStart(head, archivedName(basename(file))).segmentBytes;
+  } finally {
+    await plain.return(undefined);
+  }
+}
+
 async function verifySegment(
   { path, level, ...pace }: Reading,
   { log, newest }: SegmentsToVerify,
@@ -93,7 +112,7 @@ async function verifySegment(
       : plain,
   );
   if (level === 'header') {
-    const head = await bytes.take(log === 'wal' ? 40 : 4);
+    const head = await bytes.take(log === 'wal' ? longHeaderBytes : 4);
     if (log === 'wal') checkWalStart(head, archivedName(name));
     else checkBinaryLogStart(head);
     await plain.return(undefined);

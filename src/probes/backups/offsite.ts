@@ -23,6 +23,8 @@ export interface OffsiteStanding {
   missing: readonly string[];
   /** Why the other place cannot be read; the backups here are assessed all the same. */
   unreadable?: string;
+  /** The file system of the directory in which copies were last found, by its device. */
+  device?: number;
 }
 
 /**
@@ -50,10 +52,16 @@ export function compareOffsite(
   return { newestMs: newest?.endMs, missing: missing.map(({ id }) => id) };
 }
 
-/** The copies in a second directory: a mounted share, or another disk. Throws `evidence_unreadable`. */
+/**
+ * The copies in a second directory: a mounted share, or another disk. Throws `evidence_unreadable`, also for a directory
+ * that does not exist: it may lie on a share that is not mounted.
+ */
 export async function copiesInDirectory(directory: string): Promise<OffsiteCopy[]> {
+  const names = await listBackupDirectory(directory);
+  if (names === undefined)
+    throw unreadable(`${directory} does not exist; mount its file system, or create it`);
   const copies: OffsiteCopy[] = [];
-  for (const name of (await listBackupDirectory(directory)) ?? []) {
+  for (const name of names) {
     const stats = await stat(join(directory, name)).catch(() => undefined);
     if (stats?.isFile()) copies.push({ name, sizeBytes: stats.size });
     else if (stats?.isDirectory()) {

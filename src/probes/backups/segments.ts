@@ -20,6 +20,8 @@ export interface SegmentRun {
   /** Position of the first and last segment in the log; comparable within a timeline. */
   from: SegmentPosition;
   to: SegmentPosition;
+  /** Of a write-ahead log. */
+  segmentBytes?: number;
 }
 
 export interface SegmentPosition {
@@ -43,6 +45,8 @@ export interface SegmentsToVerify {
 
 /** What verification has found in an archived log; JSON. */
 export interface VerifiedLog {
+  /** Of a write-ahead log, once a segment has said it. */
+  segmentBytes?: number;
   /** Everything up to this segment was verified, but for segments that were written after `endMs`. */
   to?: SegmentPosition & { endMs: number };
   /** Of the newest segments that were verified together. */
@@ -52,22 +56,28 @@ export interface VerifiedLog {
   damaged: Readonly<Record<string, { sizeBytes: number; endMs: number; msg: string }>>;
 }
 
+/** `initdb --wal-segsize` without an argument. */
 const usualWalSegmentBytes = 16 * 1024 * 1024;
+
 /** The name that the server gave to an archived segment: tools put a checksum or a suffix behind it. */
 export const archivedName = (name: string): string =>
   name.replace(compressedSuffix, '').replace(/^([0-9A-F]{24})-[0-9a-f]{40}$/, '$1');
 
 const compressedSuffix = /\.(?:gz|zst|lz4|xz|bz2|lzma|br)$/;
 
-/** How many segments make up 4 GiB of WAL, which is where the last part of a segment's name starts again at 0. */
-function walSegmentsPerId(segments: readonly Segment[]): number {
-  const plain = segments.find(({ name }) => /^[0-9A-F]{24}$/.test(name));
-  const size = plain?.sizeBytes ?? usualWalSegmentBytes;
-  const isPossible = size >= 2 ** 20 && size <= 2 ** 30 && (size & (size - 1)) === 0;
-  return 2 ** 32 / (isPossible ? size : usualWalSegmentBytes);
+/** The size of the segments of a write-ahead log by that of a segment that is not compressed; undefined without one. */
+export function plainWalSegmentBytes(segments: readonly Segment[]): number | undefined {
+  return segments.find(({ name, sizeBytes }) => /^[0-9A-F]{24}$/.test(name) && isSegmentSize(sizeBytes))
+    ?.sizeBytes;
 }
 
-/** The position of a segment in its log; undefined for names of other files, such as histories and partial segments. */
+/** PostgreSQL: a power of two from 1 MiB to 1 GiB. */
+const isSegmentSize = (bytes: number) => bytes >= 2 ** 20 && bytes <= 2 ** 30 && (bytes & (bytes - 1)) === 0;
+
+/**
+ * The position of a segment in its log; `walPerId` segments make up 4 GiB of WAL, which is where the last part of a
+ * segment's name starts again at 0. Undefined for names of other files, such as histories and partial segments.
+ */
 export function segmentPosition(kind: LogKind, name: string, walPerId: number): SegmentPosition | undefined {
   // WAL-G, Barman and pgBackRest put a checksum or a suffix behind the name.
   const plain = name.replace(compressedSuffix, '');
@@ -91,8 +101,12 @@ export interface PlacedSegment {
 }
 
 /** In the log's order; other files, such as histories and partial segments, are left out. */
-export function placeSegments(kind: LogKind, segments: readonly Segment[]): PlacedSegment[] {
-  const perId = walSegmentsPerId(segments);
+export function placeSegments(
+  kind: LogKind,
+  segments: readonly Segment[],
+  walSegmentBytes = usualWalSegmentBytes,
+): PlacedSegment[] {
+  const perId = 2 ** 32 / walSegmentBytes;
   return segments
     .flatMap((segment) => {
       const at = segmentPosition(kind, segment.name, perId);
@@ -108,8 +122,12 @@ export const comparePositions = (one: SegmentPosition, other: SegmentPosition): 
  * Unbroken runs of archived segments, in the log's order. After a switch of timeline the new one goes on in the
  * segment where the old one ended, or the one after it; that is no gap.
  */
-export function segmentRuns(kind: LogKind, segments: readonly Segment[]): SegmentRun[] {
-  const placed = placeSegments(kind, segments);
+export function segmentRuns(
+  kind: LogKind,
+  segments: readonly Segment[],
+  walSegmentBytes = usualWalSegmentBytes,
+): SegmentRun[] {
+  const placed = placeSegments(kind, segments, walSegmentBytes);
   const runs: SegmentRun[] = [];
   for (const { segment, at } of placed) {
     const run = runs.at(-1);
@@ -117,6 +135,7 @@ export function segmentRuns(kind: LogKind, segments: readonly Segment[]): Segmen
     else if (!run || run.to.number !== at.number || run.to.timeline !== at.timeline)
       runs.push(runOf(segment, at));
   }
+  if (kind === 'wal') for (const run of runs) run.segmentBytes = walSegmentBytes;
   return runs;
 }
 
@@ -157,19 +176,14 @@ export function runFromBaseBackup(
   runs: readonly SegmentRun[],
   ranges: readonly WalRange[],
 ): SegmentRun | undefined {
-  const needed = ranges.map(({ timeline, start, end }) => ({
-    timeline,
-    from: segmentOfLsn(start),
-    to: segmentOfLsn(end),
-  }));
-  if (needed.length === 0) return undefined;
+  if (ranges.length === 0) return undefined;
   return runs.find((run) =>
-    needed.every(
-      ({ timeline, from, to }) =>
+    ranges.every(
+      ({ timeline, start, end }) =>
         run.from.timeline <= timeline &&
         run.to.timeline >= timeline &&
-        run.from.number <= from &&
-        run.to.number >= to,
+        run.from.number <= segmentOfLsn(start, run.segmentBytes) &&
+        run.to.number >= segmentOfLsn(end, run.segmentBytes),
     ),
   );
 }

@@ -9,7 +9,7 @@ import type { ByteReader } from './pgdump.ts';
 /** Versions 9.5 to 18: the record format of others is not known. */
 const [oldestMagic, newestMagic] = [0xd087, 0xd118];
 const shortHeaderBytes = 24;
-const longHeaderBytes = 40;
+export const longHeaderBytes = 40;
 const recordHeaderBytes = 24;
 /** Offset of the CRC in a record's header; it covers what comes before, and the record's data first. */
 const crcAt = 20;

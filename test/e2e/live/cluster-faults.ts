@@ -40,12 +40,12 @@ export const clusterFaults: readonly Fault[] = [
       critical(
         'SvcDomainDisagreement',
         { ...dc1, domain: 'orders', active_cluster: 'dc1', primary_cluster: 'dc1' },
-        /^dc1 has domain orders active in dc1; the clusters of the group name 2 different ones\./,
+        /^dc1 has domain orders active in dc1; the clusters of the group report 2 different ones\./,
       ),
       critical(
         'SvcDomainDisagreement',
         { cluster: 'dc2', domain: 'orders', active_cluster: 'dc2', primary_cluster: 'dc1' },
-        /^dc2 has domain orders active in dc2; the clusters of the group name 2 different ones\./,
+        /^dc2 has domain orders active in dc2; the clusters of the group report 2 different ones\./,
       ),
       {
         ...info(

@@ -1,0 +1,70 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { expect, onTestFinished, test } from 'vitest';
+import { readFiles } from '../../../src/probes/backups/files.ts';
+import { readSegments } from '../../../src/probes/backups/log-evidence.ts';
+import { runFromBaseBackup } from '../../../src/probes/backups/segments.ts';
+import {
+  hasPostgres,
+  ownedByPostgres,
+  postgresFolder,
+  postgresProgram,
+  startPostgres,
+} from '../../postgres.ts';
+
+const isSegment = (name: string) => /^[0-9A-F]{24}$/.test(name);
+
+// `initdb --wal-segsize`: the names of segments count differently, and a base backup needs other ones.
+test.skipIf(!hasPostgres)(
+  'a base backup reaches along the archived log of a server whose segments have 1 MiB',
+  async () => {
+    const folder = postgresFolder();
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const archive = join(folder, 'archive');
+    mkdirSync(archive);
+    ownedByPostgres(archive);
+    const server = await startPostgres({
+      initdb: ['--wal-segsize=1'],
+      settings: ['wal_level=replica', 'archive_mode=on', `archive_command=cp %p ${archive}/%f`],
+    });
+    onTestFinished(() => server.stop());
+    // Beyond segment 256, where names of segments of 16 MiB would begin anew.
+    await server.query(
+      'CREATE TABLE executions AS SELECT i, md5(i::text) AS state FROM generate_series(1, 30000) i',
+    );
+    postgresProgram('pg_basebackup', [
+      ...['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'],
+      ...['-D', join(folder, 'base'), '-X', 'none', '--checkpoint=fast'],
+    ]);
+    await server.query('INSERT INTO executions SELECT i, md5(i::text) FROM generate_series(1, 30000) i');
+    const { rows } = await server.query('SELECT pg_walfile_name(pg_switch_wal()) AS last');
+    const last: string = rows[0].last;
+    await expect.poll(() => existsSync(join(archive, last)), { timeout: 20_000 }).toBe(true);
+
+    const nowMs = Date.now() + 120_000;
+    const files = { kind: 'files' as const, directory: folder, pattern: '^base$', settleMs: 0 };
+    const { artifacts } = await readFiles(files, [], nowMs);
+    const wal = artifacts[0]!.wal!;
+    const source = { kind: 'segments' as const, directory: archive, log: 'wal' as const, settleMs: 0 };
+    const plain = await readSegments(source, nowMs);
+    expect(plain.log.segmentBytes).toBe(2 ** 20);
+    expect(runFromBaseBackup(plain.runs!, wal)).toMatchObject({ last });
+
+    // As an archive command that compresses leaves them: the size of the file says nothing.
+    for (const name of readdirSync(archive).filter(isSegment)) {
+      writeFileSync(join(archive, `${name}.gz`), gzipSync(readFileSync(join(archive, name))));
+      unlinkSync(join(archive, name));
+    }
+    const packed = await readSegments(source, nowMs);
+    expect(packed.log.segmentBytes).toBe(2 ** 20);
+    expect(runFromBaseBackup(packed.runs!, wal)).toMatchObject({ last: `${last}.gz` });
+
+    // The server says where the backup ends; without that segment nothing continues it.
+    const needed = readdirSync(archive)
+      .find((name) => name.endsWith('.backup'))!
+      .slice(0, 24);
+    unlinkSync(join(archive, `${needed}.gz`));
+    expect(runFromBaseBackup((await readSegments(source, nowMs)).runs!, wal)).toBeUndefined();
+  },
+);
