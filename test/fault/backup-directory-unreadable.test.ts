@@ -1,5 +1,14 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
@@ -141,6 +150,8 @@ describe('a file system that is unmounted', () => {
     execFileSync('mount', ['-t', 'tmpfs', 'none', path(name)]);
     mounted = path(name);
     write(`${name}/a.dump`, 'x');
+    // The clock of the agent counts whole milliseconds: a file of this one would not be settled yet.
+    utimesSync(path(name, 'a.dump'), new Date(), new Date(Date.now() - 1000));
   };
   const unmount = (name: string) => execFileSync('umount', [path(name)]);
 
