@@ -183,7 +183,8 @@ export async function startPostgres({
       let client = clients.get(database);
       if (client === undefined) {
         client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', database, ssl: false });
-        client.on('error', () => {});
+        // Such as by DROP DATABASE … WITH (FORCE).
+        client.on('error', () => clients.delete(database));
         await client.connect();
         clients.set(database, client);
       }

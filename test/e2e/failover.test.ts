@@ -205,11 +205,11 @@ ${recovery}`,
       expect(back, back.output).toMatchObject({ status: 0 });
     }, 60_000);
 
-    test('where the standby still sees the active cluster', async () => {
+    test('where the standby still reaches the active cluster', async () => {
       await lose('dc1');
       configure('dc1', "    standbyProbe: [sh, -c, 'test {cluster} = dc1']\n");
       const seen = await execute('datacenter-failure', 'orders', 'dc2');
-      expect(seen).toMatchObject({ status: 1, output: expect.stringContaining('dc2 still sees dc1') });
+      expect(seen).toMatchObject({ status: 1, output: expect.stringContaining('dc2 still reaches dc1') });
       configure('dc1', "    standbyProbe: [sh, -c, 'exit 3']\n");
       const unknown = await execute('datacenter-failure', 'orders', 'dc2');
       expect(unknown).toMatchObject({

@@ -102,6 +102,14 @@ recovery:
     });
   }, 240_000);
 
+  test('a database that is gone as a whole is created again', async () => {
+    const whole = await contents();
+    await server.sql('DROP DATABASE svc_main');
+    const { status, output } = await recover();
+    expect({ status, output }).toMatchObject({ status: 0 });
+    expect(await contents()).toEqual(whole);
+  }, 240_000);
+
   test('a restore that the server refuses is no success, and the next run goes on with it', async () => {
     await server.sql('TRUNCATE svc_main.executions');
     await server.sql("REVOKE ALL ON *.* FROM root@'127.0.0.1'");

@@ -141,6 +141,13 @@ ${more}`,
     expect(without.output).toMatch(/Not proved: the service lists workflows of a domain: name a domain/);
   }, 60_000);
 
+  test('a database that is gone as a whole is created again', async () => {
+    await server.query('DROP DATABASE svc WITH (FORCE)');
+    const { status, output } = await recover(...execute, '--confirm', 'main');
+    expect({ status, output }).toMatchObject({ status: 0 });
+    expect(await count()).toBe(5000);
+  });
+
   test('a backup that is named is itself verified', async () => {
     const whole = readFileSync(join(dumps, 'a.dump'));
     const cut = join(place.path, 'cut.dump');

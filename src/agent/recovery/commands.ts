@@ -30,29 +30,34 @@ export interface Commands {
   restore(): readonly (readonly string[])[] | undefined;
 }
 
+type RestoreCommands = (
+  file: string,
+  database: string,
+  address: Address | undefined,
+) => readonly (readonly string[])[];
+
 /**
- * How a dump is restored, by its name; undefined for what takes more than one command, such as a base backup. The user
- * of the agent may not write: restores run as the administrator.
+ * How a dump is restored, by its name: the database is created where it is missing, then filled. The user of the agent may
+ * not write: restores run as the administrator.
  */
-const restoreCommands: Readonly<
-  Partial<
-    Record<
-      StoreOptions['kind'],
-      (file: string, database: string, address: Address | undefined) => readonly string[] | undefined
-    >
-  >
-> = {
+const restoreCommands: Readonly<Partial<Record<StoreOptions['kind'], RestoreCommands>>> = {
   postgres(file, database, { host, port } = { host: 'localhost', port: 5432 }) {
-    const to = ['--host', host, '--port', String(port), '--username', 'postgres', '--dbname', database];
-    if (isDirectory(file)) return undefined;
-    if (!/\.sql(?:\.gz)?$/.test(file)) {
-      return ['pg_restore', ...to, '--clean', '--if-exists', '--exit-on-error', file];
-    }
-    return unpacked(file, ['psql', ...to, '--set', 'ON_ERROR_STOP=1', '--quiet']);
+    const server = ['--host', host, '--port', String(port), '--username', 'postgres'];
+    const psql = (name: string) => [
+      ...['psql', ...server, '--dbname', name],
+      ...['--no-psqlrc', '--set', 'ON_ERROR_STOP=1', '--quiet'],
+    ];
+    const text = `'${database.replaceAll("'", "''")}'`;
+    const create = `SELECT format('CREATE DATABASE %I', ${text}) WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = ${text}) \\gexec`;
+    const restore = /\.sql(?:\.gz)?$/.test(file)
+      ? unpacked(file, psql(database))
+      : ['pg_restore', ...server, '--dbname', database, '--clean', '--if-exists', '--exit-on-error', file];
+    return [['bash', '-c', 'printf "%s\\n" "$0" | "$@"', create, ...psql('postgres')], restore];
   },
   mysql(file, database, { host, port } = { host: 'localhost', port: 3306 }) {
-    if (isDirectory(file)) return undefined;
-    return unpacked(file, ['mysql', `--host=${host}`, `--port=${port}`, '--user=root', database]);
+    const mysql = ['mysql', `--host=${host}`, `--port=${port}`, '--user=root'];
+    const create = `CREATE DATABASE IF NOT EXISTS \`${database.replaceAll('`', '``')}\``;
+    return [[...mysql, `--execute=${create}`], unpacked(file, [...mysql, database])];
   },
 };
 
@@ -95,9 +100,9 @@ export function commandsOf(
     },
     restore() {
       if (!store || !database || !subject.backup) return undefined;
-      const restore = restoreCommands[store.kind];
-      const command = restore?.(subject.backup, database, parseAddress(store.address));
-      return command && [command];
+      // What takes more than these commands, such as a base backup, is restored by hand.
+      if (isDirectory(subject.backup)) return undefined;
+      return restoreCommands[store.kind]?.(subject.backup, database, parseAddress(store.address));
     },
   };
 }
