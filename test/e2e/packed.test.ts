@@ -83,10 +83,13 @@ test('the licence notices of what is bundled come with it, and nothing superfluo
 
 test('the demo of an installed svc-agent runs, without a store, and names its command', async () => {
   const demo = start(program, ['demo', '--incident-after', '0s'], { PATH: `${process.env.PATH}` });
-  await until('the demo says what to type', () => demo.output().includes('Ctrl-C stops the demo'));
-  expect(demo.output()).toContain('without a store: @electric-sql/pglite is not installed');
-  expect(demo.output()).toMatch(/^ {2}svc-agent status -c \S+\/agent\.yaml$/m);
-  expect(await demo.end(), demo.output()).toBe(0);
+  try {
+    await until('the demo says what to type', () => demo.output().includes('Ctrl-C stops the demo'));
+    expect(demo.output()).toContain('without a store: @electric-sql/pglite is not installed');
+    expect(demo.output()).toMatch(/^ {2}svc-agent status -c \S+\/agent\.yaml$/m);
+  } finally {
+    expect(await demo.end(), demo.output()).toBe(0);
+  }
 });
 
 // What a bundle loads by name has to be there; the store of the demo is the one that may be missing.
