@@ -3,7 +3,8 @@ import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
-import { command, folder, mainFile, start } from './process.ts';
+import { command, folder } from './process.ts';
+import { drillOfMain, recoverMain } from './recover-round.ts';
 
 // The full round on a real Cassandra, through the built program: a snapshot by nodetool, the tables emptied, recover
 // with the command that `svc-agent backup plan` prints, and the rows are back.
@@ -92,22 +93,7 @@ recovery:
     place.remove();
   });
 
-  const recover = async () => {
-    const run = start(process.execPath, [
-      ...[mainFile, 'recover', 'database-corruption', '-c', file, '--store', 'main'],
-      ...['--database', 'persistence', '--execute', '--yes', '--confirm', 'main'],
-    ]);
-    run.child.stdin?.end();
-    return { status: await run.ended, output: run.output() };
-  };
-
-  const drill = () => {
-    const probed = JSON.parse(command(['probe', 'recovery', 'backup', '-c', file, '--json']).stdout) as {
-      name: string;
-      details: { drill?: object };
-    }[];
-    return probed.find(({ name }) => name === 'recovery/main/persistence')?.details.drill;
-  };
+  const recover = () => recoverMain(file);
 
   test('what was destroyed is back as it was, the schema is proved, and the drill is recorded', async () => {
     const whole = await server.rows('SELECT i, state FROM svc.executions');
@@ -124,6 +110,6 @@ recovery:
     expect(await server.rows('SELECT i FROM svc.tasks')).toHaveLength(50);
     expect(output).toMatch(/ok +the schema has the version that the service needs/);
     expect(existsSync(stopped)).toBe(false);
-    expect(drill()).toMatchObject({ procedure: 'database-corruption' });
+    expect(drillOfMain(file)).toMatchObject({ procedure: 'database-corruption' });
   }, 300_000);
 });

@@ -4,7 +4,8 @@ import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasMariadb, type Mariadb, schemaStatements, startMariadb, usersStatements } from '../mariadb.ts';
-import { command, folder, mainFile, start } from './process.ts';
+import { command, folder } from './process.ts';
+import { drillOfMain, recoverMain } from './recover-round.ts';
 
 // The full round on a real MariaDB, through the built program: back up, destroy, recover, and the rows are back.
 const hasPrograms = ['/usr/bin/mysql', '/usr/bin/mariadb-dump'].every((path) => existsSync(path));
@@ -59,14 +60,7 @@ recovery:
     place.remove();
   });
 
-  const recover = async () => {
-    const run = start(process.execPath, [
-      ...[mainFile, 'recover', 'database-corruption', '-c', file, '--store', 'main'],
-      ...['--database', 'persistence', '--execute', '--yes', '--confirm', 'main'],
-    ]);
-    run.child.stdin?.end();
-    return { status: await run.ended, output: run.output() };
-  };
+  const recover = () => recoverMain(file);
   const contents = async () => ({
     rows: await server.sql('SELECT COUNT(*) AS n, SUM(CRC32(data)) AS sum FROM svc_main.executions'),
     routines: await server.sql(
@@ -93,11 +87,7 @@ recovery:
     expect(await contents()).toEqual(whole);
     expect(output).toMatch(/ok +the schema has the version that the service needs/);
     expect(existsSync(stopped)).toBe(false);
-    const probed = JSON.parse(command(['probe', 'recovery', 'backup', '-c', file, '--json']).stdout) as {
-      name: string;
-      details: { drill: object };
-    }[];
-    expect(probed.find(({ name }) => name === 'recovery/main/persistence')?.details.drill).toMatchObject({
+    expect(drillOfMain(file)).toMatchObject({
       procedure: 'database-corruption',
     });
   }, 240_000);
