@@ -4,13 +4,13 @@ import { createLineCache, escapeText, type FamilyLines, type Texts, textsPerSeri
 /** Renders views as pages. */
 export interface Renderer {
   /**
-   * The page of a view in pieces of a little more than 64 KiB. Yields to the event loop between two pieces after
+   * The page of a view in pieces of a little more than 256 KiB. Yields to the event loop between two pieces after
    * 2 ms of work, because datagrams cannot wait longer. Each piece is alone in its memory. Takes the memory of its pieces from `spare` while there is any.
    */
   render(view: View, format: Format, spare?: ArrayBuffer[]): AsyncGenerator<Buffer, void, undefined>;
 }
 
-const pieceBytes = 65_536;
+const pieceBytes = 262_144;
 /** `-2.2250738585072014e-308` has 24 bytes. */
 const longestNumber = 32;
 const sliceMs = 2;

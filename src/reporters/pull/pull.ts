@@ -247,7 +247,7 @@ async function pour(
 }
 
 /** Pieces that wait for the compression, at most. */
-const piecesAhead = 8;
+const piecesAhead = 4;
 
 /** Limits the pages in progress: beyond the limit the clients of the oldest are disconnected and counted. */
 function createDelivery(drops: Drops): (sink: Sink) => void {

@@ -222,7 +222,7 @@ describe('any text in labels and HELP', () => {
 });
 
 test('a large page leaves in pieces, whole series each, with turns of the event loop between', async () => {
-  const series = Array.from({ length: 30_000 }, (_, i) => ({ labels: { i: `${i}` }, numbers: [i] }));
+  const series = Array.from({ length: 120_000 }, (_, i) => ({ labels: { i: `${i}` }, numbers: [i] }));
   const view = viewOf([{ name: 'a_total', kind: 'counter', series }]);
   let turns = 0;
   let running = true;
@@ -237,7 +237,7 @@ test('a large page leaves in pieces, whole series each, with turns of the event 
   expect(pieces.length).toBeGreaterThan(5);
   expect(turns).toBeGreaterThan(2);
   for (const piece of pieces) expect(piece.endsWith('\n')).toBe(true);
-  expect(Math.max(...pieces.map((piece) => piece.length))).toBeLessThan(66_000);
+  expect(Math.max(...pieces.map((piece) => piece.length))).toBeLessThan(263_000);
   const values = pieces
     .join('')
     .trimEnd()
