@@ -2,10 +2,10 @@
  * A page of 100,000 lines scraped, sanitized and re-exposed round by round, without HTTP, against a plain
  * split-and-regex parser on the same pages in the same run. `npm run bench -- scrape [LINES]`
  */
-import { performance } from 'node:perf_hooks';
 import { systemClock } from '../src/core/clock.ts';
 import { createRefusedLines } from '../src/core/refused-series.ts';
 import { createRegistry } from '../src/core/registry.ts';
+import { createSlice } from '../src/core/slices.ts';
 import { createPageStore } from '../src/core/value-stores.ts';
 import { createVocabularyDetector } from '../src/core/vocabulary.ts';
 import { createRenderer } from '../src/reporters/pull/exposition.ts';
@@ -36,17 +36,7 @@ function plainParse(page: Buffer, into: Map<string, number>): void {
   }
 }
 
-let sliceStartMs = 0;
-const breathe = (): Promise<void> | undefined => {
-  if (performance.now() - sliceStartMs < 2) return undefined;
-  return new Promise((resolve) => {
-    setImmediate(() => {
-      sliceStartMs = performance.now();
-      resolve();
-    });
-  });
-};
-
+const slice = createSlice();
 const limits = { seriesPerMetric: 1_000_000, series: 1_000_000, forbiddenTags: [], allowValues: [] };
 const registry = createRegistry({ limits, serviceKeys: ['history'] }, { clock: systemClock });
 const store = createPageStore();
@@ -69,7 +59,7 @@ const reader = createPageReader(table, refusedLines, {
   samples: 10_000_000,
   labelBytes: 8192,
 });
-const pageSeries = createPageSeries(table, { intake, refusedLines, words, breathe });
+const pageSeries = createPageSeries(table, { intake, refusedLines, words, slice });
 const renderer = createRenderer();
 
 async function expose(): Promise<number> {

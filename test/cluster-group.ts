@@ -1,6 +1,6 @@
 import type { Clock, Log, Readings } from '../src/core/ports.ts';
 import type { ClusterGroupOptions, ClusterOptions } from '../src/probes/clusters/block.ts';
-import type { ProbesOptions } from '../src/probes/options.ts';
+import type { ProbesOptions } from '../src/probes/plan.ts';
 import type { Finding, ProbeDeps, ProbeRow } from '../src/probes/probe.ts';
 import { handClock } from './clock.ts';
 

@@ -3,10 +3,11 @@ import type { AddressInfo } from 'node:net';
 import type { Gauge, Kind, RawTags, Shape } from '../src/core/model.ts';
 import type { Clock, Drops, Log } from '../src/core/ports.ts';
 import { createRefusedLines } from '../src/core/refused-series.ts';
+import { createSlice } from '../src/core/slices.ts';
 import { createVocabularyDetector } from '../src/core/vocabulary.ts';
+import { type ScrapeLimits, type ScrapeOptions, scrapeDefaults } from '../src/sources/scrape/block.ts';
 import { createLineTable } from '../src/sources/scrape/exposition/line-table.ts';
 import { createPageReader, type Exposition } from '../src/sources/scrape/exposition/page-reader.ts';
-import { type ScrapeLimits, type ScrapeOptions, scrapeDefaults } from '../src/sources/scrape/options.ts';
 import {
   createPageSeries,
   type PageIntake,
@@ -90,7 +91,7 @@ export function pageTarget(limits: Partial<ScrapeLimits> = {}) {
   const refusedLines = createRefusedLines(1000);
   const reader = createPageReader(table, refusedLines, { ...scrapeDefaults.limits, ...limits });
   const words = createVocabularyDetector([]);
-  const relay = createPageSeries(table, { intake, refusedLines, words, breathe: () => undefined });
+  const relay = createPageSeries(table, { intake, refusedLines, words, slice: createSlice() });
   return {
     intake,
     relay,
@@ -211,9 +212,9 @@ export async function openScrape(
     drops[`${component}/${reason}`] = (drops[`${component}/${reason}`] ?? 0) + n;
   };
   const log: Log = { write() {}, named: () => log };
-  const { intervalMs, timeoutMs } = scrapeDefaults;
+  const { intervalMs, timeoutMs, limits } = scrapeDefaults;
   const scrape = createScrape(
-    { intervalMs, timeoutMs, ...options },
+    { intervalMs, timeoutMs, limits, ...options },
     {
       intake,
       show,

@@ -1,14 +1,14 @@
 import { createSocket } from 'node:dgram';
-import { defaultBounds } from '../src/core/histogram.ts';
 import type { Counter, Gauge, Histogram, Intake, RawTags, Summary } from '../src/core/model.ts';
 import type { Clock, Drops, Log, Stop } from '../src/core/ports.ts';
+import { defaultBounds } from '../src/core/value-stores.ts';
 import { createVocabularyDetector, type VocabularyDetector } from '../src/core/vocabulary.ts';
+import type { StatsdOptions } from '../src/sources/statsd/block.ts';
 import { createKnownLines } from '../src/sources/statsd/lines/known-lines.ts';
 import type { LineRules } from '../src/sources/statsd/lines/line-format.ts';
 import { tagKeysWith } from '../src/sources/statsd/lines/line-format.ts';
 import { createLineReader } from '../src/sources/statsd/lines/line-reader.ts';
 import { createSeriesRecorder } from '../src/sources/statsd/lines/statsd-series.ts';
-import type { StatsdOptions } from '../src/sources/statsd/options.ts';
 import { createStatsd, type Statsd } from '../src/sources/statsd/source.ts';
 
 /** A number, or what was observed as pairs of value and weight. */

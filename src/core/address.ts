@@ -1,3 +1,5 @@
+import { AgentError } from './errors.ts';
+
 /** A parsed `host:port`. An IPv6 host has no brackets. */
 export interface Address {
   host: string;
@@ -19,6 +21,18 @@ export function parseAddress(text: string): Address | undefined {
     if (numbers.length !== 4 || numbers.some((number) => number > 255)) return undefined;
   }
   return { host, port };
+}
+
+/** `host:port` of a setting; `example` shows the allowed form. Throws `config_invalid` for anything else. */
+export function addressOf(where: string, text: string, example: string): Address {
+  const address = parseAddress(text);
+  if (address) return address;
+  throw new AgentError('config_invalid', {
+    where,
+    what: 'not an address',
+    got: text,
+    allowed: `use host:port, such as ${example}`,
+  });
 }
 
 /** The reverse of `parseAddress`. */

@@ -1,5 +1,4 @@
 import { attach, detach, type Handle, ownersOf, withdraw } from './handles.ts';
-import { sameLayout } from './histogram.ts';
 import { compareText, hashLabels } from './labels.ts';
 import type { Kind } from './model.ts';
 import type { RefusalReason } from './reasons.ts';
@@ -14,6 +13,7 @@ import {
   type SeriesSpec,
 } from './registry-state.ts';
 import type { SeriesRecord } from './value-stores.ts';
+import { sameLayout } from './value-stores.ts';
 
 /**
  * Admission decides which handle owns which series. The result depends on the handles that are there, not on their

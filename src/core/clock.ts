@@ -37,3 +37,34 @@ export function waitAtMost(waitMs: number, clock: Pick<Clock, 'after'>, work: Pr
     work.then(resolve, reject).finally(cancel);
   });
 }
+
+/**
+ * Runs a task every `intervalMs` of monotonic time, first after one interval, never two at a time. Runs that
+ * would fall into a long one are skipped, and the schedule is kept. `task` must not reject. The returned function
+ * stops the schedule and waits for the run in progress.
+ */
+export function runEvery(intervalMs: number, clock: Clock, task: () => Promise<void>): () => Promise<void> {
+  let dueMs = clock.monotonicMs() + intervalMs;
+  let running: Promise<void> | undefined;
+  let isEnded = false;
+  let cancel = () => {};
+
+  const arm = () => {
+    if (!isEnded) cancel = clock.after(dueMs - clock.monotonicMs(), run);
+  };
+  const run = () => {
+    running = task().then(() => {
+      running = undefined;
+      const lateMs = Math.max(0, clock.monotonicMs() - dueMs);
+      dueMs += intervalMs * (Math.floor(lateMs / intervalMs) + 1);
+      arm();
+    });
+  };
+
+  arm();
+  return async () => {
+    isEnded = true;
+    cancel();
+    await running;
+  };
+}

@@ -1,8 +1,7 @@
-import { observeInto } from './histogram.ts';
 import type { Counter, Gauge, Histogram, Kind, Part, Summary } from './model.ts';
 import type { RefusalReason, RegistryDrop } from './reasons.ts';
 import type { Owner, Series, SeriesSpec } from './registry-state.ts';
-import { Cells } from './value-stores.ts';
+import { Cells, observeInto } from './value-stores.ts';
 
 /** Callbacks for release, drops and counter resets. */
 export interface HandleCallbacks {

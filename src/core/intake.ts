@@ -1,7 +1,6 @@
 import type { Admission } from './admission.ts';
 import { isAgentName } from './agent-metrics.ts';
 import { createHandle, Handle, type HandleCallbacks, type HandlePair, pairOf } from './handles.ts';
-import { type Layout, layoutOf } from './histogram.ts';
 import {
   createLabeller,
   createNames,
@@ -21,6 +20,7 @@ import type { Limits, RegistryState, SeriesSource, SeriesSpec } from './registry
 import { createRestorer } from './restorer.ts';
 import { atOnce, inSlices, type Steps } from './slices.ts';
 import type { Store } from './value-stores.ts';
+import { type Layout, layoutOf } from './value-stores.ts';
 
 /** What a vocabulary makes of a series: its name, tags and unit in the catalog. */
 export interface Translated {

@@ -1,8 +1,7 @@
-import type { Layout } from './histogram.ts';
 import { compareText } from './labels.ts';
 import { type Kind, kinds, type Labels, type SeriesView } from './model.ts';
 import type { Component, RefusalReason } from './reasons.ts';
-import type { Recordable, SeriesRecord, Store } from './value-stores.ts';
+import type { Layout, Recordable, SeriesRecord, Store } from './value-stores.ts';
 
 /**
  * What a registry holds: families of series, the claims that raw names have on them, and the refusals.

@@ -1,6 +1,5 @@
 import { type Admission, closeSeries, isSameShape, openSeries, overLimit } from './admission.ts';
 import { serviceOf } from './durable-store.ts';
-import { layoutOf } from './histogram.ts';
 import { type Labeller, sanitizeName } from './labels.ts';
 import type { Kind, RawTags, Shape } from './model.ts';
 import {
@@ -13,6 +12,7 @@ import {
 } from './registry-state.ts';
 import type { Steps } from './slices.ts';
 import type { SeriesIndex, SeriesRecord } from './value-stores.ts';
+import { layoutOf } from './value-stores.ts';
 
 /** Reopens series of the state before their sources ask for them. */
 export interface Restorer {

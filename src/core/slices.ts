@@ -1,15 +1,63 @@
+import { systemClock } from './clock.ts';
 import type { Clock } from './ports.ts';
 
 /**
- * Long work as a generator: each `yield` is a place where it may pause. `atOnce` runs it in one step, `inSlices` in steps
- * short enough for everything else in the process (DESIGN §4: 10 ms).
+ * Long work shares the event loop in slices of a few milliseconds, so that everything else in the process runs between
+ * them. A loop that may pause uses `createSlice`, a generator `inSlices`, and work that arrives by itself a queue.
  */
-export type Steps<T = void> = Generator<void, T>;
 
-/** Time that a slice may take; the steps between two looks at the clock come on top. */
-const sliceMs = 5;
-/** Steps between two looks at the clock. */
-const stepsPerLook = 64;
+/** The slice that a loop is in. */
+export interface Slice {
+  /** Begins the first slice of a piece of work. */
+  begin(): void;
+  /** Whether the slice is used up. Call it once per step. */
+  isOver(): boolean;
+  /** Lets everything else run, then begins the next slice. */
+  next(): Promise<void>;
+}
+
+export interface SliceOptions {
+  /** Default 2 ms, because datagrams cannot wait longer. */
+  sliceMs?: number;
+  /** The clock is read once per this many calls of `isOver`. Default 1. */
+  stepsPerCheck?: number;
+  clock?: Pick<Clock, 'monotonicMs'>;
+  /** Waits between two slices. */
+  pause?: () => Promise<void>;
+}
+
+export function createSlice({
+  sliceMs = 2,
+  stepsPerCheck = 1,
+  clock = systemClock,
+  pause = nextTurn,
+}: SliceOptions = {}): Slice {
+  let begunMs = clock.monotonicMs();
+  let steps = 0;
+  const begin = () => {
+    begunMs = clock.monotonicMs();
+  };
+  return {
+    begin,
+    isOver() {
+      steps += 1;
+      return steps % stepsPerCheck === 0 && clock.monotonicMs() - begunMs >= sliceMs;
+    },
+    async next() {
+      await pause();
+      begin();
+    },
+  };
+}
+
+/** A loop over series: a step takes less time than a look at the clock. */
+export const createSeriesSlice = (): Slice => createSlice({ stepsPerCheck: 32 });
+
+/** Resolves when everything else that waits for the event loop had its turn. */
+export const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+
+/** Long work as a generator: each `yield` is a place where it may pause. */
+export type Steps<T = void> = Generator<void, T>;
 
 /** Runs the work to its end in one step. */
 export function atOnce<T>(steps: Steps<T>): T {
@@ -19,21 +67,97 @@ export function atOnce<T>(steps: Steps<T>): T {
   }
 }
 
-/** Runs the work in slices, with `pause` between them. */
+/** Runs the work in slices of 5 ms, with `pause` between them. */
 export async function inSlices<T>(
   steps: Steps<T>,
   clock: Pick<Clock, 'monotonicMs'>,
   pause: () => Promise<void> = nextTurn,
 ): Promise<T> {
-  let begunMs = clock.monotonicMs();
-  for (let count = 1; ; count++) {
+  const slice = createSlice({ sliceMs: 5, stepsPerCheck: 64, clock, pause });
+  for (;;) {
     const { done, value } = steps.next();
     if (done) return value;
-    if (count % stepsPerLook > 0 || clock.monotonicMs() - begunMs < sliceMs) continue;
-    await pause();
-    begunMs = clock.monotonicMs();
+    if (slice.isOver()) await slice.next();
   }
 }
 
-/** Resolves when everything else that waits for the event loop had its turn. */
-export const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+/** Pieces of work and housekeeping that together take at most one slice in a turn of the event loop. */
+export interface SliceQueue {
+  /** Whether work may be done at once: no piece waits and the turn has time left. */
+  mayRun(): boolean;
+  /** Processes a piece in later turns, in order, until `step` returns true. */
+  later(step: () => boolean, bytes: number): void;
+  /** The same for housekeeping, which runs while no piece waits. */
+  whenIdle(step: () => boolean): void;
+  /** Finishes all pieces now and drops the housekeeping. */
+  finish(): void;
+}
+
+const queueSliceMs = 2;
+/** Bytes that may wait here. Beyond this, pieces are processed at once, and the kernel's buffer fills instead. */
+const maxWaitingBytes = 4 * 1024 * 1024;
+
+interface Piece {
+  step: () => boolean;
+  bytes: number;
+}
+
+export function createSliceQueue({ monotonicMs }: Pick<Clock, 'monotonicMs'>): SliceQueue {
+  let pieces: Piece[] = [];
+  /** The pieces before this index are done. Shifting a long array would move it each time. */
+  let first = 0;
+  let idle: (() => boolean)[] = [];
+  let waitingBytes = 0;
+  let isOpen = false;
+  let startMs = 0;
+
+  const hasTime = () => monotonicMs() - startMs < queueSliceMs;
+
+  const begin = () => {
+    if (isOpen) return;
+    isOpen = true;
+    startMs = monotonicMs();
+    setImmediate(turn);
+  };
+
+  const waits = () => first < pieces.length;
+
+  const stepPiece = () => {
+    const piece = pieces[first]!;
+    if (!piece.step()) return;
+    waitingBytes -= piece.bytes;
+    first += 1;
+    if (waits() && first < 1024) return;
+    pieces = pieces.slice(first);
+    first = 0;
+  };
+
+  const turn = () => {
+    isOpen = false;
+    if (!waits() && idle.length === 0) return;
+    begin();
+    while (waits() && hasTime()) stepPiece();
+    while (!waits() && idle.length > 0 && hasTime()) if (idle[0]!()) idle.shift();
+  };
+
+  return {
+    mayRun() {
+      begin();
+      return !waits() && hasTime();
+    },
+    later(step, bytes) {
+      begin();
+      pieces.push({ step, bytes });
+      waitingBytes += bytes;
+      while (waitingBytes > maxWaitingBytes) stepPiece();
+    },
+    whenIdle(step) {
+      begin();
+      idle.push(step);
+    },
+    finish() {
+      idle = [];
+      while (waits()) stepPiece();
+    },
+  };
+}

@@ -7,20 +7,32 @@ import {
 } from '../core/reasons.ts';
 import { objectStoreAddress } from '../core/text-formats.ts';
 import {
+  type ArchivalOptions,
   type ArchivalUri,
   type ArchiveOptions,
   type ArchiveTarget,
   archivalUri,
+  type DomainDefaults,
   schemes,
 } from './archival/archives.ts';
-import { planBackups } from './backups/backups.ts';
+import { type BackupsOptions, planBackups } from './backups/backups.ts';
 import type { ClusterGroupOptions, ClusterOptions } from './clusters/block.ts';
 import type { Lookup } from './connection.ts';
+import type { DomainsOptions } from './domains/block.ts';
 import type { HealthOptions } from './health/block.ts';
 import type { Dial, HealthDeps } from './health/health-check.ts';
-import type { ProbesOptions } from './options.ts';
 import type { Finding, Probe, ProbeDeps, ProbeRow, Schedule } from './probe.ts';
 import { planStores } from './stores/stores.ts';
+
+/** The parts of a configuration that probes are made from. */
+export interface ProbesOptions extends BackupsOptions {
+  /** Only selected services are checked. */
+  services: readonly { name: string; selected: boolean; health?: HealthOptions }[];
+  clusterGroupMetadata?: ClusterGroupOptions;
+  domains?: DomainsOptions;
+  archival?: ArchivalOptions;
+  domainDefaults?: DomainDefaults;
+}
 
 // The table of probes: one row for everything that a configuration checks. A row says what the probe is
 // called, how often it runs and which series it has; the code that checks is loaded when the row is opened.

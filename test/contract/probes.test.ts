@@ -5,7 +5,7 @@ import { systemClock } from '../../src/core/clock.ts';
 import type { Log } from '../../src/core/ports.ts';
 import { probeFailureReasons, probeKinds } from '../../src/core/reasons.ts';
 import type { BackupOptions } from '../../src/probes/backups/block.ts';
-import type { ProbesOptions } from '../../src/probes/options.ts';
+import type { ProbesOptions } from '../../src/probes/plan.ts';
 import { planProbes } from '../../src/probes/plan.ts';
 import type { Finding, ProbeDeps, ProbeRow, SeriesName } from '../../src/probes/probe.ts';
 

@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createRefusedLines } from '../../src/core/refused-series.ts';
+import { createSlice } from '../../src/core/slices.ts';
 import { createVocabularyDetector } from '../../src/core/vocabulary.ts';
+import { scrapeDefaults } from '../../src/sources/scrape/block.ts';
 import { createLineTable } from '../../src/sources/scrape/exposition/line-table.ts';
 import { createPageReader } from '../../src/sources/scrape/exposition/page-reader.ts';
-import { scrapeDefaults } from '../../src/sources/scrape/options.ts';
 import { createPageSeries } from '../../src/sources/scrape/series/page-series.ts';
 import { testRegistry, wideLimits } from '../registry.ts';
 
@@ -16,7 +17,7 @@ function target(seriesPerMetric: number) {
   const refusedLines = createRefusedLines(scrapeDefaults.limits.samples);
   const reader = createPageReader(table, refusedLines, scrapeDefaults.limits);
   const words = createVocabularyDetector([]);
-  const pageSeries = createPageSeries(table, { intake, refusedLines, words, breathe: () => undefined });
+  const pageSeries = createPageSeries(table, { intake, refusedLines, words, slice: createSlice() });
   return {
     ...bed,
     table,

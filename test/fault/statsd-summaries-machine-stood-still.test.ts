@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/core/ports.ts';
+import { createSliceQueue } from '../../src/core/slices.ts';
 import { createLazyStore } from '../../src/core/value-stores.ts';
 import { createSummaries } from '../../src/sources/statsd/summaries.ts';
-import { createTimeSlices } from '../../src/sources/statsd/time-slices.ts';
 import { handClock } from '../clock.ts';
 import { testRegistry } from '../registry.ts';
 import { until } from '../until.ts';
@@ -36,7 +36,7 @@ test.each([
   const { intake, shown } = testRegistry();
   const { clock, advance, standStill } = lateClock();
   const store = createLazyStore();
-  const slices = createTimeSlices(clock);
+  const slices = createSliceQueue(clock);
   const summaries = createSummaries({ intake: intake({ store }), store, clock, slices });
   const stop = summaries.start();
   summaries.open('took', {}).observe(1);

@@ -1,13 +1,13 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
+import { createSliceQueue } from '../../src/core/slices.ts';
 import { createLazyStore } from '../../src/core/value-stores.ts';
 import { createVocabularyDetector } from '../../src/core/vocabulary.ts';
 import { createKnownLines } from '../../src/sources/statsd/lines/known-lines.ts';
 import { createLineReader } from '../../src/sources/statsd/lines/line-reader.ts';
 import { createSeriesRecorder } from '../../src/sources/statsd/lines/statsd-series.ts';
 import { createSummaries } from '../../src/sources/statsd/summaries.ts';
-import { createTimeSlices } from '../../src/sources/statsd/time-slices.ts';
 import { testRegistry } from '../registry.ts';
 
 const limit = 200;
@@ -29,7 +29,7 @@ function open() {
   const store = createLazyStore();
   const intake = bed.intake({ component: 'statsd', tagService: true, store });
   const { clock } = bed;
-  const summaries = createSummaries({ intake, store, clock, slices: createTimeSlices(clock) });
+  const summaries = createSummaries({ intake, store, clock, slices: createSliceQueue(clock) });
   const recorder = createSeriesRecorder({
     intake,
     words: createVocabularyDetector([], true),

@@ -11,8 +11,8 @@ import type { HostedOptions } from '../../reporters/hosted/block.ts';
 import type { PullOptions } from '../../reporters/pull/block.ts';
 import type { PushOptions } from '../../reporters/push/block.ts';
 import type { LogsOptions } from '../../sources/logs/options.ts';
-import type { ScrapeOptions } from '../../sources/scrape/options.ts';
-import type { StatsdOptions } from '../../sources/statsd/options.ts';
+import type { ScrapeOptions } from '../../sources/scrape/block.ts';
+import type { StatsdOptions } from '../../sources/statsd/block.ts';
 import type { RecoveryOptions } from '../recovery/block.ts';
 
 export const scopes = ['host', 'cluster', 'all'] as const;

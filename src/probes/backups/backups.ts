@@ -1,11 +1,18 @@
 import { createHash } from 'node:crypto';
 import { backupTypes, type RecoveryFailureReason, recoveryFailureReasons } from '../../core/reasons.ts';
-import type { ProbesOptions } from '../options.ts';
 import type { Finding, ProbeDeps, ProbeRow, Sample } from '../probe.ts';
+import type { StoreOptions } from '../stores/store-options.ts';
 import { backupRow, laneOf } from './backup-probe.ts';
 import type { BackupOptions } from './block.ts';
 import { chainOf, type Drill, readinessOf, type Standing } from './readiness.ts';
 import { createVerifier, type VerifyBackup } from './verifier.ts';
+
+export interface BackupsOptions {
+  backups?: readonly BackupOptions[];
+  stores: readonly StoreOptions[];
+  /** Where runs of backups and of recovery procedures are recorded. */
+  stateDirectory?: string;
+}
 
 export interface BackupsDeps {
   verify?: VerifyBackup;
@@ -20,7 +27,7 @@ const defaultVerificationWaitMs = 5_000;
  * of a store, which decides from all its backups whether the database could be recovered within its objectives now.
  * The probes share a table of standings; what is counted once is part of the snapshot of the state.
  */
-export function planBackups(configured: ProbesOptions, deps: BackupsDeps = {}): ProbeRow[] {
+export function planBackups(configured: BackupsOptions, deps: BackupsDeps = {}): ProbeRow[] {
   const { backups = [], stores, stateDirectory = '' } = configured;
   if (backups.length === 0) return [];
   const standings = new Map<string, Standing>();
@@ -44,7 +51,7 @@ interface Recoverable {
 }
 
 /** Databases that have a backup other than one of the configuration. */
-function recoverables(backups: readonly BackupOptions[], stores: ProbesOptions['stores']): Recoverable[] {
+function recoverables(backups: readonly BackupOptions[], stores: readonly StoreOptions[]): Recoverable[] {
   const found = new Map<string, Recoverable>();
   for (const { store, database, type } of backups) {
     if (type === 'config' || store === undefined) continue;

@@ -1,6 +1,7 @@
 import { waitAtMost } from '../../core/clock.ts';
 import { errorText } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
+import { nextTurn } from '../../core/slices.ts';
 import type { Finding, Probe, ProbeDeps, ProbeRow, Progress } from '../probe.ts';
 
 /** The result of one run. */
@@ -31,7 +32,6 @@ export interface AttemptOptions {
 }
 
 /** One turn of the event loop. */
-const breath = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
 /**
  * Runs a probe once. At the timeout the signal aborts. A finding with a reason that comes within one turn of the event
@@ -64,11 +64,11 @@ function startAttempt({ timeoutMs, open, recalled, clock }: AttemptOptions): Att
     let isSettled = false;
     const expire = async () => {
       // Read what arrived while the machine was suspended: that delay was not the probe's.
-      await breath();
+      await nextTurn();
       if (isSettled) return;
       isLate = true;
       controller.abort(new Error(`no result within ${timeoutMs} ms`));
-      await breath();
+      await nextTurn();
       resolve(tooSlow());
     };
     const cancel = clock.after(timeoutMs, () => void expire());

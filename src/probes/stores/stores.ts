@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../core/ports.ts';
 import { storeFailureReasons } from '../../core/reasons.ts';
-import type { ProbesOptions } from '../options.ts';
+import type { BackupOptions } from '../backups/block.ts';
 import type { ProbeRow, ShownSeries } from '../probe.ts';
 import { createStoreServer, type StoreServer } from './store-connections.ts';
 import { type StoreKindName, type StoreOptions, type StoreRole, storeRoles } from './store-options.ts';
@@ -16,7 +16,13 @@ const kinds: Readonly<Record<StoreKindName, () => Promise<StoreKind>>> = {
 };
 
 /** One row for each database of each store; a store without databases is polled as such. */
-export function planStores({ stores, backups = [] }: Pick<ProbesOptions, 'stores' | 'backups'>): ProbeRow[] {
+export function planStores({
+  stores,
+  backups = [],
+}: {
+  stores: readonly StoreOptions[];
+  backups?: readonly BackupOptions[];
+}): ProbeRow[] {
   return stores.flatMap((store) => {
     const named = storeRoles.filter((role) => store.databases[role] !== undefined);
     const server = shareServer(store);

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { ReadSecret } from '../../core/access.ts';
-import { waitAtMost } from '../../core/clock.ts';
+import { runEvery, waitAtMost } from '../../core/clock.ts';
 import { sanitizeName } from '../../core/labels.ts';
 import type { FamilyView, SeriesView, View } from '../../core/model.ts';
 import type { Clock, Drops, Gather, GatherRequest, Log, Reporter, Stop } from '../../core/ports.ts';
-import { createYielder, runEvery } from '../pacing.ts';
+import { createSeriesSlice } from '../../core/slices.ts';
 import type { HostedOptions } from './block.ts';
 import { createBackoff, startDelivery } from './delivery.ts';
 import { createHttpClient } from './http-client.ts';
@@ -210,14 +210,14 @@ function createSeriesTracker(): SeriesTracker {
   return {
     async vanished(view) {
       round += 1;
-      const yielder = createYielder();
+      const slice = createSeriesSlice();
       for (const family of view.families) {
         for (const series of family.series) {
           const tracked = trackedOf(family, series);
           tracked.family = family;
           tracked.series = series;
           tracked.round = round;
-          if (yielder.isDue()) await yielder.yield();
+          if (slice.isOver()) await slice.next();
         }
       }
       const gone: Tracked[] = [];

@@ -1,8 +1,8 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Protection as ProtectionSettings } from '../../core/access.ts';
-import { formatAddress, parseAddress } from '../../core/address.ts';
-import { AgentError, listenError } from '../../core/errors.ts';
+import { addressOf, formatAddress } from '../../core/address.ts';
+import { listenError } from '../../core/errors.ts';
 import { type ConnectionLimits, createConnections } from './connections.ts';
 import { answer, createReply, type Routes } from './http.ts';
 import { createProtection, type ListenerProtection, type ProtectionDeps } from './protection.ts';
@@ -69,14 +69,8 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-function notAnAddress({ name, address }: ListenerOptions): AgentError {
-  const allowed = 'use host:port, such as 0.0.0.0:9464 or [::1]:9464';
-  return new AgentError('config_invalid', { where: name, what: 'not an address', got: address, allowed });
-}
-
 function bind(server: Server, options: ListenerOptions): Promise<void> {
-  const at = parseAddress(options.address);
-  if (!at) throw notAnAddress(options);
+  const at = addressOf(options.name, options.address, '0.0.0.0:9464 or [::1]:9464');
   return new Promise((resolve, reject) => {
     server.once('error', (thrown) =>
       reject(listenError(options.key ?? options.name, options.address, thrown)),

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { ListenerAuth, ListenerTls } from '../../core/access.ts';
-import { defaultBounds } from '../../core/histogram.ts';
 import { ascending, listenAddress, parsedAs } from '../../core/text-formats.ts';
+import { defaultBounds } from '../../core/value-stores.ts';
 
 /** `pullmetrics` (spec, Metrics configuration), defaults filled in. */
 export interface PullOptions {

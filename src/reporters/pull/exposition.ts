@@ -1,4 +1,5 @@
 import type { FamilyView, Kind, View } from '../../core/model.ts';
+import { createSlice } from '../../core/slices.ts';
 import { createLineCache, escapeText, type FamilyLines, type Texts, textsPerSeries } from './line-cache.ts';
 
 /** Renders views as pages. */
@@ -13,7 +14,6 @@ export interface Renderer {
 const pieceBytes = 262_144;
 /** `-2.2250738585072014e-308` has 24 bytes. */
 const longestNumber = 32;
-const sliceMs = 2;
 
 /**
  * A renderer of text exposition 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats) and OpenMetrics 1.0. It
@@ -55,12 +55,10 @@ export function createRenderer(prefix = ''): Renderer {
       const families = view.families.filter(({ series }) => series.length > 0);
       const groupsOf = format === 'text' ? textGroups(prefix) : openMetricsGroups(prefix, families);
       const end = format === 'text' ? '' : '# EOF\n';
-      let busySinceMs = performance.now();
+      const slice = createSlice();
       for (const piece of pieces(view, families, groupsOf, end, spare)) {
         yield piece;
-        if (performance.now() - busySinceMs < sliceMs) continue;
-        await new Promise((resolve) => setImmediate(resolve));
-        busySinceMs = performance.now();
+        if (slice.isOver()) await slice.next();
       }
     },
   };

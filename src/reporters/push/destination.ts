@@ -1,8 +1,7 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { lookup as lookUp } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { parseAddress } from '../../core/address.ts';
-import { AgentError } from '../../core/errors.ts';
+import { addressOf } from '../../core/address.ts';
 import type { Clock } from '../../core/ports.ts';
 
 /** All addresses of a host name, the preferred one first. */
@@ -52,12 +51,7 @@ function within<T>(answer: Promise<T>, clock: Clock, waitMs: number): Promise<T>
 /** Resolves the name every 10 s and after each failure. Throws `config_invalid` for an invalid `hostPort`. */
 export function createDestination(hostPort: string, deps: DestinationDeps): Destination {
   const { lookup, open, clock } = deps;
-  const address = parseAddress(hostPort);
-  if (!address) {
-    const fault = { where: 'pushmetrics.hostPort', what: 'not an address', got: hostPort };
-    throw new AgentError('config_invalid', { ...fault, allowed: 'use host:port, such as 10.0.0.5:8125' });
-  }
-  const { host, port } = address;
+  const { host, port } = addressOf('pushmetrics.hostPort', hostPort, '10.0.0.5:8125');
   let link: Link | undefined;
   let resolvedMs = Number.NEGATIVE_INFINITY;
 

@@ -1,7 +1,7 @@
 import { findMetric } from '../../core/catalog.ts';
 import type { FamilyView, SeriesView, View } from '../../core/model.ts';
 import type { Drops } from '../../core/ports.ts';
-import { createYielder } from '../pacing.ts';
+import { createSeriesSlice } from '../../core/slices.ts';
 import type { Baseline, BaselineEntry } from './baseline.ts';
 import {
   counterLine,
@@ -134,7 +134,7 @@ export function createDrafting(deps: DraftsDeps): { draft(view: View): Promise<P
 
   return {
     async draft(view) {
-      const yielder = createYielder();
+      const slice = createSeriesSlice();
       const drafts = createDrafts(deps);
       baseline.begin();
       for (const family of view.families) {
@@ -146,7 +146,7 @@ export function createDrafting(deps: DraftsDeps): { draft(view: View): Promise<P
           for (let part = 0; part < plan.gauges; part++) {
             drafts.addGauge(plan.forms[part]!, numbers[series.at + part]!, family.name);
           }
-          if (yielder.isDue()) await yielder.yield();
+          if (slice.isOver()) await slice.next();
         }
       }
       baseline.end();
@@ -154,7 +154,7 @@ export function createDrafting(deps: DraftsDeps): { draft(view: View): Promise<P
       const lines: PushLine[] = [];
       for (const line of drafts.lines()) {
         lines.push(line);
-        if (yielder.isDue()) await yielder.yield();
+        if (slice.isOver()) await slice.next();
       }
       return lines;
     },

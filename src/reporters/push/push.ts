@@ -1,9 +1,8 @@
-import { waitAtMost } from '../../core/clock.ts';
+import { runEvery, waitAtMost } from '../../core/clock.ts';
 import { systemCode } from '../../core/errors.ts';
 import type { SeriesView } from '../../core/model.ts';
 import type { Clock, Drops, Durable, Gather, GatherRequest, Log, Reporter } from '../../core/ports.ts';
 import type { DropReason, PushFailureReason } from '../../core/reasons.ts';
-import { runEvery } from '../pacing.ts';
 import { type Baseline, createBaseline } from './baseline.ts';
 import type { PushOptions } from './block.ts';
 import {

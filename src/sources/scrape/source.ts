@@ -3,13 +3,13 @@ import type { Gauge } from '../../core/model.ts';
 import type { Drops, Log, Readings, Source } from '../../core/ports.ts';
 import type { ScrapeFailureReason } from '../../core/reasons.ts';
 import { createRefusedLines } from '../../core/refused-series.ts';
+import { createSlice } from '../../core/slices.ts';
 import type { MappedMetric, VocabularyDetector } from '../../core/vocabulary.ts';
+import type { ScrapeOptions } from './block.ts';
 import { createLineTable, type Page } from './exposition/line-table.ts';
 import { createPageReader } from './exposition/page-reader.ts';
-import { dropOf, ScrapeFailure } from './failure.ts';
-import { createFetch, type FetchDeps } from './fetch/fetch.ts';
-import { type ScrapeOptions, scrapeDefaults } from './options.ts';
-import { createScrapeStatus, type ScrapeStatus } from './scrape-status.ts';
+import { createFetch, type FetchDeps } from './fetch.ts';
+import { createScrapeStatus, dropOf, ScrapeFailure, type ScrapeStatus } from './scrape-status.ts';
 import { createPageSeries, type PageIntake, type PageResult, type PageShow } from './series/page-series.ts';
 
 export interface ScrapeDeps extends FetchDeps {
@@ -44,30 +44,20 @@ export interface Scrape extends Source, Readings {
 }
 
 const sharedMs = 1000;
-const sliceMs = 2;
 /** After this time the series of a target that is down no longer count against the limits. */
 const forgottenMs = 10 * 60_000;
 
 export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
   const { clock, show, up, drops, log, onPage } = deps;
   const table = createLineTable();
-  const limits = options.limits ?? scrapeDefaults.limits;
+  const { limits } = options;
   const refusedLines = createRefusedLines(limits.samples);
   const reader = createPageReader(table, refusedLines, limits);
   const fetch = createFetch(options, deps);
   const status = createScrapeStatus({ url: options.url, drops, log, clock });
-  let sliceStartMs = 0;
-  const breathe = (): Promise<void> | undefined => {
-    if (clock.monotonicMs() - sliceStartMs < sliceMs) return undefined;
-    return new Promise((resolve) => {
-      setImmediate(() => {
-        sliceStartMs = clock.monotonicMs();
-        resolve();
-      });
-    });
-  };
+  const slice = createSlice({ clock });
   const { intake, words } = deps;
-  const pageSeries = createPageSeries(table, { intake, refusedLines, words, breathe });
+  const pageSeries = createPageSeries(table, { intake, refusedLines, words, slice });
   let running: Promise<ScrapeResult> | undefined;
   let cancelTimer = (): void => {};
   let isStopped = true;
@@ -83,7 +73,7 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
   };
 
   const accept = async (page: Page): Promise<PageResult> => {
-    sliceStartMs = clock.monotonicMs();
+    slice.begin();
     await pageSeries.arrange(page);
     const result = pageSeries.fill(page);
     pageSeries.endPage(true);
@@ -98,7 +88,7 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
   };
 
   const withdraw = (): Promise<void> => {
-    sliceStartMs = clock.monotonicMs();
+    slice.begin();
     return pageSeries.withdraw();
   };
 

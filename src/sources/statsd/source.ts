@@ -1,21 +1,29 @@
 import type { Socket } from 'node:net';
 import type { OpenHandshakes } from '../../core/access.ts';
-import { defaultBounds } from '../../core/histogram.ts';
 import type { Clock, Drops, Log, Source, Stop } from '../../core/ports.ts';
+import { createSliceQueue, type SliceQueue } from '../../core/slices.ts';
 import type { LazyStore } from '../../core/value-stores.ts';
+import { defaultBounds } from '../../core/value-stores.ts';
 import type { VocabularyDetector } from '../../core/vocabulary.ts';
+import type { StatsdOptions } from './block.ts';
 import { createKnownLines, type KnownLines, startExpiry } from './lines/known-lines.ts';
 import { type StatsdDrop, tagKeysWith } from './lines/line-format.ts';
 import { createLineReader, type LineReader } from './lines/line-reader.ts';
 import { createSeriesRecorder, type StatsdIntake } from './lines/statsd-series.ts';
-import type { Bound } from './listen/bound.ts';
 import { createSenders } from './listen/senders.ts';
-import { bindTcp, bindUnix, type StreamDeps } from './listen/stream.ts';
+import { type Bound, bindTcp, bindUnix, type StreamDeps } from './listen/stream.ts';
 import { type BoundUdp, bindUdp } from './listen/udp.ts';
-import { type StatsdOptions, statsdDefaults } from './options.ts';
 import { createSummaries } from './summaries.ts';
-import { createTimeSlices, type TimeSlices } from './time-slices.ts';
 import { createVocabularyDetection } from './vocabulary-detection.ts';
+
+const defaults = {
+  /** Long: a rare counter (a restart) that ends and comes back is an increase that no `rate()` sees. */
+  expireMs: 24 * 3_600_000,
+  /** Bytes of a line; what DogStatsD sends at most over a Unix socket. */
+  lineBytes: 8192,
+  /** Streams at once, TCP and Unix together no more than twice this. */
+  connections: 128,
+} as const;
 
 /** Counts refused input and logs it: the first of each reason, then at most one an hour. */
 export interface RefusedInput {
@@ -125,7 +133,7 @@ function createCopies() {
 }
 
 /** Hands bytes to the reader, a slice at a time; true if all of them were read at once. */
-function createTaking(reader: LineReader, slices: TimeSlices) {
+function createTaking(reader: LineReader, slices: SliceQueue) {
   const copies = createCopies();
   const readLater = (bytes: Buffer, from: number, end: number, done: () => void): void => {
     let at = from;
@@ -161,10 +169,10 @@ function createTaking(reader: LineReader, slices: TimeSlices) {
 }
 
 /** The path of a line: what is known of it, what reads it, what becomes of its name. */
-function createPath(options: StatsdOptions, deps: StatsdDeps, tally: RefusedInput, slices: TimeSlices) {
+function createPath(options: StatsdOptions, deps: StatsdDeps, tally: RefusedInput, slices: SliceQueue) {
   const { intake, words, bounds = defaultBounds, clock } = deps;
   const { tagFormat = 'auto', tagKeys, prefix } = options;
-  const { lineBytes } = statsdDefaults;
+  const { lineBytes } = defaults;
   const store = deps.summaries;
   const summaries = store && createSummaries({ intake, store, clock, slices });
   const recorder = createSeriesRecorder({ intake, words, bounds, summaries });
@@ -200,20 +208,20 @@ function createPath(options: StatsdOptions, deps: StatsdDeps, tally: RefusedInpu
 export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
   const { name, log, clock, onKernelDrops } = deps;
   const tally = createRefusedInput({ drops: deps.drops, log, clock });
-  const slices = createTimeSlices(clock);
+  const slices = createSliceQueue(clock);
   const { knownLines, reader, detection, summaries } = createPath(options, deps, tally, slices);
   const take = createTaking(reader, slices);
   const bound: Partial<{ listen: BoundUdp; tcp: Bound; unix: Bound }> = {};
 
   const onStranger = (address: string) => tally.refused('sender_not_allowed', () => address);
-  const streamOptions = (key: string) => ({ ...statsdDefaults, name: `${name}.${key}` });
+  const streamOptions = (key: string) => ({ ...defaults, name: `${name}.${key}` });
   const streamDeps: StreamDeps = {
     log,
     take: take.chunk,
     refuse: (reason, bytes) => tally.refused(reason, () => bytes.toString('utf8', 0, shownBytes)),
     onHandshakeFailed: (reason) => tally.refused('handshake_failed', () => reason),
     onTooMany: () =>
-      tally.refused('too_many_connections', () => `more than ${statsdDefaults.connections} connections`),
+      tally.refused('too_many_connections', () => `more than ${defaults.connections} connections`),
   };
   const takeDatagram = (bytes: Buffer) => {
     if (bytes.length === 0) tally.refused('invalid_line', () => '');
@@ -249,7 +257,7 @@ export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
         await unbind();
         throw thrown;
       });
-      const stopExpiry = startExpiry(knownLines, options.expireMs ?? statsdDefaults.expireMs, {
+      const stopExpiry = startExpiry(knownLines, options.expireMs ?? defaults.expireMs, {
         clock,
         slices,
       });

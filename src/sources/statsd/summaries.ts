@@ -3,8 +3,8 @@ import type { Intake, RawTags, Summary } from '../../core/model.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { RegistryDrop } from '../../core/reasons.ts';
 import { addTo, clearPart, createSketch, quantilesOf, type Sketch } from '../../core/sketch.ts';
+import type { SliceQueue } from '../../core/slices.ts';
 import type { LazyStore } from '../../core/value-stores.ts';
-import type { TimeSlices } from './time-slices.ts';
 
 /** A summary whose quantiles the agent computes, shared by all lines of one raw series. */
 export interface OwnSummary {
@@ -29,7 +29,7 @@ export interface SummariesDeps {
   /** Where its summaries are. */
   store: LazyStore;
   clock: Clock;
-  slices: TimeSlices;
+  slices: SliceQueue;
 }
 
 /** The defaults of the service's own reporter. */

@@ -1,8 +1,8 @@
 import type { Clock } from '../../core/ports.ts';
+import type { SliceQueue } from '../../core/slices.ts';
 import type { VocabularyDetector } from '../../core/vocabulary.ts';
 import type { KnownLines } from './lines/known-lines.ts';
 import type { SeriesRecorder } from './lines/statsd-series.ts';
-import type { TimeSlices } from './time-slices.ts';
 
 /** Detects the vocabulary of a sender from the names that it uses, and reopens its series under their new names. */
 export interface VocabularyDetection {
@@ -16,7 +16,7 @@ export interface VocabularyDetectionDeps {
   words: VocabularyDetector;
   knownLines(): KnownLines;
   recorder: SeriesRecorder;
-  slices: TimeSlices;
+  slices: SliceQueue;
   clock: Clock;
 }
 

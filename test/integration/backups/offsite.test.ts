@@ -59,7 +59,7 @@ async function check(secretKey = keys.secretAccessKey) {
     },
     intervalMs: 60_000,
   };
-  const rows = planBackups({ services: [], stores: [], backups: [backup], stateDirectory: directory });
+  const rows = planBackups({ stores: [], backups: [backup], stateDirectory: directory });
   const deps = { readSecret: secretsOf({}), readings: { values: () => [] }, clock: systemClock, log };
   const [polled] = await probeOnce(rows.slice(0, 1), deps);
   const { reason, msg, gauges = [] } = polled!.finding;

@@ -6,7 +6,7 @@ import {
   layoutOf,
   observeInto,
   sameLayout,
-} from '../../../src/core/histogram.ts';
+} from '../../../src/core/value-stores.ts';
 
 describe('layouts', () => {
   it('have the buckets of the specification when none are given', () => {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createDurableStore } from '../../../src/core/durable-store.ts';
-import { createTable, readTable } from '../../../src/core/durable-table.ts';
+import { createDurableStore, createTable, readTable } from '../../../src/core/durable-store.ts';
 import { AgentError } from '../../../src/core/errors.ts';
 import { testRegistry } from '../../registry.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { runEvery } from '../../../src/reporters/pacing.ts';
+import { runEvery } from '../../../src/core/clock.ts';
 import { handClock } from '../../clock.ts';
 
 /** A task that ends when told. */

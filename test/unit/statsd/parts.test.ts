@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { createSliceQueue } from '../../../src/core/slices.ts';
 import { createVocabulary, createVocabularyDetector } from '../../../src/core/vocabulary.ts';
 import { createKnownLines, startExpiry } from '../../../src/sources/statsd/lines/known-lines.ts';
 import { createLineReader } from '../../../src/sources/statsd/lines/line-reader.ts';
@@ -8,7 +9,6 @@ import { createSeriesRecorder } from '../../../src/sources/statsd/lines/statsd-s
 import { localText, rowsOf } from '../../../src/sources/statsd/listen/kernel-drops.ts';
 import { createSenders } from '../../../src/sources/statsd/listen/senders.ts';
 import { createFraming } from '../../../src/sources/statsd/listen/stream.ts';
-import { createTimeSlices } from '../../../src/sources/statsd/time-slices.ts';
 import { createVocabularyDetection } from '../../../src/sources/statsd/vocabulary-detection.ts';
 import { handClock } from '../../clock.ts';
 import { testRegistry } from '../../registry.ts';
@@ -128,7 +128,7 @@ describe('framing', () => {
 describe('turns', () => {
   test('a piece is worked on for 2 ms of a turn, in order, and goes on in the next', async () => {
     let nowMs = 0;
-    const slices = createTimeSlices({ monotonicMs: () => nowMs });
+    const slices = createSliceQueue({ monotonicMs: () => nowMs });
     const steps: { piece: string; turn: number }[] = [];
     let turn = 0;
     const countTurns = () => {
@@ -156,7 +156,7 @@ describe('turns', () => {
   });
 
   test('what waits is bounded: beyond, work goes on regardless', () => {
-    const slices = createTimeSlices({ monotonicMs: () => 0 });
+    const slices = createSliceQueue({ monotonicMs: () => 0 });
     let done = 0;
     for (let n = 0; n < 100; n++) {
       slices.later(() => {
@@ -173,7 +173,7 @@ describe('turns', () => {
 /** Everything behind a socket, with a clock that is moved by hand. */
 function path(words = createVocabularyDetector([])) {
   const clock = handClock();
-  const slices = createTimeSlices(clock);
+  const slices = createSliceQueue(clock);
   const intake = recordingIntake(words);
   const recorder = createSeriesRecorder({ intake, words, bounds: [1, 5] });
   const detection = createVocabularyDetection({
@@ -277,7 +277,7 @@ describe('words of series that several lines share, at a real registry', () => {
       table,
       createVocabulary({ name: 'other', metrics: { alone: 'y' }, tags: {} }),
     ]);
-    const slices = createTimeSlices(bed.clock);
+    const slices = createSliceQueue(bed.clock);
     const intake = bed.intake({ component: 'statsd', tagService: true, translate: words.translate });
     const recorder = createSeriesRecorder({ intake, words, bounds: [1, 5] });
     const detection = createVocabularyDetection({

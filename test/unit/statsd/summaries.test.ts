@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { createSliceQueue } from '../../../src/core/slices.ts';
 import { createLazyStore } from '../../../src/core/value-stores.ts';
 import {
   createVocabulary,
@@ -9,7 +10,6 @@ import { createKnownLines, startExpiry } from '../../../src/sources/statsd/lines
 import { createLineReader } from '../../../src/sources/statsd/lines/line-reader.ts';
 import { createSeriesRecorder } from '../../../src/sources/statsd/lines/statsd-series.ts';
 import { createSummaries } from '../../../src/sources/statsd/summaries.ts';
-import { createTimeSlices } from '../../../src/sources/statsd/time-slices.ts';
 import { createVocabularyDetection } from '../../../src/sources/statsd/vocabulary-detection.ts';
 import { testRegistry } from '../../registry.ts';
 import { until } from '../../until.ts';
@@ -27,7 +27,7 @@ function path(words: VocabularyDetector = createVocabularyDetector([], true)) {
     store,
     translate: words.translate,
   });
-  const slices = createTimeSlices(clock);
+  const slices = createSliceQueue(clock);
   const summaries = createSummaries({ intake, store, clock, slices });
   const recorder = createSeriesRecorder({ intake, words, bounds: [1], summaries });
   const detection = createVocabularyDetection({

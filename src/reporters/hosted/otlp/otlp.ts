@@ -1,8 +1,8 @@
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { FamilyView, Kind, SeriesView } from '../../../core/model.ts';
-import { fieldsOf } from '../../../core/protobuf-fields.ts';
-import { createYielder } from '../../pacing.ts';
+import { createProtobufWriter, fieldsOf } from '../../../core/protobuf.ts';
+import { createSeriesSlice } from '../../../core/slices.ts';
 import {
   type Batch,
   type DeliveryVerdict,
@@ -15,7 +15,6 @@ import {
   startTimeOf,
   verdictOfFailure,
 } from '../protocol.ts';
-import { createProtobufWriter } from '../wire/protobuf.ts';
 import {
   attributesOf,
   createRequestBuilder,
@@ -134,7 +133,7 @@ export function createOtlp(origin: Origin, limits: RequestLimits): Protocol {
 
   async function* encodeGroups(groups: Iterable<ResourceGroup>, report: Report, isEnd: boolean) {
     const request = createRequestBuilder(scope);
-    const yielder = createYielder();
+    const slice = createSeriesSlice();
     const timeMs = isEnd ? report.timeMs - 1 : report.timeMs;
     const finish = async (): Promise<Batch> => {
       const { points } = request;
@@ -157,7 +156,7 @@ export function createOtlp(origin: Origin, limits: RequestLimits): Protocol {
           writePoint(request.beginPoint(metric), type, point, { timeMs, startMs });
           request.endPoint();
           if (request.points >= limits.points || request.bytes >= limits.bytes) yield await finish();
-          if (yielder.isDue()) await yielder.yield();
+          if (slice.isOver()) await slice.next();
         }
       }
     }

@@ -1,7 +1,6 @@
 import type { Kind, SeriesView } from '../../../core/model.ts';
-import { fieldsOf } from '../../../core/protobuf-fields.ts';
+import { createProtobufWriter, fieldsOf, type ProtobufWriter } from '../../../core/protobuf.ts';
 import { jobOf, type Origin } from '../protocol.ts';
-import { createProtobufWriter, type ProtobufWriter } from '../wire/protobuf.ts';
 
 /** Field numbers of `Metric` that hold its points, by type of data. */
 const dataFields = { gauge: 5, sum: 7, histogram: 9, summary: 11 } as const;

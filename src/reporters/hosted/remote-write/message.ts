@@ -1,8 +1,7 @@
 import { compareText } from '../../../core/labels.ts';
 import type { FamilyView, Kind, Labels, SeriesView } from '../../../core/model.ts';
-import { fieldsOf, packedOf } from '../../../core/protobuf-fields.ts';
+import { createProtobufWriter, fieldsOf, type ProtobufWriter, packedOf } from '../../../core/protobuf.ts';
 import { type BatchFormat, jobOf, type Origin, startTimeOf } from '../protocol.ts';
-import { createProtobufWriter, type ProtobufWriter } from '../wire/protobuf.ts';
 
 /** A label name, label value or help text, encoded once and shared by all samples that have it. */
 export interface Text {

@@ -1,4 +1,4 @@
-import { createYielder } from '../../pacing.ts';
+import { createSeriesSlice } from '../../../core/slices.ts';
 import {
   type Batch,
   type BatchFormat,
@@ -78,20 +78,20 @@ export function createRemoteWrite(origin: Origin, limits: RequestLimits): Protoc
     endsGaugesOnStop: true,
     async *encode({ view, vanished, timeMs }: Report) {
       const message = createMessage(known ?? 'rw2');
-      const yielder = createYielder();
+      const slice = createSeriesSlice();
       const take = (sample: RemoteSample): void => message.add(sample);
       const isFull = (): boolean => message.points >= limits.points || message.bytes >= limits.bytes;
       sampler.begin(timeMs);
       for (const { family, series } of vanished) {
         sampler.each(family, series, undefined, take);
         if (isFull()) yield batchOf(message, timeMs);
-        if (yielder.isDue()) await yielder.yield();
+        if (slice.isOver()) await slice.next();
       }
       for (const family of view.families) {
         for (const series of family.series) {
           sampler.each(family, series, view.numbers(series), take);
           if (isFull()) yield batchOf(message, timeMs);
-          if (yielder.isDue()) await yielder.yield();
+          if (slice.isOver()) await slice.next();
         }
       }
       if (message.points > 0) yield batchOf(message, timeMs);

@@ -1,9 +1,9 @@
 import { Handle } from '../../../core/handles.ts';
-import { defaultBounds } from '../../../core/histogram.ts';
 import type { Counter, Gauge, Histogram, Intake, Kind, RawTags, Shape } from '../../../core/model.ts';
 import type { Clock, Drops } from '../../../core/ports.ts';
 import { createRefusedKeys } from '../../../core/refused-series.ts';
 import type { Steps } from '../../../core/slices.ts';
+import { defaultBounds } from '../../../core/value-stores.ts';
 import {
   escapedText,
   type Fields,

@@ -1,10 +1,9 @@
 import { cursor, fastValue, parseValue } from '../../../core/decimal.ts';
 import { lineHash, type RefusedLines } from '../../../core/refused-series.ts';
-import { ScrapeFailure } from '../failure.ts';
-import type { ScrapeLimits } from '../options.ts';
-import { readComment } from './comments.ts';
+import type { ScrapeLimits } from '../block.ts';
+import { ScrapeFailure } from '../scrape-status.ts';
+import { brokenKey, longKey, readComment, scanBraces, scanKey } from './line-syntax.ts';
 import { addLine, findLine, freeLine, hasKey, type LineTable, type Page } from './line-table.ts';
-import { brokenKey, longKey, scanBraces, scanKey } from './sample-key.ts';
 
 export type Exposition = 'text' | 'openmetrics';
 

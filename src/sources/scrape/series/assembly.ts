@@ -1,8 +1,8 @@
 import { parseValue } from '../../../core/decimal.ts';
 import { joinTexts } from '../../../core/labels.ts';
 import type { Kind, RawTags, Shape } from '../../../core/model.ts';
-import { type ExposedType, kindOf } from '../exposition/comments.ts';
-import type { SampleKey } from '../exposition/sample-key.ts';
+import type { SampleKey } from '../exposition/line-syntax.ts';
+import { type ExposedType, kindOf } from '../exposition/line-syntax.ts';
 
 /**
  * How sample lines form series. `locate` finds the series of one line and its role in it, by the types that the

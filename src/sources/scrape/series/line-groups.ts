@@ -1,10 +1,42 @@
 import { createNames } from '../../../core/labels.ts';
 import type { Part } from '../../../core/model.ts';
-import { changedTypes, type Metadata, metadataOf } from '../exposition/comments.ts';
+import type { Slice } from '../../../core/slices.ts';
+import { type ExposedType, readComment, readKey } from '../exposition/line-syntax.ts';
 import type { Page } from '../exposition/line-table.ts';
 import { freeLine, type LineTable } from '../exposition/line-table.ts';
-import { readKey } from '../exposition/sample-key.ts';
 import { familyOf, type LinePlace, locate, type PlacedLine, seriesKey, strippedNames } from './assembly.ts';
+
+/** The metadata of a page. Of two contradicting lines the first counts. */
+export interface Metadata {
+  /** Types by family name, as the page spells it. */
+  types: ReadonlyMap<string, ExposedType>;
+  helps: ReadonlyMap<string, string>;
+}
+
+function metadataOf(table: LineTable, page: Page): Metadata {
+  const types = new Map<string, ExposedType>();
+  const helps = new Map<string, string>();
+  const { keys } = table;
+  for (let n = 0; n < page.count; n++) {
+    const id = page.order[n]!;
+    if (table.comment[id] === 0) continue;
+    const at = keys.keyAt[id]!;
+    const comment = readComment(keys.arena, at, at + keys.keyLength[id]!);
+    if (comment === 'invalid' || comment === undefined || comment.about === 'end') continue;
+    if (comment.about === 'help') {
+      if (!helps.has(comment.name)) helps.set(comment.name, comment.help);
+    } else if (!types.has(comment.name)) types.set(comment.name, comment.type);
+  }
+  return { types, helps };
+}
+
+/** Names whose type changed. */
+function changedTypes(before: Metadata, now: Metadata): Set<string> {
+  const changed = new Set<string>();
+  for (const [name, type] of now.types) if (before.types.get(name) !== type) changed.add(name);
+  for (const name of before.types.keys()) if (!now.types.has(name)) changed.add(name);
+  return changed;
+}
 
 /** A series in the registry, of which each value is set by itself. */
 export interface SeriesParts {
@@ -51,10 +83,10 @@ export interface LineGroups {
 export interface LineGroupsDeps {
   /** Called for each line that leaves its series. */
   forget(id: number): void;
-  breathe(): Promise<void> | undefined;
+  slice: Slice;
 }
 
-export function createLineGroups(table: LineTable, { forget, breathe }: LineGroupsDeps): LineGroups {
+export function createLineGroups(table: LineTable, { forget, slice }: LineGroupsDeps): LineGroups {
   const { keys } = table;
   const series = new Map<string, ScrapedSeries>();
   const seriesOf: (ScrapedSeries | undefined)[] = [];
@@ -157,8 +189,7 @@ export function createLineGroups(table: LineTable, { forget, breathe }: LineGrou
           if (place.kind === 'histogram' || place.kind === 'summary') affected.add(joined);
           else single(joined);
         }
-        const pause = breathe();
-        if (pause !== undefined) await pause;
+        if (slice.isOver()) await slice.next();
       }
       return affected;
     },

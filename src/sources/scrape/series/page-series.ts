@@ -2,6 +2,7 @@ import { Handle } from '../../../core/handles.ts';
 import type { Translated } from '../../../core/intake.ts';
 import type { Kind, Part, RawTags, Shape } from '../../../core/model.ts';
 import { lineHash, type RefusedLines } from '../../../core/refused-series.ts';
+import type { Slice } from '../../../core/slices.ts';
 import type { MappedMetric, VocabularyDetector } from '../../../core/vocabulary.ts';
 import { type LineTable, type Page, trimLines } from '../exposition/line-table.ts';
 import { assemble, type SeriesAssembly, signatureOf } from './assembly.ts';
@@ -26,8 +27,7 @@ export interface PageSeriesDeps {
   refusedLines: RefusedLines;
   /** The vocabulary of the target, by which the intake translates. */
   words: VocabularyDetector;
-  /** Yields to the event loop when a slice of time is used up; undefined while it is not. */
-  breathe(): Promise<void> | undefined;
+  slice: Slice;
 }
 
 /** What became of a page. */
@@ -94,7 +94,7 @@ function both(one: Part, other: Part): Part {
 }
 
 export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSeries {
-  const { intake, refusedLines, words, breathe } = deps;
+  const { intake, refusedLines, words, slice } = deps;
   const partOf: (Part | undefined)[] = [];
   /** 1 for a line whose value only falls when its sender restarts. */
   const grows: number[] = [];
@@ -105,7 +105,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     partOf[id] = undefined;
     grows[id] = 0;
   };
-  const groups = createLineGroups(table, { forget, breathe });
+  const groups = createLineGroups(table, { forget, slice });
   /** The results of `values`, valid while the series are the same. */
   const readings = new Map<string, Reading[]>();
   let removedLines = 0;
@@ -242,8 +242,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
       withdrawn = false;
       for (const series of affected) {
         if (series.lines.length > 0) update(series);
-        const pause = breathe();
-        if (pause !== undefined) await pause;
+        if (slice.isOver()) await slice.next();
       }
       if (removedLines > 0) compact(page);
       groups.keep(page);
@@ -273,8 +272,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
       forgetRefused();
       for (const series of groups.series.values()) {
         close(series);
-        const pause = breathe();
-        if (pause !== undefined) await pause;
+        if (slice.isOver()) await slice.next();
       }
     },
     values(family) {

@@ -13,7 +13,7 @@ import {
 } from '../../../core/byte-table.ts';
 import type { Clock } from '../../../core/ports.ts';
 import { createRefusedKeys, lineHash } from '../../../core/refused-series.ts';
-import type { TimeSlices } from '../time-slices.ts';
+import type { SliceQueue } from '../../../core/slices.ts';
 import { type LineRules, readLine, type StatsdDrop } from './line-format.ts';
 import { createLineForms } from './line-forms.ts';
 import { isAllowed, isOverLimit, isShared, type SeriesRecorder, type StatsdSeries } from './statsd-series.ts';
@@ -237,7 +237,7 @@ const rounds = 4;
 export function startExpiry(
   knownLines: KnownLines,
   expireMs: number,
-  { clock, slices }: { clock: Clock; slices: TimeSlices },
+  { clock, slices }: { clock: Clock; slices: SliceQueue },
 ): () => void {
   let cancel = (): void => {};
   const sweep = () => {

@@ -1,7 +1,7 @@
 import { catalog } from '../../../core/catalog.ts';
 import { parseValue } from '../../../core/decimal.ts';
 import type { dropReasons } from '../../../core/reasons.ts';
-import type { StatsdTagFormat } from '../options.ts';
+import type { StatsdTagFormat } from '../block.ts';
 
 export type StatsdDrop = (typeof dropReasons)['statsd'][number];
 

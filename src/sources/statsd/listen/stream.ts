@@ -1,11 +1,18 @@
 import { lstat, unlink } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import type { OpenHandshakes } from '../../../core/access.ts';
-import { formatAddress } from '../../../core/address.ts';
+import { addressOf, formatAddress } from '../../../core/address.ts';
 import { listenError, systemCode } from '../../../core/errors.ts';
 import type { Log } from '../../../core/ports.ts';
-import { addressOf, type Bound } from './bound.ts';
 import type { Senders } from './senders.ts';
+
+/** A bound listener. */
+export interface Bound {
+  /** `host:port` with the actual port, or the path. */
+  readonly address: string;
+  /** Stops receiving. Everything received before is still counted. */
+  close(): Promise<void>;
+}
 
 export interface StreamOptions {
   /** What it is called in the log and in errors: its place in the configuration. */
@@ -142,7 +149,7 @@ function serve(
  * what is no address.
  */
 export async function bindTcp(text: string, options: StreamOptions, deps: TcpDeps): Promise<Bound> {
-  const { host, port } = addressOf(options.name, text);
+  const { host, port } = addressOf(options.name, text, '127.0.0.1:8125 or [::1]:8125');
   const { server, bound } = serve(options, deps, ({ remoteAddress = '' }) => {
     const isAllowed = deps.senders.allows(remoteAddress);
     if (!isAllowed) deps.onStranger(remoteAddress);

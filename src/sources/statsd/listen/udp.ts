@@ -1,12 +1,12 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { isIPv6 } from 'node:net';
-import { formatAddress } from '../../../core/address.ts';
+import { addressOf, formatAddress } from '../../../core/address.ts';
 import { listenError } from '../../../core/errors.ts';
 import type { Clock, Log } from '../../../core/ports.ts';
-import { addressOf, type Bound } from './bound.ts';
 import { createKernelDrops } from './kernel-drops.ts';
 import type { Senders } from './senders.ts';
+import type { Bound } from './stream.ts';
 
 export interface UdpOptions {
   /** What it is called in the log and in errors: its place in the configuration. */
@@ -61,7 +61,7 @@ function grantedBytes(socket: Socket): number {
 export async function bindUdp(options: UdpOptions, deps: UdpDeps): Promise<BoundUdp> {
   const { name, receiveBufferBytes } = options;
   const { senders, log, clock, take } = deps;
-  const { host, port } = addressOf(name, options.address);
+  const { host, port } = addressOf(name, options.address, '127.0.0.1:8125 or [::1]:8125');
   let datagrams = 0;
   const fail = (thrown: unknown): never => {
     throw listenError(name, options.address, thrown);

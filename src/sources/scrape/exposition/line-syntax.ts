@@ -1,11 +1,14 @@
+import { isUtf8 } from 'node:buffer';
+import type { Kind } from '../../../core/model.ts';
+
 /**
- * The key of a sample line: everything before its value (`name{label="value",…} `). Names are accepted as they
+ * The syntax of the lines of a page: sample lines and comments.
+ *
+ * The key of a sample line is everything before its value (`name{label="value",…} `). Names are accepted as they
  * come, because the registry sanitizes them. A name is invalid only if it would make the line ambiguous (blanks,
  * quotes, braces, `,`, `=`) or starts with a digit. Text 1.0.0 quotes other names and moves the metric's name into
  * the braces: `{"metric.name","label.name"="value"} `.
  */
-import { isUtf8 } from 'node:buffer';
-
 const maxLabels = 256;
 /** Pairs of indexes: the name, then name and value of each label. Each scan overwrites them. */
 const spans = new Int32Array(2 + 4 * maxLabels);
@@ -136,7 +139,7 @@ export function readKey(bytes: Buffer, start: number, end: number): SampleKey {
     const at = 2 + 4 * label;
     labels.push([
       nameText(bytes, spans[at]!, spans[at + 1]!),
-      unescapeValue(bytes.toString('utf8', spans[at + 2], spans[at + 3])),
+      unescapeText(bytes.toString('utf8', spans[at + 2], spans[at + 3])),
     ]);
   }
   return { name: nameText(bytes, spans[0]!, spans[1]!), labels };
@@ -144,12 +147,73 @@ export function readKey(bytes: Buffer, start: number, end: number): SampleKey {
 
 function nameText(bytes: Buffer, from: number, to: number): string {
   const text = bytes.toString('utf8', from, to);
-  return bytes[from - 1] === 0x22 ? unescapeValue(text) : text;
+  return bytes[from - 1] === 0x22 ? unescapeText(text) : text;
 }
 
 const escapes: Readonly<Record<string, string>> = { '\\\\': '\\', '\\"': '"', '\\n': '\n' };
 
 /** Unescapes what both formats escape; other escapes stay as they are, as in Prometheus. */
-function unescapeValue(text: string): string {
+function unescapeText(text: string): string {
   return text.includes('\\') ? text.replace(/\\[\\"n]/g, (pair) => escapes[pair]!) : text;
+}
+
+/** The types of both text formats. */
+export const exposedTypes = [
+  'counter',
+  'gauge',
+  'histogram',
+  'summary',
+  'untyped',
+  'unknown',
+  'gaugehistogram',
+  'info',
+  'stateset',
+] as const;
+export type ExposedType = (typeof exposedTypes)[number];
+
+/** The kind in the agent's registry. Parts of a gauge histogram can fall, so they are untyped numbers. */
+export const kindOf: Readonly<Record<ExposedType, Kind>> = {
+  counter: 'counter',
+  gauge: 'gauge',
+  histogram: 'histogram',
+  summary: 'summary',
+  untyped: 'untyped',
+  unknown: 'untyped',
+  gaugehistogram: 'untyped',
+  info: 'gauge',
+  stateset: 'gauge',
+};
+
+export type Comment =
+  | { about: 'type'; name: string; type: ExposedType }
+  | { about: 'help'; name: string; help: string }
+  | { about: 'end' };
+
+const typeLine = /^#[ \t]+TYPE[ \t]+("(?:[^"\\]|\\.)*"|[^ \t]+)[ \t]+([a-z]+)[ \t]*$/;
+const helpLine = /^#[ \t]+HELP[ \t]+("(?:[^"\\]|\\.)*"|[^ \t]+)(?:[ \t](.*))?$/s;
+const isType = (text: string): text is ExposedType => (exposedTypes as readonly string[]).includes(text);
+
+/**
+ * Reads the comment line in `bytes[start, end)`. Undefined for a comment without a meaning here (UNIT included:
+ * names contain their unit). `invalid` for an unknown TYPE and for text that is not UTF-8.
+ */
+export function readComment(bytes: Buffer, start: number, end: number): Comment | 'invalid' | undefined {
+  if (!isUtf8(bytes.subarray(start, end))) return 'invalid';
+  const line = bytes.toString('utf8', start, end);
+  if (line === '# EOF') return { about: 'end' };
+  const type = typeLine.exec(line);
+  if (type !== null) {
+    const [, name, text] = type;
+    return isType(text!) ? { about: 'type', name: unquoted(name!), type: text } : 'invalid';
+  }
+  if (/^#[ \t]+TYPE[ \t]/.test(line)) return 'invalid';
+  const help = helpLine.exec(line);
+  return help === null
+    ? undefined
+    : { about: 'help', name: unquoted(help[1]!), help: unescapeText(help[2] ?? '') };
+}
+
+/** Text 1.0.0 quotes names that are not identifiers. */
+function unquoted(name: string): string {
+  return name.startsWith('"') ? unescapeText(name.slice(1, -1)) : name;
 }

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import protobuf from 'protobufjs';
 import { expect, test } from 'vitest';
-import { fieldsOf } from '../../../src/core/protobuf-fields.ts';
-import { createProtobufWriter } from '../../../src/reporters/hosted/wire/protobuf.ts';
+import { createProtobufWriter, fieldsOf } from '../../../src/core/protobuf.ts';
 
 const { root } = protobuf.parse(`
   syntax = "proto3";
