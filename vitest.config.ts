@@ -17,6 +17,7 @@ const project = (name: string, include: string[], options: Options) => ({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     setupFiles: 'test/environment.ts',
+    expect: { requireAssertions: true },
     ...options,
   },
 });
@@ -48,16 +49,44 @@ const alone = [
   'statsd-summaries-over-the-limit',
 ].map((name) => `test/fault/${name}.test.ts`);
 
+/** Files that only `npm run long` and `npm run nightly` run, and those that only the latter does. */
+const longFiles = 'test/**/*.long.test.ts';
+const nightlyFiles = 'test/**/*.nightly.test.ts';
+
+/** Files that `npm test` runs in a small size: they ask `bySize` of test/size.ts. */
+const sized = [
+  'e2e/big-backup',
+  'e2e/mutated-config',
+  'e2e/rotation-kills',
+  'integration/rotation-model/*',
+  'integration/tailer-model',
+].map((name) => `test/${name}.test.ts`);
+/** Files of which the long run does as much as `npm test`, and the nightly run more. */
+const sizedAtNight = ['integration/rules/alerts', 'e2e/demo-alert'].map((name) => `test/${name}.test.ts`);
+
+const usual = [
+  project('unit', filesOf('unit'), pure),
+  project('contract', filesOf('contract'), pure),
+  project('integration', filesOf('integration'), { ...waiting, ...shared }),
+  project('fault', filesOf('fault'), { ...waiting, ...shared, exclude: alone }),
+  project('fault-alone', alone, waiting),
+  project('e2e', filesOf('e2e'), {
+    ...waiting,
+    ...shared,
+    exclude: [longFiles, nightlyFiles],
+    testTimeout: 600_000,
+  }),
+];
+
+/** Each in a process of its own: they measure, kill or use all there is. */
+const long = [project('long', [longFiles, ...sized], { maxWorkers: 4, testTimeout: 600_000 })];
+const nightly = [
+  project('long', [longFiles, nightlyFiles, ...sized, ...sizedAtNight], { maxWorkers: 4, testTimeout: 0 }),
+];
+
 export default defineConfig({
   test: {
     globalSetup: 'test/templates.ts',
-    projects: [
-      project('unit', filesOf('unit'), pure),
-      project('contract', filesOf('contract'), pure),
-      project('integration', filesOf('integration'), { ...waiting, ...shared }),
-      project('fault', filesOf('fault'), { ...waiting, ...shared, exclude: alone }),
-      project('fault-alone', alone, waiting),
-      project('e2e', filesOf('e2e'), { ...waiting, ...shared, testTimeout: 600_000 }),
-    ],
+    projects: { long, nightly }[process.env.TEST_SIZE ?? ''] ?? usual,
   },
 });

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Connection, createConnection, type RowDataPacket } from 'mysql2/promise';
+import { available } from './installed.ts';
 import type { PollTarget } from './poll-store.ts';
 import { freePort } from './ports.ts';
 import { copyTemplate } from './templates.ts';
@@ -12,7 +13,7 @@ import { pollUntil } from './until.ts';
 const server = ['/usr/sbin/mariadbd', '/usr/local/bin/mariadbd'].find(existsSync);
 const installer = ['/usr/bin/mariadb-install-db', '/usr/local/bin/mariadb-install-db'].find(existsSync);
 
-export const hasMariadb = server !== undefined && installer !== undefined;
+export const hasMariadb = available('MariaDB', server !== undefined && installer !== undefined);
 
 /** It refuses to run as root. */
 const owner = process.getuid?.() === 0 ? ['--user=mysql'] : [];
@@ -77,7 +78,10 @@ async function connected(child: ChildProcess, socketPath: string): Promise<Conne
 
 const galera = ['/usr/lib/galera/libgalera_smm.so', '/usr/lib/libgalera_smm.so'].find(existsSync);
 
-export const hasGalera = hasMariadb && galera !== undefined && existsSync('/usr/bin/rsync');
+export const hasGalera = available(
+  'Galera',
+  hasMariadb && galera !== undefined && existsSync('/usr/bin/rsync'),
+);
 
 /**
  * Settings of the nodes of one Galera cluster on loopback, the first of which founds it. A node is missed within a

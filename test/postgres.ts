@@ -3,6 +3,7 @@ import { appendFileSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { available } from './installed.ts';
 import { freePort } from './ports.ts';
 import { copyTemplate } from './templates.ts';
 
@@ -25,7 +26,7 @@ function owner(): { uid: number; gid: number } | undefined {
   }
 }
 
-export const hasPostgres = programs !== undefined && owner() !== undefined;
+export const hasPostgres = available('PostgreSQL', programs !== undefined && owner() !== undefined);
 
 /** Runs one of PostgreSQL's programs as the server's owner; gives what it prints. */
 export function postgresProgram(name: string, args: readonly string[], input?: string): string {

@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
 import { type ModelOptions, play } from './rotation-model.ts';
+import { bySize } from './size.ts';
 
 const renamed = ['numbered', 'upwards', 'dated', 'links'] as const;
 const copied = ['copytruncate', 'datedCopy'] as const;
 
-/** Worlds of the rotation model that are played in CI; each kind has a test file of its own, so that they run side by side. */
+/** Worlds of the rotation model that are played; each kind has a test file of its own, so that they run side by side. */
 const kinds = {
   'renamed, linked': { compress: false, styles: renamed },
   'renamed and compressed': { compress: true, styles: renamed },
@@ -12,10 +13,9 @@ const kinds = {
   'copied, truncated and compressed': { compress: true, styles: copied },
 } satisfies Record<string, ModelOptions>;
 
-const seedsInCi = 2_500;
-const seeds = Number(process.env.ROTATION_MODEL_SEEDS ?? seedsInCi);
-/** CPU time after which a kind ends: several times what an idle machine needs for the seeds of CI. */
-const limitSeconds = Number(process.env.ROTATION_MODEL_SECONDS ?? 240);
+const seeds = bySize({ short: 200, long: 2_500, nightly: 1_000_000 });
+/** CPU time after which a kind ends: several times what an idle machine needs for the seeds of a long run. */
+const limitSeconds = bySize({ short: 240, long: 240, nightly: 7200 });
 
 const cpuSeconds = () => {
   const { user, system } = process.cpuUsage();
@@ -23,7 +23,7 @@ const cpuSeconds = () => {
 };
 
 /**
- * Plays seeds from 0 until the number wanted is reached, or the CPU time is spent. Fewer than those of CI are a failure;
+ * Plays seeds from 0 until the number wanted is reached, or the CPU time is spent. Fewer than those of a long run are a failure;
  * `npm run bench -- rotation-model SEEDS FROM` plays others.
  */
 export function playKind(kind: keyof typeof kinds): void {
@@ -37,6 +37,6 @@ export function playKind(kind: keyof typeof kinds): void {
     }
     await annotate(`${played} of ${seeds} seeds played`);
     expect(failed).toEqual([]);
-    expect(played, 'seeds played within the CPU time').toBeGreaterThanOrEqual(Math.min(seeds, seedsInCi));
+    expect(played, 'seeds played within the CPU time').toBeGreaterThanOrEqual(Math.min(seeds, 2_500));
   });
 }

@@ -144,16 +144,17 @@ describe.each(rows.map((row) => [row.name, row] as const))('%s', (_, row) => {
   });
 
   test('what it remembers survives as JSON', () => {
-    const { remember } = finding;
-    if (remember !== undefined) expect(JSON.parse(JSON.stringify(remember))).toEqual(remember);
+    const { remember = null } = finding;
+    expect(JSON.parse(JSON.stringify(remember))).toEqual(remember);
   });
 
-  test('a signal that is already aborted: no success is invented, and nothing stays open', async () => {
+  test('a signal that is already aborted: it settles, no success is invented, and nothing stays open', async () => {
     const probe = await row.open(deps);
     const settled = await settledSoon(probe.check(AbortSignal.abort(new Error('over')), undefined));
     await probe.close?.();
+    const succeeded = settled.status === 'fulfilled' && settled.value.reason === undefined;
     // What needs nothing from outside may still have its result.
-    if (settled.status === 'fulfilled' && !isLocal(row)) expect(settled.value.reason).toBeDefined();
+    expect(succeeded && !isLocal(row)).toBe(false);
   });
 });
 
@@ -161,11 +162,11 @@ describe.each(rows.map((row) => [row.name, row] as const))('%s', (_, row) => {
 const isLocal = ({ kind, name }: ProbeRow): boolean =>
   ['replication', 'backup', 'recovery'].includes(kind) || ['cluster/dc1', 'archive/history'].includes(name);
 
-/** How a promise settled; fails if that takes more than 10 s, where nothing else ends it. */
+/** How a promise settled; fails if it hangs. */
 async function settledSoon<T>(work: Promise<T>): Promise<PromiseSettledResult<T>> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('still under way after 10 s')), 10_000);
+    timer = setTimeout(() => reject(new Error('still under way')), 60_000);
   });
   try {
     const [settled] = await Promise.race([Promise.allSettled([work]), late]);

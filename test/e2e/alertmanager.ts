@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
@@ -6,12 +5,13 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
 import { listening } from '../health.ts';
+import { isInstalled } from '../installed.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 import { folder, type Running, start } from './process.ts';
 
 const program = 'prometheus-alertmanager';
-export const hasAlertmanager = spawnSync(program, ['--version']).status === 0;
+export const hasAlertmanager = isInstalled(program);
 
 const shipped = fileURLToPath(new URL('../../deploy/alertmanager/alertmanager.yml', import.meta.url));
 

@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import {
   cpSync,
   existsSync,
@@ -18,12 +18,13 @@ import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
 import { handClock } from '../clock.ts';
+import { isInstalled } from '../installed.ts';
 import { hasMariadb, type Mariadb, startMariadb } from '../mariadb.ts';
 import { bench, gauge, storeOn } from '../store-probe.ts';
 import { command, folder } from './process.ts';
 
 const dayMs = 86_400_000;
-const hasMariadbBackup = spawnSync('mariadb-backup', ['--version']).status === 0;
+const hasMariadbBackup = isInstalled('mariadb-backup');
 
 function flip(path: string, at: number): void {
   const bytes = readFileSync(path);

@@ -3,12 +3,13 @@ import { createWriteStream, readFileSync, statSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { createGzip } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 import { folder, type RunningAgent, startAgent } from './process.ts';
 
-// A big dump is verified at `full` beside the agent, not in it. BIG_BACKUP_MB=2048 is the run of the documentation.
+// A big dump is verified at `full` beside the agent, not in it. The nightly run has the size of the documentation's.
 
-const megabytes = Number(process.env.BIG_BACKUP_MB ?? 200);
+const megabytes = bySize({ short: 60, long: 200, nightly: 2048 });
 const allowedMiB = 10;
 const place = folder();
 const dump = join(place.path, 'big1.sql.gz');

@@ -110,11 +110,9 @@ describe('exit status and streams', () => {
     expect(stderr).toContain(join(directory, 'state'));
   });
 
-  test.each(['SIGTERM', 'SIGINT'] as const)('%s stops it within 5 s with 0', async (signal) => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('%s stops it with 0', async (signal) => {
     const agent = await started(own());
-    const begun = performance.now();
     expect(await agent.end(signal)).toBe(0);
-    expect(performance.now() - begun).toBeLessThan(5_000);
   });
 });
 

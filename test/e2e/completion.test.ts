@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { commands } from '../../src/agent/cli/arguments.ts';
+import { isInstalled } from '../installed.ts';
 import { command, folder, mainFile } from './process.ts';
 
 const place = folder();
@@ -20,7 +21,6 @@ const scriptFor = Object.fromEntries(
     return [shell, file];
   }),
 );
-const isInstalled = (shell: string) => spawnSync(shell, ['-c', 'true']).status === 0;
 const output = (shell: string, args: readonly string[]) => {
   const { status, stdout, stderr } = spawnSync(shell, args, {
     cwd: place.path,
@@ -75,7 +75,7 @@ _svc_agent; printf '%s\\n' "\${COMPREPLY[@]}"`;
   });
 });
 
-describe.skipIf(!isInstalled('fish'))('in fish', () => {
+describe.skipIf(!isInstalled('fish', ['-c', 'true']))('in fish', () => {
   test.each(cases)('%s', (line, completed) => {
     const script = `source ${scriptFor.fish}; complete -C '${line}'`;
     const words = output('fish', ['--no-config', '-c', script])
@@ -101,7 +101,7 @@ print -r -- "$text"
 zpty -d z
 `;
 
-describe.skipIf(!isInstalled('zsh'))('in zsh', () => {
+describe.skipIf(!isInstalled('zsh', ['-c', 'true']))('in zsh', () => {
   test('a tab completes a word', () => {
     expect(output('zsh', ['-f', '-c', inZsh('svc-agent recover database-c', 'corruption')])).toContain(
       'database-corruption',

@@ -1,16 +1,16 @@
-import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dashboards as names } from '../../src/monitoring/alert.ts';
 import type { DashboardJson, PanelJson, TargetJson } from '../../tools/grafana.ts';
+import { isInstalled } from '../installed.ts';
 import { ask, type View, valuesOf } from '../simulated/queries.ts';
 import { startSimulated } from '../simulated/server.ts';
 import { root } from '../unit/house/imports.ts';
 import { folder } from './process.ts';
 import { hasPrometheus, type Prometheus } from './prometheus.ts';
 
-const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
+const hasPromtool = isInstalled('promtool');
 const crowdSize = 300;
 const mostSeries = 200;
 

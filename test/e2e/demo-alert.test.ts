@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
+import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 import { type Held, hasAlertmanager } from './alertmanager.ts';
 import { folder, mainFile, type Running, start } from './process.ts';
@@ -38,7 +39,7 @@ const tutorial = [
 ].map(([, text = '']) => text);
 
 /** Alerts on a state go on for five minutes (`keep_firing_for`): the nightly run waits for their end. */
-const waitsForEnd = process.env.DEMO_UNTIL_OVER === '1';
+const waitsForEnd = bySize({ short: false, long: false, nightly: true });
 const overWithinMs = 600_000;
 /** Blocks start programs: to run them again at once would only take their time from the demo. */
 const patience = { everyMs: 500 };

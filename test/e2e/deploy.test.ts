@@ -10,13 +10,14 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { isInstalled } from '../installed.ts';
 import { instructionsOf, stagesOf } from '../integration/deploy/dockerfile.ts';
 import { root } from '../unit/house/imports.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
 import { command, folder, type RunningAgent, start, startAgent } from './process.ts';
 
-const hasLogrotate = spawnSync('logrotate', ['--version']).status === 0;
+const hasLogrotate = isInstalled('logrotate');
 const place = folder();
 const running: RunningAgent[] = [];
 afterEach(async () => {

@@ -1,10 +1,10 @@
-import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Log, Stop } from '../../src/core/ports.ts';
 import { createHosted, type HostedReporterOptions } from '../../src/reporters/hosted/hosted.ts';
+import { isInstalled } from '../installed.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 import { type FamilySpec, viewOf } from '../view.ts';
@@ -13,7 +13,7 @@ import { hasPrometheus } from './prometheus.ts';
 
 /** The hosted reporter against real receivers, by what they answer to queries afterwards. */
 
-const hasVictoria = spawnSync('victoria-metrics', ['--version']).status === 0;
+const hasVictoria = isInstalled('victoria-metrics');
 const quiet: Log = { write() {}, named: () => quiet };
 const families: FamilySpec[] = [
   {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
 import { mutatedConfig, secret } from '../mutated-config.ts';
+import { bySize } from '../size.ts';
 import { mainFile, start } from './process.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-agent-mutated-'));
@@ -23,7 +24,7 @@ const oddities = [
 ];
 
 test('the built check ends mutated configurations with 0, 1 or 2, without a trace or a secret', async () => {
-  const texts = [...oddities, ...fc.sample(mutatedConfig, 200)];
+  const texts = [...oddities, ...fc.sample(mutatedConfig, bySize({ short: 5, long: 200, nightly: 2000 }))];
   const worker = async (n: number) => {
     for (let text = texts.pop(); text !== undefined; text = texts.pop()) {
       const { status, output } = await checked(text, `agent-${n}.yaml`);

@@ -1,8 +1,8 @@
-import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { isInstalled } from '../installed.ts';
 import { until } from '../until.ts';
 import { command, folder, mainFile, start, startAgent } from './process.ts';
 
@@ -35,7 +35,7 @@ ${backup('slow', 1_000_000, 'checksum')}${backup('stuck', 50_000, 'checksum')}`,
   );
 });
 
-const hasScript = spawnSync('script', ['--version']).status === 0;
+const hasScript = isInstalled('script');
 /** On a terminal of 100 columns. */
 const onTerminal = (args: string, env: Record<string, string> = {}) =>
   start('script', ['-qec', `stty cols 100; exec ${process.execPath} ${mainFile} ${args}`, '/dev/null'], {

@@ -1,11 +1,11 @@
-import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isInstalled } from '../installed.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 import { type Running, start } from './process.ts';
 
-export const hasPrometheus = spawnSync('prometheus', ['--version']).status === 0;
+export const hasPrometheus = isInstalled('prometheus');
 
 export interface Prometheus extends Running {
   address: string;

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { isInstalled } from '../installed.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 import { folder, start, startAgent } from './process.ts';
@@ -14,8 +15,6 @@ afterEach(async () => {
   for (const running of started.splice(0).reverse()) await running.end();
   for (const place of places.splice(0)) place.remove();
 });
-
-const has = (name: string) => spawnSync(name, ['--version']).status === 0;
 
 /** Each starts a real program with a metrics page and resolves with the page's URL. */
 const programs: [name: string, isThere: boolean, start: (directory: string) => Promise<string>][] = [
@@ -31,7 +30,7 @@ const programs: [name: string, isThere: boolean, start: (directory: string) => P
   ],
   [
     'Alertmanager',
-    has('prometheus-alertmanager'),
+    isInstalled('prometheus-alertmanager'),
     async (directory) => {
       const address = `127.0.0.1:${await freePort()}`;
       const config = join(directory, 'alertmanager.yml');
@@ -48,7 +47,7 @@ const programs: [name: string, isThere: boolean, start: (directory: string) => P
   ],
   [
     'node_exporter',
-    has('prometheus-node-exporter'),
+    isInstalled('prometheus-node-exporter'),
     async () => {
       const address = `127.0.0.1:${await freePort()}`;
       started.push(start('prometheus-node-exporter', [`--web.listen-address=${address}`]));

@@ -15,13 +15,14 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
 import { folder, type RunningAgent, startAgent } from './process.ts';
 
-/** Kills per case and seeds; `ROTATION_KILLS=300 ROTATION_SEEDS=3` is the long run. */
-const kills = Number(process.env.ROTATION_KILLS ?? 4);
-const seeds = Number(process.env.ROTATION_SEEDS ?? 1);
+/** Kills per case and seeds. */
+const kills = bySize({ short: 1, long: 4, nightly: 300 });
+const seeds = bySize({ short: 1, long: 1, nightly: 3 });
 const olderGenerations = 400;
 const keptGenerations = olderGenerations + 100;
 /** How far the agent may be behind when it is killed: on a busy machine it would never see files before they are deleted. */

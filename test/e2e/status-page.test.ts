@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { ProbeStatus, StatusFacts, StatusReport } from '../../src/agent/admin/report.ts';
+import { available } from '../installed.ts';
 import { exampleOf } from '../preview/status.ts';
 import { type ServedPage, servePage } from '../status-page.ts';
 import { probeStatusOf, statusReportOf } from '../status-report.ts';
@@ -18,7 +19,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const refused = { reason: 'refused', msg: 'connection refused' } as const;
 
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
-const hasChromium = existsSync(executablePath);
+const hasChromium = available('Chromium', existsSync(executablePath));
 let browser: Browser;
 beforeAll(async () => {
   if (hasChromium) browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });

@@ -1,8 +1,8 @@
-import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
+import { isInstalled } from '../installed.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 import { command, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
@@ -48,7 +48,7 @@ beforeEach(async ({ task }) => {
 });
 afterEach(() => agent.end());
 
-const hasScript = spawnSync('script', ['--version']).status === 0;
+const hasScript = isInstalled('script');
 
 describe('svc-agent status', () => {
   test('says first that the store and the roles are down, and exits with 1', async () => {

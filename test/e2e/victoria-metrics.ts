@@ -1,10 +1,10 @@
-import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
+import { isInstalled } from '../installed.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 import { type Running, start } from './process.ts';
 
-export const hasVictoriaMetrics = spawnSync('victoria-metrics', ['--version']).status === 0;
+export const hasVictoriaMetrics = isInstalled('victoria-metrics');
 
 export interface VictoriaMetrics extends Running {
   address: string;

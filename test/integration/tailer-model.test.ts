@@ -1,6 +1,7 @@
 import { copyFileSync, truncateSync, utimesSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { bySize } from '../size.ts';
 import { openTail, type Tail } from '../tail.ts';
 
 /**
@@ -247,7 +248,7 @@ function judge(tail: Tail, model: Model): void {
   );
 }
 
-const runs = Number(process.env.TAILER_MODEL_RUNS ?? 150);
+const runs = bySize({ short: 40, long: 150, nightly: 5000 });
 const happening = fc.tuple(fc.constantFrom(...Object.keys(happenings)), fc.nat(29));
 const life = fc.array(happening, { minLength: 3, maxLength: 25 });
 

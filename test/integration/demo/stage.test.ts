@@ -142,12 +142,10 @@ describe('the demo’s stage', () => {
     expect(await broken).toContain('the example service ended by itself (signal SIGKILL)');
   });
 
-  it('makes an agent end that will not, within 5 s', async () => {
+  it('kills an agent that does not end', async () => {
     const { set, clear } = open(`process.on('SIGTERM', () => {});${standIn}`);
     const { pids } = await set();
-    const startedMs = performance.now();
     await clear();
-    expect(performance.now() - startedMs).toBeLessThan(5000);
     expect(alive(pids.agent)).toBe(false);
   });
 

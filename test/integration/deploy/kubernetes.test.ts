@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
+import { isInstalled } from '../../installed.ts';
 import { root } from '../../unit/house/imports.ts';
 import { hasKustomize, kubernetes, type Manifest, nameOf, rendered } from './kustomize.ts';
 
-const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
+const hasPromtool = isInstalled('promtool');
 const roles = ['frontend', 'history', 'matching', 'worker'];
 /** Made by hand, since it is a secret. */
 const ownSecrets = ['svc-agent-stores'];

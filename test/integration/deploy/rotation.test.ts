@@ -13,10 +13,11 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { isInstalled } from '../../installed.ts';
 import { root } from '../../unit/house/imports.ts';
 
-const hasLogrotate = spawnSync('logrotate', ['--version']).status === 0;
-const hasBusybox = spawnSync('busybox', ['sh', '-c', 'true']).status === 0;
+const hasLogrotate = isInstalled('logrotate');
+const hasBusybox = isInstalled('busybox', ['sh', '-c', 'true']);
 const script = join(root, 'deploy/kubernetes/components/log-volume/rotate.sh');
 const dayS = 86_400;
 

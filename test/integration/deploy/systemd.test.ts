@@ -12,10 +12,10 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { isInstalled } from '../../installed.ts';
 import { root } from '../../unit/house/imports.ts';
 
 const systemd = join(root, 'deploy/systemd');
-const has = (program: string) => spawnSync(program, ['--version']).status === 0;
 /** Exposure in tenths: what is left is the network, the host's logs and V8's compiler. */
 const mostExposure = 16;
 
@@ -31,7 +31,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-describe.skipIf(!has('systemd-analyze'))('the systemd unit', () => {
+describe.skipIf(!isInstalled('systemd-analyze'))('the systemd unit', () => {
   const analyze = (...args: string[]) => {
     const { status, stdout, stderr } = spawnSync('systemd-analyze', args, { encoding: 'utf8' });
     return { status, text: stdout + stderr };
@@ -62,16 +62,19 @@ describe.skipIf(!has('systemd-analyze'))('the systemd unit', () => {
   });
 });
 
-describe.skipIf(!has('systemd-tmpfiles') || process.getuid?.() !== 0)('the folder of the logs', () => {
-  test('the service’s user writes, group adm reads', () => {
-    const etc = join(folder, 'etc');
-    mkdirSync(etc);
-    writeFileSync(join(etc, 'passwd'), 'svc:x:777:777::/:/bin/false\n');
-    writeFileSync(join(etc, 'group'), 'adm:x:4:\n');
-    const args = ['--create', `--root=${folder}`, join(systemd, 'svc.tmpfiles.conf')];
-    const { status, stderr } = spawnSync('systemd-tmpfiles', args, { encoding: 'utf8' });
-    expect(status, stderr).toBe(0);
-    const { mode, uid, gid } = statSync(join(folder, 'var/log/svc'));
-    expect([mode & 0o7777, uid, gid]).toEqual([0o2750, 777, 4]);
-  });
-});
+describe.skipIf(!isInstalled('systemd-tmpfiles') || process.getuid?.() !== 0)(
+  'the folder of the logs',
+  () => {
+    test('the service’s user writes, group adm reads', () => {
+      const etc = join(folder, 'etc');
+      mkdirSync(etc);
+      writeFileSync(join(etc, 'passwd'), 'svc:x:777:777::/:/bin/false\n');
+      writeFileSync(join(etc, 'group'), 'adm:x:4:\n');
+      const args = ['--create', `--root=${folder}`, join(systemd, 'svc.tmpfiles.conf')];
+      const { status, stderr } = spawnSync('systemd-tmpfiles', args, { encoding: 'utf8' });
+      expect(status, stderr).toBe(0);
+      const { mode, uid, gid } = statSync(join(folder, 'var/log/svc'));
+      expect([mode & 0o7777, uid, gid]).toEqual([0o2750, 777, 4]);
+    });
+  },
+);

@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
+import { isInstalled } from '../../installed.ts';
 
-export const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
+export const hasPromtool = isInstalled('promtool');
 
 export function promtool(...args: string[]): { status: number | null; output: string } {
   const { status, stdout, stderr } = spawnSync('promtool', args, { encoding: 'utf8', maxBuffer: 64 << 20 });

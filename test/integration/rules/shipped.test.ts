@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { agentMetrics } from '../../../src/core/agent-metrics.ts';
 import { catalog } from '../../../src/core/catalog.ts';
 import { files, tests } from '../../../tools/shipped.ts';
+import { isInstalled } from '../../installed.ts';
 import { root } from '../../unit/house/imports.ts';
 import { queriesOf, runbookFiles } from '../../unit/monitoring/runbooks.ts';
 import { hasPromtool, promtool, promtoolOver } from './promtool.ts';
@@ -30,7 +31,7 @@ function someOfAll() {
   );
 }
 
-const hasAmtool = spawnSync('amtool', ['--version']).status === 0;
+const hasAmtool = isInstalled('amtool');
 const place = (path: string) => join(root, path);
 const ruleFiles = files()
   .map(([path]) => path)

@@ -8,6 +8,7 @@ import {
 } from '../../../src/monitoring/packs.ts';
 import { promtoolFile } from '../../../tools/cases/promtool.ts';
 import { tests } from '../../../tools/shipped.ts';
+import { bySize } from '../../size.ts';
 import { isEquivalent } from './equivalent.ts';
 import { type Mutant, mutantsOf } from './mutants.ts';
 import { promtoolOver } from './promtool.ts';
@@ -77,7 +78,7 @@ function run(
 }
 
 /** Whether rules are mutated: minutes of promtool, in `npm run nightly`. Without it only the rules themselves are tried. */
-export const areMutated = process.env.ALERT_MUTANTS === '1';
+export const areMutated = bySize({ short: false, long: false, nightly: true });
 
 /** Tries a rule and its mutants. A mutant that cannot be evaluated is noticed, and the others are tried again. */
 export function tried(row: (typeof rows)[number]): Verdict {

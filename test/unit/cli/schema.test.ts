@@ -8,6 +8,7 @@ import { parse } from 'yaml';
 import { schema } from '../../../src/agent/cli/check.ts';
 import { init } from '../../../src/agent/cli/init.ts';
 import { dropReasons, lineDropReasons } from '../../../src/core/reasons.ts';
+import { isInstalled } from '../../installed.ts';
 import { fakeIo } from './fake-io.ts';
 
 const projectFile = (path: string) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
@@ -34,7 +35,7 @@ print(json.dumps([len(list(V(schema).iter_errors(d))) for d in json.load(open('d
   return status === 0 ? (JSON.parse(stdout) as number[]) : undefined;
 }
 
-const hasValidator = spawnSync('python3', ['-c', 'import jsonschema']).status === 0;
+const hasValidator = isInstalled('python3', ['-c', 'import jsonschema']);
 
 describe('the JSON Schema', () => {
   test('has the top-level keys of the contract, stateFsync and recovery, and no others', async () => {

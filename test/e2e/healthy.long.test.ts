@@ -7,6 +7,7 @@ import { stringify } from 'yaml';
 import { roles } from '../../src/core/catalog.ts';
 import { hasMariadb, schemaStatements, startMariadb } from '../mariadb.ts';
 import { hasPostgres, startPostgres } from '../postgres.ts';
+import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 import { type Example, startExample } from './example.ts';
 import { startLivePrometheus } from './live/prometheus.ts';
@@ -16,11 +17,11 @@ import { hasPrometheus } from './prometheus.ts';
 
 /**
  * The example service in health, under the names of the product, beside it a PostgreSQL and a MariaDB with the settings of their installation, the
- * built agent and a real Prometheus: no alert. By default a minute, with the windows cut as in the live run of
- * the alerts, and `for` to two windows. SVC_AGENT_HEALTHY=600 takes ten minutes and the rules, the intervals and the windows as shipped.
+ * built agent and a real Prometheus: no alert. A minute, with the windows cut as in the live run of the alerts,
+ * and `for` to two windows; at night ten minutes, with the rules, the intervals and the windows as shipped.
  */
 
-const wholeSeconds = Number(process.env.SVC_AGENT_HEALTHY ?? 0);
+const wholeSeconds = bySize({ short: 0, long: 0, nightly: 600 });
 const seconds = wholeSeconds || 60;
 const every = wholeSeconds ? '15s' : '1s';
 /** In ten seconds a single failed request burns the error budget, so that the short run is without objectives. */
@@ -116,8 +117,7 @@ const configOf = (example: Example, stores: readonly object[], directory: string
   },
 });
 
-const isShort = process.env.SVC_AGENT_E2E === 'short';
-const needs = hasPrometheus && hasPostgres && hasMariadb && !isShort;
+const needs = hasPrometheus && hasPostgres && hasMariadb;
 
 test.skipIf(!needs)(
   'in health no alert fires, beside stores as they are installed',

@@ -11,7 +11,6 @@ import { hasPrometheus } from './prometheus.ts';
 // The first ten minutes of a stranger: a clone with nothing installed, and README alone. Installing takes minutes, so
 // it is part of the nightly run; demo-alert.test.ts plays the same on the built program.
 
-const isAsked = process.env.FRESH_CLONE === '1';
 const place = folder();
 let demo: Running | undefined;
 /** As Ctrl-C in a terminal, which reaches every process of the group. */
@@ -32,7 +31,7 @@ function run(line: string): { status: number | null; output: string } {
   return { status, output: stdout + stderr };
 }
 
-test.skipIf(!isAsked || !hasPrometheus || !hasAlertmanager)(
+test.skipIf(!hasPrometheus || !hasAlertmanager)(
   'from an empty folder to an alert in Alertmanager, by what README prints',
   async () => {
     expect(spawnSync('git', ['clone', '-q', root, clone]).status).toBe(0);

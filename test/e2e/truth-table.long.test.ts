@@ -13,7 +13,6 @@ import { hasPrometheus } from './prometheus.ts';
  */
 
 const withinMs = 60_000;
-const isShort = process.env.SVC_AGENT_E2E === 'short';
 
 const storeDown = (cluster: string): Expected =>
   critical('SvcStoreDown', { cluster, store: 'main', kind: 'postgres', database: 'persistence' }, /./);
@@ -26,7 +25,7 @@ const vanished = critical('SvcTargetsVanished', { cluster: 'dc1', job: 'worker' 
 
 const said = ({ status, labels: { alertname, cluster } }: Notice) => `${status} ${alertname} ${cluster}`;
 
-describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres || isShort)('what is told', () => {
+describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('what is told', () => {
   const stops: (() => unknown)[] = [];
   let stage: Stage;
   let watch: Watch;

@@ -14,9 +14,8 @@ import { hasPrometheus } from './prometheus.ts';
  */
 
 const withinMs = 120_000;
-const isShort = process.env.SVC_AGENT_E2E === 'short';
 
-describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres || isShort)('the end of an outage', () => {
+describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('the end of an outage', () => {
   const stops: (() => unknown)[] = [];
   let stage: Stage;
   let watch: Watch;

@@ -1,16 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasPostgres } from '../postgres.ts';
 import { hasAlertmanager } from './alertmanager.ts';
-import { agentFaults } from './live/agent-faults.ts';
-import { backupFaults } from './live/backup-faults.ts';
-import { clusterFaults } from './live/cluster-faults.ts';
 import { explainingFaults } from './live/explaining-faults.ts';
 import type { Fault } from './live/fault.ts';
-import { outages } from './live/outages.ts';
-import { roleFaults } from './live/role-faults.ts';
-import { expectWhole, keyOf, shippedAlerts } from './live/shipped.ts';
+import { faults } from './live/faults.ts';
+import { expectWhole, shippedAlerts } from './live/shipped.ts';
 import { packsRun, type Stage, startStage } from './live/stage.ts';
-import { storeFaults } from './live/store-faults.ts';
 import { nameOf, type Watch, watchOn } from './live/watch.ts';
 import { hasPrometheus } from './prometheus.ts';
 
@@ -19,36 +14,16 @@ import { hasPrometheus } from './prometheus.ts';
  * rules, a real Alertmanager with the shipped routes and inhibitions, and receivers that are told. Cut down for the
  * test's time, by one transformation of what `svc-agent rules` prints: each `for` is 0 s, and every range, subquery and
  * offset becomes 10 s, but for what `last_over_time` remembers. One threshold is lower (live/rules.ts). All faults
- * are there at once, in two clusters so that none explains another away. With SVC_AGENT_E2E=short only the tables are
- * checked.
+ * are there at once, in two clusters so that none explains another away. `live-faults.test.ts` checks the tables.
  */
 
-const faults: readonly Fault[] = [
-  ...roleFaults,
-  ...storeFaults,
-  ...backupFaults,
-  ...clusterFaults,
-  ...agentFaults,
-];
 const cases = faults.flatMap(({ what, alerts }) => alerts.map((expected) => ({ what, expected })));
 const told = cases.filter(({ expected }) => !expected.heldBackBy);
 const heldBack = cases.filter(({ expected }) => expected.heldBackBy);
 
-test('every shipped alert has a live fault', () => {
-  const shipped = ['recommended', 'slo'].flatMap(shippedAlerts);
-  const provoked = [...faults, ...explainingFaults].flatMap(({ alerts }) =>
-    alerts.map(({ alert, labels }) => keyOf(alert, labels.window)),
-  );
-  const afterwards = outages.flatMap(({ recovering: { alert, windows } }) =>
-    windows.map((window) => keyOf(alert, window)),
-  );
-  expect([...new Set([...provoked, ...afterwards])].sort()).toEqual(shipped.sort());
-});
-
 const withinMs = 180_000;
-const isShort = process.env.SVC_AGENT_E2E === 'short';
 
-describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres || isShort)('alerts, live', () => {
+describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('alerts, live', () => {
   const stops: (() => unknown)[] = [];
   let stage: Stage;
   let watch: Watch;

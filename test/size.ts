@@ -1,0 +1,16 @@
+const sizes = ['short', 'long', 'nightly'] as const;
+type Size = (typeof sizes)[number];
+
+function sizeOf(text = 'short'): Size {
+  const found = sizes.find((name) => name === text);
+  if (!found) throw new Error(`TEST_SIZE: unknown size, got "${text}"; use ${sizes.join(', ')}`);
+  return found;
+}
+
+/**
+ * How much of a test that repeats something runs: `npm test` is short, `npm run long` and `npm run nightly` set the
+ * others. What is short still shows every behaviour once.
+ */
+const size = sizeOf(process.env.TEST_SIZE);
+
+export const bySize = <T>(of: Readonly<Record<Size, T>>): T => of[size];
