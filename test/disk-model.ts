@@ -20,7 +20,8 @@ export interface ModelDisk {
   readonly names: ReadonlyMap<string, Node>;
   create(name: string): ModelFile;
   file(name: string): ModelFile | undefined;
-  append(file: ModelFile, text: string | Uint8Array): void;
+  /** `last` is a byte that follows. */
+  append(file: ModelFile, text: string | Uint8Array, last?: number): void;
   truncate(file: ModelFile): void;
   rename(from: string, to: string): void;
   unlink(name: string): void;
@@ -38,6 +39,7 @@ const fault = (code: string) => Object.assign(new Error(`${code}: model`), { cod
 /** `nowMs` is the time of the disk; `shuffle` gives the order in which names are listed. */
 export function createModelDisk(nowMs: () => number, shuffle: <T>(items: T[]) => T[], tickMs = 4): ModelDisk {
   const names = new Map<string, Node>();
+  const namesOfPaths = new Map<string, string>();
   const free: number[] = [];
   let lastIno = 100;
 
@@ -55,8 +57,14 @@ export function createModelDisk(nowMs: () => number, shuffle: <T>(items: T[]) =>
     if (!node || depth > 8) return undefined;
     return 'file' in node ? { name, file: node.file } : resolve(node.link, depth + 1);
   };
-  const nameOf = (path: string): string | undefined =>
-    path.startsWith(`${modelDirectory}/`) ? path.slice(modelDirectory.length + 1) : undefined;
+  const nameOf = (path: string): string | undefined => {
+    let name = namesOfPaths.get(path);
+    if (name === undefined && path.startsWith(`${modelDirectory}/`)) {
+      name = path.slice(modelDirectory.length + 1);
+      namesOfPaths.set(path, name);
+    }
+    return name;
+  };
   /** The same object while nothing has changed: 64-bit numbers are slow to make. */
   const statOf = (file: ModelFile): FileStat => {
     const { stat, length, mtimeMs, names } = file;
@@ -157,13 +165,14 @@ export function createModelDisk(nowMs: () => number, shuffle: <T>(items: T[]) =>
       return file;
     },
     file: (name) => resolve(name)?.file,
-    append(file, added) {
-      while (file.length + added.length > file.bytes.length) {
+    append(file, added, last) {
+      while (file.length + added.length >= file.bytes.length) {
         file.bytes = Buffer.concat([file.bytes, Buffer.allocUnsafe(file.bytes.length)]);
       }
       if (typeof added === 'string') file.bytes.write(added, file.length, 'latin1');
       else file.bytes.set(added, file.length);
       file.length += added.length;
+      if (last !== undefined) file.bytes[file.length++] = last;
       file.mtimeMs = stamp();
     },
     truncate(file) {

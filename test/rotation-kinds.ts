@@ -6,11 +6,12 @@ const renamed = ['numbered', 'upwards', 'dated', 'links'] as const;
 const copied = ['copytruncate', 'datedCopy'] as const;
 
 /** Worlds of the rotation model that are played; each kind has a test file of its own, so that they run side by side. */
-const kinds = {
+export const kinds = {
   'renamed, linked': { compress: false, styles: renamed },
   'renamed and compressed': { compress: true, styles: renamed },
   'copied and truncated': { compress: false, styles: copied },
   'copied, truncated and compressed': { compress: true, styles: copied },
+  'copied under unrelated names': { compress: false, styles: ['strangeCopy'] },
 } satisfies Record<string, ModelOptions>;
 
 const seeds = bySize({ short: 200, long: 2_500, nightly: 1_000_000 });

@@ -106,6 +106,7 @@ interface Log {
   linesOf: Map<ModelFile, Line[]>;
 }
 
+const newline = 10;
 const padding = 'y'.repeat(500);
 
 function lineOf(world: World, text: string): Line {
@@ -133,7 +134,7 @@ function wrote(world: World, log: Log, file: ModelFile, text: string): Line {
 function* writer(world: World, log: Log): Generator<void> {
   const { random, disk } = world;
   const write = (text: string, rest = text) => {
-    disk.append(log.file, `${rest}\n`);
+    disk.append(log.file, rest, newline);
     wrote(world, log, log.file, text);
   };
   for (;;) {
@@ -155,7 +156,7 @@ function* writer(world: World, log: Log): Generator<void> {
 function finishLine(world: World, log: Log): void {
   if (!log.begun) return;
   const { text, rest } = log.begun;
-  world.disk.append(log.file, `${rest}\n`);
+  world.disk.append(log.file, rest, newline);
   wrote(world, log, log.file, text);
   log.begun = undefined;
 }
@@ -167,7 +168,7 @@ function openFile(world: World, log: Log, file: ModelFile): void {
   world.disk.hold(file);
   log.generation++;
   if (log.banner && file.length === 0) {
-    world.disk.append(file, `${log.banner}\n`);
+    world.disk.append(file, log.banner, newline);
     wrote(world, log, file, log.banner);
   }
 }
@@ -286,7 +287,7 @@ function* rotateByCopy(world: World, log: Log): Generator<void> {
   const { file } = log;
   while (target.length < file.length) {
     const end = Math.min(file.length, target.length + 40 + random(14 * log.lineBytes));
-    disk.append(target, Buffer.from(file.bytes.subarray(target.length, end)));
+    disk.append(target, file.bytes.subarray(target.length, end));
     yield;
   }
   const copied = target.length;
@@ -310,7 +311,7 @@ function* rotateByCopy(world: World, log: Log): Generator<void> {
   if (log.begun) {
     // The rest of the line goes to the new file as a line of its own.
     const { rest } = log.begun;
-    disk.append(file, `${rest}\n`);
+    disk.append(file, rest, newline);
     wrote(world, log, file, rest).mayLose = true;
     log.begun = undefined;
   }
@@ -355,18 +356,32 @@ function* rotator(world: World, log: Log): Generator<void> {
   }
 }
 
-/** The time of `nowMs` as text, made once while it stands still. */
+const dayMs = 24 * 3600 * 1000;
+const padded = (n: number, digits = 2) => String(n).padStart(digits, '0');
+
+/** The time of `nowMs` as ISO 8601 text; the date is made once per day and the text once while the time stands still. */
 function timeText(nowMs: () => number): () => string {
   let madeMs = Number.NaN;
   let text = '';
+  let day = Number.NaN;
+  let date = '';
   return () => {
-    if (madeMs !== nowMs()) {
-      madeMs = nowMs();
-      text = new Date(madeMs).toISOString();
+    const ms = nowMs();
+    if (madeMs === ms) return text;
+    madeMs = ms;
+    if (Math.floor(ms / dayMs) !== day) {
+      day = Math.floor(ms / dayMs);
+      date = new Date(ms).toISOString().slice(0, 11);
     }
+    const rest = ms % dayMs;
+    const [hours, minutes] = [Math.floor(rest / 3_600_000), Math.floor(rest / 60_000) % 60];
+    const seconds = Math.floor(rest / 1000) % 60;
+    text = `${date}${padded(hours)}:${padded(minutes)}:${padded(seconds)}.${padded(rest % 1000, 3)}Z`;
     return text;
   };
 }
+
+const ready = Promise.resolve();
 
 /** Stands for SIGKILL; without a stack, which costs more than all else. */
 const killed = { message: 'killed' };
@@ -530,7 +545,7 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
   let tailer: Tailer;
   const save = () => {
     if (isKilled) return;
-    saved = { section: Uint8Array.from(tailer.freeze()), lines: counted.length, skips: skips.length };
+    saved = { section: tailer.freeze().slice(), lines: counted.length, skips: skips.length };
     for (; world.savedLines < counted.length; world.savedLines++) counted[world.savedLines]!.saved++;
     note('save');
   };
@@ -554,12 +569,13 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
         log,
         lag: () => {},
         disk: view,
-        turn: async () => {
+        turn: () => {
           if (!isQuiet && random(30) === 0) save();
+          return ready;
         },
       },
     );
-    if (saved.section) tailer.restore(Uint8Array.from(saved.section));
+    if (saved.section) tailer.restore(saved.section.slice());
   };
   const work = async (name: 'discover' | 'look' | 'glance'): Promise<boolean> => {
     note(name);

@@ -39,6 +39,15 @@ const rowFlags = { copy: 1, givenUp: 2 } as const;
 const pathBytes = (path: string, same: string) =>
   path === same ? noBytes : Buffer.from(JSON.stringify(path));
 
+/**
+ * A file that was looked up, and of which nothing is known that could identify it elsewhere, is recorded as empty: after a
+ * restart its bytes are those of a new file, wherever they are.
+ */
+function recordedSize({ compressed, offset, restBytes, fingerprint, size, nowSize }: TrackedFile): number {
+  if (offset + restBytes === 0 && fingerprint.head.length === 0) return 0;
+  return compressed ? size : Math.max(size, nowSize);
+}
+
 /** The file's record, encoded anew only after it changed. */
 export function recordOf(file: TrackedFile): Buffer {
   file.record ??= encodeRecord(file);
@@ -74,7 +83,7 @@ function encodeRecord(file: TrackedFile): Buffer {
   let at = bytes.writeBigUInt64LE(file.dev, 4);
   at = bytes.writeBigUInt64LE(file.ino < 0n ? 0n : file.ino, at);
   at = bytes.writeDoubleLE(file.offset, at);
-  at = bytes.writeDoubleLE(file.compressed ? file.size : Math.max(file.size, file.nowSize), at);
+  at = bytes.writeDoubleLE(recordedSize(file), at);
   at = bytes.writeBigInt64LE(file.mtimeNs, at);
   at = bytes.writeDoubleLE(file.generation, at);
   for (const part of parts) at = bytes.writeUInt32LE(part.length, at);

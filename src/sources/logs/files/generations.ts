@@ -29,8 +29,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
   /** A file that is not read yet is known by its beginning, should it have to be found again. */
   const learn = (file: TrackedFile) => {
     const isUnread = file.offset + file.restBytes === 0 && file.fingerprint.head.length === 0;
-    if (isUnread && !file.isBlank && file.fd !== undefined && file.nowSize > 0 && !file.compressed)
-      reader.learn(file);
+    if (isUnread && file.fd !== undefined && file.nowSize > 0 && !file.compressed) reader.learn(file);
   };
 
   const note = (file: TrackedFile, stat: FileStat, state: TrackedFile['state']) => {

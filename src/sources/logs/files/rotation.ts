@@ -70,6 +70,8 @@ export interface Rotation {
   isCopyAfterAll(file: TrackedFile): boolean;
   /** Whether an older generation of the group is to be read first. */
   isBlocked(file: TrackedFile): boolean;
+  /** Files that nobody follows for a moment, while it is decided whether they are copies. They belong into a snapshot. */
+  undecided(): TrackedFile[];
   homes(): Map<string, Set<string>>;
   targets(): Map<string, Set<string>>;
   /** The groups were restored from a snapshot that did not record what was let go. */
@@ -163,6 +165,7 @@ export function createRotation(deps: RotationDeps): Rotation {
     const byGroup = new Map<string, Sighting[]>();
     for (const { sighting, group } of rest) byGroup.set(group, [...(byGroup.get(group) ?? []), sighting]);
     const isNew = (group: string) => Number(scan.newGroups.has(group) && !scan.blankGroups.has(group));
+    let isDeferred = false;
     for (const group of [...byGroup.keys()].sort((a, b) => isNew(a) - isNew(b) || (a < b ? -1 : 1))) {
       const sightings = byGroup.get(group)!;
       for (const sighting of inOrder(sightings, group)) {
@@ -170,11 +173,11 @@ export function createRotation(deps: RotationDeps): Rotation {
         const { dev, ino } = sighting.stat;
         if (tracker.get(dev, ino) || tracker.letGoAt(dev, ino)) continue;
         const isMissing = tracker.group(group).some(({ state }) => state === 'missing');
-        const isLost =
-          scan.lostGroups.has(group) ||
-          scan.unseenGroups.has(group) ||
-          (scan.lostGroups.size > 0 && scan.newGroups.has(group));
-        if (isLost || (isMissing && !trustsNames(sighting))) {
+        const isLost = scan.lostGroups.has(group) || scan.unseenGroups.has(group);
+        // What is new may be a copy of a file that this scan cannot take up yet.
+        const mayBeCopy = scan.newGroups.has(group) && (isDeferred || scan.lostGroups.size > 0);
+        if (isLost || mayBeCopy || (isMissing && !trustsNames(sighting))) {
+          isDeferred = true;
           scan.wantsScan = true;
           continue;
         }
@@ -221,6 +224,8 @@ export function createRotation(deps: RotationDeps): Rotation {
       for (const group of scan.takenGroups) arrange(group);
       resolveMissing();
       prune();
+      for (const [key, { dev, ino }] of scan.blanks)
+        if (tracker.at(key) || tracker.letGoAt(dev, ino)) scan.blanks.delete(key);
       contents.release();
       if (scan.isDisturbed) scan.wantsScan = true;
       scan.undecided = scan.nextUndecided;
@@ -315,6 +320,11 @@ export function createRotation(deps: RotationDeps): Rotation {
             file.generation < generation &&
             unreadBytes(file) + file.rest.length > 0,
         ),
+
+    undecided: () =>
+      [...scan.blanks.values()].filter(
+        ({ dev, ino }) => !tracker.get(dev, ino) && !tracker.letGoAt(dev, ino),
+      ),
 
     homes() {
       const homes = new Map<string, Set<string>>();

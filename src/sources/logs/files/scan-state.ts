@@ -57,8 +57,10 @@ export function createScanState() {
     originals: undefined as readonly TrackedFile[] | undefined,
     /** Groups of which nothing was known before this scan. */
     newGroups: new Set<string>(),
-    /** Groups whose file was empty in the last scan. */
+    /** Groups whose file was empty when it was first seen, and holds something by now. */
     blankGroups: new Set<string>(),
+    /** Those files by key, until it is decided whether they are copies. */
+    blanks: new Map<string, TrackedFile>(),
     /** Groups with a file that could not be looked up or compared in this scan. */
     unseenGroups: new Set<string>(),
     /** Groups that lost a file while others were compared with it: the next scan looks for its bytes first. */
@@ -78,6 +80,10 @@ export function createScanState() {
       const isUnsettled = ({ isSettled, isListed }: DirectoryPicture) => isListed && !isSettled;
       const hasUnsettled = [...picture.directories.values()].some(isUnsettled);
       this.unsettledScans = hasUnsettled ? this.unsettledScans + 1 : 0;
+      for (const [key, { path }] of this.blanks) {
+        if (picture.files.has(key)) this.blankGroups.add(path);
+        else this.blanks.delete(key);
+      }
       for (const key of this.ruledOut) if (!picture.files.has(key)) this.ruledOut.delete(key);
       this.picture = picture;
     },

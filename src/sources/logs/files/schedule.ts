@@ -19,8 +19,7 @@ export function createSlices(clock: Clock, sliceMs: number, wait = nextTurn): Sl
   let interruption: Promise<void> | undefined;
   let sliceEnded = () => {};
 
-  const begin = async () => {
-    while (interruption !== undefined) await interruption;
+  const begin = () => {
     isInSlice = true;
     beganMs = clock.monotonicMs();
   };
@@ -33,10 +32,12 @@ export function createSlices(clock: Clock, sliceMs: number, wait = nextTurn): Sl
     async turn() {
       end();
       await wait();
-      await begin();
+      while (interruption !== undefined) await interruption;
+      begin();
     },
     async run(work) {
-      await begin();
+      while (interruption !== undefined) await interruption;
+      begin();
       await work().finally(end);
     },
     async interrupt(other) {

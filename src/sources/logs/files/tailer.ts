@@ -282,7 +282,7 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
     },
 
     freeze() {
-      const files = [...tracker, ...parked];
+      const files = [...tracker, ...rotation.undecided(), ...parked];
       const letGo = encodeLetGo();
       const known = frozen?.parts;
       const isSame =

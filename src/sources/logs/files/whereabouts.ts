@@ -107,6 +107,7 @@ export function createWhereabouts(
     }
     if (file.isBlank && sighting.stat.size > 0 && file.offset + file.restBytes === 0) {
       scan.blankGroups.add(file.path);
+      scan.blanks.set(key, file);
       openFiles.close(file);
       tracker.remove(file);
       return undefined;
