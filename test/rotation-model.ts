@@ -29,15 +29,7 @@ export interface ModelOptions {
   trace?: boolean;
 }
 
-export const styles = [
-  'numbered',
-  'upwards',
-  'dated',
-  'copytruncate',
-  'datedCopy',
-  'strangeCopy',
-  'links',
-] as const;
+const styles = ['numbered', 'upwards', 'dated', 'copytruncate', 'datedCopy', 'strangeCopy', 'links'] as const;
 export type Style = (typeof styles)[number];
 
 type Random = (below: number) => number;

@@ -53,7 +53,7 @@ function samplesOf({ kind, name, tags, shape, numbers }: Held): [string, number]
   ];
 }
 
-export function openIntake(): OpenIntake {
+function openIntake(): OpenIntake {
   const held = new Set<Held>();
   return {
     held,

@@ -54,7 +54,7 @@ const maxOverflow = 1000;
 const suffixes = ['_bucket', '_sum', '_count'];
 
 /** Which of two sources keeps a series that both send: negative if `a` does. */
-export function compareSources(a: SeriesSource, b: SeriesSource): number {
+function compareSources(a: SeriesSource, b: SeriesSource): number {
   return (
     a.rank - b.rank ||
     compareText(a.service, b.service) ||

@@ -7,7 +7,7 @@ interface Named<N extends string> extends Metric {
 }
 
 /** The metrics of one row of the contract's table: the group's tags, then each metric's own. */
-export function group<const N extends string>(
+function group<const N extends string>(
   name: string,
   tags: readonly string[],
   rows: Readonly<Record<N, Row>>,
@@ -22,7 +22,7 @@ export function group<const N extends string>(
   }));
 }
 
-export const logs = group('logs', ['svc_service'], {
+const logs = group('logs', ['svc_service'], {
   svc_log_entries_total: ['counter', 'none', 'Log entries by level and logger.', ['level', 'logger']],
   svc_log_persistence_errors_total: [
     'counter',
@@ -47,7 +47,7 @@ export const logs = group('logs', ['svc_service'], {
   svc_log_newest_entry_timestamp_seconds: ['gauge', 'timestamp', 'Time stamp of the newest log entry.'],
 });
 
-export const roleMetrics = group('roles', ['svc_service'], {
+const roleMetrics = group('roles', ['svc_service'], {
   svc_role_up: ['gauge', 'none', 'Whether the health check passed: 1 or 0.'],
   svc_role_health_check_duration_seconds: ['gauge', 'seconds', 'Duration of the last health check.'],
   svc_role_health_failures_total: ['counter', 'none', 'Health checks that failed.', ['reason']],
@@ -60,7 +60,7 @@ export const roleMetrics = group('roles', ['svc_service'], {
   svc_role_scrape_up: ['gauge', 'none', 'Whether the last scrape of the role succeeded: 1 or 0.'],
 });
 
-export const probes = group('probes', ['probe'], {
+const probes = group('probes', ['probe'], {
   svc_probe_last_run_timestamp_seconds: ['gauge', 'timestamp', 'When the probe last had a result.'],
   svc_probe_failures_total: ['counter', 'none', 'Runs of the probe that failed.', ['reason']],
   svc_probe_skipped_total: ['counter', 'none', 'Runs of the probe that were skipped.', ['reason']],
@@ -71,7 +71,7 @@ export const probes = group('probes', ['probe'], {
   ],
 });
 
-export const stores = group('stores', ['store', 'kind', 'database'], {
+const stores = group('stores', ['store', 'kind', 'database'], {
   svc_store_up: ['gauge', 'none', 'Whether the store answered: 1 or 0.'],
   svc_store_probe_duration_seconds: ['gauge', 'seconds', 'Duration of the last probe of the store.'],
   svc_store_failures_total: ['counter', 'none', 'Probes of the store that failed.', ['reason']],
@@ -94,7 +94,7 @@ export const stores = group('stores', ['store', 'kind', 'database'], {
   svc_store_wal_archive_failures_total: ['counter', 'none', 'Attempts to archive a log segment that failed.'],
 });
 
-export const clusters = [
+const clusters = [
   ...group('clusters', ['remote_cluster'], {
     svc_cluster_up: ['gauge', 'none', 'Whether the frontend of the remote cluster answered: 1 or 0.'],
     svc_cluster_probe_duration_seconds: [
@@ -114,7 +114,7 @@ export const clusters = [
   }),
 ];
 
-export const domains = group('domains', ['domain'], {
+const domains = group('domains', ['domain'], {
   svc_domain_active_cluster: [
     'gauge',
     'none',
@@ -135,7 +135,7 @@ export const domains = group('domains', ['domain'], {
   ],
 });
 
-export const replication = group('replication', ['source_cluster', 'target_cluster'], {
+const replication = group('replication', ['source_cluster', 'target_cluster'], {
   svc_replication_lag_seconds: [
     'gauge',
     'seconds',
@@ -149,7 +149,7 @@ export const replication = group('replication', ['source_cluster', 'target_clust
   ],
 });
 
-export const backups = group('backups', ['backup', 'store', 'database', 'backup_type'], {
+const backups = group('backups', ['backup', 'store', 'database', 'backup_type'], {
   svc_backup_configured: ['gauge', 'none', 'Always 1 for each backup of the configuration.'],
   svc_backup_last_success_timestamp_seconds: ['gauge', 'timestamp', 'End of the last backup that succeeded.'],
   svc_backup_last_failure_timestamp_seconds: ['gauge', 'timestamp', 'End of the last backup that failed.'],
@@ -176,7 +176,7 @@ export const backups = group('backups', ['backup', 'store', 'database', 'backup_
   ],
 });
 
-export const recovery = group('recovery', ['store', 'database'], {
+const recovery = group('recovery', ['store', 'database'], {
   svc_recovery_ready: ['gauge', 'none', 'Whether the recovery objectives are met, by evidence: 1 or 0.'],
   svc_rpo_objective_seconds: ['gauge', 'seconds', 'Recovery point objective.', ['backup_type']],
   svc_rto_objective_seconds: ['gauge', 'seconds', 'Recovery time objective.', ['backup_type']],
@@ -194,7 +194,7 @@ export const recovery = group('recovery', ['store', 'database'], {
   ],
 });
 
-export const archives = group('archives', ['archive', 'scheme'], {
+const archives = group('archives', ['archive', 'scheme'], {
   svc_archival_up: ['gauge', 'none', 'Whether the archive answered: 1 or 0.'],
   svc_archival_newest_object_timestamp_seconds: [
     'gauge',
@@ -203,7 +203,7 @@ export const archives = group('archives', ['archive', 'scheme'], {
   ],
 });
 
-export const agent = group('agent', [], {
+const agent = group('agent', [], {
   svc_agent_build_info: [
     'gauge',
     'none',

@@ -12,13 +12,13 @@ import { Cells, nextStoreId, type SeriesIndex, type SeriesRecord, type Store } f
 const [blank, newline, bracket, comma, zero] = [0x20, 0x0a, 0x5b, 0x2c, 0x30];
 
 /** The table's line for a series. */
-export function lineOf(series: Omit<SeriesRecord, 'identity' | 'born'>): string {
+function lineOf(series: Omit<SeriesRecord, 'identity' | 'born'>): string {
   const { at, kind, family, startMs, overflow, texts, labels } = series;
   return JSON.stringify([at, kind, family, startMs, overflow ? 1 : 0, texts, ...labels.flat()]);
 }
 
 /** The number of values of a series of this kind. */
-export function widthOf(kind: Kind, texts: readonly string[]): number {
+function widthOf(kind: Kind, texts: readonly string[]): number {
   if (kind === 'histogram') return texts.length + 3;
   return kind === 'summary' ? texts.length + 2 : 1;
 }

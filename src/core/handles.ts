@@ -102,7 +102,7 @@ export abstract class Handle implements Owner {
 }
 
 /** One number of a series, updated without a look-up: a line of a scraped page. */
-export class PartHandle {
+class PartHandle {
   readonly handle: Handle;
   readonly index: number;
 
@@ -213,7 +213,7 @@ export function detach(handle: Handle): void {
   handle.last = undefined;
 }
 
-export class CounterHandle extends Handle implements Counter {
+class CounterHandle extends Handle implements Counter {
   add(delta: number): void {
     if (delta >= 0 && delta < Infinity && this.at >= 0 && this.spec.divisor === 1) {
       this.cells.live[this.at]! += delta;
@@ -237,7 +237,7 @@ export class CounterHandle extends Handle implements Counter {
 }
 
 /** Gauges and untyped series. A gauge may be NaN or infinite as long as it is alone. */
-export class GaugeHandle extends Handle implements Gauge {
+class GaugeHandle extends Handle implements Gauge {
   add(delta: number): void {
     if (this.at < 0) this.callbacks.drop('refused_series');
     else if (!Number.isFinite(delta)) this.callbacks.drop('not_finite');
@@ -258,7 +258,7 @@ export class GaugeHandle extends Handle implements Gauge {
   }
 }
 
-export class HistogramHandle extends Handle implements Histogram {
+class HistogramHandle extends Handle implements Histogram {
   observe(value: number, weight = 1): void {
     if (this.at < 0) this.callbacks.drop('refused_series');
     else if (!Number.isFinite(value * weight)) this.callbacks.drop('not_finite');
@@ -285,7 +285,7 @@ export class HistogramHandle extends Handle implements Histogram {
   }
 }
 
-export class SummaryHandle extends Handle implements Summary {
+class SummaryHandle extends Handle implements Summary {
   set(parts: ArrayLike<number>): void {
     setAll(this, parts);
   }

@@ -372,7 +372,7 @@ export type DropReason = { [C in Component]: (typeof dropReasons)[C][number] }[C
 
 /** Levels of the spec, then what everything else counts as. */
 export const logLevels = ['debug', 'info', 'warn', 'error', 'fatal'] as const;
-export const entryLevels = [...logLevels, 'other'] as const;
+const entryLevels = [...logLevels, 'other'] as const;
 
 /** The states of the agent's own health. */
 export const healthStates = ['starting', 'ready', 'stopping'] as const;

@@ -240,7 +240,7 @@ export interface Claims {
   all(): Iterable<Claim>;
 }
 
-export function createClaims(catalogKind: Kind | undefined): Claims {
+function createClaims(catalogKind: Kind | undefined): Claims {
   const claims = new Map<string, Claim>();
   const perKind = new Map<Kind, number>();
   let heap: Claim[] = [];

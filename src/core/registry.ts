@@ -39,7 +39,7 @@ const { name, help, tags } = agentMetric('svc_agent_dropped_total');
  * Counts `svc_agent_dropped_total{component,reason}`. Every pair of the closed lists exists from the start, at 0. Counting
  * a reason of another component throws `AgentError` (`internal`).
  */
-export function createDrops({ durable, immediate }: DropsDeps): Drops {
+function createDrops({ durable, immediate }: DropsDeps): Drops {
   durable.restore('counter', name, { help, tags });
   const counters = new Map<Component, Map<DropReason, Counter>>();
   for (const component of Object.keys(dropReasons) as Component[]) {
@@ -70,7 +70,7 @@ const sizes = agentMetric('svc_agent_series');
 const refused = agentMetric('svc_agent_series_refused_total');
 
 /** The largest families, then all others as `other`. */
-export function familySizes(state: RegistryState): FamilySize[] {
+function familySizes(state: RegistryState): FamilySize[] {
   const all = [...state.families.values()]
     .filter((family) => family.series.size > 0)
     .map((family) => ({ family: family.name, series: family.series.size }))
@@ -84,7 +84,7 @@ export function familySizes(state: RegistryState): FamilySize[] {
  * `svc_agent_series_refused_total{family,reason}`. Call `refresh` before a view is taken. It costs nothing while no
  * series is added, removed or refused.
  */
-export function createSelfSeries(state: RegistryState, intake: Intake): { refresh(): void } {
+function createSelfSeries(state: RegistryState, intake: Intake): { refresh(): void } {
   let gauges = new Map<string, Gauge>();
   const counters = new Map<string, Counter>();
   let seenVersion = -1;
@@ -154,7 +154,7 @@ function conflictOf({ name, kind, taken, claims }: Family): Conflict {
   return { family: name, kind: taken ? undefined : kind, claims: wanting };
 }
 
-export function statusOf(state: RegistryState): RegistryStatus {
+function statusOf(state: RegistryState): RegistryStatus {
   const contested = [...state.families.values()].filter(isContested);
   return {
     series: state.counted,
@@ -209,7 +209,7 @@ function familyViews(
 }
 
 /** Takes snapshots: families sorted by name, series in the order of their opening. */
-export function createViews({ state, stores }: ViewDeps): (takes: GatherRequest['takes']) => View {
+function createViews({ state, stores }: ViewDeps): (takes: GatherRequest['takes']) => View {
   let names: readonly string[] = [];
   let namedAt = -1;
 

@@ -17,7 +17,7 @@ export interface Layout {
   readonly hasCount: boolean;
 }
 
-export const singleLayout: Layout = { width: 1, bounds: [], texts: [], hasSum: false, hasCount: false };
+const singleLayout: Layout = { width: 1, bounds: [], texts: [], hasSum: false, hasCount: false };
 
 /** Cumulative buckets with +Inf last, then sum, then count. */
 export function histogramLayout(
@@ -29,7 +29,7 @@ export function histogramLayout(
 }
 
 /** Quantiles, then sum, then count. */
-export function summaryLayout(
+function summaryLayout(
   quantiles: readonly string[],
   { hasSum = true, hasCount = true }: Pick<Shape, 'hasSum' | 'hasCount'> = {},
 ): Layout {

@@ -6,7 +6,7 @@ import { discover, serviceListeners } from '../service-config/discover.ts';
 import { overlay, readServiceFiles, type ServiceFiles, without } from '../service-config/read.ts';
 import { violationsOf } from '../service-config/violations.ts';
 import { agentBlock, type Parsed, type ParsedMetrics } from './blocks.ts';
-import { crossFaults } from './consistency.ts';
+import { crossFaults, warningsOf } from './consistency.ts';
 import {
   defaultInstance,
   defaultStateDirectory,
@@ -49,7 +49,6 @@ import {
   type ServiceConfig,
   scopes,
 } from './types.ts';
-import { warningsOf } from './warnings.ts';
 import { readYaml } from './yaml.ts';
 
 interface Checked {

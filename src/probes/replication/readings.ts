@@ -2,8 +2,8 @@ import type { AgentMetricName } from '../../core/agent-metrics.ts';
 import type { Readings } from '../../core/ports.ts';
 import { unitDivisors } from '../../core/vocabulary.ts';
 import type { ClusterGroupOptions } from '../clusters/block.ts';
+import type { LagPlace, ReadingPlace, ReplicationOptions } from '../domains/block.ts';
 import type { Sample } from '../probe.ts';
-import type { LagPlace, ReadingPlace, ReplicationOptions } from './block.ts';
 
 /** The metrics of real services. A vocabulary translates the lag to seconds; the service sends nanoseconds. */
 const usual = {

@@ -1,6 +1,6 @@
 import type { ClusterGroupOptions } from '../clusters/block.ts';
+import type { ReplicationOptions } from '../domains/block.ts';
 import type { Finding, Probe, ProbeDeps } from '../probe.ts';
-import type { ReplicationOptions } from './block.ts';
 import {
   type Found,
   finderIn,

@@ -191,10 +191,7 @@ export interface LogArchive {
  * Whether the segment that the server calls archived is in the archive, with none missing before it. The server
  * only knows that its command succeeded. No result without an archive that the agent can see.
  */
-export async function archiveCheck(
-  { directory, log }: LogArchive,
-  { archived }: LogState,
-): Promise<CheckResult> {
+async function archiveCheck({ directory, log }: LogArchive, { archived }: LogState): Promise<CheckResult> {
   const check = 'wal_archive';
   if (archived === undefined) return { check, holds: 'unknown', found: 'no segment was archived yet' };
   const { listBackupDirectory } = await import('../backups/files.ts');
@@ -234,7 +231,7 @@ const mostOutputBytes = 65_536;
  * Runs a program that prints the schema's version. If it prints none, the version is unknown: the store itself may be
  * healthy.
  */
-export async function versionByCommand(
+async function versionByCommand(
   command: readonly string[],
   { address, timeoutMs }: StoreTarget,
   database: string,

@@ -120,7 +120,7 @@ export interface PushDelivery {
   close(): void;
 }
 
-export function createDelivery(
+function createDelivery(
   { hostPort, flushBytes }: Pick<PushOptions, 'hostPort' | 'flushBytes'>,
   deps: PushDeliveryDeps,
 ): PushDelivery {
@@ -238,7 +238,7 @@ const reasons: Readonly<Record<string, PushFailureReason>> = {
 };
 
 /** The reason of a failed send, by its system code. */
-export function sendFailure(thrown: unknown): PushFailureReason {
+function sendFailure(thrown: unknown): PushFailureReason {
   return reasons[systemCode(thrown) ?? ''] ?? 'failed';
 }
 
@@ -258,7 +258,7 @@ export interface PushOutcomes {
 /** A refusal is reported after the flush that it belongs to, so one successful flush proves nothing. */
 const recoveredAfter = 2;
 
-export function createPushOutcomes(
+function createPushOutcomes(
   hostPort: string,
   { reported, log }: { reported: PushReportMetrics; log: Log },
 ): PushOutcomes {

@@ -168,7 +168,7 @@ function isOwn(socket: Socket, listeners: readonly Address[]): boolean {
  * Opens connections to a target. TLS files are read for each one, so that renewed certificates are used. A
  * connection that leads to the agent itself is refused.
  */
-export function createConnect({ timeoutMs, tls, ownListeners }: ConnectOptions): buildConnector.connector {
+function createConnect({ timeoutMs, tls, ownListeners }: ConnectOptions): buildConnector.connector {
   return (target, callback) => {
     const open = (options: object): void => {
       build({ timeout: timeoutMs, ...options } as buildConnector.BuildOptions)(target, (...result) => {
@@ -231,7 +231,7 @@ function isFramed(headers: IncomingHttpHeaders): boolean {
   return framing.some((name) => headers[name] !== undefined);
 }
 
-export function createExchange({ clock, timeoutMs, sink, onAnswer, abandon }: ExchangeDeps): Exchange {
+function createExchange({ clock, timeoutMs, sink, onAnswer, abandon }: ExchangeDeps): Exchange {
   let controller: Dispatcher.DispatchController | undefined;
   let decoder: Decoder | undefined;
   let wholeBody = false;
@@ -305,7 +305,7 @@ const versions: Readonly<Record<string, { format: Exposition; versions: readonly
  * The format of a Content-Type. A missing or blank one, or `text/plain` without a version, is text 0.0.4, as old
  * exporters send it. Throws `ScrapeFailure` for any other type, such as HTML.
  */
-export function expositionOf(contentType: string | undefined): Exposition {
+function expositionOf(contentType: string | undefined): Exposition {
   const [type, ...parameters] = (contentType ?? '').split(';').map((part) => part.trim());
   if (type === '' || type === undefined) return 'text';
   const known = versions[type.toLowerCase()];

@@ -43,7 +43,7 @@ export interface RefusedInputDeps {
 
 const againMs = 3_600_000;
 
-export function createRefusedInput({ drops, log, clock }: RefusedInputDeps): RefusedInput {
+function createRefusedInput({ drops, log, clock }: RefusedInputDeps): RefusedInput {
   const counts = new Map<StatsdDrop, number>();
   const shown = new Map<StatsdDrop, { atMs: number; example: string }>();
   return {

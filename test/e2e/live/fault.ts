@@ -30,7 +30,7 @@ export interface Fault {
 }
 
 /** Shorthand of the tables. */
-export const alertOf =
+const alertOf =
   (severity: Severity) =>
   (alert: string, labels: Expected['labels'], says: RegExp): Expected => ({ alert, severity, labels, says });
 export const critical = alertOf('critical');

@@ -6,9 +6,9 @@ import { createVocabulary, createVocabularyDetector } from '../../../src/core/vo
 import { createKnownLines, startExpiry } from '../../../src/sources/statsd/lines/known-lines.ts';
 import { createLineReader } from '../../../src/sources/statsd/lines/line-reader.ts';
 import { createSeriesRecorder } from '../../../src/sources/statsd/lines/statsd-series.ts';
-import { localText, rowsOf } from '../../../src/sources/statsd/listen/kernel-drops.ts';
 import { createSenders } from '../../../src/sources/statsd/listen/senders.ts';
 import { createFraming } from '../../../src/sources/statsd/listen/stream.ts';
+import { localText, rowsOf } from '../../../src/sources/statsd/listen/udp.ts';
 import { createVocabularyDetection } from '../../../src/sources/statsd/vocabulary-detection.ts';
 import { handClock } from '../../clock.ts';
 import { testRegistry } from '../../registry.ts';

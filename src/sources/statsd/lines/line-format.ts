@@ -244,7 +244,7 @@ export function tagKeysWith(more: readonly string[] = []): ReadonlySet<string> {
  * part; any other part belongs to the value before it, dots included. Undefined if no tag
  * is found. Not to be told apart: a metric name that has a known key for one of its middle parts.
  */
-export function parseSuffixTags(text: string, keys: ReadonlySet<string>): Tagged | undefined {
+function parseSuffixTags(text: string, keys: ReadonlySet<string>): Tagged | undefined {
   const parts = text.split('.');
   const tags = new Map<string, string>();
   const keyAt = (i: number, behind: string) =>
@@ -269,7 +269,7 @@ const bucketEnding = new RegExp(`^(.+?)\\.(${bound}-${bound})$`, 'u');
  * The bucket that the service's own reporter writes behind name and tags (`N.1ms-5ms:3|c`, one counter for
  * each bucket of a histogram), cut off. Undefined if there is none.
  */
-export function bucketOf(text: string): { rest: string; bucket: string } | undefined {
+function bucketOf(text: string): { rest: string; bucket: string } | undefined {
   const [, rest, bucket] = bucketEnding.exec(text) ?? [];
   return rest === undefined || bucket === undefined ? undefined : { rest, bucket };
 }
