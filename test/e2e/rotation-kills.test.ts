@@ -18,7 +18,7 @@ import { expect, test } from 'vitest';
 import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { folder, type RunningAgent, startAgent } from './process.ts';
+import { folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
 
 /** Kills per case and seeds. */
 const kills = bySize({ short: 1, long: 4, nightly: 300 });
@@ -27,6 +27,12 @@ const olderGenerations = 400;
 const keptGenerations = olderGenerations + 100;
 /** How far the agent may be behind when it is killed: on a busy machine it would never see files before they are deleted. */
 const generationsBehind = 40;
+const generationsUnseen = 80;
+/** Longest time that an agent runs before it is killed, and that it is down after some of the kills. */
+const runningMs = 700;
+const downMs = 1_200;
+/** A busy machine takes its time. */
+const patience = { withinMs: 1_200_000 };
 
 type Style = 'rename' | 'rename, gzip in the background' | 'dated names' | 'copytruncate' | 'swung links';
 const styles: Style[] = [
@@ -54,7 +60,8 @@ function createService(directory: string, style: Style, random: () => number) {
   const target = (n: number) => join(directory, `service-${n}.txt`);
   let generation = 1;
   let isCompressing = false;
-  let isPaused = false;
+  /** The newest generation that the agent is known to have read. */
+  let seen = 1;
   let fd: number;
 
   const older = '{"level":"info","generation":"older","msg":"long ago"}\n';
@@ -103,7 +110,7 @@ function createService(directory: string, style: Style, random: () => number) {
   };
 
   const rotate = () => {
-    if (isCompressing || isPaused) return;
+    if (isCompressing || generation - seen >= generationsUnseen) return;
     if (style === 'copytruncate') {
       makeRoom();
       copyFileSync(log, name(1));
@@ -142,9 +149,9 @@ function createService(directory: string, style: Style, random: () => number) {
     run,
     generation: () => generation,
     stop: () => clearTimeout(timer),
-    /** The service writes on and is not rotated. */
-    pause: (paused: boolean) => {
-      isPaused = paused;
+    /** The agent has read up to this generation. While it is far behind, the service writes on and is not rotated. */
+    sees: (newest: number) => {
+      seen = newest;
     },
     async end() {
       clearTimeout(timer);
@@ -172,7 +179,7 @@ const cases = styles.flatMap((style) => Array.from({ length: seeds }, (_, seed) 
 
 test.for(cases)(
   'killed while logs rotate: %s, seed %i',
-  { timeout: 60_000 + kills * 60_000 },
+  { timeout: 2 * patience.withinMs + kills * 60_000 },
   async ([style, seed], { annotate }) => {
     const place = folder();
     const random = seeded(20261122 + seed);
@@ -191,35 +198,62 @@ services:
 `,
     );
     let agent: RunningAgent | undefined;
-    try {
+    let startMs = 0;
+    const startUp = async () => {
+      const beganMs = performance.now();
       agent = await startAgent(config);
+      startMs = performance.now() - beganMs;
+    };
+    const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+    /** Kills one that is ready, at a random moment. */
+    const killRunning = async () => {
+      await until('the agent catches up', hasCaughtUp, patience);
+      await sleep(random() * runningMs);
+      await agent!.end('SIGKILL');
+    };
+    /** Kills one anywhere from its first instruction until it has begun to read. */
+    const killStarting = async () => {
+      const starting = start(process.execPath, [mainFile, 'run', '-c', config]);
+      await sleep(random() * 1.3 * startMs);
+      await starting.end('SIGKILL');
+    };
+    const hasCaughtUp = async () => {
+      const counted = await countsOf(agent!.address('metrics'));
+      const newest = Math.max(0, ...[...counted.keys()].map((name) => Number(name) || 0));
+      service.sees(newest);
+      return service.generation() - newest < generationsBehind;
+    };
+    let killedAtStart = 0;
+    try {
+      await startUp();
       service.run();
-      const hasCaughtUp = async () => {
-        const counted = await countsOf(agent!.address('metrics'));
-        const newest = Math.max(0, ...[...counted.keys()].map((name) => Number(name) || 0));
-        return service.generation() - newest < generationsBehind;
-      };
       for (let kill = 0; kill < kills; kill++) {
-        if (!(await hasCaughtUp())) {
-          service.pause(true);
-          await until('the agent catches up', hasCaughtUp);
-          service.pause(false);
+        if (kill > 0 && random() < 0.4) {
+          killedAtStart++;
+          await killStarting();
+        } else {
+          if (kill > 0) await startUp();
+          await killRunning();
         }
-        await new Promise((resolve) => setTimeout(resolve, 100 + random() * 900));
-        await agent.end('SIGKILL');
-        if (random() < 0.3) await new Promise((resolve) => setTimeout(resolve, random() * 1500));
-        agent = await startAgent(config);
+        if (random() < 0.2) await sleep(random() * downMs);
       }
+      await startUp();
       await service.end();
-      const address = agent.address('metrics');
+      const address = agent!.address('metrics');
       let last: string[] = [];
-      await until('every generation is counted', async () => {
-        last = differences(service.written, await countsOf(address));
-        return last.length === 0;
-      }).catch(() => {});
+      await until(
+        'every generation is counted',
+        async () => {
+          last = differences(service.written, await countsOf(address));
+          return last.length === 0;
+        },
+        patience,
+      ).catch(() => {});
       const lines = [...service.written.values()].reduce((sum, n) => sum + n, 0);
-      await annotate(`${kills} kills, ${service.written.size} generations, ${lines} lines`);
-      expect(last.length > 0 ? `${last.slice(0, 20).join('\n')}\n${agent.output().slice(-3000)}` : '').toBe(
+      await annotate(
+        `${kills} kills, ${killedAtStart} of them at the start, ${service.written.size} generations, ${lines} lines`,
+      );
+      expect(last.length > 0 ? `${last.slice(0, 20).join('\n')}\n${agent!.output().slice(-3000)}` : '').toBe(
         '',
       );
     } finally {
