@@ -16,6 +16,8 @@ export interface RefusedLines {
    * refused, call `add`. Values that are not finite are ignored.
    */
   set(hash: number, value: number): boolean;
+  /** Whether the line that `set` took last is only known as refused, so that its value counts nowhere. */
+  readonly countedNowhere: boolean;
   /**
    * Adds a line with its first value. `target` is the overflow handle that `OpenIntake.overflowOf` returned, and
    * `index` the line's number in the series; without a target the line is only known as refused.
@@ -37,7 +39,10 @@ interface Target {
 
 const firstSlots = 1024;
 const fullest = 0.85;
+/** No number is left for the target. */
 const noTarget = 0xffff;
+/** The line counts nowhere. */
+const nowhere = 0xfffe;
 
 /**
  * A hash of a line's key with 52 bits, never 0; `view` is over the bytes. The key may go on in a second range. Where
@@ -121,14 +126,14 @@ export function createRefusedLines(most: number): RefusedLines {
   };
 
   const targetNumber = (handle: Handle | undefined, index: number): number => {
-    if (!handle) return noTarget;
+    if (!handle) return nowhere;
     const numbers = byHandle.get(handle) ?? new Map<number, number>();
     // One owner of the handle stands for all its lines.
     if (byHandle.has(handle)) handle.release();
     else byHandle.set(handle, numbers);
     const known = numbers.get(index);
     if (known !== undefined) return known;
-    if (targets.length >= noTarget) return noTarget;
+    if (targets.length >= nowhere) return noTarget;
     numbers.set(index, targets.length);
     return targets.push({ handle, index, rest: 0, lastRest: 0 }) - 1;
   };
@@ -144,15 +149,20 @@ export function createRefusedLines(most: number): RefusedLines {
 
   /** Whether the table was full of lines that are on the page: looking for old ones again would be in vain. */
   let isFull = false;
+  let countedNowhere = false;
 
   return {
     get size() {
       return size;
     },
+    get countedNowhere() {
+      return countedNowhere;
+    },
     set(hash, value) {
       const slot = slotOf(hashes, hash);
       if (hashes[slot] === 0) return false;
       pages[slot] = page & 255;
+      countedNowhere = targetOf[slot] === nowhere;
       if (!Number.isFinite(value)) return true;
       count(targetOf[slot]!, values[slot]!, value);
       values[slot] = value;

@@ -16,6 +16,8 @@ export interface Naming {
 export interface Names {
   /** The metric, with the prefix of the reporters. */
   m(name: `svc_${string}`): string;
+  /** The name of a scrape job, as a replacement of `label_replace` writes it. */
+  jobName(job: Job): string;
   /** A matcher of these scrape jobs, such as `job="frontend"`. */
   job(...wanted: readonly Job[]): string;
 }
@@ -26,6 +28,7 @@ export function namesOf({ prefix, jobs: named }: Naming): Names {
   const nameOf = (job: Job): string => named[job] ?? job;
   return {
     m: (name) => (prefix ? `${prefix}_${name}` : name),
+    jobName: (job) => JSON.stringify(nameOf(job).replaceAll('$', '$$$$')),
     job(...wanted) {
       const [only] = wanted;
       if (wanted.length === 1) return `job=${JSON.stringify(nameOf(only!))}`;
@@ -37,6 +40,13 @@ export function namesOf({ prefix, jobs: named }: Naming): Names {
 const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
 /**
+ * The labels that every rule keeps and joins on: whose series these are. `environment` comes from the scrape
+ * configuration alone, where one Prometheus has several environments that may use the same names of clusters, domains
+ * and stores. Without it the label is empty everywhere.
+ */
+export const site = 'environment, cluster';
+
+/**
  * The increase of a counter over a span, births included. A relayed counter appears with its first event, so
  * that `increase()` alone never sees a first burst. The value at birth counts if `witness`, a series of the same
  * process, was already there a span ago; else the target is new or was not scraped, and its old total is no news.
@@ -44,6 +54,6 @@ const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\
 export function increaseWithBirths(counter: string, witness: string, span: string): string {
   const increase = `increase(${counter}[${span}])`;
   const born = `(min_over_time(${counter}[${span}]) unless ${counter} offset ${span})`;
-  const known = `${born} and on (cluster, svc_service, instance) ${witness} offset ${span}`;
+  const known = `${born} and on (${site}, svc_service, instance) ${witness} offset ${span}`;
   return `${increase} + (${known}) or ${increase}`;
 }

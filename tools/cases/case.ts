@@ -70,6 +70,15 @@ export const series =
   (name: string, labels: string) =>
   (values: string): Series => ({ [`${name}{${labels}}`]: values });
 
+/** The series with the environment to which they belong. */
+export const within = (environment: string, series: Series): Series =>
+  Object.fromEntries(
+    Object.entries(series).map(([key, values]) => [
+      key.replace('{', `{environment="${environment}", `),
+      values,
+    ]),
+  );
+
 /** The plan of a gauge that is 1 or 0 and must have the failing value for `hold` minutes. */
 export function state(
   alert: string,

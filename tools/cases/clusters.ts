@@ -1,4 +1,4 @@
-import { type HandWritten, type Plan, type Series, series, state } from './case.ts';
+import { type HandWritten, type Plan, type Series, series, state, within } from './case.ts';
 
 const at = 'cluster="dc1", instance="a"';
 const pair = 'source_cluster="dc1", target_cluster="dc2"';
@@ -169,6 +169,33 @@ function disagreement(): HandWritten['cases'] {
       },
       at: 20,
       fires: [],
+    },
+    {
+      shows: 'two environments with the same names, of which each agrees with itself',
+      series: {
+        ...within('production', { ...says('dc1', 'dc1'), ...says('dc2', 'dc1') }),
+        ...within('staging', { ...says('dc1', 'dc2'), ...says('dc2', 'dc2') }),
+      },
+      at: 20,
+      fires: [],
+    },
+    {
+      shows: 'two environments with the same group, of which each has clusters with other labels',
+      series: {
+        ...within('production', { ...says('prod-1', 'dc1'), ...says('prod-2', 'dc1') }),
+        ...within('staging', { ...says('test-1', 'dc2'), ...says('test-2', 'dc2') }),
+      },
+      at: 20,
+      fires: [],
+    },
+    {
+      shows: 'two environments with the same names, of which one disagrees',
+      series: {
+        ...within('production', { ...says('dc1', 'dc1'), ...says('dc2', 'dc2') }),
+        ...within('staging', { ...says('dc1', 'dc1'), ...says('dc2', 'dc1') }),
+      },
+      at: 20,
+      fires: both.map(({ labels, value }) => ({ labels: { ...labels, environment: 'production' }, value })),
     },
     {
       shows: 'clusters that say nothing of their group',

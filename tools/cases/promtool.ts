@@ -27,16 +27,21 @@ export interface PromtoolFile {
 }
 
 interface Place {
+  environment?: string;
   cluster: string;
   instance: string;
 }
 const reporting: Place = { cluster: 'dc1', instance: 'a' };
 const beside: Place = { cluster: 'dc1', instance: 'b' };
 const elsewhere: Place = { cluster: 'dc2', instance: 'c' };
+/** The same names in two environments. */
+const production: Place = { environment: 'production', ...reporting };
+const staging: Place = { environment: 'staging', ...reporting };
 
 /** Series with the labels that a scrape gives them. */
-function placed(series: Series, { cluster, instance }: Place): Series {
-  const labels = `cluster="${cluster}", instance="${instance}", pod="pod-${instance}"`;
+function placed(series: Series, { environment, cluster, instance }: Place): Series {
+  const whose = `${environment ? `environment="${environment}", ` : ''}cluster="${cluster}"`;
+  const labels = `${whose}, instance="${instance}", pod="pod-${instance}"`;
   return Object.fromEntries(
     Object.entries(series).map(([key, values]) => [
       key.includes('{') ? key.replace('{', `{${labels}, `) : `${key}{${labels}}`,
@@ -45,12 +50,12 @@ function placed(series: Series, { cluster, instance }: Place): Series {
   );
 }
 
-function firing(plan: Plan, { cluster, instance }: Place, value = plan.value): Firing {
+function firing(plan: Plan, { instance, ...whose }: Place, value = plan.value): Firing {
   const own = { instance, ...(plan.instance === 'with pod' ? { pod: `pod-${instance}` } : {}) };
-  return { labels: { ...plan.labels, cluster, ...(plan.instance ? own : {}) }, value };
+  return { labels: { ...plan.labels, ...whose, ...(plan.instance ? own : {}) }, value };
 }
 
-/** The seven cases that every alert has, what happens if agents differ or the series has a gap, then its own. */
+/** The eight cases that every alert has, what happens if agents differ or the series has a gap, then its own. */
 function casesOf(plan: Plan, rule: RenderedAlert): Extra[] {
   const { at, bad, good, edge, edgeAt = at, reset, ending = { afterMinutes: 20 } } = plan;
   const [hereBad, hereFiring] = [placed(bad, reporting), firing(plan, reporting)];
@@ -75,6 +80,12 @@ function casesOf(plan: Plan, rule: RenderedAlert): Extra[] {
       series: { ...hereBad, ...placed(good, elsewhere) },
       at,
       fires: [hereFiring],
+    },
+    {
+      shows: 'two environments with the same names of which one fails',
+      series: { ...placed(bad, production), ...placed(good, staging) },
+      at,
+      fires: [firing(plan, production)],
     },
     {
       shows: 'two agents that report the same',

@@ -1,4 +1,4 @@
-import type { Extra, HandWritten, Plan, Series } from './case.ts';
+import { type Extra, type HandWritten, type Plan, type Series, within } from './case.ts';
 
 const role = 'svc_service="history"';
 const history = { svc_service: 'history' };
@@ -133,6 +133,15 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
         fires: [downAt('a')],
       },
       {
+        shows: 'two environments with the same names: one is down as a whole, one has another host',
+        series: {
+          ...within('production', { ...up('a', '0x20'), ...up('b', '1x20') }),
+          ...within('staging', { ...up('a', '0x20'), ...up('b', '0x20') }),
+        },
+        at: 10,
+        fires: [{ ...downAt('a'), labels: { ...downAt('a').labels, environment: 'production' } }],
+      },
+      {
         shows: 'two agents that report the same: each has its own scrape',
         series: { ...up('a', '0x20'), ...up('b', '0x20'), ...up('d', '1x20') },
         at: 10,
@@ -248,6 +257,15 @@ export const availabilityPlans: readonly (Plan | HandWritten)[] = [
         series: { ...all('1x20', 'worker'), 'up{cluster="dc2", instance="c", job="worker"}': '1x20' },
         at: 15,
         fires: [],
+      },
+      {
+        shows: 'two environments of which one has no such job',
+        series: {
+          ...within('production', all('1x20', 'worker')),
+          ...within('staging', all('1x20')),
+        },
+        at: 15,
+        fires: [{ labels: { job: 'worker', environment: 'production' }, value: '1' }],
       },
       {
         shows: 'two agents that report the same',

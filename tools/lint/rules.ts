@@ -119,6 +119,15 @@ const cluster: Lint = {
     canHave(resultLabels(expr), 'cluster') || absences(expr).length > 0 ? [] : ['the result has no cluster'],
 };
 
+/** Two environments may have the same names of clusters, roles, domains and stores. */
+const environment: Lint = {
+  name: 'environment',
+  faults: ({ expr }) =>
+    canHave(resultLabels(expr), 'environment') || absences(expr).length > 0
+      ? []
+      : ['the result does not say of which environment it is'],
+};
+
 const recordName: Lint = {
   name: 'record-name',
   faults({ rule, expr }) {
@@ -141,7 +150,7 @@ const recordName: Lint = {
 
 const ruleLints: readonly Lint[] = [
   ...[annotations, summary, description, templateLabels, valueInLabel, severity, packLabel, runbook],
-  ...[dashboard, condition, absent, alertName, cluster, recordName],
+  ...[dashboard, condition, absent, alertName, cluster, environment, recordName],
 ];
 
 const lints = [...seriesLints, ...shapeLints, ...ruleLints];

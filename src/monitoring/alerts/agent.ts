@@ -1,8 +1,8 @@
 import type { RuleGroup } from '../alert.ts';
-import { increaseWithBirths } from '../names.ts';
+import { increaseWithBirths, site } from '../names.ts';
 
-const own = 'cluster, instance';
-const ofRole = 'cluster, svc_service, instance';
+const own = `${site}, instance`;
+const ofRole = `${site}, svc_service, instance`;
 
 /** Logs of the roles, as the agents read them. */
 export const logs: RuleGroup = {
@@ -105,7 +105,7 @@ export const agent: RuleGroup = {
       name: 'SvcAgentDown',
       severity: 'warning',
       isState: true,
-      expr: ({ job }) => `max by (cluster, job, instance) (up{${job('svc-agent')}}) == 0`,
+      expr: ({ job }) => `max by (${site}, job, instance) (up{${job('svc-agent')}}) == 0`,
       for: '5m',
       summary: 'The agent on {{ $labels.instance }} is down.',
       description:
@@ -135,7 +135,7 @@ export const agent: RuleGroup = {
       severity: 'warning',
       isState: true,
       expr: ({ m }, threshold) =>
-        `min by (cluster, probe) (${m('svc_probe_tls_not_after_timestamp_seconds')}) - time() < ${threshold}`,
+        `min by (${site}, probe) (${m('svc_probe_tls_not_after_timestamp_seconds')}) - time() < ${threshold}`,
       threshold: 1_209_600,
       unit: 'seconds',
       isLow: true,

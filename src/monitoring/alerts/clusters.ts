@@ -1,12 +1,12 @@
 import { type RuleGroup, recovering } from '../alert.ts';
-import type { Names } from '../names.ts';
+import { type Names, site } from '../names.ts';
 
-const pair = 'cluster, source_cluster, target_cluster';
+const pair = `${site}, source_cluster, target_cluster`;
 
-/** Each cluster's opinion, with the group that the cluster belongs to: two groups may have equal domains. */
+/** Each cluster's opinion, with the group that the cluster belongs to: two groups of an environment may have equal domains. */
 const opinions = ({ m }: Names): string =>
-  `max by (cluster, domain, active_cluster) (${m('svc_domain_active_cluster')})` +
-  ` * on (cluster) group_left (primary_cluster) max by (cluster, primary_cluster) (${m('svc_cluster_group_info')})`;
+  `max by (${site}, domain, active_cluster) (${m('svc_domain_active_cluster')})` +
+  ` * on (${site}) group_left (primary_cluster) max by (${site}, primary_cluster) (${m('svc_cluster_group_info')})`;
 
 /** Clusters, the domains that span them, and replication between them. */
 export const replication: RuleGroup = {
@@ -46,8 +46,8 @@ export const replication: RuleGroup = {
       isState: true,
       expr: ({ m }, threshold) =>
         [
-          `max by (cluster) (${m('svc_clusters')}) > ${threshold}`,
-          `unless max by (cluster) (${m('svc_replication_lag_seconds')})`,
+          `max by (${site}) (${m('svc_clusters')}) > ${threshold}`,
+          `unless max by (${site}) (${m('svc_replication_lag_seconds')})`,
         ].join('\n'),
       threshold: 1,
       for: '30m',
@@ -62,7 +62,7 @@ export const replication: RuleGroup = {
       name: 'SvcClusterUnreachable',
       severity: 'critical',
       isState: true,
-      expr: ({ m }) => `max by (cluster, remote_cluster) (${m('svc_cluster_up')}) == 0`,
+      expr: ({ m }) => `max by (${site}, remote_cluster) (${m('svc_cluster_up')}) == 0`,
       for: '5m',
       summary: 'Cluster {{ $labels.remote_cluster }} cannot be reached from {{ $labels.cluster }}.',
       description:
@@ -74,7 +74,7 @@ export const replication: RuleGroup = {
     ...recovering({
       name: 'SvcClusterRecovering',
       of: 'SvcClusterUnreachable',
-      by: 'cluster, remote_cluster',
+      by: `${site}, remote_cluster`,
       subject: 'Cluster {{ $labels.remote_cluster }}, as {{ $labels.cluster }} sees it,',
       windows: ['5m'],
       dashboard: 'dr',
@@ -86,8 +86,8 @@ export const replication: RuleGroup = {
       expr: (names, threshold) =>
         [
           `(${opinions(names)})`,
-          '* on (domain, primary_cluster) group_left ()',
-          `count by (domain, primary_cluster) (max by (domain, active_cluster, primary_cluster) (${opinions(names)})) > ${threshold}`,
+          '* on (environment, domain, primary_cluster) group_left ()',
+          `count by (environment, domain, primary_cluster) (max by (environment, domain, active_cluster, primary_cluster) (${opinions(names)})) > ${threshold}`,
         ].join('\n'),
       threshold: 1,
       for: '5m',
@@ -102,7 +102,7 @@ export const replication: RuleGroup = {
       name: 'SvcDomainFailover',
       severity: 'info',
       expr: ({ m }, threshold) =>
-        `time() - max by (cluster, domain) (${m('svc_domain_last_failover_timestamp_seconds')}) < ${threshold}`,
+        `time() - max by (${site}, domain) (${m('svc_domain_last_failover_timestamp_seconds')}) < ${threshold}`,
       threshold: 900,
       unit: 'seconds',
       isLow: true,
@@ -119,9 +119,9 @@ export const replication: RuleGroup = {
       // Only where the group has more clusters than the domain uses.
       expr: ({ m }, threshold) =>
         [
-          `max by (cluster, domain) (${m('svc_domain_clusters')}) < ${threshold}`,
-          `and max by (cluster, domain) (${m('svc_domain_global')}) == 1`,
-          `and on (cluster) max by (cluster) (${m('svc_clusters')}) >= ${threshold}`,
+          `max by (${site}, domain) (${m('svc_domain_clusters')}) < ${threshold}`,
+          `and max by (${site}, domain) (${m('svc_domain_global')}) == 1`,
+          `and on (${site}) max by (${site}) (${m('svc_clusters')}) >= ${threshold}`,
         ].join('\n'),
       threshold: 3,
       isLow: true,
@@ -135,7 +135,7 @@ export const replication: RuleGroup = {
   ],
 };
 
-const archive = 'cluster, archive, scheme';
+const archive = `${site}, archive, scheme`;
 
 /** Archival of closed workflows. */
 export const archival: RuleGroup = {
@@ -161,7 +161,7 @@ export const archival: RuleGroup = {
       expr: ({ m }, threshold) =>
         [
           `time() - max by (${archive}) (${m('svc_archival_newest_object_timestamp_seconds')}) > ${threshold}`,
-          `and on (cluster) sum by (cluster) (rate(${m('svc_workflow_completed')}[1h])) > 0`,
+          `and on (${site}) sum by (${site}) (rate(${m('svc_workflow_completed')}[1h])) > 0`,
         ].join('\n'),
       threshold: 86_400,
       unit: 'seconds',
@@ -180,8 +180,8 @@ export const archival: RuleGroup = {
       expr: ({ m }) => {
         const enabled = m('svc_domain_archival_enabled');
         return [
-          `max by (cluster, domain, archive) (${enabled}) == 0`,
-          `and max by (cluster, domain, archive) (max_over_time(${enabled}[1d])) == 1`,
+          `max by (${site}, domain, archive) (${enabled}) == 0`,
+          `and max by (${site}, domain, archive) (max_over_time(${enabled}[1d])) == 1`,
         ].join('\n');
       },
       for: '15m',

@@ -1,4 +1,5 @@
 import type { Recording, RuleGroup } from '../alert.ts';
+import { site } from '../names.ts';
 import { slowByDesign } from './work.ts';
 
 type Metric = `svc_${string}`;
@@ -24,15 +25,15 @@ const ratio = (level: string, labels: string, errors: Metric, requests: Metric):
 
 const kinds = ['persistence', 'frontend_client', 'history_client', 'matching_client'] as const;
 const clients = kinds.slice(1);
-const byRole = 'cluster, svc_service';
+const byRole = `${site}, svc_service`;
 const byOperation = `${byRole}, operation`;
 const outcomes = ['started', 'completed', 'failed', 'timeout', 'canceled', 'continued_as_new'] as const;
 const taskLatencies = (['decision', 'activity'] as const).flatMap((task) =>
   (['schedule_to_start', 'execution'] as const).map((span): Metric => `svc_${task}_task_${span}_latency`),
 );
-const list = 'cluster, domain, tasklist';
-const backup = 'cluster, backup, store, database, backup_type';
-const pair = 'cluster, source_cluster, target_cluster';
+const list = `${site}, domain, tasklist`;
+const backup = `${site}, backup, store, database, backup_type`;
+const pair = `${site}, source_cluster, target_cluster`;
 
 /** Recorded series (raw ones are kept 15 to 30 days, these 90 to 365: spec, Limits). */
 export const recordings: readonly RuleGroup[] = [
@@ -50,7 +51,7 @@ export const recordings: readonly RuleGroup[] = [
       {
         record: 'cluster:svc_frontend_client_latency:p95_5m',
         expr: ({ m }) =>
-          `histogram_quantile(0.95, sum by (cluster, le) (rate(${m('svc_frontend_client_latency')}_bucket{${slowByDesign}}[5m])))`,
+          `histogram_quantile(0.95, sum by (${site}, le) (rate(${m('svc_frontend_client_latency')}_bucket{${slowByDesign}}[5m])))`,
       },
     ],
   },
@@ -59,7 +60,7 @@ export const recordings: readonly RuleGroup[] = [
     records: [
       ...rates(
         'cluster_domain',
-        'cluster, domain',
+        `${site}, domain`,
         outcomes.map((name): Metric => `svc_workflow_${name}`),
       ),
       ...rates('cluster_domain_tasklist', list, [
@@ -78,7 +79,7 @@ export const recordings: readonly RuleGroup[] = [
       },
       {
         record: 'cluster_service_level:svc_log_entries:rate5m',
-        expr: ({ m }) => `sum by (cluster, svc_service, level) (rate(${m('svc_log_entries_total')}[5m]))`,
+        expr: ({ m }) => `sum by (${site}, svc_service, level) (rate(${m('svc_log_entries_total')}[5m]))`,
       },
     ],
   },
@@ -97,7 +98,7 @@ export const recordings: readonly RuleGroup[] = [
       {
         record: 'cluster_service_instance:svc_memory_gc_pause_seconds:rate5m',
         expr: ({ m }) =>
-          `max by (cluster, svc_service, instance) (rate(${m('svc_memory_gc_pause_ms')}{quantile=""}[5m]) / 1000` +
+          `max by (${site}, svc_service, instance) (rate(${m('svc_memory_gc_pause_ms')}{quantile=""}[5m]) / 1000` +
           ` or rate(${m('svc_memory_gc_pause_ms')}_sum[5m]))`,
       },
     ],

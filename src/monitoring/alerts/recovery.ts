@@ -7,9 +7,9 @@ import {
   storeChecksOf,
 } from '../../core/reasons.ts';
 import { type RuleGroup, recovering } from '../alert.ts';
-import type { Names } from '../names.ts';
+import { type Names, site } from '../names.ts';
 
-const backup = 'cluster, backup, store, database, backup_type';
+const backup = `${site}, backup, store, database, backup_type`;
 /** The newest value of three days: the age of a backup outlives the host whose agent reported it. */
 const newest = (series: string): string => `max by (${backup}) (last_over_time(${series}[3d]))`;
 const success = 'svc_backup_last_success_timestamp_seconds';
@@ -108,7 +108,7 @@ export const backups: RuleGroup = {
   ],
 };
 
-const store = 'cluster, store, kind, database';
+const store = `${site}, store, kind, database`;
 const storeName = '{{ $labels.kind }} store {{ $labels.store }}/{{ $labels.database }}';
 
 /** Checks that have an alert of their own. */
@@ -125,10 +125,10 @@ function failing({ m }: Names, severity: StoreCheckSeverity): string {
     return wanted.length > 0 && `max by (${store}, check) (${m('svc_store_check_ok')}{${matcher}}) == 0`;
   };
   const configured = (type: BackupType) =>
-    `max by (cluster, store) (last_over_time(${m('svc_backup_configured')}{backup_type="${type}"}[1h]))`;
+    `max by (${site}, store) (last_over_time(${m('svc_backup_configured')}{backup_type="${type}"}[1h]))`;
   const withBackups = backupTypes
     .filter((type) => failed(type))
-    .map((type) => `(${failed(type)}) and on (cluster, store) ${configured(type)}`);
+    .map((type) => `(${failed(type)}) and on (${site}, store) ${configured(type)}`);
   return [failed(), ...withBackups].join('\nor ');
 }
 
@@ -240,7 +240,7 @@ export const stores: RuleGroup = {
       name: 'SvcRecoveryObjectiveMissed',
       severity: 'critical',
       isState: true,
-      expr: ({ m }) => `max by (cluster, store, database) (${m('svc_recovery_ready')}) == 0`,
+      expr: ({ m }) => `max by (${site}, store, database) (${m('svc_recovery_ready')}) == 0`,
       for: '5m',
       summary: '{{ $labels.store }}/{{ $labels.database }} does not meet its recovery objectives.',
       description:

@@ -1,20 +1,20 @@
 import { type Role, roles } from '../../core/catalog.ts';
 import { type Alert, type RuleGroup, recovering } from '../alert.ts';
-import { jobs, type Names } from '../names.ts';
+import { jobs, type Names, site } from '../names.ts';
 
-const own = 'cluster, svc_service, instance';
+const own = `${site}, svc_service, instance`;
 
 /**
  * `up` of the roles' targets without those whose agent is down: behind a dead agent the state of the role is unknown,
  * and it may well be alive.
  */
 const seen = ({ job }: Names, of: readonly Role[] = roles): string =>
-  `(up{${job(...of)}} unless on (cluster, instance) up{${job('svc-agent')}} == 0)`;
+  `(up{${job(...of)}} unless on (${site}, instance) up{${job('svc-agent')}} == 0)`;
 /** An expression for each role with the role as `svc_service`: an installation may call its job otherwise. */
 const withRole = (exprOf: (role: Role) => string): string =>
   roles.map((role) => `label_replace(${exprOf(role)}, "svc_service", "${role}", "", "")`).join('\nor ');
 const down = (names: Names): string =>
-  withRole((role) => `max by (cluster, job) ${seen(names, [role])} == 0`);
+  withRole((role) => `max by (${site}, job) ${seen(names, [role])} == 0`);
 
 /**
  * What is down, with the reasons that were counted lately, or without a reason where none was. Two minutes hold
@@ -31,7 +31,7 @@ function unhealthy({ m }: Names, by: string): string {
 
 /** Roles that warm up, as after a rollout; not those of which no instance was up for a quarter of an hour. */
 function warming({ m }: Names): string {
-  const by = 'cluster, svc_service';
+  const by = `${site}, svc_service`;
   const up = m('svc_role_up');
   return [
     `sum by (${by}) (increase(${m('svc_role_health_failures_total')}{reason="warming_up"}[2m])) > 0`,
@@ -58,7 +58,7 @@ export const availability: RuleGroup = {
     ...recovering({
       name: 'SvcServiceRecovering',
       of: 'SvcServiceDown',
-      by: 'cluster, job, svc_service',
+      by: `${site}, job, svc_service`,
       subject: 'Role {{ $labels.svc_service }}',
       windows: ['5m', '30m'],
       dashboard: 'overview',
@@ -69,8 +69,8 @@ export const availability: RuleGroup = {
       isState: true,
       expr: (names) =>
         [
-          `(${withRole((role) => `max by (cluster, job, instance) ${seen(names, [role])} == 0`)})`,
-          `unless on (cluster, job) (max by (cluster, job) (up{${names.job(...roles)}}) == 0)`,
+          `(${withRole((role) => `max by (${site}, job, instance) ${seen(names, [role])} == 0`)})`,
+          `unless on (${site}, job) (max by (${site}, job) (up{${names.job(...roles)}}) == 0)`,
         ].join('\n'),
       for: '5m',
       summary: '{{ $labels.instance }} of {{ $labels.job }} is down.',
@@ -85,8 +85,8 @@ export const availability: RuleGroup = {
       isState: true,
       expr: (names) =>
         [
-          `count by (cluster, job) (up{${names.job(...roles)}} == 0)`,
-          `unless on (cluster, job) count by (cluster, job) ${seen(names)}`,
+          `count by (${site}, job) (up{${names.job(...roles)}} == 0)`,
+          `unless on (${site}, job) count by (${site}, job) ${seen(names)}`,
         ].join('\n'),
       for: '5m',
       summary: 'No agent beside {{ $labels.job }} answers; the state of the role is unknown.',
@@ -99,7 +99,7 @@ export const availability: RuleGroup = {
     ...recovering({
       name: 'SvcAgentsRecovering',
       of: 'SvcRoleUnwatched',
-      by: 'cluster, job',
+      by: `${site}, job`,
       subject: 'The agent beside {{ $labels.job }}',
       windows: ['5m'],
       dashboard: 'agent',
@@ -109,8 +109,8 @@ export const availability: RuleGroup = {
       severity: 'critical',
       expr: ({ job }) =>
         [
-          `count by (cluster, job) (last_over_time(up{${job(...jobs)}}[1d]))`,
-          `unless count by (cluster, job) (up{${job(...jobs)}})`,
+          `count by (${site}, job) (last_over_time(up{${job(...jobs)}}[1d]))`,
+          `unless count by (${site}, job) (up{${job(...jobs)}})`,
         ].join('\n'),
       for: '5m',
       summary: 'All targets of {{ $labels.job }} are gone.',
@@ -122,10 +122,19 @@ export const availability: RuleGroup = {
     {
       name: 'SvcRoleAbsent',
       severity: 'critical',
-      expr: ({ job }) => jobs.map((one) => `absent(up{${job(one)}})`).join('\nor '),
+      // Per environment as long as it has any job, else in all.
+      expr: ({ job, jobName }) =>
+        jobs
+          .map((one) => {
+            const others = `group by (environment) (up{${job(...jobs)}})`;
+            const missing = `${others} unless group by (environment) (up{${job(one)}})`;
+            return `label_replace(${missing}, "job", ${jobName(one)}, "", "") or absent(up{${job(one)}})`;
+          })
+          .join('\nor '),
       for: '10m',
-      summary: 'Prometheus has no target of {{ $labels.job }} in any cluster.',
-      description: 'There is no series up of job {{ $labels.job }} at all (absent returns {{ $value }}).',
+      summary:
+        'Prometheus has no target of {{ $labels.job }} in any cluster{{ with $labels.environment }} of {{ . }}{{ end }}.',
+      description: 'There is no series up of job {{ $labels.job }} at all (the rule returns {{ $value }}).',
       firstSteps:
         'Add the job to the scrape configuration, or generate the rules without it: svc-agent rules --job.',
       dashboard: 'overview',
@@ -136,7 +145,7 @@ export const availability: RuleGroup = {
       severity: 'critical',
       isState: true,
       expr: (names) =>
-        `(\n${unhealthy(names, 'cluster, svc_service')}\n) unless on (cluster, svc_service) (\n${warming(names)}\n)`,
+        `(\n${unhealthy(names, `${site}, svc_service`)}\n) unless on (${site}, svc_service) (\n${warming(names)}\n)`,
       for: '3m',
       summary: 'Every instance of {{ $labels.svc_service }} fails its health check.',
       description:
@@ -148,7 +157,7 @@ export const availability: RuleGroup = {
     ...recovering({
       name: 'SvcRoleRecovering',
       of: 'SvcRoleUnhealthy',
-      by: 'cluster, svc_service',
+      by: `${site}, svc_service`,
       subject: 'Role {{ $labels.svc_service }}',
       windows: ['5m'],
       dashboard: 'overview',
@@ -186,7 +195,7 @@ const processAlerts: readonly Alert[] = [
     name: 'SvcHighRestartRate',
     severity: 'critical',
     expr: ({ m }, threshold) =>
-      `sum by (cluster, svc_service) (rate(${m('svc_role_restarts_total')}[5m])) > ${threshold}`,
+      `sum by (${site}, svc_service) (rate(${m('svc_role_restarts_total')}[5m])) > ${threshold}`,
     threshold: 0.1,
     for: '1m',
     summary: 'Many instances of {{ $labels.svc_service }} are restarting.',

@@ -1,5 +1,5 @@
 import type { Alert, DashboardName, RuleGroup } from '../alert.ts';
-import type { Names } from '../names.ts';
+import { type Names, site } from '../names.ts';
 import { slowByDesign } from './work.ts';
 
 /** One objective: the share of events that may be bad is 1 less `objective`. */
@@ -16,7 +16,7 @@ interface Objective {
 }
 
 const requests = ({ m }: Names, window: string) =>
-  `sum by (cluster) (rate(${m('svc_frontend_client_requests')}[${window}]))`;
+  `sum by (${site}) (rate(${m('svc_frontend_client_requests')}[${window}]))`;
 
 const objectives: readonly Objective[] = [
   {
@@ -26,7 +26,7 @@ const objectives: readonly Objective[] = [
     dashboard: 'frontend',
     bad: 'requests to the frontend failed',
     share(names, window) {
-      const errors = `sum by (cluster) (rate(${names.m('svc_frontend_client_errors')}[${window}]))`;
+      const errors = `sum by (${site}) (rate(${names.m('svc_frontend_client_errors')}[${window}]))`;
       return `(${errors} or 0 * ${requests(names, window)}) / (${requests(names, window)} > 0)`;
     },
   },
@@ -38,7 +38,7 @@ const objectives: readonly Objective[] = [
     bad: 'requests to the frontend took longer than 0.5s',
     share({ m }, window) {
       const sum = (part: string, matchers: string) =>
-        `sum by (cluster) (rate(${m('svc_frontend_client_latency')}_${part}{${matchers}}[${window}]))`;
+        `sum by (${site}) (rate(${m('svc_frontend_client_latency')}_${part}{${matchers}}[${window}]))`;
       return `1 - ${sum('bucket', `le="0.5", ${slowByDesign}`)} / (${sum('count', slowByDesign)} > 0)`;
     },
   },
@@ -65,7 +65,7 @@ const alertOf = (
     return [
       above(long),
       `and ${above(short)}`,
-      `and on (cluster) ${requests(names, short)} > ${leastRequestsPerSecond}`,
+      `and on (${site}) ${requests(names, short)} > ${leastRequestsPerSecond}`,
     ].join('\n');
   },
   threshold: of.objective,

@@ -1,9 +1,9 @@
 import type { RuleGroup } from '../alert.ts';
-import { increaseWithBirths, type Names } from '../names.ts';
+import { increaseWithBirths, type Names, site } from '../names.ts';
 
-const byRole = 'cluster, svc_service';
+const byRole = `${site}, svc_service`;
 const byOperation = `${byRole}, operation`;
-const list = 'cluster, domain, tasklist';
+const list = `${site}, domain, tasklist`;
 
 /**
  * Persistence errors per second. A role whose own reporter loses the series of the metric still logs them, but
@@ -84,7 +84,7 @@ const busy = ({ m }: Names, span: string): string =>
     .join('\n');
 
 const outcome = ({ m }: Names, name: string): string =>
-  `sum by (cluster, domain) (rate(${m(`svc_workflow_${name}`)}[5m]))`;
+  `sum by (${site}, domain) (rate(${m(`svc_workflow_${name}`)}[5m]))`;
 
 /** Closed runs; an outcome that never occurred is 0. */
 function closed(names: Names): string {
@@ -158,7 +158,7 @@ export const tasks: RuleGroup = {
       name: 'SvcWorkflowTimeouts',
       severity: 'warning',
       expr: ({ m }, threshold) =>
-        `sum by (cluster, domain) (${increaseWithBirths(m('svc_workflow_timeout'), m('svc_workflow_started'), '5m')}) / 300 > ${threshold}`,
+        `sum by (${site}, domain) (${increaseWithBirths(m('svc_workflow_timeout'), m('svc_workflow_started'), '5m')}) / 300 > ${threshold}`,
       threshold: 5,
       for: '2m',
       summary: 'Workflows of domain {{ $labels.domain }} time out.',
@@ -208,8 +208,8 @@ export const requests: RuleGroup = {
       expr: ({ m }, threshold) => {
         const latency = m('svc_frontend_client_latency');
         return [
-          `histogram_quantile(0.95, sum by (cluster, le) (rate(${latency}_bucket{${slowByDesign}}[5m]))) > ${threshold}`,
-          `and sum by (cluster) (rate(${latency}_count{${slowByDesign}}[5m])) > 0.2`,
+          `histogram_quantile(0.95, sum by (${site}, le) (rate(${latency}_bucket{${slowByDesign}}[5m]))) > ${threshold}`,
+          `and sum by (${site}) (rate(${latency}_count{${slowByDesign}}[5m])) > 0.2`,
         ].join('\n');
       },
       threshold: 0.5,

@@ -191,7 +191,7 @@ export interface SeriesType {
 }
 
 /** Labels that every scraped series has. */
-const scraped = ['cluster', 'instance', 'pod', 'job'];
+const scraped = ['environment', 'cluster', 'instance', 'pod', 'job'];
 
 /** The type of a series by the catalogs, or undefined if nothing exports it. */
 export function typeOf(name: string): SeriesType | undefined {

@@ -44,6 +44,7 @@ describe('the inhibitions of the Alertmanager example', () => {
     // What is absent everywhere has no cluster.
     const isAnywhere = targets.every(({ alert }) => alert === 'SvcRoleAbsent');
     expect(rule.equal).toContain(isAnywhere ? 'job' : 'cluster');
+    expect(rule.equal).toContain('environment');
   });
 
   /** An alert on a range goes on after the outage that explains it. */

@@ -10,7 +10,7 @@ import { lintNames, lintRules } from '../../../tools/lint/rules.ts';
 
 const good: RenderedAlert = {
   alert: 'SvcThing',
-  expr: 'max by (cluster, store) (svc_store_up) == 0',
+  expr: 'max by (environment, cluster, store) (svc_store_up) == 0',
   for: '1m',
   labels: { severity: 'warning', pack: 'recommended', svc_service: 'history' },
   annotations: {
@@ -37,32 +37,47 @@ const judged = (...rules: RenderedRule[]) =>
   lintRules('recommended', { groups: [{ name: 'g', rules }] }).map(({ lint }) => lint);
 
 const bad: readonly (readonly [lint: string, rule: RenderedRule])[] = [
-  ['syntax', over('sum by (cluster (up) > 0')],
-  ['counter', over('max by (cluster) (svc_persistence_errors) > 10')],
-  ['counter', over('max by (cluster) (up) == 0 and max by (cluster) (svc_persistence_errors) > 5')],
-  ['gauge', over('max by (cluster) (rate(svc_memory_heap[5m])) > 10')],
-  ['counter', over('max by (cluster) (deriv(svc_persistence_errors[5m])) > 10')],
-  ['known-metric', over('max by (cluster) (svc_no_such_metric) > 1')],
-  ['known-label', over('max by (cluster) (svc_store_up{domain="orders"}) == 0')],
-  ['grouping', over('max by (cluster) (up) == 0 unless on () max(up)')],
-  ['grouping', over('max by (cluster, tasklist) (svc_store_up) == 0')],
+  ['syntax', over('sum by (environment, cluster (up) > 0')],
+  ['counter', over('max by (environment, cluster) (svc_persistence_errors) > 10')],
+  [
+    'counter',
+    over(
+      'max by (environment, cluster) (up) == 0 and max by (environment, cluster) (svc_persistence_errors) > 5',
+    ),
+  ],
+  ['gauge', over('max by (environment, cluster) (rate(svc_memory_heap[5m])) > 10')],
+  ['counter', over('max by (environment, cluster) (deriv(svc_persistence_errors[5m])) > 10')],
+  ['known-metric', over('max by (environment, cluster) (svc_no_such_metric) > 1')],
+  ['known-label', over('max by (environment, cluster) (svc_store_up{domain="orders"}) == 0')],
+  ['grouping', over('max by (environment, cluster) (up) == 0 unless on () max(up)')],
+  ['grouping', over('max by (environment, cluster, tasklist) (svc_store_up) == 0')],
   [
     'quantile',
-    over('histogram_quantile(0.9, sum by (cluster) (rate(svc_persistence_latency_bucket[5m]))) > 1'),
+    over(
+      'histogram_quantile(0.9, sum by (environment, cluster) (rate(svc_persistence_latency_bucket[5m]))) > 1',
+    ),
   ],
   ['quantile', over('histogram_quantile(0.9, rate(svc_persistence_latency_count[5m])) > 1')],
-  ['range', over('sum by (cluster) (rate(svc_persistence_errors[1m])) > 1')],
-  ['replicated', over('sum by (cluster) (svc_replication_lag_seconds) > 300')],
+  ['range', over('sum by (environment, cluster) (rate(svc_persistence_errors[1m])) > 1')],
+  ['replicated', over('sum by (environment, cluster) (svc_replication_lag_seconds) > 300')],
   ['replicated', over('svc_replication_lag_seconds > 300')],
   [
     'division',
-    over('sum by (cluster) (rate(svc_persistence_errors[5m]) / rate(svc_persistence_requests[5m])) > 1'),
+    over(
+      'sum by (environment, cluster) (rate(svc_persistence_errors[5m]) / rate(svc_persistence_requests[5m])) > 1',
+    ),
   ],
-  ['regexp', over('max by (cluster) (up{job=~"frontend"}) == 0')],
-  ['regexp', over('max by (cluster) (up{job=~"^front.*"}) == 0')],
-  ['bucket-bound', over('sum by (cluster) (rate(svc_persistence_latency_bucket{le="1"}[5m])) > 1')],
+  ['regexp', over('max by (environment, cluster) (up{job=~"frontend"}) == 0')],
+  ['regexp', over('max by (environment, cluster) (up{job=~"^front.*"}) == 0')],
+  [
+    'bucket-bound',
+    over('sum by (environment, cluster) (rate(svc_persistence_latency_bucket{le="1"}[5m])) > 1'),
+  ],
   ['fragile', over('topk(3, svc_memory_heap) > 1')],
-  ['matching', over('max by (cluster, job) (up) == 0 and max by (cluster) (up) == 0')],
+  [
+    'matching',
+    over('max by (environment, cluster, job) (up) == 0 and max by (environment, cluster) (up) == 0'),
+  ],
   ['annotation', saying({ summary: '' })],
   ['summary', saying({ summary: 'A store is down.' })],
   ['description', saying({ description: 'It is down. First steps: start it.' })],
@@ -74,7 +89,7 @@ const bad: readonly (readonly [lint: string, rule: RenderedRule])[] = [
   ['runbook', saying({ runbook_url: 'https://wiki.example/SvcOther.md' })],
   ['runbook', saying({ runbook_url: 'runbooks/SvcThing.md' })],
   ['dashboard', saying({ dashboard_url: 'https://grafana.example/d/svc-nowhere' })],
-  ['condition', over('max by (cluster) (svc_store_up)')],
+  ['condition', over('max by (environment, cluster) (svc_store_up)')],
   ['absent', { ...over('absent(up{job="frontend"})'), for: undefined }],
   [
     'name',
@@ -84,9 +99,10 @@ const bad: readonly (readonly [lint: string, rule: RenderedRule])[] = [
       annotations: { ...good.annotations, runbook_url: 'https://a/store_down.md' },
     },
   ],
-  ['cluster', over('max by (job) (up) == 0')],
-  ['record-name', { record: 'svc_errors_5m', expr: 'max by (cluster) (up)' }],
-  ['record-name', { record: 'cluster_job:up:max', expr: 'max by (cluster) (up)' }],
+  ['cluster', over('max by (environment, job) (up) == 0')],
+  ['environment', over('max by (cluster) (up) == 0')],
+  ['record-name', { record: 'svc_errors_5m', expr: 'max by (environment, cluster) (up)' }],
+  ['record-name', { record: 'cluster_job:up:max', expr: 'max by (environment, cluster) (up)' }],
 ];
 
 describe('a lint', () => {

@@ -33,7 +33,7 @@ describe('what is shipped', () => {
     );
   });
 
-  test('every alert has its seven cases and says so in a plan', () => {
+  test('every alert has its eight cases and says so in a plan', () => {
     const planned = tests.flatMap(([, plans, name]) =>
       plans.map(({ alert, ruleLabels = {} }) => `${name} ${alert} ${ruleLabels.window ?? ''}`),
     );
@@ -50,6 +50,7 @@ describe('what is shipped', () => {
       'counter reset',
       'series missing',
       'clusters of which one fails',
+      'two environments',
       'two agents',
     ];
     for (const [, text] of files().filter(

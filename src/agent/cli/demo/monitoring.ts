@@ -35,6 +35,8 @@ function programs(directory: string, ports: MonitoringPorts): Program[] {
         `--config.file=${join(directory, 'prometheus.yml')}`,
         `--storage.tsdb.path=${join(directory, 'prometheus')}`,
         ...retention,
+        // As deploy/prometheus recommends: a pending alert goes on where it was when Prometheus starts again.
+        '--rules.alert.for-grace-period=1m',
         `--web.listen-address=127.0.0.1:${ports.prometheus}`,
       ],
     },

@@ -61,29 +61,16 @@ export function createLineTable(): LineTable {
   };
 }
 
-/** Whether the bytes at `at` are the key of line `id`; `view` is over `bytes`, which end at `end`. */
-export function hasKey(
-  { keys }: LineTable,
-  id: number,
-  view: DataView,
-  bytes: Uint8Array,
-  at: number,
-  end: number,
-): boolean {
+/** Whether the bytes at `at` are the key of line `id`; those of `view` end at `end`. */
+export function hasKey({ keys }: LineTable, id: number, view: DataView, at: number, end: number): boolean {
   const length = keys.keyLength[id]!;
   // A freed line has the length -1.
-  return length >= 0 && at + length <= end && isKeyAt(keys, id, 0, view, bytes, at, at + length);
+  return length >= 0 && at + length <= end && isKeyAt(keys, id, 0, view, at, at + length);
 }
 
-/** The id of the line with this key, or -1; `view` is over `bytes`. */
-export function findLine(
-  { keys }: LineTable,
-  view: DataView,
-  bytes: Uint8Array,
-  start: number,
-  end: number,
-): number {
-  return findKey(keys, view, bytes, start, end, hashRange(hashSeed, view, start, end));
+/** The id of the line with this key, or -1. */
+export function findLine({ keys }: LineTable, view: DataView, start: number, end: number): number {
+  return findKey(keys, view, start, end, hashRange(hashSeed, view, start, end));
 }
 
 /** Adds a line that `findLine` does not find; returns its id. */

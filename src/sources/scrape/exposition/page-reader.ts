@@ -2,6 +2,7 @@ import { cursor, fastValue, parseValue } from '../../../core/decimal.ts';
 import { lineHash, type RefusedLines } from '../../../core/refused-series.ts';
 import type { ScrapeLimits } from '../block.ts';
 import { ScrapeFailure } from '../scrape-status.ts';
+import { createBucketRun } from './bucket-run.ts';
 import { brokenKey, longKey, readComment, scanBraces, scanKey } from './line-syntax.ts';
 import { addLine, findLine, freeLine, hasKey, type LineTable, type Page } from './line-table.ts';
 
@@ -61,6 +62,7 @@ export function createPageReader(
   let born: number[] = [];
   let carry: Buffer[] = [];
   let carryBytes = 0;
+  const leftOut = createBucketRun();
 
   const countSample = (): void => {
     if (++samples > limits.samples) {
@@ -89,7 +91,7 @@ export function createPageReader(
   /** Records a line that is not at the expected position; false if this page has it already. */
   const noteMoved = (line: Line, start: number, end: number, comment: boolean, value: number): boolean => {
     const { bytes, view } = line;
-    let id = findLine(table, view, bytes, start, end);
+    let id = findLine(table, view, start, end);
     if (id === -1) {
       if (!comment && refusedLines.size > 0 && refusedLines.set(lineHash(view, start, end), value)) {
         countSample();
@@ -125,6 +127,7 @@ export function createPageReader(
     const value = fastValue(bytes, valueAt);
     if (cursor.at !== end || !refusedLines.set(lineHash(view, start, valueAt), value)) return false;
     countSample();
+    if (refusedLines.countedNowhere) leftOut.begin(view, start, valueAt);
     return true;
   };
 
@@ -159,8 +162,13 @@ export function createPageReader(
     let at = start;
     while (at < end) {
       lines++;
+      if (!ended && leftOut.continues(bytes, view, at)) {
+        countSample();
+        at = cursor.at + 1;
+        continue;
+      }
       const id = expected < lastCount ? lastOrder[expected]! : -1;
-      if (id !== -1 && hasKey(table, id, view, bytes, at, end) && table.seen[id] !== round && !ended) {
+      if (id !== -1 && hasKey(table, id, view, at, end) && table.seen[id] !== round && !ended) {
         const after = at + table.keys.keyLength[id]!;
         let value = 0;
         if (table.comment[id] === 1) cursor.at = after;

@@ -110,8 +110,8 @@ export function createKnownLines({
     let id = firstKey(keys, hash);
     for (; id !== -1; id = nextKey(keys, id, hash)) {
       if (headBytes[id] !== head || keys.keyLength[id] !== length) continue;
-      if (!isKeyAt(keys, id, 0, view, bytes, from, colon)) continue;
-      if (isKeyAt(keys, id, head, view, bytes, bar, end)) return id;
+      if (!isKeyAt(keys, id, 0, view, from, colon)) continue;
+      if (isKeyAt(keys, id, head, view, bar, end)) return id;
     }
     return -1;
   };
