@@ -1,6 +1,16 @@
-import { appendFileSync, readFileSync } from 'node:fs';
+import { appendFileSync, copyFileSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
 import { createTail, numbered } from '../tail.ts';
+
+/** Calls `before` with each path that is opened. */
+const watched = (before: (path: string) => void): Disk => ({
+  ...systemDisk,
+  open(path) {
+    before(path);
+    return systemDisk.open(path);
+  },
+});
 
 /** The copy is empty when it is first seen, as `cp` creates it. */
 test('a copy that was empty at first is no file of its own, though no more than one file may be open', async () => {
@@ -17,4 +27,66 @@ test('a copy that was empty at first is no file of its own, though no more than 
   await tail.look();
   await tail.settle();
   expect(tail.recorder.lines.toSorted()).toEqual(numbered(0, 75).lines);
+});
+
+test('a copy that was empty when the agent was killed is still known as one', async () => {
+  const tail = createTail({ paths: ['*.log'] });
+  tail.create('app.log', numbered(0, 60).text);
+  await tail.look();
+  tail.create('saved.log', '');
+  await tail.tailer.discover();
+  tail.save();
+  await tail.kill();
+  appendFileSync(tail.path('saved.log'), readFileSync(tail.path('app.log')));
+  await tail.look();
+  tail.truncate('app.log');
+  tail.append('app.log', numbered(60, 5).text);
+  await tail.settle();
+  expect(tail.recorder.lines.toSorted()).toEqual(numbered(0, 65).lines);
+});
+
+test('a copy of a file that cannot be taken up in this scan is not taken up either', async () => {
+  let isHidden = false;
+  const disk = watched((path) => {
+    if (isHidden && path.endsWith('/saved-1.log'))
+      throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
+  });
+  const tail = createTail({ paths: ['*.log'], disk });
+  tail.create('app.log', numbered(0, 60).text);
+  await tail.look();
+  await tail.restart();
+  tail.copyTruncate('app.log', 'saved-1.log');
+  tail.append('app.log', numbered(60, 40).text);
+  copyFileSync(tail.path('app.log'), tail.path('saved-2.log'));
+  isHidden = true;
+  await tail.tailer.discover();
+  isHidden = false;
+  await tail.look();
+  tail.truncate('app.log');
+  tail.append('app.log', numbered(100, 5).text);
+  await tail.settle();
+  expect(tail.recorder.lines.toSorted()).toEqual(numbered(0, 105).lines);
+});
+
+test('an original that was empty at first is known, though the agent is killed while it decides what it is', async () => {
+  let opening: (() => void) | undefined;
+  const disk = watched((path) => {
+    if (!path.endsWith('/app.log')) return;
+    opening?.();
+    opening = undefined;
+  });
+  const tail = createTail({ paths: ['*.log'], disk });
+  tail.create('app.log', '');
+  await tail.look();
+  tail.append('app.log', numbered(0, 60).text);
+  opening = tail.save;
+  await tail.tailer.discover();
+  expect(opening).toBeUndefined();
+  copyFileSync(tail.path('app.log'), tail.path('saved.log'));
+  await tail.kill();
+  await tail.look();
+  tail.truncate('app.log');
+  tail.append('app.log', numbered(60, 5).text);
+  await tail.settle();
+  expect(tail.recorder.lines.toSorted()).toEqual(numbered(0, 65).lines);
 });

@@ -84,7 +84,11 @@ export function createCopies(
     }
     const wasOpen = original.fd !== undefined;
     const fd = openFiles.open(original);
-    if (fd === undefined) return like === 'whole' || like === 'short' ? 'copy' : 'new';
+    if (fd === undefined) {
+      // It may only have been renamed since it was listed. Timestamps and banners are alike: another scan compares it.
+      if (like !== 'whole' && like !== 'short') return 'new';
+      return waitFor(sighting, original) ? 'wait' : 'copy';
+    }
     if (size <= disk.fstat(fd).size && contents.isPrefixOf(sighting, size, fd)) return 'copy';
     // Checked after the comparison: the original may have been rewritten before it.
     if (reader.isIntact(original, wasOpen) === false) {
