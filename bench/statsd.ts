@@ -178,7 +178,7 @@ async function receive(paced: Paced) {
   // A role does not begin at its full pace: what a cold start costs is not what is asked here.
   const warming = await run({ ...paced, perSecond: paced.perSecond / 10, seconds: 1 }, port);
   await pause(100);
-  statsd.lookAtKernel();
+  statsd.pollKernelDrops();
   const warm = { ...statsd.status(), lost: warming - statsd.status().datagrams };
   kernel.drops = 0;
   const delay = monitorEventLoopDelay({ resolution: 5 });
@@ -189,7 +189,7 @@ async function receive(paced: Paced) {
   await pause(300);
   const wallSeconds = (performance.now() - startMs) / 1000 - 0.5;
   const cpu = cpuSeconds(before);
-  statsd.lookAtKernel();
+  statsd.pollKernelDrops();
   const datagrams = statsd.status().datagrams - warm.datagrams;
   const lines = statsd.status().lines - warm.lines;
   await stop();

@@ -39,7 +39,7 @@ interface PlannedJob {
 
 const stamp = '$(date -u +%Y%m%dT%H%M%SZ)';
 
-interface Target extends Pick<PlanOptions, 'directory'> {
+interface PlanTarget extends Pick<PlanOptions, 'directory'> {
   /** A line that copies a file or folder off-site, to the same path below the target. */
   copy(what: string, to?: string): string;
   store: StoreOptions;
@@ -49,7 +49,7 @@ interface Target extends Pick<PlanOptions, 'directory'> {
   port: number;
 }
 
-type Planner = (target: Target) => readonly PlannedJob[];
+type Planner = (target: PlanTarget) => readonly PlannedJob[];
 
 const planners: Readonly<Record<StoreOptions['kind'], Planner>> = {
   postgres: planPostgres,
@@ -125,7 +125,7 @@ const quoted = (text: string): string =>
   /^[\w./:@=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 
 function entryOf(
-  { store, role }: Target,
+  { store, role }: PlanTarget,
   name: string,
   type: BackupType,
   rest: object,
@@ -136,7 +136,7 @@ function entryOf(
 const prune = (directory: string, prefix: string, days: number) =>
   `find ${quoted(directory)} -maxdepth 1 -name '${prefix}-*' -mtime +${days} -exec rm -r {} +`;
 
-function planPostgres(target: Target): readonly PlannedJob[] {
+function planPostgres(target: PlanTarget): readonly PlannedJob[] {
   const { host, port, database, store, role, directory, copy } = target;
   const prefix = `${store.name}-${role}`;
   const connection = `--host=${quoted(host)} --port=${port} --username=backup`;
@@ -171,7 +171,7 @@ function planPostgres(target: Target): readonly PlannedJob[] {
 }
 
 /** The write-ahead log belongs to the server, so that one base backup and one archive serve all its databases. */
-function planBaseBackup({ store, directory, copy }: Target, connection: string): PlannedJob {
+function planBaseBackup({ store, directory, copy }: PlanTarget, connection: string): PlannedJob {
   const prefix = `${store.name}-base`;
   return {
     name: prefix,
@@ -203,7 +203,7 @@ function planBaseBackup({ store, directory, copy }: Target, connection: string):
   };
 }
 
-function planWal({ store, directory, copy }: Target): PlannedJob {
+function planWal({ store, directory, copy }: PlanTarget): PlannedJob {
   const name = `${store.name}-wal`;
   return {
     name,
@@ -226,7 +226,7 @@ function planWal({ store, directory, copy }: Target): PlannedJob {
   };
 }
 
-function planMysql(target: Target): readonly PlannedJob[] {
+function planMysql(target: PlanTarget): readonly PlannedJob[] {
   const { host, port, database, store, role, directory, copy } = target;
   const prefix = `${store.name}-${role}`;
   const connection = `--host=${quoted(host)} --port=${port} --user=backup`;
@@ -259,7 +259,7 @@ function planMysql(target: Target): readonly PlannedJob[] {
   return role === 'persistence' ? [dump, planBinlog(target, connection)] : [dump];
 }
 
-function planBinlog({ store, directory, copy }: Target, connection: string): PlannedJob {
+function planBinlog({ store, directory, copy }: PlanTarget, connection: string): PlannedJob {
   const name = `${store.name}-binlog`;
   return {
     name,
@@ -283,7 +283,7 @@ function planBinlog({ store, directory, copy }: Target, connection: string): Pla
   };
 }
 
-function planWideColumn(target: Target): readonly PlannedJob[] {
+function planWideColumn(target: PlanTarget): readonly PlannedJob[] {
   const { database, store, role, copy } = target;
   const prefix = `${store.name}-${role}`;
   const data = '/var/lib/cassandra/data';

@@ -16,7 +16,7 @@ const family = agentMetric('svc_log_lag_bytes');
 
 /** Keeps `svc_log_lag_bytes` of each service; after a reload the gauges are opened again with their last values. */
 function createLag() {
-  const told = new Map<string, number>();
+  const reported = new Map<string, number>();
   let gauges = new Map<string, Gauge>();
   let intakes: Intakes | undefined;
 
@@ -28,16 +28,16 @@ function createLag() {
   };
   return {
     setLag(service: string, bytes: number): void {
-      told.set(service, bytes);
+      reported.set(service, bytes);
       set(service, bytes);
     },
     /** Other intakes from now on; only these services still have a lag. */
     renew(next: Intakes, services: ReadonlySet<string>): void {
       intakes = next;
       gauges = new Map();
-      for (const [service, bytes] of told) {
+      for (const [service, bytes] of reported) {
         if (services.has(service)) set(service, bytes);
-        else told.delete(service);
+        else reported.delete(service);
       }
     },
   };

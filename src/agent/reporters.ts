@@ -44,7 +44,7 @@ export interface ReporterStatus {
   queueOldest?: string;
 }
 
-interface Running {
+interface RunningReporter {
   readonly key: string;
   readonly status: ReporterStatus | undefined;
   readonly stop: Stop;
@@ -162,7 +162,7 @@ function createStatus({ name: block, metrics: { reporter } }: Block, clock: Cloc
 
 export function createReporters(deps: ReportersDeps): Reporters {
   const { state, self, clock, log } = deps;
-  let running = new Map<string, Running>();
+  let running = new Map<string, RunningReporter>();
   const queueGauges = createQueueGauges(self);
   const sinceMs = clock.nowMs();
 
@@ -170,7 +170,7 @@ export function createReporters(deps: ReportersDeps): Reporters {
     block: Block,
     config: AgentConfig,
     gather: Gather,
-  ): Promise<Omit<Running, 'key'>> => {
+  ): Promise<Omit<RunningReporter, 'key'>> => {
     const kept = createStatus(block, clock);
     const reporter = await buildReporter(block, config, {
       ...deps,
@@ -195,7 +195,7 @@ export function createReporters(deps: ReportersDeps): Reporters {
     if (reporter.durable) state.section(reporter.durable.name).hand(reporter.durable);
     return { stop: await reporter.start(gather), status: kept?.status };
   };
-  const stopAll = async (ones: Iterable<Running>) => {
+  const stopAll = async (ones: Iterable<RunningReporter>) => {
     const stopped = await Promise.allSettled([...ones].map(({ stop }) => stop()));
     for (const result of stopped)
       if (result.status === 'rejected')
@@ -204,7 +204,7 @@ export function createReporters(deps: ReportersDeps): Reporters {
 
   return {
     async configure(config, gather) {
-      const next = new Map<string, Running>();
+      const next = new Map<string, RunningReporter>();
       const blocks = blocksOf(config);
       // Which services have a block of their own decides what the shared one shows.
       const keyOf = ({ metrics }: Block) =>

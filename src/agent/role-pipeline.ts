@@ -229,7 +229,7 @@ export interface RolePipeline {
   stop(): Promise<void>;
 }
 
-interface Running {
+interface RunningRole {
   readonly key: string;
   readonly sources: RoleSources;
   readonly addresses: readonly string[];
@@ -271,25 +271,25 @@ const retryMs = 2_000;
 
 export function createRolePipeline(deps: RoleSourcesDeps): RolePipeline {
   const { clock, log } = deps;
-  let running = new Map<string, Running>();
+  let running = new Map<string, RunningRole>();
   /** Sources that could not start in a swap. */
   let late: readonly Wanted[] = [];
   let cancelRetry = () => {};
   let retrying = Promise.resolve();
 
-  const start = async (options: Wanted): Promise<Running> => ({
+  const start = async (options: Wanted): Promise<RunningRole> => ({
     key: options.key,
     sources: await startRoleSources(options, deps),
     addresses: addressesOf(options.service),
   });
-  const stopAll = async (ones: readonly Running[]) => {
+  const stopAll = async (ones: readonly RunningRole[]) => {
     const stopped = await Promise.allSettled(ones.map(({ sources }) => sources.stop()));
     for (const result of stopped)
       if (result.status === 'rejected')
         log.write('error', 'a source did not stop cleanly', { error: result.reason });
   };
   /** Starts those that can start into `into`; the others are tried again until the next swap. */
-  const startLate = async (wanted: readonly Wanted[], into: Map<string, Running>) => {
+  const startLate = async (wanted: readonly Wanted[], into: Map<string, RunningRole>) => {
     const failed: Wanted[] = [];
     for (const options of wanted) {
       const { name } = options.service;
@@ -319,7 +319,7 @@ export function createRolePipeline(deps: RoleSourcesDeps): RolePipeline {
   const prepare = async (config: AgentConfig): Promise<Prepared> => {
     await endRetry();
     const wanted = wantedOf(config);
-    const next = new Map<string, Running>();
+    const next = new Map<string, RunningRole>();
     for (const { key, service } of wanted) {
       const known = running.get(service.name);
       if (known?.key === key) next.set(service.name, known);
@@ -328,7 +328,7 @@ export function createRolePipeline(deps: RoleSourcesDeps): RolePipeline {
     const held = new Set(leaving.flatMap(({ addresses }) => addresses));
     const changed = wanted.filter(({ service }) => !next.has(service.name));
     const waits = ({ service }: Wanted) => addressesOf(service).some((address) => held.has(address));
-    const started: Running[] = [];
+    const started: RunningRole[] = [];
     const discard = async () => {
       await stopAll(started);
       retry();

@@ -86,7 +86,7 @@ function foldEvidence(
 }
 
 /** What is known of a role; it survives the agent's restarts. */
-interface Memory {
+interface RoleMemory {
   isKnown: boolean;
   life?: Life;
   witness?: Witness;
@@ -112,9 +112,9 @@ const restarts = agentMetric('svc_role_restarts_total');
 
 const sectionName = 'roles';
 
-function readMemories(section: Uint8Array): Map<string, Memory> {
+function readMemories(section: Uint8Array): Map<string, RoleMemory> {
   try {
-    return new Map(Object.entries(JSON.parse(Buffer.from(section).toString()) as Record<string, Memory>));
+    return new Map(Object.entries(JSON.parse(Buffer.from(section).toString()) as Record<string, RoleMemory>));
   } catch (cause) {
     const fault = { where: `state: section ${sectionName}`, what: 'not what this version writes' };
     throw new AgentError('state_unreadable', fault, cause);
@@ -129,13 +129,13 @@ function witnessIn(readings: Readings): Witness | undefined {
 }
 
 export function createRoles({ clock, log }: { clock: Clock; log: Log }): Roles {
-  let memories = new Map<string, Memory>();
+  let memories = new Map<string, RoleMemory>();
   let counters = new Map<string, Counter>();
   const declared = new WeakSet<OpenIntake>();
   /** Roles whose page this process has seen: a fall after that shows between two pages. */
   const seenPages = new Set<string>();
 
-  const memoryOf = (service: string): Memory => {
+  const memoryOf = (service: string): RoleMemory => {
     const known = memories.get(service) ?? { isKnown: false };
     memories.set(service, known);
     return known;

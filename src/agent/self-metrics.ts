@@ -89,19 +89,19 @@ export function createSelfMetrics() {
 
 export type SelfMetrics = ReturnType<typeof createSelfMetrics>;
 
-type Value = MetricValueWithName<string>;
-type Metric = MetricObjectWithValues<Value>;
+type PromValue = MetricValueWithName<string>;
+type PromMetric = MetricObjectWithValues<PromValue>;
 
 /** One series of prom-client's, kept in the registry. */
 interface Relayed {
-  set(values: readonly Value[]): void;
+  set(values: readonly PromValue[]): void;
   release(): void;
 }
 
 const splitLabel = { histogram: 'le', summary: 'quantile' } as const;
 const isSplit = (type: string): type is keyof typeof splitLabel => type in splitLabel;
 
-function tagsOf(value: Value, without: string): RawTags {
+function tagsOf(value: PromValue, without: string): RawTags {
   const pairs = Object.entries(value.labels).filter(([name]) => name !== without);
   return Object.fromEntries(pairs.map(([name, text]) => [name, String(text)]));
 }
@@ -115,7 +115,7 @@ export function copySelfMetrics(registry: Registry, intake: Intake): () => Promi
   let known = new Map<string, Relayed>();
   return async () => {
     const seen = new Map<string, Relayed>();
-    const metrics = (await registry.getMetricsAsJSON()) as unknown as Metric[];
+    const metrics = (await registry.getMetricsAsJSON()) as unknown as PromMetric[];
     for (const metric of metrics) {
       const type = String(metric.type);
       for (const [key, values] of grouped(metric, isSplit(type) ? splitLabel[type] : '')) {
@@ -130,8 +130,8 @@ export function copySelfMetrics(registry: Registry, intake: Intake): () => Promi
 }
 
 /** A metric's values by their labels less the one that splits a distribution. */
-function grouped(metric: Metric, split: string): Map<string, Value[]> {
-  const groups = new Map<string, Value[]>();
+function grouped(metric: PromMetric, split: string): Map<string, PromValue[]> {
+  const groups = new Map<string, PromValue[]>();
   for (const value of metric.values) {
     const key = JSON.stringify([metric.name, tagsOf(value, split)]);
     const group = groups.get(key);
@@ -144,7 +144,7 @@ function grouped(metric: Metric, split: string): Map<string, Value[]> {
 /** prom-client's gauges `…_active_handles_total` as `…_handles`: only counters end in `_total` (promtool check metrics). */
 const gaugeName = (name: string): string => name.replace(/active_(\w+)_total$/, '$1');
 
-function open(intake: Intake, metric: Metric, type: string, values: readonly Value[]): Relayed {
+function open(intake: Intake, metric: PromMetric, type: string, values: readonly PromValue[]): Relayed {
   const shape = { help: metric.help };
   if (!isSplit(type)) {
     const handle = (type === 'counter' ? intake.counter : intake.gauge)(
@@ -168,7 +168,7 @@ function open(intake: Intake, metric: Metric, type: string, values: readonly Val
 }
 
 /** Buckets or quantiles in order, then sum, then count: the order of the model. */
-function partsOf(name: string, split: string, values: readonly Value[]): number[] {
+function partsOf(name: string, split: string, values: readonly PromValue[]): number[] {
   const named = (suffix: string) => values.find((v) => v.metricName === `${name}${suffix}`)?.value ?? 0;
   return [...values.filter((v) => split in v.labels).map((v) => v.value), named('_sum'), named('_count')];
 }

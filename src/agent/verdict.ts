@@ -4,9 +4,9 @@ import {
   type StoreCheckSeverity,
   storeCheckNeededBy,
 } from '../core/reasons.ts';
-import type { ProbeStatus, Problem, Severity, StatusFacts, Verdict } from './admin/report.ts';
+import type { ProbeStatus, Problem, ProblemSeverity, StatusFacts, Verdict } from './admin/report.ts';
 
-type Row = readonly [Severity, noun: string, predicate: string, runbook: string];
+type ProblemRow = readonly [ProblemSeverity, noun: string, predicate: string, runbook: string];
 
 /**
  * Every kind of problem, in the order in which they are shown. Stores come before roles, because a store that is down
@@ -50,14 +50,14 @@ const kinds = {
   state: ['warning', 'the state', 'cannot be written', 'SvcAgentStateDegraded'],
   reload: ['warning', 'the new configuration', 'was refused', 'SvcAgentReloadFailed'],
   report: ['warning', 'reporter', 'cannot deliver', 'SvcAgentReportFailing'],
-} as const satisfies Readonly<Record<string, Row>>;
+} as const satisfies Readonly<Record<string, ProblemRow>>;
 type KindOfProblem = keyof typeof kinds;
 
 /** A predicate of `kinds` in the singular or the plural. */
 const inNumber = (predicate: string, isPlural: boolean): string =>
   predicate.replace(/(\w+)\|(\w+)/g, isPlural ? '$2' : '$1');
 
-interface Found extends Pick<Problem, 'since' | 'fix'> {
+interface FoundProblem extends Pick<Problem, 'since' | 'fix'> {
   kind: KindOfProblem;
   /** The subject; empty if the noun is enough. */
   subject: string;
@@ -130,14 +130,14 @@ const backedUpIn = (probes: readonly ProbeStatus[]): BackedUp =>
 
 const neededBy: Readonly<Record<string, BackupType>> = storeCheckNeededBy;
 
-function storeProblems(probe: ProbeStatus, backedUp: BackedUp): Found[] {
+function storeProblems(probe: ProbeStatus, backedUp: BackedUp): FoundProblem[] {
   const [, store] = probe.name.split('/');
   const details = probe.last?.details ?? {};
   const since = probe.last?.at;
   const subject = subjectOf(probe);
   const checks = (details.checks ?? []) as readonly StoreCheckResult[];
   const failing = checks.filter(({ holds, accepted }) => holds === false && accepted === undefined);
-  const found = failing.flatMap(({ check, severity, found: detail, set: fix }): Found[] => {
+  const found = failing.flatMap(({ check, severity, found: detail, set: fix }): FoundProblem[] => {
     const needed = neededBy[check];
     // As with the alert: without such backups the setting is the owner's decision.
     const isDecision = needed !== undefined && !backedUp.has(`${store} ${needed}`);
@@ -150,14 +150,14 @@ function storeProblems(probe: ProbeStatus, backedUp: BackedUp): Found[] {
   return found;
 }
 
-function domainProblems(probe: ProbeStatus): Found[] {
+function domainProblems(probe: ProbeStatus): FoundProblem[] {
   const readiness = probe.last?.details?.failover as { ready?: boolean; why?: string } | undefined;
   return readiness?.ready === false
     ? [{ kind: 'failover', subject: subjectOf(probe), detail: readiness.why }]
     : [];
 }
 
-function probeProblems(probe: ProbeStatus, backedUp: BackedUp, nowMs: number): Found[] {
+function probeProblems(probe: ProbeStatus, backedUp: BackedUp, nowMs: number): FoundProblem[] {
   const { kind, state, last, since, flapping, intervalMs, timeoutMs } = probe;
   const subject = subjectOf(probe);
   if (!last) return [];
@@ -170,16 +170,16 @@ function probeProblems(probe: ProbeStatus, backedUp: BackedUp, nowMs: number): F
     return [{ kind: failing, subject, detail: reasonOf(probe), since: isDown ? since : last.at }];
   }
   return [
-    ...(flapping ? [{ kind: 'flapping', subject: probe.name } satisfies Found] : []),
+    ...(flapping ? [{ kind: 'flapping', subject: probe.name } satisfies FoundProblem] : []),
     ...(kind === 'store' ? storeProblems(probe, backedUp) : []),
     ...(kind === 'domain' ? domainProblems(probe) : []),
   ];
 }
 
-function roleProblems({ scrapes, probes }: StatusFacts): Found[] {
+function roleProblems({ scrapes, probes }: StatusFacts): FoundProblem[] {
   const isChecked = (service: string) =>
     probes.some(({ name, last }) => name === `health/${service}` && last && !last.ok);
-  return scrapes.flatMap(({ service, up, lastFailure, lastTakenMs }): Found[] => {
+  return scrapes.flatMap(({ service, up, lastFailure, lastTakenMs }): FoundProblem[] => {
     if (up || !lastFailure || isChecked(service)) return [];
     const since = new Date(lastTakenMs ?? lastFailure.atMs).toISOString();
     return [
@@ -188,8 +188,8 @@ function roleProblems({ scrapes, probes }: StatusFacts): Found[] {
   });
 }
 
-function logProblems({ logs }: StatusFacts): Found[] {
-  return logs.flatMap(({ path, state, lagBytes }): Found[] => {
+function logProblems({ logs }: StatusFacts): FoundProblem[] {
+  return logs.flatMap(({ path, state, lagBytes }): FoundProblem[] => {
     if (state !== 'following' && state !== 'missing' && !state.startsWith('not read: '))
       return [{ kind: 'log_unread', subject: path, detail: state }];
     if (lagBytes <= mostLogLagBytes) return [];
@@ -197,8 +197,8 @@ function logProblems({ logs }: StatusFacts): Found[] {
   });
 }
 
-function agentProblems({ state, config, reporters }: StatusFacts): Found[] {
-  const found: Found[] = [];
+function agentProblems({ state, config, reporters }: StatusFacts): FoundProblem[] {
+  const found: FoundProblem[] = [];
   if (state.degraded !== undefined)
     found.push({ kind: 'state', subject: '', detail: state.degraded, since: state.lastCommitAt });
   if (!config.lastReloadSuccessful)
@@ -214,26 +214,31 @@ function agentProblems({ state, config, reporters }: StatusFacts): Found[] {
   return found;
 }
 
-function measuredProblems({ replication, certificates }: StatusFacts, nowMs: number): Found[] {
+function measuredProblems({ replication, certificates }: StatusFacts, nowMs: number): FoundProblem[] {
   return [
     ...replication
       .filter(({ lagSeconds }) => lagSeconds > mostReplicationLagSeconds)
-      .map(({ source, target, lagSeconds }): Found => {
+      .map(({ source, target, lagSeconds }): FoundProblem => {
         const detail = `${Math.round(lagSeconds)} s behind`;
         return { kind: 'replication_lag', subject: `${source} to ${target}`, detail };
       }),
     ...certificates
       .filter(({ notAfter }) => Date.parse(notAfter) - nowMs < certificateWarningMs)
       .map(
-        ({ probe, notAfter }): Found => ({ kind: 'certificate', subject: probe, detail: `on ${notAfter}` }),
+        ({ probe, notAfter }): FoundProblem => ({
+          kind: 'certificate',
+          subject: probe,
+          detail: `on ${notAfter}`,
+        }),
       ),
   ];
 }
 
 const order = Object.keys(kinds) as KindOfProblem[];
-const rank = ({ kind }: Found) => (kinds[kind][0] === 'critical' ? 0 : order.length) + order.indexOf(kind);
+const rank = ({ kind }: FoundProblem) =>
+  (kinds[kind][0] === 'critical' ? 0 : order.length) + order.indexOf(kind);
 
-function problemOf({ kind, subject, detail, fix, since }: Found): Problem {
+function problemOf({ kind, subject, detail, fix, since }: FoundProblem): Problem {
   const [severity, noun, predicate, runbook] = kinds[kind];
   const clause = [noun, subject, inNumber(predicate, false)].filter(Boolean).join(' ');
   const id = `${kind}/${subject}`;
@@ -252,7 +257,7 @@ const plural = (noun: string, count: number): string => {
 const mostNamed = 4;
 const longestName = 60;
 
-function clauseOf(kind: KindOfProblem, found: readonly Found[]): string {
+function clauseOf(kind: KindOfProblem, found: readonly FoundProblem[]): string {
   const [, noun, predicate] = kinds[kind];
   // Databases of one store that is down are one store.
   const isStore = noun === 'store';
@@ -270,8 +275,8 @@ const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 /** Clauses of the most severe problems; the rest is a number. */
 const mostClauses = 3;
 
-function byKind(found: readonly Found[]): Map<KindOfProblem, Found[]> {
-  const groups = new Map<KindOfProblem, Found[]>();
+function byKind(found: readonly FoundProblem[]): Map<KindOfProblem, FoundProblem[]> {
+  const groups = new Map<KindOfProblem, FoundProblem[]>();
   for (const one of found) {
     const known = groups.get(one.kind);
     if (known) known.push(one);
@@ -280,7 +285,7 @@ function byKind(found: readonly Found[]): Map<KindOfProblem, Found[]> {
   return groups;
 }
 
-function headlineOf(found: readonly Found[]): string {
+function headlineOf(found: readonly FoundProblem[]): string {
   const worst = kinds[found[0]!.kind][0];
   const groups = [...byKind(found)];
   const shown = groups.filter(([kind]) => kinds[kind][0] === worst).slice(0, mostClauses);

@@ -95,7 +95,7 @@ function reject(state: RegistryState, family: Family, handle: Handle, reason: Re
   family.claims.remove(handle.spec);
 }
 
-interface Queue {
+interface WaitingQueue {
   handles: Set<Owner>;
   most: number;
 }
@@ -103,7 +103,7 @@ interface Queue {
 function wait(
   state: RegistryState,
   family: Family,
-  { handles, most }: Queue,
+  { handles, most }: WaitingQueue,
   handle: Handle,
   reason: RefusalReason,
 ) {
@@ -233,20 +233,20 @@ function evict(state: RegistryState, family: Family): Handle[] {
 }
 
 /** Decides which kind holds the name and, if that changed, admits all handles anew. */
-function settle(state: RegistryState, family: Family, mayWait: boolean, newcomer?: Handle): void {
+function settle(state: RegistryState, family: Family, mayWait: boolean, newHandle?: Handle): void {
   const kind = family.claims.winner()?.kind;
   const taken = isTaken(state, family.name);
   const isChanged = kind !== family.kind || taken !== family.taken;
   const isPutOff = isChanged && mayWait && family.changes >= immediateChanges && family.kind !== undefined;
   if (isPutOff) state.unsettled.add(family);
   if (!isChanged || isPutOff) {
-    if (newcomer) admit(state, family, newcomer);
+    if (newHandle) admit(state, family, newHandle);
     return;
   }
   state.unsettled.delete(family);
   if (family.kind !== undefined) family.changes += 1;
   const handles = evict(state, family);
-  if (newcomer) handles.push(newcomer);
+  if (newHandle) handles.push(newHandle);
   family.kind = kind;
   family.taken = taken;
   admitAll(state, family, handles);

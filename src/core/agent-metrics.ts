@@ -1,8 +1,8 @@
 import type { Metric, Unit } from './catalog.ts';
 import type { Kind } from './model.ts';
 
-type Row = readonly [kind: Kind, unit: Unit, help: string, ownTags?: readonly string[]];
-interface Named<N extends string> extends Metric {
+type MetricRow = readonly [kind: Kind, unit: Unit, help: string, ownTags?: readonly string[]];
+interface NamedMetric<N extends string> extends Metric {
   name: N;
 }
 
@@ -10,9 +10,9 @@ interface Named<N extends string> extends Metric {
 function group<const N extends string>(
   name: string,
   tags: readonly string[],
-  rows: Readonly<Record<N, Row>>,
-): readonly Named<N>[] {
-  return (Object.entries(rows) as [N, Row][]).map(([metric, [kind, unit, help, ownTags = []]]) => ({
+  rows: Readonly<Record<N, MetricRow>>,
+): readonly NamedMetric<N>[] {
+  return (Object.entries(rows) as [N, MetricRow][]).map(([metric, [kind, unit, help, ownTags = []]]) => ({
     name: metric,
     kind,
     unit,

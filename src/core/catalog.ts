@@ -28,32 +28,32 @@ export interface CatalogMetric extends Metric {
   roles: readonly Role[];
 }
 
-type Row = Omit<CatalogMetric, 'name' | 'group' | 'tags' | 'roles'> & { tags?: readonly string[] };
+type CatalogRow = Omit<CatalogMetric, 'name' | 'group' | 'tags' | 'roles'> & { tags?: readonly string[] };
 interface Group {
   group: string;
   roles?: readonly Role[];
   tags?: readonly string[];
   /** Rows by name without `svc_`. */
-  rows: Readonly<Record<string, Row>>;
+  rows: Readonly<Record<string, CatalogRow>>;
 }
 
-const counter = (help: string, tags?: readonly string[]): Row => ({
+const counter = (help: string, tags?: readonly string[]): CatalogRow => ({
   kind: 'counter',
   unit: 'none',
   help,
   tags,
 });
-const latency = (help: string, tags?: readonly string[]): Row => ({
+const latency = (help: string, tags?: readonly string[]): CatalogRow => ({
   kind: 'histogram',
   unit: 'seconds',
   help,
   tags,
 });
-const gauge = (help: string): Row => ({ kind: 'gauge', unit: 'none', help });
-const bytes = (help: string): Row => ({ kind: 'gauge', unit: 'bytes', help });
+const gauge = (help: string): CatalogRow => ({ kind: 'gauge', unit: 'none', help });
+const bytes = (help: string): CatalogRow => ({ kind: 'gauge', unit: 'bytes', help });
 
 /** The three metrics of a kind of call; `calls` is the subject of their help texts. */
-const callsOf = (prefix: string, calls: string): Readonly<Record<string, Row>> => ({
+const callsOf = (prefix: string, calls: string): Readonly<Record<string, CatalogRow>> => ({
   [`${prefix}_requests`]: counter(`${calls} made.`),
   [`${prefix}_errors`]: counter(`${calls} that failed.`),
   [`${prefix}_latency`]: latency(`Time from request to answer of ${calls.toLowerCase()}.`),

@@ -21,11 +21,11 @@ export function monotonicWallTime({
   monotonicMs,
 }: Pick<Clock, 'nowMs' | 'monotonicMs'>): () => number {
   let latestMs = nowMs();
-  let lookedMs = monotonicMs();
+  let checkedMs = monotonicMs();
   return () => {
     const elapsedMs = monotonicMs();
-    latestMs = Math.max(nowMs(), latestMs + elapsedMs - lookedMs);
-    lookedMs = elapsedMs;
+    latestMs = Math.max(nowMs(), latestMs + elapsedMs - checkedMs);
+    checkedMs = elapsedMs;
     return Math.floor(latestMs);
   };
 }

@@ -32,7 +32,7 @@ function corrupt(line: number, what: string, got: unknown, cause?: unknown): Age
 }
 
 /** Parses lines. A series gets new cells from `at` on; `from` is where the line says that they were. */
-function createLineReader(valueCount: number) {
+function createRowReader(valueCount: number) {
   const pair = createPairs();
   return (text: string, line: number, at: number): { entry: SeriesRecord; from: number } => {
     const row: unknown = parse(text, line);
@@ -110,7 +110,7 @@ function enter({ families }: Rows, entry: SeriesRecord): void {
 /** Every series of a table. Throws `snapshot_corrupt`. */
 export function readTable(table: Uint8Array, valueCount: number): Rows {
   const text = decode(table);
-  const readLine = createLineReader(valueCount);
+  const readLine = createRowReader(valueCount);
   const rows: Rows = { entries: [], from: [], tails: [], ends: [], families: new Map(), width: 0 };
   // In UTF-8 the byte of a newline is never part of another character, so lines of bytes and of text match.
   let [textAt, byteAt] = [0, 0];

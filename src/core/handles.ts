@@ -66,19 +66,19 @@ export abstract class Handle implements Owner {
   }
 
   /** Takes an absolute number as its sender has it. */
-  setPart(index: number, told: number): void {
+  setPart(index: number, received: number): void {
     if (this.at < 0) this.callbacks.drop('refused_series');
-    else if (this.last) this.merge(index, this.convert(index, told), this.last);
-    else this.show(index, this.convert(index, told));
+    else if (this.last) this.merge(index, this.convert(index, received), this.last);
+    else this.show(index, this.convert(index, received));
   }
 
   /** Whether this number of the series only ever grows while its sender lives. */
   abstract grows(index: number): boolean;
 
   /** A received number in the unit of the series. */
-  protected convert(_index: number, told: number): number {
+  protected convert(_index: number, received: number): number {
     const { divisor } = this.spec;
-    return divisor === 1 ? told : told / divisor;
+    return divisor === 1 ? received : received / divisor;
   }
 
   private show(index: number, value: number): void {
@@ -200,7 +200,7 @@ export function withdraw(series: Series, handle: Handle): void {
   unlinkOwner(series, handle);
   if (series.first && handle.last) {
     if (!handle.grows(0)) series.store.cells.live[series.at]! -= handle.last[0]!;
-    else if (handle.last.some((told) => told > 0)) remember(series, handle, handle.last);
+    else if (handle.last.some((received) => received > 0)) remember(series, handle, handle.last);
   }
   detach(handle);
 }
@@ -280,8 +280,8 @@ class HistogramHandle extends Handle implements Histogram {
   }
 
   /** Of a histogram only the sum has a unit. */
-  protected override convert(index: number, told: number): number {
-    return index === this.spec.layout.width - 2 ? super.convert(index, told) : told;
+  protected override convert(index: number, received: number): number {
+    return index === this.spec.layout.width - 2 ? super.convert(index, received) : received;
   }
 }
 
@@ -295,8 +295,8 @@ class SummaryHandle extends Handle implements Summary {
   }
 
   /** Of a summary all but the count has a unit. */
-  protected override convert(index: number, told: number): number {
-    return index < this.spec.layout.width - 1 ? super.convert(index, told) : told;
+  protected override convert(index: number, received: number): number {
+    return index < this.spec.layout.width - 1 ? super.convert(index, received) : received;
   }
 }
 

@@ -13,7 +13,7 @@ import {
   type TagFault,
 } from './labels.ts';
 import type { Counter, Gauge, Histogram, Intake, Kind, Part, RawTags, Shape, Summary } from './model.ts';
-import { type Candidate, createOverLimit, type OverLimitForm } from './over-limit.ts';
+import { createOverLimit, type OverLimitForm, type UnopenedSeries } from './over-limit.ts';
 import type { Clock } from './ports.ts';
 import type { Component, RefusalReason, RegistryDrop } from './reasons.ts';
 import type { Limits, RegistryState, SeriesSource, SeriesSpec } from './registry-state.ts';
@@ -95,7 +95,7 @@ function lastOf<T>(make: (kind: Kind, shape: Shape, divisor: number) => T) {
 /** Resolves a raw series once: vocabulary, name, labels, identity, layout. */
 function createResolver(
   rules: ResolveRules,
-): (raw: RawSeries, rawKey: string, isKept?: boolean) => Candidate {
+): (raw: RawSeries, rawKey: string, isKept?: boolean) => UnopenedSeries {
   const { source, labeller, received, exempt } = rules;
   const familyOf = createNames(sanitizeName);
   const layoutFor: (kind: Kind, shape: Shape, divisor: number) => Layout = lastOf(layoutOf);
@@ -169,7 +169,7 @@ export interface IntakeOptions {
 }
 
 /** A series whose numbers come one by one, as the lines of a page do. */
-export interface Parts {
+export interface PartedSeries {
   /** The number at this index: 0 for single ones, else in the order of `SeriesView.at`. */
   part(index: number): Part;
   /** Whether the registry does not hold the series by itself: it waits, is refused or is over a limit. */
@@ -179,7 +179,7 @@ export interface Parts {
 
 /** The intake's interface for the component that opened it. */
 export interface OpenIntake extends Intake {
-  parts(kind: Kind, name: string, tags: RawTags, shape?: Shape): Parts;
+  parts(kind: Kind, name: string, tags: RawTags, shape?: Shape): PartedSeries;
   /**
    * The overflow series that a refused one is added up in, or undefined if there is none: a handle for all those of
    * one family and service, which the source gives increases to. With it the source can release the refused handle
@@ -393,7 +393,7 @@ export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenInta
     histogram: of<Histogram>('histogram'),
     summary: of<Summary>('summary'),
     untyped: of<Gauge>('untyped'),
-    parts: (kind, name, tags, shape) => of<Parts>(kind)(name, tags, shape),
+    parts: (kind, name, tags, shape) => of<PartedSeries>(kind)(name, tags, shape),
     overLimitAs: (kind, name, tags, shape, mayRefuse) =>
       opener.overLimitAs({ kind, name, tags, shape }, mayRefuse),
     overLimitForm: (kind, name, tags, shape, mayRefuse) =>

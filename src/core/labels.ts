@@ -243,7 +243,7 @@ export function createLabeller(rules: LabelRules): Labeller {
   };
 
   const sorted = (named: ReadonlyMap<string, string>, isKept = true): Labels => {
-    const labels: Pair[] = isKept ? [...named].map(([name, value]) => pair(name, value)) : [...named];
+    const labels: Label[] = isKept ? [...named].map(([name, value]) => pair(name, value)) : [...named];
     for (const global of globals.values()) if (!named.has(global[0])) labels.push(global);
     return labels.sort(([a], [b]) => compareText(a, b));
   };
@@ -276,10 +276,10 @@ export function createNames(read: (raw: string) => string): (raw: string) => str
   };
 }
 
-type Pair = Labels[number];
+type Label = Labels[number];
 
-function globalPairs(tags: RawTags): ReadonlyMap<string, Pair> {
-  const pairs = new Map<string, Pair>();
+function globalPairs(tags: RawTags): ReadonlyMap<string, Label> {
+  const pairs = new Map<string, Label>();
   for (const raw of Object.keys(tags).sort()) {
     const [name, value] = [sanitizeName(raw), wellFormed(tags[raw]!)];
     if (name !== '' && value !== '' && name !== 'svc_service' && !pairs.has(name))
@@ -289,15 +289,15 @@ function globalPairs(tags: RawTags): ReadonlyMap<string, Pair> {
 }
 
 /** Interns label pairs: very many series share few of them. */
-export function createPairs(): (name: string, value: string) => Pair {
-  const known = new Map<string, Map<string, Pair>>();
+export function createPairs(): (name: string, value: string) => Label {
+  const known = new Map<string, Map<string, Label>>();
   let count = 0;
   return (name, value) => {
     if (count > maxPairs) {
       known.clear();
       count = 0;
     }
-    const values = known.get(name) ?? new Map<string, Pair>();
+    const values = known.get(name) ?? new Map<string, Label>();
     const pair = values.get(value) ?? [name, value];
     if (!values.has(value)) {
       known.set(name, values.set(value, pair));

@@ -6,7 +6,7 @@ import type { Family, RegistryState, SeriesSpec } from './registry-state.ts';
 import { sameLayout } from './value-stores.ts';
 
 /** A series that is not opened, with its name and labels settled. */
-export interface Candidate {
+export interface UnopenedSeries {
   readonly spec: SeriesSpec;
   /** Why there can be no such series, whatever others there are. */
   readonly unfit: RefusalReason | 'left_out' | undefined;
@@ -29,13 +29,13 @@ export interface OverLimitForm {
 /** Decides about series over a limit without opening them: for sources that receive ever new series. */
 export interface OverLimit {
   /** Counts the refusal. Undefined where only opening the series tells. */
-  decide(candidate: Candidate, mayRefuse: boolean): Handle | 'refused' | undefined;
+  decide(candidate: UnopenedSeries, mayRefuse: boolean): Handle | 'refused' | undefined;
   /**
    * The form of a candidate whose tags have these texts for values, each of which stands for any value. Undefined if
    * the labels do not follow from the values one by one.
    */
   formOf(
-    candidate: Candidate,
+    candidate: UnopenedSeries,
     placeholders: readonly string[],
     mayRefuse: boolean,
   ): OverLimitForm | undefined;

@@ -29,7 +29,7 @@ export interface RefusedLines {
   clear(): void;
 }
 
-interface Target {
+interface OverflowTarget {
   handle: Handle;
   index: number;
   /** Sum over the lines of this page that are not in the table, and over those of the last one. */
@@ -87,7 +87,7 @@ export function createRefusedLines(most: number): RefusedLines {
   let page = 1;
   /** Lines had to be forgotten: the first value of a new one may have been counted before. */
   let forgot = false;
-  let targets: Target[] = [];
+  let targets: OverflowTarget[] = [];
   let byHandle = new Map<Handle, Map<number, number>>();
 
   /** Moves the lines that `keeps` takes into tables of `slots`. */

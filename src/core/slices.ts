@@ -97,13 +97,13 @@ const queueSliceMs = 2;
 /** Bytes that may wait here. Beyond this, pieces are processed at once, and the kernel's buffer fills instead. */
 const maxWaitingBytes = 4 * 1024 * 1024;
 
-interface Piece {
+interface QueuedPiece {
   step: () => boolean;
   bytes: number;
 }
 
 export function createSliceQueue({ monotonicMs }: Pick<Clock, 'monotonicMs'>): SliceQueue {
-  let pieces: Piece[] = [];
+  let pieces: QueuedPiece[] = [];
   /** The pieces before this index are done. Shifting a long array would move it each time. */
   let first = 0;
   let idle: (() => boolean)[] = [];

@@ -42,12 +42,12 @@ export interface TextFormat<T> {
 }
 
 /** Where a schema's transformation reports an error. zod's context has this shape; core does not import zod. */
-interface Refusal {
+interface SchemaContext {
   addIssue(issue: { code: 'custom'; message: string; input: unknown }): void;
 }
 
 /** A format as a schema's transformation. */
-export function parsedAs<T>({ fault, read }: TextFormat<T>): (text: string, refusal: Refusal) => T {
+export function parsedAs<T>({ fault, read }: TextFormat<T>): (text: string, refusal: SchemaContext) => T {
   return (text, refusal) => {
     const value = read(text);
     if (value === undefined) refusal.addIssue({ code: 'custom', message: fault, input: text });

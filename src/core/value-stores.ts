@@ -236,7 +236,7 @@ export interface PageStore extends Store {
   hide(): void;
 }
 
-interface Page {
+interface HeldPage {
   values: Float64Array;
   holders: number;
 }
@@ -249,14 +249,14 @@ interface Page {
 export function createPageStore(): PageStore {
   const cells = new Cells();
   const restarts: [Recordable, number][] = [];
-  let shown: Page = { values: new Float64Array(0), holders: 0 };
+  let shown: HeldPage = { values: new Float64Array(0), holders: 0 };
   let step = 0;
   let shownStep = 0;
   let lastBirth = 0;
   let visibility = 0;
 
   /** An array of the size of the shown one that no view holds. */
-  const freePage = (before: Page): Float64Array => {
+  const freePage = (before: HeldPage): Float64Array => {
     const fits = before.holders === 0 && before.values.length === shown.values.length;
     return fits ? before.values : new Float64Array(shown.values.length);
   };

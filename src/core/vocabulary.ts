@@ -13,7 +13,7 @@ export const unitDivisors = {
   kibibytes: 1 / 1024,
   bytes: 1,
 } as const;
-export type Unit = keyof typeof unitDivisors;
+export type SourceUnit = keyof typeof unitDivisors;
 
 /** How one metric of a product becomes one of the catalog, and for which series and senders the rule holds. */
 export interface MetricRule {
@@ -38,7 +38,7 @@ export interface MetricRule {
   /** If the sender has one of these metrics, this one repeats it and is left out. */
   unless?: readonly string[];
   /** The unit of its numbers, where that is not the catalog's. */
-  unit?: Unit;
+  unit?: SourceUnit;
   /** The catalog's kind, where a single number is sent as another. */
   kind?: Kind;
   /** Text that the catalog puts before a tag's value, by the product's name of the tag. */
@@ -56,7 +56,7 @@ export interface VocabularyTable {
   /** Tag names, of every metric. */
   tags: Readonly<Record<string, string>>;
   /** Units by the product's name of a metric. */
-  units?: Readonly<Record<string, Unit>>;
+  units?: Readonly<Record<string, SourceUnit>>;
   /** Distributions with such a tag repeat others in sum, and are left out. */
   doubles?: Readonly<Record<string, string>>;
 }

@@ -122,7 +122,7 @@ const seenFor = { '5m': '2m', '30m': '27m' } as const;
 type Window = keyof typeof seenFor;
 
 /** The end of an outage, by the alert that told of it. */
-export interface End {
+export interface OutageEnd {
   name: Alert['name'];
   /** The alert that is over. */
   of: Alert['name'];
@@ -141,7 +141,7 @@ export interface End {
  * begin with the outage, so that Alertmanager has no moment without a source; until its end the first source keeps
  * them from notifying. They read ALERTS, so that an outage that never fired explains nothing.
  */
-export const recovering = ({ name, of, by, subject, windows, dashboard }: End): Alert[] =>
+export const recovering = ({ name, of, by, subject, windows, dashboard }: OutageEnd): Alert[] =>
   windows.map((window) => ({
     name,
     severity: 'info',

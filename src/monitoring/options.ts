@@ -55,7 +55,7 @@ export function chosen(written: WrittenOptions, packs: readonly Pack[]): RuleOpt
     thresholds: Object.fromEntries(
       pairs('--threshold', written.threshold).map(([name, value]) => [
         alertNamed('--threshold', name, alerts),
-        numberOf(value),
+        thresholdOf(value),
       ]),
     ),
     fors: Object.fromEntries(
@@ -96,7 +96,7 @@ function alertNamed(where: '--threshold' | '--for', word: string, alerts: readon
   return oneOf(where, word, [...new Set(tunable.map(({ name }) => name))], 'alert of these packs');
 }
 
-function numberOf(value: string): number {
+function thresholdOf(value: string): number {
   const number = Number(value);
   if (value.trim() !== '' && Number.isFinite(number)) return number;
   throw usage('--threshold', 'not a number', value, 'use a number in the unit of the alert');

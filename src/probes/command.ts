@@ -157,16 +157,16 @@ function signalGroup({ pid }: ChildProcess, name: NodeJS.Signals): void {
   }
 }
 
-interface End {
+interface ProcessEnd {
   status: number | null;
   killedBy: NodeJS.Signals | null;
   thrown?: unknown;
 }
 
 /** Waits for the program's end and its output; processes that it left behind are ended with it. */
-function ended(child: ChildProcess, stop: Stopper): Promise<End> {
+function ended(child: ChildProcess, stop: Stopper): Promise<ProcessEnd> {
   return new Promise((resolve) => {
-    const settle = (end: End) => {
+    const settle = (end: ProcessEnd) => {
       stop.done();
       child.stdout?.destroy();
       child.stderr?.destroy();
@@ -180,7 +180,7 @@ function ended(child: ChildProcess, stop: Stopper): Promise<End> {
   });
 }
 
-function faultOf({ status, killedBy, thrown }: End, program: string, stderr: () => string) {
+function faultOf({ status, killedBy, thrown }: ProcessEnd, program: string, stderr: () => string) {
   if (thrown !== undefined) {
     const missing = ['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC'].includes(systemCode(thrown) ?? '');
     const msg = `${program}: cannot be started: ${systemCode(thrown) ?? errorText(thrown)}`;

@@ -322,8 +322,8 @@ export function handshakeFault(thrown: unknown): ProbeError | undefined {
   const { code, library, reason } = (thrown ?? {}) as Record<string, unknown>;
   const isOpenSsl = library !== undefined || /^(?:ERR_SSL_|EPROTO)/.test(String(code));
   if (!isOpenSsl) return undefined;
-  const said = typeof reason === 'string' ? reason : excerpt(errorText(thrown));
-  const known = handshakeFaults.find(([pattern]) => pattern.test(said));
+  const text = typeof reason === 'string' ? reason : excerpt(errorText(thrown));
+  const known = handshakeFaults.find(([pattern]) => pattern.test(text));
   const what = known?.[1] ?? 'the TLS handshake failed; check tls and what the server offers';
-  return new ProbeError('tls', `${what} (${said})`, thrown);
+  return new ProbeError('tls', `${what} (${text})`, thrown);
 }

@@ -21,7 +21,7 @@ import type { Lookup } from './connection.ts';
 import type { DomainsOptions } from './domains/block.ts';
 import type { HealthOptions } from './health/block.ts';
 import type { Dial, HealthDeps } from './health/health-check.ts';
-import type { Finding, Probe, ProbeDeps, ProbeRow, Schedule } from './probe.ts';
+import type { Finding, Probe, ProbeDeps, ProbeRow, ProbeSchedule } from './probe.ts';
 import { planStores } from './stores/stores.ts';
 
 /** The parts of a configuration that probes are made from. */
@@ -142,7 +142,7 @@ function healthDial(url: URL, protocol: HealthProtocol, { tls, auth }: HealthOpt
 
 // Clusters
 
-const clusterSchedule: Schedule = { intervalMs: 15_000, timeoutMs: 5000, failureThreshold: 3 };
+const clusterSchedule: ProbeSchedule = { intervalMs: 15_000, timeoutMs: 5000, failureThreshold: 3 };
 
 /** One row for this cluster, which counts the group, and one for each enabled peer that has an address. */
 export function planClusters({
@@ -258,7 +258,7 @@ export function planReplication({
 // Archives
 
 /** Archives change in hours, and a list request costs money. */
-const archiveSchedule: Schedule = { intervalMs: 60_000, timeoutMs: 20_000 };
+const archiveSchedule: ProbeSchedule = { intervalMs: 60_000, timeoutMs: 20_000 };
 
 /**
  * One row for each archive that is written or read and for which `domainDefaults` has a URI. An archive of an

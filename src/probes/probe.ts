@@ -91,7 +91,7 @@ export interface ShownSeries {
   counters?: readonly SeriesName[];
 }
 
-export interface Schedule {
+export interface ProbeSchedule {
   intervalMs: number;
   /** Never longer than the interval. */
   timeoutMs: number;
@@ -125,7 +125,7 @@ export interface ProbeRow {
   target: string;
   /** The service that its metrics belong to; `''` for none. */
   service: string;
-  schedule: Schedule;
+  schedule: ProbeSchedule;
   shows: ShownSeries;
   /** Every reason that its findings can have; their counters exist at 0 from the start. */
   reasons: readonly ProbeFailureReason[];

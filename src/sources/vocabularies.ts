@@ -6,7 +6,7 @@ import {
   createVocabulary,
   createVocabularyDetector,
   extendTable,
-  type Unit,
+  type SourceUnit,
   unitDivisors,
   type Vocabulary,
   type VocabularyDetector,
@@ -72,7 +72,7 @@ function inlineTable(setting: InlineTable, shipped: readonly Vocabulary[], where
     const fault = { where: `${where}.units.${name}`, what: 'unknown unit', got: unit, allowed };
     throw new AgentError('config_invalid', fault);
   }
-  const own = { name: 'own', metrics, tags, units: units as Record<string, Unit> };
+  const own = { name: 'own', metrics, tags, units: units as Record<string, SourceUnit> };
   if (setting.extends === undefined) return own;
   const base = named(setting.extends, shipped, `${where}.extends`, []);
   return extendTable(base.table, { ...own, name: `${base.name} with own entries` });

@@ -45,7 +45,7 @@ describe.runIf(process.platform === 'linux')('a burst of ten times the usual rat
       await once(child, 'close');
       const { sent, lines } = JSON.parse(out) as { sent: number; lines: number };
       await until('received and dropped are what was sent', () => {
-        open.statsd.lookAtKernel();
+        open.statsd.pollKernelDrops();
         return open.statsd.status().datagrams + open.kernelDrops.total >= sent;
       });
       await until('all is read', () => open.statsd.status().lines === open.statsd.status().datagrams * lines);

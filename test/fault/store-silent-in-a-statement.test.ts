@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
-import { createOpened, type Opened } from '../../src/probes/runner/probe-run.ts';
+import { createOpened, type OpenedProbe } from '../../src/probes/runner/probe-run.ts';
 import { keptAtMost } from '../../src/probes/stores/store-connections.ts';
 import type { StoreOptions } from '../../src/probes/stores/store-options.ts';
 import { planStores } from '../../src/probes/stores/stores.ts';
@@ -60,7 +60,7 @@ afterEach(async () => {
 });
 
 /** The probes of a store as the runner runs them. */
-function probesOf(port: number, options: Partial<StoreOptions>): Opened[] {
+function probesOf(port: number, options: Partial<StoreOptions>): OpenedProbe[] {
   const store = storeOn(port, { timeoutMs: 4_000, ...options });
   const deps = { ...bench().deps, clock: systemClock };
   const opened = planStores({ stores: [store] }).map((row) => createOpened(row, deps));
@@ -68,7 +68,7 @@ function probesOf(port: number, options: Partial<StoreOptions>): Opened[] {
   return opened;
 }
 
-async function look(probe: Opened) {
+async function look(probe: OpenedProbe) {
   const attempt = probe.run(undefined);
   const outcome = await attempt.outcome;
   // Nothing of it goes on behind its result.
@@ -79,7 +79,7 @@ async function look(probe: Opened) {
 /** Silence for three looks of each database; `sessions` counts those that the server has of the agent. */
 async function silence(
   proxy: Awaited<ReturnType<typeof silentProxy>>,
-  probes: readonly Opened[],
+  probes: readonly OpenedProbe[],
   sessions: () => Promise<number>,
 ): Promise<void> {
   for (const probe of probes) expect((await look(probe)).reason).toBeUndefined();

@@ -206,7 +206,7 @@ export function lintDashboards(
   const uids = dashboards.map(({ uid }) => uid);
   return dashboards.flatMap((dashboard, index) => [
     ...found('unique-uid', '', uids.indexOf(dashboard.uid) === index ? [] : [`${dashboard.uid} is taken`]),
-    ...lints.flatMap(({ name, dashboard: judge }) => found(name, '', judge?.(dashboard) ?? [])),
+    ...lints.flatMap(({ name, dashboard: check }) => found(name, '', check?.(dashboard) ?? [])),
     ...(dashboard.panels ?? []).flatMap((panel) => ofPanel(dashboard, panel, names)),
   ]);
 }
@@ -218,7 +218,7 @@ function ofPanel(
 ): DashboardFinding[] {
   const place = panel.title ?? '';
   return [
-    ...lints.flatMap(({ name, panel: judge }) => found(name, place, judge?.(panel) ?? [])),
+    ...lints.flatMap(({ name, panel: check }) => found(name, place, check?.(panel) ?? [])),
     ...(panel.targets ?? []).flatMap((target) => [
       ...lints.flatMap(({ name, text }) => found(name, place, text?.(target) ?? [])),
       ...(target.datasource?.type === 'loki' ? [] : ofPromql(dashboard, panel, target, recorded)),
@@ -236,7 +236,7 @@ function ofPromql(
   try {
     const expr = parse(parseable(target.expr ?? ''));
     const subject = { dashboard, panel, target, expr, recorded };
-    return lints.flatMap(({ name, target: judge }) => found(name, place, judge?.(subject) ?? []));
+    return lints.flatMap(({ name, target: check }) => found(name, place, check?.(subject) ?? []));
   } catch (thrown) {
     return found('target-promql', place, [errorText(thrown)]);
   }

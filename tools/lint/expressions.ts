@@ -35,13 +35,13 @@ export interface Finding {
   fault: string;
 }
 
-/** Every fault that `judge` finds at a node; `around` is what surrounds it, nearest last. */
+/** Every fault that `check` finds at a node; `around` is what surrounds it, nearest last. */
 const eachNode =
-  (judge: (node: Expr, around: readonly Expr[]) => string | undefined) =>
+  (check: (node: Expr, around: readonly Expr[]) => string | undefined) =>
   (expr: Expr): string[] => {
     const faults: string[] = [];
     walk(expr, (node, around) => {
-      const fault = judge(node, around);
+      const fault = check(node, around);
       if (fault) faults.push(fault);
     });
     return faults;
@@ -50,10 +50,10 @@ const eachNode =
 /** A lint that looks at the expression only, and at the names that are recorded. */
 const expressionLint = (
   name: string,
-  judge: (expr: Expr, recorded: ReadonlySet<string>) => readonly string[],
+  check: (expr: Expr, recorded: ReadonlySet<string>) => readonly string[],
 ): Lint => ({
   name,
-  faults: ({ expr, recorded }) => judge(expr, recorded),
+  faults: ({ expr, recorded }) => check(expr, recorded),
 });
 
 /** Whether a node is a call of one of these functions. */

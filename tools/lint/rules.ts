@@ -37,10 +37,10 @@ function absences(expr: Expr): readonly Selector[] {
 
 const forAlerts = (
   name: string,
-  judge: (alert: RenderedAlert, subject: Subject) => readonly string[],
+  check: (alert: RenderedAlert, subject: Subject) => readonly string[],
 ): Lint => ({
   name,
-  faults: (subject) => ('alert' in subject.rule ? judge(subject.rule, subject) : []),
+  faults: (subject) => ('alert' in subject.rule ? check(subject.rule, subject) : []),
 });
 
 const wanted = ['summary', 'description'] as const;

@@ -46,7 +46,7 @@ export interface HistoryHeader {
   series: readonly string[];
 }
 
-export interface HistoryOptions {
+export interface SeriesHistoryOptions {
   stepMs?: number;
   /** Values kept per series. */
   points?: number;
@@ -64,10 +64,10 @@ export interface HistoryDeps {
 const mostEvents = 200;
 
 /** Four hours at 5 s: 11.25 KiB a series, 1.4 MiB with all 128. */
-const defaults: Required<HistoryOptions> = { stepMs: 5_000, points: 2880, mostSeries: 128 };
+const defaults: Required<SeriesHistoryOptions> = { stepMs: 5_000, points: 2880, mostSeries: 128 };
 
 /** Values of one sample; `rate` is for what only rises. */
-interface Sampler {
+interface HistorySampler {
   gauge(name: string, value: number | undefined): void;
   rate(name: string, total: number): void;
 }
@@ -75,7 +75,7 @@ interface Sampler {
 const rateLevels = ['debug', 'info', 'warn', 'error', 'fatal', 'other'];
 
 /** Everything that is plotted, in the order in which it is kept when there is too much. */
-function sample(report: StatusReport, { gauge, rate }: Sampler): void {
+function sample(report: StatusReport, { gauge, rate }: HistorySampler): void {
   const { probes, scrapes, entries, replication, reporters, process: own } = report;
   gauge('agent/rss', own.rssBytes);
   rate('agent/cpu', own.cpuSeconds);
@@ -145,7 +145,10 @@ function eventsBetween(before: StatusReport, now: StatusReport): HistoryEvent[] 
  * Samples the status every `stepMs` into one ring of 32-bit floats per series, allocated when the series appears and
  * freed when it has no value left: memory is bounded by `points` × `mostSeries` × 4 bytes.
  */
-export function createHistory(options: HistoryOptions, { report, commit, clock }: HistoryDeps): History {
+export function createHistory(
+  options: SeriesHistoryOptions,
+  { report, commit, clock }: HistoryDeps,
+): History {
   const { stepMs, points, mostSeries } = { ...defaults, ...options };
   /** `lastAt` is the tick of the newest value that is a number. */
   const rings = new Map<string, { values: Float32Array; lastAt: number }>();

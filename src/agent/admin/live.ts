@@ -100,7 +100,7 @@ export function createLive(options: LiveOptions, deps: LiveDeps): Live {
   let isRunning = false;
 
   /** In slices: a status of 500 domains is a megabyte of JSON. Returns the time that it worked, ms. */
-  const look = async (): Promise<number> => {
+  const runReady = async (): Promise<number> => {
     let workedMs = 0;
     let sliceMs = clock.monotonicMs();
     const next = new Map<string, Cell>();
@@ -152,7 +152,7 @@ export function createLive(options: LiveOptions, deps: LiveDeps): Live {
   const run = async () => {
     await commit().catch(() => {});
     const ready = [...clients].filter(isReady);
-    const workedMs = ready.length > 0 ? await look() : 0;
+    const workedMs = ready.length > 0 ? await runReady() : 0;
     for (const client of ready) send(client);
     if (clients.size > 0)
       return void clock.after(Math.min(longestStepMs, Math.max(stepMs, 20 * workedMs)), () => void run());

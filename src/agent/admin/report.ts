@@ -5,13 +5,13 @@ import type { ScrapeStatus } from '../../sources/scrape/scrape-status.ts';
 import type { StatsdStatus } from '../../sources/statsd/source.ts';
 import type { ReporterStatus } from '../reporters.ts';
 
-export type Severity = 'critical' | 'warning';
+export type ProblemSeverity = 'critical' | 'warning';
 
 /** One thing that is wrong. */
 export interface Problem {
   /** The same as long as the problem lasts: its kind and what it is about. */
   id: string;
-  severity: Severity;
+  severity: ProblemSeverity;
   /** One clause: `role frontend is down: refused: connection refused`. Holds text from outside; escape it. */
   what: string;
   /** What to set or run, where one command or setting ends it. */
@@ -23,7 +23,7 @@ export interface Problem {
 }
 
 /** `unknown`: nothing is known to be wrong, and not everything has been checked yet. */
-export type Level = 'ok' | 'unknown' | Severity;
+export type Level = 'ok' | 'unknown' | ProblemSeverity;
 
 export interface Verdict {
   /** True only if everything that is watched has been checked and nothing is wrong. */

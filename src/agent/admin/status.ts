@@ -101,16 +101,16 @@ interface ReportDeps {
 }
 
 /** Labels by name; `service` is the series' own. */
-interface Row {
+interface SeriesRow {
   labels: Readonly<Record<string, string>>;
   service: string;
   value: number;
 }
 
 /** Labels and value of each series of a family that the agent measures, as the registry has committed them. */
-type Measured = (family: AgentMetricName) => Row[];
+type ReadFamily = (family: AgentMetricName) => SeriesRow[];
 
-function measured(view: View): Measured {
+function measured(view: View): ReadFamily {
   const families = new Map(view.families.map((family) => [family.name, family]));
   return (name) =>
     (families.get(name)?.series ?? []).map((one) => ({
@@ -125,10 +125,10 @@ const mostLoggers = 20;
 const severeOf = ({ error = 0, fatal = 0 }: Levels) => error + fatal;
 const sumOf = (levels: Levels) => Object.values(levels).reduce((sum, count) => sum + count, 0);
 
-function entriesOf(rowsOf: Measured, lastErrors: readonly LoggedError[]): EntriesReport {
+function entriesOf(rowsOf: ReadFamily, lastErrors: readonly LoggedError[]): EntriesReport {
   const services = new Map<string, Record<string, number>>();
   const loggers = new Map<string, { service: string; logger: string; levels: Record<string, number> }>();
-  const add = (levels: Record<string, number>, { labels: { level = '' }, value }: Row) => {
+  const add = (levels: Record<string, number>, { labels: { level = '' }, value }: SeriesRow) => {
     levels[level] = (levels[level] ?? 0) + value;
   };
   for (const row of rowsOf('svc_log_entries_total')) {
@@ -156,7 +156,7 @@ function entriesOf(rowsOf: Measured, lastErrors: readonly LoggedError[]): Entrie
 const secondsTime = (seconds: number | undefined) =>
   seconds === undefined ? undefined : timeOf(seconds * 1e3);
 
-function domainsOf(rowsOf: Measured): DomainReport[] {
+function domainsOf(rowsOf: ReadFamily): DomainReport[] {
   const last = new Map(
     rowsOf('svc_domain_last_failover_timestamp_seconds').map(({ labels, value }) => [labels.domain, value]),
   );
@@ -171,7 +171,7 @@ function domainsOf(rowsOf: Measured): DomainReport[] {
   }));
 }
 
-function backupsOf(backups: readonly BackupOptions[], rowsOf: Measured): BackupReport[] {
+function backupsOf(backups: readonly BackupOptions[], rowsOf: ReadFamily): BackupReport[] {
   if (backups.length === 0) return [];
   const of = (family: AgentMetricName) =>
     new Map(rowsOf(family).map(({ labels, value }) => [labels.backup, value] as const));
@@ -238,7 +238,7 @@ function cardinalityOf(
   };
 }
 
-function factsOf({ config, files }: ReadyConfig, rowsOf: Measured, deps: ReportDeps): StatusFacts {
+function factsOf({ config, files }: ReadyConfig, rowsOf: ReadFamily, deps: ReportDeps): StatusFacts {
   const { registry, state, health, clock } = deps;
   const { lastCommitMs, failures, ...stateStatus } = state.status();
   const relays = [...deps.relays()];

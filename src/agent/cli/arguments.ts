@@ -125,7 +125,7 @@ export async function buildError(config: AgentConfig): Promise<unknown> {
 }
 
 /** Prints every fault of a configuration, and returns the error to throw. */
-export function invalid({ faults }: Loaded, io: Io): AgentError {
+export function invalidConfig({ faults }: Loaded, io: Io): AgentError {
   for (const fault of faults) io.stderr(`${faultLine(fault)}\n`);
   return new AgentError('config_invalid', {
     where: 'configuration',
@@ -138,5 +138,5 @@ export function invalid({ faults }: Loaded, io: Io): AgentError {
 export async function configured(values: ConfigurationValues, io: Io): Promise<ReadyConfig> {
   const loaded = await loadConfig(loadRequest(values, io));
   if (loaded.config && loaded.faults.length === 0) return { ...loaded, config: loaded.config };
-  throw invalid(loaded, io);
+  throw invalidConfig(loaded, io);
 }

@@ -16,12 +16,12 @@ Prints a script that completes commands, options and their values:
 `;
 
 /** What may follow an option: words, a file, or something that cannot be listed; nothing for a switch. */
-type Value = readonly string[] | 'file' | 'other' | undefined;
+type OptionValue = readonly string[] | 'file' | 'other' | undefined;
 
 interface Words {
   name: string;
   summary: string;
-  options: ReadonlyMap<string, Value>;
+  options: ReadonlyMap<string, OptionValue>;
   /** What may follow besides options. */
   words: readonly string[];
 }
@@ -34,7 +34,7 @@ const words: Readonly<Partial<Record<CommandName, readonly string[]>>> = {
   recover: recoveryProcedures,
 };
 
-function followsOption(option: string, argument: string | undefined): Value {
+function followsOption(option: string, argument: string | undefined): OptionValue {
   if (values[option]) return values[option];
   if (argument === undefined) return undefined;
   if (argument.includes('|')) return argument.split('|');
@@ -43,7 +43,7 @@ function followsOption(option: string, argument: string | undefined): Value {
 
 /** The options and words of a command, as its help has them. */
 function wordsOf(name: CommandName, summary: string, help: string): Words {
-  const options = new Map<string, Value>([
+  const options = new Map<string, OptionValue>([
     ['--help', undefined],
     ['--json', undefined],
   ]);
@@ -64,7 +64,7 @@ function wordsOf(name: CommandName, summary: string, help: string): Words {
 
 const joined = (list: Iterable<string>) => [...list].join(' ');
 /** Options with values to choose from, of all commands: an option means the same wherever it is. */
-function choices(all: readonly Words[]): Map<string, Exclude<Value, undefined>> {
+function choices(all: readonly Words[]): Map<string, Exclude<OptionValue, undefined>> {
   return new Map(
     all.flatMap(({ options }) =>
       [...options].flatMap(([option, value]) => (value === undefined ? [] : [[option, value] as const])),

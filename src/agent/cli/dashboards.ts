@@ -35,9 +35,9 @@ const options = {
   threshold: { type: 'string', multiple: true },
   'runbook-url': { type: 'string' },
 } as const;
-type Values = ReturnType<typeof parseCommand<typeof options>>['values'];
+type DashboardsValues = ReturnType<typeof parseCommand<typeof options>>['values'];
 
-interface Shown {
+interface ShownDashboard {
   name: DashboardName;
   dashboard: { uid?: string; title?: string };
 }
@@ -80,7 +80,7 @@ function nameOf(word: string): DashboardName {
   });
 }
 
-function optionsOf(values: Values): DashboardOptions {
+function optionsOf(values: DashboardsValues): DashboardOptions {
   const { jobs, prefix, thresholds, runbookUrl } = chosen(
     {
       job: values.job ?? [],
@@ -116,7 +116,7 @@ function matcherOf(text: string): readonly [label: string, value: string] {
 
 const jsonText = (document: unknown): string => `${JSON.stringify(document, null, 2)}\n`;
 
-function listText(shown: readonly Shown[], isJson: boolean | undefined, screen: Screen): string {
+function listText(shown: readonly ShownDashboard[], isJson: boolean | undefined, screen: Screen): string {
   const rows = shown.map(({ name, dashboard: { uid = '', title = '' } }) => ({ name, uid, title }));
   const head = ['NAME', 'UID', 'TITLE'];
   return isJson
@@ -128,7 +128,7 @@ function listText(shown: readonly Shown[], isJson: boolean | undefined, screen: 
       );
 }
 
-function theOnly(shown: readonly Shown[]): string {
+function theOnly(shown: readonly ShownDashboard[]): string {
   if (shown.length === 1) return jsonText(shown[0]!.dashboard);
   const got = shown.map(({ name }) => name).join(' ');
   const allowed = 'name one, or use --out DIR or --kubernetes';
@@ -141,7 +141,7 @@ function theOnly(shown: readonly Shown[]): string {
 }
 
 /** What Grafana's sidecar loads; one object each, since an object has a limit of 1 MiB. */
-const configMap = ({ name, dashboard }: Shown): object => ({
+const configMap = ({ name, dashboard }: ShownDashboard): object => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
   metadata: {
@@ -151,7 +151,10 @@ const configMap = ({ name, dashboard }: Shown): object => ({
   data: { [`svc-${name}.json`]: jsonText(dashboard) },
 });
 
-async function kubernetesText(shown: readonly Shown[], isJson: boolean | undefined): Promise<string> {
+async function kubernetesText(
+  shown: readonly ShownDashboard[],
+  isJson: boolean | undefined,
+): Promise<string> {
   const items = shown.map(configMap);
   const document = items.length === 1 ? items[0] : { apiVersion: 'v1', kind: 'List', items };
   if (isJson) return jsonText(document);
@@ -159,7 +162,12 @@ async function kubernetesText(shown: readonly Shown[], isJson: boolean | undefin
   return toYaml(document);
 }
 
-async function writeAll(shown: readonly Shown[], folder: string, values: Values, io: Io): Promise<void> {
+async function writeAll(
+  shown: readonly ShownDashboard[],
+  folder: string,
+  values: DashboardsValues,
+  io: Io,
+): Promise<void> {
   for (const of of shown) {
     const extension = values.kubernetes && !values.json ? 'yml' : 'json';
     const text = values.kubernetes ? await kubernetesText([of], values.json) : jsonText(of.dashboard);

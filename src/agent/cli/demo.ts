@@ -29,13 +29,13 @@ export async function demo(args: readonly string[], io: Io): Promise<number> {
   const incidentAfterMs = spanOf('--incident-after', values['incident-after'], 0);
   const forMs = values.for === undefined ? undefined : spanOf('--for', values.for, 1000);
   const end = endAsked();
-  const say = sayLines(io, values.json === true);
+  const print = linePrinter(io, values.json === true);
   const stage = createStage({
     main: realpathSync(process.argv[1] ?? ''),
     wantedPorts: usualPorts,
     path: io.env.PATH,
     untilWell: true,
-    say,
+    print,
   });
   try {
     const ended = Promise.race([end.asked, stage.broken]);
@@ -44,7 +44,7 @@ export async function demo(args: readonly string[], io: Io): Promise<number> {
     if (forMs !== undefined) end.after(forMs);
     const undo = [
       beginIncident(addresses, stage, incidentAfterMs),
-      ...(values.json ? [] : [attend(addresses, stage, say, incidentAfterMs, io)]),
+      ...(values.json ? [] : [attend(addresses, stage, print, incidentAfterMs, io)]),
     ];
     if (values.json) io.stdout(`${JSON.stringify(addresses)}\n`);
     const outcome = await ended;
@@ -57,7 +57,7 @@ export async function demo(args: readonly string[], io: Io): Promise<number> {
 }
 
 /** Prints a line with its time, above the status line; not with --json. */
-function sayLines({ screen, stdout }: Io, isJson: boolean): (line: string) => void {
+function linePrinter({ screen, stdout }: Io, isJson: boolean): (line: string) => void {
   if (isJson) return () => {};
   const before = screen.size() ? '\r\u001b[K' : '';
   return (line) => stdout(`${before}${timeOfDay(Date.now())}  ${line}\n`);
@@ -66,7 +66,7 @@ function sayLines({ screen, stdout }: Io, isJson: boolean): (line: string) => vo
 /** Begins the first incident when its time comes. Returns the undo. */
 function beginIncident({ kinds }: DemoAddresses, stage: Stage, afterMs: number): () => void {
   if (afterMs === 0) return () => {};
-  return systemClock.after(afterMs, () => stage.tell(firstIncident(kinds).kind));
+  return systemClock.after(afterMs, () => stage.send(firstIncident(kinds).kind));
 }
 
 function finish(exitMessage: string, io: Io): number {
@@ -101,17 +101,17 @@ function endAsked(): { asked: Promise<string>; after(spanMs: number): void; undo
 function attend(
   addresses: DemoAddresses,
   stage: Stage,
-  say: (line: string) => void,
+  print: (line: string) => void,
   incidentAfterMs: number,
   { stdout, env, screen }: Io,
 ): () => void {
   const interactive = Boolean(process.stdin.isTTY) && screen.size() !== undefined;
   const incidentAtMs = incidentAfterMs === 0 ? undefined : Date.now() + incidentAfterMs;
   stdout(welcome(addresses, { path: env.PATH, interactive, incidentAtMs }));
-  const ends = [followAlerts(addresses.alertmanager, say, systemClock)];
+  const ends = [followAlerts(addresses.alertmanager, print, systemClock)];
   if (interactive) {
     stdout('\n');
-    const input = createInterface({ input: process.stdin }).on('line', (line) => stage.tell(line));
+    const input = createInterface({ input: process.stdin }).on('line', (line) => stage.send(line));
     ends.push(
       () => input.close(),
       showLive(addresses.metrics, stdout, screen, systemClock),

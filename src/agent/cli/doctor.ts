@@ -6,7 +6,7 @@ import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText, type Fault, faultLine, systemCode } from '../../core/errors.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
 import { probeOnce } from '../../probes/runner/runner.ts';
-import { judgePattern, surveyLogPaths } from '../config/log-paths.ts';
+import { checkPattern, surveyLogPaths } from '../config/log-paths.ts';
 import { type AgentConfig, blocksOf, type ReadyConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
@@ -23,11 +23,11 @@ Exit status: 0 no problem; 1 a problem was found; 2 wrong usage or an invalid co
 `;
 
 /** `advice`: works, but not as well as it could. */
-type Result = 'ok' | 'advice' | 'fault';
+type DiagnosisResult = 'ok' | 'advice' | 'fault';
 
 interface Diagnosis {
   check: string;
-  result: Result;
+  result: DiagnosisResult;
   msg: string;
   /** What to do about it. */
   fix?: string;
@@ -97,7 +97,7 @@ function text(diagnoses: readonly Diagnosis[], screen: Screen): string {
 const examinedBelow = /(?:^|[: ])(?:stateDirectory|services\.[^.]+\.logs\.paths\[\d+\])$/;
 
 function examineConfiguration({ files, findings, warnings }: ReadyConfig): Diagnosis[] {
-  const diagnosed = (result: Result) => (found: Fault) => {
+  const diagnosed = (result: DiagnosisResult) => (found: Fault) => {
     const { allowed = 'svc-agent check shows the place', ...rest } = found;
     return { check: 'configuration', result, msg: faultLine(rest), fix: allowed };
   };
@@ -133,7 +133,7 @@ async function examineLogs({ config }: ReadyConfig, io: Io): Promise<Diagnosis[]
   for (const surveyed of await surveyLogPaths(config, io.cwd)) {
     const { pattern, services, files } = surveyed;
     const check = `logs of ${services.join(', ')}`;
-    const troubles = judgePattern(surveyed);
+    const troubles = checkPattern(surveyed);
     for (const { isFault, what, allowed } of troubles) {
       found.push((isFault ? fault : advice)(check, `${pattern}: ${what}`, allowed));
     }

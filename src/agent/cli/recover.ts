@@ -21,7 +21,7 @@ import {
   type OnVerification,
   planForPerson,
   verificationLine,
-  verifyTelling,
+  verifyWithProgress,
 } from './verification.ts';
 
 const usage = `Usage: svc-agent recover PROCEDURE [--plan] [--execute] [OPTIONS] [-c FILE]
@@ -215,7 +215,7 @@ async function situationOf(
     named === undefined || asked.store === undefined
       ? undefined
       : () =>
-          verifyTelling(onVerification)(
+          verifyWithProgress(onVerification)(
             { path: named, level: 'full', bytesPerSecond: Number.MAX_SAFE_INTEGER },
             AbortSignal.timeout(longestMs),
             () => {},
@@ -274,7 +274,7 @@ function planText(procedure: RecoveryProcedure, steps: readonly RecoveryStep[]):
   return `${lines.join('\n')}\n`;
 }
 
-interface Around {
+interface RecoverContext {
   config: AgentConfig;
   values: {
     execute?: boolean;
@@ -291,7 +291,7 @@ async function go(
   procedure: RecoveryProcedure,
   subject: Subject,
   steps: readonly RecoveryStep[],
-  { config, values, io }: Around,
+  { config, values, io }: RecoverContext,
 ): Promise<number> {
   const { terminal, close } = openOperator(values, io);
   const what =
@@ -322,8 +322,8 @@ async function go(
     const seconds = Math.round((endMs - result.startMs) / 1000);
     if (values.json) io.stdout(`${JSON.stringify({ procedure, subject, ...result, seconds })}\n`);
     else {
-      terminal.tell(`\n${result.ok ? `Done in ${seconds} s.` : `Stopped: ${result.msg}`}`);
-      for (const line of result.notProved) terminal.tell(`Not proved: ${line}`);
+      terminal.print(`\n${result.ok ? `Done in ${seconds} s.` : `Stopped: ${result.msg}`}`);
+      for (const line of result.notProved) terminal.print(`Not proved: ${line}`);
     }
     return result.ok ? 0 : 1;
   } finally {
@@ -336,13 +336,13 @@ async function go(
  * The person at the terminal; with `--yes` there is no prompt, and only the confirmed name may be changed irreversibly.
  */
 function openOperator(
-  { yes, confirm, json }: Around['values'],
+  { yes, confirm, json }: RecoverContext['values'],
   io: Io,
 ): { terminal: Operator; close(): void } {
-  const tell = (line: string) => (json ? io.stderr(`${line}\n`) : io.stdout(`${line}\n`));
+  const print = (line: string) => (json ? io.stderr(`${line}\n`) : io.stdout(`${line}\n`));
   if (yes) {
     const terminal: Operator = {
-      tell,
+      print,
       isAway: true,
       ask: async () => true,
       confirmName: async (_, name) => confirm === name,
@@ -351,7 +351,7 @@ function openOperator(
   }
   const lines = createInterface({ input: process.stdin, output: process.stderr });
   const terminal: Operator = {
-    tell,
+    print,
     ask: async (question) => /^y(?:es)?$/i.test((await lines.question(`  ${question} [y/N] `)).trim()),
     confirmName: async (what, name) =>
       (await lines.question(`  ${what}. Type ${name} to go on: `)).trim() === name,

@@ -8,7 +8,7 @@ import {
   type ConfigurationValues,
   configurationOptions,
   configured,
-  invalid,
+  invalidConfig,
   loadRequest,
   parseCommand,
   withBuildFault,
@@ -61,7 +61,7 @@ async function start(values: ConfigurationValues, io: Io): Promise<Agent> {
     const isOfRunTime = thrown instanceof AgentError && thrown.code !== 'config_invalid';
     if (isOfRunTime) throw await withPlace(request, thrown);
     if ((await buildError(loaded.config)) === undefined) throw thrown;
-    throw invalid(await withBuildFault(request, thrown), io);
+    throw invalidConfig(await withBuildFault(request, thrown), io);
   }
 }
 

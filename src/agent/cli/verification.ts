@@ -54,7 +54,7 @@ export function createProbeProgress(screen: Screen, write: (text: string) => voi
 }
 
 /** Verifies in a separate process, as the agent does. */
-export const verifyTelling =
+export const verifyWithProgress =
   (onVerification: OnVerification): VerifyBackup =>
   async (request, signal, onProgress) => {
     const { path, snapshot } = request;
@@ -79,7 +79,7 @@ export function planForPerson(
   isPatient: boolean,
 ): ProbeRow[] {
   const others = planProbes(config).filter(({ kind }) => kind !== 'backup' && kind !== 'recovery');
-  const verify = verifyTelling(onVerification);
+  const verify = verifyWithProgress(onVerification);
   if (!isPatient) return [...others, ...planBackups(config, { verify })];
   const unhurried = planBackups(config, { verify, verificationWaitMs: longestMs }).map((row) => ({
     ...row,

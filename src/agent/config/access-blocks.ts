@@ -69,13 +69,13 @@ export const clientTlsBlock: z.ZodType<ClientTls> = z
 /** The Prometheus web configuration's spelling of one of our keys. */
 export const snake = (key: string): string => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-type Shape = Record<string, z.ZodType>;
-type Values<S extends Shape> = { [K in keyof S]?: z.output<S[K]> };
+type BlockShape = Record<string, z.ZodType>;
+type BlockValues<S extends BlockShape> = { [K in keyof S]?: z.output<S[K]> };
 /** Adds a fault at a key in the spelling of the file, or at the map itself. */
 type Refuse = (key: string | undefined, message: string) => void;
 
 /** All keys in both spellings, none required. */
-function bothSpellings(shape: Shape): Record<string, z.ZodType> {
+function bothSpellings(shape: BlockShape): Record<string, z.ZodType> {
   return Object.fromEntries(
     Object.entries(shape).flatMap(([key, value]) => [
       [key, value.optional()],
@@ -106,10 +106,10 @@ function ours(written: object, keys: readonly string[]): Record<string, unknown>
  * once. The keys in `required` must be present and are strings. `rules` get the map in our spelling, even if parts of
  * it are invalid.
  */
-function spelledEitherWay<S extends Shape>(
+function spelledEitherWay<S extends BlockShape>(
   shape: S,
   required: readonly (keyof S & string)[],
-  rules: (values: Values<S>, refuse: Refuse) => void,
+  rules: (values: BlockValues<S>, refuse: Refuse) => void,
 ) {
   const keys = Object.keys(shape);
   return z
@@ -129,11 +129,11 @@ function spelledEitherWay<S extends Shape>(
         for (const key of required) {
           if (!has(written, key) && !has(written, snake(key))) refuse(key, 'missing; set it to a string');
         }
-        rules(ours(written, keys) as Values<S>, refuse);
+        rules(ours(written, keys) as BlockValues<S>, refuse);
       }, always),
     )
     .meta(schemaOf(required))
-    .transform((written) => ours(written, keys) as Values<S>);
+    .transform((written) => ours(written, keys) as BlockValues<S>);
 }
 
 const words = (table: Readonly<Record<string, string>>) => z.array(z.enum(Object.keys(table))).min(1);

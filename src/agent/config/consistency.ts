@@ -23,7 +23,7 @@ import {
   nodeAt,
   placedFault,
   placeOf,
-  plain,
+  plainValue,
   scalarAt,
   type TreeNode,
   type TreePath,
@@ -107,7 +107,7 @@ function namedRules(tree: TreeNode): NamedRule[] {
           service,
           name,
           type: textAt(tree, ...path, 'type'),
-          buckets: JSON.stringify(buckets && plain(buckets)),
+          buckets: JSON.stringify(buckets && plainValue(buckets)),
         },
       ];
     }),
@@ -123,23 +123,23 @@ const ruleNamesApart: ConsistencyRule = ({ tree }) => {
   const histograms = new Set(rules.filter(({ type }) => type === 'histogram').map(({ name }) => name));
   return rules.flatMap((rule, index) => {
     const path = [...rule.path, 'name'];
-    const say = (message: string): PlacedFault[] => [faultAt(tree, path, message)];
+    const refuse = (message: string): PlacedFault[] => [faultAt(tree, path, message)];
     if (rule.name.startsWith('svc_agent_') || ownNames.has(rule.name)) {
-      return say('a metric of the agent itself; use another name');
+      return refuse('a metric of the agent itself; use another name');
     }
     const part = parts.find((suffix) => rule.name.endsWith(suffix));
     const whole = part && rule.name.slice(0, -part.length);
     if (whole && (histograms.has(whole) || ownNames.get(whole) === 'histogram')) {
-      return say(`taken by the histogram ${whole}; use another name`);
+      return refuse(`taken by the histogram ${whole}; use another name`);
     }
     const earlier = rules.slice(0, index).find(({ name }) => name === rule.name);
     if (!earlier) return [];
-    if (earlier.service === rule.service) return say('two rules of one name; use each name once');
+    if (earlier.service === rule.service) return refuse('two rules of one name; use each name once');
     if (earlier.type !== rule.type)
-      return say(`a ${earlier.type} in ${earlier.service}; use one type for one name`);
+      return refuse(`a ${earlier.type} in ${earlier.service}; use one type for one name`);
     return earlier.buckets === rule.buckets
       ? []
-      : say(`other buckets in ${earlier.service}; use the same for one name`);
+      : refuse(`other buckets in ${earlier.service}; use the same for one name`);
   });
 };
 

@@ -120,32 +120,32 @@ interface PatternTrouble {
 }
 
 /** What is wrong with what a pattern leads to. */
-export function judgePattern(surveyed: SurveyedPattern): PatternTrouble[] {
+export function checkPattern(surveyed: SurveyedPattern): PatternTrouble[] {
   const { pattern, services, files, denied, compressed, directories, unlisted, missing } = surveyed;
   const also = services.length > 1 ? ` (the same for ${services.slice(1).join(', ')})` : '';
   const several = (paths: readonly string[]) =>
     paths.length === 1 ? paths[0] : `${paths[0]} and ${paths.length - 1} more`;
   const found: PatternTrouble[] = [];
-  const say = (isFault: boolean, what: string, allowed: string) =>
+  const report = (isFault: boolean, what: string, allowed: string) =>
     found.push({ isFault, what: what + also, allowed });
   if (files.length + compressed.length === 0) {
     if (directories.length > 0) {
-      say(true, 'a directory', `name the files in it, such as ${pattern.replace(/\/$/, '')}/*.log`);
+      report(true, 'a directory', `name the files in it, such as ${pattern.replace(/\/$/, '')}/*.log`);
     } else if (unlisted.length > 0) {
       const allowed = 'add it to the group of the directory, or set an ACL';
-      say(true, `the agent’s user cannot list ${several(unlisted)}`, allowed);
+      report(true, `the agent’s user cannot list ${several(unlisted)}`, allowed);
     } else {
       const why = missing ? `, because ${missing} is missing` : '';
-      say(false, `matches no file yet${why}`, 'name the path that the role writes its log to');
+      report(false, `matches no file yet${why}`, 'name the path that the role writes its log to');
     }
   } else if (denied.length > 0) {
     const allowed = 'add it to the group of the file, or set an ACL';
-    say(true, `the agent’s user cannot read ${several(denied)}`, allowed);
+    report(true, `the agent’s user cannot read ${several(denied)}`, allowed);
   }
   if (compressed.length > 0) {
     const what = compressed.length === 1 ? 'a compressed file' : `${compressed.length} compressed files`;
     const allowed = 'end the pattern in .gz to read gzip files';
-    say(
+    report(
       false,
       `matches ${what}, which the agent does not read, such as ${basename(compressed[0]!)}`,
       allowed,
@@ -164,7 +164,7 @@ export async function checkLogPaths(
   const warnings: PlacedFault[] = [];
   for (const surveyed of await surveyLogPaths(config, cwd)) {
     const { path, pattern } = surveyed;
-    for (const { isFault, what, allowed } of judgePattern(surveyed)) {
+    for (const { isFault, what, allowed } of checkPattern(surveyed)) {
       const fault = placedFault(placeOf(tree, path), path, `${what}; ${allowed}`, pattern);
       (isFault ? findings : warnings).push(fault);
     }

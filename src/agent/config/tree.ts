@@ -129,11 +129,11 @@ export function pathNamed(root: TreeNode, text: string): TreePath {
 }
 
 /** The tree as plain data; map entries that are null are left out. */
-export function plain(node: TreeNode): unknown {
+export function plainValue(node: TreeNode): unknown {
   if (node.kind === 'scalar') return node.value;
-  if (node.kind === 'list') return node.items.map(plain);
+  if (node.kind === 'list') return node.items.map(plainValue);
   const map: Record<string, unknown> = {};
-  for (const [key, { node: value }] of node.entries) if (!isNull(value)) map[key] = plain(value);
+  for (const [key, { node: value }] of node.entries) if (!isNull(value)) map[key] = plainValue(value);
   return map;
 }
 
@@ -218,6 +218,6 @@ export function faultAt(root: TreeNode, path: TreePath, message: string): Placed
   const node = nodeAt(root, ...path);
   const got = node?.kind === 'scalar' ? (node.written ?? node.value) : undefined;
   const hint = typeof got === 'string' && !isSecret(path) ? likelySlip(got) : undefined;
-  const told = hint === undefined ? message : `${message.split('; ')[0]}; ${hint}`;
-  return placedFault(placeOf(root, path), path, told, got);
+  const text = hint === undefined ? message : `${message.split('; ')[0]}; ${hint}`;
+  return placedFault(placeOf(root, path), path, text, got);
 }

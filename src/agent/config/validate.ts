@@ -34,7 +34,7 @@ import {
   pathText,
   placedFault,
   placeOf,
-  plain,
+  plainValue,
   textAt,
 } from './tree.ts';
 import {
@@ -51,7 +51,7 @@ import {
 } from './types.ts';
 import { readYaml } from './yaml.ts';
 
-interface Checked {
+interface CheckedConfig {
   tree: MapNode;
   discovered: readonly Discovered[];
   parsed?: Parsed;
@@ -59,7 +59,7 @@ interface Checked {
   findings: PlacedFault[];
 }
 
-interface Agent {
+interface AgentFile {
   /** Its name in messages. */
   name: string;
   /** Absolute. */
@@ -164,7 +164,7 @@ function readAgent({
   serviceConfig,
   env,
   cwd,
-}: LoadRequest): Agent | { fault: PlacedFault; file: string; digest?: string } {
+}: LoadRequest): AgentFile | { fault: PlacedFault; file: string; digest?: string } {
   const name = file ?? findConfig(cwd);
   const place = { file: name ?? 'agent.yaml', line: 1, column: 1 };
   const empty: MapNode = { kind: 'map', place, entries: new Map() };
@@ -270,7 +270,7 @@ function scopeOf(tree: MapNode): Scope {
 /** Parses the tree by the schema. A check that throws got a value of a type that it does not expect. */
 function parsed(tree: MapNode): { data?: Parsed; faults: PlacedFault[] } {
   try {
-    const result = agentBlock.safeParse(plain(tree), { error: errorWords });
+    const result = agentBlock.safeParse(plainValue(tree), { error: errorWords });
     return result.success
       ? { data: result.data, faults: [] }
       : { faults: issueFaults(result.error.issues, tree) };
@@ -282,7 +282,7 @@ function parsed(tree: MapNode): { data?: Parsed; faults: PlacedFault[] } {
 }
 
 /** Validates the file merged over what was discovered; invalid parts of the service's files are then left out. */
-function check(agent: Agent, service: ServiceFiles, roles: readonly string[]): Checked {
+function check(agent: AgentFile, service: ServiceFiles, roles: readonly string[]): CheckedConfig {
   const localHosts = machineAddresses();
   const discovery = discover({
     service: service.tree,

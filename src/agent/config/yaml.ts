@@ -281,15 +281,15 @@ function parserFaults(
   document: Document.Parsed,
   at: (offset: number) => Position,
 ): PlacedFault[] {
-  const told = new Set<number>();
+  const reportedLines = new Set<number>();
   const isKnown = ({ code }: { code: string }) => Number(Object.hasOwn(yamlFaults, code));
   return [...errors]
     .sort((one, other) => isKnown(other) - isKnown(one))
     .flatMap(({ code, message, pos: [from] }) => {
       const quote = code === 'MISSING_CHAR' ? lastQuote(document, from) : undefined;
       const place = at(quote ?? from);
-      if (told.has(place.line)) return [];
-      told.add(place.line);
+      if (reportedLines.has(place.line)) return [];
+      reportedLines.add(place.line);
       if (quote !== undefined) return placedFault(place, [], 'a quote that is not closed; close it');
       const isFollowed = errors.some(
         (other) => other.code === 'MULTILINE_IMPLICIT_KEY' && other.pos[0] === from,

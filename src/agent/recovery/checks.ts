@@ -82,11 +82,11 @@ export function createChecks(
   /** The probe's finding, or the answer that nothing is known. */
   const asked = async (
     name: string,
-    judge: (finding: Finding & { ok: boolean }) => CheckAnswer,
+    answerOf: (finding: Finding & { ok: boolean }) => CheckAnswer,
     missing = `not configured: there is no probe ${name}`,
   ): Promise<CheckAnswer> => {
     const finding = await runProbe(name);
-    return finding ? judge(finding) : unknown(missing);
+    return finding ? answerOf(finding) : unknown(missing);
   };
 
   const up = (name: string) => asked(name, (finding) => (finding.ok ? yes(finding.msg) : no(finding.msg)));

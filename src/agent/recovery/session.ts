@@ -44,7 +44,7 @@ export interface SessionOptions {
 export interface Operator {
   /** There is no prompt: steps that need a person are not done. */
   isAway?: boolean;
-  tell(line: string): void;
+  print(line: string): void;
   /** Whether to go on. */
   ask(question: string): Promise<boolean>;
   /** Whether the operator typed this very name. */
@@ -125,12 +125,12 @@ export async function runSession(options: SessionOptions, operator: Operator): P
   const journal = openJournal(options.journal);
   const write = (line: JournalLine) => journal.write(line);
   try {
-    if (before) operator.tell(resumedText(before, steps.length));
+    if (before) operator.print(resumedText(before, steps.length));
     else write({ event: 'started', atMs: startMs, procedure, subject });
     for (const [index, step] of steps.entries()) {
-      operator.tell(`\nStep ${index + 1} of ${steps.length}: ${step.title}\n${step.text}`);
+      operator.print(`\nStep ${index + 1} of ${steps.length}: ${step.title}\n${step.text}`);
       if (before?.done.has(step.id)) {
-        operator.tell('Done in the earlier run.');
+        operator.print('Done in the earlier run.');
         continue;
       }
       const result = await runStep(step, { options, operator, write });
@@ -165,7 +165,7 @@ function stillRunning(command: UnfinishedRun['command']): string | undefined {
   return `the command of the earlier run still runs (pid ${command.pid}): ${shellText(command.words)}; wait for its end`;
 }
 
-interface Around {
+interface SessionContext {
   options: SessionOptions;
   operator: Operator;
   write(line: JournalLine): void;
@@ -174,13 +174,13 @@ interface Around {
 /** Why a step is not done, or what could not be proved after it. */
 type StepResult = { fault: string } | { fault?: undefined; notProved: readonly string[] };
 
-async function runStep(step: RecoveryStep, around: Around): Promise<StepResult> {
+async function runStep(step: RecoveryStep, around: SessionContext): Promise<StepResult> {
   const { operator, write } = around;
   const refusal = await refused(step, around);
   if (refusal !== undefined) return { fault: refusal };
   const isDone = step.isDone && (await answerOf(step.isDone));
   if (isDone?.holds === true) {
-    operator.tell(`  Nothing to run: ${isDone.msg}.`);
+    operator.print(`  Nothing to run: ${isDone.msg}.`);
     return proofs(step, operator);
   }
   if (
@@ -200,14 +200,14 @@ const answerOf = (check: Check): Promise<CheckAnswer> =>
 
 async function refused(
   step: RecoveryStep,
-  { options, operator, write }: Around,
+  { options, operator, write }: SessionContext,
 ): Promise<string | undefined> {
   for (const check of step.requires ?? []) {
     const answer = await answerOf(check);
-    operator.tell(lineOf(check, answer));
+    operator.print(lineOf(check, answer));
     if (answer.holds === true) continue;
     if (options.force === undefined) return `refused: ${answer.msg}; --force REASON overrides this`;
-    operator.tell(`  overridden: ${options.force}`);
+    operator.print(`  overridden: ${options.force}`);
     const { msg } = answer;
     write({ event: 'forced', atMs: Date.now(), step: step.id, check: check.id, msg, reason: options.force });
   }
@@ -219,15 +219,18 @@ const signs = { true: 'ok     ', false: 'FAILED ', unknown: 'unknown' } as const
 const lineOf = ({ text }: Check, { holds, msg }: CheckAnswer): string =>
   `  ${signs[`${holds}`]} ${text}: ${msg}`;
 
-async function act(step: RecoveryStep, { options, operator, write }: Around): Promise<string | undefined> {
+async function act(
+  step: RecoveryStep,
+  { options, operator, write }: SessionContext,
+): Promise<string | undefined> {
   if (!step.commands) {
     if (step.byHand === undefined) return undefined;
-    operator.tell(`  By hand: ${step.byHand}`);
+    operator.print(`  By hand: ${step.byHand}`);
     if (operator.isAway) return 'it has to be done by hand; go on without --yes once it is done';
     return (await operator.ask('Is it done?')) ? undefined : 'not done';
   }
   for (const command of step.commands) {
-    operator.tell(`  $ ${shellText(command)}`);
+    operator.print(`  $ ${shellText(command)}`);
     if (!options.execute) continue;
     if (!(await operator.ask('Run it?'))) return 'not run';
     const fault = await runStepCommand(command, options.commandOutput ?? 'stdout', (pid) =>
@@ -272,7 +275,7 @@ async function proofs(step: RecoveryStep, operator: Operator): Promise<StepResul
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
       answer = await answerOf(check);
     }
-    operator.tell(lineOf(check, answer));
+    operator.print(lineOf(check, answer));
     if (answer.holds === 'unknown') notProved.push(`${check.text}: ${answer.msg}`);
     if (answer.holds === false) return { fault: `${check.text} does not hold: ${answer.msg}` };
   }

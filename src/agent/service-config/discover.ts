@@ -32,8 +32,8 @@ interface DiscoveryRequest {
 }
 
 /** Takes settings from the service's files, by scope (CONTRACT, Discovery). */
-export function discover({ service, agent, scope, roles, localHosts }: DiscoveryRequest): Discovery {
-  const discovery = createDiscovery(service.place);
+export function discover({ service, agent, scope, roles, localHosts }: DiscoveryRequest): ConfigBuilder {
+  const discovery = createConfigBuilder(service.place);
   if (scope !== 'cluster') discoverHost(service, roles, localHosts, discovery);
   if (scope !== 'host') discoverCluster(service, agent, discovery);
   return discovery;
@@ -44,7 +44,7 @@ function discoverHost(
   service: TreeNode,
   roles: readonly string[],
   localHosts: ReadonlySet<string>,
-  discovery: Discovery,
+  discovery: ConfigBuilder,
 ) {
   const known = new Set(entriesAt(service, 'services').map(([name]) => name));
   const ports = new Set<string>();
@@ -61,7 +61,7 @@ function discoverHost(
   }
 }
 
-function discoverLog(service: TreeNode, role: string, discovery: Discovery): void {
+function discoverLog(service: TreeNode, role: string, discovery: ConfigBuilder): void {
   const file = textAt(service, 'log', 'outputFile');
   if (!file) return;
   const logs = ['services', role, 'logs'];
@@ -77,7 +77,7 @@ function discoverLog(service: TreeNode, role: string, discovery: Discovery): voi
 /** A file's name as a pattern that matches it alone. */
 const literalGlob = (file: string): string => file.replace(/[*?[\]{}()!\\]/g, '\\$&');
 
-function discoverScrape(service: TreeNode, role: string, discovery: Discovery): void {
+function discoverScrape(service: TreeNode, role: string, discovery: ConfigBuilder): void {
   const path = ['services', role, 'metrics', 'pullmetrics'];
   const text = textAt(service, ...path, 'listenAddress');
   const network = scalarAt(service, ...path, 'listenNetwork') ?? 'tcp';
@@ -95,7 +95,7 @@ function discoverPort(
   role: string,
   localHosts: ReadonlySet<string>,
   taken: Set<string>,
-  discovery: Discovery,
+  discovery: ConfigBuilder,
 ): void {
   const path = ['services', role, 'metrics', 'pushmetrics', 'hostPort'];
   const address = parseAddress(textAt(service, ...path) ?? '');
@@ -121,7 +121,7 @@ export function serviceListeners(
 }
 
 /** Settings of the cluster: stores, peer clusters and archives. Invalid ones are findings and are not taken. */
-function discoverCluster(service: TreeNode, agent: MapNode, discovery: Discovery): void {
+function discoverCluster(service: TreeNode, agent: MapNode, discovery: ConfigBuilder): void {
   discoverStores(service, agent, discovery);
   const groupFaults = [...clusterFaults(service), ...clusterNumberFaults(service)];
   if (nodeAt(service, 'clusterGroupMetadata') && groupFaults.length === 0) discoverGroup(service, discovery);
@@ -132,7 +132,7 @@ function discoverCluster(service: TreeNode, agent: MapNode, discovery: Discovery
  * Stores by name, to merge with the agent's own list. Credentials are taken only for entries of that list with
  * `credentials: service`.
  */
-function discoverStores(service: TreeNode, agent: MapNode, discovery: Discovery): void {
+function discoverStores(service: TreeNode, agent: MapNode, discovery: ConfigBuilder): void {
   const asking = new Set(
     itemsAt(agent, 'stores').flatMap((item) =>
       textAt(item, 'credentials') === 'service' ? (textAt(item, 'name') ?? []) : [],
@@ -163,7 +163,7 @@ const clusterKeys = [
   'rpcTransport',
 ] as const;
 
-function discoverGroup(service: TreeNode, discovery: Discovery): void {
+function discoverGroup(service: TreeNode, discovery: ConfigBuilder): void {
   const path = ['clusterGroupMetadata'];
   copy(service, path, groupKeys, discovery);
   for (const [name] of entriesAt(service, ...path, 'clusterGroup')) {
@@ -171,7 +171,7 @@ function discoverGroup(service: TreeNode, discovery: Discovery): void {
   }
 }
 
-function discoverArchives(service: TreeNode, discovery: Discovery): void {
+function discoverArchives(service: TreeNode, discovery: ConfigBuilder): void {
   for (const section of ['history', 'visibility']) {
     copy(service, ['archival', section], ['status', 'enableRead'], discovery);
     copy(service, ['archival', section, 'provider', 'objectstore'], ['region', 'endpoint'], discovery);
@@ -185,7 +185,7 @@ function copy(
   service: TreeNode,
   path: readonly string[],
   keys: readonly string[],
-  discovery: Discovery,
+  discovery: ConfigBuilder,
 ): void {
   for (const key of keys) {
     const node = nodeAt(service, ...path, key);
@@ -271,7 +271,7 @@ function withPort(address: string | undefined, kind: StoreKindName): string | un
 }
 
 /** Builds the part of an agent's configuration that comes from the service's files. */
-interface Discovery {
+interface ConfigBuilder {
   /** A value at a path of the agent's configuration, and where the service's files have it. */
   put(path: readonly string[], value: Scalar | readonly string[], place: Position): void;
   readonly tree: MapNode;
@@ -288,7 +288,7 @@ function* leavesOf(node: TreeNode): Generator<TreeNode> {
   if (node.kind === 'map') for (const { node: value } of node.entries.values()) yield* leavesOf(value);
 }
 
-function createDiscovery(top: Position): Discovery {
+function createConfigBuilder(top: Position): ConfigBuilder {
   const tree = newMap(top);
   const discovered = new Map<TreeNode, Discovered>();
 

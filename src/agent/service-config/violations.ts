@@ -15,7 +15,7 @@ import {
   faultAt,
   nodeAt,
   placedFault,
-  plain,
+  plainValue,
   scalarAt,
   type TreeNode,
   type TreePath,
@@ -38,30 +38,30 @@ export function violationsOf(tree: TreeNode, { local, cwd }: { local: boolean; c
 
 function logFindings(tree: TreeNode, local: boolean, cwd: string): PlacedFault[] {
   const findings: PlacedFault[] = [];
-  const say = (key: string, message: string) => findings.push(faultAt(tree, ['log', key], message));
+  const report = (key: string, message: string) => findings.push(faultAt(tree, ['log', key], message));
   const level = scalarAt(tree, 'log', 'level');
   if (level !== undefined && !(logLevels as readonly unknown[]).includes(level)) {
-    say('level', 'unknown level; use debug, info, warn, error or fatal (lower case)');
+    report('level', 'unknown level; use debug, info, warn, error or fatal (lower case)');
   }
   const encoding = scalarAt(tree, 'log', 'encoding');
   if (encoding !== undefined && encoding !== 'json' && encoding !== 'console') {
-    say('encoding', 'unknown encoding; use json or console');
+    report('encoding', 'unknown encoding; use json or console');
   }
   const file = textAt(tree, 'log', 'outputFile');
   if (scalarAt(tree, 'log', 'stdout') === true && file === undefined) {
-    say(
+    report(
       'stdout',
       'without outputFile the service logs to standard error; set outputFile, or read standard error',
     );
   }
   if (scalarAt(tree, 'log', 'stdout') === true && file !== undefined) {
-    say(
+    report(
       'stdout',
       'beside outputFile the service logs to standard output alone, and the file stays empty; set stdout to false, or read standard output',
     );
   }
   const trouble = local && file !== undefined ? directoryTrouble(file, cwd) : undefined;
-  if (trouble) say('outputFile', `${trouble}; the directory must exist and be writable`);
+  if (trouble) report('outputFile', `${trouble}; the directory must exist and be writable`);
   return findings;
 }
 
@@ -87,24 +87,25 @@ function durationFinding(tree: TreeNode, path: TreePath): PlacedFault[] {
 
 function pullFindings(tree: TreeNode, path: TreePath): PlacedFault[] {
   const findings: PlacedFault[] = [];
-  const say = (key: string, message: string) => findings.push(faultAt(tree, [...path, key], message));
+  const report = (key: string, message: string) => findings.push(faultAt(tree, [...path, key], message));
   const address = scalarAt(tree, ...path, 'listenAddress');
-  if (address === undefined) say('listenAddress', 'missing; without it the service cannot be scraped');
-  else if (typeof address !== 'string' || !readGoAddress(address)) say('listenAddress', listenAddress.fault);
+  if (address === undefined) report('listenAddress', 'missing; without it the service cannot be scraped');
+  else if (typeof address !== 'string' || !readGoAddress(address))
+    report('listenAddress', listenAddress.fault);
   const timerType = scalarAt(tree, ...path, 'timerType');
   if (timerType === undefined) {
-    say(
+    report(
       'timerType',
       'missing, which real services take for summary; use histogram, or latency alerts see nothing',
     );
   } else if (timerType !== 'histogram') {
-    say('timerType', 'not histogram, so latency alerts see nothing; use histogram');
+    report('timerType', 'not histogram, so latency alerts see nothing; use histogram');
   }
   const buckets = nodeAt(tree, ...path, 'defaultHistogramBuckets');
-  const bounds = buckets && plain(buckets);
+  const bounds = buckets && plainValue(buckets);
   if (bounds !== undefined) {
     if (!Array.isArray(bounds) || bounds.some((bound) => typeof bound !== 'number')) {
-      say('defaultHistogramBuckets', 'not a list of numbers; use seconds');
+      report('defaultHistogramBuckets', 'not a list of numbers; use seconds');
     } else {
       const at = ascending.brokenAt(bounds);
       if (at >= 0) findings.push(faultAt(tree, [...path, 'defaultHistogramBuckets', at], ascending.fault));
@@ -115,14 +116,15 @@ function pullFindings(tree: TreeNode, path: TreePath): PlacedFault[] {
 
 function pushFindings(tree: TreeNode, path: TreePath): PlacedFault[] {
   const findings: PlacedFault[] = [];
-  const say = (key: string, message: string) => findings.push(faultAt(tree, [...path, key], message));
+  const report = (key: string, message: string) => findings.push(faultAt(tree, [...path, key], message));
   const address = scalarAt(tree, ...path, 'hostPort');
-  if (address === undefined) say('hostPort', 'missing; the service sends nothing without it');
-  else if (typeof address !== 'string' || !statsdAddress.read(address)) say('hostPort', statsdAddress.fault);
+  if (address === undefined) report('hostPort', 'missing; the service sends nothing without it');
+  else if (typeof address !== 'string' || !statsdAddress.read(address))
+    report('hostPort', statsdAddress.fault);
   findings.push(...durationFinding(tree, [...path, 'flushInterval']));
   const bytes = scalarAt(tree, ...path, 'flushBytes');
   if (bytes !== undefined && !(Number.isInteger(bytes) && Number(bytes) >= 0)) {
-    say('flushBytes', 'not a whole number of bytes; use the size of one datagram');
+    report('flushBytes', 'not a whole number of bytes; use the size of one datagram');
   }
   return findings;
 }

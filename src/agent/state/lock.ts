@@ -12,7 +12,7 @@ export interface Lock {
 }
 
 /** A listening socket, `DIRECTORY/lock-<random>/<pid>-<random>`, that may become the lock. */
-interface Claim {
+interface LockSocket {
   readonly name: string;
   /** Moves it to `DIRECTORY/lock`; false if that is taken. */
   place(): Promise<boolean>;
@@ -48,7 +48,7 @@ function isListening(path: string): Promise<boolean> {
 }
 
 /** Undefined if the holder took the new directory for one that a dead process left. */
-async function stakeClaim(base: string): Promise<Claim | undefined> {
+async function stakeClaim(base: string): Promise<LockSocket | undefined> {
   const id = randomBytes(6).toString('hex');
   const born = join(base, `lock-${id}`);
   const name = `${process.pid}-${id}`;
@@ -113,7 +113,7 @@ function lockedError(directory: string, holder: string): AgentError {
   });
 }
 
-async function contend(base: string, directory: string): Promise<Claim> {
+async function contend(base: string, directory: string): Promise<LockSocket> {
   for (let attempt = 0; attempt < attempts; attempt++) {
     const claim = await stakeClaim(base);
     if (!claim) continue;

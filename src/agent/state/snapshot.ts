@@ -114,13 +114,13 @@ interface Placed {
   readonly bytes: Uint8Array;
 }
 
-interface Layout {
+interface SnapshotLayout {
   readonly valuesAt: number;
   readonly sections: readonly Placed[];
   readonly endAt: number;
 }
 
-function layoutOf({ table, values, sections }: SnapshotContent): Layout {
+function snapshotLayout({ table, values, sections }: SnapshotContent): SnapshotLayout {
   const valuesAt = tableAt + table.length + numbersBytes;
   let at = valuesAt + values.byteLength;
   const placed: Placed[] = [];
@@ -182,7 +182,7 @@ export function createEncoder(): Encoder {
 
   return {
     encode(content, sequence) {
-      const { valuesAt, sections, endAt } = layoutOf(content);
+      const { valuesAt, sections, endAt } = snapshotLayout(content);
       usedBytes = endAt + checksumBytes;
       if (usedBytes > maxSnapshotBytes) throw tooLarge(usedBytes);
       reserve(usedBytes);
@@ -197,7 +197,7 @@ export function createEncoder(): Encoder {
       return buffer.subarray(0, usedBytes);
     },
     holds(content) {
-      const { valuesAt, sections, endAt } = layoutOf(content);
+      const { valuesAt, sections, endAt } = snapshotLayout(content);
       return (
         table === content.table &&
         usedBytes === endAt + checksumBytes &&

@@ -80,7 +80,7 @@ export interface Restored {
   /** The file that was restored; undefined if the state begins with nothing. */
   readonly file?: string;
   /** Sections without an owner; they are kept until their component is configured again. */
-  readonly carried: ReadonlyMap<string, Uint8Array>;
+  readonly keptSections: ReadonlyMap<string, Uint8Array>;
   /** Snapshots whose table could not be read, newer than the one taken. */
   readonly refused: readonly UnreadFile[];
 }
@@ -134,9 +134,9 @@ function restoreNewest(
       continue;
     }
     const { sequence, file } = snapshot;
-    return { sequence, file, carried: restoreSections(snapshot, durables), refused };
+    return { sequence, file, keptSections: restoreSections(snapshot, durables), refused };
   }
-  return { sequence: 0, carried: new Map(), refused };
+  return { sequence: 0, keptSections: new Map(), refused };
 }
 
 interface LoadDeps {
@@ -261,10 +261,10 @@ function checkNames(durables: readonly Durable[]): void {
 function freezeAll(
   values: DurableValues,
   durables: Iterable<Pick<Durable, 'name' | 'freeze'>>,
-  carried: Restored['carried'],
+  keptSections: Restored['keptSections'],
 ): { frozen: Frozen; content: SnapshotContent } {
   const frozen = values.freeze();
-  const sections = new Map(carried);
+  const sections = new Map(keptSections);
   for (const durable of durables) sections.set(durable.name, durable.freeze());
   return { frozen, content: { table: frozen.table, values: frozen.values, sections } };
 }
@@ -279,7 +279,7 @@ export function createState(options: StateOptions, deps: StateDeps): State {
   const writer = createWriter(stateDirectory);
   const loading = { stateDirectory, outcomes, values, durables };
   const sections = new Map<string, ReturnType<typeof createSection>>();
-  let carried = new Map<string, Uint8Array>();
+  let keptSections = new Map<string, Uint8Array>();
   let file: string | undefined;
   let isStarting = true;
   let isClosed = false;
@@ -287,7 +287,7 @@ export function createState(options: StateOptions, deps: StateDeps): State {
   const turns = createTurns(async (shut): Promise<Committed> => {
     const noDirectory = await failureOf(() => writer.prepare());
     shut();
-    const { frozen, content } = freezeAll(values, [...durables, ...sections.values()], carried);
+    const { frozen, content } = freezeAll(values, [...durables, ...sections.values()], keptSections);
     const failure = noDirectory ?? (await failureOf(() => writer.write(content)));
     if (failure) outcomes.failed(failure.reason, failure.cause);
     else outcomes.succeeded();
@@ -310,7 +310,7 @@ export function createState(options: StateOptions, deps: StateDeps): State {
   return {
     async load() {
       const restored = await loadState(loading, options.ignored ?? new Set());
-      carried = new Map(restored.carried);
+      keptSections = new Map(restored.keptSections);
       file = restored.file;
       writer.follow(restored.sequence);
       return { sequence: restored.sequence };
@@ -318,8 +318,8 @@ export function createState(options: StateOptions, deps: StateDeps): State {
     section(name) {
       const known = sections.get(name);
       if (known) return known;
-      const opened = createSection(name, carried.get(name) ?? new Uint8Array(0), unreadable(name));
-      carried.delete(name);
+      const opened = createSection(name, keptSections.get(name) ?? new Uint8Array(0), unreadable(name));
+      keptSections.delete(name);
       sections.set(name, opened);
       return opened;
     },

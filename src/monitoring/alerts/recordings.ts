@@ -2,22 +2,22 @@ import type { Recording, RuleGroup } from '../alert.ts';
 import { site } from '../names.ts';
 import { slowByDesign } from './work.ts';
 
-type Metric = `svc_${string}`;
+type MetricName = `svc_${string}`;
 
 /** Rates by the labels that dashboards show and long ranges can afford. */
-const rates = (level: string, labels: string, metrics: readonly Metric[]): Recording[] =>
+const rates = (level: string, labels: string, metrics: readonly MetricName[]): Recording[] =>
   metrics.map((metric) => ({
     record: `${level}:${metric}:rate5m`,
     expr: ({ m }) => `sum by (${labels}) (rate(${m(metric)}[5m]))`,
   }));
 
-const quantile = (level: string, labels: string, metric: Metric, percent: number): Recording => ({
+const quantile = (level: string, labels: string, metric: MetricName, percent: number): Recording => ({
   record: `${level}:${metric}:p${percent}_5m`,
   expr: ({ m }) =>
     `histogram_quantile(${percent / 100}, sum by (${labels}, le) (rate(${m(metric)}_bucket[5m])))`,
 });
 
-const ratio = (level: string, labels: string, errors: Metric, requests: Metric): Recording => ({
+const ratio = (level: string, labels: string, errors: MetricName, requests: MetricName): Recording => ({
   record: `${level}:${errors}:ratio_rate5m`,
   expr: ({ m }) =>
     `sum by (${labels}) (rate(${m(errors)}[5m])) / sum by (${labels}) (rate(${m(requests)}[5m]))`,
@@ -29,7 +29,7 @@ const byRole = `${site}, svc_service`;
 const byOperation = `${byRole}, operation`;
 const outcomes = ['started', 'completed', 'failed', 'timeout', 'canceled', 'continued_as_new'] as const;
 const taskLatencies = (['decision', 'activity'] as const).flatMap((task) =>
-  (['schedule_to_start', 'execution'] as const).map((span): Metric => `svc_${task}_task_${span}_latency`),
+  (['schedule_to_start', 'execution'] as const).map((span): MetricName => `svc_${task}_task_${span}_latency`),
 );
 const list = `${site}, domain, tasklist`;
 const backup = `${site}, backup, store, database, backup_type`;
@@ -43,7 +43,7 @@ export const recordings: readonly RuleGroup[] = [
       ...rates(
         'cluster_service_operation',
         byOperation,
-        kinds.flatMap((kind): Metric[] => [`svc_${kind}_requests`, `svc_${kind}_errors`]),
+        kinds.flatMap((kind): MetricName[] => [`svc_${kind}_requests`, `svc_${kind}_errors`]),
       ),
       ...kinds.map((kind) => ratio('cluster_service', byRole, `svc_${kind}_errors`, `svc_${kind}_requests`)),
       quantile('cluster_service_operation', byOperation, 'svc_persistence_latency', 99),
@@ -61,7 +61,7 @@ export const recordings: readonly RuleGroup[] = [
       ...rates(
         'cluster_domain',
         `${site}, domain`,
-        outcomes.map((name): Metric => `svc_workflow_${name}`),
+        outcomes.map((name): MetricName => `svc_workflow_${name}`),
       ),
       ...rates('cluster_domain_tasklist', list, [
         'svc_matching_tasks_added',

@@ -6,7 +6,7 @@ import { availability, processes } from './roles.ts';
 import { persistence, requests, tasks } from './work.ts';
 
 /** A condition of the spec's table; everything else is taken from the recommended alert of the same name. */
-interface Condition extends Pick<Alert, 'expr' | 'description'> {
+interface SpecCondition extends Pick<Alert, 'expr' | 'description'> {
   threshold?: number;
 }
 
@@ -18,7 +18,7 @@ const backup =
   'Backup {{ $labels.backup }} ({{ $labels.backup_type }}) of {{ $labels.store }}/{{ $labels.database }}';
 
 /** The 13 conditions of the spec (Limits), in its order and to the letter. */
-const conditions: Readonly<Record<string, Condition>> = {
+const conditions: Readonly<Record<string, SpecCondition>> = {
   SvcServiceDown: {
     expr: ({ job }) => `up{${job('frontend')}} == 0`,
     description: 'Frontend {{ $labels.instance }} does not answer its scrape: up is {{ $value }}.',

@@ -49,7 +49,7 @@ export interface AlertRef {
 export const at = (...alerts: string[]): readonly AlertRef[] => alerts.map((alert) => ({ alert }));
 
 /** How a number is shown. */
-export interface Look {
+export interface Style {
   unit: UnitName;
   state?: StateName;
   /** Alerts whose thresholds are drawn. */
@@ -58,7 +58,7 @@ export interface Look {
   anyIs?: 'red' | 'orange';
 }
 
-interface Common extends Look {
+interface Common extends Style {
   title: string;
   /** What is shown, and when it is bad. */
   description: string;
@@ -76,7 +76,7 @@ export interface SeriesPanel extends Common {
   isStacked?: boolean;
 }
 
-export interface Column extends Look {
+export interface Column extends Style {
   title: string;
   expr: string;
 }
@@ -95,7 +95,7 @@ export interface TablePanel extends Common {
 
 export type Panel = SeriesPanel | TablePanel;
 
-export interface Row {
+export interface PanelRow {
   title: string;
   panels: readonly Panel[];
 }
@@ -107,20 +107,20 @@ export interface Dashboard {
   description: string;
   /** Variables besides the data source and the cluster. */
   choices: readonly Choice[];
-  rows(queries: Queries): readonly Row[];
+  rows(queries: Queries): readonly PanelRow[];
 }
 
 type Rest = Partial<Omit<SeriesPanel, 'type' | 'title' | 'description' | 'unit' | 'queries'>>;
-type Shown = string | readonly (Query | string)[];
+type QueryList = string | readonly (Query | string)[];
 
-const listOf = (shown: Shown): readonly Query[] =>
+const listOf = (shown: QueryList): readonly Query[] =>
   (typeof shown === 'string' ? [shown] : shown).map((query) =>
     typeof query === 'string' ? { expr: query } : query,
   );
 
 const maker =
   (type: SeriesPanel['type']) =>
-  (title: string, description: string, unit: UnitName, shown: Shown, rest: Rest = {}): SeriesPanel => ({
+  (title: string, description: string, unit: UnitName, shown: QueryList, rest: Rest = {}): SeriesPanel => ({
     type,
     title,
     description,
@@ -138,7 +138,7 @@ export const timeline = (
   title: string,
   description: string,
   state: StateName,
-  shown: Shown,
+  shown: QueryList,
   rest: Rest = {},
 ): SeriesPanel => timelineOf(title, description, 'count', shown, { state, ...rest });
 
@@ -160,11 +160,11 @@ export const table = (
   rest: Partial<Omit<TablePanel, 'type' | 'title' | 'description' | 'labels' | 'columns'>> = {},
 ): TablePanel => ({ type: 'table', title, description, unit: 'count', labels, columns, ...rest });
 
-export const column = (title: string, unit: UnitName, expr: string, look: Partial<Look> = {}): Column => ({
+export const column = (title: string, unit: UnitName, expr: string, style: Partial<Style> = {}): Column => ({
   title,
   unit,
   expr,
-  ...look,
+  ...style,
 });
 
 /** The usual percentiles in one panel, so that their distance shows. */

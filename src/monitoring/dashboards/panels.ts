@@ -41,11 +41,11 @@ import { alertsOf, pack } from '../packs.ts';
 import {
   type AlertRef,
   type Column,
-  type Look,
   type Panel,
   type Query,
   type SeriesPanel,
   type StateName,
+  type Style,
   states,
   type TablePanel,
   units,
@@ -104,7 +104,7 @@ function steps(limits: readonly AlertRef[], context: PanelContext): Threshold[] 
   }));
 }
 
-function thresholds({ limits = [], anyIs }: Partial<Look>, context: PanelContext) {
+function thresholds({ limits = [], anyIs }: Partial<Style>, context: PanelContext) {
   const drawn: Threshold[] = anyIs
     ? [
         { value: null, color: 'green' },
@@ -125,8 +125,8 @@ const sameView = '${__url_time_range}&${__all_variables}';
 
 /** Links to the runbooks of a panel's alerts, and to the dashboards that these alerts name. */
 function linksOf(panel: Panel, { on, titles, runbookUrl }: PanelContext): DashboardLinkBuilder[] {
-  const looks: readonly Look[] = panel.type === 'table' ? [panel, ...panel.columns] : [panel];
-  const drawn = looks.flatMap(({ limits = [] }) => limits.map(({ alert }) => alert));
+  const styles: readonly Style[] = panel.type === 'table' ? [panel, ...panel.columns] : [panel];
+  const drawn = styles.flatMap(({ limits = [] }) => limits.map(({ alert }) => alert));
   const alerts = [...new Set([...drawn, ...(panel.runbooks ?? [])])].map((alert) => alertOf({ alert }));
   const others = new Set(alerts.map(({ dashboard }) => dashboard).filter((name) => name !== on));
   return [
@@ -255,14 +255,14 @@ export function renderTable(panel: TablePanel, context: PanelContext): GrafanaPa
       panel.columns.map(({ expr }, index) => queryOf(expr, index).instant().format(PromQueryFormat.Table)),
     )
     .transformations(transformations(panel));
-  for (const column of panel.columns) builder.overrideByName(column.title, look(column, context));
+  for (const column of panel.columns) builder.overrideByName(column.title, columnStyle(column, context));
   if (panel.linkedLabel && context.runbookUrl)
     builder.overrideByName(panel.labels[panel.linkedLabel]!, [toRunbook(context.runbookUrl)]);
   if (panel.sortBy) builder.sortBy([new TableSortByFieldStateBuilder().displayName(panel.sortBy).desc(true)]);
   return builder.build();
 }
 
-function look(column: Column, context: PanelContext): DynamicConfigValue[] {
+function columnStyle(column: Column, context: PanelContext): DynamicConfigValue[] {
   const { unit, state, limits, anyIs } = column;
   const hasSteps = limits !== undefined || anyIs !== undefined;
   const isColoured = state !== undefined || hasSteps;

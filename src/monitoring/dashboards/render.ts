@@ -131,7 +131,7 @@ const sizes: Readonly<Record<Panel['type'], readonly [width: number, height: num
 const gridWidth = 24;
 
 /** A place on Grafana's grid of 24 columns. */
-interface Place {
+interface GridPosition {
   x: number;
   y: number;
   w: number;
@@ -139,8 +139,11 @@ interface Place {
 }
 
 /** Places panels side by side from line `y` on, as many as fit; `below` is the line after them. */
-export function laidOut(panels: readonly Panel[], y: number): { places: readonly Place[]; below: number } {
-  const places: Place[] = [];
+export function laidOut(
+  panels: readonly Panel[],
+  y: number,
+): { places: readonly GridPosition[]; below: number } {
+  const places: GridPosition[] = [];
   let [x, top, below] = [0, y, y];
   for (const { type, width, height } of panels) {
     const [w, h] = [width ?? sizes[type][0], height ?? sizes[type][1]];

@@ -52,7 +52,7 @@ export function createBucketProbe(
   return {
     async check(signal, recalled) {
       const trace = createTrace(clock);
-      const progress: Progress = { listing: resumedListing(recalled, of), pages: 0, objects: 0 };
+      const progress: ListingProgress = { listing: resumedListing(recalled, of), pages: 0, objects: 0 };
       let bucket: Bucket | undefined;
       let isSigned = true;
       try {
@@ -98,13 +98,18 @@ async function writeReadDelete(bucket: Bucket, prefix: string, clock: Clock): Pr
 }
 
 /** What one check adds to the listing. */
-interface Progress {
-  listing: Listing;
+interface ListingProgress {
+  listing: BucketListing;
   pages: number;
   objects: number;
 }
 
-async function listObjects(bucket: Bucket, prefix: string, progress: Progress, clock: Clock): Promise<void> {
+async function listObjects(
+  bucket: Bucket,
+  prefix: string,
+  progress: ListingProgress,
+  clock: Clock,
+): Promise<void> {
   const untilMs = clock.monotonicMs() + listMs;
   const startAfter = progress.listing.after;
   let continuation: string | undefined;
@@ -117,7 +122,7 @@ async function listObjects(bucket: Bucket, prefix: string, progress: Progress, c
   } while (continuation !== undefined && progress.pages < maxPages && clock.monotonicMs() < untilMs);
 }
 
-function found({ listing, pages, objects }: Progress, target: ArchiveTarget): Finding {
+function found({ listing, pages, objects }: ListingProgress, target: ArchiveTarget): Finding {
   const newestMs = newestOf(listing);
   const writing = target.writeCheck ? 'writable' : 'readable';
   const untested = target.isWritten && !target.writeCheck ? ', writing is not tested' : '';
@@ -129,7 +134,7 @@ function found({ listing, pages, objects }: Progress, target: ArchiveTarget): Fi
   };
 }
 
-function newestText(listing: Listing, newestMs: number | undefined): string {
+function newestText(listing: BucketListing, newestMs: number | undefined): string {
   const goesOn = 'the list is long, and the next check continues it';
   if (listing.whole) {
     const newest = newestMs === undefined ? 'no object yet' : `newest object from ${timeText(newestMs)}`;
@@ -144,7 +149,7 @@ function newestText(listing: Listing, newestMs: number | undefined): string {
  * A listing of all objects of an archive that takes many checks: a list is in the order of names, so that the newest
  * object may be anywhere in it. JSON, kept across checks and restarts.
  */
-export interface Listing {
+export interface BucketListing {
   /** The archive that is listed. */
   of: string;
   /** The name after which it continues; none at the beginning. */
@@ -156,8 +161,8 @@ export interface Listing {
 }
 
 /** The listing that an earlier check left; a new one if there is none, or if it is of another archive. */
-export function resumedListing(recalled: unknown, of: string): Listing {
-  const listing = recalled as Partial<Record<keyof Listing, unknown>> | null | undefined;
+export function resumedListing(recalled: unknown, of: string): BucketListing {
+  const listing = recalled as Partial<Record<keyof BucketListing, unknown>> | null | undefined;
   if (typeof listing !== 'object' || listing === null || listing.of !== of) return { of };
   const { after, seenMs, whole } = listing;
   const isWhole = typeof whole === 'object' && whole !== null;
@@ -169,7 +174,7 @@ export function resumedListing(recalled: unknown, of: string): Listing {
 }
 
 /** The listing with one more page; after the last page it starts again. */
-export function withPage(listing: Listing, { objects, continuation }: ObjectPage): Listing {
+export function withPage(listing: BucketListing, { objects, continuation }: ObjectPage): BucketListing {
   const times = objects.filter(isArchived).map(({ lastModifiedMs }) => lastModifiedMs);
   const seenMs = later(listing.seenMs, times.reduce<number | undefined>(later, undefined));
   if (continuation === undefined) return { of: listing.of, whole: { newestMs: seenMs } };
@@ -183,7 +188,7 @@ function isArchived({ key, sizeBytes }: ObjectPage['objects'][number]): boolean 
 }
 
 /** Newest object, ms since the epoch; undefined until one listing is complete, and if there is none. */
-export function newestOf({ seenMs, whole }: Listing): number | undefined {
+export function newestOf({ seenMs, whole }: BucketListing): number | undefined {
   return whole && later(whole.newestMs, seenMs);
 }
 

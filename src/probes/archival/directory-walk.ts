@@ -57,7 +57,7 @@ export interface DirectoryWalkOptions {
 /** Levels below the directory; each costs one open directory. */
 export const maxDepth = 32;
 
-interface Level {
+interface DirectoryLevel {
   path: string;
   directory: OpenDirectory;
 }
@@ -67,7 +67,7 @@ export function createDirectoryWalk(
   { maxEntries = 20_000, maxMs = 10_000, ignore = '' }: DirectoryWalkOptions,
   { disk, clock }: { disk: WalkDisk; clock: Clock },
 ): DirectoryWalk {
-  const levels: Level[] = [];
+  const levels: DirectoryLevel[] = [];
   let current: WalkPass | undefined;
   let last: WalkPass | undefined;
 
@@ -84,7 +84,7 @@ export function createDirectoryWalk(
     while (levels.length > 0) await leave();
     current = undefined;
   };
-  const take = async ({ path }: Level, entry: Dirent, pass: WalkPass) => {
+  const take = async ({ path }: DirectoryLevel, entry: Dirent, pass: WalkPass) => {
     const below = join(path, entry.name);
     if (entry.isDirectory()) {
       if (levels.length > maxDepth) pass.gap = 'depth';
@@ -96,7 +96,7 @@ export function createDirectoryWalk(
     }
   };
   /** One entry. Only an error of the root itself ends the walk; others leave a gap. */
-  const step = async (level: Level, pass: WalkPass) => {
+  const step = async (level: DirectoryLevel, pass: WalkPass) => {
     let entry: Dirent | null;
     try {
       entry = await level.directory.read();

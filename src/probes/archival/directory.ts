@@ -41,7 +41,7 @@ const testFilePrefix = '.svc-agent-write-check-';
 const testFile = `${testFilePrefix}${createHash('sha256').update(hostname()).digest('hex').slice(0, 12)}`;
 
 /** What a check leaves for the next one, across restarts. */
-interface Memory {
+interface DirectoryMemory {
   uri: string;
   /** It was seen, so that its absence is a fault. */
   existed?: boolean;
@@ -51,7 +51,7 @@ interface Memory {
   newestMs?: number;
 }
 
-type Checked = Pick<Finding, 'msg' | 'gauges' | 'details'> & { memory: Memory };
+type DirectoryFinding = Pick<Finding, 'msg' | 'gauges' | 'details'> & { memory: DirectoryMemory };
 
 /** A file system that hangs occupies one thread, not one more with each check. */
 export function createDirectoryProbe(
@@ -88,7 +88,7 @@ interface Context {
   signal: AbortSignal;
 }
 
-async function checkDirectory(context: Context, memory: Memory): Promise<Checked> {
+async function checkDirectory(context: Context, memory: DirectoryMemory): Promise<DirectoryFinding> {
   const { directory, target, disk } = context;
   const stats = await disk.stat(directory).catch((error: unknown) => {
     // The service creates the directory when it archives for the first time.
@@ -114,7 +114,10 @@ async function checkDirectory(context: Context, memory: Memory): Promise<Checked
 }
 
 /** A directory that does not exist yet is no fault, but the file system that it will be on must have room. */
-async function checkNotCreated({ directory, target, disk }: Context, memory: Memory): Promise<Checked> {
+async function checkNotCreated(
+  { directory, target, disk }: Context,
+  memory: DirectoryMemory,
+): Promise<DirectoryFinding> {
   let parent = dirname(directory.replace(/\/+$/, ''));
   while (parent !== dirname(parent) && (await isMissing(parent, disk))) parent = dirname(parent);
   const freeBytes = await checkSpace(parent, target, disk);
@@ -162,7 +165,7 @@ interface Writing {
 async function checkWriting(
   { directory, target, disk }: Context,
   stats: Stats,
-  memory: Memory,
+  memory: DirectoryMemory,
 ): Promise<Writing> {
   if (!target.isWritten) return { msg: 'readable' };
   if (!target.writeCheck) return { msg: 'readable, writing is not tested' };
@@ -222,7 +225,7 @@ const gaps: Readonly<Record<WalkGap, string>> = {
   unreadable: 'parts of it cannot be read',
 };
 
-async function checkNewest({ walk, signal }: Context, memory: Memory) {
+async function checkNewest({ walk, signal }: Context, memory: DirectoryMemory) {
   await walk.advance(signal).catch((error: unknown) => {
     signal.throwIfAborted();
     return refused('it cannot be read')(error);
@@ -278,8 +281,10 @@ function refused(what: string): (error: unknown) => never {
 
 const gibibytes = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 
-function memoryOf(recalled: unknown, uri: string): Memory {
-  const { existed, written, newestMs, ...rest } = (recalled ?? {}) as Partial<Record<keyof Memory, unknown>>;
+function memoryOf(recalled: unknown, uri: string): DirectoryMemory {
+  const { existed, written, newestMs, ...rest } = (recalled ?? {}) as Partial<
+    Record<keyof DirectoryMemory, unknown>
+  >;
   if (rest.uri !== uri) return { uri };
   return {
     uri,
@@ -301,7 +306,7 @@ function aborted(signal: AbortSignal, directory: string): Promise<Finding> {
 }
 
 const failed =
-  (directory: string, memory: Memory) =>
+  (directory: string, memory: DirectoryMemory) =>
   (error: unknown): Finding => ({
     reason: error instanceof ProbeError ? error.reason : 'failed',
     msg: `${directory}: ${errorText(error)}`,

@@ -71,7 +71,7 @@ interface SharedByRecovery {
 const afterBackupsMs = 100;
 
 /** The last assessment, so that a restarted agent shows it at once. */
-interface Remembered {
+interface RememberedStanding {
   /** Digest of the configuration that it was made by. */
   by: string;
   atMs: number;
@@ -86,7 +86,7 @@ const heldIntervals = 3;
 const digestOf = (key: string): string => createHash('sha256').update(key).digest('base64');
 
 function stillShown(recalled: unknown, key: string, intervalMs: number, nowMs: number): readonly Sample[] {
-  const last = recalled as Remembered | undefined;
+  const last = recalled as RememberedStanding | undefined;
   if (last?.by !== digestOf(key)) return [];
   const ageMs = nowMs - last.atMs;
   if (ageMs < 0 || ageMs >= heldIntervals * intervalMs) return [];
@@ -143,7 +143,7 @@ async function checkRecovery(
   if (readiness.isReady !== undefined) {
     gauges.push({ name: 'svc_recovery_ready', labels, value: readiness.isReady ? 1 : 0 });
   }
-  const remember: Remembered = { by: digestOf(key), atMs: nowMs, gauges, untilMs: readiness.untilMs };
+  const remember: RememberedStanding = { by: digestOf(key), atMs: nowMs, gauges, untilMs: readiness.untilMs };
   return {
     reason: readiness.reason as RecoveryFailureReason | undefined,
     msg: newest ? readiness.msg : `${readiness.msg}; no restore has been tried yet`,

@@ -77,7 +77,7 @@ export async function readFiles(
   return { artifacts, unfinished, failures: [] };
 }
 
-interface Found {
+interface FoundBackup {
   sizeBytes: number;
   lastMs: number;
   isIncomplete?: boolean;
@@ -92,7 +92,7 @@ async function artifactOf(
   path: string,
   name: string,
   stats: Stats,
-  found: Found & { time?: string; runs: readonly RunRecord[] },
+  found: FoundBackup & { time?: string; runs: readonly RunRecord[] },
 ): Promise<Artifact> {
   const { lastMs, sizeBytes, lsn, wal } = found;
   const head = found.method === undefined ? await readHead(path) : undefined;
@@ -150,7 +150,7 @@ async function gunzipHead(head: Buffer): Promise<Buffer> {
   }
 }
 
-async function readDirectoryBackup(path: string): Promise<Found> {
+async function readDirectoryBackup(path: string): Promise<FoundBackup> {
   const { sizeBytes, lastMs, names } = await measure(path);
   const checkpoints = names.find((name) => checkpointFiles.includes(name));
   if (checkpoints) {

@@ -28,14 +28,14 @@ function hasChecksum(page: Buffer): boolean {
   return split === page.readUInt32BE(0);
 }
 
-interface Space {
+interface Tablespace {
   pageBytes: number;
   /** Pages of another size or length than the space's. */
   isCompressed: boolean;
 }
 
 /** By the flags in the first page of a tablespace. */
-function spaceOf(head: Buffer): Space {
+function spaceOf(head: Buffer): Tablespace {
   const flags = head.readUInt32BE(flagsAt);
   if (flags & isFullCrc32) return { pageBytes: 512 << (flags & 0xf), isCompressed: (flags & 0xe0) !== 0 };
   const size = (flags >> 6) & 0xf;

@@ -19,10 +19,10 @@ import {
   longHeaderBytes,
   UnknownFormat,
   verifyWalSegment,
-  type WalCarry,
+  type WalRemainder,
 } from './wal-segment.ts';
 
-interface Reading extends Pace {
+interface SegmentReading extends Pace {
   /** The directory of the segments. */
   path: string;
   level: IntegrityLevel;
@@ -43,22 +43,22 @@ export interface VerifiedSegments {
  * and end in the next. One that is gone meanwhile is passed over.
  */
 export async function verifySegments(
-  request: Reading,
+  request: SegmentReading,
   segments: SegmentsToVerify,
 ): Promise<VerifiedSegments> {
   const damaged: Record<string, string> = {};
   let unverified: string | undefined;
-  let said = '';
-  let carry: WalCarry | undefined;
+  let lastMsg = '';
+  let remainder: WalRemainder | undefined;
   const isFull = request.level === 'full' && segments.log === 'wal';
   const names = isFull && segments.before ? [segments.before, ...segments.names] : segments.names;
   for (const name of names) {
     try {
-      const verified = await verifySegment(request, segments, name, isFull ? carry : undefined);
-      carry = verified.carry;
-      said = verified.msg;
+      const verified = await verifySegment(request, segments, name, isFull ? remainder : undefined);
+      remainder = verified.remainder;
+      lastMsg = verified.msg;
     } catch (thrown) {
-      carry = undefined;
+      remainder = undefined;
       const code = systemCode(thrown);
       if (code === 'ENOENT' || name === segments.before) continue;
       if (code !== undefined && /^E(?!RR_)[A-Z]+$/.test(code)) throw thrown;
@@ -66,7 +66,7 @@ export async function verifySegments(
       else damaged[name] = thrown instanceof Truncated ? 'it is cut off' : errorText(thrown);
     }
   }
-  const verified = names.length === 1 ? said : `${names.length} segments, the last: ${said}`;
+  const verified = names.length === 1 ? lastMsg : `${names.length} segments, the last: ${lastMsg}`;
   return { damaged, unverified, verified };
 }
 
@@ -88,11 +88,11 @@ export async function walSegmentBytesIn(file: string): Promise<number> {
 }
 
 async function verifySegment(
-  { path, level, ...pace }: Reading,
+  { path, level, ...pace }: SegmentReading,
   { log, newest }: SegmentsToVerify,
   name: string,
-  carry: WalCarry | undefined,
-): Promise<{ msg: string; carry?: WalCarry }> {
+  remainder: WalRemainder | undefined,
+): Promise<{ msg: string; remainder?: WalRemainder }> {
   const file = join(path, name);
   const compression = compressionOf(await headOf(file, 8));
   if (!compression && readableSuffix.test(name)) throw new Error('its content does not match its suffix');
@@ -122,7 +122,7 @@ async function verifySegment(
     log === 'wal'
       ? {
           msg: 'every record matches its checksum',
-          carry: await verifyWalSegment(bytes, archivedName(name), carry),
+          remainder: await verifyWalSegment(bytes, archivedName(name), remainder),
         }
       : { msg: await verifyBinaryLog(bytes, name === newest) };
   if (hash && hash.digest('hex') !== sha1) throw new Error('it does not match the checksum in its name');

@@ -25,9 +25,9 @@ export const verifyInProcess: VerifyBackup = async (request, signal, onProgress)
   const command = [process.execPath, verifyProgram(), JSON.stringify(request)];
   let answer: VerifyAnswer | undefined;
   const onLine = (line: string) => {
-    const told = JSON.parse(line) as VerifyAnswer | Progress;
-    if ('result' in told) answer = told;
-    else onProgress(told);
+    const message = JSON.parse(line) as VerifyAnswer | Progress;
+    if ('result' in message) answer = message;
+    else onProgress(message);
   };
   await runCommand(command, { signal, maxBytes: 64 * 1024, onLine });
   if (answer === undefined) throw new Error('the verifying process ended without an answer');

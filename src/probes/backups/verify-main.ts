@@ -10,7 +10,7 @@ import type { Progress } from '../probe.ts';
 import { bytesToRead, type VerifyRequest, verifyBackup } from './verify.ts';
 
 /** Time between two lines of progress. */
-const tellEveryMs = 500;
+const progressEveryMs = 500;
 
 setPriority(constants.priority.PRIORITY_LOW);
 try {
@@ -19,12 +19,12 @@ try {
   let doneBytes = 0;
   const write = (line: object) => process.stdout.write(`${JSON.stringify(line)}\n`);
   const beganMs = performance.now();
-  let toldMs = beganMs;
+  let lastProgressMs = beganMs;
   const onBytes = (bytes: number) => {
     doneBytes = Math.min(doneBytes + bytes, totalBytes);
     const nowMs = performance.now();
-    if (nowMs - toldMs < tellEveryMs) return;
-    toldMs = nowMs;
+    if (nowMs - lastProgressMs < progressEveryMs) return;
+    lastProgressMs = nowMs;
     write({
       doneBytes,
       totalBytes,

@@ -35,7 +35,7 @@ interface OpenRecord {
 }
 
 /** What the next segment begins with; undefined where the segment before was not read. */
-export type WalCarry = { open?: OpenRecord };
+export type WalRemainder = { open?: OpenRecord };
 
 interface PageHeader {
   magic: number;
@@ -103,14 +103,18 @@ function checkPageHeader(page: Buffer, expected: { magic: number; address: bigin
 }
 
 /**
- * Reads a segment to its end: the header of every page, the checksum of every record. Without `carry` the rest of a
+ * Reads a segment to its end: the header of every page, the checksum of every record. Without `remainder` the rest of a
  * record that began in the segment before is passed over. Throws what is wrong.
  */
-export async function verifyWalSegment(bytes: ByteReader, name: string, carry?: WalCarry): Promise<WalCarry> {
+export async function verifyWalSegment(
+  bytes: ByteReader,
+  name: string,
+  remainder?: WalRemainder,
+): Promise<WalRemainder> {
   const head = await bytes.take(longHeaderBytes);
   const { segmentBytes, pageBytes } = checkWalStart(head, name);
   const { magic, address: startAddress } = pageHeader(head);
-  let open = carry?.open;
+  let open = remainder?.open;
   /** Bytes of a record that began before what is read. */
   let unknownRest = 0;
   let isSwitched = false;
@@ -138,7 +142,7 @@ export async function verifyWalSegment(bytes: ByteReader, name: string, carry?: 
     if ((header.info & isOverwritten) !== 0) {
       open = undefined;
       unknownRest = 0;
-    } else if (offset === 0 && carry === undefined) unknownRest = goesOn ? header.rest : 0;
+    } else if (offset === 0 && remainder === undefined) unknownRest = goesOn ? header.rest : 0;
     else if (unknownRest === 0 && (goesOn !== (open !== undefined) || header.rest !== (open?.missing ?? 0)))
       throw new Error(`the record that goes on in the page at ${offset} is damaged`);
 

@@ -90,7 +90,7 @@ const describeBlock = (): z.ZodType<DescribeOptions> =>
   );
 
 /** A command without `{domain}` always describes the same domain. */
-function tellsDomainsApart({ watch, describe }: { watch?: unknown; describe?: unknown }): boolean {
+function distinguishesDomains({ watch, describe }: { watch?: unknown; describe?: unknown }): boolean {
   const { command } = (describe ?? {}) as { command?: unknown };
   if (!Array.isArray(watch) || !Array.isArray(command)) return true;
   return new Set(watch).size < 2 || placeholdersIn(command.map(String)).domain;
@@ -104,7 +104,7 @@ export const domainsBlock = () =>
       describe: describeBlock().optional().describe('How the agent gets the description of a domain.'),
       replication: replicationBlock().optional(),
     })
-    .refine(tellsDomainsApart, {
+    .refine(distinguishesDomains, {
       path: ['describe', 'command'],
       error: 'does not say which domain; put {domain} where its name belongs',
     })

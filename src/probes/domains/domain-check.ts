@@ -22,7 +22,7 @@ import {
 const suggestedClusters = 3;
 
 /** The faults of a domain, and what is worth a note. */
-export interface DomainJudgement {
+export interface DomainAssessment {
   reason?: DomainFailureReason;
   msg?: string;
   /** The cluster that the failover version belongs to. */
@@ -31,13 +31,13 @@ export interface DomainJudgement {
 }
 
 /** Compares a domain's description with the group's failover versions and with the other clusters' views. */
-function judgeDomain(
+function assessDomain(
   own: DomainDescription,
   views: ReadonlyMap<string, DomainDescription>,
   group: ClusterGroupOptions | undefined,
-): DomainJudgement {
+): DomainAssessment {
   const notes = notesOn(own, group);
-  const { versionOf, fault } = judgeVersion(own, group);
+  const { versionOf, fault } = checkVersion(own, group);
   const others = [...views].filter(([, view]) => isElsewhere(own, view));
   if (others.length > 0) {
     const differing = others.map(([name, view]) => `${name} says ${view.activeCluster}`).join(', ');
@@ -55,12 +55,13 @@ function isElsewhere(
 }
 
 /** The version of a local domain has no meaning, and a domain that is active in several clusters has several. */
-function judgeVersion(
+function checkVersion(
   { global, activeActive, failoverVersion, activeCluster }: DomainDescription,
   group: ClusterGroupOptions | undefined,
 ): { versionOf?: string; fault?: string } {
-  const isJudged = global !== false && !activeActive && failoverVersion !== undefined && failoverVersion >= 0;
-  if (!group || !isJudged) return {};
+  const isChecked =
+    global !== false && !activeActive && failoverVersion !== undefined && failoverVersion >= 0;
+  if (!group || !isChecked) return {};
   const versionOf = clusterOfVersion(failoverVersion, group)?.name;
   if (versionOf === activeCluster || activeCluster === undefined) return { versionOf };
   const whose = versionOf === undefined ? 'no cluster of the group' : versionOf;
@@ -130,7 +131,7 @@ const shownOfAnswer = 120;
 /** Share of the timeout that other clusters get, so that one that hangs does not cost the result of this one. */
 const shareOfOthers = 0.8;
 
-type View =
+type DomainView =
   | { description: DomainDescription; fault?: undefined }
   | { description?: undefined; fault: { reason: CommandFailureReason; msg: string } };
 
@@ -165,7 +166,7 @@ async function viewThrough(
   { domain, command }: DomainProbeOptions,
   cluster: ClusterOptions | undefined,
   signal: AbortSignal,
-): Promise<View> {
+): Promise<DomainView> {
   try {
     const { stdout } = await runCommand(commandFor(command, domain, cluster), { signal, maxBytes });
     return readView(domain, stdout);
@@ -175,7 +176,7 @@ async function viewThrough(
   }
 }
 
-function readView(domain: string, printed: string): View {
+function readView(domain: string, printed: string): DomainView {
   const description = parseDescription(printed);
   const name = description?.name;
   if (description && (name === undefined || name === domain)) return { description };
@@ -195,7 +196,7 @@ async function otherViews(
   options: DomainProbeOptions,
   { global, clusters }: DomainDescription,
   signal: AbortSignal,
-): Promise<Map<string, View>> {
+): Promise<Map<string, DomainView>> {
   const { command, group } = options;
   if (!group || global === false || !isPerCluster(command)) return new Map();
   const asked = group.clusters.filter(
@@ -211,7 +212,7 @@ async function otherViews(
 function findingOf(
   { domain, group, command }: DomainProbeOptions,
   own: DomainDescription,
-  others: ReadonlyMap<string, View>,
+  others: ReadonlyMap<string, DomainView>,
   { recalled, nowMs, latest }: { recalled: unknown; nowMs: number; latest: NonNullable<ProbeDeps['latest']> },
 ): Finding {
   const seen = new Map(
@@ -220,11 +221,12 @@ function findingOf(
   const unseen = [...others].flatMap(([name, { fault }]) =>
     fault ? `not known through ${name}: ${fault.msg}` : [],
   );
-  const { reason, msg, versionOf, notes } = judgeDomain(own, seen, group);
+  const { reason, msg, versionOf, notes } = assessDomain(own, seen, group);
   const before = failoverMemory(recalled);
   const { count, memory } = countFailovers(before, own, nowMs, group);
   const readiness = group && failoverReadiness({ own, views: seen, group, latest });
-  const unjudged = readiness && readiness.ready === undefined ? [unjudgedNote(readiness.why, command)] : [];
+  const unassessed =
+    readiness && readiness.ready === undefined ? [unassessedNote(readiness.why, command)] : [];
   return {
     reason,
     msg: [msg ?? summaryOf(own), ...unseen].join('; '),
@@ -246,7 +248,7 @@ function findingOf(
       ...shown(own),
       versionOf,
       failover: readiness,
-      notes: [...notes, ...unseen, ...unjudged],
+      notes: [...notes, ...unseen, ...unassessed],
       views: viewsShown(group, own, seen),
     },
     remember: memory,
@@ -254,7 +256,7 @@ function findingOf(
 }
 
 /** Why `svc_domain_failover_ready` is absent. */
-function unjudgedNote(why: string, command: DomainProbeOptions['command']): string {
+function unassessedNote(why: string, command: DomainProbeOptions['command']): string {
   const note = `svc_domain_failover_ready is absent: ${why}`;
   if (isPerCluster(command)) return note;
   return `${note}; domains.describe.command asks this cluster only, put {address} into it to ask each cluster`;

@@ -75,7 +75,10 @@ export interface FailoverMemory {
   lastMs?: number;
 }
 
-type Seen = Pick<DomainDescription, 'activeCluster' | 'failoverVersion' | 'failoverHistory' | 'activeActive'>;
+type DomainState = Pick<
+  DomainDescription,
+  'activeCluster' | 'failoverVersion' | 'failoverHistory' | 'activeActive'
+>;
 
 const mostKeys = 50;
 
@@ -105,7 +108,7 @@ export function failoverMemory(recalled: unknown): FailoverMemory | undefined {
  */
 export function countFailovers(
   memory: FailoverMemory | undefined,
-  seen: Seen,
+  seen: DomainState,
   nowMs: number,
   group?: VersionRules,
 ): { count: number; memory: FailoverMemory } {
@@ -144,7 +147,7 @@ function isUnseen({ key, atMs }: FailoverEntry, { keys = [], newestMs }: Failove
 }
 
 /** The least number of failovers that the active cluster and the failover version show. */
-function movesBetween(memory: FailoverMemory, seen: Seen, group: VersionRules | undefined): number {
+function movesBetween(memory: FailoverMemory, seen: DomainState, group: VersionRules | undefined): number {
   if (isOldView(memory, seen)) return 0;
   const { activeCluster, failoverVersion, activeActive } = seen;
   const renamed =
@@ -158,12 +161,15 @@ function movesBetween(memory: FailoverMemory, seen: Seen, group: VersionRules | 
 }
 
 /** Versions never fall: a cluster with a lower one has not replicated the last failover yet. */
-function isOldView({ version }: FailoverMemory, { failoverVersion }: Seen): boolean {
+function isOldView({ version }: FailoverMemory, { failoverVersion }: DomainState): boolean {
   return version !== undefined && failoverVersion !== undefined && failoverVersion < version;
 }
 
 /** Whether the history contains everything that was counted without it. */
-function isUpToDate({ activeCluster, failoverHistory }: Seen, fresh: readonly FailoverEntry[]): boolean {
+function isUpToDate(
+  { activeCluster, failoverHistory }: DomainState,
+  fresh: readonly FailoverEntry[],
+): boolean {
   const newest = failoverHistory?.[0];
   return fresh.length > 0 && newest?.to !== undefined && newest.to === activeCluster;
 }
@@ -205,17 +211,17 @@ export function failoverReadiness(input: ReadinessInput): FailoverReadiness | un
     .filter(({ name, enabled }) => enabled && name !== activeCluster && (clusters?.includes(name) ?? true))
     .map(({ name }) => name);
   if (standbys.length === 0) return { ready: false, why: 'no other cluster has the domain' };
-  const judged = standbys.map((standby) => judge(standby, activeCluster, input));
+  const assessed = standbys.map((standby) => standbyReadiness(standby, activeCluster, input));
   return (
-    judged.find(({ ready }) => ready === true) ?? {
-      ready: judged.some(({ ready }) => ready === undefined) ? undefined : false,
-      why: judged.map(({ why }) => why).join('; '),
+    assessed.find(({ ready }) => ready === true) ?? {
+      ready: assessed.some(({ ready }) => ready === undefined) ? undefined : false,
+      why: assessed.map(({ why }) => why).join('; '),
     }
   );
 }
 
 /** The first check that fails decides, else the first whose result is not known. */
-function judge(standby: string, active: string, input: ReadinessInput): FailoverReadiness {
+function standbyReadiness(standby: string, active: string, input: ReadinessInput): FailoverReadiness {
   const checks = [health(standby, input), agreement(standby, active, input), lag(standby, active, input)];
   const decisive =
     checks.find(({ ready }) => ready === false) ?? checks.find(({ ready }) => ready === undefined);

@@ -83,10 +83,10 @@ export function answerIn(text: string): HealthAnswer | undefined {
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
   const { ok, msg, message, ...rest } = value as Record<string, unknown>;
-  const said = [msg, message].find(isText);
-  if (typeof ok === 'boolean') return { ok, msg: said ?? '' };
-  const isBare = ok === undefined && said !== undefined && Object.keys(rest).length === 0;
-  return isBare ? { ok: false, msg: said } : undefined;
+  const reply = [msg, message].find(isText);
+  if (typeof ok === 'boolean') return { ok, msg: reply ?? '' };
+  const isBare = ok === undefined && reply !== undefined && Object.keys(rest).length === 0;
+  return isBare ? { ok: false, msg: reply } : undefined;
 }
 
 export interface HealthDeps {

@@ -197,12 +197,12 @@ export function refusalOf({ status, header, body }: ObjectStoreAnswer): ProbeErr
   const error = errorOf(body);
   const code = (error && childText(error, 'Code')?.trim()) ?? '';
   const reason = Object.hasOwn(codes, code) ? codes[code]! : reasonOfStatus(status);
-  const said = [`status ${status}`, code, error && childText(error, 'Message')].filter(Boolean).join(', ');
+  const details = [`status ${status}`, code, error && childText(error, 'Message')].filter(Boolean).join(', ');
   const region = header('x-amz-bucket-region') ?? (error && childText(error, 'Region'));
   const elsewhere = region ? `the bucket is in region ${excerpt(region)}` : undefined;
   const location = status >= 300 && status < 400 ? header('location') : undefined;
   const hint = advice[code] ?? elsewhere ?? (location && `it redirects to ${excerpt(location)}`);
-  return new ProbeError(reason, `the object store refused: ${excerpt(said)}${hint ? `; ${hint}` : ''}`);
+  return new ProbeError(reason, `the object store refused: ${excerpt(details)}${hint ? `; ${hint}` : ''}`);
 }
 
 function reasonOfStatus(status: number): ArchiveFailureReason {

@@ -57,21 +57,21 @@ function readingsOf(
   return { values: [] };
 }
 
-type Place = ReadingPlace & Partial<LagPlace>;
+type QuantityPlace = ReadingPlace & Partial<LagPlace>;
 
 /** A metric that a vocabulary translates is found under both names, whichever is configured. */
-function placesOf(quantity: Quantity, told: Place | undefined): readonly Place[] {
-  const places: readonly Place[] = usual[quantity];
-  if (!told) return places;
-  const { sourceLabel, targetLabel } = told;
-  const isSame = quantity === 'lag' && places.some(({ metric }) => metric === told.metric);
-  if (!isSame) return [told];
-  const others = places.filter(({ metric }) => metric !== told.metric);
-  return [told, ...others.map((place) => ({ ...place, sourceLabel, targetLabel }))];
+function placesOf(quantity: Quantity, configured: QuantityPlace | undefined): readonly QuantityPlace[] {
+  const places: readonly QuantityPlace[] = usual[quantity];
+  if (!configured) return places;
+  const { sourceLabel, targetLabel } = configured;
+  const isSame = quantity === 'lag' && places.some(({ metric }) => metric === configured.metric);
+  if (!isSame) return [configured];
+  const others = places.filter(({ metric }) => metric !== configured.metric);
+  return [configured, ...others.map((place) => ({ ...place, sourceLabel, targetLabel }))];
 }
 
 function readingAt(
-  { unit = 'seconds', sourceLabel, targetLabel }: Place,
+  { unit = 'seconds', sourceLabel, targetLabel }: QuantityPlace,
   { labels, value }: { labels: Readonly<Record<string, string>>; value: number },
 ): Reading {
   const named = (label: string | undefined, otherwise: readonly string[]) =>
@@ -85,7 +85,7 @@ function readingAt(
 }
 
 /** Two clusters, in the direction of replication. */
-export interface Pair {
+export interface ClusterPair {
   source: string;
   target: string;
 }
@@ -99,12 +99,12 @@ export type Direction = 'labelled' | 'incoming';
 /** Finds the pair of a reading; undefined for a cluster with itself, and if several would fit. */
 export function pairsOf(
   group: ClusterGroupOptions,
-): (reading: Reading, direction: Direction) => Pair | undefined {
+): (reading: Reading, direction: Direction) => ClusterPair | undefined {
   const own = group.currentClusterName;
   const names = group.clusters.filter(({ enabled }) => enabled).map(({ name }) => name);
   const peers = names.filter((name) => name !== own);
   const onlyPeer = peers.length === 1 ? peers[0] : undefined;
-  const pair = (source: string | undefined, target: string | undefined): Pair | undefined =>
+  const pair = (source: string | undefined, target: string | undefined): ClusterPair | undefined =>
     source === undefined || target === undefined || source === target ? undefined : { source, target };
   const opposite = (name: string) => (name === own ? onlyPeer : own);
   return (reading, direction) => {
@@ -123,7 +123,7 @@ export function pairsOf(
 }
 
 /** Whether both clusters are enabled clusters of the group. */
-export function isPairOf({ clusters }: ClusterGroupOptions, { source, target }: Pair): boolean {
+export function isPairOf({ clusters }: ClusterGroupOptions, { source, target }: ClusterPair): boolean {
   const isEnabled = (wanted: string) => clusters.some(({ name, enabled }) => enabled && name === wanted);
   return isEnabled(source) && isEnabled(target);
 }
@@ -134,15 +134,15 @@ function clusterNamed(text: string, names: readonly string[]): string | undefine
 }
 
 /** A reading with its pair of clusters. */
-export interface Told extends Reading {
-  pair: Pair;
+export interface PairReading extends Reading {
+  pair: ClusterPair;
 }
 
 /** The readings of one quantity. */
-export interface Found {
+export interface QuantityReadings {
   /** The family that they are from. */
   metric?: string;
-  told: readonly Told[];
+  paired: readonly PairReading[];
   /** Number of series whose labels name no pair of clusters. */
   untold: number;
 }
@@ -158,25 +158,25 @@ export function finderIn(
   group: ClusterGroupOptions,
   replication: ReplicationOptions | undefined,
   readings: Readings,
-): (quantity: Quantity) => Found {
+): (quantity: Quantity) => QuantityReadings {
   const pairOf = pairsOf(group);
   return (quantity) => {
     const { metric, values } = readingsOf(readings, quantity, replication);
-    const told = values.flatMap((reading) => {
+    const paired = values.flatMap((reading) => {
       const pair = pairOf(reading, directions[quantity]);
       return pair ? [{ ...reading, pair }] : [];
     });
-    return { metric, told, untold: values.length - told.length };
+    return { metric, paired, untold: values.length - paired.length };
   };
 }
 
 export interface OfPair {
-  pair: Pair;
+  pair: ClusterPair;
   value: number;
 }
 
 /** One number per pair: the joined values of its items. */
-export function joinByPair<T extends { pair: Pair }>(
+export function joinByPair<T extends { pair: ClusterPair }>(
   items: readonly T[],
   numberOf: (item: T) => number,
   join: (one: number, other: number) => number,
@@ -192,7 +192,7 @@ export function joinByPair<T extends { pair: Pair }>(
   return [...joined.values()];
 }
 
-export function samplesOf(name: AgentMetricName, values: readonly OfPair[]): Sample[] {
+export function quantitySamples(name: AgentMetricName, values: readonly OfPair[]): Sample[] {
   return values.map(({ pair: { source, target }, value }) => ({
     name,
     labels: { source_cluster: source, target_cluster: target },

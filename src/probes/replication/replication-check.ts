@@ -2,14 +2,14 @@ import type { ClusterGroupOptions } from '../clusters/block.ts';
 import type { ReplicationOptions } from '../domains/block.ts';
 import type { Finding, Probe, ProbeDeps } from '../probe.ts';
 import {
-  type Found,
   finderIn,
   isPairOf,
   joinByPair,
   type OfPair,
+  type PairReading,
   type Quantity,
-  samplesOf,
-  type Told,
+  type QuantityReadings,
+  quantitySamples,
 } from './readings.ts';
 
 /** The total of a counter at one check. */
@@ -72,7 +72,7 @@ function riseOf(before: Sum, { value, parts }: Sum): Rise {
 
 export interface LastApplied {
   /** The known times, and those of the pairs that applied a task since the last check. */
-  after(before: readonly OfPair[], applied: readonly Told[], nowMs: number): OfPair[];
+  after(before: readonly OfPair[], applied: readonly PairReading[], nowMs: number): OfPair[];
 }
 
 /**
@@ -134,11 +134,11 @@ export function createReplicationProbe(
     async check(_, recalled) {
       const found = { lag: find('lag'), applied: find('applied'), failures: find('failures') };
       const before = lastAppliedIn(recalled).filter(({ pair }) => isPairOf(group, pair));
-      const failed = failing.since(found.failures.told);
+      const failed = failing.since(found.failures.paired);
       return findingOf(
-        joinByPair(found.lag.told, ({ value }) => value, Math.max),
-        lastApplied.after(before, found.applied.told, clock.nowMs()),
-        failuresOf(found.failures.told, failed),
+        joinByPair(found.lag.paired, ({ value }) => value, Math.max),
+        lastApplied.after(before, found.applied.paired, clock.nowMs()),
+        failuresOf(found.failures.paired, failed),
         found,
       );
     },
@@ -146,8 +146,8 @@ export function createReplicationProbe(
 }
 
 /** Failures per pair since the last check, 0 included; series that cannot be distinguished count once. */
-function failuresOf(told: readonly Told[], failed: ReturnType<Rises['since']>): OfPair[] {
-  const once = [...new Map(told.map((reading) => [reading.series, reading])).values()];
+function failuresOf(readings: readonly PairReading[], failed: ReturnType<Rises['since']>): OfPair[] {
+  const once = [...new Map(readings.map((reading) => [reading.series, reading])).values()];
   return joinByPair(
     once,
     ({ series }) => failed.get(series)?.by ?? 0,
@@ -159,20 +159,20 @@ function findingOf(
   lags: readonly OfPair[],
   lastApplied: readonly OfPair[],
   failed: readonly OfPair[],
-  found: Readonly<Record<Quantity, Found>>,
+  found: Readonly<Record<Quantity, QuantityReadings>>,
 ): Finding {
   const inSeconds = lastApplied.map(({ pair, value }) => ({ pair, value: value / 1000 }));
   return {
     msg: lags.length === 0 ? whyUnknown(found.lag) : lags.map(sentence).join(', '),
     gauges: [
-      ...samplesOf('svc_replication_lag_seconds', lags),
-      ...samplesOf('svc_replication_last_applied_timestamp_seconds', inSeconds),
+      ...quantitySamples('svc_replication_lag_seconds', lags),
+      ...quantitySamples('svc_replication_last_applied_timestamp_seconds', inSeconds),
     ],
-    increases: samplesOf('svc_replication_task_failures_total', failed),
+    increases: quantitySamples('svc_replication_task_failures_total', failed),
     details: Object.fromEntries(
-      Object.entries(found).map(([quantity, { metric, told, untold }]) => [
+      Object.entries(found).map(([quantity, { metric, paired, untold }]) => [
         quantity,
-        { metric, series: told.length, untold },
+        { metric, series: paired.length, untold },
       ]),
     ),
     remember: remembered(lastApplied),
@@ -184,7 +184,7 @@ const sentence = ({ pair: { source, target }, value }: OfPair): string =>
     ? `${target} has all of ${source}`
     : `${target} is ${Number(value.toPrecision(3))} s behind ${source}`;
 
-function whyUnknown({ metric, untold }: Found): string {
+function whyUnknown({ metric, untold }: QuantityReadings): string {
   return untold === 0
     ? 'the lag is not known: no scraped metric has it'
     : `the lag is not known: the labels of ${untold} series of ${metric} name no two clusters of the group`;

@@ -88,7 +88,7 @@ function startAttempt({ timeoutMs, open, recalled, clock }: AttemptOptions): Att
 }
 
 /** The probe of a row, created at its first run. */
-export interface Opened {
+export interface OpenedProbe {
   /** Starts a run; the one before must have settled. */
   run(recalled: unknown): Attempt;
   /** The work under way for the probe; none before its first run. */
@@ -100,7 +100,7 @@ export interface Opened {
 const settleMs = 2000;
 const closeMs = 500;
 
-export function createOpened(row: ProbeRow, deps: ProbeDeps): Opened {
+export function createOpened(row: ProbeRow, deps: ProbeDeps): OpenedProbe {
   const { clock, log } = deps;
   const { timeoutMs } = row.schedule;
   let opening: Promise<Probe> | undefined;

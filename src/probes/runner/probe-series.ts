@@ -109,7 +109,7 @@ function createCounters(intake: () => SeriesIntake): Counters {
 }
 
 /** One run, with everything that its series show. */
-export interface ShownLook extends Outcome {
+export interface ShownOutcome extends Outcome {
   /** Wall clock, ms. */
   atMs: number;
   /** The new damped state, if it changed. */
@@ -118,7 +118,7 @@ export interface ShownLook extends Outcome {
 
 /** The series of one probe. */
 export interface ProbeSeries {
-  show(shown: ShownLook): void;
+  show(shown: ShownOutcome): void;
   /** Shows gauges from before a restart until the first result. */
   recall(samples: readonly Sample[]): void;
   /** Removes the gauges until the next result. */
@@ -148,25 +148,26 @@ function* countersOf({ shows, reasons }: ProbeRow): Iterable<SeriesName> {
 }
 
 /** Opens the counters; `before` is what the same probe showed in other intakes. */
-export function createProbeSeries(row: ProbeRow, intakes: ProbeIntakes, before?: ShownLook): ProbeSeries {
+export function createProbeSeries(row: ProbeRow, intakes: ProbeIntakes, before?: ShownOutcome): ProbeSeries {
   const { shows } = row;
   const probe = { probe: row.name };
-  const [own, told] = [intakes.immediate(''), intakes.immediate(row.service)];
-  const gauges = { own: createGauges(own), told: createGauges(told) };
+  const [own, ofService] = [intakes.immediate(''), intakes.immediate(row.service)];
+  const gauges = { own: createGauges(own), immediate: createGauges(ofService) };
   const counters = {
     own: createCounters(() => own),
-    told: createCounters(() => told),
+    immediate: createCounters(() => ofService),
     kept: createCounters(() => intakes.kept(row.service)),
     durable: createCounters(() => intakes.durable(row.service)),
   };
-  const counterOf = (series: SeriesName) => (isDurable(series) ? counters.durable : counters.told).of(series);
+  const counterOf = (series: SeriesName) =>
+    (isDurable(series) ? counters.durable : counters.immediate).of(series);
   const skippedOf = (reason: ProbeSkipReason) =>
     counters.own.of({ name: 'svc_probe_skipped_total', labels: { ...probe, reason } });
   const failedOf = (reason: ProbeFailureReason) =>
     counters.own.of({ name: 'svc_probe_failures_total', labels: { ...probe, reason } });
   let current = before;
 
-  const showGauges = ({ finding, durationMs, atMs }: ShownLook) => {
+  const showGauges = ({ finding, durationMs, atMs }: ShownOutcome) => {
     const { tlsNotAfterMs } = finding;
     gauges.own.show([
       { name: 'svc_probe_last_run_timestamp_seconds', labels: probe, value: atMs / 1e3 },
@@ -174,24 +175,24 @@ export function createProbeSeries(row: ProbeRow, intakes: ProbeIntakes, before?:
         ? []
         : sampled({ name: 'svc_probe_tls_not_after_timestamp_seconds', labels: probe }, tlsNotAfterMs / 1e3)),
     ]);
-    gauges.told.show([
+    gauges.immediate.show([
       ...sampled(shows.up, finding.reason ? 0 : 1),
       ...sampled(shows.duration, durationMs / 1e3),
       ...(finding.gauges ?? []),
     ]);
   };
-  const showTotals = ({ finding }: ShownLook) => {
+  const showTotals = ({ finding }: ShownOutcome) => {
     for (const total of finding.totals ?? []) counters.kept.of(total).set(total.value);
   };
   const vanish = () => {
     current = undefined;
     gauges.own.show([]);
-    gauges.told.show([]);
+    gauges.immediate.show([]);
   };
   const withdraw = () => {
     vanish();
     counters.own.release();
-    counters.told.release();
+    counters.immediate.release();
     counters.kept.release();
   };
   const discard = () => {
@@ -220,7 +221,7 @@ export function createProbeSeries(row: ProbeRow, intakes: ProbeIntakes, before?:
       showTotals(shown);
       showGauges(shown);
     },
-    recall: (samples) => gauges.told.show(samples),
+    recall: (samples) => gauges.immediate.show(samples),
     vanish,
     skipped: (reason, runs) => skippedOf(reason).add(runs),
     reopen(nextRow, nextIntakes) {

@@ -141,7 +141,7 @@ function createRing<T>(size: number): Ring<T> {
   };
 }
 
-export interface HistoryOptions {
+export interface ResultHistoryOptions {
   /** Results kept per probe, and failed results kept. Default 100 and 20. */
   history?: number;
   failures?: number;
@@ -159,7 +159,7 @@ export interface ProbeStanding {
 
 export function createStanding(
   { name, kind, target, schedule }: ProbeRow,
-  { history = 100, failures = 20 }: HistoryOptions,
+  { history = 100, failures = 20 }: ResultHistoryOptions,
   log: Log,
 ): ProbeStanding {
   const damping = createDamping(schedule);

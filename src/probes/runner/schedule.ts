@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { Clock, Log } from '../../core/ports.ts';
 import type { ProbeSkipReason } from '../../core/reasons.ts';
-import type { Finding, ProbeDeps, ProbeRow, Schedule } from '../probe.ts';
+import type { Finding, ProbeDeps, ProbeRow, ProbeSchedule } from '../probe.ts';
 import { createOpened, type Outcome } from './probe-run.ts';
 import { createProbeSeries, type ProbeIntakes } from './probe-series.ts';
 import {
   createStanding,
-  type HistoryOptions,
   type Memories,
   type OnResult,
   type ProbeReport,
+  type ResultHistoryOptions,
   resultOf,
 } from './probe-state.ts';
 
@@ -99,7 +99,7 @@ export interface PhaseOptions {
   name: string;
   intervalMs: number;
   /** Shared with other probes. */
-  phase?: Schedule['phase'];
+  phase?: ProbeSchedule['phase'];
 }
 
 /** First runs are spread over this time. */
@@ -185,7 +185,7 @@ export interface Watch {
   end(stay?: 'durable'): Promise<void>;
 }
 
-export interface WatchOptions extends HistoryOptions {
+export interface WatchOptions extends ResultHistoryOptions {
   instance: string;
 }
 

@@ -17,7 +17,7 @@ const recordEveryMs = 300_000;
 const mostRecords = 24;
 const shortestTrendMs = 1_800_000;
 
-interface Space {
+interface FileSystemSpace {
   /** What it holds: `data and WAL`. */
   holds: string;
   freeBytes: number;
@@ -25,7 +25,7 @@ interface Space {
 }
 
 /** The space of one file system, and what identifies it between polls. */
-interface Measured extends Space {
+interface MeasuredSpace extends FileSystemSpace {
   key: string;
 }
 
@@ -63,9 +63,9 @@ export function createFreeSpace(
   let isMeasuring = false;
 
   const measureAll = async (directories: readonly StorageDirectory[]) => {
-    const found = new Map<string, Measured>();
+    const found = new Map<string, MeasuredSpace>();
     const faults: string[] = [];
-    const add = (key: string, { holds, freeBytes, totalBytes }: Space) => {
+    const add = (key: string, { holds, freeBytes, totalBytes }: FileSystemSpace) => {
       const known = found.get(key);
       if (known) known.holds += ` and ${holds}`;
       else found.set(key, { key, holds, freeBytes, totalBytes });
@@ -95,14 +95,14 @@ export function createFreeSpace(
       });
       const { spaces, faults } = await untilAborted(measuring, signal);
       if (spaces.length === 0) return unknown(faults.join('; '));
-      const judged = spaces.map((space) => {
+      const assessed = spaces.map((space) => {
         const trend = (trends.get(space.key) ?? []).slice(1 - mostRecords);
         trends.set(space.key, trend);
-        return judge(space, trend, clock.monotonicMs());
+        return assessSpace(space, trend, clock.monotonicMs());
       });
       for (const key of trends.keys()) if (!spaces.some((space) => space.key === key)) trends.delete(key);
-      const isGood = judged.every(({ holds }) => holds);
-      const found = [...judged.map((one) => one.found), ...faults].join('; ');
+      const isGood = assessed.every(({ holds }) => holds);
+      const found = [...assessed.map((one) => one.found), ...faults].join('; ');
       return { check: 'free_space', holds: isGood && faults.length > 0 ? 'unknown' : isGood, found };
     },
   };
@@ -111,7 +111,7 @@ export function createFreeSpace(
 /** Oldest first. */
 type Trend = { atMs: number; freeBytes: number }[];
 
-function judge({ holds, freeBytes, totalBytes }: Space, trend: Trend, atMs: number) {
+function assessSpace({ holds, freeBytes, totalBytes }: FileSystemSpace, trend: Trend, atMs: number) {
   const fullInMs = timeUntilFull([...trend, { atMs, freeBytes }]);
   if (atMs - (trend.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY) >= recordEveryMs)
     trend.push({ atMs, freeBytes });

@@ -1,4 +1,10 @@
-import { type MysqlAnswer, type MysqlRow, type Named, numberOf, sqlText } from './mysql-questions.ts';
+import {
+  type MysqlAnswer,
+  type MysqlRow,
+  mysqlNumber,
+  type NamedValues,
+  sqlText,
+} from './mysql-questions.ts';
 import type { CheckResult, LogState, StorageDirectory } from './store-report.ts';
 
 /** The variables that are read, of every version of MySQL and MariaDB; one that a server lacks is not in its answer. */
@@ -42,32 +48,32 @@ function isOn(text: string | undefined): boolean | undefined {
   return !/^(?:OFF|0)$/i.test(text);
 }
 
-function shown(variables: Named, ...names: readonly string[]): string {
+function shown(variables: NamedValues, ...names: readonly string[]): string {
   const there = names.filter((name) => variables.has(name));
   return there.map((name) => `${name} = ${variables.get(name)}`).join(', ') || `${names[0]} is hidden`;
 }
 
 function oneOf(
-  variables: Named,
+  variables: NamedValues,
   name: string,
   good: readonly number[],
 ): Pick<CheckResult, 'holds' | 'found'> {
-  const value = numberOf(variables.get(name));
+  const value = mysqlNumber(variables.get(name));
   return { holds: value === undefined ? 'unknown' : good.includes(value), found: shown(variables, name) };
 }
 
 /** How long logs are kept, in seconds; 0 is for ever. The setting in seconds takes precedence. */
-function retentionSeconds(variables: Named): number | undefined {
+function retentionSeconds(variables: NamedValues): number | undefined {
   if (isOn(variables.get('binlog_expire_logs_auto_purge')) === false) return 0;
-  const seconds = numberOf(variables.get('binlog_expire_logs_seconds'));
-  const days = numberOf(variables.get('expire_logs_days'));
+  const seconds = mysqlNumber(variables.get('binlog_expire_logs_seconds'));
+  const days = mysqlNumber(variables.get('expire_logs_days'));
   return seconds || (days === undefined ? seconds : days * daySeconds);
 }
 
 const sizeLimits = ['max_binlog_total_size', 'binlog_space_limit'];
 
-function retention(variables: Named): Pick<CheckResult, 'holds' | 'found'> {
-  const limit = sizeLimits.find((name) => (numberOf(variables.get(name)) ?? 0) > 0);
+function retention(variables: NamedValues): Pick<CheckResult, 'holds' | 'found'> {
+  const limit = sizeLimits.find((name) => (mysqlNumber(variables.get(name)) ?? 0) > 0);
   const seconds = retentionSeconds(variables);
   const found = shown(
     variables,
@@ -83,7 +89,7 @@ function retention(variables: Named): Pick<CheckResult, 'holds' | 'found'> {
 }
 
 /** The checks of the binary log, which point-in-time recovery needs, and of the durability of a commit. */
-export function mysqlChecks(variables: Named): CheckResult[] {
+export function mysqlChecks(variables: NamedValues): CheckResult[] {
   const logs = isOn(variables.get('log_bin'));
   const checks: CheckResult[] = [
     { check: 'log_bin', holds: logs ?? 'unknown', found: shown(variables, 'log_bin') },
@@ -100,7 +106,7 @@ export function mysqlChecks(variables: Named): CheckResult[] {
 }
 
 /** Whether the server refuses writes, of most users at least. */
-export function isReadOnly(variables: Named): boolean | undefined {
+export function isReadOnly(variables: NamedValues): boolean | undefined {
   const states = ['read_only', 'super_read_only', 'innodb_read_only'].map((name) =>
     isOn(variables.get(name)),
   );
@@ -131,8 +137,8 @@ function channelOf(row: MysqlRow): Channel {
     name: column(row, 'Connection_name', 'Channel_Name'),
     ioRunning: column(row, 'Replica_IO_Running', 'Slave_IO_Running'),
     sqlRunning: column(row, 'Replica_SQL_Running', 'Slave_SQL_Running'),
-    errno: errnos.map((name) => numberOf(row[name]) ?? 0).find((errno) => errno !== 0) ?? 0,
-    secondsBehind: numberOf(column(row, 'Seconds_Behind_Source', 'Seconds_Behind_Master')) ?? null,
+    errno: errnos.map((name) => mysqlNumber(row[name]) ?? 0).find((errno) => errno !== 0) ?? 0,
+    secondsBehind: mysqlNumber(column(row, 'Seconds_Behind_Source', 'Seconds_Behind_Master')) ?? null,
   };
 }
 
@@ -188,7 +194,7 @@ export function enginesCheck(engines: MysqlAnswer, rights: MysqlAnswer): CheckRe
   const isGood = engines.rows.every(({ engine }) => transactional.includes((engine ?? '').toLowerCase()));
   if (!isGood) return { check, holds: false, found };
   const seesAll = (rights.rows?.length ?? 0) > 0;
-  const count = engines.rows.reduce((sum, { tables }) => sum + (numberOf(tables) ?? 0), 0);
+  const count = engines.rows.reduce((sum, { tables }) => sum + (mysqlNumber(tables) ?? 0), 0);
   if (seesAll && count > 0) return { check, holds: true, found };
   return {
     check,
@@ -212,7 +218,7 @@ export const logState = ({ file, position }: { file: string; position: number })
 });
 
 /** Those of the data, and of the binary log where it has its own. */
-export function directoriesOf(variables: Named): StorageDirectory[] {
+export function directoriesOf(variables: NamedValues): StorageDirectory[] {
   const [data, binaryLog] = [variables.get('datadir'), variables.get('log_bin_basename')];
   return [
     ...(data ? [{ holds: 'data', path: data }] : []),
@@ -227,13 +233,13 @@ export function directoriesOf(variables: Named): StorageDirectory[] {
  * The copies that a commit waits for, where the server has such: replicas in semi-synchronous replication, nodes of
  * Galera. The user of `--print-grants` cannot see on a primary how far its replicas are; they are polled themselves.
  */
-export function standbysCheck(variables: Named, status: Named): CheckResult[] {
+export function standbysCheck(variables: NamedValues, status: NamedValues): CheckResult[] {
   const check = 'standbys';
   if (status.get('wsrep_cluster_status') && clusterOf(status) !== undefined)
     return galeraChecks(variables, status);
   for (const role of ['source', 'master']) {
     if (isOn(variables.get(`rpl_semi_sync_${role}_enabled`)) !== true || isReadOnly(variables)) continue;
-    const clients = numberOf(status.get(`rpl_semi_sync_${role}_clients`));
+    const clients = mysqlNumber(status.get(`rpl_semi_sync_${role}_clients`));
     const state = status.get(`rpl_semi_sync_${role}_status`);
     const found = `semi-synchronous replicas: ${clients ?? 'unknown'}, rpl_semi_sync_${role}_status = ${state ?? 'unknown'}`;
     if (clients === undefined || state === undefined) return [{ check, holds: 'unknown', found }];
@@ -247,7 +253,7 @@ export function standbysCheck(variables: Named, status: Named): CheckResult[] {
  * there. One that was desynchronized, as the donor of a copy is, does not hold the others back and may lag behind
  * (galeracluster.com/library/documentation/monitoring-cluster.html).
  */
-function galeraChecks(variables: Named, status: Named): CheckResult[] {
+function galeraChecks(variables: NamedValues, status: NamedValues): CheckResult[] {
   const state = ['wsrep_cluster_status', 'wsrep_ready', 'wsrep_local_state_comment'];
   const [component, ready, local] = state.map((name) => (status.get(name) ?? '').toLowerCase());
   const found = state.map((name) => `${name} = ${status.get(name) ?? 'unknown'}`).join(', ');
@@ -255,7 +261,7 @@ function galeraChecks(variables: Named, status: Named): CheckResult[] {
   const isSynced = local === '' ? 'unknown' : local === 'synced';
   return [
     { check: 'standbys', holds: isWhole && isSynced, found },
-    galeraNodes(numberOf(status.get('wsrep_cluster_size')), variables.get('wsrep_cluster_address') ?? ''),
+    galeraNodes(mysqlNumber(status.get('wsrep_cluster_size')), variables.get('wsrep_cluster_address') ?? ''),
   ];
 }
 
@@ -273,7 +279,7 @@ function galeraNodes(size: number | undefined, address: string): CheckResult {
 }
 
 /** The id of the Galera cluster that the server belongs to. */
-export function clusterOf(status: Named): string | undefined {
+export function clusterOf(status: NamedValues): string | undefined {
   const id = status.get('wsrep_cluster_state_uuid') ?? '';
   return /^[0-]*$/.test(id) ? undefined : id;
 }
@@ -299,7 +305,7 @@ export function transactionsCheck({ rows, unknown, ...refusal }: MysqlAnswer, us
     const advice = isDenied ? `; run GRANT PROCESS ON *.* TO ${accountName(user)}` : '';
     return { check, holds: 'unknown', found: `${unknown}${advice}` };
   }
-  const idle = rows.map(({ id, age }) => ({ id: numberOf(id), seconds: numberOf(age) ?? 0 }));
+  const idle = rows.map(({ id, age }) => ({ id: mysqlNumber(id), seconds: mysqlNumber(age) ?? 0 }));
   const named = idle.slice(0, namedAtMost).map(({ id, seconds }) => {
     const what = id ? `session ${id}` : 'a prepared transaction';
     return `${what} has been idle for ${seconds} s`;

@@ -14,7 +14,7 @@ import {
   tlsOptions,
 } from '../connection.ts';
 import { connectionFault, excerpt, ProbeError } from '../probe.ts';
-import type { MysqlRefusal, MysqlRow, Run } from './mysql-questions.ts';
+import type { MysqlRefusal, MysqlRow, RunStatements } from './mysql-questions.ts';
 import { usualStoreUser } from './store-options.ts';
 import type { StoreFault, StoreTarget } from './store-report.ts';
 
@@ -25,7 +25,7 @@ export interface MysqlSession {
   readonly phasesMs: Trace['phasesMs'];
   readonly tlsNotAfterMs?: number;
   /** All statements in one round trip. */
-  run: Run;
+  run: RunStatements;
   close(): Promise<void>;
 }
 
@@ -53,8 +53,8 @@ interface DriverQuery {
 /**
  * Runs all statements in one round trip. Rejects as well when something else than the answer ends the connection.
  */
-function runOver(connection: Connection, end: Promise<never>): Run {
-  const run: Run = (statements) =>
+function runOver(connection: Connection, end: Promise<never>): RunStatements {
+  const run: RunStatements = (statements) =>
     new Promise((resolve, reject) => {
       if (statements.length === 0) return resolve({ results: [] });
       const rowsOf = ({ _rows }: DriverQuery, count: number) =>
@@ -349,8 +349,8 @@ function messageOf(thrown: unknown): string {
       : advice[refusal?.errno ?? systemCode(thrown) ?? ''];
   if (refusal !== undefined && galeraRefuses.test(refusal.message))
     return `${refusal.message} (${refusal.errno}); this node is outside the primary component of its Galera cluster, or not synced yet: SHOW GLOBAL STATUS LIKE 'wsrep_%' tells which`;
-  const said = refusal === undefined ? connectionFault(thrown).msg : `${refusal.message} (${refusal.errno})`;
-  return then === undefined ? said : `${said}; ${then}`;
+  const text = refusal === undefined ? connectionFault(thrown).msg : `${refusal.message} (${refusal.errno})`;
+  return then === undefined ? text : `${text}; ${then}`;
 }
 
 /** The reason and the message for what the driver, the server or the network threw. */

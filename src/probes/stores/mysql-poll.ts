@@ -17,10 +17,10 @@ import {
   byName,
   createAsker,
   type MysqlAnswer,
-  type Named,
-  numberOf,
+  mysqlNumber,
+  type NamedValues,
   type Question,
-  type Run,
+  type RunStatements,
   sqlName,
   sqlText,
   sqlTexts,
@@ -199,7 +199,7 @@ const enginesQuestions = (database: string): Question[] => [
 
 /** The poll of one connection. It remembers which forms of a question the server supports. */
 export function createMysqlPoll(
-  run: Run,
+  run: RunStatements,
   announcedVersion: string,
   timeoutMs: number,
 ): (request: PollRequest) => Promise<PollAnswer> {
@@ -250,7 +250,7 @@ export function createMysqlPoll(
 }
 
 interface Status {
-  values: Named;
+  values: NamedValues;
   /** The server's clock at that moment, whole seconds since the epoch. */
   nowSeconds?: number;
 }
@@ -268,19 +268,19 @@ async function statusOf(
     forms = forms.slice(1)
   )
     rows = (await ask([{ name: 'status', forms }])).status!.rows ?? [];
-  return { values: byName(rows), nowSeconds: numberOf(rows[0]?.now) };
+  return { values: byName(rows), nowSeconds: mysqlNumber(rows[0]?.now) };
 }
 
 function startedAtMs({ values, nowSeconds }: Status): number | undefined {
-  const uptimeSeconds = numberOf(values.get('uptime'));
+  const uptimeSeconds = mysqlNumber(values.get('uptime'));
   if (uptimeSeconds === undefined || nowSeconds === undefined) return undefined;
   return (nowSeconds - uptimeSeconds) * 1000;
 }
 
 /** Threads of the server itself may be among the running ones, but never more than are connected. */
 function connectionsOf({ values }: Status): ServerReport['connections'] {
-  const connected = numberOf(values.get('threads_connected'));
-  const running = numberOf(values.get('threads_running'));
+  const connected = mysqlNumber(values.get('threads_connected'));
+  const running = mysqlNumber(values.get('threads_running'));
   if (connected === undefined || running === undefined) return undefined;
   const busy = Math.min(running, connected);
   return { running: busy, idle: connected - busy };
@@ -291,7 +291,7 @@ function connectionsOf({ values }: Status): ServerReport['connections'] {
  * data directory. MariaDB has nothing like it: its server_id differs among servers that replicate each other, and
  * the data directory among those that do not. The host name is left out: a container's changes over the same data.
  */
-function identityOf(variables: Named, { values }: Status): string | undefined {
+function serverIdentity(variables: NamedValues, { values }: Status): string | undefined {
   const cluster = clusterOf(values);
   if (cluster !== undefined) return cluster;
   const uuid = variables.get('server_uuid');
@@ -310,9 +310,9 @@ function serverReport(flavour: Flavour, answers: Record<string, MysqlAnswer>, st
     readOnly: isReadOnly(variables),
     replica,
     connections: connectionsOf(status),
-    connectionsMax: numberOf(variables.get('max_connections')),
+    connectionsMax: mysqlNumber(variables.get('max_connections')),
     startedAtMs: startedAtMs(status),
-    identity: identityOf(variables, status),
+    identity: serverIdentity(variables, status),
     directories: directoriesOf(variables),
     ...(position && { log: logState(position) }),
     checks: [
@@ -326,8 +326,8 @@ function serverReport(flavour: Flavour, answers: Record<string, MysqlAnswer>, st
       distribution: comment ?? undefined,
       binaryLog: position,
       sources: channels.length > 0 ? channels : undefined,
-      connectionsMaxUsed: numberOf(status.values.get('max_used_connections')),
-      connectsAborted: numberOf(status.values.get('aborted_connects')),
+      connectionsMaxUsed: mysqlNumber(status.values.get('max_used_connections')),
+      connectsAborted: mysqlNumber(status.values.get('aborted_connects')),
     },
   };
 }

@@ -16,7 +16,7 @@ export interface Question {
 }
 
 /** Runs statements in order until one fails. */
-export type Run = (statements: readonly string[]) => Promise<Ran>;
+export type RunStatements = (statements: readonly string[]) => Promise<Ran>;
 export interface Ran {
   /** The rows of each statement that succeeded; none for one that gives no rows. */
   results: readonly (readonly MysqlRow[])[];
@@ -41,10 +41,10 @@ const late: ReadonlySet<number> = new Set([1205, 1969, 3024]);
 /** Bad data, a read-only session, no database chosen, no right or no such thing. */
 const harmless = /^(?:21|22|25|3D|42)/;
 /** Of the same classes, but not a matter of rights: no such database; a table that its engine has lost. */
-const grave: ReadonlySet<number> = new Set([1049, 1932]);
+const backtick: ReadonlySet<number> = new Set([1049, 1932]);
 
 function isHarmless({ errno, sqlState }: MysqlRefusal): boolean {
-  if (grave.has(errno)) return false;
+  if (backtick.has(errno)) return false;
   return absent.has(errno) || late.has(errno) || harmless.test(sqlState);
 }
 
@@ -59,7 +59,7 @@ const isLasting = ({ errno }: MysqlRefusal) => errno !== 1146 && !late.has(errno
  * the server does not know or allow is not sent again over the same connection.
  */
 export function createAsker(
-  run: Run,
+  run: RunStatements,
 ): (questions: readonly Question[]) => Promise<Record<string, MysqlAnswer>> {
   /** Forms that were refused, with the reason. */
   const refused = new Map<string, MysqlAnswer & { rows?: undefined }>();
@@ -67,7 +67,7 @@ export function createAsker(
   let oneByOne = false;
   const keyOf = (form: readonly string[]) => form.join(';');
 
-  const runAll: Run = async (statements) => {
+  const runAll: RunStatements = async (statements) => {
     if (!oneByOne) return run(statements);
     const results: (readonly MysqlRow[])[] = [];
     for (const statement of statements) {
@@ -117,9 +117,9 @@ export function createAsker(
 }
 
 /** Rows of a name and a value; names in lower case. */
-export type Named = ReadonlyMap<string, string>;
+export type NamedValues = ReadonlyMap<string, string>;
 
-export function byName(rows: readonly MysqlRow[]): Named {
+export function byName(rows: readonly MysqlRow[]): NamedValues {
   return new Map(
     rows.map((row) => {
       const [name, value] = Object.values(row);
@@ -129,7 +129,7 @@ export function byName(rows: readonly MysqlRow[]): Named {
 }
 
 /** A number as the server wrote it; undefined for no text, or for text that is not a number. */
-export function numberOf(text: string | null | undefined): number | undefined {
+export function mysqlNumber(text: string | null | undefined): number | undefined {
   if (text === undefined || text === null || text.trim() === '') return undefined;
   const number = Number(text);
   return Number.isFinite(number) ? number : undefined;

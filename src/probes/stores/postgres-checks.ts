@@ -75,16 +75,16 @@ const longestUnarchivedS = 300;
 const oldestTransactionAge = 1_000_000_000;
 const namedAtMost = 3;
 
-type Result = Omit<CheckResult, 'check'>;
+type FactResult = Omit<CheckResult, 'check'>;
 
-const unknown = (found: string): Result => ({ holds: 'unknown', found });
+const unknown = (found: string): FactResult => ({ holds: 'unknown', found });
 
-function ifKnown<T extends object, R>(part: Known<T>, judge: (part: T) => R): R | Result {
-  return 'unknown' in part ? unknown((part as { unknown: string }).unknown) : judge(part as T);
+function ifKnown<T extends object, R>(part: Known<T>, assess: (part: T) => R): R | FactResult {
+  return 'unknown' in part ? unknown((part as { unknown: string }).unknown) : assess(part as T);
 }
 
 /** The result for one setting, as `name = value`. */
-function setting({ settings }: PostgresFacts, name: string, isRight: (value: string) => boolean): Result {
+function setting({ settings }: PostgresFacts, name: string, isRight: (value: string) => boolean): FactResult {
   const value = settings[name];
   if (value === undefined) return unknown(`${name} is hidden`);
   return { holds: isRight(value), found: `${name} = ${value}` };
@@ -105,7 +105,7 @@ function archivingReceiver({ receivers }: PostgresFacts): string | undefined {
   return 'unknown' in receivers ? undefined : (receivers.archiving ?? undefined);
 }
 
-function archiveMode(facts: PostgresFacts): Result {
+function archiveMode(facts: PostgresFacts): FactResult {
   const { archive_mode: mode, archive_command: command = '', archive_library: library = '' } = facts.settings;
   if (mode === undefined) return unknown('archive_mode is hidden');
   const isOn = mode !== 'off';
@@ -124,12 +124,12 @@ function archiveMode(facts: PostgresFacts): Result {
 }
 
 /** Without archiving there is nothing to time: archive_mode says so, once. */
-function archiveTimeout(facts: PostgresFacts): Result | undefined {
+function archiveTimeout(facts: PostgresFacts): FactResult | undefined {
   if (!archives(facts)) return undefined;
   return setting(facts, 'archive_timeout', (value) => +value > 0 && +value <= longestUnarchivedS);
 }
 
-function archiver(facts: PostgresFacts): Result | undefined {
+function archiver(facts: PostgresFacts): FactResult | undefined {
   if (!archives(facts)) return undefined;
   return ifKnown(facts.archiver, ({ failing, failures, failedWal }) => ({
     holds: !failing,
@@ -139,7 +139,7 @@ function archiver(facts: PostgresFacts): Result | undefined {
   }));
 }
 
-function walBacklog(facts: PostgresFacts): Result | undefined {
+function walBacklog(facts: PostgresFacts): FactResult | undefined {
   if (!archives(facts)) return undefined;
   return ifKnown(facts.backlog, ({ waiting, ageS }) => ({
     holds: ageS <= longestUnarchivedS,
@@ -158,7 +158,7 @@ function keptBytes({ settings }: PostgresFacts): number {
 }
 
 /** A slot is judged by the WAL that it holds back: more than the server keeps anyway fills its disk. */
-function slots(facts: PostgresFacts): Result {
+function slots(facts: PostgresFacts): FactResult {
   const isExcessive = ({ status, held }: Slot) =>
     status === 'lost' || status === 'unreserved' || (held ?? 0) > keptBytes(facts);
   const described = ({ name, active, status, held }: Slot) =>
@@ -176,7 +176,7 @@ function slots(facts: PostgresFacts): Result {
 /** Sources of a setting that only say something about the agent's own role. */
 const ownSource = /user|client|session/;
 
-function durableSettings({ settings, sources, asynchronous }: PostgresFacts): Result {
+function durableSettings({ settings, sources, asynchronous }: PostgresFacts): FactResult {
   const names = ['fsync', 'full_page_writes', 'synchronous_commit'].filter(
     (name) => !ownSource.test(sources[name] ?? ''),
   );
@@ -199,7 +199,7 @@ export function checksumCheck(checksums: Known<{ failures: number | null }>): Ch
   return { check: 'checksum_failures', ...result };
 }
 
-function replica(facts: PostgresFacts): Result | undefined {
+function replica(facts: PostgresFacts): FactResult | undefined {
   if (!facts.standby) return undefined;
   const { restore_command: restore = '', primary_conninfo: primary } = facts.settings;
   return ifKnown(facts.replication, ({ receivers, paused, lagS }) => {
@@ -224,7 +224,7 @@ function isBehind(facts: PostgresFacts, { lag, behind }: Standby): boolean {
 }
 
 /** Standbys of this server. Without any, and without synchronous ones configured, there is nothing to check. */
-function standbys(facts: PostgresFacts): Result | undefined {
+function standbys(facts: PostgresFacts): FactResult | undefined {
   const { synchronous_standby_names: names = '', synchronous_commit: commit = '' } = facts.settings;
   const waits = names !== '' && !facts.standby && !['off', 'local'].includes(commit);
   return ifKnown(facts.standbys, ({ list }) => {
@@ -249,7 +249,7 @@ function standbys(facts: PostgresFacts): Result | undefined {
 /** Longer than any transaction of the service. */
 const longestOpenS = 900;
 
-function openTransactions({ transactions }: PostgresFacts): Result {
+function openTransactions({ transactions }: PostgresFacts): FactResult {
   return ifKnown(transactions, ({ list, isPartial }) => {
     const found = firstFew(
       list.map(({ what, age }) => `${excerpt(what, 80)} has been idle for ${Math.round(age)} s`),
@@ -319,14 +319,14 @@ function walName(timeline: number, segment: bigint, segmentBytes: bigint): strin
     .join('');
 }
 
-function wraparound(facts: PostgresFacts): Result {
+function wraparound(facts: PostgresFacts): FactResult {
   return ifKnown(facts.wraparound, ({ age }) => ({
     holds: age < oldestTransactionAge,
     found: `the oldest transaction is ${age} transactions old`,
   }));
 }
 
-const checks: Readonly<Partial<Record<StoreCheck, (facts: PostgresFacts) => Result | undefined>>> = {
+const checks: Readonly<Partial<Record<StoreCheck, (facts: PostgresFacts) => FactResult | undefined>>> = {
   archive_mode: archiveMode,
   archive_timeout: archiveTimeout,
   archiver,
@@ -343,8 +343,8 @@ const checks: Readonly<Partial<Record<StoreCheck, (facts: PostgresFacts) => Resu
 
 /** The checks of a server by its answers; one that does not apply to it has no result. */
 export function postgresChecks(facts: PostgresFacts): CheckResult[] {
-  return Object.entries(checks).flatMap(([check, judge]) => {
-    const result = judge(facts);
+  return Object.entries(checks).flatMap(([check, assess]) => {
+    const result = assess(facts);
     return result === undefined ? [] : [{ check: check as StoreCheck, ...result }];
   });
 }

@@ -387,6 +387,6 @@ export function postgresFault(thrown: unknown): StoreFault {
   }
   if ((thrown as { name?: unknown } | null | undefined)?.name === 'AbortError')
     return { reason: 'too_slow', msg: 'no answer in time' };
-  const said = driverMessages.find(([pattern]) => pattern.test(msg));
-  return said === undefined ? connectionFault(thrown) : { reason: said[1], msg };
+  const known = driverMessages.find(([pattern]) => pattern.test(msg));
+  return known === undefined ? connectionFault(thrown) : { reason: known[1], msg };
 }

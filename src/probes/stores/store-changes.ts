@@ -16,7 +16,7 @@ interface Change {
 }
 
 /** What is remembered of a store between polls, as JSON. */
-export interface Remembered {
+export interface RememberedStore {
   identity?: string;
   timeline?: number;
   node?: string;
@@ -27,14 +27,14 @@ export interface Remembered {
 }
 
 export interface Noticed {
-  remember: Remembered;
+  remember: RememberedStore;
   checks: readonly CheckResult[];
   /** What changed with this poll and was not shown as changed before. */
   news: readonly { check: Watched; found: string }[];
 }
 
 /** What was remembered, as far as it is valid. */
-export function readRemembered(recalled: unknown): Remembered {
+export function readRemembered(recalled: unknown): RememberedStore {
   const { identity, timeline, node, startedAtMs, log, changes } = recordOf(recalled);
   const { position, sinceMs } = recordOf(log);
   const kept = watched.flatMap((check) => {
@@ -55,7 +55,7 @@ const recordOf = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 
 /** Compares a report with what is remembered of those before. */
-export function noticeChanges(before: Remembered, report: ServerReport, nowMs: number): Noticed {
+export function noticeChanges(before: RememberedStore, report: ServerReport, nowMs: number): Noticed {
   const fresh = changesOf(before, report);
   const changes = { ...stillShown(before.changes, nowMs) };
   const news = [];
@@ -74,7 +74,11 @@ export function noticeChanges(before: Remembered, report: ServerReport, nowMs: n
 }
 
 /** A time in the future, after the clock was set back, counts as now. */
-function stillAt(before: Remembered, { log, identity }: ServerReport, nowMs: number): Remembered['log'] {
+function stillAt(
+  before: RememberedStore,
+  { log, identity }: ServerReport,
+  nowMs: number,
+): RememberedStore['log'] {
   if (log?.position === undefined) return undefined;
   const { position } = log;
   const isStill = before.log?.position === position && before.identity === identity;
@@ -82,7 +86,7 @@ function stillAt(before: Remembered, { log, identity }: ServerReport, nowMs: num
 }
 
 /** The start and the timeline of another server, and the start of another node, say nothing about this one. */
-function changesOf(before: Remembered, report: ServerReport): Partial<Record<Watched, string>> {
+function changesOf(before: RememberedStore, report: ServerReport): Partial<Record<Watched, string>> {
   const { identity, timeline, node, startedAtMs, startTimeIsExact } = report;
   if (before.identity !== undefined && identity !== undefined && identity !== before.identity)
     return { identity: `${identity}, it was ${before.identity}` };
@@ -99,7 +103,7 @@ function changesOf(before: Remembered, report: ServerReport): Partial<Record<Wat
 }
 
 /** A change from the future, after the clock was set back, is shown from now on. */
-function stillShown(changes: Remembered['changes'], nowMs: number): Remembered['changes'] {
+function stillShown(changes: RememberedStore['changes'], nowMs: number): RememberedStore['changes'] {
   return Object.fromEntries(
     Object.entries(changes).flatMap(([check, { atMs, found }]) =>
       nowMs - atMs >= changeShownMs ? [] : [[check, { atMs: Math.min(atMs, nowMs), found }]],
@@ -109,7 +113,7 @@ function stillShown(changes: Remembered['changes'], nowMs: number): Remembered['
 
 function checksOf(
   { identity, timeline, startedAtMs }: ServerReport,
-  changes: Remembered['changes'],
+  changes: RememberedStore['changes'],
 ): CheckResult[] {
   const now = {
     identity,
@@ -129,7 +133,7 @@ function checksOf(
  */
 export function archivedLog(
   { isArchivedWhole, closes, ...log }: LogState,
-  { log: still }: Remembered,
+  { log: still }: RememberedStore,
   nowMs: number,
 ): ArchivedLog {
   const isIdle = closes && still && nowMs - Math.max(still.sinceMs, closes.fromMs) > closes.withinMs;

@@ -29,7 +29,7 @@ export interface StoreServer {
   close(): Promise<void>;
 }
 
-interface Kept {
+interface KeptConnection {
   connection: StoreConnection;
   end: AbortController;
   openedMs: number;
@@ -48,13 +48,13 @@ export function createStoreServer(
   kind: StoreKind,
   clock: Pick<Clock, 'monotonicMs' | 'after'>,
 ): StoreServer {
-  let kept: Kept[] = [];
+  let kept: KeptConnection[] = [];
   let isClosed = false;
   let lastReport: { server: ServerReport; askedFor: string | undefined; atMs: number } | undefined;
 
   /** Ends those that have died, or were opened with another password. */
-  const takeKept = (target: StoreTarget, database: string | undefined): Kept | undefined => {
-    const isFit = ({ connection, login }: Kept) => connection.isOpen && login === loginOf(target);
+  const takeKept = (target: StoreTarget, database: string | undefined): KeptConnection | undefined => {
+    const isFit = ({ connection, login }: KeptConnection) => connection.isOpen && login === loginOf(target);
     for (const unfit of kept.filter((one) => !isFit(one))) unfit.end.abort();
     kept = kept.filter(isFit);
     const taken = kept.find(({ connection }) => connection.serves(database));
@@ -66,7 +66,7 @@ export function createStoreServer(
     target: StoreTarget,
     database: string | undefined,
     signal: AbortSignal,
-  ): Promise<Kept> => {
+  ): Promise<KeptConnection> => {
     const end = new AbortController();
     const openedMs = clock.monotonicMs();
     const connection = await whileLinked(signal, end, () => kind.connect(target, database, end.signal));
@@ -92,7 +92,7 @@ export function createStoreServer(
   };
 
   /** Keeps the connection for the next poll, or closes it where that would come too late. */
-  const giveBack = async (used: Kept, signal: AbortSignal): Promise<void> => {
+  const giveBack = async (used: KeptConnection, signal: AbortSignal): Promise<void> => {
     const isWorthIt = clock.monotonicMs() + intervalMs < used.openedMs + keptForMs;
     if (isWorthIt && !isClosed && kept.length < keptAtMost && used.connection.isOpen) kept.push(used);
     else await whileLinked(signal, used.end, () => used.connection.close());
@@ -100,7 +100,7 @@ export function createStoreServer(
 
   /** A connection that has died meanwhile, or that does not answer in a third of the time, is replaced. */
   const pollKept = async (
-    used: Kept,
+    used: KeptConnection,
     request: PollRequest,
     timeoutMs: number,
     signal: AbortSignal,
@@ -117,7 +117,11 @@ export function createStoreServer(
     }
   };
 
-  const pollNew = async (used: Kept, request: PollRequest, signal: AbortSignal): Promise<PollAnswer> => {
+  const pollNew = async (
+    used: KeptConnection,
+    request: PollRequest,
+    signal: AbortSignal,
+  ): Promise<PollAnswer> => {
     try {
       return await whileLinked(signal, used.end, () => used.connection.poll(request));
     } catch (thrown) {

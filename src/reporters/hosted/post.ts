@@ -176,7 +176,7 @@ export function createPost({ protocol, limits, client, outcomes, drops, clock }:
       const [batch] = await prepare(point);
       const answer = batch && (await request(batch));
       if (!batch || !answer || answer instanceof HostedFailure) return false;
-      const { kind } = protocol.judge(answer, batch);
+      const { kind } = protocol.verdictOf(answer, batch);
       return kind === 'accepted' || kind === 'partial';
     },
     async send(pieces) {
@@ -191,7 +191,7 @@ export function createPost({ protocol, limits, client, outcomes, drops, clock }:
           outcomes.failed(answer.reason, answer);
           return { pieces: left, acceptedAny, failure: failureWithoutAnswer(answer) };
         }
-        const verdict = protocol.judge(answer, batch);
+        const verdict = protocol.verdictOf(answer, batch);
         const instead = await replace(batch, verdict, answerError(answer));
         const reason = verdict.kind === 'retry' ? verdict.reason : 'too_large';
         const failure = failureOfAnswer(answer, reason, clock.nowMs());

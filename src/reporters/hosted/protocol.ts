@@ -60,7 +60,7 @@ export interface Protocol {
   /** Encodes a report in batches within the request limits. Yields to the event loop every 2 ms. */
   encode(report: Report): AsyncIterable<Batch>;
   headers(batch: Batch): Readonly<Record<string, string>>;
-  judge(answer: ReceiverAnswer, batch: Batch): DeliveryVerdict;
+  verdictOf(answer: ReceiverAnswer, batch: Batch): DeliveryVerdict;
   /** Splits a batch in two; returns none for a batch of one point. Rejects with `RangeError` if the body is corrupt. */
   split(batch: Batch): Promise<readonly Batch[]>;
   /**

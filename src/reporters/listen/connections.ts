@@ -26,7 +26,7 @@ export interface Connections {
   requestEnded(socket: Socket, isServed: boolean): void;
 }
 
-interface Connection {
+interface ClientConnection {
   readonly socket: Socket;
   readonly client: string;
   /** Requests in progress; with pipelining more than one. */
@@ -65,7 +65,7 @@ const keyOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddres
 
 export function createConnections(limits: ConnectionLimits, drops: Drops): Connections {
   /** Oldest activity first. */
-  const open = new Map<string, Connection>();
+  const open = new Map<string, ClientConnection>();
   const counts = new Map<string, number>();
   /** Clients that were served, the least recent first. */
   const served = new Set<string>();
@@ -73,7 +73,7 @@ export function createConnections(limits: ConnectionLimits, drops: Drops): Conne
   const forUnknown = limits.connections - Math.min(limits.reservedConnections, limits.connections >> 2);
 
   const countOf = (client: string): number => counts.get(client) ?? 0;
-  const forget = (key: string, connection: Connection): void => {
+  const forget = (key: string, connection: ClientConnection): void => {
     if (open.get(key) !== connection) return;
     open.delete(key);
     const { client } = connection;
@@ -82,14 +82,14 @@ export function createConnections(limits: ConnectionLimits, drops: Drops): Conne
   };
 
   /** Prefers clients that were never served, then those with most connections, then the oldest activity. */
-  const isBetterVictim = (one: Connection, other: Connection | undefined): boolean => {
+  const isBetterVictim = (one: ClientConnection, other: ClientConnection | undefined): boolean => {
     if (!other) return true;
     if (served.has(one.client) !== served.has(other.client)) return !served.has(one.client);
     return countOf(one.client) > countOf(other.client);
   };
   /** Closes a connection without a request in progress among those that may go; false if there is none. */
-  const makeRoom = (mayGo: (connection: Connection) => boolean): boolean => {
-    let victim: [key: string, connection: Connection] | undefined;
+  const makeRoom = (mayGo: (connection: ClientConnection) => boolean): boolean => {
+    let victim: [key: string, connection: ClientConnection] | undefined;
     for (const [key, connection] of open) {
       if (connection.requests > 0 || !mayGo(connection)) continue;
       if (isBetterVictim(connection, victim?.[1])) victim = [key, connection];
@@ -110,7 +110,7 @@ export function createConnections(limits: ConnectionLimits, drops: Drops): Conne
   const hasRoom = (client: string): boolean => {
     if (countOf(client) >= perClient && !makeRoom((connection) => connection.client === client)) return false;
     if (served.has(client)) return open.size < limits.connections || makeRoom(() => true);
-    const isUnknown = ({ client: other }: Connection): boolean => !served.has(other);
+    const isUnknown = ({ client: other }: ClientConnection): boolean => !served.has(other);
     if (unknownCount() >= forUnknown && !makeRoom(isUnknown)) return false;
     return open.size < limits.connections || makeRoom(isUnknown);
   };
@@ -120,7 +120,7 @@ export function createConnections(limits: ConnectionLimits, drops: Drops): Conne
     if (served.size > mostClients) served.delete(served.values().next().value!);
   };
   /** Moves a connection to the end, as the one with the most recent activity. */
-  const touch = (socket: Socket): Connection | undefined => {
+  const touch = (socket: Socket): ClientConnection | undefined => {
     const key = keyOf(socket);
     const connection = open.get(key);
     if (!connection) return undefined;
@@ -138,7 +138,7 @@ export function createConnections(limits: ConnectionLimits, drops: Drops): Conne
         return false;
       }
       const key = keyOf(socket);
-      const connection: Connection = { socket, client, requests: 0, isIdle: false };
+      const connection: ClientConnection = { socket, client, requests: 0, isIdle: false };
       open.set(key, connection);
       counts.set(client, countOf(client) + 1);
       socket.once('close', () => forget(key, connection));

@@ -158,21 +158,21 @@ function numberText(value: number): string {
 }
 
 /** Bytes of a page that are written one after the other. */
-interface Piece {
+interface PagePiece {
   bytes: Buffer;
   /** Of `bytes`, for `setFloat64`. */
   view: DataView;
   end: number;
 }
 
-function createPiece(memory: ArrayBuffer = memoryOf(pieceBytes + 4_096)): Piece {
+function createPiece(memory: ArrayBuffer = memoryOf(pieceBytes + 4_096)): PagePiece {
   return { bytes: Buffer.from(memory), view: new DataView(memory), end: 0 };
 }
 
 /** Not filled with zeros. */
 const memoryOf = (bytes: number): ArrayBuffer => Buffer.allocUnsafeSlow(bytes).buffer as ArrayBuffer;
 
-function makeRoom(piece: Piece, bytes: number): void {
+function makeRoom(piece: PagePiece, bytes: number): void {
   if (piece.end + bytes <= piece.bytes.length) return;
   const larger = createPiece(memoryOf(2 * (piece.end + bytes)));
   larger.bytes.set(piece.bytes.subarray(0, piece.end));
@@ -180,14 +180,14 @@ function makeRoom(piece: Piece, bytes: number): void {
   piece.view = larger.view;
 }
 
-function writeText(piece: Piece, text: string): void {
+function writeText(piece: PagePiece, text: string): void {
   makeRoom(piece, 3 * text.length);
   piece.end += piece.bytes.write(text, piece.end);
 }
 
 /** Copies a text, and writes a number and the end of the line after it. */
 function writeLine(
-  piece: Piece,
+  piece: PagePiece,
   { ends, bytes: from, view: words }: Texts,
   index: number,
   value: number,
@@ -219,7 +219,7 @@ function writeLine(
  * Eight bytes at a time: lines are too short for a call of `set`, which costs more than the copy. As a double the bytes keep
  * their value, because no UTF-8 text is a NaN: it would have a byte of 0xff, or a 0x7f after one above 0xef.
  */
-function writeCopy(piece: Piece, ends: Uint32Array, from: Buffer, words: DataView, index: number): void {
+function writeCopy(piece: PagePiece, ends: Uint32Array, from: Buffer, words: DataView, index: number): void {
   let at = index === 0 ? 0 : ends[index - 1]!;
   const to = ends[index]!;
   makeRoom(piece, to - at);
@@ -231,7 +231,7 @@ function writeCopy(piece: Piece, ends: Uint32Array, from: Buffer, words: DataVie
 }
 
 type WriteSeries = (
-  piece: Piece,
+  piece: PagePiece,
   lines: FamilyLines,
   index: number,
   group: MetadataGroup,

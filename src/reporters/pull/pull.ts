@@ -64,7 +64,7 @@ export function wantsGzip(acceptEncoding: string | undefined): boolean {
   return gzip > 0 && gzip >= (quality(wanted, ['identity']) ?? 0);
 }
 
-export interface PullDeps extends Shown {
+export interface PullDeps extends ReportedServices {
   /** Binds the block's address, or shares the listener of the earlier configuration. */
   bind(address: string): Promise<Listener>;
   /** Routes of the listener besides `/metrics`. */
@@ -384,7 +384,7 @@ function gzipped(sink: Sink): Sink {
 }
 
 /** The services that a block reports, and the roles that the agent watches. */
-export interface Shown {
+export interface ReportedServices {
   /** Whether series of this service (`''`: of no service) are reported by this block. */
   shows(service: string): boolean;
   /** Whether the agent watches this role. */
@@ -404,7 +404,10 @@ export interface Selection {
  * The selection of a query (CONTRACT, HTTP): everything; with `?service=<role>` the series that the role sent; with
  * `?service=agent` all others, so that each series is in exactly one of them. Undefined for any other value.
  */
-export function selectionOf(query: URLSearchParams, { shows, watches }: Shown): Selection | undefined {
+export function selectionOf(
+  query: URLSearchParams,
+  { shows, watches }: ReportedServices,
+): Selection | undefined {
   const [service, ...more] = query.getAll('service');
   if (service === undefined) return { key: 'all', takes: (series) => shows(series.service) };
   if (more.length > 0) return undefined;

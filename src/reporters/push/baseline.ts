@@ -85,14 +85,22 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
   let seenCount = 0;
   let rows: Uint8Array | undefined;
 
-  const countsFromHere = (series: SeriesView, carried: boolean) =>
-    carried ? forgot || !services.has(series.service) : series.startMs < sinceMs;
+  const countsFromHere = (series: SeriesView, isExternal: boolean) =>
+    isExternal ? forgot || !services.has(series.service) : series.startMs < sinceMs;
 
   const open = (key: bigint, series: SeriesView, count: number): BaselineEntry => {
-    const carried = deps.hasExternalTotals(series);
-    const entry = { key, at: cells.take(widthOf(count)), count, carried, flush, owes: false, isGone: false };
+    const isExternal = deps.hasExternalTotals(series);
+    const entry = {
+      key,
+      at: cells.take(widthOf(count)),
+      count,
+      isExternal,
+      flush,
+      owes: false,
+      isGone: false,
+    };
     cells.live[entry.at] = series.startMs;
-    if (countsFromHere(series, carried)) cells.live.fill(Number.NaN, entry.at + 1, entry.at + 1 + count);
+    if (countsFromHere(series, isExternal)) cells.live.fill(Number.NaN, entry.at + 1, entry.at + 1 + count);
     entries.set(key, entry);
     rows = undefined;
     return entry;
@@ -106,13 +114,13 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
   ): boolean => {
     if (cells.live[entry.at] === series.startMs) return false;
     // The start of an external total is when the agent first read it, unless it fell since.
-    return !entry.carried || (isSame && family.kind === 'counter');
+    return !entry.isExternal || (isSame && family.kind === 'counter');
   };
 
   const discard = (entry: BaselineEntry): void => {
     const lines = owesLines(cells.live, entry);
     if (lines > 0) deps.discarded(lines);
-    if (entry.carried) forgot = true;
+    if (entry.isExternal) forgot = true;
     else sinceMs = Math.max(sinceMs, cells.live[entry.at]! + 1);
     entry.isGone = true;
     entries.delete(entry.key);
@@ -155,7 +163,7 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
       if (entry.owes) owing.add(entry);
       seenCount += 1;
       entry.flush = flush;
-      if (entry.carried) newServices.add(series.service);
+      if (entry.isExternal) newServices.add(series.service);
       return entry;
     },
     end() {
@@ -203,18 +211,18 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
   };
 }
 
-type Run = Pick<EntryRow, 'at' | 'count'>;
+type CellRange = Pick<EntryRow, 'at' | 'count'>;
 
 /** Index of a total as last seen; NaN: the next value is where increases begin. */
-const seenAt = ({ at }: Run, total: number): number => at + 1 + total;
+const seenAt = ({ at }: CellRange, total: number): number => at + 1 + total;
 /** Index of the part of a total that has not been sent. */
-const owedAt = ({ at, count }: Run, total: number): number => at + 1 + count + total;
+const owedAt = ({ at, count }: CellRange, total: number): number => at + 1 + count + total;
 
 /**
  * Whether a total was reset: it is lower than before. The sum of a distribution, the last but one, is not checked,
  * because it also falls with negative observations.
  */
-function fell(cells: Float64Array, run: Run, numbers: Float64Array, from: number): boolean {
+function fell(cells: Float64Array, run: CellRange, numbers: Float64Array, from: number): boolean {
   const sum = run.count - 2;
   for (let total = 0; total < run.count; total++) {
     const now = numbers[from + total]!;
@@ -229,7 +237,7 @@ function fell(cells: Float64Array, run: Run, numbers: Float64Array, from: number
  */
 function advance(
   cells: Float64Array,
-  run: Run & { owes: boolean },
+  run: CellRange & { owes: boolean },
   numbers: Float64Array,
   from: number,
 ): number {
@@ -250,7 +258,7 @@ function advance(
 }
 
 /** How many of a series' totals have increases that have not been sent. */
-function owesLines(cells: Float64Array, run: Run): number {
+function owesLines(cells: Float64Array, run: CellRange): number {
   let lines = 0;
   for (let total = 0; total < run.count; total++) if (cells[owedAt(run, total)]! > 0) lines += 1;
   return lines;
@@ -260,7 +268,7 @@ function owesLines(cells: Float64Array, run: Run): number {
  * A push baseline as bytes (u32 little-endian; numbers in the machine's byte order, as the snapshot around it):
  *
  *     version · length of facts · count of entries · facts (JSON)
- *     entries: key (8 bytes) · at · count of totals, highest bit: carried
+ *     entries: key (8 bytes) · at · count of totals, highest bit: isExternal
  *     numbers (f64 each)
  */
 export interface Section {
@@ -284,13 +292,13 @@ export interface EntryRow {
   /** Index of its first number. */
   readonly at: number;
   readonly count: number;
-  readonly carried: boolean;
+  readonly isExternal: boolean;
 }
 
 const version = 1;
 const headBytes = 12;
 const rowBytes = 16;
-const carriedBit = 0x8000_0000;
+const externalBit = 0x8000_0000;
 
 /** Numbers of an entry: its start time, each total as last seen, and what of each is owed. */
 const widthOf = (count: number): number => 1 + 2 * count;
@@ -298,10 +306,10 @@ const widthOf = (count: number): number => 1 + 2 * count;
 function encodeRows(rows: Iterable<EntryRow>, size: number): Uint8Array {
   const bytes = Buffer.allocUnsafe(size * rowBytes);
   let offset = 0;
-  for (const { key, at, count, carried } of rows) {
+  for (const { key, at, count, isExternal } of rows) {
     bytes.writeBigUInt64LE(key, offset);
     bytes.writeUInt32LE(at, offset + 8);
-    bytes.writeUInt32LE((count | (carried ? carriedBit : 0)) >>> 0, offset + 12);
+    bytes.writeUInt32LE((count | (isExternal ? externalBit : 0)) >>> 0, offset + 12);
     offset += rowBytes;
   }
   return bytes;
@@ -359,9 +367,9 @@ function decodeSection(section: Uint8Array): DecodedSection {
     const offset = rowsAt + i * rowBytes;
     const at = bytes.readUInt32LE(offset + 8);
     const counted = bytes.readUInt32LE(offset + 12);
-    const count = counted % carriedBit;
+    const count = counted % externalBit;
     if (count === 0 || at + widthOf(count) > numbers.length) throw corrupt('points outside the numbers', at);
-    return { key: bytes.readBigUInt64LE(offset), at, count, carried: counted >= carriedBit };
+    return { key: bytes.readBigUInt64LE(offset), at, count, isExternal: counted >= externalBit };
   });
   if (new Set(rows.map(({ key }) => key)).size !== size) throw corrupt('has an entry twice');
   return { facts: readFacts(bytes.toString('utf8', headBytes, rowsAt)), rows, numbers };

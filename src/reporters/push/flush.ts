@@ -48,7 +48,7 @@ interface SeriesLines {
 }
 
 /** The value of a gauge's line: the sum of the series that share it. */
-interface Gauge {
+interface GaugeLine {
   readonly form: LineFormat;
   readonly additive: boolean;
   value: number;
@@ -64,22 +64,22 @@ export interface DraftsDeps {
 /** The lines of one flush by key. Totals that share a key are added; gauges only if they are additive. */
 function createDrafts({ baseline, drops }: DraftsDeps) {
   const counters = new Map<string, Share[]>();
-  const gauges = new Map<string, Gauge>();
+  const gauges = new Map<string, GaugeLine>();
   return {
     addTotals(shares: readonly Share[]) {
       for (const share of shares) {
         if (!(baseline.owed(share.entry, share.total) > 0)) continue;
-        const met = counters.get(share.form.key);
-        if (met) met.push(share);
+        const existing = counters.get(share.form.key);
+        if (existing) existing.push(share);
         else counters.set(share.form.key, [share]);
       }
     },
     addGauge(form: LineFormat, value: number, family: string) {
       if (!Number.isFinite(value)) return drops.count('push', 'not_finite');
-      const met = gauges.get(form.key);
-      if (met) {
-        met.value += value;
-        met.series += 1;
+      const existing = gauges.get(form.key);
+      if (existing) {
+        existing.value += value;
+        existing.series += 1;
       } else {
         gauges.set(form.key, { form, value, series: 1, additive: findMetric(family)?.additive ?? false });
       }

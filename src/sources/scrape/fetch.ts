@@ -134,7 +134,7 @@ async function requestHeaders(
   return headers;
 }
 
-export interface ConnectOptions {
+export interface ScrapeConnectOptions {
   timeoutMs: number;
   tls?: ClientTls;
   /** The agent's own listeners as they are bound now. */
@@ -168,7 +168,7 @@ function isOwn(socket: Socket, listeners: readonly Address[]): boolean {
  * Opens connections to a target. TLS files are read for each one, so that renewed certificates are used. A
  * connection that leads to the agent itself is refused.
  */
-function createConnect({ timeoutMs, tls, ownListeners }: ConnectOptions): buildConnector.connector {
+function createConnect({ timeoutMs, tls, ownListeners }: ScrapeConnectOptions): buildConnector.connector {
   return (target, callback) => {
     const open = (options: object): void => {
       build({ timeout: timeoutMs, ...options } as buildConnector.BuildOptions)(target, (...result) => {
@@ -338,7 +338,7 @@ interface DecoderHooks {
   fail(error: unknown): void;
 }
 
-function plain({ take, done, fail }: DecoderHooks): Decoder {
+function identityDecoder({ take, done, fail }: DecoderHooks): Decoder {
   return {
     write(chunk) {
       try {
@@ -354,7 +354,7 @@ function plain({ take, done, fail }: DecoderHooks): Decoder {
 }
 
 /** Decompresses chunk by chunk, so that a small body that expands to a huge one stops at the reader's limit. */
-function gunzip({ take, resume, done, fail }: DecoderHooks): Decoder {
+function gzipDecoder({ take, resume, done, fail }: DecoderHooks): Decoder {
   const stream: Gunzip = createGunzip({ chunkSize: 64 * 1024 });
   stream.on('data', (bytes: Buffer) => {
     if (stream.destroyed) return;
@@ -385,8 +385,8 @@ function gunzip({ take, resume, done, fail }: DecoderHooks): Decoder {
 /** The decoder for a Content-Encoding. Throws `ScrapeFailure` for one that was not requested. */
 function createDecoder(encoding: string | undefined, hooks: DecoderHooks): Decoder {
   const name = (encoding ?? '').trim().toLowerCase();
-  if (name === '' || name === 'identity') return plain(hooks);
-  if (name === 'gzip' || name === 'x-gzip') return gunzip(hooks);
+  if (name === '' || name === 'identity') return identityDecoder(hooks);
+  if (name === 'gzip' || name === 'x-gzip') return gzipDecoder(hooks);
   throw new ScrapeFailure(
     'content_encoding',
     `the target answers with Content-Encoding ${JSON.stringify(encoding)}`,

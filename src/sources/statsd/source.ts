@@ -101,7 +101,7 @@ export interface StatsdStatus {
  */
 export interface Statsd extends Source {
   /** Brings the kernel's figure up to date, which else is at most a second old. */
-  lookAtKernel(): void;
+  pollKernelDrops(): void;
   status(): StatsdStatus;
 }
 
@@ -213,7 +213,7 @@ export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
   const take = createTaking(reader, slices);
   const bound: Partial<{ listen: BoundUdp; tcp: Bound; unix: Bound }> = {};
 
-  const onStranger = (address: string) => tally.refused('sender_not_allowed', () => address);
+  const onForbiddenSender = (address: string) => tally.refused('sender_not_allowed', () => address);
   const streamOptions = (key: string) => ({ ...defaults, name: `${name}.${key}` });
   const streamDeps: StreamDeps = {
     log,
@@ -238,13 +238,13 @@ export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
         log,
         clock,
         take: takeDatagram,
-        onStranger,
+        onForbiddenSender,
         onKernelDrops,
       });
     }
     if (tcp !== undefined) {
       const { openHandshakes } = deps;
-      const tcpDeps = { ...streamDeps, senders, onStranger, openHandshakes };
+      const tcpDeps = { ...streamDeps, senders, onForbiddenSender, openHandshakes };
       bound.tcp = await bindTcp(tcp, streamOptions('tcp'), tcpDeps);
     }
     if (unix !== undefined) bound.unix = await bindUnix(unix, streamOptions('unix'), streamDeps);
@@ -272,7 +272,7 @@ export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
         knownLines.forgetRefused();
       };
     },
-    lookAtKernel: () => bound.listen?.lookAtKernel(),
+    pollKernelDrops: () => bound.listen?.pollKernelDrops(),
     status: () => ({
       addresses: Object.fromEntries(Object.entries(bound).map(([key, { address }]) => [key, address])),
       datagrams: bound.listen?.datagrams ?? 0,

@@ -43,7 +43,7 @@ interface Now {
   step: number;
 }
 
-interface Kept extends OwnSummary {
+interface SharedSummary extends OwnSummary {
   readonly sketch: Sketch;
   sum: number;
   count: number;
@@ -55,8 +55,8 @@ interface Kept extends OwnSummary {
 
 interface KeptDeps {
   now: Now;
-  onChange(kept: Kept): void;
-  onGone(kept: Kept): void;
+  onChange(kept: SharedSummary): void;
+  onGone(kept: SharedSummary): void;
 }
 
 const hasPlace = (handle: Summary) => !(handle instanceof Handle) || handle.at >= 0;
@@ -66,14 +66,14 @@ function drop(handle: Summary, reason: RegistryDrop): void {
   if (handle instanceof Handle) handle.callbacks.drop(reason);
 }
 
-function catchUp(kept: Kept, { step }: Now): void {
+function catchUp(kept: SharedSummary, { step }: Now): void {
   const passed = Math.min(step - kept.step, steps);
   for (let n = 1; n <= passed; n++) clearPart(kept.sketch, (kept.step + n) % steps);
   kept.step = step;
 }
 
-function createKept(handle: Summary, { now, onChange, onGone }: KeptDeps): Kept {
-  const kept: Kept = {
+function createKept(handle: Summary, { now, onChange, onGone }: KeptDeps): SharedSummary {
+  const kept: SharedSummary = {
     handle,
     sketch: createSketch(steps),
     sum: 0,
@@ -120,20 +120,20 @@ function startSteps(clock: Clock, onStep: (step: number) => void): () => void {
 
 export function createSummaries({ intake, store, clock, slices }: SummariesDeps): Summaries {
   const now: Now = { step: 0 };
-  const all = new Map<Summary, Kept>();
-  const changed = new Set<Kept>();
+  const all = new Map<Summary, SharedSummary>();
+  const changed = new Set<SharedSummary>();
   const parts = new Float64Array(quantiles.length + 2);
 
-  const onChange = (kept: Kept): void => {
+  const onChange = (kept: SharedSummary): void => {
     kept.isChanged = true;
     changed.add(kept);
   };
-  const onGone = (kept: Kept): void => {
+  const onGone = (kept: SharedSummary): void => {
     all.delete(kept.handle);
     changed.delete(kept);
   };
   /** One without a place is written when it has one. */
-  const write = (kept: Kept): void => {
+  const write = (kept: SharedSummary): void => {
     if (!hasPlace(kept.handle)) return;
     changed.delete(kept);
     kept.isChanged = false;

@@ -37,7 +37,7 @@ const open = (program: string, ports: Partial<DemoPorts> = {}) => {
     wantedPorts: { ...anyPorts, ...ports },
     path: undefined,
     untilWell: false,
-    say: (line) => heard.push(line),
+    print: (line) => heard.push(line),
   });
   return stage;
 };
@@ -118,13 +118,13 @@ describe('the demo’s stage', () => {
   });
 
   it('hands on what a person types, and what the service says to it', async () => {
-    const { set, tell } = open(standIn);
+    const { set, send } = open(standIn);
     await set();
-    tell('backlog order-mail');
+    send('backlog order-mail');
     await until('it is said', () => heard.includes('incident: backlog order-mail'));
-    tell('end');
+    send('end');
     await until('it is said', () => heard.includes('ended: backlog order-mail'));
-    tell('flood');
+    send('flood');
     await until('it is said', () => heard.some((line) => line.startsWith('no such incident: flood')));
   });
 

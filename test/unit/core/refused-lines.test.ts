@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Parts } from '../../../src/core/intake.ts';
+import type { PartedSeries } from '../../../src/core/intake.ts';
 import { createRefusedLines, lineHash } from '../../../src/core/refused-series.ts';
 import { testRegistry, wideLimits } from '../../registry.ts';
 
@@ -14,7 +14,7 @@ function source(seriesPerMetric: number, mostLines = 1000) {
   const bed = testRegistry({ limits: { ...wideLimits, seriesPerMetric } });
   const { intake, store } = bed.page();
   const refused = createRefusedLines(mostLines);
-  const held = new Map<string, Parts>();
+  const held = new Map<string, PartedSeries>();
   const line = (name: string, value: number) => {
     const known = held.get(name);
     if (known) known.part(0).set(value);

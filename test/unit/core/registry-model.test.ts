@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createDurableStore } from '../../../src/core/durable-store.ts';
-import type { OpenIntake, Parts } from '../../../src/core/intake.ts';
+import type { OpenIntake, PartedSeries } from '../../../src/core/intake.ts';
 import type { Kind } from '../../../src/core/model.ts';
 import { testRegistry, wideLimits } from '../../registry.ts';
 
@@ -132,7 +132,7 @@ type Wish = typeof wish extends fc.Arbitrary<infer T> ? T : never;
 function fulfil(wishes: readonly Wish[]) {
   const { registry, intake, shown } = testRegistry();
   const sources: OpenIntake[] = [intake({ rank: 0 }), intake({ rank: 1, service: 'history' })];
-  const opened = new Map<string, Parts>();
+  const opened = new Map<string, PartedSeries>();
   for (const one of wishes) {
     const shape = { bounds: [one.bound], quantiles: ['0.5'] };
     const key = keyOf(one);

@@ -216,6 +216,6 @@ describe('what answers mean', () => {
     ['504', answer(504), { kind: 'retry', reason: 'server_error' }],
     ['302', answer(302), { kind: 'retry', reason: 'redirect' }],
   ])('%s', (_, answered, verdict) => {
-    expect(opened().judge(answered, batch)).toEqual(verdict);
+    expect(opened().verdictOf(answered, batch)).toEqual(verdict);
   });
 });

@@ -219,7 +219,7 @@ describe('remote write 1.0', () => {
   const toOld = async () => {
     const protocol = opened();
     const [batch] = await batchesOf(protocol, pictureOf(specs));
-    expect(protocol.judge(answer(415), batch!)).toEqual({ kind: 'downgrade' });
+    expect(protocol.verdictOf(answer(415), batch!)).toEqual({ kind: 'downgrade' });
     return { protocol, batch: batch! };
   };
 
@@ -275,13 +275,17 @@ describe('what answers mean', () => {
     ['503', old, answer(503), { kind: 'retry', reason: 'server_error' }],
     ['308', batch, answer(308), { kind: 'retry', reason: 'redirect' }],
   ])('%s', (_, sent, answered, verdict) => {
-    expect(opened().judge(answered, sent)).toEqual(verdict);
+    expect(opened().verdictOf(answered, sent)).toEqual(verdict);
   });
 
   test('400 from a receiver that has taken 2.0 is the batch’s own fault', () => {
     const protocol = opened();
-    protocol.judge(answer(200, written(10)), batch);
-    expect(protocol.judge(answer(400), batch)).toEqual({ kind: 'rejected', reason: 'rejected', lost: 10 });
+    protocol.verdictOf(answer(200, written(10)), batch);
+    expect(protocol.verdictOf(answer(400), batch)).toEqual({
+      kind: 'rejected',
+      reason: 'rejected',
+      lost: 10,
+    });
   });
 });
 

@@ -1,15 +1,18 @@
 import { expect, test } from 'vitest';
-import { type Shown, selectionOf } from '../../../src/reporters/pull/pull.ts';
+import { type ReportedServices, selectionOf } from '../../../src/reporters/pull/pull.ts';
 
 const roles = ['frontend', 'history'];
 const origins = ['', 'frontend', 'history', 'worker', 'unknown'].flatMap((service) =>
   [true, false].map((relayed) => ({ service, relayed })),
 );
-const everywhere: Shown = { shows: () => true, watches: (service: string) => roles.includes(service) };
+const everywhere: ReportedServices = {
+  shows: () => true,
+  watches: (service: string) => roles.includes(service),
+};
 /** A block of the role frontend: only its series are reported there. */
-const ownBlock: Shown = { ...everywhere, shows: (service: string) => service === 'frontend' };
+const ownBlock: ReportedServices = { ...everywhere, shows: (service: string) => service === 'frontend' };
 
-const taken = (query: string, shown: Shown) => {
+const taken = (query: string, shown: ReportedServices) => {
   const selection = selectionOf(new URLSearchParams(query), shown);
   return selection && origins.filter(selection.takes).map((o) => `${o.service}${o.relayed ? '' : '*'}`);
 };

@@ -6,11 +6,11 @@ import { type Frame, folded, meter, pill, section, type Tone } from './parts.ts'
 import { openRunbook } from './runbook.ts';
 import { failureText, probesOf, stateOf, subjectOf } from './targets.ts';
 
-interface Chain {
+interface ShownChain {
   recoveryPoint: string;
   links: readonly { backup: string; type: string; what: string; to: string }[];
 }
-interface Drill {
+interface ShownDrill {
   procedure: string;
   endMs: number;
   durationMs: number;
@@ -75,7 +75,7 @@ const runbookLink = (name: string, text: string) =>
 
 function recoveryRow(probe: ProbeStatus, all: readonly BackupStatus[], nowMs: number) {
   const [store, database] = subjectOf(probe).split('/');
-  const { chain, drill } = (probe.last?.details ?? {}) as { chain?: Chain; drill?: Drill };
+  const { chain, drill } = (probe.last?.details ?? {}) as { chain?: ShownChain; drill?: ShownDrill };
   const own = all.filter(
     (one) =>
       one.store === store &&
@@ -119,7 +119,7 @@ function againstObjective(actual: number | undefined, objective: number | undefi
 }
 
 /** The artifacts that a recovery would restore, in order. */
-function chainSteps(name: string, { links }: Chain, nowMs: number): HTMLElement {
+function chainSteps(name: string, { links }: ShownChain, nowMs: number): HTMLElement {
   const steps = links.map(({ backup, type, what, to }) =>
     h('li', {}, h('strong', {}, backup), ` ${type}: ${what}, to ${moment(to, nowMs)}`),
   );
@@ -162,10 +162,14 @@ function backupRow(one: BackupStatus, probe: ProbeStatus | undefined, nowMs: num
   };
 }
 
-type State = readonly [Tone, string];
+type PillState = readonly [Tone, string];
 
-const flag = (value: boolean | undefined, unknown: string, whenTrue: State, whenFalse: State): Child =>
-  value === undefined ? unknown : pill(...(value ? whenTrue : whenFalse));
+const flag = (
+  value: boolean | undefined,
+  unknown: string,
+  whenTrue: PillState,
+  whenFalse: PillState,
+): Child => (value === undefined ? unknown : pill(...(value ? whenTrue : whenFalse)));
 
 const archiveItem = (probe: ProbeStatus) =>
   h(

@@ -15,7 +15,7 @@ export interface Data {
   events: readonly HistoryEvent[];
   plotted: Plotted;
   /** When the last event came, by this machine's clock; undefined before the first. */
-  heardMs: number | undefined;
+  lastMessageMs: number | undefined;
 }
 
 /** Nothing heard for so long: what is shown may no longer hold. */
@@ -30,7 +30,7 @@ export function follow(changed: (data: Data, what: { ticked: boolean }) => void)
     report: undefined,
     events: [],
     plotted: { atMs: 0, stepMs: 5_000, length: 0, series: new Map() },
-    heardMs: undefined,
+    lastMessageMs: undefined,
   };
   let tick = -1;
   let fetching = false;
@@ -111,7 +111,7 @@ export function follow(changed: (data: Data, what: { ticked: boolean }) => void)
       assemble();
       // Another version of the agent has another version of this page.
       if (version !== undefined && version !== data.report?.version) return location.reload();
-      data.heardMs = Date.now();
+      data.lastMessageMs = Date.now();
       const newest = cells.get('tick') as Tick | null;
       changed(data, { ticked: newest ? advance(newest) : false });
     };

@@ -145,13 +145,13 @@ function happened({ events, plotted }: Data, frame: Frame): Child {
 }
 
 function show(data: Data, { ticked }: { ticked: boolean }): void {
-  const { report, heardMs } = data;
+  const { report, lastMessageMs } = data;
   if (!report) return;
   const frame = frameOf(data);
-  const isSilent = heardMs !== undefined && Date.now() - heardMs > silentMs;
+  const isSilent = lastMessageMs !== undefined && Date.now() - lastMessageMs > silentMs;
   document.documentElement.classList.toggle('silent', isSilent);
   draw(find('#instance'), report.instance);
-  draw(find('#link'), isSilent ? `no data for ${span((Date.now() - heardMs) / 1e3)}` : 'live');
+  draw(find('#link'), isSilent ? `no data for ${span((Date.now() - lastMessageMs) / 1e3)}` : 'live');
   const mark = isSilent ? '?' : { ok: '✓', unknown: '…', warning: '!', critical: '✕' }[report.verdict.level];
   document.title = `${mark} ${report.verdict.headline} – ${report.instance}`;
   draw(
@@ -208,5 +208,5 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', again);
 document.addEventListener('toggle', () => drawPlots(data.plotted, frameOf(data).shown), true);
 // Says so when the agent falls silent.
 setInterval(() => {
-  if (Date.now() - (data.heardMs ?? 0) > 2_000) show(data, { ticked: false });
+  if (Date.now() - (data.lastMessageMs ?? 0) > 2_000) show(data, { ticked: false });
 }, 1_000);

@@ -130,7 +130,7 @@ function create(place: HTMLElement, spec: PlotSpec, data: uPlot.AlignedData): uP
           fill: spec.lines.length === 1 ? `${colour(name)}22` : undefined,
         })),
       ],
-      hooks: { setCursor: [(self) => tell(self, spec)] },
+      hooks: { setCursor: [(self) => showCursor(self, spec)] },
     },
     data,
     place,
@@ -138,7 +138,7 @@ function create(place: HTMLElement, spec: PlotSpec, data: uPlot.AlignedData): uP
 }
 
 /** The values under the pointer, beside it. */
-function tell(self: uPlot, { lines, text }: PlotSpec): void {
+function showCursor(self: uPlot, { lines, text }: PlotSpec): void {
   const at = self.cursor.idx;
   const over = self.over;
   let tip = over.querySelector<HTMLElement>('.tip');

@@ -6,7 +6,7 @@ import { count, seconds } from './format.ts';
 import { type Frame, section, type Tone } from './parts.ts';
 import { axis, probesOf, sinceText, stateOf, subjectOf, targetItem } from './targets.ts';
 
-type Scrape = StatusReport['scrapes'][number];
+type ScrapeReport = StatusReport['scrapes'][number];
 
 /** Each role with its availability, its health, and what was scraped and received from it. */
 export function roles(data: Data, report: StatusReport, frame: Frame): Child {
@@ -32,7 +32,7 @@ export function roles(data: Data, report: StatusReport, frame: Frame): Child {
 }
 
 /** The state of a role without a health check: whether it can be scraped. */
-function scrapeState(scrape: Scrape | undefined): [Tone, string] {
+function scrapeState(scrape: ScrapeReport | undefined): [Tone, string] {
   if (!scrape) return ['quiet', 'not checked'];
   if (scrape.up) return ['good', 'up'];
   return scrape.lastFailure ? ['bad', 'down'] : ['quiet', 'not scraped yet'];
@@ -40,7 +40,7 @@ function scrapeState(scrape: Scrape | undefined): [Tone, string] {
 
 function activity(
   probe: ProbeStatus | undefined,
-  scrape: Scrape | undefined,
+  scrape: ScrapeReport | undefined,
   datagrams: number | undefined,
   restarts: number,
 ): HTMLElement {

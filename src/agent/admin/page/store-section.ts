@@ -54,7 +54,7 @@ function storeItem(probe: ProbeStatus, data: Data, frame: Frame): HTMLElement {
       data.plotted,
       frame.shown,
     ),
-    settingsChecks(name, (details.checks ?? []) as Check[]),
+    settingsChecks(name, (details.checks ?? []) as ShownCheck[]),
   );
 }
 
@@ -67,7 +67,7 @@ function connections(details: Readonly<Record<string, unknown>>): readonly [stri
   return ['Connections', meter(open / most, `${count(open)} of ${count(most)}`, tone)];
 }
 
-interface Check {
+interface ShownCheck {
   check: string;
   holds: boolean | 'unknown';
   found: string;
@@ -85,7 +85,7 @@ const severityText = {
 } as const;
 const severityTone = { data_at_risk: 'bad', recovery_weak: 'warn', advice: 'quiet' } as const;
 
-function checkItem({ check, found, severity, why, set, restart }: Check): HTMLElement {
+function checkItem({ check, found, severity, why, set, restart }: ShownCheck): HTMLElement {
   return h(
     'li',
     { key: check, class: 'check' },
@@ -109,7 +109,7 @@ function checkItem({ check, found, severity, why, set, restart }: Check): HTMLEl
 }
 
 /** The checks that fail, the most severe first, then the others folded by outcome. */
-function settingsChecks(name: string, checks: readonly Check[]): Child {
+function settingsChecks(name: string, checks: readonly ShownCheck[]): Child {
   const rank = { data_at_risk: 0, recovery_weak: 1, advice: 2 } as const;
   const failing = checks.filter(({ holds, accepted }) => holds === false && accepted === undefined);
   failing.sort((a, b) => rank[a.severity] - rank[b.severity]);
@@ -132,10 +132,10 @@ function settingsChecks(name: string, checks: readonly Check[]): Child {
 
 function foldedChecks(
   key: string,
-  checks: readonly Check[],
+  checks: readonly ShownCheck[],
   singular: string,
   plural: string,
-  text: (check: Check) => string,
+  text: (check: ShownCheck) => string,
 ): Child {
   if (checks.length === 0) return undefined;
   const items = checks.map((check) =>

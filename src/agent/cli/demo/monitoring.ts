@@ -68,12 +68,12 @@ export async function startMonitoring(
     ports,
     roles,
     path,
-    say,
+    print,
   }: {
     ports: AgentPorts & MonitoringPorts;
     roles: readonly string[];
     path: string | undefined;
-    say(line: string): void;
+    print(line: string): void;
   },
 ): Promise<Monitoring> {
   const shipped = readFileSync(join(shippedFolder('deploy'), 'alertmanager', 'alertmanager.yml'), 'utf8');
@@ -100,7 +100,7 @@ export async function startMonitoring(
         throw new Error(`it ended (${how}): ${child.lastLines.slice(-3).join('\n  ')}`);
       });
       const isReady = untilReady(`${url(name)}/-/ready`, children.ending);
-      const complain = (thrown: unknown) => say(`${name} does not run: ${errorText(thrown)}`);
+      const complain = (thrown: unknown) => print(`${name} does not run: ${errorText(thrown)}`);
       try {
         await Promise.race([isReady, ended]);
         ended.catch(complain);
@@ -119,7 +119,7 @@ export async function startMonitoring(
   };
 }
 
-interface Alert {
+interface ActiveAlert {
   fingerprint: string;
   labels: Readonly<Record<string, string>>;
   annotations: Readonly<Record<string, string>>;
@@ -129,8 +129,11 @@ interface Alert {
 const everyMs = 2000;
 
 /** What has changed between two answers of Alertmanager, a line for each alert. */
-export function alertLines(before: ReadonlyMap<string, Alert>, now: ReadonlyMap<string, Alert>): string[] {
-  const named = ({ labels }: Alert) => `${labels.alertname} (${labels.severity ?? 'no severity'})`;
+export function alertLines(
+  before: ReadonlyMap<string, ActiveAlert>,
+  now: ReadonlyMap<string, ActiveAlert>,
+): string[] {
+  const named = ({ labels }: ActiveAlert) => `${labels.alertname} (${labels.severity ?? 'no severity'})`;
   const lines = [...now.values()].flatMap((alert) => {
     const { fingerprint, annotations, status } = alert;
     if (before.get(fingerprint)?.status.state === status.state) return [];
@@ -149,17 +152,17 @@ export function alertLines(before: ReadonlyMap<string, Alert>, now: ReadonlyMap<
  * Follows what Alertmanager has, and says what changes. Prints nothing as long as it does not answer: it may be started
  * later. Returns the end.
  */
-export function followAlerts(alertmanager: string, say: (line: string) => void, clock: Clock): () => void {
+export function followAlerts(alertmanager: string, print: (line: string) => void, clock: Clock): () => void {
   let cancel = () => {};
   const ended = new AbortController();
-  let known = new Map<string, Alert>();
-  async function look() {
+  let known = new Map<string, ActiveAlert>();
+  async function poll() {
     const signal = AbortSignal.any([ended.signal, AbortSignal.timeout(everyMs)]);
     const response = await fetch(`${alertmanager}/api/v2/alerts`, { signal });
     if (!response.ok) return;
-    const alerts = (await response.json()) as Alert[];
+    const alerts = (await response.json()) as ActiveAlert[];
     const now = new Map(alerts.map((alert) => [alert.fingerprint, alert]));
-    for (const line of alertLines(known, now)) say(line);
+    for (const line of alertLines(known, now)) print(line);
     known = now;
   }
   const wait = () => {
@@ -167,7 +170,7 @@ export function followAlerts(alertmanager: string, say: (line: string) => void, 
     cancel = clock.after(
       everyMs,
       () =>
-        void look()
+        void poll()
           .catch(() => {})
           .finally(wait),
     );

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import { AgentError, errorText } from '../../../core/errors.ts';
 
 /** A program that the demo started. */
-export interface Child {
+export interface ChildProgram {
   readonly name: string;
   readonly pid: number | undefined;
   /** What it wrote last, to either stream, oldest first; bounded. */
@@ -11,26 +11,26 @@ export interface Child {
   /** Resolves with how it ended (`exit status 1`, `signal SIGKILL`, or why it could not be started). */
   readonly ended: Promise<string>;
   /** A line on its standard input. */
-  tell(line: string): void;
+  send(line: string): void;
   /** Asks it to stop, and after `graceMs` makes it. Resolves when it is gone. */
   end(graceMs: number): Promise<void>;
 }
 
 const keptLines = 20;
 
-/** Starts a program. `hear` gets each line that it writes, to either stream. */
+/** Starts a program. `collect` gets each line that it writes, to either stream. */
 function startChild(
   name: string,
   [file, ...args]: readonly [file: string, ...args: string[]],
-  hear: (line: string) => void = () => {},
-): Child {
+  collect: (line: string) => void = () => {},
+): ChildProgram {
   const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'pipe'] });
   const lastLines: string[] = [];
   for (const stream of [child.stdout, child.stderr]) {
     createInterface({ input: stream }).on('line', (line) => {
       lastLines.push(line);
       if (lastLines.length > keptLines) lastLines.shift();
-      hear(line);
+      collect(line);
     });
   }
   // It may be gone before a line reaches it; that it is gone is heard through `ended`.
@@ -44,7 +44,7 @@ function startChild(
     pid: child.pid,
     lastLines,
     ended,
-    tell: (line) => void child.stdin.write(`${line}\n`),
+    send: (line) => void child.stdin.write(`${line}\n`),
     end: async (graceMs) => {
       child.kill('SIGTERM');
       const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
@@ -55,7 +55,7 @@ function startChild(
 }
 
 /** What the demo prints when a program ends unexpectedly. */
-function exitMessage({ name, lastLines }: Child, how: string): string {
+function exitMessage({ name, lastLines }: ChildProgram, how: string): string {
   const last = lastLines.length > 0 ? `; its last lines:\n  ${lastLines.join('\n  ')}` : '; it wrote nothing';
   return `svc-agent demo: ${name} ended by itself (${how})${last}\n`;
 }
@@ -63,9 +63,9 @@ function exitMessage({ name, lastLines }: Child, how: string): string {
 /** Programs that live and end together. */
 export interface Children {
   /** Starts a program that the others need. Throws after `end`. */
-  start(...child: Parameters<typeof startChild>): Child;
+  start(...child: Parameters<typeof startChild>): ChildProgram;
   /** Starts a program that the others do not need. Throws after `end`. */
-  startOptional(...child: Parameters<typeof startChild>): Child;
+  startOptional(...child: Parameters<typeof startChild>): ChildProgram;
   /** Resolves with what to print if one ends unexpectedly. */
   readonly broken: Promise<string>;
   /** Aborted by `end`. */
@@ -75,13 +75,13 @@ export interface Children {
 }
 
 export function createChildren(): Children {
-  const children: Child[] = [];
+  const children: ChildProgram[] = [];
   const ending = new AbortController();
   let breakDown: (text: string) => void = () => {};
   const broken = new Promise<string>((resolve) => {
     breakDown = resolve;
   });
-  function startOptional(...args: Parameters<typeof startChild>): Child {
+  function startOptional(...args: Parameters<typeof startChild>): ChildProgram {
     ending.signal.throwIfAborted();
     const child = startChild(...args);
     children.push(child);

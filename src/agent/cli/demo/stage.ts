@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type DemoPorts, demoConfig, freePorts, type ServiceAddresses } from './config.ts';
 import { startMonitoring } from './monitoring.ts';
-import { type Child, type Children, createChildren, untilReady } from './programs.ts';
+import { type ChildProgram, type Children, createChildren, untilReady } from './programs.ts';
 import type { DemoAddresses } from './text.ts';
 
 /** The demo ends within 5 s, whatever its children do. */
@@ -19,7 +19,7 @@ export interface Stage {
   /** Resolves with what to print if the service or the agent ends by itself. */
   readonly broken: Promise<string>;
   /** Begins or ends an incident in the example service, as if typed there. */
-  tell(line: string): void;
+  send(line: string): void;
   /** Ends every program and removes the directory; nothing is started any more. */
   clear(): Promise<void>;
 }
@@ -34,10 +34,10 @@ export interface StageOptions {
   /** Whether the agent starts only when every role is well, so that it has nothing to complain about at first. */
   untilWell: boolean;
   /** Called with each line that the service prints about its incidents and about ports in use. */
-  say(line: string): void;
+  print(line: string): void;
 }
 
-type RunningService = ServiceAddresses & { child: Child };
+type RunningService = ServiceAddresses & { child: ChildProgram };
 
 export function createStage(options: StageOptions): Stage {
   const directory = mkdtempSync(join(tmpdir(), 'svc-agent-demo-'));
@@ -47,7 +47,7 @@ export function createStage(options: StageOptions): Stage {
     set: async () => {
       const choose = async (whose: 'service' | 'others') => {
         const { ports, taken } = await freePorts(options.wantedPorts, whose);
-        for (const line of taken) options.say(line);
+        for (const line of taken) options.print(line);
         return ports;
       };
       service = await startService(children, directory, await choose('service'), options);
@@ -55,7 +55,7 @@ export function createStage(options: StageOptions): Stage {
       return startAgent(children, service, await choose('others'), options);
     },
     broken: children.broken,
-    tell: (line) => service?.child.tell(line),
+    send: (line) => service?.child.send(line),
     clear: async () => {
       await children.end(graceMs);
       rmSync(directory, { recursive: true, force: true });
@@ -68,7 +68,7 @@ function startService(
   children: Children,
   directory: string,
   ports: DemoPorts,
-  { main, say }: Pick<StageOptions, 'main' | 'say'>,
+  { main, print }: Pick<StageOptions, 'main' | 'print'>,
 ) {
   const args = Object.entries({
     '--directory': directory,
@@ -88,7 +88,7 @@ function startService(
     const child = children.start('the example service', [process.execPath, program, ...args], (line) => {
       if (line.startsWith('{"ready":true')) {
         resolve({ ...(JSON.parse(line) as ServiceAddresses), child });
-      } else say(serviceLine(line));
+      } else print(serviceLine(line));
     });
   });
 }
@@ -112,7 +112,7 @@ async function startAgent(
   children: Children,
   service: RunningService,
   ports: DemoPorts,
-  { main, path, say }: StageOptions,
+  { main, path, print }: StageOptions,
 ): Promise<DemoAddresses> {
   const { directory, incident, end, kinds } = service;
   const config = join(directory, 'agent.yaml');
@@ -121,7 +121,7 @@ async function startAgent(
   const agent = children.start('the agent', [process.execPath, main, 'run', '-c', config]);
   const listener = `http://127.0.0.1:${ports.metrics}`;
   const [monitoring] = await Promise.all([
-    startMonitoring(children, directory, { ports, roles: Object.keys(service.roles), path, say }),
+    startMonitoring(children, directory, { ports, roles: Object.keys(service.roles), path, print }),
     untilReady(`${listener}/ready`, children.ending),
   ]);
   const { pids, ...monitored } = monitoring;

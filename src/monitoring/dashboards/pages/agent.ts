@@ -1,8 +1,8 @@
-import { at, column, type Dashboard, type Row, table, timeline, timeseries } from '../dashboard.ts';
+import { at, column, type Dashboard, type PanelRow, table, timeline, timeseries } from '../dashboard.ts';
 import { instance, type Queries, top } from '../queries.ts';
 import { certificates } from './shared.ts';
 
-const state = ({ highest, job, moment }: Queries): Row => ({
+const state = ({ highest, job, moment }: Queries): PanelRow => ({
   title: 'State',
   panels: [
     timeline(
@@ -58,7 +58,7 @@ const state = ({ highest, job, moment }: Queries): Row => ({
   ],
 });
 
-const losses = ({ peak, rate, total }: Queries): Row => ({
+const losses = ({ peak, rate, total }: Queries): PanelRow => ({
   title: 'Drops and refusals',
   panels: [
     timeseries(
@@ -97,7 +97,7 @@ const losses = ({ peak, rate, total }: Queries): Row => ({
   ],
 });
 
-const reports = ({ age, highest, rate }: Queries): Row => ({
+const reports = ({ age, highest, rate }: Queries): PanelRow => ({
   title: 'Reports',
   panels: [
     timeseries(
@@ -137,7 +137,7 @@ const reports = ({ age, highest, rate }: Queries): Row => ({
   ],
 });
 
-const probes = ({ age, rate, s }: Queries): Row => ({
+const probes = ({ age, rate, s }: Queries): PanelRow => ({
   title: 'Probes',
   panels: [
     timeseries(
@@ -163,7 +163,7 @@ const probes = ({ age, rate, s }: Queries): Row => ({
   ],
 });
 
-const resources = ({ highest, rate }: Queries): Row => ({
+const resources = ({ highest, rate }: Queries): PanelRow => ({
   title: 'Resources',
   panels: [
     timeseries(

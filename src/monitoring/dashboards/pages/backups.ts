@@ -1,4 +1,4 @@
-import { at, column, type Dashboard, type Row, table, timeline, timeseries } from '../dashboard.ts';
+import { at, column, type Dashboard, type PanelRow, table, timeline, timeseries } from '../dashboard.ts';
 import { backup, type Queries, store } from '../queries.ts';
 
 const identity = 'backup, store, database, backup_type';
@@ -7,7 +7,7 @@ const success = 'svc_backup_last_success_timestamp_seconds';
 const offsite = 'svc_backup_offsite_last_success_timestamp_seconds';
 const timed = '{backup_type!="config"}';
 
-const now = ({ age, grownOnce, lastKnown, moment }: Queries): Row => ({
+const now = ({ age, grownOnce, lastKnown, moment }: Queries): PanelRow => ({
   title: 'Current state',
   panels: [
     table(
@@ -40,7 +40,7 @@ const now = ({ age, grownOnce, lastKnown, moment }: Queries): Row => ({
   ],
 });
 
-const time = ({ age, highest }: Queries): Row => ({
+const time = ({ age, highest }: Queries): PanelRow => ({
   title: 'Ages',
   panels: [
     timeseries(
@@ -70,7 +70,7 @@ const time = ({ age, highest }: Queries): Row => ({
   ],
 });
 
-const runs = ({ highest, lastKnown, rateOnce }: Queries): Row => ({
+const runs = ({ highest, lastKnown, rateOnce }: Queries): PanelRow => ({
   title: 'Runs',
   panels: [
     timeseries(

@@ -1,4 +1,4 @@
-import { at, type Dashboard, percentiles, type Row, timeseries } from '../dashboard.ts';
+import { at, type Dashboard, type PanelRow, percentiles, timeseries } from '../dashboard.ts';
 import { domain, instance, operation, type Queries, role, top } from '../queries.ts';
 import { callRow } from './shared.ts';
 
@@ -13,7 +13,7 @@ function timeoutShare({ rate }: Queries): string {
   return `${rate('svc_workflow_timeout', 'domain')} / (${closed.join(' + ')} > 0)`;
 }
 
-const workflows = (queries: Queries, { rate } = queries): Row => ({
+const workflows = (queries: Queries, { rate } = queries): PanelRow => ({
   title: 'Workflows',
   panels: [
     timeseries(
@@ -56,7 +56,7 @@ const workflows = (queries: Queries, { rate } = queries): Row => ({
   ],
 });
 
-const cache = ({ quantile, rate, share }: Queries): Row => ({
+const cache = ({ quantile, rate, share }: Queries): PanelRow => ({
   title: 'Cache, shards and replication',
   panels: [
     timeseries('Cache lookups', 'Lookups in the history cache, and those that failed.', 'perSecond', [

@@ -1,4 +1,4 @@
-import { at, column, type Dashboard, type Row, table, timeseries } from '../dashboard.ts';
+import { at, column, type Dashboard, type PanelRow, table, timeseries } from '../dashboard.ts';
 import { domain, instance, operation, type Queries, role, rowsOf, tasklist, top } from '../queries.ts';
 import { callRow } from './shared.ts';
 
@@ -27,7 +27,7 @@ type Expressions = ReturnType<typeof expressions>;
 const backlogs = (
   { total }: Queries,
   { backlog, longest, longestNow, growth, added, dispatched, polled, pollSuccess }: Expressions,
-): Row => ({
+): PanelRow => ({
   title: 'Backlog',
   panels: [
     timeseries(
@@ -69,7 +69,7 @@ const backlogs = (
   ],
 });
 
-const flow = ({ added, dispatched, polled, empty, pollSuccess }: Expressions): Row => ({
+const flow = ({ added, dispatched, polled, empty, pollSuccess }: Expressions): PanelRow => ({
   title: 'Tasks and polls',
   panels: [
     timeseries(

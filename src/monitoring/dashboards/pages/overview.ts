@@ -1,6 +1,15 @@
 import { slowByDesign } from '../../alerts/work.ts';
 import { jobs } from '../../names.ts';
-import { at, column, type Dashboard, type Row, stat, table, timeline, timeseries } from '../dashboard.ts';
+import {
+  at,
+  column,
+  type Dashboard,
+  type PanelRow,
+  stat,
+  table,
+  timeline,
+  timeseries,
+} from '../dashboard.ts';
 import { instance, type Queries, role, top } from '../queries.ts';
 import { certificates } from './shared.ts';
 
@@ -16,7 +25,7 @@ const firingOf = ({ highest, s }: Queries, severity: string) =>
   ` or 0 * ${highest('svc_agent_build_info')}`;
 
 /** The first thing to look at after a page. */
-const problems = (queries: Queries, { highest, howMany, rate } = queries): Row => ({
+const problems = (queries: Queries, { highest, howMany, rate } = queries): PanelRow => ({
   title: 'Current problems',
   panels: [
     stat('Critical alerts', 'Firing alerts that page.', 'count', firingOf(queries, 'critical'), {
@@ -100,7 +109,7 @@ const problems = (queries: Queries, { highest, howMany, rate } = queries): Row =
 });
 
 /** What explains many problems at once. */
-const changes = ({ events, highest }: Queries): Row => ({
+const changes = ({ events, highest }: Queries): PanelRow => ({
   title: 'What changed',
   panels: [
     timeseries(
@@ -127,7 +136,7 @@ const changes = ({ events, highest }: Queries): Row => ({
   ],
 });
 
-const dependencies = ({ age, highest, job, s }: Queries): Row => ({
+const dependencies = ({ age, highest, job, s }: Queries): PanelRow => ({
   title: 'Dependencies',
   panels: [
     timeline(
@@ -178,7 +187,7 @@ const dependencies = ({ age, highest, job, s }: Queries): Row => ({
   ],
 });
 
-const service = ({ highest, quantile, rate, share, total }: Queries): Row => ({
+const service = ({ highest, quantile, rate, share, total }: Queries): PanelRow => ({
   title: 'Service',
   panels: [
     timeseries(

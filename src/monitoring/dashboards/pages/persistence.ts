@@ -3,8 +3,8 @@ import {
   column,
   type Dashboard,
   heatmap,
+  type PanelRow,
   percentiles,
-  type Row,
   table,
   timeline,
   timeseries,
@@ -16,7 +16,7 @@ const requests = 'svc_persistence_requests';
 const errors = 'svc_persistence_errors';
 const latency = 'svc_persistence_latency';
 
-const calls = ({ distribution, quantile, rate, share }: Queries): Row => ({
+const calls = ({ distribution, quantile, rate, share }: Queries): PanelRow => ({
   title: 'Persistence calls',
   panels: [
     timeseries(
@@ -98,7 +98,7 @@ const calls = ({ distribution, quantile, rate, share }: Queries): Row => ({
   ],
 });
 
-const stores = ({ highest, rateOnce }: Queries): Row => ({
+const stores = ({ highest, rateOnce }: Queries): PanelRow => ({
   title: 'Stores',
   panels: [
     timeline('Stores', 'Whether each database answers.', 'up', highest('svc_store_up', identity), {

@@ -1,8 +1,8 @@
-import { at, column, type Dashboard, type Row, table, timeline, timeseries } from '../dashboard.ts';
+import { at, column, type Dashboard, type PanelRow, table, timeline, timeseries } from '../dashboard.ts';
 import { instance, type Queries, role } from '../queries.ts';
 
 const own = 'svc_service, instance';
-const life = ({ grownOnce, highest, rate, s }: Queries): Row => ({
+const life = ({ grownOnce, highest, rate, s }: Queries): PanelRow => ({
   title: 'Health and restarts',
   panels: [
     timeline('Health', 'Result of the health check of each instance.', 'up', highest('svc_role_up', own), {
@@ -71,7 +71,7 @@ const life = ({ grownOnce, highest, rate, s }: Queries): Row => ({
   ],
 });
 
-const heap = ({ highest }: Queries): Row => ({
+const heap = ({ highest }: Queries): PanelRow => ({
   title: 'Memory',
   panels: [
     timeseries('Heap', 'Heap obtained from the operating system.', 'bytes', highest('svc_memory_heap', own), {
@@ -105,7 +105,7 @@ const heap = ({ highest }: Queries): Row => ({
   ],
 });
 
-const collections = ({ rate, s }: Queries): Row => ({
+const collections = ({ rate, s }: Queries): PanelRow => ({
   title: 'Garbage collection',
   panels: [
     timeseries(

@@ -1,4 +1,13 @@
-import { at, column, type Dashboard, type Row, stat, table, timeline, timeseries } from '../dashboard.ts';
+import {
+  at,
+  column,
+  type Dashboard,
+  type PanelRow,
+  stat,
+  table,
+  timeline,
+  timeseries,
+} from '../dashboard.ts';
 import { domain, instance, type Queries, store } from '../queries.ts';
 
 const pair = 'source_cluster, target_cluster';
@@ -6,7 +15,7 @@ const identity = 'store, kind, database';
 const walOldest = 'svc_store_wal_oldest_unarchived_timestamp_seconds';
 const drill = 'svc_restore_drill_last';
 
-const readiness = ({ highest, lastKnown, moment, rateOnce }: Queries): Row => ({
+const readiness = ({ highest, lastKnown, moment, rateOnce }: Queries): PanelRow => ({
   title: 'Recovery',
   panels: [
     timeline(
@@ -71,7 +80,7 @@ const readiness = ({ highest, lastKnown, moment, rateOnce }: Queries): Row => ({
   ],
 });
 
-const flow = ({ age, highest, rate, rateOnce }: Queries): Row => ({
+const flow = ({ age, highest, rate, rateOnce }: Queries): PanelRow => ({
   title: 'Replication',
   panels: [
     timeseries(
@@ -116,7 +125,7 @@ const flow = ({ age, highest, rate, rateOnce }: Queries): Row => ({
   ],
 });
 
-const domains = ({ grownOnce, highest, moment, s }: Queries): Row => ({
+const domains = ({ grownOnce, highest, moment, s }: Queries): PanelRow => ({
   title: 'Domains',
   panels: [
     stat(

@@ -1,11 +1,11 @@
-import { at, heatmap, type Panel, percentiles, type Row, timeseries } from '../dashboard.ts';
+import { at, heatmap, type Panel, type PanelRow, percentiles, timeseries } from '../dashboard.ts';
 import { type Queries, top } from '../queries.ts';
 
 /** Calls to one role, as its callers see them: the last row of two dashboards. */
 export function callRow(
   callee: 'history' | 'matching',
   { distribution, quantile, rate, share }: Queries,
-): Row {
+): PanelRow {
   const prefix = `svc_${callee}_client`;
   return {
     title: `Calls to ${callee}`,

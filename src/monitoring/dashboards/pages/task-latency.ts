@@ -1,4 +1,4 @@
-import { type Dashboard, heatmap, percentiles, type Row, timeseries } from '../dashboard.ts';
+import { type Dashboard, heatmap, type PanelRow, percentiles, timeseries } from '../dashboard.ts';
 import { domain, instance, type Queries, tasklist, top } from '../queries.ts';
 
 const row = (
@@ -7,7 +7,7 @@ const row = (
   metric: string,
   type: string,
   meaning: string,
-): Row => ({
+): PanelRow => ({
   title,
   panels: [
     timeseries(

@@ -3,8 +3,8 @@ import {
   at,
   column,
   type Dashboard,
+  type PanelRow,
   percentiles,
-  type Row,
   table,
   timeline,
   timeseries,
@@ -14,7 +14,7 @@ import { domain, instance, type Queries } from '../queries.ts';
 const worker = 'svc_service="worker"';
 const archive = 'archive, scheme';
 
-const role = ({ highest, quantile, rate, share }: Queries): Row => ({
+const role = ({ highest, quantile, rate, share }: Queries): PanelRow => ({
   title: 'Worker',
   panels: [
     timeline(
@@ -66,7 +66,7 @@ const role = ({ highest, quantile, rate, share }: Queries): Row => ({
   ],
 });
 
-const archives = ({ age, highest, moment, rate }: Queries): Row => ({
+const archives = ({ age, highest, moment, rate }: Queries): PanelRow => ({
   title: 'Archival',
   panels: [
     timeline('Archives', 'Whether each archive can be used.', 'up', highest('svc_archival_up', archive), {

@@ -163,7 +163,7 @@ export function createOtlp(origin: Origin, limits: RequestLimits): Protocol {
     if (request.points > 0) yield await finish();
   }
 
-  const judgeSuccess = (answer: ReceiverAnswer): DeliveryVerdict => {
+  const successVerdict = (answer: ReceiverAnswer): DeliveryVerdict => {
     const lost = rejectedPoints(answer);
     return lost > 0 ? { kind: 'partial', lost } : { kind: 'accepted' };
   };
@@ -177,9 +177,9 @@ export function createOtlp(origin: Origin, limits: RequestLimits): Protocol {
       yield* encodeGroups(groupsOf(expressible(seriesOf(report.view.families)), origin), report, false);
     },
     headers: () => ({ 'content-type': 'application/x-protobuf', 'content-encoding': 'gzip' }),
-    judge(answer, batch) {
+    verdictOf(answer, batch) {
       const { status } = answer;
-      if (status >= 200 && status < 300) return judgeSuccess(answer);
+      if (status >= 200 && status < 300) return successVerdict(answer);
       if (status === 413) return { kind: 'too_large' };
       return verdictOfFailure(status, retriedStatus.has(status), batch.points);
     },

@@ -60,7 +60,7 @@ export function createRemoteWrite(origin: Origin, limits: RequestLimits): Protoc
   const sampler = createSampler(origin);
   let known: 'rw1' | 'rw2' | undefined;
 
-  const judgeSuccess = (answer: ReceiverAnswer, { format, points }: Batch): DeliveryVerdict => {
+  const successVerdict = (answer: ReceiverAnswer, { format, points }: Batch): DeliveryVerdict => {
     const written = writtenOf(answer);
     if (format === 'rw2') {
       if (written === undefined) {
@@ -100,9 +100,9 @@ export function createRemoteWrite(origin: Origin, limits: RequestLimits): Protoc
       ...headersOf[format === 'rw1' ? 'rw1' : 'rw2'],
       'content-encoding': 'snappy',
     }),
-    judge(answer, batch) {
+    verdictOf(answer, batch) {
       const { status } = answer;
-      if (status >= 200 && status < 300) return judgeSuccess(answer, batch);
+      if (status >= 200 && status < 300) return successVerdict(answer, batch);
       if (status === 413) return { kind: 'too_large' };
       const mayBeVersion1 = status === 415 || (status === 400 && known === undefined);
       if (batch.format === 'rw2' && mayBeVersion1) {

@@ -32,7 +32,7 @@ export interface PageReader {
 }
 
 /** The bytes that a line is in, and a view over them. */
-interface Line {
+interface LineBytes {
   bytes: Buffer;
   view: DataView;
 }
@@ -60,8 +60,8 @@ export function createPageReader(
   let invalidLines = 0;
   let firstInvalid: Page['firstInvalid'];
   let born: number[] = [];
-  let carry: Buffer[] = [];
-  let carryBytes = 0;
+  let partial: Buffer[] = [];
+  let partialBytes = 0;
   const leftOut = createBucketRun();
 
   const countSample = (): void => {
@@ -89,7 +89,13 @@ export function createPageReader(
   };
 
   /** Records a line that is not at the expected position; false if this page has it already. */
-  const noteMoved = (line: Line, start: number, end: number, comment: boolean, value: number): boolean => {
+  const noteMoved = (
+    line: LineBytes,
+    start: number,
+    end: number,
+    comment: boolean,
+    value: number,
+  ): boolean => {
     const { bytes, view } = line;
     let id = findLine(table, view, start, end);
     if (id === -1) {
@@ -110,7 +116,7 @@ export function createPageReader(
     return true;
   };
 
-  const readCommentLine = (line: Line, start: number, end: number): void => {
+  const readCommentLine = (line: LineBytes, start: number, end: number): void => {
     const comment = readComment(line.bytes, start, end);
     if (comment === 'invalid') skipLine(line.bytes, start, end);
     else if (comment?.about === 'end') ended = openMetrics;
@@ -121,7 +127,7 @@ export function createPageReader(
    * Takes a line that is known as refused, without validating its key again: it has the hash of one that was. Only
    * lines without a timestamp, whose value follows the last blank.
    */
-  const isRefusedLine = ({ bytes, view }: Line, start: number, end: number): boolean => {
+  const isRefusedLine = ({ bytes, view }: LineBytes, start: number, end: number): boolean => {
     let valueAt = end;
     while (valueAt > start && bytes[valueAt - 1] !== 0x20) valueAt--;
     const value = fastValue(bytes, valueAt);
@@ -131,7 +137,7 @@ export function createPageReader(
     return true;
   };
 
-  const readSampleLine = (line: Line, start: number, end: number): void => {
+  const readSampleLine = (line: LineBytes, start: number, end: number): void => {
     const { bytes } = line;
     if (refusedLines.size > 0 && isRefusedLine(line, start, end)) return;
     const valueAt = scanKey(bytes, start, end, limits.labelBytes);
@@ -145,7 +151,7 @@ export function createPageReader(
   };
 
   /** Parses the line at `at`; returns the index after its newline. */
-  const readLine = (line: Line, at: number): number => {
+  const readLine = (line: LineBytes, at: number): number => {
     const { bytes } = line;
     const end = bytes.indexOf(0x0a, at);
     const start = blanks(bytes, at);
@@ -184,10 +190,10 @@ export function createPageReader(
     }
   };
 
-  const readCarried = (rest: Buffer): void => {
-    const line = Buffer.concat([...carry, rest]);
-    carry = [];
-    carryBytes = 0;
+  const readPartial = (rest: Buffer): void => {
+    const line = Buffer.concat([...partial, rest]);
+    partial = [];
+    partialBytes = 0;
     readLines(line, 0, line.length);
   };
 
@@ -201,10 +207,10 @@ export function createPageReader(
       discard();
       openMetrics = format === 'openmetrics';
       round++;
-      count = expected = lines = samples = bytesRead = invalidLines = carryBytes = 0;
+      count = expected = lines = samples = bytesRead = invalidLines = partialBytes = 0;
       moved = ended = false;
       firstInvalid = undefined;
-      carry = [];
+      partial = [];
     },
     write(chunk) {
       bytesRead += chunk.length;
@@ -213,22 +219,22 @@ export function createPageReader(
       }
       const end = chunk.lastIndexOf(0x0a) + 1;
       let start = 0;
-      if (end > 0 && carryBytes > 0) {
+      if (end > 0 && partialBytes > 0) {
         start = chunk.indexOf(0x0a) + 1;
-        readCarried(chunk.subarray(0, start));
+        readPartial(chunk.subarray(0, start));
       }
       if (start < end) readLines(chunk, start, end);
       if (end === chunk.length) return;
-      carry.push(Buffer.from(chunk.subarray(end)));
-      carryBytes += chunk.length - end;
-      if (carryBytes > maxLineBytes) {
+      partial.push(Buffer.from(chunk.subarray(end)));
+      partialBytes += chunk.length - end;
+      if (partialBytes > maxLineBytes) {
         throw new ScrapeFailure('label_too_long', `line ${lines + 1} is over ${maxLineBytes} bytes`);
       }
     },
     end(wholeBody) {
-      if (carryBytes > 0) {
+      if (partialBytes > 0) {
         if (!wholeBody) throw new ScrapeFailure('cut_off', 'the page ends within a line');
-        readCarried(newline);
+        readPartial(newline);
       }
       if (openMetrics && !ended) throw new ScrapeFailure('invalid_body', 'the page has no # EOF');
       if (samples === 0 && invalidLines > 0) {

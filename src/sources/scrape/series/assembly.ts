@@ -61,7 +61,7 @@ export function locate({ name, labels }: SampleKey, types: Types): LinePlace | u
 }
 
 /** The family that the registry receives for lines of this name. */
-export function familyOf(name: string, types: Types): string {
+export function familyOfLine(name: string, types: Types): string {
   for (const { ending, of, alone } of suffixes) {
     if (!name.endsWith(ending)) continue;
     const family = name.slice(0, -ending.length);
@@ -180,14 +180,17 @@ function single(placed: readonly PlacedLine[], help: string | undefined): Series
 }
 
 type Bounds = Map<number, { id: number; text: string }>;
-interface Parts {
+interface AssembledParts {
   lines: number[];
   shape: Shape;
 }
 
 const ascending = (bounds: Bounds) => [...bounds].sort(([a], [b]) => a - b);
 
-function histogram(bounds: Bounds, { sum, count }: { sum: number; count: number }): Parts | undefined {
+function histogram(
+  bounds: Bounds,
+  { sum, count }: { sum: number; count: number },
+): AssembledParts | undefined {
   const infinite = bounds.get(Number.POSITIVE_INFINITY)?.id ?? count;
   if (infinite === -1) return undefined;
   const finite = ascending(bounds).filter(([bound]) => bound !== Number.POSITIVE_INFINITY);
@@ -201,7 +204,7 @@ function histogram(bounds: Bounds, { sum, count }: { sum: number; count: number 
   };
 }
 
-function summary(bounds: Bounds, { sum, count }: { sum: number; count: number }): Parts {
+function summary(bounds: Bounds, { sum, count }: { sum: number; count: number }): AssembledParts {
   const quantiles = ascending(bounds);
   return {
     lines: [...quantiles.map(([, { id }]) => id), sum, count],

@@ -4,7 +4,14 @@ import type { Slice } from '../../../core/slices.ts';
 import { type ExposedType, readComment, readKey } from '../exposition/line-syntax.ts';
 import type { Page } from '../exposition/line-table.ts';
 import { freeLine, type LineTable } from '../exposition/line-table.ts';
-import { familyOf, type LinePlace, locate, type PlacedLine, seriesKey, strippedNames } from './assembly.ts';
+import {
+  familyOfLine,
+  type LinePlace,
+  locate,
+  type PlacedLine,
+  seriesKey,
+  strippedNames,
+} from './assembly.ts';
 
 /** The metadata of a page. Of two contradicting lines the first counts. */
 export interface Metadata {
@@ -172,7 +179,7 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
         const id = page.order[n]!;
         if (table.comment[id] === 1 || isPlaced(id)) continue;
         const name = nameOf(id);
-        if (!byName.has(name)) byName.set(name, familyOf(name, metadata.types));
+        if (!byName.has(name)) byName.set(name, familyOfLine(name, metadata.types));
       }
       for (const family of byName.values()) families.add(family);
       return families;

@@ -61,7 +61,7 @@ export interface PageSeries {
 }
 
 /** One value of a metric. */
-interface Reading {
+interface LineReading {
   line: number;
   labels: RawTags;
   divisor: number;
@@ -107,7 +107,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
   };
   const groups = createLineGroups(table, { forget, slice });
   /** The results of `values`, valid while the series are the same. */
-  const readings = new Map<string, Reading[]>();
+  const readings = new Map<string, LineReading[]>();
   let removedLines = 0;
   let withdrawn = true;
 
@@ -219,8 +219,8 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
   };
 
   /** The values of a metric. Going through all series is slow, so that the result is kept. */
-  const findReadings = (family: string): Reading[] => {
-    const found: Reading[] = [];
+  const findReadings = (family: string): LineReading[] => {
+    const found: LineReading[] = [];
     for (const series of groups.series.values()) {
       if (series.family !== family && !words.vocabulary?.names.has(series.family)) continue;
       const { parts, tags, translated } = read(series);

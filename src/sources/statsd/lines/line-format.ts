@@ -9,7 +9,7 @@ export type StatsdDrop = (typeof dropReasons)['statsd'][number];
 export type StatsdType = 'counter' | 'gauge' | 'timer' | 'histogram';
 
 /** A line without its numbers. */
-export interface Line {
+export interface StatsdLine {
   name: string;
   tags: Readonly<Record<string, string>>;
   type: StatsdType;
@@ -173,7 +173,7 @@ function readHead(
  * `<name>.samples` with the tag `bucket`: no line says which buckets there are, nor the sum, so that no honest
  * histogram can be made of them.
  */
-export function readLine(head: string, tail: string, rules: LineRules): Line | StatsdDrop {
+export function readLine(head: string, tail: string, rules: LineRules): StatsdLine | StatsdDrop {
   if (head.startsWith('_e{')) return 'unsupported_type';
   if (head === '' || head.includes('|')) return 'invalid_line';
   const read = readTail(tail, rules.tagFormat === 'auto' || rules.tagFormat === 'dogstatsd');

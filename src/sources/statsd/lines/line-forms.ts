@@ -1,5 +1,5 @@
 import { hashByte, hashSeed } from '../../../core/byte-table.ts';
-import type { Line } from './line-format.ts';
+import type { StatsdLine } from './line-format.ts';
 import { isAllowed, type SeriesRecorder, type SharedForm, type StatsdSeries } from './statsd-series.ts';
 
 /**
@@ -19,7 +19,7 @@ export interface LineForms {
     value: number,
   ): StatsdSeries | undefined;
   /** Takes the line that `find` was asked for last, once its series is known to be over a limit. */
-  learn(line: Line, bytes: Buffer): void;
+  learn(line: StatsdLine, bytes: Buffer): void;
   clear(): void;
 }
 

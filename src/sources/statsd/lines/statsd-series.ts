@@ -3,11 +3,11 @@ import type { OpenIntake } from '../../../core/intake.ts';
 import type { Counter, Gauge, Histogram, Intake, Kind, Shape } from '../../../core/model.ts';
 import type { VocabularyDetector } from '../../../core/vocabulary.ts';
 import type { OwnSummary, Summaries } from '../summaries.ts';
-import type { Line, StatsdType } from './line-format.ts';
+import type { StatsdLine, StatsdType } from './line-format.ts';
 
 /** The series of one known line, with what is needed to open it anew when its name turns out to mean another. */
 export interface StatsdSeries {
-  readonly line: Line;
+  readonly line: StatsdLine;
   readonly type: StatsdType;
   readonly weight: number;
   counter: Counter | undefined;
@@ -39,7 +39,7 @@ export interface SeriesRecorderDeps {
 }
 
 export interface SeriesRecorder {
-  open(line: Line, round: number): StatsdSeries;
+  open(line: StatsdLine, round: number): StatsdSeries;
   /** Counts one number; false if the line's type does not allow it. A signed gauge is `relative`. */
   take(series: StatsdSeries, value: number, relative: boolean): boolean;
   /**
@@ -54,12 +54,12 @@ export interface SeriesRecorder {
    */
   share(series: StatsdSeries): StatsdSeries | undefined;
   /** What `share` would return for the line, if that is known without opening its series. */
-  sharedFor(line: Line): StatsdSeries | undefined;
+  sharedFor(line: StatsdLine): StatsdSeries | undefined;
   /**
    * The same for all lines that differ from this one in the values of these tags only, which are all of its tags, in
    * the order of the line.
    */
-  sharedForForm(line: Line, tagKeys: readonly string[]): SharedForm | undefined;
+  sharedForForm(line: StatsdLine, tagKeys: readonly string[]): SharedForm | undefined;
   /** Closes all that `share` returned. */
   closeShared(): void;
 }
@@ -123,7 +123,7 @@ export function createSeriesRecorder({
 
   /** The key in `shared`. Refused series count nowhere, so that one stands for all of them. */
   const sharedKey = (
-    { type, weight }: Pick<Line, 'type' | 'weight'>,
+    { type, weight }: Pick<StatsdLine, 'type' | 'weight'>,
     overflow: Handle | 'refused',
   ): string => {
     if (overflow === 'refused') return `${type} refused`;
@@ -136,7 +136,7 @@ export function createSeriesRecorder({
     if (type === 'counter' || type === 'gauge') return type;
     return summaries === undefined ? 'histogram' : 'summary';
   };
-  const meaningOf = ({ name, tags, type }: Line): string =>
+  const meaningOf = ({ name, tags, type }: StatsdLine): string =>
     JSON.stringify(words.translate(kindOf(type), name, tags) ?? '');
 
   const acquire = (series: StatsdSeries): void => {

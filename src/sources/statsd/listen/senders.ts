@@ -13,7 +13,7 @@ const maxRemembered = 1024;
 const rememberedMs = 60_000;
 
 /** The address as IPv4 where an IPv6 socket shows it mapped, and without its zone. */
-function plain(address: string): string {
+function plainAddress(address: string): string {
   return mapped.exec(address)?.[1] ?? address.replace(/%.*$/, '');
 }
 
@@ -41,7 +41,7 @@ export function createSenders(senders: readonly string[], monotonicMs: () => num
   const list = senders.length === 0 ? undefined : listOf(senders);
   const remembered = new Map<string, boolean>();
   let sinceMs = monotonicMs();
-  const judge = (address: string): boolean =>
+  const isAllowed = (address: string): boolean =>
     list === undefined ? isOwn(address) : list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
   return {
     allows(address) {
@@ -53,7 +53,7 @@ export function createSenders(senders: readonly string[], monotonicMs: () => num
         remembered.clear();
         sinceMs = monotonicMs();
       }
-      const allowed = judge(plain(address));
+      const allowed = isAllowed(plainAddress(address));
       remembered.set(address, allowed);
       return allowed;
     },

@@ -34,7 +34,7 @@ export interface StreamDeps {
 /** What only streams over TCP need. */
 export interface TcpDeps extends StreamDeps {
   senders: Senders;
-  onStranger(address: string): void;
+  onForbiddenSender(address: string): void;
   /** If there, all of them speak TLS. */
   openHandshakes?: OpenHandshakes<Socket>;
 }
@@ -91,7 +91,7 @@ function listen(server: Server, at: Parameters<Server['listen']>[0]): Promise<vo
 }
 
 /** Open connections: those with TLS, and the sockets below them. */
-function createConnections() {
+function createOpenSockets() {
   const open = new Set<Socket>();
   return {
     keep(socket: Socket): void {
@@ -112,7 +112,7 @@ function serve(
   deps: StreamDeps & Pick<TcpDeps, 'openHandshakes'>,
   allows: (socket: Socket) => boolean,
 ) {
-  const { keep, cut } = createConnections();
+  const { keep, cut } = createOpenSockets();
   const admit = (socket: Socket) => {
     keep(socket);
     receive(socket, options, deps);
@@ -152,7 +152,7 @@ export async function bindTcp(text: string, options: StreamOptions, deps: TcpDep
   const { host, port } = addressOf(options.name, text, '127.0.0.1:8125 or [::1]:8125');
   const { server, bound } = serve(options, deps, ({ remoteAddress = '' }) => {
     const isAllowed = deps.senders.allows(remoteAddress);
-    if (!isAllowed) deps.onStranger(remoteAddress);
+    if (!isAllowed) deps.onForbiddenSender(remoteAddress);
     return isAllowed;
   });
   await listen(server, { host, port, exclusive: true }).catch((thrown: unknown) => {

@@ -24,7 +24,7 @@ export interface UdpDeps {
   /** Takes the bytes of a datagram. */
   take(bytes: Buffer): void;
   /** Called for a sender that is not allowed. */
-  onStranger(address: string): void;
+  onForbiddenSender(address: string): void;
   /** Called with the number of datagrams that the kernel dropped since the last call, because its buffer was full. */
   onKernelDrops(more: number): void;
 }
@@ -34,10 +34,10 @@ export interface BoundUdp extends Bound {
   /** Bytes that the kernel's buffer holds. */
   readonly receiveBufferBytes: number;
   /** Reads the kernel's figure now instead of within the next second. */
-  lookAtKernel(): void;
+  pollKernelDrops(): void;
 }
 
-const lookMs = 1000;
+const kernelPollMs = 1000;
 
 function bind(socket: Socket, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -51,8 +51,8 @@ function bind(socket: Socket, host: string, port: number): Promise<void> {
 
 /** What the kernel granted. Linux answers with twice what was asked, for its own bookkeeping (socket(7)). */
 function grantedBytes(socket: Socket): number {
-  const told = socket.getRecvBufferSize();
-  return process.platform === 'linux' ? told / 2 : told;
+  const reportedBytes = socket.getRecvBufferSize();
+  return process.platform === 'linux' ? reportedBytes / 2 : reportedBytes;
 }
 
 /**
@@ -73,7 +73,7 @@ export async function bindUdp(options: UdpOptions, deps: UdpDeps): Promise<Bound
     recvBufferSize: receiveBufferBytes,
   });
   socket.on('message', (bytes, { address }) => {
-    if (!senders.allows(address)) return deps.onStranger(address);
+    if (!senders.allows(address)) return deps.onForbiddenSender(address);
     datagrams += 1;
     take(bytes);
   });
@@ -92,29 +92,29 @@ export async function bindUdp(options: UdpOptions, deps: UdpDeps): Promise<Bound
     log.write('warn', 'receive buffer smaller than asked for', { listener: name, granted, asked, advice });
   }
 
-  const lookAtKernel = () => {
+  const pollKernelDrops = () => {
     const more = kernel.poll();
     if (more > 0) deps.onKernelDrops(more);
   };
   let cancel = (): void => {};
-  const lookAgain = () => {
-    cancel = clock.after(lookMs, () => {
-      lookAtKernel();
-      lookAgain();
+  const schedulePoll = () => {
+    cancel = clock.after(kernelPollMs, () => {
+      pollKernelDrops();
+      schedulePoll();
     });
   };
-  lookAgain();
+  schedulePoll();
 
   let closing: Promise<void> | undefined;
   const close = (): Promise<void> => {
     cancel();
-    lookAtKernel();
+    pollKernelDrops();
     return new Promise((resolve) => socket.close(resolve));
   };
   return {
     address,
     receiveBufferBytes: granted,
-    lookAtKernel,
+    pollKernelDrops,
     get datagrams() {
       return datagrams;
     },
@@ -123,7 +123,7 @@ export async function bindUdp(options: UdpOptions, deps: UdpDeps): Promise<Bound
 }
 
 /** A row of `/proc/net/udp` or `udp6` (proc(5)): local address in hex, inode, drops. */
-interface Row {
+interface SocketRow {
   local: string;
   inode: string;
   drops: number;
@@ -136,7 +136,7 @@ export interface KernelDrops {
 }
 
 /** The rows of such a table. Columns are split by blanks; the last is `drops`, the tenth the inode. */
-export function rowsOf(table: string): Row[] {
+export function rowsOf(table: string): SocketRow[] {
   return table
     .split('\n')
     .slice(1)
@@ -190,7 +190,7 @@ function ownInodes(): Set<string> {
 /** Follows the socket that this process has bound to an address. The kernel's counter has 32 bits and wraps. */
 function createKernelDrops(address: string, port: number): KernelDrops {
   const path = isIPv6(address) ? '/proc/net/udp6' : '/proc/net/udp';
-  const rows = (): Row[] => {
+  const rows = (): SocketRow[] => {
     try {
       return rowsOf(readFileSync(path, 'utf8'));
     } catch {

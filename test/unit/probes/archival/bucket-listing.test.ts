@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type Listing, newestOf, resumedListing, withPage } from '../../../../src/probes/archival/bucket.ts';
+import {
+  type BucketListing,
+  newestOf,
+  resumedListing,
+  withPage,
+} from '../../../../src/probes/archival/bucket.ts';
 import type { ObjectPage, StoredObject } from '../../../../src/probes/object-store/answers.ts';
 
 const object = (key: string, lastModifiedMs: number, sizeBytes = 1): StoredObject => ({
@@ -9,7 +14,7 @@ const object = (key: string, lastModifiedMs: number, sizeBytes = 1): StoredObjec
   lastModifiedMs,
 });
 const page = (objects: StoredObject[], continuation?: string): ObjectPage => ({ objects, continuation });
-const walked = (...pages: ObjectPage[]): Listing => pages.reduce(withPage, { of: 'a' });
+const walked = (...pages: ObjectPage[]): BucketListing => pages.reduce(withPage, { of: 'a' });
 
 describe('newest object', () => {
   test('is known after the last page, not before', () => {
@@ -38,7 +43,7 @@ describe('newest object', () => {
   test('is the greatest, however pages are cut and looks end', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(), { minLength: 1 }), fc.integer({ min: 1, max: 5 }), (times, size) => {
-        let walk: Listing = { of: 'a' };
+        let walk: BucketListing = { of: 'a' };
         for (let at = 0; at < times.length; at += size) {
           const objects = times.slice(at, at + size).map((time, index) => object(`k${at + index}`, time));
           // Each page in a look of its own, and a restart between any two.

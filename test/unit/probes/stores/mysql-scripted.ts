@@ -1,4 +1,4 @@
-import type { MysqlRow, Run } from '../../../../src/probes/stores/mysql-questions.ts';
+import type { MysqlRow, RunStatements } from '../../../../src/probes/stores/mysql-questions.ts';
 
 /** What a server answers: rows, or the error that it sends. */
 export type Reply = readonly MysqlRow[] | { errno: number; sqlState: string; sqlMessage: string };
@@ -10,7 +10,7 @@ export type Reply = readonly MysqlRow[] | { errno: number; sqlState: string; sql
 export function scripted(answers: readonly (readonly [RegExp, Reply])[]) {
   const asked: string[] = [];
   const server = { asked, roundTrips: 0 };
-  const run: Run = async (statements) => {
+  const run: RunStatements = async (statements) => {
     server.roundTrips += 1;
     const results: (readonly MysqlRow[])[] = [];
     for (const sql of statements) {
