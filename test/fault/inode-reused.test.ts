@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
-import { createTail, numbered } from '../tail.ts';
+import { type Disk, type FileStat, systemDisk } from '../../src/sources/logs/files/disk.ts';
+import { createRecorder, createTail, numbered, type Recorder } from '../tail.ts';
 
 /** Makes every file appear under the inode number 7, as if each deletion freed it for the next file. */
 const oneInode: Disk = {
@@ -51,6 +51,44 @@ test('of an archive that was read, by a plain file with the same bytes before th
   tail.create('app.log.2', `${plain.join('\n')}\n`);
   await tail.settle();
   expect(tail.recorder.lines).toEqual([...archived, ...plain]);
+});
+
+test('by the next file of another log, which begins with the same banner', async () => {
+  const banner = '='.repeat(1600);
+  const given = new Map<bigint, bigint>();
+  const inode = <T extends FileStat | undefined>(stat: T): T =>
+    stat && { ...stat, ino: given.get(stat.ino) ?? stat.ino };
+  const recorders = new Map<string, Recorder>();
+  const tail = createTail({
+    paths: ['*.log*'],
+    disk: {
+      ...systemDisk,
+      stat: (path) => inode(systemDisk.stat(path)),
+      fstat: (fd) => inode(systemDisk.fstat(fd)),
+    },
+    open: (file) => {
+      const recorder = recorders.get(file.path) ?? createRecorder();
+      recorders.set(file.path, recorder);
+      return recorder.open(file);
+    },
+  });
+  const linesOf = (name: string) => recorders.get(tail.path(name))?.lines;
+  const inodeOf = (name: string) => BigInt(statSync(tail.path(name)).ino);
+  tail.create('app.log', `${banner}\n`);
+  tail.create('other.log', `${banner}\n${numbered(0, 10).text}`);
+  await tail.look();
+  await tail.restart();
+  tail.append('app.log', numbered(100, 10).text);
+  const freed = inodeOf('app.log');
+  tail.rename('other.log', 'other.log-20260101');
+  tail.create('other.log', `${banner}\n${numbered(20, 10).text}`);
+  given.set(inodeOf('other.log'), freed);
+  tail.rename('app.log', 'app.log-20260101');
+  given.set(inodeOf('app.log-20260101'), 1n);
+  tail.gzip('app.log-20260101');
+  await tail.settle();
+  expect(linesOf('app.log')).toEqual([banner, ...numbered(100, 10).lines]);
+  expect(linesOf('other.log')).toEqual([banner, ...numbered(0, 10).lines, banner, ...numbered(20, 10).lines]);
 });
 
 test('in earnest, as often as the file system does it', async () => {

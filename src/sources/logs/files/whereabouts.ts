@@ -77,7 +77,10 @@ export function createWhereabouts(
     const isKnown = known.head.length > 0 || known.offset + known.rest.length > 0;
     // A few bytes, such as a banner, and an inode that was given to another file are not enough under an unrelated name.
     const isWell = Math.max(headCovers(known.head), known.tailLength + known.rest.length) >= tailBytes;
-    if (!isWell && !paths.some((path) => path === file.home || rootOf(path) === file.path)) return false;
+    const isOwnName = (path: string) => path === file.home || rootOf(path) === file.path;
+    // Logs of one service begin with the same banner, and the next file of one gets the inode that a file of another one had.
+    const isOthersName = (path: string) => tracker.hasGroup(rootOf(path));
+    if (!paths.some(isOwnName) && (!isWell || paths.some(isOthersName))) return false;
     if (file.compressed) {
       const isAlike = contents.of({ stat, paths }, (content) => likeness(content, known) !== 'none');
       return isKnown ? isAlike : true;
