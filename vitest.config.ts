@@ -56,8 +56,15 @@ const nightlyFiles = 'test/**/*.nightly.test.ts';
 /** Files that `npm test` runs in a small size: they ask `bySize` of test/size.ts. */
 const sized = [
   'e2e/big-backup',
+  'e2e/dashboards',
+  'e2e/failover',
+  'e2e/killed',
+  'e2e/limits-bound-memory',
   'e2e/mutated-config',
   'e2e/rotation-kills',
+  'e2e/status-page',
+  'e2e/stop',
+  'integration/mutated-config',
   'integration/rotation-model/*',
   'integration/tailer-model',
 ].map((name) => `test/${name}.test.ts`);

@@ -1,4 +1,7 @@
-import { afterAll } from 'vitest';
+import { afterAll, expect } from 'vitest';
+import { noteFacts } from './until.ts';
+
+noteFacts((what) => expect(what).not.toBe(''));
 
 // Files share the process of their worker, and some set variables: each leaves the environment as it found it.
 const before = { ...process.env };

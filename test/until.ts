@@ -1,11 +1,20 @@
 export interface Patience {
-  /** Pause between two polls; unless told it grows from 1 to 25 ms with the time that passed. */
+  /**
+   * Pause between two polls. Unless told it grows from 1 to 25 ms with the time that passed, and is twice the time that
+   * a poll takes, so that waiting leaves the processor to what is waited for.
+   */
   everyMs?: number;
   /**
    * Ends a test that hangs, and expects nothing: a busy machine may need many times what an idle one does. 240 s unless
    * told.
    */
   withinMs?: number;
+}
+
+let noted = (_what: string): void => {};
+/** A test that has waited for a fact has asserted something: the set-up of a test run counts it. */
+export function noteFacts(note: (what: string) => void): void {
+  noted = note;
 }
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -18,19 +27,25 @@ export async function until<T>(
 ): Promise<T> {
   const startMs = performance.now();
   for (;;) {
+    const pollMs = performance.now();
     let cause: unknown;
     try {
       const value = await fact();
-      if (value !== undefined && value !== false) return value;
+      if (value !== undefined && value !== false) {
+        noted(what);
+        return value;
+      }
     } catch (error) {
       cause = error;
     }
-    const passedMs = performance.now() - startMs;
+    const nowMs = performance.now();
+    const passedMs = nowMs - startMs;
     if (passedMs > withinMs)
       throw new Error(`not within ${withinMs / 1000} s: ${what}${cause ? `; last: ${cause}` : ''}`, {
         cause,
       });
-    await pause(everyMs ?? Math.min(25, 1 + passedMs / 40));
+    const patientMs = Math.max(Math.min(25, 1 + passedMs / 40), Math.min(500, 2 * (nowMs - pollMs)));
+    await pause(everyMs ?? patientMs);
   }
 }
 

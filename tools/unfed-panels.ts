@@ -15,7 +15,7 @@ const workersCalls =
 
 /**
  * Queries of the dashboards that have no data beside a Cadence server, in the order of the dashboards: each is
- * `dashboard: panel`, with the legend where a panel has more than one. test/e2e/recorded-dashboards.test.ts holds the
+ * `dashboard: panel`, with the legend where a panel has more than one. test/e2e/recorded-dashboards.long.test.ts holds the
  * list against recorded pages.
  */
 export const unfedPanels: readonly { panel: string; why: string }[] = [

@@ -50,7 +50,7 @@ describe('backup run', () => {
     const status = child.exitCode ?? (await new Promise((resolve) => child.once('exit', resolve)));
     expect({ got, status }).toEqual({ got: bytes, status: 5 });
     expect(runs('job').at(-1)).toMatchObject({ status: 5 });
-  }, 60_000);
+  });
 
   test('hands SIGTERM on, and takes the status that the command then ends with', async () => {
     const running = start(process.execPath, [
@@ -130,7 +130,7 @@ describe('heartbeats', () => {
     } finally {
       await agent.end();
     }
-  }, 30_000);
+  });
 
   test('names and sizes that nobody configured are refused, and leave no file', async () => {
     agent = await startAgent(file);
@@ -150,5 +150,5 @@ describe('heartbeats', () => {
     } finally {
       await agent.end();
     }
-  }, 30_000);
+  });
 });

@@ -272,7 +272,7 @@ describe.skipIf(!hasCassandra)('a snapshot by nodetool', () => {
       `  - {name: nightly, store: main, database: persistence, type: full, source: {snapshot: {dataDirectory: ${server.data}, keyspace: svc}}}
 `,
     );
-  }, 180_000);
+  });
   afterAll(async () => {
     await server?.remove();
     tools?.place.remove();

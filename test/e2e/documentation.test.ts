@@ -193,6 +193,14 @@ function agentFault(line: string, [name = '', ...rest]: readonly string[]): stri
   return status === 0 || status === 1 ? undefined : `${status} (${rest.join(' ')}): ${output}`;
 }
 
+const statuses = new Map<string, number | null>();
+/** Many pages name the same commands: each runs once. */
+function helpStatus(line: string): number | null {
+  const status = statuses.get(line) ?? runLine(line).status;
+  statuses.set(line, status);
+  return status;
+}
+
 describe('shell', () => {
   test.each(named('sh'))('%s', (_, { text }) => {
     const lines = text.replaceAll('\\\n', ' ').split('\n');
@@ -211,7 +219,7 @@ describe('shell', () => {
       const values = call.replaceAll(/\b[A-Z]+(?:=[A-Z]+)?\b/g, (word) =>
         word.includes('=') ? 'frontend=1' : 'x',
       );
-      return runLine(`svc-agent ${values} --help`).status !== 0;
+      return helpStatus(`svc-agent ${values} --help`) !== 0;
     });
     expect(wrong, wrong.join('\n')).toEqual([]);
   });

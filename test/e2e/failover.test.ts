@@ -3,6 +3,10 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { askFrontend } from '../../examples/cli/ask.ts';
+import type { DescribedDomain } from '../../examples/service/clusters/domains.ts';
+import { paths } from '../../examples/service/clusters/frontend.ts';
+import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 import { type Example, startExample } from './example.ts';
 import { folder, mainFile, start } from './process.ts';
@@ -10,6 +14,13 @@ import { folder, mainFile, start } from './process.ts';
 // datacenter-failure and failback against the two clusters of the example service, through the built program.
 
 const client = fileURLToPath(new URL('../../dist/example-cli.js', import.meta.url));
+
+/** Lines of the journal: those that say that a command was started, or all of them. */
+const [commands, all] = [
+  [5, 8],
+  [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+];
+const killedAfterLines = bySize({ short: commands, long: all, nightly: all });
 
 describe('failover and failback', () => {
   let example: Example;
@@ -62,24 +73,23 @@ ${recovery}`,
     const status = await running.ended;
     return { status, output: running.output() };
   };
-  const cli = async (address: string, ...args: string[]) => {
-    const running = start(process.execPath, [client, '--address', address, ...args]);
-    return { status: await running.ended, output: running.output() };
-  };
   const update = (to: string) =>
-    cli(example.clusters.dc2!, '--domain', 'orders', 'domain', 'update', '--active_cluster', to);
+    askFrontend(example.clusters.dc2!, paths.update, { name: 'orders', activeCluster: to });
+  const describeAt = (address: string, name = 'orders') =>
+    askFrontend<DescribedDomain>(address, paths.describe, { name });
   const activeCluster = async (domain = 'orders') =>
-    /^ActiveClusterName: (\S+)$/m.exec(
-      (await cli(example.clusters.dc2!, '--domain', domain, 'domain', 'describe')).output,
-    )?.[1];
+    (await describeAt(example.clusters.dc2!, domain)).replicationConfiguration.activeClusterName;
   const journal = (procedure: string, domain = 'orders') =>
     readFileSync(join(state, 'recovery-runs', `${procedure}.${domain}.steps.jsonl`), 'utf8')
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as Record<string, unknown>);
-  const answers = (address: string) => async () =>
-    (await cli(address, '--domain', 'orders', 'domain', 'describe')).status === 0 ? true : undefined;
-  const isLost = (address: string) => async () => ((await answers(address)()) ? undefined : true);
+  const answers = (address: string) => () =>
+    describeAt(address).then(
+      () => true,
+      () => false,
+    );
+  const isLost = (address: string) => async () => !(await answers(address)());
   const lose = async (cluster: 'dc1' | 'dc2') => {
     await example.incident('cluster-down', cluster);
     await until(`${cluster} is lost`, isLost(example.clusters[cluster]!));
@@ -94,7 +104,7 @@ ${recovery}`,
     await until('the roles are healthy', async () =>
       ((await (await fetch(example.roles.history!.health)).json()) as { ok: boolean }).ok ? true : undefined,
     );
-  }, 60_000);
+  });
   beforeEach(async () => {
     await example.endIncident('cluster-down');
     await example.endIncident('replication-behind');
@@ -131,7 +141,7 @@ ${recovery}`,
     expect(back, back.output).toMatchObject({ status: 0 });
     expect(await activeCluster()).toBe('dc1');
     expect(readFileSync(repointed, 'utf8')).toBe('orders dc2\norders dc1\n');
-  }, 60_000);
+  });
 
   describe('refuses, and changes nothing,', () => {
     test('a failover while the active cluster answers; a reason overrides it and is recorded', async () => {
@@ -148,7 +158,7 @@ ${recovery}`,
       expect(journal('datacenter-failure')).toContainEqual(
         expect.objectContaining({ event: 'forced', check: 'active_cluster_down', reason: 'a drill' }),
       );
-    }, 30_000);
+    });
 
     test('a failover to a cluster that is lost', async () => {
       await lose('dc2');
@@ -162,7 +172,7 @@ ${recovery}`,
       expect(refused).toMatchObject({ status: 1, output: expect.stringContaining('dc1 still answers') });
       await recovered();
       expect(await activeCluster()).toBe('dc1');
-    }, 30_000);
+    });
 
     test.each([
       ['a domain that is not global', 'internal', 'dc2', /internal is a global domain: it is a local domain/],
@@ -173,17 +183,13 @@ ${recovery}`,
         /FAILED\s+dc3 is in the list of clusters/,
       ],
       ['a domain that does not exist', 'mail', 'dc2', /it is not known where mail is active.*does not exist/],
-    ])(
-      '%s',
-      async (_, domain, to, message) => {
-        await lose('dc1');
-        const { status, output } = await execute('datacenter-failure', domain, to);
-        expect({ status, output }).toMatchObject({ status: 1, output: expect.stringMatching(message) });
-        await recovered();
-        expect(await activeCluster()).toBe('dc1');
-      },
-      30_000,
-    );
+    ])('%s', async (_, domain, to, message) => {
+      await lose('dc1');
+      const { status, output } = await execute('datacenter-failure', domain, to);
+      expect({ status, output }).toMatchObject({ status: 1, output: expect.stringMatching(message) });
+      await recovered();
+      expect(await activeCluster()).toBe('dc1');
+    });
 
     test('a failback while replication is behind, and one to a cluster that is lost', async () => {
       await update('dc2');
@@ -203,7 +209,7 @@ ${recovery}`,
       expect(await activeCluster()).toBe('dc2');
       const back = await execute('failback', 'orders', 'dc1');
       expect(back, back.output).toMatchObject({ status: 0 });
-    }, 60_000);
+    });
 
     test('where the standby still reaches the active cluster', async () => {
       await lose('dc1');
@@ -222,7 +228,7 @@ ${recovery}`,
       expect(unseen, unseen.output).toMatchObject({ status: 0 });
       expect(unseen.output).not.toContain('Not proved');
       await recovered();
-    }, 30_000);
+    });
   });
 
   test('seen from the standby itself, nothing is left unproved; with --json stdout is one object', async () => {
@@ -237,7 +243,7 @@ ${recovery}`,
     expect(await running.ended, running.output()).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ ok: true, notProved: [], subject: { to: 'dc2' } });
     await recovered();
-  }, 30_000);
+  });
 
   test('a run that is killed after any line of its journal resumes, and does each step once', async () => {
     const path = join(state, 'recovery-runs', 'datacenter-failure.orders.steps.jsonl');
@@ -249,7 +255,7 @@ ${recovery}`,
       }
     };
     await lose('dc1');
-    for (let killedAfter = 1; killedAfter <= 10; killedAfter++) {
+    for (const killedAfter of killedAfterLines) {
       rmSync(state, { recursive: true, force: true });
       await update('dc1');
       await example.endIncident('cluster-down');
@@ -270,7 +276,7 @@ ${recovery}`,
       expect(done).toEqual(['confirm', 'update-domain', 'repoint-traffic', 'watch-replication']);
     }
     await recovered();
-  }, 180_000);
+  });
 
   test('a command that outlives its run is not run beside itself', async () => {
     configure('dc2');
@@ -306,5 +312,5 @@ ${recovery}`,
     const after = await execute('datacenter-failure', 'orders', 'dc2');
     expect(after, after.output).toMatchObject({ status: 0 });
     await recovered();
-  }, 60_000);
+  });
 });

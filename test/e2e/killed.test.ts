@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
 import { folder, type RunningAgent, startAgent } from './process.ts';
 import { createWriter, type Writer } from './writer.ts';
 
-const kills = 50;
+const kills = bySize({ short: 8, long: 50, nightly: 500 });
 /** Batches that are written while one agent lives, so that the work does not grow with the time that a busy machine takes. */
 const batchesPerLife = 100;
 const place = folder();
@@ -85,7 +86,7 @@ test('killed with SIGKILL at random moments: the total is right and never falls'
 
   expect(seen.at(-1)).toBe(writer.total());
   expect(seen.length).toBeGreaterThan(kills);
-  expect(rotations).toBeGreaterThan(5);
+  expect(rotations).toBeGreaterThan(0);
   const falls = seen.flatMap((value, i) =>
     i > 0 && value < seen[i - 1]! ? [`${seen[i - 1]} then ${value}`] : [],
   );

@@ -142,7 +142,6 @@ test.concurrent.each(table.map((row) => [row.command, row] as const))(
     if (needPermissions.has(name) && isRoot && !canBeNobody) return;
     expect(output).toBe(expected);
   },
-  60_000,
 );
 
 test('each file has its line in the table', () => {

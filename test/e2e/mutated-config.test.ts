@@ -34,4 +34,4 @@ test('the built check ends mutated configurations with 0, 1 or 2, without a trac
     }
   };
   await Promise.all([worker(0), worker(1)]);
-}, 300_000);
+});

@@ -100,5 +100,5 @@ describe('the verification of a backup', () => {
     const { stdout } = command(['status', '--url', url]);
     expect(stdout).toMatch(/^backup\/stuck .* verifying \.*#*\.+ \d+% of 3000 kB, \d+ k?B\/s, \S+ left$/m);
     await agent.end();
-  }, 60_000);
+  });
 });

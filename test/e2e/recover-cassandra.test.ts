@@ -111,5 +111,5 @@ recovery:
     expect(output).toMatch(/ok +the schema has the version that the service needs/);
     expect(existsSync(stopped)).toBe(false);
     expect(drillOfMain(file)).toMatchObject({ procedure: 'database-corruption' });
-  }, 300_000);
+  });
 });

@@ -90,7 +90,7 @@ recovery:
     expect(drillOfMain(file)).toMatchObject({
       procedure: 'database-corruption',
     });
-  }, 240_000);
+  });
 
   test('a database that is gone as a whole is created again', async () => {
     const whole = await contents();
@@ -98,7 +98,7 @@ recovery:
     const { status, output } = await recover();
     expect({ status, output }).toMatchObject({ status: 0 });
     expect(await contents()).toEqual(whole);
-  }, 240_000);
+  });
 
   test('a restore that the server refuses is no success, and the next run goes on with it', async () => {
     await server.sql('TRUNCATE svc_main.executions');
@@ -113,5 +113,5 @@ recovery:
     const { status, output } = await recover();
     expect({ status, output }).toMatchObject({ status: 0 });
     expect(Number((await contents()).rows[0]!.n)).toBe(5000);
-  }, 240_000);
+  });
 });

@@ -139,7 +139,7 @@ ${more}`,
     const without = await recover(...execute, '--confirm', 'main');
     expect(without.output).toMatch(/Not proved: there are workflows.*set recovery.commands.countWorkflows/);
     expect(without.output).toMatch(/Not proved: the service lists workflows of a domain: name a domain/);
-  }, 60_000);
+  });
 
   test('a database that is gone as a whole is created again', async () => {
     await server.query('DROP DATABASE svc WITH (FORCE)');

@@ -104,7 +104,7 @@ describe.skipIf(!hasPrometheus).each(systems)('$name', ({ beside, ofCluster, isP
         ...Object.fromEntries(addresses.map(([role, address]) => [role, [target(address)]])),
         'svc-agent': all.map(target),
       },
-      ruleFiles: [rulesFile],
+      ruleFiles: [],
       alertmanager: '127.0.0.1:9',
     });
     stops.push(() => prometheus.end());

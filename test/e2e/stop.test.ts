@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
 import { folder, mainFile, type Running, start, startAgent } from './process.ts';
@@ -66,10 +67,12 @@ test('SIGTERM with 100 scrapes and a reload under way ends with 0 within 5 s', a
 const hasChild = (pid: number): boolean =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim() !== '';
 
+const delayStep = bySize({ short: 3, long: 1, nightly: 0.1 });
+
 test('SIGTERM at any moment after the start ends with 0', async () => {
   const directory = newPlace();
   const file = agentFile(directory);
-  for (let delay = 0; delay < 8; delay++) {
+  for (let delay = 0; delay < 8; delay += delayStep) {
     const agent = start(process.execPath, [mainFile, 'run', '-c', file]);
     running.push(agent);
     await until('the program runs', () => hasChild(agent.child.pid!) || undefined);

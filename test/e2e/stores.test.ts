@@ -101,7 +101,7 @@ for (const { kind, isInstalled, start, version, check } of cases) {
     let server: StoreServer;
     beforeAll(async () => {
       server = await start();
-    }, 200_000);
+    });
     afterAll(() => server?.stop());
 
     function agentFile(): string {

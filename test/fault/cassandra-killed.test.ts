@@ -18,7 +18,7 @@ describe.skipIf(!hasCassandra)('Apache Cassandra under a look', () => {
     await server.run(
       `CREATE KEYSPACE svc WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}`,
     );
-  }, 180_000);
+  });
   afterAll(async () => {
     await front?.close();
     await server?.remove();

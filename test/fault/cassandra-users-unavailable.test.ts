@@ -24,5 +24,4 @@ test.skipIf(!hasCassandra)(
       await server.remove();
     }
   },
-  200_000,
 );

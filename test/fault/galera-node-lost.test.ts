@@ -18,10 +18,14 @@ describe.skipIf(!hasGalera)('a Galera cluster of two nodes', () => {
   beforeAll(async () => {
     const [founder, joiner] = await galeraSettings(2);
     first = await startMariadb(...founder!);
+    await pollUntil(
+      () => first.sql("SHOW STATUS LIKE 'wsrep_ready'"),
+      ([status]) => status?.Value === 'ON',
+    );
     await first.sql(schemaStatements('svc_main'));
     await first.sql(usersStatements);
     second = await startMariadb(...joiner!);
-  }, 120_000);
+  });
   afterAll(async () => {
     await second?.stop();
     await first?.stop();

@@ -44,7 +44,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that refuses', () => {
     server = await startMariadb(`--ssl-cert=${cert}`, `--ssl-key=${key}`, `--ssl-ca=${caFile}`);
     await server.sql(schemaStatements('svc_main'));
     await server.sql(usersStatements);
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await server?.stop();

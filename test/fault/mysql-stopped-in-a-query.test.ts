@@ -28,7 +28,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that is stopped in the middl
     server = await startMariadb(`--ssl-cert=${cert}`, `--ssl-key=${key}`);
     await server.sql(schemaStatements('svc_main'));
     await server.sql(usersStatements);
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await server?.stop();

@@ -122,23 +122,19 @@ describe('a store behind a far network: round trips after the connection stands'
     expect((await round())[0]).toBeLessThanOrEqual(3);
   });
 
-  test.skipIf(!hasCassandra)(
-    'Cassandra',
-    async () => {
-      const server = await startCassandra();
-      after.push(() => server.remove());
-      for (const name of ['svc', 'svc_visibility'])
-        await server.run(
-          `CREATE KEYSPACE ${name} WITH replication = {'class': 'NetworkTopologyStrategy', 'datacenter1': 1}`,
-          `CREATE TABLE ${name}.schema_version (keyspace_name text PRIMARY KEY, curr_version text)`,
-          `INSERT INTO ${name}.schema_version (keyspace_name, curr_version) VALUES ('${name}', '0.8')`,
-        );
-      const databases = { persistence: 'svc', visibility: 'svc_visibility' };
-      const { far, round } = await polls(server.port, { kind: 'widecolumn', databases });
-      expect(await round()).toEqual([2, 1]);
-      expect(await round()).toEqual([1, 1]);
-      expect(far.connections).toBe(1);
-    },
-    200_000,
-  );
+  test.skipIf(!hasCassandra)('Cassandra', async () => {
+    const server = await startCassandra();
+    after.push(() => server.remove());
+    for (const name of ['svc', 'svc_visibility'])
+      await server.run(
+        `CREATE KEYSPACE ${name} WITH replication = {'class': 'NetworkTopologyStrategy', 'datacenter1': 1}`,
+        `CREATE TABLE ${name}.schema_version (keyspace_name text PRIMARY KEY, curr_version text)`,
+        `INSERT INTO ${name}.schema_version (keyspace_name, curr_version) VALUES ('${name}', '0.8')`,
+      );
+    const databases = { persistence: 'svc', visibility: 'svc_visibility' };
+    const { far, round } = await polls(server.port, { kind: 'widecolumn', databases });
+    expect(await round()).toEqual([2, 1]);
+    expect(await round()).toEqual([1, 1]);
+    expect(far.connections).toBe(1);
+  });
 });

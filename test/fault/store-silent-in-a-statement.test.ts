@@ -129,23 +129,18 @@ describe('a store that is silent in the midst of its answers ends each look in t
       process.kill(stopped!, 'SIGCONT');
       await pollUntil(pids, (all) => all.length === 1 && !all.includes(stopped!));
     },
-    120_000,
   );
 
-  test.skipIf(!hasMariadb)(
-    'MariaDB',
-    async () => {
-      const server = await startMariadb();
-      after.push(() => server.stop());
-      for (const name of Object.values(databases)) await server.sql(schemaStatements(name));
-      await server.sql(usersStatements);
-      await server.sql("GRANT ALL ON svc_visibility.* TO full@'%'");
-      const proxy = await silentProxy(server.port);
-      const sessions = async () =>
-        (await server.sql("SELECT id FROM information_schema.PROCESSLIST WHERE user = 'full'")).length;
-      const login = { kind: 'mysql', user: 'full', password: 'swordfish' } as const;
-      await silence(proxy, probesOf(proxy.port, { ...login, databases }), sessions);
-    },
-    120_000,
-  );
+  test.skipIf(!hasMariadb)('MariaDB', async () => {
+    const server = await startMariadb();
+    after.push(() => server.stop());
+    for (const name of Object.values(databases)) await server.sql(schemaStatements(name));
+    await server.sql(usersStatements);
+    await server.sql("GRANT ALL ON svc_visibility.* TO full@'%'");
+    const proxy = await silentProxy(server.port);
+    const sessions = async () =>
+      (await server.sql("SELECT id FROM information_schema.PROCESSLIST WHERE user = 'full'")).length;
+    const login = { kind: 'mysql', user: 'full', password: 'swordfish' } as const;
+    await silence(proxy, probesOf(proxy.port, { ...login, databases }), sessions);
+  });
 });

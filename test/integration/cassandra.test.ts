@@ -33,7 +33,7 @@ describe.skipIf(!hasCassandra)('Apache Cassandra that asks for users and grants'
         statement.replace('<password>', 'pw'),
       ),
     );
-  }, 180_000);
+  });
   afterAll(() => server?.remove());
 
   const as = (user: string, password: string, database?: string): Promise<Seen> =>

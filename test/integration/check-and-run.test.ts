@@ -106,7 +106,7 @@ test('check refuses a configuration if, and only if, run does', async () => {
     ),
     { numRuns: 150 },
   );
-}, 120_000);
+});
 
 test.each<[string, object, boolean]>([
   [

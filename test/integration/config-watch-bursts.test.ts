@@ -91,7 +91,6 @@ test.each(Object.entries(styles))(
       await vi.waitFor(() => expect(reader.seen).toBe(contentOf(n)), { timeout: 30_000, interval: 10 });
     }
   },
-  120_000,
 );
 
 test('a change in the same tick of the file system’s clock as the comparison before it is seen', async () => {

@@ -69,7 +69,7 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
         MASTER_PASSWORD = 'x', MASTER_CONNECT_RETRY = 1; START SLAVE`,
     );
     await caughtUp();
-  }, 120_000);
+  });
 
   /** Waits until the replica has done what the primary has. */
   async function caughtUp(): Promise<void> {

@@ -23,7 +23,7 @@ export interface Wanted {
   alertmanager: string;
   /** Scrape interval and timeout. Default: 1s. */
   every?: string;
-  /** Default: 500ms. */
+  /** Default: 1s. */
   evaluateEvery?: string;
 }
 
@@ -55,7 +55,7 @@ function configured({
   ruleFiles,
   alertmanager,
   every = '1s',
-  evaluateEvery = '500ms',
+  evaluateEvery = '1s',
 }: Wanted): string {
   const config = parse(readFileSync(shipped, 'utf8'));
   config.global = { scrape_interval: every, scrape_timeout: every, evaluation_interval: evaluateEvery };

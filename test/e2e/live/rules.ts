@@ -70,7 +70,7 @@ export function writeRules(directory: string, { scrapeSeconds = 1, forSeconds = 
   for (const name of readdirSync(directory)) {
     const file = parse(readFileSync(join(directory, name), 'utf8')) as RuleFile;
     for (const group of file.groups) {
-      group.interval = '500ms';
+      group.interval = '1s';
       for (const rule of group.rules) {
         rule.expr = cut(rule.expr);
         if (rule.alert === undefined) continue;

@@ -43,11 +43,21 @@ function ruleOf({ plan, name }: (typeof rows)[number]): RenderedAlert {
   )!;
 }
 
-/** The recorded series that a pack's alerts read. */
-function recordsOf(name: PackName) {
-  return renderPack(pack(name), shippedOptions)
+/** The recorded series that a rule reads, and those that they read, in the order of the pack. */
+function recordsOf(name: PackName, rule: RenderedAlert) {
+  const all = renderPack(pack(name), shippedOptions)
     .groups.flatMap((group) => group.rules)
-    .filter((rule) => 'record' in rule);
+    .filter((each) => 'record' in each);
+  const read = new Set<string>();
+  const follow = (expr: string): void => {
+    for (const { record, expr: of } of all)
+      if (!read.has(record) && expr.includes(record)) {
+        read.add(record);
+        follow(of);
+      }
+  };
+  follow(rule.expr);
+  return all.filter(({ record }) => read.has(record));
 }
 
 /** Runs the rule under its own name and each mutant under a name of its own, all in the same cases. */
@@ -63,7 +73,7 @@ function run(
     alert_rule_test: alerts.map(({ alert }) => ({ ...of.alert_rule_test[0]!, alertname: alert })),
   }));
   const groups = [
-    { name: 'records', rules: recordsOf(name) },
+    { name: 'records', rules: recordsOf(name, rule) },
     { name: 'alerts', rules: alerts },
   ];
   const documents = { 'rules.yml': { groups }, 'test.yml': { ...file, tests: cases } };

@@ -72,7 +72,7 @@ async function play(name: string): Promise<Page> {
 const pages: Record<string, Page> = {};
 beforeAll(async () => {
   for (const name of names) pages[name] = await play(name);
-}, 60_000);
+});
 
 test.each(recordedCases)('%s: %s is the sum of its raw metrics', (page, _, row) => {
   const { raw, shown } = pages[page]!;

@@ -56,7 +56,7 @@ test('whatever series come, go and change places, a page is that of a renderer w
 });
 
 test('two pages that are rendered at once do not mix their series', async () => {
-  const view = seriesOf('counter', 20_000);
+  const view = seriesOf('counter', 5_000);
   const [family] = view.families;
   const odd = { ...view, families: [{ ...family!, series: family!.series.filter((_, i) => i % 2 === 0) }] };
   const renderer = createRenderer();

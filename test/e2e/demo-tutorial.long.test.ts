@@ -1,0 +1,81 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { expect, onTestFinished, test } from 'vitest';
+import { bySize } from '../size.ts';
+import { until } from '../until.ts';
+import { hasAlertmanager } from './alertmanager.ts';
+import { overWithinMs, startDemo } from './demo.ts';
+import { mainFile } from './process.ts';
+import { hasPrometheus } from './prometheus.ts';
+
+/** The shell blocks of the tutorial, in order; the first one starts the demo. */
+const tutorial = [
+  ...readFileSync(new URL('../../docs/tutorial.md', import.meta.url), 'utf8').matchAll(
+    /```sh\n([\s\S]*?)```/g,
+  ),
+].map(([, text = '']) => text);
+
+/** The nightly run waits for the end of the alert. */
+const waitsForEnd = bySize({ short: false, long: false, nightly: true });
+/** Blocks start programs: to run them again at once would only take their time from the demo. */
+const patience = { everyMs: 500 };
+
+/** Runs a block of the tutorial as it is printed, but for ports that were taken when the demo started. */
+function playBlock(index: number, ports: Readonly<Record<number, string>>): string {
+  const text = tutorial[index]!.replaceAll('node dist/main.js', `${process.execPath} ${mainFile}`).replaceAll(
+    /127\.0\.0\.1:(\d+)/g,
+    (usual, port) => ports[port] ?? usual,
+  );
+  const { status, stdout, stderr } = spawnSync('bash', ['-c', text], { encoding: 'utf8', timeout: 60_000 });
+  if (status === null || status > 1) throw new Error(`${text}: ${status}: ${stderr}`);
+  return stdout;
+}
+
+test.skipIf(!hasPrometheus || !hasAlertmanager)(
+  'plays the tutorial as it is printed, until the alert is over',
+  async () => {
+    const demo = startDemo(['--incident-after', '0s']);
+    onTestFinished(() => void demo.end());
+    const address = (what: string) => demo.shown(new RegExp(`^ {2}${what} +http://([^/\\s]+)`, 'm'));
+    const end = await demo.shown(/^ {2}curl -X POST http:\/\/([^/\s]+)\/end$/m);
+    const ports = {
+      9464: await address('metrics'),
+      9465: await address('status page'),
+      9090: await address('Prometheus'),
+      9093: await address('Alertmanager'),
+      7930: end,
+    };
+    expect(tutorial[0]).toBe('npm start\n');
+    await until('status says that all is well', () => /well/.test(playBlock(1, ports)), patience);
+    await until(
+      'the pages have numbers',
+      () => {
+        const text = playBlock(2, ports);
+        return /^svc_log_entries_total/m.test(text) && /^svc_frontend_client_requests/m.test(text);
+      },
+      patience,
+    );
+    playBlock(3, ports);
+    await until(
+      'status and probe say what is down',
+      () => {
+        const text = playBlock(4, ports);
+        return /main\/persistence/.test(text) && /"reason": ?"refused"/.test(text);
+      },
+      patience,
+    );
+    await until(
+      'the alert is in Alertmanager',
+      () => playBlock(5, ports).trim() === '"alertname":"SvcStoreDown"',
+      patience,
+    );
+    expect(playBlock(7, ports).trim()).toBe('"alertname":"SvcStoreDown"');
+    playBlock(6, ports);
+    await until('status says that all is well again', () => /well/.test(playBlock(1, ports)), patience);
+    if (!waitsForEnd) return;
+    const isOver = () => !playBlock(5, ports).includes('SvcStoreDown');
+    await until('the alert is over', isOver, { everyMs: 2000, withinMs: overWithinMs });
+    expect(playBlock(7, ports)).toBe('');
+  },
+  1_200_000,
+);

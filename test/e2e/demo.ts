@@ -1,0 +1,17 @@
+import { until } from '../until.ts';
+import { mainFile, type Running, start } from './process.ts';
+
+export interface Demo extends Running {
+  /** What the demo prints where a pattern has its group, once it does. */
+  shown(pattern: RegExp, withinMs?: number): Promise<string>;
+}
+
+export function startDemo(args: readonly string[], env: Record<string, string> = {}): Demo {
+  const demo = start(process.execPath, [mainFile, 'demo', ...args], env);
+  const shown = (pattern: RegExp, withinMs?: number) =>
+    until(`the demo prints ${pattern}`, () => pattern.exec(demo.output())?.[1], { withinMs });
+  return { ...demo, shown };
+}
+
+/** Alerts on a state go on for five minutes (`keep_firing_for`). */
+export const overWithinMs = 600_000;
