@@ -64,6 +64,7 @@ const sized = [
   'e2e/rotation-kills',
   'e2e/status-page',
   'e2e/stop',
+  'fault/statsd-million-tag-values',
   'integration/mutated-config',
   'integration/rotation-model/*',
   'integration/tailer-model',
@@ -85,11 +86,13 @@ const usual = [
   }),
 ];
 
-/** Each in a process of its own: they measure, kill or use all there is. */
-const long = [project('long', [longFiles, ...sized], { maxWorkers: 4, testTimeout: 600_000 })];
-const nightly = [
-  project('long', [longFiles, nightlyFiles, ...sized, ...sizedAtNight], { maxWorkers: 4, testTimeout: 0 }),
-];
+/** Each in a process of its own: they measure, kill or use all there is. Those that run live come first, by themselves. */
+const live = (include: string[], testTimeout: number) =>
+  project('live', include, { maxWorkers: 3, testTimeout });
+const repeated = (include: string[], testTimeout: number) =>
+  project('repeated', include, { maxWorkers: 2, testTimeout, sequence: { groupOrder: 1 } });
+const long = [live([longFiles], 600_000), repeated(sized, 600_000)];
+const nightly = [live([longFiles, nightlyFiles], 0), repeated([...sized, ...sizedAtNight], 0)];
 
 export default defineConfig({
   test: {

@@ -1,5 +1,5 @@
-// npm test: types, lint, build and the tests, in a fresh clone. With TEST_SIZE=long or nightly: build and the long tests.
-// Ends with `N passed, N failed`. Arguments go to vitest.
+// npm test: types, lint, build and the tests, in a fresh clone. With TEST_SIZE=long or nightly: build and the long tests; with
+// arguments, which go to vitest: build and those tests. Ends with `N passed, N failed`.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,8 @@ import { ensureBuilt, ensureInstalled, ensureNode, must, root } from './setup.mj
 ensureNode();
 ensureInstalled();
 const bin = (name) => join(root, 'node_modules', '.bin', name);
-if (process.env.TEST_SIZE === undefined) {
+const files = process.argv.slice(2);
+if (process.env.TEST_SIZE === undefined && files.length === 0) {
   must(bin('tsc'), ['--noEmit']);
   must(bin('biome'), ['check', '--error-on-warnings', '.']);
 }
@@ -19,7 +20,7 @@ const reports = mkdtempSync(join(tmpdir(), 'svc-agent-test-'));
 const report = join(reports, 'report.json');
 const run = spawnSync(
   bin('vitest'),
-  ['run', '--reporter=dot', '--reporter=json', `--outputFile.json=${report}`, ...process.argv.slice(2)],
+  ['run', '--reporter=dot', '--reporter=json', `--outputFile.json=${report}`, ...files],
   {
     cwd: root,
     stdio: 'inherit',

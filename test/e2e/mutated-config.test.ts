@@ -24,7 +24,7 @@ const oddities = [
 ];
 
 test('the built check ends mutated configurations with 0, 1 or 2, without a trace or a secret', async () => {
-  const texts = [...oddities, ...fc.sample(mutatedConfig, bySize({ short: 5, long: 200, nightly: 2000 }))];
+  const texts = [...oddities, ...fc.sample(mutatedConfig, bySize({ short: 5, long: 100, nightly: 2000 }))];
   const worker = async (n: number) => {
     for (let text = texts.pop(); text !== undefined; text = texts.pop()) {
       const { status, output } = await checked(text, `agent-${n}.yaml`);
