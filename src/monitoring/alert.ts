@@ -14,7 +14,11 @@ export type DashboardName = (typeof dashboards)[number];
 /** The unit of a threshold in texts. */
 export type ThresholdUnit = 'none' | 'seconds' | 'share' | 'bytes' | 'binaryBytes';
 
-/** How long an alert on a state goes on after the state was last seen, in Prometheus' notation. */
+/**
+ * How long an alert on a state goes on after the state was last seen, in Prometheus' notation. Two minutes would cover an
+ * agent that restarts on its host; five also cover a pod that moves to another node, a restart of Prometheus, and probes that
+ * look once a minute and missed two times. An end that is told late costs less than one that is told wrongly.
+ */
 export const keptFor = '5m';
 
 /** One alert: a function of the installation's names and of its threshold. */

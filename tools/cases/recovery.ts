@@ -188,7 +188,7 @@ const check = (alert: string, one: string, others: readonly string[]): Plan => (
 });
 
 export const storePlans: readonly Plan[] = [
-  state('SvcStoreDown', series('svc_store_up', store), 2, main),
+  { ...state('SvcStoreDown', series('svc_store_up', store), 2, main), more: withoutAgent() },
   state('SvcSchemaMismatch', series('svc_store_schema_compatible', store), 5, main),
   state('SvcStoreReadOnly', series('svc_store_read_only', store), 2, main, 1),
   {
@@ -247,3 +247,53 @@ export const storePlans: readonly Plan[] = [
     },
   ),
 ];
+
+/** What is told of a store whose agent is down. */
+function withoutAgent(): readonly Extra[] {
+  const seenBy = (instance: string, values: string): Series => ({
+    [`svc_store_up{cluster="dc1", instance="${instance}", ${store}}`]: values,
+  });
+  const agent = (values: string, instance = 'a'): Series => ({
+    [`up{job="svc-agent", cluster="dc1", instance="${instance}"}`]: values,
+  });
+  const isDown = { ...seenBy('a', '1 0x10 stale'), ...agent('1x11 0x99') };
+  return [
+    {
+      shows: 'the agent is gone, too: the outage goes on',
+      series: isDown,
+      at: 40,
+      fires: [{ labels: { ...main, cluster: 'dc1' }, value: '0' }],
+    },
+    { shows: 'the agent has been gone for more than an hour', series: isDown, at: 90, fires: [] },
+    {
+      shows: 'the agent is gone, the store was well',
+      series: { ...seenBy('a', '1x11 stale'), ...agent('1x11 0x99') },
+      at: 40,
+      fires: [],
+    },
+    {
+      shows: 'the agent is gone, another one sees the store',
+      series: { ...isDown, ...seenBy('b', '1x99') },
+      at: 40,
+      fires: [],
+    },
+    {
+      shows: 'two agents are gone, of which one saw the store well',
+      series: { ...isDown, ...seenBy('b', '1x11 stale'), ...agent('1x11 0x99', 'b') },
+      at: 40,
+      fires: [],
+    },
+    {
+      shows: 'the store is no longer configured',
+      series: { ...seenBy('a', '1 0x10 stale'), ...agent('1x99') },
+      at: 40,
+      fires: [],
+    },
+    {
+      shows: 'the agent is back, and so is the store',
+      series: { ...seenBy('a', '1 0x10 stale _x20 1x60'), ...agent('1x11 0x20 1x60') },
+      at: 45,
+      fires: [],
+    },
+  ];
+}

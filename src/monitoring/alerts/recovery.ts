@@ -140,10 +140,19 @@ export const stores: RuleGroup = {
       name: 'SvcStoreDown',
       severity: 'critical',
       isState: true,
-      expr: ({ m }) => `max by (${store}) (${m('svc_store_up')}) == 0`,
+      // The last word of an agent that is down itself holds for an hour, unless another agent sees the store: the end of the
+      // agent is not the end of the outage.
+      expr: ({ m, job }) => {
+        const up = m('svc_store_up');
+        const lastWord = `last_over_time(${up}[1h]) and on (${site}, instance) up{${job('svc-agent')}} == 0`;
+        return [
+          `max by (${store}) (${up}) == 0`,
+          `or (max by (${store}) (${lastWord}) == 0 unless max by (${store}) (${up}))`,
+        ].join('\n');
+      },
       for: '2m',
       summary: `The ${storeName} is down.`,
-      description: `The ${storeName} does not answer: svc_store_up is {{ $value }}.`,
+      description: `The ${storeName} does not answer, or did not when its agent was last seen: svc_store_up is {{ $value }}.`,
       firstSteps:
         'See svc_store_failures_total for the reason. refused or unreachable: check the server; credentials: check the account of the agent.',
       dashboard: 'persistence',

@@ -12,6 +12,7 @@ const shipped = fileURLToPath(new URL('../../../deploy/prometheus/prometheus.yml
 export interface Target {
   address: string;
   cluster: string;
+  environment?: string;
 }
 
 /** What of the shipped configuration is the test's own. */
@@ -50,6 +51,11 @@ export interface LivePrometheus {
   restart(signal: NodeJS.Signals): Promise<void>;
 }
 
+/** In staging the agents call their only cluster as production calls one of its own. */
+const renamed = [
+  { source_labels: ['environment'], regex: 'staging', target_label: 'cluster', replacement: 'dc1' },
+];
+
 function configured({
   targets,
   ruleFiles,
@@ -65,11 +71,13 @@ function configured({
   // A service of its own name has a page and a job of its own.
   for (const job of Object.keys(targets).filter((name) => !shippedJobs.includes(name)))
     config.scrape_configs.push({ job_name: job, honor_labels: true, params: { service: [job] } });
-  for (const job of config.scrape_configs)
-    job.static_configs = (targets[job.job_name] ?? []).map(({ address, cluster }) => ({
+  for (const job of config.scrape_configs) {
+    job.static_configs = (targets[job.job_name] ?? []).map(({ address, ...labels }) => ({
       targets: [address],
-      labels: { cluster },
+      labels,
     }));
+    job.metric_relabel_configs = renamed;
+  }
   return stringify(config, { aliasDuplicateObjects: false });
 }
 

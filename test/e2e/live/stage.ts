@@ -29,6 +29,8 @@ interface Scraped {
   /** Of a job the only one of its agents that is scraped, as after a role was scaled down. */
   only?: { job: string; agent: AgentName };
   packs?: readonly string[];
+  /** Two environments with the same names: what is otherwise dc2 is the dc1 of staging. */
+  hasStaging?: true;
 }
 
 /** Everything that runs: three clusters of a service, four agents, Prometheus and Alertmanager. */
@@ -64,8 +66,13 @@ const clusterOf: Readonly<Record<AgentName, string>> = {
   lone: 'dc3',
 };
 
-function targetsOf(agents: Agents, { withoutJob, only }: Scraped): Wanted['targets'] {
-  const targetOf = (name: AgentName) => ({ address: agents[name].address, cluster: clusterOf[name] });
+function targetsOf(agents: Agents, { withoutJob, only, hasStaging }: Scraped): Wanted['targets'] {
+  const labelsOf = (name: AgentName) => {
+    if (!hasStaging) return { cluster: clusterOf[name] };
+    if (name === 'other') return { cluster: 'dc1', environment: 'staging' };
+    return { cluster: clusterOf[name], environment: 'production' };
+  };
+  const targetOf = (name: AgentName) => ({ address: agents[name].address, ...labelsOf(name) });
   const isLeft = (job: string, name: AgentName) =>
     job !== only?.job || name === only.agent || clusterOf[name] !== clusterOf[only.agent];
   const wanted = Object.entries(jobs).filter(([job]) => job !== withoutJob);
@@ -167,7 +174,11 @@ function createSeen(agents: Agents, { value }: LivePrometheus): Stage['isSeen'] 
 }
 
 /** `onStop` takes what is to be called in the end, the last first. */
-export async function startStage(onStop: (stop: () => unknown) => void, rules?: RulesCut): Promise<Stage> {
+export async function startStage(
+  onStop: (stop: () => unknown) => void,
+  rules?: RulesCut,
+  scraped: Scraped = {},
+): Promise<Stage> {
   const keep: Keep = (part) => {
     onStop(() => part.stop());
     return part;
@@ -184,7 +195,7 @@ export async function startStage(onStop: (stop: () => unknown) => void, rules?: 
     ruleFiles: packs.map((pack) => join(rulesIn(directory), `${pack}.rules.yml`)),
     targets: targetsOf(agents, scraped),
   });
-  const prometheus = await startLivePrometheus(directory, wanted({}));
+  const prometheus = await startLivePrometheus(directory, wanted(scraped));
   onStop(() => prometheus.end());
   const { pulse, check, end } = createPulses();
   onStop(end);

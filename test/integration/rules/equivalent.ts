@@ -9,6 +9,7 @@ const equivalent: readonly (readonly [alert: RegExp, what: RegExp, reason: strin
   [/SvcHealthFailing/, /^no sum at [2-9]\d\d$/, asked],
   [/SvcHealthFailing/, /^no max at 1$/, 'the labels are those of the other side'],
   [/SvcLogSilent|SvcDomainTooFewClusters/, /^(no max|min for max) at \d{2,}$/, asked],
+  [/SvcStoreDown/, /^min for max at [2-9]\d\d$/, asked],
   [/SvcStoreRecoveryWeak/, /^(no max|min for max) at (315|598)$/, asked],
   [/SvcBackupNeverSucceeded/, /^min for max at 0$/, 'always 1'],
   [/SvcReplicationLagUnknown/, /^min for max at 0$/, 'a number of the configuration that all agents share'],
