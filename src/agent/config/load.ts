@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Loaded, LoadRequest } from './types.ts';
 
-/** A file system that hangs must not hang a reload for ever. */
-const timeoutMs = 30_000;
+/** A file system that hangs must not hang a reload for ever. On a starved machine the process takes over half a minute. */
+const timeoutMs = 300_000;
 
 /** The built worker, beside the bundle's entry or one level above its chunks; none when run from source. */
 function builtWorker(): string | undefined {
