@@ -15,7 +15,7 @@ import { createState, isUnreadable } from './state/state.ts';
 
 export interface AgentDeps {
   clock: Clock;
-  /** Reads the configuration again; throws on what cannot run. */
+  /** Reads the configuration again; throws if it cannot run. */
   load(): Promise<Loaded>;
 }
 

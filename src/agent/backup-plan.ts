@@ -181,7 +181,7 @@ function planBaseBackup({ store, directory, copy }: PlanTarget, connection: stri
       `mkdir -p ${quoted(directory)}`,
       `folder=${directory}/${prefix}-${stamp}`,
       `pg_basebackup ${connection} --pgdata="$folder" --wal-method=none --checkpoint=fast --manifest-checksums=SHA256`,
-      '# Debian keeps it out of the path. The agent holds each file against the manifest, too.',
+      '# Debian keeps it out of the path. The agent compares each file with the manifest, too.',
       'PATH=$PATH:$(echo /usr/lib/postgresql/*/bin | tr " " :)',
       'pg_verifybackup --no-parse-wal "$folder"',
       copy('"$folder"', '/$(basename "$folder")'),

@@ -17,8 +17,8 @@ const isGiven = `${process.execArgv.join(' ')} ${process.env.NODE_OPTIONS ?? ''}
 let isSmall = false;
 
 /**
- * The HTTP client's parser is WebAssembly. V8 also optimizes it, which takes 20 MiB for a moment and keeps 5 of it. It saves
- * no time that counts, because the parser only passes bodies on. Node 24 and later do not keep them.
+ * The HTTP client's parser is WebAssembly. V8 also optimizes it, which takes 20 MiB for a moment and keeps 5 of
+ * it. It saves no noticeable time, because the parser only passes bodies on. Node 24 and later do not keep them.
  */
 const baselineWasm = '--liftoff-only';
 const hasCostlyWasm = Number.parseInt(process.versions.v8, 10) < 13;

@@ -100,7 +100,7 @@ export function openIntakes(
     received: false,
     tagService: false,
     exempt: true,
-    // prom-client keeps them; after a reload they go on in another intake.
+    // prom-client keeps them; after a reload they continue in another intake.
     externalTotals: true,
   });
   return {

@@ -31,7 +31,7 @@ function createLag() {
       reported.set(service, bytes);
       set(service, bytes);
     },
-    /** Other intakes from now on; only these services still have a lag. */
+    /** Switches to other intakes; only these services still have a lag. */
     renew(next: Intakes, services: ReadonlySet<string>): void {
       intakes = next;
       gauges = new Map();

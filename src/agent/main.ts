@@ -3,7 +3,7 @@ import './small-heap.ts';
 import { dispatch } from './cli/dispatch.ts';
 import { processIo } from './cli/io.ts';
 
-// A reader that went away (`svc-agent schema | head`) is not an error of ours.
+// A reader that ended (`svc-agent schema | head`) is not an error of the agent.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
@@ -11,5 +11,5 @@ for (const stream of [process.stdout, process.stderr]) {
 }
 
 const status = await dispatch(process.argv.slice(2), processIo);
-// What was written must leave a pipe before the process ends.
+// Written output must leave a pipe before the process ends.
 process.stdout.write('', () => process.exit(status));

@@ -52,8 +52,8 @@ function wrap(logger: Logger): Log {
 
 /**
  * The agent's log in the spec's entry: `ts` (ISO 8601), the level in lower case under `levelKey`, `msg`,
- * `logger`, then fields. To stderr unless `outputFile` or `stdout` says otherwise. Throws `log_unwritable`.
- * Entries that a full disk swallows are counted (`agent`, `log_write`), never fatal.
+ * `logger`, then fields. To stderr unless `outputFile` or `stdout` is set. Throws `log_unwritable`. Entries that
+ * cannot be written are counted (`agent`, `log_write`), never fatal.
  */
 export function createLog(options: LogOptions, drops?: () => Drops | undefined): OpenLog {
   const sink = openSink(options);

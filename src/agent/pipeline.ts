@@ -123,7 +123,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       reporters: reporters.status,
       listeners: () => endpoints?.addresses ?? [],
     });
-  /** What the status shows of logs is what was committed; the commit of a scrape will do. */
+  /** The status shows committed counts of logs; the commit of a scrape is recent enough. */
   const commit = async () => {
     const { lastCommitMs = 0 } = state.status();
     if (Math.abs(clock.nowMs() - lastCommitMs) >= freshMs) await state.commit();
@@ -166,7 +166,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
         try {
           await next.open(gather);
         } finally {
-          // Browsers connect again, to what guards the listener now.
+          // Browsers connect again, with the listener's new authentication.
           live.endAll();
           if (config.admin) history.start();
           await before?.close();

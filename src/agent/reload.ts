@@ -145,8 +145,8 @@ export function createReloads({ load, loaded, prepare, self, clock, log }: Reloa
 }
 
 /**
- * Network mounts send no events, and a directory that is removed and made again, or a link above the file that is
- * swung round, may send none that reach a watch.
+ * Network mounts send no events, and a directory that is removed and created again, or a link above the file that
+ * is swung round, may send none that reach a watch.
  */
 const compareIntervalMs = 10_000;
 /** A rename and a swung link send several events; one comparison after the last is enough. */
@@ -197,8 +197,8 @@ function doorbell(files: readonly string[], ring: () => void): FSWatcher {
 
 /**
  * Calls `changed` when the content behind any of the files differs from what was loaded: edited in place, renamed
- * over, or reached through a link that was swung round (a mounted ConfigMap's `..data`). chokidar says when to
- * compare; a comparison at an interval finds what it misses.
+ * over, or reached through a link that was swung round (a mounted ConfigMap's `..data`). chokidar triggers
+ * comparisons; one at an interval finds what it misses.
  */
 export function watchConfiguration(
   files: Readonly<Record<string, string | undefined>>,

@@ -174,7 +174,7 @@ async function buildStatsd(
 /** The sources of a role, built and not running yet. */
 async function buildRoleSources(options: RoleSourcesOptions, deps: RoleSourcesDeps) {
   const { service } = options;
-  // The one that binds addresses comes first: it is what can fail to start.
+  // The one that binds addresses comes first, because it can fail to start.
   const statsd = service.statsd && (await buildStatsd(options, deps));
   const scrape = service.scrape && (await buildScrape(options, deps));
   return { statsd, scrape, all: [statsd, scrape].filter((built) => built !== undefined) };

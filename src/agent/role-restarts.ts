@@ -66,9 +66,9 @@ interface Episode {
 const episodeQuietMs = 120_000;
 
 /**
- * Adds a piece of evidence; returns its episode and the number of restarts that it adds. Each kind reports a restart at
- * most once, so an episode has as many restarts as the kind with the most evidence. Two restarts that no single kind
- * saw both count as one. The first start of an unknown role is not a restart.
+ * Adds a piece of evidence; returns its episode and the number of restarts that it adds. Each kind reports a
+ * restart at most once, so an episode has as many restarts as the kind with the most evidence. Two restarts count
+ * as one if no single kind has evidence of both. The first start of an unknown role is not a restart.
  */
 function foldEvidence(
   before: Episode | undefined,
@@ -85,7 +85,7 @@ function foldEvidence(
   return { episode: { ...last, lastMs: nowMs, counts, restarts }, more: restarts - last.restarts };
 }
 
-/** What is known of a role; it survives the agent's restarts. */
+/** The known state of a role; it survives the agent's restarts. */
 interface RoleMemory {
   isKnown: boolean;
   life?: Life;

@@ -77,7 +77,7 @@ export function reasonOf({ last }: Pick<ProbeStatus, 'last'>): string {
   return msg.toLowerCase().includes(reason) ? msg : [reason, msg].filter(Boolean).join(': ');
 }
 
-/** What a target that fails is called, by the kind of its probe. */
+/** The noun for a failing target, by the kind of its probe. */
 const downKinds: Readonly<Record<string, KindOfProblem>> = {
   health: 'role_down',
   store: 'store_down',
@@ -253,7 +253,7 @@ const plural = (noun: string, count: number): string => {
   return noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`;
 };
 
-/** Up to four are named, as a sentence with more is not read. */
+/** At most four are named, to keep the sentence short. */
 const mostNamed = 4;
 const longestName = 60;
 
@@ -272,7 +272,7 @@ function clauseOf(kind: KindOfProblem, found: readonly FoundProblem[]): string {
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** Clauses of the most severe problems; the rest is a number. */
+/** Clauses of the most severe problems; the others are counted. */
 const mostClauses = 3;
 
 function byKind(found: readonly FoundProblem[]): Map<KindOfProblem, FoundProblem[]> {

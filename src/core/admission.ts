@@ -28,8 +28,7 @@ import { sameLayout } from './value-stores.ts';
  *
  * Two questions decide, in this order:
  * 1. Which kind holds the name of the family? (`settle`) The winning claim's. When the winner changes, all owners
- *    leave the family and are admitted anew. A name that keeps changing hands is settled before the next view
- *    and not at each change, so that a hostile order of names costs linear time.
+ *    leave the family and are admitted anew. A name whose winner changes often is settled before the next view and not at each change, so that a hostile order of names costs linear time.
  * 2. Does the series exist, and can the handle share it? (`admit`) A series that does not exist opens unless a
  *    limit forbids it; then counters and histograms go into the overflow series of their service.
  */

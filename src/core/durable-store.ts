@@ -104,7 +104,7 @@ function enter({ families }: Rows, entry: SeriesRecord): void {
   }
   const count = members.size;
   if (members.set(entry.identity, entry).size === count)
-    throw corrupt(0, 'a series twice', [entry.family, entry.identity]);
+    throw corrupt(0, 'duplicate series', [entry.family, entry.identity]);
 }
 
 /** Every series of a table. Throws `snapshot_corrupt`. */

@@ -13,9 +13,9 @@ export interface HandleCallbacks {
 const nowhere = new Cells();
 
 /**
- * A source's access to a series. Asking again for the same raw series returns the same handle with one owner more.
- * The handle points to cells, or to none (`at` is -1) while it waits or is refused: its updates are counted as
- * dropped then.
+ * A source's access to a series. Another request for the same raw series returns the same handle and adds an
+ * owner. The handle points to cells, or to none (`at` is -1) while it waits or is refused: its updates are
+ * counted as dropped then.
  *
  * `plain` means that absolute numbers are stored as they come: the handle has the series alone and nothing is
  * converted. Otherwise `last` keeps its last numbers, and their increases are added.

@@ -28,7 +28,7 @@ export interface Translated {
   tags: RawTags;
   /** Received numbers and bounds are divided by it: 1e9 takes nanoseconds to seconds. Default 1. */
   divisor?: number;
-  /** Another kind of those with one number (counter, gauge, untyped); ignored for others. */
+  /** Replaces the kind among those with one number (counter, gauge, untyped); ignored for others. */
   kind?: Kind;
   /** The same numbers under a second name. */
   also?: Omit<Translated, 'also'>;
@@ -157,7 +157,9 @@ export interface IntakeOptions {
   rank: number;
   store: Store;
   globalTags: RawTags;
-  /** Names and tags come from others: the agent's own names are refused, reserved tags renamed, values cleaned. */
+  /**
+   * Names and tags come from a sender: the agent's own names are refused, reserved tags renamed, values cleaned.
+   */
   received: boolean;
   /** Series that come without `svc_service` get the service's key. */
   tagService: boolean;
@@ -187,10 +189,10 @@ export interface OpenIntake extends Intake {
    */
   overflowOf(refused: { release(): void }): Handle | undefined;
   /**
-   * What becomes of a series that would be over a limit, without opening it: for sources that receive ever new
-   * series. Counts the refusal. The handle is that of `overflowOf` and has no owner more; `'refused'` is for kinds
-   * that are not added up, if `mayRefuse`. Undefined where only opening the series tells: then ask for it, and for
-   * `overflowOf` if it is refused.
+   * Decides what becomes of a series that would be over a limit, without opening it: for sources that receive
+   * ever new series. Counts the refusal. The handle is that of `overflowOf` and has no owner more; `'refused'` is
+   * for kinds that are not added up, if `mayRefuse`. Undefined if only opening the series can decide: then
+   * request it, and `overflowOf` if it is refused.
    */
   overLimitAs(
     kind: Kind,
@@ -200,8 +202,8 @@ export interface OpenIntake extends Intake {
     mayRefuse: boolean,
   ): Handle | 'refused' | undefined;
   /**
-   * The same for all series of one name and the same tags, whatever the values. `tags` has a text of its own for each
-   * value. Ask only where the translation of the name does not depend on values.
+   * The same for all series of one name and the same tags, whatever the values. `tags` has a text of its own for
+   * each value. Call it only if the translation of the name does not depend on values.
    */
   overLimitForm(
     kind: Kind,
@@ -220,7 +222,7 @@ export interface OpenIntake extends Intake {
   restoring(kind: Kind, name: string, shape?: Shape): Steps<readonly RawTags[]>;
   /**
    * Ends all its series and claims. The state retains durable ones for the next intake that restores them or asks
-   * for them: close an intake before its successor restores. What is asked for afterwards is refused.
+   * for them: close an intake before its successor restores. Later requests are refused.
    */
   close(): void;
   /** Does what `close` does in slices of at most 10 ms, with `pause` between them. */
@@ -293,7 +295,7 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: SeriesSo
     },
     restarted: (series) => series.store.restarted(series, state.startMs()),
   };
-  /** What is left out on purpose is no drop. */
+  /** A series that the vocabulary leaves out is not a drop. */
   const silent: HandleCallbacks = { ...callbacks, drop() {} };
   const refused = ({ family, rawName, labels, scope }: SeriesSpec, reason: RefusalReason) =>
     state.refusals.record({ family, rawName, labels, service: scope.service, reason });
@@ -319,7 +321,7 @@ function createOpener(options: IntakeOptions, deps: IntakeDeps, source: SeriesSo
     /** Ends the handles that are there, a step for each; those that are asked for later are refused. */
     *close(): Steps {
       isClosed = true;
-      // Waiting ones go first: they would be admitted only to be closed.
+      // Waiting handles are closed first: otherwise they would be admitted only to be closed.
       for (const isWaiting of [true, false]) {
         for (const handle of handles.values()) {
           if (isWaiting && !handle.waitsIn) continue;

@@ -14,21 +14,21 @@ export interface UnopenedSeries {
   readonly also: SeriesSpec | undefined;
 }
 
-/** Series that differ in the values of their tags only, and that one series counts for once they are over a limit. */
+/** Series that differ only in the values of their tags. Over a limit, one series counts for all of them. */
 export interface OverLimitForm {
-  /** What counts for them: see `OpenIntake.overLimitAs`. */
+  /** The series that counts for them: see `OpenIntake.overLimitAs`. */
   readonly target: Handle | 'refused';
   /**
    * Whether the series with these values is over the limit, and counts the refusal if it is. `hashes` has the
    * `hashText` of each value, in the order in which the form was asked for. False does not mean that it is within
-   * the limit: ask `overLimitAs` then.
+   * the limit: call `overLimitAs` then.
    */
   takes(hashes: Int32Array): boolean;
 }
 
 /** Decides about series over a limit without opening them: for sources that receive ever new series. */
 export interface OverLimit {
-  /** Counts the refusal. Undefined where only opening the series tells. */
+  /** Counts the refusal. Undefined if only opening the series can decide. */
   decide(candidate: UnopenedSeries, mayRefuse: boolean): Handle | 'refused' | undefined;
   /**
    * The form of a candidate whose tags have these texts for values, each of which stands for any value. Undefined if
@@ -63,7 +63,7 @@ export function createOverLimit({ state, isClosed, onRefused, onFaults }: OverLi
     const target = overflows.get(keyOf(spec));
     return target && target.at >= 0 && sameLayout(target.spec.layout, spec.layout) ? target : undefined;
   };
-  /** For a family that does not exist: it would be made only to refuse its first series. */
+  /** For a family that does not exist: it would be created only to refuse its first series. */
   const targetOfNew = ({ kind, family }: SeriesSpec, mayRefuse: boolean): 'refused' | undefined => {
     if (!mayRefuse || isTaken(state, family)) return undefined;
     return isSummable(kind) && !isOverflowFull(state) ? undefined : 'refused';

@@ -58,7 +58,7 @@ export interface GatherRequest {
    * decides. Undefined: the gather fetches no pages (push and hosted).
    */
   deadlineMs?: number;
-  /** Called before the picture is frozen, at the latest in that very step: whoever asks later cannot share it. */
+  /** Called before the view is frozen, at the latest in the same step: a later request cannot share it. */
   frozen?(): void;
 }
 

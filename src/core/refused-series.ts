@@ -147,7 +147,10 @@ export function createRefusedLines(most: number): RefusedLines {
     else if (value >= 0) handle.addIncrease(index, value);
   };
 
-  /** Whether the table was full of lines that are on the page: looking for old ones again would be in vain. */
+  /**
+   * Whether the table was full of lines that are on the page, so that another search for old ones would find
+   * none.
+   */
   let isFull = false;
   let countedNowhere = false;
 

@@ -260,7 +260,7 @@ export interface RegistryOptions extends RegistrySettings {
   durable?: DurableStore;
 }
 
-/** All series: where they come in, and the pictures that reporters read. */
+/** All series of the agent: sources open intakes, reporters take views. */
 export interface Registry {
   /** Values that survive restarts. Views show the last published ones. */
   readonly durable: DurableStore;

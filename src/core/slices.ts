@@ -50,10 +50,10 @@ export function createSlice({
   };
 }
 
-/** A loop over series: a step takes less time than a look at the clock. */
+/** The slice of a loop over series, whose steps are too short to read the clock at each. */
 export const createSeriesSlice = (): Slice => createSlice({ stepsPerCheck: 32 });
 
-/** Resolves when everything else that waits for the event loop had its turn. */
+/** Resolves when everything else that waits for the event loop has run. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
 /** Long work as a generator: each `yield` is a place where it may pause. */

@@ -24,8 +24,8 @@ export interface MetricRule {
   /** Holds only for series whose tags have one of these values. */
   where?: Readonly<Record<string, readonly string[]>>;
   /**
-   * The catalog's name, or one name for each value of the tag `by`. Several metrics of a product may have the same
-   * name: they are parts of one whole and are added up. Without a name the series is left out on purpose.
+   * The catalog's name, or one name for each value of the tag `by`. Several metrics of a product may have the
+   * same name: they are parts of one total and are added up. Without a name the series is left out on purpose.
    */
   to?: string | Readonly<Record<string, string>>;
   /** Tag whose value chooses the name. It is dropped unless `keep`; a value without a name leaves the metric as it is. */

@@ -15,9 +15,9 @@ export type DashboardName = (typeof dashboards)[number];
 export type ThresholdUnit = 'none' | 'seconds' | 'share' | 'bytes' | 'binaryBytes';
 
 /**
- * How long an alert on a state goes on after the state was last seen, in Prometheus' notation. Two minutes would cover an
+ * How long an alert on a state continues after the state was last seen, in Prometheus' notation. Two minutes would cover an
  * agent that restarts on its host; five also cover a pod that moves to another node, a restart of Prometheus, and probes that
- * look once a minute and missed two times. An end that is told late costs less than one that is told wrongly.
+ * run once a minute and failed twice. Ending an alert late costs less than ending it wrongly.
  */
 export const keptFor = '5m';
 
@@ -38,8 +38,8 @@ export interface Alert {
   /** How long the condition must hold, in Prometheus' notation; none: at once. */
   for?: string;
   /**
-   * The condition is a state of the moment: the alert goes on for `keptFor` after the state was last seen, so that a
-   * scrape that is missed, an agent that restarts and a fault that comes and goes do not end it and tell it again.
+   * The condition is a state of the moment: the alert continues for `keptFor` after the state was last seen, so
+   * that a missed scrape, a restart of an agent or an intermittent fault does not resolve it and notify again.
    */
   isState?: true;
   /** One sentence that names the subject by its labels. A Go template. */
@@ -125,7 +125,7 @@ function durationText(seconds: number): string {
 const seenFor = { '5m': '2m', '30m': '27m' } as const;
 type Window = keyof typeof seenFor;
 
-/** The end of an outage, by the alert that told of it. */
+/** The end of an outage, by the alert on it. */
 export interface OutageEnd {
   name: Alert['name'];
   /** The alert that is over. */
@@ -153,7 +153,7 @@ export const recovering = ({ name, of, by, subject, windows, dashboard }: Outage
       `max by (${by}) (max_over_time(ALERTS{alertname="${of}", alertstate="firing", pack="recommended"}[${seenFor[window]}])) == 1`,
     labels: { window },
     summary: `${subject} was down a short time ago.`,
-    description: `${subject} was down a short time ago: ${of} was {{ $value }} within the last ${seenFor[window]}. Until then the alerts that it explains stay inhibited, as far as they look at ${window} or less.`,
+    description: `${subject} was down a short time ago: ${of} was {{ $value }} within the last ${seenFor[window]}. Until then the alerts that it explains stay inhibited, if their window is ${window} or less.`,
     firstSteps: `Wait until the alert ends. What fires then is not explained by ${of}.`,
     dashboard,
   }));

@@ -47,9 +47,10 @@ const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\
 export const site = 'environment, cluster';
 
 /**
- * The increase of a counter over a span, births included. A relayed counter appears with its first event, so
- * that `increase()` alone never sees a first burst. The value at birth counts if `witness`, a series of the same
- * process, was already there a span ago; else the target is new or was not scraped, and its old total is no news.
+ * The increase of a counter over a span, births included. A relayed counter appears with its first event, so that
+ * `increase()` alone never sees a first burst. The value at birth counts if `witness`, a series of the same
+ * process, was already there a span ago; else the target is new or was not scraped, and its old total is not an
+ * increase.
  */
 export function increaseWithBirths(counter: string, witness: string, span: string): string {
   const increase = `increase(${counter}[${span}])`;

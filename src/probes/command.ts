@@ -9,9 +9,9 @@ export interface CommandLimits {
   signal: AbortSignal;
   /** Bytes of standard output, and of standard error, that are taken at most; with `onLine` those of one line. */
   maxBytes: number;
-  /** Takes each line of standard output as it comes, which is not kept then. Must not throw. */
+  /** Takes each line of standard output as it comes; the output is then not kept. Must not throw. */
   onLine?: (line: string) => void;
-  /** Variables beside those that every command gets; the agent's own, which may hold secrets, are not handed on. */
+  /** Variables beside those that every command gets; the agent's own, which may hold secrets, are not passed on. */
   env?: Readonly<Record<string, string>>;
 }
 
@@ -79,7 +79,7 @@ function start([program = '', ...args]: readonly string[], env: CommandLimits['e
   }
 }
 
-/** Gives the text after the last newline back, to be kept until its line is complete. */
+/** Returns the text after the last newline, which is kept until its line is complete. */
 const eachLine = (onLine: (line: string) => void) => (kept: Buffer) => {
   const end = kept.lastIndexOf(0x0a) + 1;
   if (end === 0) return kept;
@@ -88,8 +88,8 @@ const eachLine = (onLine: (line: string) => void) => (kept: Buffer) => {
 };
 
 /**
- * Gives the text so far; over the limit, what comes is read and thrown away. `take` may take bytes away from the text
- * and gives back the rest.
+ * Returns the text so far; output over the limit is read and discarded. `take` may remove bytes from the text and
+ * returns the rest.
  */
 function collector(
   stream: Readable,
@@ -117,7 +117,7 @@ interface Stopper {
   ask(): void;
   /** Forces it now. */
   force(): void;
-  /** Called when it is not worth to wait any longer. */
+  /** Called when the wait is given up. */
   onGivenUp(call: () => void): void;
   /** No timer waits any more. */
   done(): void;

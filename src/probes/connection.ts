@@ -246,7 +246,7 @@ function contextOf({ ca, cert, key }: TlsFiles): SecureContext {
   }
 }
 
-/** OpenSSL does not say which file is wrong. */
+/** OpenSSL does not report which file is wrong. */
 function wrongFile({ ca, cert, key }: TlsFiles): string {
   const isUsable = (files: TlsFiles) => {
     try {
@@ -296,7 +296,7 @@ export function certificateFault(socket: TLSSocket): ProbeError | undefined {
   return new ProbeError(reasons[code] ?? 'tls_untrusted', `${advice[code] ?? usual} (${code})`);
 }
 
-/** What OpenSSL says when a handshake fails, and what to do about it. */
+/** OpenSSL's messages for a failed handshake, and what to do about each. */
 const handshakeFaults: readonly (readonly [RegExp, string])[] = [
   [
     /wrong version number|packet length too long|http request|record layer/i,

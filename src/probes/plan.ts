@@ -34,8 +34,8 @@ export interface ProbesOptions extends BackupsOptions {
   domainDefaults?: DomainDefaults;
 }
 
-// The table of probes: one row for everything that a configuration checks. A row says what the probe is
-// called, how often it runs and which series it has; the code that checks is loaded when the row is opened.
+// The table of probes: one row for everything that a configuration checks. A row has the probe's name, its
+// schedule and its series; the code that checks is loaded when the row is opened.
 
 const plans: readonly ((options: ProbesOptions) => ProbeRow[])[] = [
   planHealth,

@@ -74,5 +74,5 @@ test('a section whose component is not there now is kept for when it is back', a
 
 test('two durables of one name are a mistake that shows at once', () => {
   const make = () => stateBed({ directory: '/nowhere', durables: [notedText('logs'), notedText('logs')] });
-  expect(make).toThrow('two durables of a name, got "logs"');
+  expect(make).toThrow('duplicate section name, got "logs"');
 });

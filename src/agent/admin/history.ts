@@ -108,7 +108,8 @@ function sample(report: StatusReport, { gauge, rate }: HistorySampler): void {
 const severeOf = ({ error = 0, fatal = 0 }: Levels) => error + fatal;
 
 /**
- * Whether a problem of a store's settings came or went only because the store did: while it is down they are not known.
+ * Whether a problem of a store's settings began or ended only because the store went down or came up: while it is
+ * down its settings are not known.
  */
 const isHidden = ({ id }: Problem, others: readonly Problem[]): boolean =>
   others.some((other) => other.id !== id && other.id === `store_down${id.slice(id.indexOf('/'))}`);
@@ -211,7 +212,7 @@ export function createHistory(
   };
 
   const run = async () => {
-    // A state that cannot be written must not end the history.
+    // A failing commit must not end the history.
     await commit().catch(() => {});
     if (!isRunning) return;
     take();
@@ -222,7 +223,7 @@ export function createHistory(
     start() {
       if (isRunning) return;
       isRunning = true;
-      // Not at once: the start of the agent has better things to do.
+      // Not at once, so that it does not slow the start of the agent.
       cancel = clock.after(Math.min(stepMs, 1_000), () => void run());
     },
     stop() {

@@ -10,7 +10,7 @@ export interface LiveOptions {
   mostStreams?: number;
   /** Interval of the status while a client is connected. */
   stepMs?: number;
-  /** A client that has not taken what was sent for so long is disconnected. */
+  /** A client that has not read for this long is disconnected. */
   slowMs?: number;
   /** A stream ends after this time and the browser connects again, so that credentials that changed count. */
   longestMs?: number;
@@ -45,7 +45,7 @@ interface Client {
   body: StreamBody;
   /** The version up to which it has everything. */
   seen: number;
-  /** Monotonic; when it took no more. */
+  /** Monotonic; when its buffer was full. */
   stuckMs: number | undefined;
   openedMs: number;
   /** Nothing was sent yet but the headers, which may still be under way. */
@@ -74,7 +74,7 @@ const longestStepMs = 5_000;
 
 const headers = {
   'content-type': 'text/event-stream; charset=utf-8',
-  // Proxies must pass each event on.
+  // Proxies must not buffer events.
   'x-accel-buffering': 'no',
 };
 
@@ -183,7 +183,7 @@ export function createLive(options: LiveOptions, deps: LiveDeps): Live {
     };
     client.body.write(Buffer.from('retry: 1000\n\n'));
     clients.add(client);
-    // What was last sent to others will do until the next step.
+    // The status last sent to others is recent enough until the next step.
     if (cells.size > 0) send(client);
     if (!isRunning) void run();
     isRunning = true;

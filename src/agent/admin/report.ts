@@ -49,7 +49,7 @@ export interface LogFileReport {
 
 export type Dated<T extends { atMs: number }> = Omit<T, 'atMs'> & { at: string };
 
-/** How a probe is doing, as `/probes` and the status show it. */
+/** State of a probe, as `/probes` and the status show it. */
 export type ProbeStatus = Omit<ProbeReport, 'sinceMs' | 'nextRunMs' | 'last' | 'history' | 'failures'> & {
   since?: string;
   nextRun: string;
@@ -59,7 +59,7 @@ export type ProbeStatus = Omit<ProbeReport, 'sinceMs' | 'nextRunMs' | 'last' | '
 /** Log entries by level. */
 export type Levels = Readonly<Record<string, number>>;
 
-/** What the logs say; counts are those of `svc_log_entries_total`. */
+/** Summary of the logs; counts are those of `svc_log_entries_total`. */
 export interface EntriesReport {
   services: readonly { service: string; levels: Levels }[];
   /** Those with most entries of level error and fatal, then with most entries; at most 20. */
@@ -96,7 +96,7 @@ export interface BackupReport {
   retentionKept?: boolean;
 }
 
-/** Everything that a verdict rests on. */
+/** Everything that a verdict is based on. */
 export interface StatusFacts {
   /** When the report was made, RFC 3339. */
   now: string;

@@ -67,7 +67,7 @@ const unknownProbe = (names: readonly string[]): string =>
     '',
   ].join('\n');
 
-/** Where the status page has its data from. */
+/** The data of the status page. */
 export interface StatusSources {
   report(): StatusReport;
   live: Live;
@@ -121,8 +121,8 @@ export function namesListener(
 }
 
 /**
- * Whether a page of another origin has its browser load this, such as an image that would run a probe. Browsers say so;
- * a link that a person follows is none (w3.org, Fetch Metadata Request Headers).
+ * Whether a page of another origin has its browser load this, such as an image that would run a probe. Browsers
+ * send this in a header; a link that a person follows does not count (w3.org, Fetch Metadata Request Headers).
  */
 function isLoadedByOthers({
   'sec-fetch-site': site = 'none',

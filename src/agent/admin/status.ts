@@ -39,7 +39,10 @@ export interface Health {
   enter(state: HealthState): void;
 }
 
-/** `degraded` says why the state cannot be written; the agent works on without it, so it is reported, not a failure. */
+/**
+ * `degraded` is the reason why the state cannot be written. The agent continues without it, so that this is
+ * reported and not a failure.
+ */
 export function createHealth(degraded: () => string | undefined): Health {
   let state: HealthState = 'starting';
   return {
@@ -96,7 +99,7 @@ interface ReportDeps {
   listeners(): StatusReport['listeners'];
   relays(): Iterable<RoleSources>;
   probes(): readonly ProbeReport[];
-  /** Why the newest configuration was not taken; undefined when it was. */
+  /** Why the newest configuration was refused; undefined if it was accepted. */
   reloadError(): string | undefined;
 }
 

@@ -21,8 +21,8 @@ interface Trust {
 }
 
 /**
- * A TLS connection to a listener that may be trusted, nothing sent yet; `ended` breaks it off. Rejects with what
- * keeps it from being one.
+ * A TLS connection to a listener that may be trusted, nothing sent yet; `ended` aborts it. Rejects with the error
+ * of the connection or of the certificate.
  */
 async function connectTrusted(url: URL, trust: Trust, ended: AbortSignal): Promise<TLSSocket> {
   const { insecure, caFile, certFile } = trust;
@@ -68,11 +68,11 @@ async function jsonOf(response: IncomingMessage): Promise<unknown> {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new Error(`HTTP ${response.statusCode} is no JSON`, { cause });
+    throw new Error(`HTTP ${response.statusCode} is not JSON`, { cause });
   }
 }
 
-/** The answer to a GET, over `socket` if TLS is spoken already. */
+/** The answer to a GET, over `socket` if TLS is already established. */
 function requested(
   url: URL,
   authorization: string | undefined,
@@ -156,7 +156,7 @@ async function configuredTarget(values: TargetValues, path: string, io: Io): Pro
     throw new AgentError('usage', { where: 'admin', what: 'turned off, so nothing answers', allowed });
   }
   const { listenAddress, health, tls, auth } = admin;
-  // Clients without a certificate are answered there, in the clear.
+  // It answers clients without a certificate, without TLS.
   if (path !== '/api/status' && health) return { url: `http://${dialled(health)}${path}` };
   const authorization = auth && path === '/api/status' ? await authorizationOf(auth, io) : undefined;
   const url = `${tls ? 'https' : 'http'}://${dialled(listenAddress)}${path}`;

@@ -127,7 +127,7 @@ function sizeOf(artifact: string | undefined): number | undefined {
   return statSync(artifact, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** Hands SIGTERM, SIGINT and SIGHUP on to the command, so that it can clean up after itself. */
+/** Passes SIGTERM, SIGINT and SIGHUP on to the command, so that it can clean up. */
 function runToEnd([program = '', ...args]: readonly string[]): Promise<{ status: number; msg?: string }> {
   return new Promise((resolve) => {
     const child = spawn(program, args, { stdio: 'inherit' });

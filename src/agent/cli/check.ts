@@ -83,7 +83,7 @@ function checkReport(loaded: Loaded, screen: Screen): string {
     config && config.services.length > 0 ? servicesTable(config, screen) : '',
     discovered.length > 0 ? discoveredTable(discovered, screen) : '',
     section('warnings', warnings),
-    section('faults in the service’s own files, and secrets that are not there', findings),
+    section('faults in the service’s own files, and missing secrets', findings),
     `${verdict(faults.length, findings.length)}\n`,
   ];
   return parts.filter((part) => part !== '').join('\n');

@@ -155,8 +155,8 @@ const fish = (all: readonly Words[]) =>
 const scripts = { bash, zsh, fish };
 
 /**
- * `svc-agent completion bash|zsh|fish`: prints a script to be sourced. `helpOf` is what a command prints for --help: what
- * the help says is what is completed.
+ * `svc-agent completion bash|zsh|fish`: prints a script to be sourced. `helpOf` is what a command prints for
+ * --help, from which completions are derived.
  */
 export async function completion(
   args: readonly string[],

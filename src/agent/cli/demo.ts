@@ -14,8 +14,8 @@ const longestMs = parseDuration('1d');
 
 /**
  * `svc-agent demo`: the example service and the agent beside it, with Prometheus and Alertmanager where they are
- * installed, until Ctrl-C, SIGTERM or the end of `--for`. Leaves nothing behind but what a SIGKILL of the demo itself
- * leaves. Resolves with 1 if the service or the agent ended by itself, after saying which and how.
+ * installed, until Ctrl-C, SIGTERM or the end of `--for`. Leaves nothing behind but what a SIGKILL of the demo
+ * itself leaves. Resolves with 1 if the service or the agent ended by itself, after printing which and how.
  */
 export async function demo(args: readonly string[], io: Io): Promise<number> {
   const { values } = parseCommand('demo', args, {
@@ -95,8 +95,8 @@ function endAsked(): { asked: Promise<string>; after(spanMs: number): void; undo
 }
 
 /**
- * Output for a person: what to look at, then the alerts; at a terminal also a status line, and input for what goes
- * wrong. Returns the end.
+ * Output for a person: the addresses, then the alerts; at a terminal also a status line, and input that begins
+ * incidents. Returns the stop.
  */
 function attend(
   addresses: DemoAddresses,

@@ -22,7 +22,7 @@ limits, and the permissions of its users in the stores. Prints what to do for ea
 Exit status: 0 no problem; 1 a problem was found; 2 wrong usage or an invalid configuration.
 `;
 
-/** `advice`: works, but not as well as it could. */
+/** `advice`: it works, but could work better. */
 type DiagnosisResult = 'ok' | 'advice' | 'fault';
 
 interface Diagnosis {
@@ -197,7 +197,7 @@ function bindError(host: string, port: number): Promise<string | undefined> {
   });
 }
 
-/** Whether the listener there answers as an agent's does. */
+/** Whether the listener there is that of an agent. */
 async function isAgent(host: string, port: number): Promise<boolean> {
   const dialled = ['0.0.0.0', '::', ''].includes(host) ? '127.0.0.1' : host;
   const isOpen = await new Promise<boolean>((resolve) => {
@@ -268,7 +268,7 @@ function examineLimits({ config }: ReadyConfig): Diagnosis[] {
   return found.length > 0 ? found : [ok('limits', 'open files and inotify watches suffice')];
 }
 
-/** More than this between two hosts, and ages and failover times mislead. */
+/** With a larger difference between two hosts, ages and failover times are misleading. */
 const clockToleranceMs = 2_000;
 
 /** Compares this host's clock with the dates in answers of the roles' endpoints. */
@@ -334,7 +334,7 @@ function probeFix({ name, kind }: ProbeRow, reason: string | undefined): string 
   if (reason?.startsWith('tls')) return `correct tls in ${key}; ${more}`;
   if (reason === 'resolve') return `correct the name of the host in ${key}`;
   if (['refused', 'unreachable', 'reset', 'connect_timeout', 'too_slow'].includes(reason ?? ''))
-    return `start it, open the way there, or correct the address in ${key}`;
+    return `start it, allow the connection, or correct the address in ${key}`;
   if (reason === 'invalid_answer' || reason === 'http_status') return `is ${key} the right address? ${more}`;
   return more;
 }

@@ -53,7 +53,7 @@ function write(path: string, file: string, text: string): void {
     if (systemCode(cause) === 'EEXIST') {
       const fault = {
         where: file,
-        what: 'there already, and never overwritten',
+        what: 'already exists and is not overwritten',
         allowed: 'name another file',
       };
       throw new AgentError('usage', fault, cause);
@@ -187,19 +187,19 @@ function domainsOf({ serviceConfig, domains, frontend }: StarterFacts): string {
 interface StarterFacts {
   roles: readonly string[];
   serviceConfig: readonly string[];
-  /** Where the agent's page is shown, out of the way of the roles. */
+  /** Address of the agent's status page, at a port that no role uses. */
   pullAddress: string;
   adminAddress: string;
-  /** Whether the service's files say where the log is. */
+  /** Whether the service's files name the log. */
   logKnown: boolean;
-  /** Whether they say which cluster this is. */
+  /** Whether they name this cluster. */
   clusterKnown: boolean;
-  /** Everything that they give; none of it secret. */
+  /** Every setting found in them; none of it secret. */
   found: readonly Discovered[];
   /** Health checks by role. */
   health: ReadonlyMap<string, string>;
   stores: readonly { name: string; about: string }[];
-  /** host:port of the frontend, as far as it is known; `{address}` if the cluster group says it of each cluster. */
+  /** host:port of the frontend, if it is known; `{address}` if the cluster group has it for each cluster. */
   frontend: string;
   /** Domains that the log of the service names. */
   domains: readonly string[];
@@ -208,7 +208,7 @@ interface StarterFacts {
 /** How much of the end of the service's log is searched for domains. */
 const searchedBytes = 1024 * 1024;
 
-/** Domains that the end of the service's log names, but for those that the service has for itself. */
+/** Domains that the end of the service's log names, without the service's internal ones. */
 function domainsIn(path: string | undefined): string[] {
   if (path === undefined) return [];
   let text = '';
@@ -224,13 +224,13 @@ function domainsIn(path: string | undefined): string[] {
       closeSync(file);
     }
   } catch {
-    // The service has not written anything yet, or not for us: the names have to be added.
+    // The service has not written anything yet, or the agent cannot read it: the names have to be added.
   }
   const names = [...text.matchAll(/"wf-domain-name":"([\w.-]+)"/g)].map(([, name]) => name!);
   return [...new Set(names)].filter((name) => !/-(?:system|batcher)$/.test(name)).sort();
 }
 
-/** Whether the cluster group says of each enabled cluster where its frontend answers gRPC. */
+/** Whether the cluster group has the gRPC address of each enabled cluster's frontend. */
 function knowsClusters(tree: TreeNode): boolean {
   const group = ['clusterGroupMetadata', 'clusterGroup'];
   const enabled = entriesAt(tree, ...group).filter(
@@ -242,7 +242,7 @@ function knowsClusters(tree: TreeNode): boolean {
   return enabled.length > 0 && enabled.every(isKnown);
 }
 
-/** The health check of a role at its gRPC port: other ports of its speak other protocols. */
+/** The health check of a role at its gRPC port; its other ports use other protocols. */
 function healthOf(tree: TreeNode, role: string): [string, string][] {
   const rpc = ['services', role, 'rpc'];
   const port = Number(scalarAt(tree, ...rpc, 'grpcPort'));

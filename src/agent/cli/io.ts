@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { AgentError, errorText } from '../../core/errors.ts';
 import { processScreen, type Screen } from './terminal.ts';
 
-/** What a command may touch of the process it runs in; tests hand in their own. */
+/** The parts of its process that a command may use; tests pass their own. */
 export interface Io {
   stdout(text: string): void;
   stderr(text: string): void;
@@ -12,7 +12,7 @@ export interface Io {
   readonly screen: Screen;
 }
 
-/** A command: its arguments after its name, and what it may touch. Resolves with the exit status. */
+/** A command: its arguments after its name, and its process. Resolves with the exit status. */
 export type Command = (args: readonly string[], io: Io) => Promise<number>;
 
 export const processIo: Io = {
@@ -25,13 +25,13 @@ export const processIo: Io = {
 
 /** Signals to the process. */
 export interface Signals {
-  /** SIGTERM or SIGINT: stop in good order. */
+  /** SIGTERM or SIGINT: a clean stop. */
   stop(): void;
   /** SIGHUP: read the configuration again. */
   reload(): void;
 }
 
-/** Hands on the process's signals; a second SIGINT or SIGTERM does not repeat the first. Returns the undo. */
+/** Passes on the process's signals; a second SIGINT or SIGTERM does not repeat the first. Returns the undo. */
 export function onSignals(signals: Signals): () => void {
   let stopping = false;
   const stop = () => {

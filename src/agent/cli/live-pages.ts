@@ -12,7 +12,7 @@ import { createReadSecret } from '../read-secret.ts';
 import { startRoleSources } from '../role-pipeline.ts';
 import type { Io } from './io.ts';
 
-/** A command prints what it finds; a log beside that would say it twice. */
+/** A command prints what it finds; a log would repeat it. */
 export const silent: Log = { write() {}, named: () => silent };
 
 /** One page of one role, which is not exported. */

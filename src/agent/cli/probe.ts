@@ -132,7 +132,7 @@ function probeTable(probed: readonly Probed[], screen: Screen): string {
   return table(['PROBE', 'RESULT', 'TOOK', 'WHAT', 'TARGET'], rows, screen);
 }
 
-/** What a phase is called, where the name of the wire's phase says too little. */
+/** Names of phases for people, where the protocol's name is too short. */
 const phaseNames: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   store: { first_byte: 'login', round_trip: 'round trip' },
 };

@@ -232,8 +232,8 @@ async function situationOf(
 }
 
 /**
- * Path of the full backup that the chain of evidence begins with. What reaches furthest may be a base backup with its
- * log, which is restored by hand; --backup names a dump instead.
+ * Path of the full backup that the chain of evidence begins with. The backup with the latest recovery point may
+ * be a base backup with its log, which is restored by hand; --backup names a dump instead.
  */
 async function newestBackup(
   { store, database }: Subject,
@@ -354,7 +354,7 @@ function openOperator(
     print,
     ask: async (question) => /^y(?:es)?$/i.test((await lines.question(`  ${question} [y/N] `)).trim()),
     confirmName: async (what, name) =>
-      (await lines.question(`  ${what}. Type ${name} to go on: `)).trim() === name,
+      (await lines.question(`  ${what}. Type ${name} to continue: `)).trim() === name,
   };
   return { terminal, close: () => lines.close() };
 }

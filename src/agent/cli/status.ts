@@ -55,12 +55,12 @@ async function asked(target: AgentTarget): Promise<StatusReport> {
   throw new AgentError('internal', { where, what: 'the answer is not the status of an agent', allowed });
 }
 
-/** Shows the report again and again until a signal ends it; an agent that does not answer is shown as such. */
+/** Refreshes the report until a signal ends it, also while the agent does not answer. */
 async function watch(target: AgentTarget, isJson: boolean, { screen, stdout }: Io): Promise<number> {
   const isLive = screen.size() !== undefined && !isJson;
   let undo = () => {};
   let cancel = () => {};
-  // The screen of before comes back at the end, with the cursor.
+  // The previous screen and the cursor are restored at the end.
   if (isLive) stdout('\u001b[?1049h\u001b[?25l');
   try {
     let ended = false;
@@ -169,10 +169,10 @@ function problemLines(
   ];
 }
 
-/** More than this behind, and the agent is catching up: a bar shows how far it is. */
+/** With a larger lag the agent is catching up, and a bar shows its progress. */
 const catchingUpBytes = 10_000_000;
 
-/** How far the files of a role are read. */
+/** How much of a role's files is read. */
 function logText(files: StatusReport['logs'], screen: Screen): string {
   if (files.length === 0) return '-';
   const count = `${files.length} ${files.length === 1 ? 'file' : 'files'}`;

@@ -16,7 +16,7 @@ const asciiOf: Readonly<Record<string, string>> = { '’': "'", '…': '...', '�
 const ascii = (text: string) => text.replace(/[^\x00-\x7f]/gu, (character) => asciiOf[character] ?? '?');
 const everything = (text: string) => text;
 
-/** A screen that shows nothing but plain text: a pipe or a file. */
+/** A screen for plain text only: a pipe or a file. */
 export const plainScreen: Screen = {
   size: () => undefined,
   colour: false,

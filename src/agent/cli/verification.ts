@@ -6,10 +6,10 @@ import type { ProbeRow, Progress } from '../../probes/probe.ts';
 import type { AgentConfig } from '../config/types.ts';
 import { bar, progressLine, progressText, type Screen } from './terminal.ts';
 
-/** More than the verification of any backup takes. */
+/** Longer than the verification of any backup takes. */
 export const longestMs = 7 * 24 * 36e5;
 
-/** Told how far the verification of a backup is, and without progress that it is over. */
+/** Called with the progress of a backup's verification, and without progress at its end. */
 export type OnVerification = (path: string, progress?: Progress) => void;
 
 const verificationText = (path: string, progress: Progress, screen: Screen): string =>

@@ -61,7 +61,7 @@ export const clientTlsBlock: z.ZodType<ClientTls> = z
     certFile: file.optional().describe('PEM file of the client certificate.'),
     keyFile: file.optional().describe('PEM file of its key.'),
     serverName: z.string().min(1).optional().describe('Name the certificate must have.'),
-    insecure: z.boolean().optional().describe('Takes any certificate.'),
+    insecure: z.boolean().optional().describe('Accepts any certificate.'),
   })
   .refine(...together('certFile', 'keyFile'))
   .describe('TLS settings of the connection.');

@@ -134,7 +134,7 @@ const ruleNamesApart: ConsistencyRule = ({ tree }) => {
     }
     const earlier = rules.slice(0, index).find(({ name }) => name === rule.name);
     if (!earlier) return [];
-    if (earlier.service === rule.service) return refuse('two rules of one name; use each name once');
+    if (earlier.service === rule.service) return refuse('duplicate rule name; use each name once');
     if (earlier.type !== rule.type)
       return refuse(`a ${earlier.type} in ${earlier.service}; use one type for one name`);
     return earlier.buckets === rule.buckets
@@ -282,7 +282,7 @@ function peersUnreachable(
 function domainsUndescribed({ domains }: AgentConfig, tree: MapNode): PlacedFault[] {
   if (!domains || domains.watch.length === 0 || domains.describe) return [];
   const path = ['domains', 'describe'];
-  const message = 'missing, so nothing is known of the watched domains; set command';
+  const message = 'missing, so the watched domains are not checked; set command';
   return [placedFault(placeOf(tree, path), path, message)];
 }
 

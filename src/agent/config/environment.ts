@@ -59,7 +59,7 @@ const maxFileBytes = 1024 * 1024;
 /** Identifies the content of a file. */
 export const digestOf = (bytes: Uint8Array): string => createHash('sha1').update(bytes).digest('hex');
 
-/** What a file that cannot be read is known by. */
+/** Digest of a file that cannot be read. */
 export const unreadDigest = '';
 
 /**
@@ -81,7 +81,7 @@ export function readFileText(
     const what = unreadableFile(file) ?? `cannot be read, ${reason(error)}`;
     return refuse(what, 'name a file that exists and that the agent’s user can read', unreadDigest);
   }
-  if (bytes.length > maxFileBytes) return refuse('larger than 1 MiB', 'use a configuration, no data');
+  if (bytes.length > maxFileBytes) return refuse('larger than 1 MiB', 'name a configuration file');
   try {
     return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes), digest: digestOf(bytes) };
   } catch {
@@ -109,7 +109,7 @@ function reason(error: unknown): string {
   return errorText(error).split(', ')[0]!;
 }
 
-/** What keeps the agent from reading a file; undefined if nothing does. */
+/** Why the agent cannot read a file; undefined if it can. */
 export function unreadableFile(file: string): string | undefined {
   const there = statsOf(file);
   if (!there) return 'missing';
@@ -145,7 +145,7 @@ export function unwritableFile(file: string): string | undefined {
   return there && !isAllowed(file, constants.W_OK) ? 'not writable' : undefined;
 }
 
-/** What keeps the agent from writing to a directory, or from making it; undefined if nothing does. */
+/** Why the agent cannot write to a directory, or create it; undefined if it can. */
 export function unwritableDirectory(directory: string): string | undefined {
   const there = statsOf(directory);
   if (there && !there.isDirectory()) return 'not a directory';

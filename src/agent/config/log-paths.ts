@@ -7,7 +7,7 @@ import { unreadableFile } from './environment.ts';
 import { type MapNode, placedFault, placeOf, type TreePath } from './tree.ts';
 import type { AgentConfig, PlacedFault } from './types.ts';
 
-/** What one path pattern leads to now, for all services that have it with the same `exclude`. */
+/** What one path pattern matches now, for all services that have it with the same `exclude`. */
 export interface SurveyedPattern {
   pattern: string;
   services: readonly string[];
@@ -119,7 +119,7 @@ interface PatternTrouble {
   allowed: string;
 }
 
-/** What is wrong with what a pattern leads to. */
+/** Faults of what a pattern matches. */
 export function checkPattern(surveyed: SurveyedPattern): PatternTrouble[] {
   const { pattern, services, files, denied, compressed, directories, unlisted, missing } = surveyed;
   const also = services.length > 1 ? ` (the same for ${services.slice(1).join(', ')})` : '';

@@ -111,7 +111,7 @@ function clashes(sockets: readonly Socket[], { tree, localHosts }: RuleInput) {
       .slice(0, index)
       .find(({ address }) => addressesConflict(address, socket.address, localHosts));
     if (!other) return [];
-    // A default that clashes is not written anywhere: the fault is at the address that is.
+    // A conflicting default is not written anywhere: the fault is at the address that is.
     const isDefault = !nodeAt(tree, ...socket.path) && nodeAt(tree, ...other.path);
     const [at, taken] = isDefault ? [other, socket] : [socket, other];
     const message = `the address of ${pathText(taken.path)} too; use another port`;
@@ -124,7 +124,7 @@ export const distinctListeners: ConsistencyRule = (whole) => [
   ...clashes(datagramListeners(whole), whole),
 ];
 
-/** Addresses of watched roles: scrape and health targets, and what the service's own files say. */
+/** Addresses of watched roles: scrape and health targets, and those of the service's own files. */
 function watched({
   tree,
   roles,

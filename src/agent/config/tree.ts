@@ -147,7 +147,7 @@ export function nodeWord(node: TreeNode): string {
 const secretKey =
   /pass(?:word|wd|phrase)|secret|token|bearer|authorization|^headers$|api_?key|access_?key|private_?key|^basic_?auth_?users$/i;
 
-/** Keys below a secret one that say where the secret is, and are no secret themselves. */
+/** Keys below a secret one that name the place of the secret, and are not secret themselves. */
 const referenceKeys: ReadonlySet<string> = new Set([
   'env',
   'file',

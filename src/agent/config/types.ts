@@ -39,7 +39,7 @@ export interface MetricsConfig {
   reporter?: ReporterConfig;
 }
 
-/** A table from a product's own words to the catalog's. */
+/** A table from a product's names to the catalog's. */
 interface InlineVocabulary {
   /** A shipped table that it adds to. */
   extends?: string;
@@ -181,7 +181,7 @@ export type ReadyConfig = Loaded & { config: AgentConfig };
 
 /** A `metrics` block and the services whose series are reported there. */
 export interface Block {
-  /** Its place in the configuration; what its listener is called in the log. */
+  /** Its place in the configuration; the name of its listener in the log. */
   readonly name: string;
   readonly metrics: MetricsConfig;
   /** Whether series of this service (`''`: of none) are reported here. */

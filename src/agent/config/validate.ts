@@ -134,7 +134,7 @@ function stateFindings(tree: MapNode, directory: string): PlacedFault[] {
   return [placedFault(placeOf(tree, ['stateDirectory']), ['stateDirectory'], message, directory)];
 }
 
-/** Whether a fault is there only because the file could not be read at that place. */
+/** Whether a fault is only a consequence of the file being unreadable at that place. */
 function isConsequence({ path, what }: PlacedFault, unread: readonly PlacedFault[]): boolean {
   return unread.some((fault) => fault.path === path || (what === 'empty' && isWithin(fault.path, path)));
 }
@@ -240,7 +240,7 @@ function unknownRoles(tree: MapNode, service: ServiceFiles, { roles, env }: Load
   const isOfCatalog = (role: string) => (catalogRoles as readonly string[]).includes(role);
   const allowed = (role: string) => {
     const near = nearest(role, known);
-    // Any name may be a service: the one that is no role of the product is the misspelled one.
+    // Any name may be a service: the one that is not a role of the product is the misspelled one.
     if (near && isOfCatalog(role) && !isOfCatalog(near)) {
       return `services has ${near} instead; correct the name there`;
     }

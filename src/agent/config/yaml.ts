@@ -202,7 +202,7 @@ function keyName(walk: Walk, key: unknown, path: TreePath, place: Position): str
       'a template that was not filled in; fill it in, or put a text that begins with {{ in quotes';
     return refuse(walk, place, path, message);
   }
-  if (!isScalar(key)) return refuse(walk, place, path, 'a key that is no text; use a word');
+  if (!isScalar(key)) return refuse(walk, place, path, 'a key that is not text; use a word');
   const name = key.value === null ? '' : String(key.source ?? key.value);
   if (/[\u00a0\u2007\u200b\u202f\ufeff]/.test(name)) {
     const message =

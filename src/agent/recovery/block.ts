@@ -2,7 +2,7 @@ import * as z from 'zod';
 
 const command = z.array(z.string().min(1)).min(1).optional();
 
-/** `recovery`: what `svc-agent recover` may run; ours, as the spec has no configuration for its procedures. */
+/** `recovery`: what `svc-agent recover` may run. The spec has no configuration for its procedures. */
 export const recoveryBlock = () =>
   z
     .strictObject({

@@ -4,7 +4,7 @@ import type { StoreOptions } from '../../probes/stores/store-options.ts';
 import type { AgentConfig } from '../config/types.ts';
 import type { RecoveryOptions } from './block.ts';
 
-/** What a procedure is about; options of the command line. */
+/** The subject of a procedure; options of the command line. */
 export interface Subject {
   store?: string;
   database?: 'persistence' | 'visibility';
@@ -21,7 +21,7 @@ export interface Commands {
    * The client. It connects to the future active cluster if one is named, else to the cluster of this configuration.
    */
   client(...args: readonly string[]): readonly string[] | undefined;
-  /** `recovery.commands.NAME`; `places` override what the subject gives. */
+  /** `recovery.commands.NAME`; `places` override those of the subject. */
   named(
     name: keyof RecoveryOptions['commands'],
     places?: Readonly<Record<string, string>>,
@@ -120,7 +120,7 @@ function clientIn(describe: readonly string[]): readonly string[] | undefined {
   return rest.filter((word) => !/\{domain\}/.test(word));
 }
 
-/** A command as a shell takes it. */
+/** A command as text for a shell. */
 export function shellText(words: readonly string[]): string {
   return words
     .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`))

@@ -3,8 +3,8 @@ import type { Check, Checks } from './checks.ts';
 import { type Commands, type Subject, shellText } from './commands.ts';
 
 /**
- * The spec's recovery procedures as data: each step says what it is for, what must hold before it, the commands for
- * this configuration, and what must hold after it. Nothing here runs anything.
+ * The spec's recovery procedures as data: each step has its purpose, its preconditions, the commands for this
+ * configuration, and the checks after it. Nothing here runs anything.
  */
 export interface RecoveryStep {
   id: string;
@@ -14,11 +14,11 @@ export interface RecoveryStep {
   requires?: readonly Check[];
   /** Run one after the other; none for what the operator does by hand. */
   commands?: readonly (readonly string[])[];
-  /** What the operator does when there is no command; names the key that would give one. */
+  /** What the operator does when there is no command; names the key that would set one. */
   byHand?: string;
   /** What must hold after the step. */
   proves?: readonly Check[];
-  /** The commands are left out when this holds already, as after a run that was killed behind them. */
+  /** The commands are left out when this holds already, as after a run that was killed after them. */
   isDone?: Check;
   /** Name that the operator must enter before a step that cannot be undone: a store or a domain. */
   confirm?: string;

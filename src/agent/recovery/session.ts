@@ -30,7 +30,7 @@ export interface SessionOptions {
   steps: readonly RecoveryStep[];
   /** File of the journal. */
   journal: string;
-  /** Runs commands; without, each is shown and the operator says when it is done. */
+  /** Runs commands; otherwise each is shown, and the operator confirms when it is done. */
   execute: boolean;
   /** Starts over after an interrupted run. */
   restart?: boolean;
@@ -54,7 +54,7 @@ export interface Operator {
 export interface SessionResult {
   ok: boolean;
   startMs: number;
-  /** Checks after steps that nothing could answer. */
+  /** Checks after steps that had no result. */
   notProved: readonly string[];
   msg: string;
 }
@@ -171,7 +171,7 @@ interface SessionContext {
   write(line: JournalLine): void;
 }
 
-/** Why a step is not done, or what could not be proved after it. */
+/** Why a step is not done, or which check after it had no result. */
 type StepResult = { fault: string } | { fault?: undefined; notProved: readonly string[] };
 
 async function runStep(step: RecoveryStep, around: SessionContext): Promise<StepResult> {
@@ -226,7 +226,7 @@ async function act(
   if (!step.commands) {
     if (step.byHand === undefined) return undefined;
     operator.print(`  By hand: ${step.byHand}`);
-    if (operator.isAway) return 'it has to be done by hand; go on without --yes once it is done';
+    if (operator.isAway) return 'it has to be done by hand; continue without --yes once it is done';
     return (await operator.ask('Is it done?')) ? undefined : 'not done';
   }
   for (const command of step.commands) {
@@ -242,7 +242,7 @@ async function act(
   return (await operator.ask('Is it done?')) ? undefined : 'not done';
 }
 
-/** Undefined after exit status 0. Hands signals on to the command, which then ends by its own rules. */
+/** Undefined after exit status 0. Passes signals on to the command, which handles them itself. */
 function runStepCommand(
   [program = '', ...args]: readonly string[],
   output: 'stdout' | 'stderr',
@@ -263,7 +263,7 @@ function runStepCommand(
   });
 }
 
-/** How often a proof is tried: services need a while to come up. */
+/** How often a check after a step is repeated: services need a while to start. */
 const tries = 30;
 const pauseMs = 2_000;
 

@@ -23,7 +23,7 @@ export interface ServiceFiles {
   findings: PlacedFault[];
   /** Absolute. */
   files: string[];
-  /** What each is known by; undefined if that is not known. */
+  /** The digest of each; undefined if it is not known. */
   digests: Record<string, string | undefined>;
 }
 

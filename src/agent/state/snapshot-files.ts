@@ -19,7 +19,7 @@ export type StateFs = Pick<
   'mkdir' | 'open' | 'readdir' | 'rename' | 'rm' | 'stat'
 >;
 
-/** Which step of a commit failed; the cause says why. */
+/** The step of a commit that failed; the cause has the reason. */
 export class StepFailure extends Error {
   readonly reason: DegradedReason;
 
@@ -355,7 +355,7 @@ export function createCommitOutcomes(
     degraded = reason;
     if (!isNews) return;
     sinceMs = clock.monotonicMs();
-    const msg = 'the state cannot be written: counts go on from memory and may repeat after a restart';
+    const msg = 'the state cannot be written: counts continue in memory and may repeat after a restart';
     log.write('error', msg, { directory, reason, error });
   };
   return {

@@ -72,7 +72,7 @@ function takeSections(cursor: Cursor, count: number): Map<string, Uint8Array> {
   for (let i = 0; i < count; i++) {
     const head = cursor.take(sectionHeadBytes, 'the head of a section');
     const name = cursor.take(head.readUInt32LE(0), 'the name of a section').toString('utf8');
-    if (sections.has(name)) throw corrupt(`section ${JSON.stringify(name)} is there twice`);
+    if (sections.has(name)) throw corrupt(`section ${JSON.stringify(name)} is a duplicate`);
     sections.set(name, cursor.take(head.readUInt32LE(4), `section ${JSON.stringify(name)}`));
   }
   return sections;
@@ -80,7 +80,7 @@ function takeSections(cursor: Cursor, count: number): Map<string, Uint8Array> {
 
 /**
  * A snapshot from its bytes, which table and sections keep referring to. Never allocates more than the bytes it
- * is given. Throws `snapshot_corrupt` on what is foreign, torn, of another version, or not exactly of the form.
+ * is given. Throws `snapshot_corrupt` for a foreign, torn or malformed file, and for another version.
  */
 export function decodeSnapshot(input: Uint8Array): Snapshot {
   const bytes = Buffer.from(input.buffer, input.byteOffset, input.byteLength);

@@ -216,7 +216,7 @@ interface StateStatus extends CommitStatus {
 export interface State {
   /**
    * Takes the directory and restores the newest readable snapshot, before anything starts. A directory that
-   * cannot be had or written to leaves the state degraded. Throws `state_locked` if another agent has it,
+   * cannot be locked or written to leaves the state degraded. Throws `state_locked` if another agent has it,
    * `state_unreadable` if a durable cannot read its section: the file is then set aside, for the next start.
    */
   load(): Promise<{ sequence: number }>;
@@ -230,8 +230,8 @@ export interface State {
    */
   refuse(cause: unknown): Promise<string | undefined>;
   /**
-   * Freezes at some moment after the call, writes, then publishes the freeze. Callers share a commit as long
-   * as it has not frozen. When the write fails it publishes all the same, and says so. Rejects only when a
+   * Freezes at some moment after the call, writes, then publishes the freeze. Callers share a commit as long as
+   * it has not frozen. If the write fails, it still publishes, and reports the failure. Rejects only when a
    * freeze itself throws, or after `close`.
    */
   commit(): Promise<Committed>;
@@ -254,7 +254,7 @@ function checkNames(durables: readonly Durable[]): void {
   const names = durables.map(({ name }) => name);
   const twice = names.find((name, at) => names.indexOf(name) !== at);
   if (twice !== undefined)
-    throw new AgentError('internal', { where: 'state', what: 'two durables of a name', got: twice });
+    throw new AgentError('internal', { where: 'state', what: 'duplicate section name', got: twice });
 }
 
 /** Freezes values and sections in one synchronous step, so that they belong together. */

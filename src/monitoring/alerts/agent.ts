@@ -89,9 +89,9 @@ export const logs: RuleGroup = {
   ],
 };
 
-/** What the cardinality rules remove is no loss. */
+/** What the cardinality rules remove is not a loss. */
 const removed = 'forbidden_tag|forbidden_value';
-/** Drops that are a loss. Of a page that a role did not give the alerts on the role tell. */
+/** Drops that are a loss. A page that a role did not deliver has alerts of its own. */
 const losses = [
   `{component!="scrape", reason!~"${removed}"}`,
   `{component="scrape", reason!~"${removed}|failed"}`,
@@ -117,7 +117,8 @@ export const agent: RuleGroup = {
     {
       name: 'SvcProbeStale',
       severity: 'warning',
-      // The gauges of a probe go when it had no result for three intervals, its counters only with the probe.
+      // The gauges of a probe are removed when it had no result for three intervals, its counters only with the
+      // probe.
       expr: ({ m }) =>
         [
           `sum by (${own}, probe) (increase(${m('svc_probe_skipped_total')}[5m]))`,

@@ -3,7 +3,10 @@ import { type Names, site } from '../names.ts';
 
 const pair = `${site}, source_cluster, target_cluster`;
 
-/** Each cluster's opinion, with the group that the cluster belongs to: two groups of an environment may have equal domains. */
+/**
+ * Each cluster's view, with the group that the cluster belongs to: two groups of an environment may have equal
+ * domains.
+ */
 const opinions = ({ m }: Names): string =>
   `max by (${site}, domain, active_cluster) (${m('svc_domain_active_cluster')})` +
   ` * on (${site}) group_left (primary_cluster) max by (${site}, primary_cluster) (${m('svc_cluster_group_info')})`;

@@ -10,7 +10,7 @@ const own = `${site}, svc_service, instance`;
  */
 const seen = ({ job }: Names, of: readonly Role[] = roles): string =>
   `(up{${job(...of)}} unless on (${site}, instance) up{${job('svc-agent')}} == 0)`;
-/** An expression for each role with the role as `svc_service`: an installation may call its job otherwise. */
+/** An expression for each role with the role as `svc_service`: an installation may name its job differently. */
 const withRole = (exprOf: (role: Role) => string): string =>
   roles.map((role) => `label_replace(${exprOf(role)}, "svc_service", "${role}", "", "")`).join('\nor ');
 const down = (names: Names): string =>

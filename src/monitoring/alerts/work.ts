@@ -36,7 +36,7 @@ export const persistence: RuleGroup = {
     {
       name: 'SvcPersistenceErrorRatio',
       severity: 'warning',
-      // Of series that the role's reporter lost, requests may be missing: what failed was called.
+      // Requests may be missing for series that the role's reporter lost; each failed call was a request.
       expr: ({ m }, threshold) => {
         const rate = (what: string) => `sum by (${byRole}) (rate(${m(`svc_persistence_${what}`)}[5m]))`;
         return [
@@ -187,7 +187,7 @@ export const tasks: RuleGroup = {
   ],
 };
 
-/** Calls that wait for work by design, or are as slow as what they ask for. */
+/** Calls that wait for work by design, or whose duration depends on the request. */
 export const slowByDesign =
   'operation!~".*(Poll|GetWorkflowExecutionHistory|QueryWorkflow|List|Count|Scan).*"';
 

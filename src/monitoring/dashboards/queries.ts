@@ -47,7 +47,7 @@ export function isNarrowedBy(series: string, label: string): boolean {
   if (label === 'cluster') return true;
   const type = typeOf(name);
   if (!type?.labels.includes(label)) return false;
-  // All agents say the same: which one does not matter.
+  // All agents report the same value.
   if (label === 'instance') return !type.isReplicated;
   if (label !== 'svc_service') return true;
   // Series of one role only: a role chosen on another dashboard must not empty this one.
@@ -60,7 +60,7 @@ function partsOf(series: string): { name: string; matchers: string } {
   return { name, matchers };
 }
 
-/** What dashboards ask: the names of the installation, and matchers that every scraped series gets. */
+/** The queries of dashboards: the names of the installation, and matchers that every scraped series gets. */
 export interface QueryOptions extends Naming {
   matchers: Readonly<Record<string, string>>;
 }
@@ -72,8 +72,8 @@ const wholeRange = '[$__range] @ end()';
 const level = (by: string): string => (by ? `cluster, ${by}` : 'cluster');
 
 /**
- * PromQL by what it says. Series are written `name` or `name{matchers}`; the matchers of the variables are added.
- * `by` lists labels besides `cluster`.
+ * PromQL expressions by their purpose. Series are written `name` or `name{matchers}`; the matchers of the
+ * variables are added. `by` lists labels besides `cluster`.
  */
 export function queriesFor({ prefix, jobs, matchers }: QueryOptions, choices: readonly Choice[]) {
   const names: Names = namesOf({ prefix, jobs });

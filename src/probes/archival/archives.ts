@@ -27,7 +27,7 @@ export interface ArchivalOptions {
   visibility?: ArchiveOptions;
 }
 
-/** `domainDefaults.archival`: what applies to a domain that sets nothing. */
+/** `domainDefaults.archival`: the settings of a domain that has none of its own. */
 export interface DomainDefaults {
   archival: Partial<Record<'history' | 'visibility', { status: ArchivalStatus; uri?: string }>>;
 }

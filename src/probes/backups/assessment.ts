@@ -144,7 +144,7 @@ function openLedger(
   }
   for (const artifact of evidence.artifacts) {
     const answer = answers[keyOf(artifact)] ?? before?.verified[keyOf(artifact)];
-    // A failed verification says nothing of the backup; it waits for the next one.
+    // A failed verification is no evidence about the backup, which waits for the next one.
     if (answer && !answer.isFailure) ledger.verified[keyOf(artifact)] = answer;
   }
   return ledger;
@@ -153,7 +153,7 @@ function openLedger(
 /** A backup that claims to begin later than this from now is not counted until then: one of the clocks is wrong. */
 const mostAheadMs = 36e5;
 
-/** Times that a clock which was ahead has left: the future must not hide that backups are late. */
+/** Discards times in the future, which a clock that was ahead has left: they would hide that backups are late. */
 function holdBack(ledger: Ledger, nowMs: number): void {
   const { success } = ledger;
   ledger.sinceMs = Math.min(ledger.sinceMs, nowMs);
@@ -292,7 +292,7 @@ interface Assessed {
   evidence: Evidence;
   ledger: Ledger;
   sorted: readonly Sorted[];
-  /** Artifacts whose time is yet to come. */
+  /** Artifacts with a time in the future. */
   ahead: readonly Artifact[];
   isRetentionKept: boolean;
   nowMs: number;

@@ -162,8 +162,8 @@ function directoryOf({ source }: BackupOptions): string | undefined {
 }
 
 /**
- * The device of the backups' file system. Where a file system was unmounted, its mount point is left, empty and on
- * another device: what is known of the backups is then nothing, and not that they are gone.
+ * The device of the backups' file system. Where a file system was unmounted, its mount point is left, empty and
+ * on another device: then nothing is known about the backups, and they do not count as deleted.
  */
 async function deviceWith(
   { artifacts, runs = [], missingDirectory }: Evidence,

@@ -217,8 +217,9 @@ const hourMs = 36e5;
 const dayMs = 24 * hourMs;
 
 /**
- * The spec's schedule table (Backup and restore operations): of a range for RTO the upper end counts. The grace is
- * what is added to a backup's usual duration before it is late; the spec's alert at 25 hours has one hour of it.
+ * The spec's schedule table (Backup and restore operations): for a range of RTO the upper end is used. The grace
+ * is what is added to a backup's usual duration before it is late; the spec's alert at 25 hours has one hour of
+ * it.
  */
 const specSchedule: Readonly<
   Record<BackupType, { everyMs?: number; graceMs: number; keepMs?: number; rpoMs: number; rtoMs: number }>

@@ -53,7 +53,7 @@ export interface Evidence {
   artifacts: readonly Artifact[];
   /** Begun and not completed: temporary files, directories without a manifest, runs without an end. */
   unfinished: readonly { id: string; sinceMs: number }[];
-  /** Runs that failed by their own account. */
+  /** Runs that reported a failure. */
   failures: readonly { id: string; endMs: number; msg: string }[];
   /** Archived log, for type `log`. */
   runs?: readonly SegmentRun[];
@@ -61,7 +61,7 @@ export interface Evidence {
   archives?: readonly { first: string; last: string }[];
   /** What verification has found in it; kept for the next check. */
   log?: VerifiedLog;
-  /** For type `config`: live files that the newest copy has not, or has otherwise. */
+  /** For type `config`: live files that the newest copy lacks, or has with other content. */
   drift?: readonly string[];
   /** Snapshots that are still on the node. */
   snapshots?: readonly string[];

@@ -35,7 +35,7 @@ export async function statOf(path: string): Promise<Stats | undefined> {
   return unlessMissing(path, stat(path));
 }
 
-/** What makes a name a temporary one, which no finished backup has. */
+/** Matches names of temporary files, which no finished backup has. */
 export const temporaryName = /(?:^\.)|\.(?:tmp|temp|part|partial|incomplete|inprogress)$|~$/i;
 const companion = /\.(?:sha512|sha256|sha1|md5|ok|done|json)$/;
 
@@ -192,7 +192,7 @@ async function measure(path: string): Promise<{ sizeBytes: number; lastMs: numbe
   };
 }
 
-/** `xtrabackup_checkpoints`: from where to where the backup reaches in the log of InnoDB. */
+/** `xtrabackup_checkpoints`: the range of InnoDB's log that the backup covers. */
 export function parseCheckpoints(text: string): {
   lsn?: Artifact['lsn'];
   type?: string;

@@ -6,9 +6,9 @@ import { type ByteReader, Truncated } from './pgdump.ts';
 import { UnknownFormat } from './wal-segment.ts';
 
 /**
- * The files of InnoDB in a physical backup (MariaDB, storage/innobase/include/fil0fil.h and fsp0types.h). Every page
- * has a CRC-32C, of the whole page (full_crc32) or of its header and its body (crc32). What the server has not
- * prepared yet is valid page by page too.
+ * The files of InnoDB in a physical backup (MariaDB, storage/innobase/include/fil0fil.h and fsp0types.h). Every
+ * page has a CRC-32C, of the whole page (full_crc32) or of its header and its body (crc32). Pages of a backup
+ * that is not prepared yet are valid, too.
  */
 
 const flagsAt = 54;
@@ -52,7 +52,7 @@ function checkPage(page: Buffer, number: number): void {
   throw new Error(`page ${number} does not match its checksum`);
 }
 
-/** Reads a tablespace to its end; gives the number of its pages. */
+/** Reads a tablespace to its end; returns the number of its pages. */
 async function checkSpace(path: string, bytes: ByteReader, pageBytes: number | undefined): Promise<number> {
   const head = await headOf(path, 64);
   if (head.length < 64) throw new Truncated(head.length);
@@ -105,7 +105,7 @@ export async function verifyInnodbFiles(directory: string, pace: Pace): Promise<
   if (missing !== undefined) throw new Error(`${relative(directory, missing)} is missing`);
   await checkRedoLog(directory);
   const found: InnodbFiles = { files: 0, pages: 0 };
-  // Files of the system tablespace behind the first begin with any of its pages.
+  // Files of the system tablespace after the first one begin with any of its pages.
   const systemPageBytes = spaceOf(await firstPageOf(join(directory, 'ibdata1'))).pageBytes;
   for (const { path, name } of files) {
     if (!isSpace(name) && !isDelta(name)) continue;

@@ -6,9 +6,9 @@ import { type Evidence, unreadable } from './evidence.ts';
 import type { VerifyAnswer } from './verify.ts';
 
 /**
- * Runs of a backup or of a recovery procedure, as `svc-agent backup run`, heartbeats and `svc-agent recover` record
- * them: a file of JSON lines for each name in the state directory. Lines are appended in one write each, so that a
- * crash leaves whole lines or a last one that is cut off, which is passed over.
+ * Runs of a backup or of a recovery procedure, as `svc-agent backup run`, heartbeats and `svc-agent recover`
+ * record them: a file of JSON lines for each name in the state directory. Lines are appended in one write each,
+ * so that a crash leaves whole lines, or a last one that is cut off and skipped.
  */
 export interface RunRecord {
   startMs: number;
@@ -28,7 +28,7 @@ export function journalPath(stateDirectory: string, kind: 'backup' | 'recovery',
   return join(stateDirectory, `${kind}-runs`, `${encodeURIComponent(name)}.jsonl`);
 }
 
-/** Appends one record. Throws what the file system says. */
+/** Appends one record. Throws the file system's error. */
 export const recordRun = (path: string, record: RunRecord): Promise<void> => appendRecord(path, record);
 
 async function appendRecord(path: string, record: object): Promise<void> {
@@ -89,7 +89,7 @@ export function verifiedAnswers(stateDirectory: string, name: string) {
       }
       return answers;
     },
-    /** What cannot be recorded is verified again some day. */
+    /** A result that cannot be recorded is verified again later. */
     record: (key: string, answer: VerifyAnswer) => appendRecord(path, { key, answer }).catch(() => {}),
   };
 }
@@ -97,7 +97,7 @@ export function verifiedAnswers(stateDirectory: string, name: string) {
 /** A run without an end counts as unfinished after this long. */
 const hungMs = 24 * 36e5;
 
-/** Runs as evidence by themselves: for sources that have nothing else to show. */
+/** Runs as evidence by themselves: for sources that have no other evidence. */
 export function evidenceOfRuns(runs: readonly RunRecord[], nowMs: number): Evidence {
   return {
     artifacts: runs
@@ -133,7 +133,7 @@ export function faultsOfRuns(
   };
 }
 
-/** When a backup that was complete at `endMs` was started, if a run says so. */
+/** When a backup that was complete at `endMs` was started, if a run records it. */
 export function startOfRun(runs: readonly RunRecord[], endMs: number): number | undefined {
   const toleranceMs = 5_000;
   return runs.findLast(

@@ -34,7 +34,7 @@ export interface LogReading {
   ) => Promise<{ names: readonly string[]; answer: VerifyAnswer } | undefined>;
 }
 
-/** So many segments are verified together. */
+/** Number of segments that are verified together. */
 const batchSize = 256;
 
 const notVerified: VerifiedLog = { result: 'unknown', msg: 'not verified', damaged: {} };
@@ -58,8 +58,8 @@ export async function readSegments(
 }
 
 /**
- * The size of a cluster's segments, which is set by initdb: that of a plain file, or what the first page of a compressed
- * one says. Undefined where neither is known, as of files that cannot be unpacked here.
+ * The size of a cluster's segments, which is set by initdb: that of a plain file, or what the first page of a
+ * compressed one states. Undefined where neither is known, as of files that cannot be unpacked here.
  */
 async function segmentBytesOf(
   directory: string,
@@ -92,7 +92,7 @@ async function listSegments(
   return segments;
 }
 
-/** Has the next segments verified that are new, have grown or were replaced. */
+/** Requests the verification of the next segments that are new, have grown or were replaced. */
 async function verifiedLog(
   log: LogKind,
   placed: readonly PlacedSegment[],

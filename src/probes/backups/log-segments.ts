@@ -40,7 +40,7 @@ export interface VerifiedSegments {
 /**
  * Verifies archived segments of a log in their order. `header`: each begins as its format and its name say.
  * `checksum` and `full`: every record and event matches its checksum; `full` also those that begin in one segment
- * and end in the next. One that is gone meanwhile is passed over.
+ * and end in the next. A segment that was removed meanwhile is skipped.
  */
 export async function verifySegments(
   request: SegmentReading,
@@ -70,11 +70,11 @@ export async function verifySegments(
   return { damaged, unverified, verified };
 }
 
-/** Suffixes whose content Node or a program reads; of others nothing is known. */
+/** Suffixes whose content Node or a program can read. */
 const readableSuffix = /\.(gz|zst|xz|bz2|lz4)$/;
 const anySuffix = /\.[a-z][a-z0-9]*$/;
 
-/** What the first page of an archived segment says of the size of all. Throws if it is none that can be read. */
+/** The size of all segments, from the first page of an archived one. Throws if that page cannot be read. */
 export async function walSegmentBytesIn(file: string): Promise<number> {
   const compression = compressionOf(await headOf(file, 8));
   const source = readThrottled(file, { bytesPerSecond: Number.POSITIVE_INFINITY });
@@ -152,7 +152,7 @@ function checkBinaryLogStart(head: Buffer): void {
 
 /**
  * Reads a file to its end: the place, length and checksum of every event. `isNewest`: the server may still write
- * it, so that it may end anywhere. Gives what was verified; throws what is wrong, and `UnknownFormat`.
+ * it, so that it may end anywhere. Returns what was verified; throws what is wrong, and `UnknownFormat`.
  */
 async function verifyBinaryLog(bytes: ByteReader, isNewest: boolean): Promise<string> {
   checkBinaryLogStart(await bytes.take(4));
@@ -196,7 +196,7 @@ async function verifyBinaryLog(bytes: ByteReader, isNewest: boolean): Promise<st
   return `${events} events match their checksums`;
 }
 
-/** The checksum of an event without its own last four bytes, the byte before those, and what those say. */
+/** The checksum of an event without its own last four bytes, the byte before those, and their value. */
 async function readBody(bytes: ByteReader, header: Buffer, length: number) {
   let crc = crc32(header);
   let last = 0;

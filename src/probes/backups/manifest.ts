@@ -35,8 +35,8 @@ export interface BackupManifest {
 }
 
 /**
- * Reads `backup_manifest` of a base backup and holds it against its own checksum. Throws on a manifest that is cut
- * off, damaged or of an unknown form. Source: PostgreSQL, "Backup Manifest Format".
+ * Reads `backup_manifest` of a base backup and compares it with its own checksum. Throws on a manifest that is
+ * cut off, damaged or of an unknown form. Source: PostgreSQL, "Backup Manifest Format".
  */
 function parseBackupManifest(text: Buffer): BackupManifest {
   const parsed = JSON.parse(text.toString('utf8')) as WrittenManifest;
@@ -117,7 +117,7 @@ const crc32cTable = Uint32Array.from({ length: 256 }, (_, index) => {
   return value;
 });
 
-/** CRC-32C (Castagnoli), which Node has not; begins with and gives the inverted remainder. */
+/** CRC-32C (Castagnoli), which Node lacks. Takes and returns the inverted remainder. */
 export function crc32c(bytes: Uint8Array, crc: number): number {
   let value = crc;
   for (let i = 0; i < bytes.length; i++) value = crc32cTable[(value ^ bytes[i]!) & 0xff]! ^ (value >>> 8);

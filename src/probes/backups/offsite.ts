@@ -21,7 +21,7 @@ export interface OffsiteStanding {
   newestMs?: number;
   /** Backups without a copy of the same size although the time for it is over. */
   missing: readonly string[];
-  /** Why the other place cannot be read; the backups here are assessed all the same. */
+  /** Why the other place cannot be read; the local backups are assessed nevertheless. */
   unreadable?: string;
   /** The file system of the directory in which copies were last found, by its device. */
   device?: number;
@@ -53,8 +53,8 @@ export function compareOffsite(
 }
 
 /**
- * The copies in a second directory: a mounted share, or another disk. Throws `evidence_unreadable`, also for a directory
- * that does not exist: it may lie on a share that is not mounted.
+ * The copies in a second directory: a mounted share, or another disk. Throws `evidence_unreadable`, also for a
+ * directory that does not exist: it may be on a share that is not mounted.
  */
 export async function copiesInDirectory(directory: string): Promise<OffsiteCopy[]> {
   const names = await listBackupDirectory(directory);

@@ -7,7 +7,7 @@ import { createInflate, type Inflate } from 'node:zlib';
  * its framing is checked. Source: pg_backup_archiver.c and pg_backup_custom.c of PostgreSQL 9.6 to 18.
  */
 
-/** Gives the next bytes of the file, exactly `length` of them; throws `Truncated` at its end. */
+/** Returns the next bytes of the file, exactly `length` of them; throws `Truncated` at its end. */
 export interface ByteReader {
   take(length: number): Promise<Buffer>;
   /** Bytes taken so far. */
@@ -43,7 +43,7 @@ const blockLargeObjects = 3;
 const customFormat = 1;
 const offsetPositionSet = 2;
 const offsetNoData = 3;
-/** Longer strings than any definition has; bounds what a broken length makes us allocate. */
+/** Longer strings than any definition has; limits the memory that a damaged length can allocate. */
 const longestString = 256 * 1024 * 1024;
 const compressions = ['none', 'gzip', 'lz4', 'zstd'] as const;
 
@@ -76,7 +76,7 @@ function scalarsOf(reader: ByteReader, intSize: number, offsetSize: number): Sca
   };
 }
 
-/** Reads header and table of contents. Throws `Truncated`, or an error that says what is not as it should be. */
+/** Reads header and table of contents. Throws `Truncated`, or an error that describes the fault. */
 export async function readPgDumpContents(reader: ByteReader): Promise<{ dump: PgDump; scalars: Scalars }> {
   const magic = await reader.take(5);
   if (!magic.equals(pgDumpMagic)) throw new Error('not an archive of pg_dump');

@@ -33,8 +33,8 @@ interface Reach extends Chain {
 }
 
 /**
- * How far a database can be restored: from each verified full backup through the incrementals and the log that go
- * on from it without a gap. An incremental without its full, and a log with a gap before it, count for nothing.
+ * How far a database can be restored: from each verified full backup through the incrementals and the log that
+ * continue it without a gap. An incremental without its full, and a log with a gap before it, do not count.
  * Undefined when there is no verified full backup.
  */
 export function chainOf(standings: readonly Standing[]): Chain | undefined {
@@ -80,7 +80,10 @@ function withIncrementals(reach: Reach, standings: readonly Standing[]): Reach {
   return reached;
 }
 
-/** Where the tool names the parent or writes log sequence numbers, they decide; else nothing is known to fit. */
+/**
+ * Where the tool names the parent or writes log sequence numbers, they decide; otherwise no backup is known to
+ * fit.
+ */
 function buildsUpon(artifact: Artifact, parent: Artifact): boolean {
   if (artifact.parent !== undefined) return artifact.parent === parent.id;
   if (artifact.lsn && parent.lsn) return artifact.lsn.from === parent.lsn.to;
@@ -184,8 +187,8 @@ function notReachable(standings: readonly Standing[]): Readiness {
 }
 
 /**
- * How far one backup reaches by itself; undefined where it counts for nothing. A full: its own start. Others: what
- * the chain through it gives.
+ * How far one backup reaches by itself; undefined if it does not count. A full backup reaches to its own start,
+ * others to the end of the chain through them.
  */
 export function recoveryPointOf(standing: Standing, siblings: readonly Standing[]): number | undefined {
   const { options, assessed } = standing;

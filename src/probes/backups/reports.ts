@@ -3,7 +3,7 @@ import type { ArchivedLog } from '../stores/store-report.ts';
 import { type Artifact, type Evidence, unreadable } from './evidence.ts';
 import type { SegmentRun } from './segments.ts';
 
-/** What tools that keep backups by themselves print of them, as JSON. */
+/** The reports of tools that keep backups by themselves, as JSON. */
 export type ReportFormat = 'pgbackrest' | 'walg' | 'barman' | 'json';
 
 /** Reads a tool's report. Throws `evidence_unreadable` when it is not of the form that the tool prints. */
@@ -88,7 +88,7 @@ function readPgBackRest(value: unknown): Evidence {
         startMs: asNumber(start) * 1000,
         endMs: asNumber(stop) * 1000,
         sizeBytes: asNumber(size),
-        // The tool checks each page while it copies; older versions do not say so.
+        // The tool checks each page while it copies; older versions do not report it.
         verified: backup.error === true ? 'corrupt' : 'ok',
         method: 'postgres_base',
         parent: typeof backup.prior === 'string' ? backup.prior : undefined,
@@ -146,7 +146,8 @@ function readWalG(value: unknown): Evidence {
         startMs: asTime(backup.start_time),
         endMs: asTime(backup.finish_time),
         sizeBytes: asNumber(backup.compressed_size ?? backup.uncompressed_size ?? 0),
-        // The sentinel that makes a backup show up is written when all of it is stored; nothing is read again.
+        // The sentinel, without which a backup is not listed, is written when all of it is stored; nothing is
+        // read again.
         verified: 'unknown',
         method: 'postgres_base',
         parent: /_D_([0-9A-F]{24})$/.exec(asText(backup.backup_name))?.[1]?.replace(/^/, 'base_'),
@@ -154,7 +155,7 @@ function readWalG(value: unknown): Evidence {
       }),
     ),
     {
-      // A timeline that lacks segments reaches nowhere for certain.
+      // A timeline that lacks segments has no certain end.
       archives: timelines
         .filter(({ status }) => status === 'OK')
         .flatMap(({ start_segment, end_segment }) => archiveRange(start_segment, end_segment)),
@@ -194,7 +195,7 @@ function readBarman(value: unknown): Evidence {
 }
 
 /**
- * The form for scripts of one's own: `{"backups": [{id, start, end, size, ok, verified, parent}], "log": {from, to}}`.
+ * The form for custom scripts: `{"backups": [{id, start, end, size, ok, verified, parent}], "log": {from, to}}`.
  * Times are RFC 3339 or seconds since the epoch; without `verified` nothing is known of a backup's integrity.
  */
 function readPlain(value: unknown): Evidence {

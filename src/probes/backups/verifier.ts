@@ -41,11 +41,11 @@ export interface Verifier {
    * and is tried again after the next call.
    */
   ask(key: string, request: VerifyRequest): VerifyAnswer | undefined;
-  /** How far the verification under way is, if its key is this one or begins with it and a space. */
+  /** Progress of the verification under way, if its key is this one or begins with it and a space. */
   progress(key: string): Progress | undefined;
   /** Resolves when nothing waits any more. */
   idle(): Promise<void>;
-  /** Takes part; gives back the end of it. With the last one ends what is under way. */
+  /** Registers a user; returns a function that removes it. Without users the verification under way is aborted. */
   join(): () => void;
 }
 
@@ -83,7 +83,7 @@ export function createVerifier(verify: VerifyBackup = verifyInProcess): Verifier
     ask(key, request) {
       const answer = answers.get(key);
       if (answer) {
-        // The asker remembers it across restarts; here it need not stay.
+        // The caller remembers it across restarts, so that it need not stay here.
         answers.delete(key);
         return answer;
       }

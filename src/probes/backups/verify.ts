@@ -47,7 +47,7 @@ export interface VerifyAnswer {
   damaged?: Readonly<Record<string, string>>;
 }
 
-/** Bytes that a verification will read, about: for progress alone. Never throws. */
+/** About how many bytes a verification will read, for its progress only. Never throws. */
 export async function bytesToRead({ path, snapshot, segments, level }: VerifyRequest): Promise<number> {
   if (level === 'none' || (level === 'header' && !segments)) return 0;
   const sizeOf = async (file: string) => (await stat(file).catch(() => undefined))?.size ?? 0;
@@ -75,10 +75,10 @@ const corrupt = (msg: string): VerifyAnswer => ({ result: 'corrupt', msg });
 const unknown = (msg: string): VerifyAnswer => ({ result: 'unknown', msg });
 
 /**
- * Verifies one backup. `header`: it begins as its format does, a directory has its manifest. `checksum`: it matches
- * the checksum beside it, or the one in its manifest. `full`: every byte is read; compressed data decompresses, a
- * dump of PostgreSQL is gone through to its end, a dump in SQL ends with the line that its tool writes last. Never
- * throws for what is wrong with the backup; throws when it cannot be read.
+ * Verifies one backup. `header`: it begins as its format does, a directory has its manifest. `checksum`: it
+ * matches the checksum beside it, or the one in its manifest. `full`: every byte is read; compressed data
+ * decompresses, a dump of PostgreSQL is read to its end, a dump in SQL ends with the line that its tool writes
+ * last. Never throws for what is wrong with the backup; throws when it cannot be read.
  */
 export async function verifyBackup(request: VerifyRequest & Pace): Promise<VerifyAnswer> {
   const { path, level } = request;
@@ -219,12 +219,12 @@ async function verifyBaseBackup(
   const archives = names.filter((name) => /\.tar(?:\.(?:gz|zst|lz4))?$/.test(name));
   if (archives.length > 0) {
     if (level === 'checksum')
-      return unknown('files inside of tar archives are not held against the manifest');
+      return unknown('files inside of tar archives are not compared with the manifest');
     for (const name of archives) {
       const answer = await verifyContent(join(path, name), pace);
       if (answer.result === 'corrupt') return corrupt(`${name}: ${answer.msg}`);
       if (!compressionOf(await headOf(join(path, name), 8))) {
-        return unknown('files inside of tar archives are not held against the manifest');
+        return unknown('files inside of tar archives are not compared with the manifest');
       }
     }
     return ok(`${archives.length} archives decompressed`);

@@ -103,8 +103,8 @@ function checkPageHeader(page: Buffer, expected: { magic: number; address: bigin
 }
 
 /**
- * Reads a segment to its end: the header of every page, the checksum of every record. Without `remainder` the rest of a
- * record that began in the segment before is passed over. Throws what is wrong.
+ * Reads a segment to its end: the header of every page, the checksum of every record. Without `remainder` the
+ * rest of a record that began in the segment before is skipped. Throws what is wrong.
  */
 export async function verifyWalSegment(
   bytes: ByteReader,
@@ -180,7 +180,7 @@ function begin(length: number, at: bigint): OpenRecord {
   return { header: Buffer.alloc(0), missing: length, crc: 0xffffffff };
 }
 
-/** Takes what the page has of the record; gives the position behind it. */
+/** Takes what the page has of the record; returns the position after it. */
 function readInto(record: OpenRecord, page: Buffer, at: number): number {
   const end = Math.min(at + record.missing, page.length);
   const headerEnd = Math.min(end, at + recordHeaderBytes - record.header.length);

@@ -24,7 +24,10 @@ import {
   reasonOf,
 } from './health-check.ts';
 
-/** Messages of gRPC over HTTP/2, as far as a health check has them (github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md). */
+/**
+ * Messages of gRPC over HTTP/2, as far as a health check needs them (github.com/grpc/grpc,
+ * doc/PROTOCOL-HTTP2.md).
+ */
 
 const headBytes = 5;
 const lengthType = 2;

@@ -262,8 +262,8 @@ function shapeFault({ status, contentType, location, body }: HttpReply): HealthF
 }
 
 /**
- * The fault in a response. The spec does not say which status a failing role answers with: `ok: false` counts with any
- * status, `ok: true` only with 2xx, because load balancers and orchestrators go by the status.
+ * The fault in a response. The spec does not define the status of a failing role's answer: `ok: false` counts
+ * with any status, `ok: true` only with 2xx, because load balancers and orchestrators go by the status.
  */
 function faultIn(reply: HttpReply, answer: HealthAnswer | undefined): HealthFault | undefined {
   const { status } = reply;

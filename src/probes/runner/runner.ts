@@ -46,7 +46,7 @@ function checkNames(rows: readonly ProbeRow[]): void {
   const seen = new Set<string>();
   for (const { name } of rows) {
     if (seen.has(name))
-      throw new AgentError('internal', { where: 'probes', what: 'two of one name', got: name });
+      throw new AgentError('internal', { where: 'probes', what: 'duplicate name', got: name });
     seen.add(name);
   }
 }

@@ -150,7 +150,7 @@ function beatsOf(
     if (goneStatus.test(text)) continue;
     const name = String(address);
     const known = before.get(name);
-    // A node that stops in good order says so.
+    // A node that shuts down cleanly announces it.
     const beat = /^shutdown/i.test(text) ? 'shutdown' : `${generation}:${heartbeat}`;
     const isSame = known?.beat === beat;
     beats.set(name, {

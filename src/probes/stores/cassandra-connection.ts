@@ -141,7 +141,7 @@ interface ConnectionEnd {
   resetBytes(): void;
 }
 
-/** If the server goes away during the login, the driver waits for an answer for ever. */
+/** If the server closes the connection during the login, the driver waits forever. */
 function watchEnd(socket: Socket, signal: AbortSignal, fail: ConnectionEnd['fail']): void {
   let error: unknown;
   const late = (): void => fail(new ProbeError('too_slow', 'no answer in time', signal.reason));

@@ -125,14 +125,15 @@ function assessSpace({ holds, freeBytes, totalBytes }: FileSystemSpace, trend: T
 }
 
 const inGibibytes = (bytes: number) => (bytes / 1024 ** 3).toFixed(1);
-/** To minutes, or hours where it takes days. */
+/** In minutes, or in hours if it takes days. */
 const roundedMs = (ms: number) =>
   ms < 172_800_000 ? Math.ceil(ms / 60_000) * 60_000 : Math.round(ms / 3_600_000) * 3_600_000;
-/** What takes longer is no trend that anybody acts on. */
+/** A longer time is not a trend to act on. */
 const longestForecastMs = 30 * 86_400_000;
 
 /**
- * By the line through all points with the least squares; undefined where space does not shrink, or too few are known.
+ * From a least-squares line through all points; undefined if free space does not shrink, or too few points are
+ * known.
  */
 function timeUntilFull(points: Trend): number | undefined {
   const last = points.at(-1)!;

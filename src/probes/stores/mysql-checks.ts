@@ -42,7 +42,7 @@ const daySeconds = 86_400;
 /** The spec's schedule keeps logs for seven days. */
 const leastRetentionSeconds = 7 * daySeconds;
 
-/** Off is `OFF` or `0`; what is on has more than one word for it in newer versions. */
+/** Off is `OFF` or `0`; newer versions have several words for on. */
 function isOn(text: string | undefined): boolean | undefined {
   if (text === undefined || text === '') return undefined;
   return !/^(?:OFF|0)$/i.test(text);
@@ -230,8 +230,9 @@ export function directoriesOf(variables: NamedValues): StorageDirectory[] {
 }
 
 /**
- * The copies that a commit waits for, where the server has such: replicas in semi-synchronous replication, nodes of
- * Galera. The user of `--print-grants` cannot see on a primary how far its replicas are; they are polled themselves.
+ * The copies that a commit waits for, if the server has any: replicas in semi-synchronous replication, nodes of
+ * Galera. The user of `--print-grants` cannot see on a primary how far its replicas are; they are polled
+ * themselves.
  */
 export function standbysCheck(variables: NamedValues, status: NamedValues): CheckResult[] {
   const check = 'standbys';

@@ -36,7 +36,7 @@ function refusalOf(thrown: unknown): MysqlRefusal | undefined {
   return { errno, sqlState: typeof sqlState === 'string' ? sqlState : '', message: sqlMessage };
 }
 
-/** What the driver's types do not show of its connection. */
+/** Properties of the driver's connection that its types lack. */
 interface DriverConnection {
   /** The socket in use: once TLS has begun, not the one that was given. */
   stream: Socket;
@@ -50,9 +50,7 @@ interface DriverQuery {
   _resultIndex: number;
 }
 
-/**
- * Runs all statements in one round trip. Rejects as well when something else than the answer ends the connection.
- */
+/** Runs all statements in one round trip. Also rejects when anything but the answer ends the connection. */
 function runOver(connection: Connection, end: Promise<never>): RunStatements {
   const run: RunStatements = (statements) =>
     new Promise((resolve, reject) => {
@@ -109,7 +107,7 @@ interface Greeted {
   /** On which the server has sent its greeting. */
   socket: Socket;
   trace: Trace;
-  /** Called with what ends the connection between two statements. */
+  /** Called with the error that ends the connection between two statements. */
   onBroken(error: Error): void;
 }
 
@@ -128,10 +126,10 @@ async function prepareLogin({ address, user, password, tls }: StoreTarget) {
         host: address.host,
         user: user ?? usualStoreUser,
         password,
-        // That TLS is wanted; the certificates are in `options`.
+        // Only requests TLS; the certificates are in `options`.
         ssl: tls && {},
         connectAttributes: { program_name: 'svc-agent' },
-        // No server reads files of ours.
+        // The server must not read the agent's files.
         flags: ['-LOCAL_FILES'],
         // All statements of a poll leave together and cost one round trip.
         multipleStatements: true,
@@ -151,7 +149,7 @@ async function prepareLogin({ address, user, password, tls }: StoreTarget) {
     });
 }
 
-/** Says goodbye, so that the server does not count an aborted client. */
+/** Ends the session, so that the server does not count an aborted client. */
 async function leave(connection: Connection): Promise<void> {
   const { stream } = connection as unknown as DriverConnection;
   if (stream.destroyed) return;
@@ -222,7 +220,7 @@ const longestGreeting = 4096;
 const errorMarker = 0xff;
 const protocolVersions = [9, 10];
 
-/** The error of a server that refuses at once, as the driver would put it. */
+/** The error of a server that refuses at once, in the driver's form. */
 function refusalIn(packet: Buffer): Error {
   const [, sqlState = '', sqlMessage = ''] =
     /^(?:#(.{5}))?(.*)$/s.exec(packet.toString('utf8', headerBytes + 3)) ?? [];
@@ -282,12 +280,12 @@ const byErrno: Readonly<Record<number, StoreFailureReason>> = {
   1226: 'too_many_connections',
   1044: 'denied',
   1129: 'denied', // the host is blocked after too many broken connections
-  1130: 'denied', // the host is not let in
+  1130: 'denied', // the host is not allowed
   1142: 'denied',
   1143: 'denied',
   1227: 'denied',
   1045: 'credentials',
-  1251: 'credentials', // the account uses an authentication that the driver does not speak
+  1251: 'credentials', // the account uses an authentication that the driver does not support
   1524: 'credentials', // the account uses a plugin that the server has not loaded
   1698: 'credentials',
   1820: 'credentials', // the password has expired
@@ -305,7 +303,7 @@ const byErrno: Readonly<Record<number, StoreFailureReason>> = {
   4031: 'reset',
 };
 
-/** What the driver itself says, by its code. */
+/** The driver's own errors, by their code. */
 const byCode: Readonly<Record<string, StoreFailureReason>> = {
   PROTOCOL_CONNECTION_LOST: 'reset',
   PROTOCOL_SEQUENCE_TIMEOUT: 'too_slow',
@@ -314,7 +312,7 @@ const byCode: Readonly<Record<string, StoreFailureReason>> = {
   AUTH_SWITCH_PLUGIN_ERROR: 'credentials',
   MYSQL_CLEAR_PASSWORD_NOT_ENABLED: 'credentials',
 };
-/** Codes for bytes that are not what they should be. */
+/** Codes for invalid bytes. */
 const malformed = /^(?:PROTOCOL_|HANDSHAKE_|ERR_OUT_OF_RANGE$|ERR_BUFFER_OUT_OF_BOUNDS$)/;
 
 function reasonOf(thrown: unknown): StoreFailureReason {
@@ -331,7 +329,7 @@ const advice: Readonly<Record<number | string, string>> = {
   3159: 'add tls: {} to the store',
   HANDSHAKE_NO_SSL_SUPPORT: 'set it up on the server, or remove tls from the store',
 };
-/** The server says the same to a wrong password and to an account that only may log in over TLS. */
+/** The server sends the same error for a wrong password and for an account that may only log in over TLS. */
 const wrongPassword = 1045;
 /** A node that may have other data than the rest of its cluster answers no statement on tables. */
 const galeraRefuses = /^WSREP has not yet prepared node/;
@@ -340,7 +338,7 @@ const unknownPlugin = /authentication using unknown plugin ([\w-]+)/;
 function messageOf(thrown: unknown): string {
   const plugin = unknownPlugin.exec(errorText(thrown))?.[1];
   if (plugin !== undefined)
-    return `the account logs in by ${plugin}, which the agent does not speak; use mysql_native_password or caching_sha2_password`;
+    return `the account logs in by ${plugin}, which the agent does not support; use mysql_native_password or caching_sha2_password`;
   const refusal = refusalOf(thrown);
   const isWithoutTls = (thrown as { withoutTls?: unknown } | null | undefined)?.withoutTls === true;
   const then =
@@ -348,7 +346,7 @@ function messageOf(thrown: unknown): string {
       ? 'check user and password; if the account requires TLS, add tls: {} to the store'
       : advice[refusal?.errno ?? systemCode(thrown) ?? ''];
   if (refusal !== undefined && galeraRefuses.test(refusal.message))
-    return `${refusal.message} (${refusal.errno}); this node is outside the primary component of its Galera cluster, or not synced yet: SHOW GLOBAL STATUS LIKE 'wsrep_%' tells which`;
+    return `${refusal.message} (${refusal.errno}); this node is outside the primary component of its Galera cluster, or not synced yet: SHOW GLOBAL STATUS LIKE 'wsrep_%' shows which`;
   const text = refusal === undefined ? connectionFault(thrown).msg : `${refusal.message} (${refusal.errno})`;
   return then === undefined ? text : `${text}; ${then}`;
 }

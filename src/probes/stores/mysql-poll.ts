@@ -27,7 +27,7 @@ import {
 } from './mysql-questions.ts';
 import type { DatabaseReport, PollAnswer, PollRequest, ServerReport, StoreKind } from './store-report.ts';
 
-/** Servers that speak MySQL's protocol: MySQL itself, MariaDB, and what calls itself so. */
+/** Servers that speak MySQL's protocol: MySQL itself, MariaDB, and compatible servers. */
 export const mysql: StoreKind = {
   async connect(target, _, signal) {
     const session = await openSession(target, signal);
@@ -48,7 +48,7 @@ export const mysql: StoreKind = {
 /** Statements that differ between MySQL and MariaDB. */
 interface Flavour {
   name: 'MySQL' | 'MariaDB';
-  /** Tells the server how long a statement may run. */
+  /** Limits how long the server runs a statement. */
   timeLimit(timeoutMs: number): string;
   /** Where the counters are that `SHOW GLOBAL STATUS` shows. */
   statusTables: readonly string[];
@@ -127,7 +127,7 @@ const serverQuestions = ({ statusTables, replication, position }: Flavour): Ques
   { name: 'position', forms: position.map((statement) => [statement]) },
 ];
 
-/** Needs PROCESS. Asked last, because a statement that is refused costs those after it another round trip. */
+/** Needs PROCESS. It comes last, because a statement that is refused costs those after it another round trip. */
 const transactionsQuestion: Question = {
   name: 'transactions',
   forms: [
@@ -255,7 +255,7 @@ interface Status {
   nowSeconds?: number;
 }
 
-/** A table of counters may exist and be empty: then the next form counts. */
+/** A table of counters may exist and be empty: then the next form is used. */
 async function statusOf(
   answer: MysqlAnswer,
   { statusTables }: Flavour,

@@ -48,15 +48,15 @@ function isHarmless({ errno, sqlState }: MysqlRefusal): boolean {
   return absent.has(errno) || late.has(errno) || harmless.test(sqlState);
 }
 
-/** How a server or a proxy that takes one statement at a time refuses several. */
+/** Errors of a server or a proxy that takes only one statement at a time. */
 const oneStatementOnly: ReadonlySet<number> = new Set([1064, 8130]);
 
-/** What stays as it is for as long as a connection is kept: a missing right, an unknown statement or variable. */
+/** Errors that persist while a connection is kept: a missing right, an unknown statement or variable. */
 const isLasting = ({ errno }: MysqlRefusal) => errno !== 1146 && !late.has(errno);
 
 /**
- * Asks many questions in few round trips: all at once, then again those that come after a refused one. A form that
- * the server does not know or allow is not sent again over the same connection.
+ * Sends many questions in few round trips: all at once, then again those after a refused one. A form that the
+ * server does not know or allow is not sent again over the same connection.
  */
 export function createAsker(
   run: RunStatements,

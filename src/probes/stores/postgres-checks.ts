@@ -5,7 +5,7 @@ import type { CheckResult, LogState } from './store-report.ts';
 export interface Slot {
   name: string;
   active: boolean;
-  /** reserved, extended, unreserved or lost; null where the server does not say. */
+  /** reserved, extended, unreserved or lost; null where the server does not report it. */
   status: string | null;
   /** Bytes of WAL that it holds back; null for a slot that never reserved any. */
   held: number | null;
@@ -60,7 +60,9 @@ export interface PostgresFacts {
   transactions: Known<{ list: readonly OpenTransaction[]; isPartial: boolean }>;
   backlog: Known<{ waiting: number; oldestMs?: number; ageS: number }>;
   slots: Known<{ list: readonly Slot[] }>;
-  /** Whom WAL is sent to: a program that writes an archive, by its name, and how many are hidden from this role. */
+  /**
+   * The receivers of WAL: programs that write an archive, by name, and the number of those hidden from this role.
+   */
   receivers: Known<{ hidden: number; archiving: string | null }>;
   replication: Known<{ receivers: number; paused: boolean; lagS: number | null }>;
   connections: Known<{ byState: Readonly<Record<string, number>> }>;
@@ -123,7 +125,7 @@ function archiveMode(facts: PostgresFacts): FactResult {
   return isHidden ? unknown(`${found}, and who receives the log is hidden`) : { holds: false, found };
 }
 
-/** Without archiving there is nothing to time: archive_mode says so, once. */
+/** Without archiving there is nothing to time; the check archive_mode reports that. */
 function archiveTimeout(facts: PostgresFacts): FactResult | undefined {
   if (!archives(facts)) return undefined;
   return setting(facts, 'archive_timeout', (value) => +value > 0 && +value <= longestUnarchivedS);
@@ -157,7 +159,7 @@ function keptBytes({ settings }: PostgresFacts): number {
   return kept > 0 ? kept : Number.POSITIVE_INFINITY;
 }
 
-/** A slot is judged by the WAL that it holds back: more than the server keeps anyway fills its disk. */
+/** A slot is assessed by the WAL that it holds back: more than the server keeps anyway fills its disk. */
 function slots(facts: PostgresFacts): FactResult {
   const isExcessive = ({ status, held }: Slot) =>
     status === 'lost' || status === 'unreserved' || (held ?? 0) > keptBytes(facts);
@@ -173,7 +175,7 @@ function slots(facts: PostgresFacts): FactResult {
   });
 }
 
-/** Sources of a setting that only say something about the agent's own role. */
+/** Sources of a setting that concern only the agent's own role. */
 const ownSource = /user|client|session/;
 
 function durableSettings({ settings, sources, asynchronous }: PostgresFacts): FactResult {
@@ -207,7 +209,7 @@ function replica(facts: PostgresFacts): FactResult | undefined {
     const lag = lagS === null ? undefined : `${Math.round(lagS)} s behind`;
     if (receivers === 0 && restore !== '' && primary !== 'set') {
       if (primary === undefined) return unknown('no WAL receiver, and primary_conninfo is hidden');
-      // Of an idle primary no log comes, and the last transaction grows old without any loss.
+      // An idle primary sends no log, so that the last transaction grows old without any loss.
       const isRecent = lagS !== null && lagS <= 2 * longestUnarchivedS;
       const found = `restores from an archive, ${lag ?? 'nothing replayed yet'}`;
       return isRecent ? { holds: true, found } : unknown(found);

@@ -102,7 +102,7 @@ function clientOver(
 ): pg.Client {
   return new pg.Client({
     stream: () => socket,
-    // TLS is spoken already; without this the driver would read it from the environment.
+    // TLS is already established; without this the driver would read it from the environment.
     ssl: false,
     host: address.host,
     port: address.port,
@@ -117,9 +117,9 @@ function clientOver(
 }
 
 /**
- * Sends everything at once. It is a transaction, and its settings are local to it, so that nothing stays behind in
- * a connection that a pooler hands on. A statement that fails would fail those after it, so each one first returns
- * to the savepoint.
+ * Sends everything at once. It is a transaction, and its settings are local to it, so that nothing stays behind
+ * in a connection that a pooler passes on. A statement that fails would fail those after it, so each one first
+ * returns to the savepoint.
  */
 async function askAll(client: pg.Client, statements: readonly Statement[], timeoutMs: number) {
   const startedMs = performance.now();
@@ -199,7 +199,7 @@ function tlsFault(thrown: unknown, signal: AbortSignal): ProbeError {
 async function switchToTls(raw: Socket, host: string, tls: ClientTls, trace: Trace, signal: AbortSignal) {
   const options = await tlsOptions(host, tls);
   const answer = await answerTo(tlsRequest, raw, signal);
-  // More than the one letter before TLS would be taken for the server's word: CVE-2021-23222.
+  // More than the one letter before TLS would be taken for a message of the server: CVE-2021-23222.
   if (answer.toString('latin1') !== 'S')
     throw new ProbeError(
       'tls',
@@ -278,7 +278,7 @@ export function createProtocolGuard(): ProtocolGuard {
   let header: Buffer = Buffer.alloc(0);
   /** Bytes of the message that are still to come. */
   let missing = 0;
-  /** What has come of an error or a notice. */
+  /** The received part of an error or a notice. */
   let body: Buffer[] | undefined;
 
   const takeBody = (part: Buffer) => {
@@ -366,14 +366,14 @@ function endsSession(thrown: unknown): boolean {
   return state === undefined || /^(?:08|57|25P0[34])/.test(state);
 }
 
-/** What the driver says in words only. */
+/** Errors that the driver reports as text only. */
 const driverMessages: readonly (readonly [RegExp, StoreFailureReason])[] = [
   [/^SASL/, 'credentials'],
   [/^Connection terminated/, 'reset'],
   [/^received invalid response|^Received unexpected/, 'protocol'],
 ];
 
-/** pg_hba.conf lets the user in only over TLS. */
+/** pg_hba.conf allows the user only over TLS. */
 const wantsTls = /no pg_hba\.conf entry .*(?:no encryption|SSL off)/;
 
 /** The reason and the message for what the driver, the server or the network threw. */

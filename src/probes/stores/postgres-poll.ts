@@ -47,7 +47,7 @@ export const postgres: StoreKind = {
   faultOf: postgresFault,
 };
 
-/** The settings that are read. Of those that may hold a secret, the server only says what kind of value it is. */
+/** The settings that are read. Of those that may hold a secret, the server returns only the kind of the value. */
 const settingNames = [
   'archive_mode',
   'archive_timeout',
@@ -143,7 +143,7 @@ type ServerQuestion = keyof ReturnType<typeof serverQuestions>;
 const databaseQuestions = {
   checksums: `SELECT sum(checksum_failures)::float8 AS failures FROM pg_stat_database
     WHERE datname = current_database() OR datid = 0`,
-  // Whether there is a table that this role does not find: without USAGE its schema is passed over.
+  // Whether there is a table that this role does not find: without USAGE its schema is skipped.
   tables: `SELECT count(*)::int AS all, count(*) FILTER (WHERE c.relname = 'schema_version')::int AS version
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
     AND left(n.nspname, 3) <> 'pg_' AND n.nspname <> 'information_schema'`,
@@ -164,7 +164,7 @@ async function poll(
   const asksSchema = schema !== undefined && database !== undefined;
   if (asksSchema) {
     const sql = (schema.query ?? usualSchemaQuery).replaceAll('{database}', () => pg.escapeLiteral(database));
-    // Last: whatever the configuration says, nothing of ours comes after it.
+    // It comes last: the configuration may contain any statement, and nothing may follow it.
     statements.push({ sql, isConfigured: true });
   }
   const { answers, roundTripMs } = await session.ask(statements);
@@ -311,7 +311,7 @@ function directoriesOf({ settings: { data_directory: data } }: PostgresFacts): S
   ];
 }
 
-/** A role that is itself set to read only says nothing about the server. */
+/** A role that is itself set to read only is no evidence about the server. */
 function isReadOnly({ standby, settings, sources }: PostgresFacts): boolean {
   const source = sources.default_transaction_read_only ?? '';
   const ofTheRole = source.includes('user') || source === 'client' || source === 'session';

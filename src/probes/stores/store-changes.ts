@@ -85,7 +85,7 @@ function stillAt(
   return { position, sinceMs: isStill ? Math.min(before.log!.sinceMs, nowMs) : nowMs };
 }
 
-/** The start and the timeline of another server, and the start of another node, say nothing about this one. */
+/** The start and the timeline of another server, and the start of another node, do not apply to this one. */
 function changesOf(before: RememberedStore, report: ServerReport): Partial<Record<Watched, string>> {
   const { identity, timeline, node, startedAtMs, startTimeIsExact } = report;
   if (before.identity !== undefined && identity !== undefined && identity !== before.identity)

@@ -16,7 +16,7 @@ import type {
  */
 export const keptForMs = 300_000;
 
-/** A store that does not answer to a goodbye within this time is left without one. */
+/** Time for the store to confirm the end of a session; after that the connection is closed without it. */
 const goodbyeMs = 500;
 
 /** Connections kept for one store: each of its databases has one where a connection belongs to a database. */

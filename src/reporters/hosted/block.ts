@@ -31,7 +31,7 @@ function endpointOf(protocol: HostedOptions['protocol'], address: string): strin
 }
 
 const dayMs = 86_400_000;
-/** From here on a warning is not worth it: shorter intervals are rarely meant. */
+/** No warning from this interval on: shorter intervals are rarely intended. */
 const usualIntervalMs = 10_000;
 
 /**

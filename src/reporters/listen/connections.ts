@@ -96,7 +96,7 @@ export function createConnections(limits: ConnectionLimits, drops: Drops): Conne
     }
     if (!victim) return false;
     const [key, connection] = victim;
-    // An idle connection has got all that it asked for.
+    // An idle connection has received all its responses.
     if (!connection.isIdle) drops.count('pull', 'too_many_connections');
     forget(key, connection);
     connection.socket.destroy();

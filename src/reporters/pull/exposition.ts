@@ -6,7 +6,8 @@ import { createLineCache, escapeText, type FamilyLines, type Texts, textsPerSeri
 export interface Renderer {
   /**
    * The page of a view in pieces of a little more than 256 KiB. Yields to the event loop between two pieces after
-   * 2 ms of work, because datagrams cannot wait longer. Each piece is alone in its memory. Takes the memory of its pieces from `spare` while there is any.
+   * 2 ms of work, because datagrams cannot wait longer. Each piece has memory of its own. Takes the memory of its
+   * pieces from `spare` while there is any.
    */
   render(view: View, format: Format, spare?: ArrayBuffer[]): AsyncGenerator<Buffer, void, undefined>;
 }

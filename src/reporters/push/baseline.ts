@@ -27,9 +27,9 @@ export interface BaselineOptions {
 export interface BaselineDeps {
   /** Whether a series shows totals that its sender began before the agent first read them, such as a scraped page's. */
   hasExternalTotals(series: SeriesView): boolean;
-  /** So many totals were not finite and are left out. */
+  /** Called with the number of totals that are left out because they are not finite. */
   notFinite(totals: number): void;
-  /** Entries were discarded that still owed so many lines. */
+  /** Called with the number of lines that discarded entries still owed. */
   discarded(lines: number): void;
 }
 
@@ -371,6 +371,6 @@ function decodeSection(section: Uint8Array): DecodedSection {
     if (count === 0 || at + widthOf(count) > numbers.length) throw corrupt('points outside the numbers', at);
     return { key: bytes.readBigUInt64LE(offset), at, count, isExternal: counted >= externalBit };
   });
-  if (new Set(rows.map(({ key }) => key)).size !== size) throw corrupt('has an entry twice');
+  if (new Set(rows.map(({ key }) => key)).size !== size) throw corrupt('has a duplicate entry');
   return { facts: readFacts(bytes.toString('utf8', headBytes, rowsAt)), rows, numbers };
 }

@@ -17,7 +17,7 @@ export interface PushOptions {
   tagFormat: TagFormat;
 }
 
-/** `pushmetrics` (spec, Metrics configuration); without `flushInterval` the block's `reportingInterval` counts. */
+/** `pushmetrics` (spec, Metrics configuration); without `flushInterval` the block's `reportingInterval` is used. */
 export const pushBlock = () =>
   z
     .strictObject({

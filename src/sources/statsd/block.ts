@@ -13,17 +13,17 @@ export interface StatsdOptions {
   listen?: string;
   /** host:port for newline-separated streams. */
   tcp?: string;
-  /** Of the streams over TCP; there only with `tcp`. */
+  /** TLS of the streams over TCP; set only with `tcp`. */
   tls?: ListenerTls;
-  /** Path of a stream socket, lines as over TCP. Whoever may enter its directory may write to it. */
+  /** Path of a stream socket, lines as over TCP. Every user who can enter its directory can write to it. */
   unix?: string;
   /** Addresses or CIDR ranges of allowed senders; if empty, this machine only. */
   senders: readonly string[];
-  /** Kernel's receive buffer asked for; a kernel gives no more than `net.core.rmem_max` allows. */
+  /** Requested size of the kernel's receive buffer; the kernel grants at most `net.core.rmem_max`. */
   receiveBufferBytes: number;
   /** Default `auto`. */
   tagFormat?: StatsdTagFormat;
-  /** Further tag names of the suffix form, which can only be told from values by being known. */
+  /** Further tag names of the suffix form. Only known names can be distinguished from values. */
   tagKeys?: readonly string[];
   /** First part of every name; removed together with the dot after it. */
   prefix?: string;
@@ -73,12 +73,12 @@ export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
     })
     .refine(({ listen, tcp, unix }) => (listen ?? tcp ?? unix) !== undefined, {
       when: ({ value }) => typeof value === 'object' && value !== null,
-      error: 'nowhere to listen; set listen, tcp or unix',
+      error: 'no address to listen on; set listen, tcp or unix',
     })
     .refine(({ tcp, tls }) => tls === undefined || tcp !== undefined, {
       when: ({ value }) => typeof value === 'object' && value !== null,
       path: ['tls'],
-      error: 'protects streams over TCP, and there are none; set tcp too',
+      error: 'applies only to streams over TCP; set tcp too',
     })
     .transform(
       ({ expire, ...rest }): StatsdOptions => (expire === undefined ? rest : { ...rest, expireMs: expire }),

@@ -17,7 +17,7 @@ import { createSummaries } from './summaries.ts';
 import { createVocabularyDetection } from './vocabulary-detection.ts';
 
 const defaults = {
-  /** Long: a rare counter (a restart) that ends and comes back is an increase that no `rate()` sees. */
+  /** Long, because `rate()` misses the increase of a rare counter (such as restarts) that ends and returns. */
   expireMs: 24 * 3_600_000,
   /** Bytes of a line; what DogStatsD sends at most over a Unix socket. */
   lineBytes: 8192,
@@ -27,7 +27,7 @@ const defaults = {
 
 /** Counts refused input and logs it: the first of each reason, then at most one an hour. */
 export interface RefusedInput {
-  /** `example` is asked for only when it is shown. */
+  /** `example` is called only when it is shown. */
   refused(reason: StatsdDrop, example: () => string): void;
   /** Since the start, by reason. */
   counts(): Partial<Record<StatsdDrop, number>>;
@@ -64,7 +64,7 @@ export interface StatsdDeps {
   /** Place of the block in the configuration (`services.frontend.statsd`), for the log and errors. */
   name: string;
   intake: StatsdIntake;
-  /** The words of the sender, by which `intake` translates. */
+  /** The vocabulary of the sender, by which `intake` translates. */
   words: VocabularyDetector;
   /** Upper bounds of timers, histograms and distributions. Default: the spec's. */
   bounds?: readonly number[];
@@ -79,7 +79,7 @@ export interface StatsdDeps {
   clock: Clock;
 }
 
-/** How the source is doing, for the status page. Counts are since the start. */
+/** State of the source, for the status page. Counts are since the start. */
 export interface StatsdStatus {
   /** Bound addresses by `listen`, `tcp` and `unix`. */
   addresses: Partial<Record<'listen' | 'tcp' | 'unix', string>>;
@@ -100,12 +100,12 @@ export interface StatsdStatus {
  * Streams are read at the pace at which their lines are counted, so that a sender waits instead of losing any.
  */
 export interface Statsd extends Source {
-  /** Brings the kernel's figure up to date, which else is at most a second old. */
+  /** Updates the kernel's drop counter, which is otherwise up to a second old. */
   pollKernelDrops(): void;
   status(): StatsdStatus;
 }
 
-/** Lines that are read between two looks at the time. */
+/** Lines that are read between two checks of the clock. */
 const stepLines = 32;
 const shownBytes = 120;
 
@@ -114,7 +114,7 @@ const copyBytes = 65_536;
 const leastReused = 16_384;
 const mostFree = 4;
 
-/** Buffers for what has to wait of chunks that their stream takes back, used again and again. */
+/** Reused buffers for bytes that must wait while their stream takes the chunk back. */
 function createCopies() {
   const free: Buffer[] = [];
   return {
@@ -168,7 +168,7 @@ function createTaking(reader: LineReader, slices: SliceQueue) {
   };
 }
 
-/** The path of a line: what is known of it, what reads it, what becomes of its name. */
+/** The path of a line: the known lines, the reader, and the detection of the vocabulary. */
 function createPath(options: StatsdOptions, deps: StatsdDeps, tally: RefusedInput, slices: SliceQueue) {
   const { intake, words, bounds = defaultBounds, clock } = deps;
   const { tagFormat = 'auto', tagKeys, prefix } = options;

@@ -15,8 +15,8 @@ export interface OwnSummary {
 }
 
 /**
- * Quantiles of what came in the last 10 minutes, taken forward in 5 steps as Prometheus' clients do; sum and count
- * of all time. A quantile is NaN while nothing came.
+ * Quantiles of the last 10 minutes, in a window that moves in 5 steps as in Prometheus' clients; sum and count of
+ * all time. A quantile is NaN without observations.
  */
 export interface Summaries {
   open(name: string, tags: RawTags): OwnSummary;
@@ -26,7 +26,7 @@ export interface Summaries {
 
 export interface SummariesDeps {
   intake: Intake;
-  /** Where its summaries are. */
+  /** The store of its summaries. */
   store: LazyStore;
   clock: Clock;
   slices: SliceQueue;
@@ -38,7 +38,7 @@ const shape = { quantiles: quantiles.map(String) };
 const steps = 5;
 const stepMs = 120_000;
 
-/** What all windows have in common: the step that time has come to. */
+/** Shared by all windows: the current step. */
 interface Now {
   step: number;
 }
@@ -47,7 +47,7 @@ interface SharedSummary extends OwnSummary {
   readonly sketch: Sketch;
   sum: number;
   count: number;
-  /** The step that its sketch has come to. */
+  /** The step that its sketch was last moved to. */
   step: number;
   owners: number;
   isChanged: boolean;
@@ -102,7 +102,7 @@ function createKept(handle: Summary, { now, onChange, onGone }: KeptDeps): Share
   return kept;
 }
 
-/** Tells of each step that begins. Returns the stop. */
+/** Calls `onStep` for each step that begins. Returns the stop. */
 function startSteps(clock: Clock, onStep: (step: number) => void): () => void {
   const startMs = clock.monotonicMs();
   let cancel = (): void => {};
@@ -132,7 +132,7 @@ export function createSummaries({ intake, store, clock, slices }: SummariesDeps)
     all.delete(kept.handle);
     changed.delete(kept);
   };
-  /** One without a place is written when it has one. */
+  /** A summary without cells is written once it has some. */
   const write = (kept: SharedSummary): void => {
     if (!hasPlace(kept.handle)) return;
     changed.delete(kept);
@@ -143,7 +143,7 @@ export function createSummaries({ intake, store, clock, slices }: SummariesDeps)
     parts[quantiles.length + 1] = kept.count;
     kept.handle.set(parts);
   };
-  /** Summaries of which nothing comes change too: their oldest step goes. */
+  /** Summaries without new observations change too: their oldest step ends. */
   const sweep = (): void => {
     const left = all.values();
     slices.whenIdle(() => {

@@ -21,7 +21,7 @@ export interface VocabularyDetectionDeps {
 }
 
 const delayMs = 1000;
-/** Further names are ignored: no product has so many, and each costs memory for good. */
+/** Further names are ignored: no product has so many, and each takes memory permanently. */
 const maxNames = 10_000;
 
 export function createVocabularyDetection({

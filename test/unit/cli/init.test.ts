@@ -116,7 +116,7 @@ test.each([
 
 test('a file that is there stays as it was', async () => {
   writeFileSync(join(folder, 'agent.yaml'), 'instance: mine\n');
-  await expect(init(['agent.yaml'], fakeIo(folder))).rejects.toThrow('there already');
+  await expect(init(['agent.yaml'], fakeIo(folder))).rejects.toThrow('already exists');
   expect(readFileSync(join(folder, 'agent.yaml'), 'utf8')).toBe('instance: mine\n');
   expect(readdirSync(folder).filter((name) => name.includes('.new-'))).toEqual([]);
 });

@@ -71,7 +71,7 @@ test('the agent of a host that scrapes a role may leave the peers to the agent o
 
 test('watched domains without a command are warned of', async () => {
   expect(await warned('domains: {watch: [orders]}\n')).toEqual([
-    'agent.yaml:1:1: domains.describe: missing, so nothing is known of the watched domains; set command',
+    'agent.yaml:1:1: domains.describe: missing, so the watched domains are not checked; set command',
   ]);
   expect(await warned('domains: {watch: [a], describe: {command: [describe, a]}}\n')).toEqual([]);
 });

@@ -386,7 +386,7 @@ describe('the table', () => {
     ['outside the values', '[0,"histogram","x",0,0,["1","2"]]'],
     ['not pairs', '[0,"counter","x",0,0,[],"a"]'],
     ['not pairs', '[0,"counter","x",0,0,[],"a",1]'],
-    ['a series twice', '[0,"counter","x",0,0,[]]\n[1,"counter","x",0,0,[]]'],
+    ['duplicate series', '[0,"counter","x",0,0,[]]\n[1,"counter","x",0,0,[]]'],
     ['not UTF-8', new Uint8Array([0xff, 0xfe])],
   ])('that cannot be read is refused: %s (%#)', (what, table) => {
     const read = () => readTable(typeof table === 'string' ? bytes(table) : table, 4);

@@ -152,7 +152,7 @@ describe('decodeSnapshot', () => {
           ['a', '2'],
         ],
       }),
-      /section "a" is there twice/,
+      /section "a" is a duplicate/,
     ],
     [
       'with bytes after its parts',

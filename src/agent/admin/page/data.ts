@@ -18,7 +18,7 @@ export interface Data {
   lastMessageMs: number | undefined;
 }
 
-/** Nothing heard for so long: what is shown may no longer hold. */
+/** Without a message for this long, the page may be out of date. */
 export const silentMs = 7_000;
 const retryMs = 5_000;
 const mostPoints = 2880;

@@ -49,7 +49,7 @@ const keyOf = (node: Node): string | undefined =>
 const isSame = (one: Node, other: Node): boolean =>
   one.nodeType === other.nodeType && one.nodeName === other.nodeName && keyOf(one) === keyOf(other);
 
-/** What the reader opened stays open. */
+/** Attributes that the reader changes, such as open details. */
 const own = new Set(['open', 'data-width']);
 
 function morphElement(old: Element, next: Element): void {

@@ -24,7 +24,7 @@ const find = (selector: string) => document.querySelector<HTMLElement>(selector)
 const main = find('#main');
 
 const frameOf = ({ plotted, report }: Data): Frame => ({
-  // The agent's own clock: what it measured is of its time.
+  // The agent's clock, because its measurements have its times.
   nowMs: Date.parse(report?.now ?? '') || Date.now(),
   shown: Math.round((shownWindow[1] * 1e3) / plotted.stepMs),
   shownText: shownWindow[0],
@@ -55,7 +55,7 @@ function banner({ verdict }: StatusReport, { nowMs }: Frame, isSilent: boolean):
       h(
         'div',
         { role: 'status' },
-        h('h1', {}, isSilent ? 'No answer from the agent: what is shown may no longer hold' : headline),
+        h('h1', {}, isSilent ? 'No answer from the agent: this page may be out of date' : headline),
       ),
       h(
         'p',
@@ -206,7 +206,7 @@ draw(main, h('p', { class: 'note', key: 'wait' }, 'Waiting for the agent…'));
 new ResizeObserver(() => drawPlots(data.plotted, frameOf(data).shown)).observe(main);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', again);
 document.addEventListener('toggle', () => drawPlots(data.plotted, frameOf(data).shown), true);
-// Says so when the agent falls silent.
+// Shows when the agent no longer answers.
 setInterval(() => {
   if (Date.now() - (data.lastMessageMs ?? 0) > 2_000) show(data, { ticked: false });
 }, 1_000);

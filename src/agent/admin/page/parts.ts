@@ -78,8 +78,8 @@ export const facts = (...rows: readonly (readonly [string, Child] | false | unde
 const mostUnfolded = 200;
 
 /**
- * A list of which only the first `most` are shown until the rest is opened. `list` draws a part of it; `isRest`
- * tells it the folded part. Of a very long list the fold shows the beginning, and says so.
+ * A list that shows only its first `most` entries until the rest is opened. `list` draws a part of it; `isRest`
+ * marks the folded part. The fold of a very long list is cut, with a note.
  */
 export function folded<T>(
   { key, most, noun = '' }: { key: string; most: number; noun?: string },

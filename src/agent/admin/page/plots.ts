@@ -31,7 +31,7 @@ const colour = (name: string): string => style().getPropertyValue(name).trim();
 
 interface Mounted {
   plot: uPlot;
-  /** What it was made of; anything else makes a new one. */
+  /** The specification that it was made from; another one makes a new plot. */
   key: string;
 }
 const mounted = new Map<Element, Mounted>();
@@ -161,7 +161,7 @@ function showCursor(self: uPlot, { lines, text }: PlotSpec): void {
   tip.style.left = `${left}px`;
 }
 
-/** Brings every plot of the page up to date; makes those that are new and drops those that are gone. */
+/** Updates every plot of the page, creates new ones and removes missing ones. */
 export function drawPlots(plotted: Plotted, shown: number): void {
   for (const [place, { plot: old }] of mounted) {
     if (place.isConnected) continue;

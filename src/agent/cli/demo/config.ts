@@ -45,9 +45,9 @@ const parts: Readonly<Record<keyof DemoPorts, { what: string; count: number }>> 
 const serviceParts: readonly (keyof DemoPorts)[] = ['health', 'pages', 'control', 'rpc', 'store'];
 
 /**
- * For each part of the example service, or for each of the others, the port that is wanted if it is free (of several in
- * a row: all of them), else another one; and what to say of those that are taken. Call it just before the part starts,
- * because another program may take a port.
+ * For each part of the example service, or for each of the others, the port that is wanted if it is free (of
+ * several in a row: all of them), else another one; and a message about those that are taken. Call it just before
+ * the part starts, because another program may take a port.
  */
 export async function freePorts(
   wanted: DemoPorts,
@@ -88,7 +88,7 @@ interface Database {
   version: string;
 }
 
-/** What the example service says of itself once it is ready. */
+/** The description that the example service prints once it is ready. */
 export interface ServiceAddresses {
   directory: string;
   incident: string;

@@ -35,7 +35,7 @@ function programs(directory: string, ports: MonitoringPorts): Program[] {
         `--config.file=${join(directory, 'prometheus.yml')}`,
         `--storage.tsdb.path=${join(directory, 'prometheus')}`,
         ...retention,
-        // As deploy/prometheus recommends: a pending alert goes on where it was when Prometheus starts again.
+        // As deploy/prometheus recommends: a pending alert continues after a restart of Prometheus.
         '--rules.alert.for-grace-period=1m',
         `--web.listen-address=127.0.0.1:${ports.prometheus}`,
       ],
@@ -149,8 +149,8 @@ export function alertLines(
 }
 
 /**
- * Follows what Alertmanager has, and says what changes. Prints nothing as long as it does not answer: it may be started
- * later. Returns the end.
+ * Follows the alerts of Alertmanager, and prints changes. Prints nothing as long as it does not answer: it may be
+ * started later. Returns the end.
  */
 export function followAlerts(alertmanager: string, print: (line: string) => void, clock: Clock): () => void {
   let cancel = () => {};

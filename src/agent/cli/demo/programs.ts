@@ -12,7 +12,7 @@ export interface ChildProgram {
   readonly ended: Promise<string>;
   /** A line on its standard input. */
   send(line: string): void;
-  /** Asks it to stop, and after `graceMs` makes it. Resolves when it is gone. */
+  /** Sends it SIGTERM, and SIGKILL after `graceMs`. Resolves when it has ended. */
   end(graceMs: number): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ function startChild(
       collect(line);
     });
   }
-  // It may be gone before a line reaches it; that it is gone is heard through `ended`.
+  // It may end before a line reaches it; `ended` reports that.
   child.stdin.on('error', () => {});
   const ended = new Promise<string>((resolve) => {
     child.on('error', (error) => resolve(error.message));
@@ -60,7 +60,7 @@ function exitMessage({ name, lastLines }: ChildProgram, how: string): string {
   return `svc-agent demo: ${name} ended by itself (${how})${last}\n`;
 }
 
-/** Programs that live and end together. */
+/** Programs that run and end together. */
 export interface Children {
   /** Starts a program that the others need. Throws after `end`. */
   start(...child: Parameters<typeof startChild>): ChildProgram;
@@ -108,7 +108,10 @@ export function createChildren(): Children {
 const withinMs = 20_000;
 const askEveryMs = 50;
 
-/** Asks until the answer is 200. Throws `internal` with the last answer if it is not in time, or once aborted. */
+/**
+ * Repeats the request until the answer is 200. Throws `internal` with the last answer after the time limit, or
+ * once aborted.
+ */
 export async function untilReady(url: string, signal: AbortSignal): Promise<void> {
   const deadlineMs = performance.now() + withinMs;
   let got = 'none';

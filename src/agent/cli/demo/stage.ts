@@ -31,7 +31,7 @@ export interface StageOptions {
   wantedPorts: DemoPorts;
   /** Where Prometheus and Alertmanager are searched, as `PATH`. */
   path: string | undefined;
-  /** Whether the agent starts only when every role is well, so that it has nothing to complain about at first. */
+  /** Whether the agent starts only when every role is well, so that it reports no problem at first. */
   untilWell: boolean;
   /** Called with each line that the service prints about its incidents and about ports in use. */
   print(line: string): void;

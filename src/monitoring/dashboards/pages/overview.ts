@@ -16,7 +16,7 @@ import { certificates } from './shared.ts';
 const firing = 'ALERTS{alertstate="firing", alertname=~"Svc.+"}';
 const firingLabels =
   'alertname, severity, svc_service, job, instance, store, database, domain, backup, remote_cluster';
-/** What the cardinality rules remove is no loss. */
+/** What the cardinality rules remove is not a loss. */
 const losses = 'svc_agent_dropped_total{reason!~"forbidden_tag|forbidden_value"}';
 
 /** The number of firing alerts of a severity, 0 where an agent reports. */

@@ -81,7 +81,7 @@ function packFragment(input: Buffer, from: number, end: number, out: Buffer, pla
     const before = from + table[slot]!;
     table[slot] = next - from;
     if (before >= next || word(input, before) !== current) {
-      // Where nothing repeats, ever longer steps: such bytes are not worth the search.
+      // The steps grow where nothing repeats, because such bytes are not worth the search.
       next += misses++ >> 5;
       continue;
     }
@@ -115,7 +115,7 @@ function readLength(input: Buffer): { length: number; at: number } {
   throw new RangeError('not a snappy block: it has no length');
 }
 
-/** What `packSnappy` packed. Throws `RangeError` on what is no snappy block. */
+/** Unpacks a block of `packSnappy`. Throws `RangeError` for anything else. */
 export function unpackSnappy(input: Buffer): Buffer {
   const { length, at: start } = readLength(input);
   // The densest element encodes 64 bytes in three.

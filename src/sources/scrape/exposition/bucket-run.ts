@@ -2,8 +2,8 @@ import { isSame } from '../../../core/byte-table.ts';
 import { cursor, fastValue } from '../../../core/decimal.ts';
 
 /**
- * The buckets of a histogram that the vocabulary leaves out. They follow each other and differ in `le` alone, so that one of
- * them tells what the next ones are: comparing them takes a fraction of the time of finding each by its hash.
+ * The buckets of a histogram that the vocabulary leaves out. They follow each other and differ in `le` alone, so
+ * that each is compared with the one before it: that takes a fraction of the time of finding it by its hash.
  */
 export interface BucketRun {
   /** Begins a run with a valid line that is left out. Its key is in `view` from `start` to `valueAt`, to its last blank. */

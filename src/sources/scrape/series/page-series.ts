@@ -30,7 +30,7 @@ export interface PageSeriesDeps {
   slice: Slice;
 }
 
-/** What became of a page. */
+/** The result of a page. */
 export interface PageResult {
   series: number;
   /** Lines that form no series, and those that repeat another's value. */
@@ -206,7 +206,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
   const updateLines = async (page: Page): Promise<Set<ScrapedSeries>> => {
     const affected = groups.removeMissing(page);
     closeReworded(page, affected);
-    // What is gone makes room for what is new.
+    // Missing series are closed first, to make room for new ones.
     for (const series of affected) if (series.lines.length === 0) close(series);
     for (const series of await groups.addNew(page, update)) affected.add(series);
     return affected;

@@ -81,7 +81,10 @@ function hashOfKey(bytes: Buffer, from: number, colon: number, bar: number, end:
   return hashOf(bytes, bar, end, hashOf(bytes, from, colon, hashSeed));
 }
 
-/** Whether bytes that were decoded as `text` are no UTF-8. Only then, or if it was sent, does it have a U+FFFD. */
+/**
+ * Whether bytes that were decoded as `text` are not UTF-8. The text has a U+FFFD only then, or if the sender sent
+ * one.
+ */
 const isMarred = (text: string, bytes: Buffer, from: number, to: number): boolean =>
   text.includes('\uFFFD') && !isUtf8(bytes.subarray(from, to));
 

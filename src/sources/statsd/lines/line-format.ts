@@ -15,7 +15,7 @@ export interface StatsdLine {
   type: StatsdType;
   /** The number of events that each number represents: 1 / sample rate. */
   weight: number;
-  /** Its tags stood in its name, whose values may hold colons too. */
+  /** Its tags were part of its name; their values may contain colons too. */
   hasSuffixTags: boolean;
 }
 
@@ -169,9 +169,9 @@ function readHead(
  * Librato's tags, and the suffixes of the service's enhanced reporter. Tags of the suffix form are looked for
  * only where no other form is used.
  *
- * Lost on purpose: container and time of DogStatsD. A bucket of the service's own histograms becomes the counter
- * `<name>.samples` with the tag `bucket`: no line says which buckets there are, nor the sum, so that no honest
- * histogram can be made of them.
+ * Discarded on purpose: container and time of DogStatsD. A bucket of the service's own histograms becomes the
+ * counter `<name>.samples` with the tag `bucket`: no line says which buckets there are, nor the sum, so that no
+ * correct histogram can be built from them.
  */
 export function readLine(head: string, tail: string, rules: LineRules): StatsdLine | StatsdDrop {
   if (head.startsWith('_e{')) return 'unsupported_type';
@@ -239,10 +239,10 @@ export function tagKeysWith(more: readonly string[] = []): ReadonlySet<string> {
 }
 
 /**
- * Parses `name.key.value.key.value`, the form of the service's enhanced reporter: tags in the order of
- * their names, nothing escaped. A part is a key if it is known, sorts after the last key, and is not the last
- * part; any other part belongs to the value before it, dots included. Undefined if no tag
- * is found. Not to be told apart: a metric name that has a known key for one of its middle parts.
+ * Parses `name.key.value.key.value`, the form of the service's enhanced reporter: tags in the order of their
+ * names, nothing escaped. A part is a key if it is known, sorts after the last key, and is not the last part; any
+ * other part belongs to the value before it, dots included. Undefined if no tag is found. A metric name that
+ * contains a known key cannot be distinguished from a name with a tag.
  */
 function parseSuffixTags(text: string, keys: ReadonlySet<string>): Tagged | undefined {
   const parts = text.split('.');

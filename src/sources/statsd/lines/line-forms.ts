@@ -3,13 +3,16 @@ import type { StatsdLine } from './line-format.ts';
 import { isAllowed, type SeriesRecorder, type SharedForm, type StatsdSeries } from './statsd-series.ts';
 
 /**
- * Forms of lines that were refused: all bytes but the values of the tags. A sender that puts ever new values into a
- * tag sends one form. Once it is known, a further line costs one pass over its bytes: no string and no object.
+ * Forms of lines that were refused: all bytes but the values of the tags. A sender that puts ever new values into
+ * a tag sends one form. Once it is known, a further line costs one pass over its bytes: no string and no object.
  *
- * Only plain values of DogStatsD tags are free; a line with any other value is read the long way.
+ * Only plain values of DogStatsD tags are free; a line with any other value is parsed in full.
  */
 export interface LineForms {
-  /** What counts for this line and its first number, if its form is known and its series is over a limit. */
+  /**
+   * The series that counts for this line and its first number, if its form is known and its series is over a
+   * limit.
+   */
   find(
     bytes: Buffer,
     from: number,
@@ -18,7 +21,7 @@ export interface LineForms {
     end: number,
     value: number,
   ): StatsdSeries | undefined;
-  /** Takes the line that `find` was asked for last, once its series is known to be over a limit. */
+  /** Takes the line of the last call of `find`, once its series is known to be over a limit. */
   learn(line: StatsdLine, bytes: Buffer): void;
   clear(): void;
 }
@@ -33,9 +36,12 @@ interface Form {
 
 /** Forms at once, a power of two. A further one takes the place of another. */
 const slots = 64;
-/** As many lines of a form are read the long way first, so that the newest refusals that are listed are real ones. */
+/**
+ * Number of lines of a form that are parsed in full first, so that the newest refusals that are listed are real
+ * ones.
+ */
 const learnedAfter = 128;
-/** After that, one in so many is. */
+/** After that, one in this many lines is parsed in full. */
 const example = 1024;
 const maxTags = 16;
 

@@ -7,7 +7,7 @@ import type { SeriesRecorder, StatsdSeries } from './statsd-series.ts';
 export interface LineReaderDeps {
   knownLines: KnownLines;
   recorder: SeriesRecorder;
-  /** A line that cannot be read and is longer is refused for its length. */
+  /** An invalid line that is longer is refused because of its length. */
   lineBytes: number;
   /** Counts what was refused; the bytes are the line's, valid during the call. */
   refuse(reason: StatsdDrop, bytes: Buffer, from: number, to: number): void;
@@ -61,7 +61,7 @@ function colonBefore(bytes: Buffer, from: number, bar: number): number {
   return colon === -1 || colon > bar ? bar : colon;
 }
 
-/** A number in any decimal spelling; NaN for what is none. */
+/** A number in any decimal spelling; NaN for anything else. */
 function numberAt(bytes: Buffer, from: number, to: number): number {
   return parseValue(bytes.toString('latin1', from, to)) ?? Number.NaN;
 }

@@ -5,7 +5,7 @@ import type { VocabularyDetector } from '../../../core/vocabulary.ts';
 import type { OwnSummary, Summaries } from '../summaries.ts';
 import type { StatsdLine, StatsdType } from './line-format.ts';
 
-/** The series of one known line, with what is needed to open it anew when its name turns out to mean another. */
+/** The series of one known line, with what is needed to open it anew when the meaning of its name changes. */
 export interface StatsdSeries {
   readonly line: StatsdLine;
   readonly type: StatsdType;
@@ -26,7 +26,10 @@ export interface StatsdSeries {
   isKnown: boolean;
 }
 
-/** The registry's intake for statsd lines. An intake that refuses nothing does not tell what becomes of refused series. */
+/**
+ * The registry's intake for statsd lines. An intake that refuses nothing does not have the methods for refused
+ * series.
+ */
 export type StatsdIntake = Intake & Partial<Pick<OpenIntake, 'overflowOf' | 'overLimitAs' | 'overLimitForm'>>;
 
 export interface SeriesRecorderDeps {
@@ -43,8 +46,8 @@ export interface SeriesRecorder {
   /** Counts one number; false if the line's type does not allow it. A signed gauge is `relative`. */
   take(series: StatsdSeries, value: number, relative: boolean): boolean;
   /**
-   * Opens lines of one series anew if their meaning changed, with what each counted so far. All that hold the
-   * series must be among them: as long as one does, the intake knows it by its old meaning.
+   * Opens lines of one series anew if their meaning changed, with what each counted so far. They must include
+   * every owner of the series: while one is left, the intake keeps its old meaning.
    */
   reopen(series: readonly StatsdSeries[]): void;
   close(series: StatsdSeries): void;
@@ -93,8 +96,8 @@ export function isOverLimit(series: StatsdSeries): boolean {
 }
 
 /**
- * Whether nothing goes out of sight when this series is given back: others hold it too, or it has no place. Of
- * such series any number may come and go without being remembered.
+ * Whether releasing this series hides nothing: it has other owners, or no cells. Such series need not be
+ * remembered.
  */
 export function isShared(series: StatsdSeries): boolean {
   const handle = handleOf(series);
@@ -107,7 +110,7 @@ export function isAllowed(type: StatsdType, value: number): boolean {
   return value >= 0 ? value < Infinity : value > -Infinity && (type === 'gauge' || type === 'histogram');
 }
 
-/** Hands series of known lines in at the intake. Timers come in milliseconds and go in as seconds. */
+/** Opens the series of known lines at the intake. Timers are converted from milliseconds to seconds. */
 export function createSeriesRecorder({
   intake,
   words,
@@ -153,7 +156,7 @@ export function createSeriesRecorder({
     earlyLeft--;
   };
 
-  /** A series that only repeats others is refused: what it counted is theirs. */
+  /** A series that only repeats others is refused: the others have counted the same. */
   const carryOver = (series: StatsdSeries): void => {
     const { counter, gauge, histogram, summary, total, early, weight, meaning } = series;
     if (meaning === '"double"') return;

@@ -15,7 +15,7 @@ export interface Bound {
 }
 
 export interface StreamOptions {
-  /** What it is called in the log and in errors: its place in the configuration. */
+  /** Its name in the log and in errors: its path in the configuration. */
   name: string;
   /** Connections at once. */
   connections: number;
@@ -35,7 +35,7 @@ export interface StreamDeps {
 export interface TcpDeps extends StreamDeps {
   senders: Senders;
   onForbiddenSender(address: string): void;
-  /** If there, all of them speak TLS. */
+  /** If set, all connections use TLS. */
   openHandshakes?: OpenHandshakes<Socket>;
 }
 
@@ -44,9 +44,9 @@ const keepAliveMs = 60_000;
 const leastFreedBytes = 16_384;
 
 /**
- * Frees the memory of a chunk that was read. While a socket is paused, one more chunk waits in it and outlives the
- * young generation; V8 would free it only at its next full collection, and a fast sender fills tens of MiB until then.
- * What is transferred belongs to a new object, which dies young.
+ * Frees the memory of a chunk that was read. While a socket is paused, one more chunk waits in it and outlives
+ * the young generation; V8 would free it only at its next full collection, and a fast sender fills tens of MiB
+ * until then. Transferred memory belongs to a new object, which the next minor collection frees.
  */
 function freeEarly({ buffer, byteLength }: Buffer): void {
   if (byteLength < leastFreedBytes || byteLength !== buffer.byteLength) return;
@@ -98,7 +98,7 @@ function createOpenSockets() {
       open.add(socket);
       socket.once('close', () => open.delete(socket));
     },
-    /** Resolves when each of them has handed on what it had. */
+    /** Resolves when each connection has delivered what it had read. */
     async cut(): Promise<void> {
       const closed = [...open].map((socket) => new Promise((resolve) => socket.once('close', resolve)));
       for (const socket of open) socket.destroy();
@@ -145,8 +145,8 @@ function serve(
 }
 
 /**
- * Receives lines over TCP, with TLS if configured. Throws `address_in_use`, `listen_failed`, and `config_invalid` for
- * what is no address.
+ * Receives lines over TCP, with TLS if configured. Throws `address_in_use`, `listen_failed`, and `config_invalid`
+ * for an invalid address.
  */
 export async function bindTcp(text: string, options: StreamOptions, deps: TcpDeps): Promise<Bound> {
   const { host, port } = addressOf(options.name, text, '127.0.0.1:8125 or [::1]:8125');
@@ -181,9 +181,9 @@ async function isStale(path: string): Promise<boolean> {
 }
 
 /**
- * Receives lines over a Unix stream socket, which every local user may write to that may enter its directory.
- * The socket file of a process that is dead is replaced. Throws `address_in_use` for one that is alive or for
- * any other file, and `listen_failed`.
+ * Receives lines over a Unix stream socket. Every local user who can enter its directory can write to it. The
+ * socket file of a process that has ended is replaced. Throws `address_in_use` for that of a running process or
+ * for any other file, and `listen_failed`.
  */
 export async function bindUnix(path: string, options: StreamOptions, deps: StreamDeps): Promise<Bound> {
   const { server, bound } = serve(options, deps, () => true);
@@ -202,7 +202,7 @@ export async function bindUnix(path: string, options: StreamOptions, deps: Strea
 
 /** Cuts a stream into whole lines. */
 export interface Framing {
-  /** Takes a chunk; hands on parts that end with a newline, in order. */
+  /** Takes a chunk; passes on parts that end with a newline, in order. */
   write(chunk: Buffer): void;
   /** The stream ended. */
   end(): void;
@@ -213,7 +213,7 @@ export interface FramingDeps {
   lineBytes: number;
   /** Whole lines with their newlines. */
   onLines(bytes: Buffer): void;
-  /** A line longer than that was passed over. */
+  /** A line longer than that was skipped. */
   onLong(start: Buffer): void;
   /** The stream ended within a line. It may be cut off, so it is not counted. */
   onCut(rest: Buffer): void;

@@ -10,7 +10,7 @@ import type { Senders } from './senders.ts';
 import type { Bound } from './stream.ts';
 
 export interface UdpOptions {
-  /** What it is called in the log and in errors: its place in the configuration. */
+  /** Its name in the log and in errors: its path in the configuration. */
   name: string;
   /** host:port; port 0 selects a free port. */
   address: string;
@@ -33,7 +33,7 @@ export interface BoundUdp extends Bound {
   readonly datagrams: number;
   /** Bytes that the kernel's buffer holds. */
   readonly receiveBufferBytes: number;
-  /** Reads the kernel's figure now instead of within the next second. */
+  /** Reads the kernel's counter now instead of within the next second. */
   pollKernelDrops(): void;
 }
 
@@ -49,7 +49,9 @@ function bind(socket: Socket, host: string, port: number): Promise<void> {
   });
 }
 
-/** What the kernel granted. Linux answers with twice what was asked, for its own bookkeeping (socket(7)). */
+/**
+ * The size that the kernel granted. Linux reports twice the requested size, for its own bookkeeping (socket(7)).
+ */
 function grantedBytes(socket: Socket): number {
   const reportedBytes = socket.getRecvBufferSize();
   return process.platform === 'linux' ? reportedBytes / 2 : reportedBytes;
@@ -57,7 +59,7 @@ function grantedBytes(socket: Socket): number {
 
 /**
  * Receives datagrams. They are lost only in the kernel's buffer, which counts them. Throws `address_in_use`,
- * `listen_failed`, and `config_invalid` for what is no address.
+ * `listen_failed`, and `config_invalid` for an invalid address.
  */
 export async function bindUdp(options: UdpOptions, deps: UdpDeps): Promise<BoundUdp> {
   const { name, receiveBufferBytes } = options;
@@ -129,9 +131,9 @@ interface SocketRow {
   drops: number;
 }
 
-/** The kernel's own figure of the datagrams it dropped for one socket since it was bound. */
+/** The kernel's counter of datagrams that it dropped for one socket. */
 export interface KernelDrops {
-  /** What was dropped since the last poll; 0 where the kernel does not say (not Linux). */
+  /** Datagrams dropped since the last poll; 0 where the kernel has no counter (not Linux). */
   poll(): number;
 }
 
@@ -162,7 +164,7 @@ function bytesOf6(address: string): number[] {
   return [...head, ...zeros, ...tail].flatMap((group) => [group >> 8, group & 255]);
 }
 
-/** A socket's local address as the table spells it: words of four bytes as the machine holds them, then the port. */
+/** A socket's local address in the table's form: words of four bytes in the machine's byte order, then the port. */
 export function localText(address: string, port: number, isLittle = endianness() === 'LE'): string {
   const bytes = isIPv6(address) ? bytesOf6(address) : address.split('.').map(Number);
   let text = '';
@@ -187,14 +189,17 @@ function ownInodes(): Set<string> {
   return inodes;
 }
 
-/** Follows the socket that this process has bound to an address. The kernel's counter has 32 bits and wraps. */
+/**
+ * Counts the drops of the socket that this process has bound to an address. The kernel's counter has 32 bits and
+ * wraps.
+ */
 function createKernelDrops(address: string, port: number): KernelDrops {
   const path = isIPv6(address) ? '/proc/net/udp6' : '/proc/net/udp';
   const rows = (): SocketRow[] => {
     try {
       return rowsOf(readFileSync(path, 'utf8'));
     } catch {
-      // No such table: the kernel has no figure to give.
+      // No such table: the kernel has no counter.
       return [];
     }
   };

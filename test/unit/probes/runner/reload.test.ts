@@ -160,6 +160,6 @@ describe('a reload without the row', () => {
 
   test('two rows of one name are refused', () => {
     const bed = runnerBed();
-    expect(() => bed.configure(health(), health())).toThrow('probes: two of one name, got "health/frontend"');
+    expect(() => bed.configure(health(), health())).toThrow('probes: duplicate name, got "health/frontend"');
   });
 });
