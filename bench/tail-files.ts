@@ -30,7 +30,7 @@ const countingSink: LineSink = {
   },
   finish: () => {},
   skip: () => {},
-  carry: () => undefined,
+  state: () => undefined,
 };
 
 function tailerOver(pattern: string) {
@@ -85,21 +85,21 @@ async function idleFiles(): Promise<void> {
   for (let n = 0; n < files; n++) writeFileSync(path(n), `{"level":"info","msg":"file ${n}"}\n`);
   const before = held();
   const tailer = tailerOver('*.log');
-  print(`first look, ${files} files`, ms(await timed(() => tailer.look())));
-  print(`a look, ${files} idle files`, ms(await best(10, () => tailer.look())));
+  print(`first look, ${files} files`, ms(await timed(() => tailer.scan())));
+  print(`a look, ${files} idle files`, ms(await best(10, () => tailer.scan())));
   print(`memory of ${files} files`, `${((held() - before) / 2 ** 20).toFixed(1)} MiB`);
   const freezeAll = async () => {
     for (let n = 0; n < files; n++) {
       appendFileSync(path(n), '{"level":"info"}\n');
       utimesSync(path(n), 0, performance.now());
     }
-    await tailer.look();
+    await tailer.scan();
     return timed(() => void tailer.freeze());
   };
   await freezeAll();
   print(`freeze, all ${files} files changed`, ms(await freezeAll()));
   appendFileSync(path(0), '{"level":"info"}\n');
-  await tailer.look();
+  await tailer.scan();
   print(`freeze, one of ${files} files changed`, ms(await timed(() => void tailer.freeze())));
   print('freeze, none changed', ms(await best(10, () => void tailer.freeze())));
   print('positions', `${(tailer.freeze().length / 1024).toFixed(0)} KiB`);
@@ -108,7 +108,7 @@ async function idleFiles(): Promise<void> {
   const next = tailerOver('*.log');
   const restoreAndLook = () => {
     next.restore(section);
-    return next.look();
+    return next.scan();
   };
   print(`restore and first look, ${files} files`, ms(await timed(restoreAndLook)));
   await next.close();
@@ -124,7 +124,7 @@ async function largeFile(): Promise<void> {
   for (let round = 0; round < 3; round++) {
     const tailer = tailerOver('large.txt');
     newlines = 0;
-    least = Math.min(least, (await timed(() => tailer.look())).cpuMs);
+    least = Math.min(least, (await timed(() => tailer.scan())).cpuMs);
     if (newlines !== bytes / line.length) throw new Error(`counted ${newlines} lines`);
     await tailer.close();
   }

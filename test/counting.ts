@@ -23,7 +23,7 @@ export interface Counting {
   intake(service?: string): FakeIntake;
   /** Series of a service that are not 0, as `name{tags}` to value. */
   counts(service?: string): Record<string, number>;
-  open(claimants?: readonly string[], carry?: Uint8Array): LineSink;
+  open(claimants?: readonly string[], state?: Uint8Array): LineSink;
 }
 
 /** Sinks over fake intakes; one service `history` unless told. */
@@ -51,7 +51,7 @@ export function createCounting(
     drops: drops.counts,
     intake,
     counts: (service) => Object.fromEntries([...intake(service).values].filter(([, value]) => value !== 0)),
-    open: (claimants = Object.keys(services), carry) => sinks.open({ path: 'a.log', claimants, carry }),
+    open: (claimants = Object.keys(services), state) => sinks.open({ path: 'a.log', claimants, state }),
   };
 }
 

@@ -532,7 +532,7 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
       note(`skip ${reason} ${bytes}`);
       skips.push({ reason, bytes });
     },
-    carry: () => undefined,
+    state: () => undefined,
   });
   let tailer: Tailer;
   const save = () => {
@@ -569,7 +569,7 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
     );
     if (saved.section) tailer.restore(saved.section.slice());
   };
-  const work = async (name: 'discover' | 'look' | 'glance'): Promise<boolean> => {
+  const work = async (name: 'discover' | 'scan' | 'poll'): Promise<boolean> => {
     note(name);
     calls = 0;
     within = random(200);
@@ -594,7 +594,7 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
 
   start();
   isQuiet = true;
-  await work('look');
+  await work('scan');
   isQuiet = false;
   save();
   const rounds = 3 + random(8);
@@ -608,10 +608,10 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
     let lived = true;
     if (isStarted) lived = await work('discover');
     for (let n = random(3); lived && n > 0; n--) {
-      lived = await work('glance');
+      lived = await work('poll');
       steps(random(10));
     }
-    lived = lived && (await work('look'));
+    lived = lived && (await work('scan'));
     isStarted = false;
     if (!lived || (dies && random(2) === 0)) {
       steps(random(2) * random(pause * 2));
@@ -627,7 +627,7 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
   while (world.busy > 0) step();
   for (const one of logs) finishLine(world, one);
   for (const pauseMs of [500, 11_000, 3_000, 500, 11_000, 3_000]) {
-    await work('look');
+    await work('scan');
     monotonicMs += pauseMs;
     timeMs += 1000;
   }

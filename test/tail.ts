@@ -42,7 +42,7 @@ export interface Recorder {
 
 const newline = 10;
 
-/** The simplest sink that keeps the interface's promises; `carry` is a constant, to see it handed on. */
+/** The simplest sink that keeps the interface's promises; `state` is a constant, to see it handed on. */
 function recordingSink(recorder: Omit<Recorder, 'open'>): LineSink {
   return {
     write(bytes, start, end) {
@@ -61,7 +61,7 @@ function recordingSink(recorder: Omit<Recorder, 'open'>): LineSink {
       if (end > start) recorder.lines.push(bytes.toString('utf8', start, end));
     },
     skip: (reason, bytes) => void recorder.skips.push({ reason, bytes }),
-    carry: () => undefined,
+    state: () => undefined,
   };
 }
 
@@ -114,8 +114,8 @@ export interface Tail {
   path(name: string): string;
   /** Lines counted since the last `taken`. */
   taken(): string[];
-  look(): Promise<void>;
-  /** Looks after a time in which everything that was rotated has fallen quiet. */
+  scan(): Promise<void>;
+  /** Scans after a time in which everything that was rotated has fallen quiet. */
   settle(): Promise<void>;
   /** Ends the tailer well and starts another from its positions. */
   restart(options?: TailOptions): Promise<void>;
@@ -240,12 +240,12 @@ export function openTail(options: TailOptions = {}): Tail & { end(): Promise<voi
       taken = recorder.lines.length;
       return lines;
     },
-    look: () => tail.tailer.look(),
+    scan: () => tail.tailer.scan(),
     async settle() {
-      await tail.look();
+      await tail.scan();
       clock.advance(11_000);
-      await tail.look();
-      await tail.look();
+      await tail.scan();
+      await tail.scan();
     },
     async restart(next) {
       current = { ...current, ...next };

@@ -16,7 +16,7 @@ test('a generation of which only the banner was read goes on in its own log', as
   });
   const linesOf = (name: string) => recorders.get(tail.path(name))?.lines;
   tail.create('app.log', `${banner}\n`);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(0, 50).text);
   copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
   tail.create('other.log', `${banner}\n${numbered(100, 1).text}`);

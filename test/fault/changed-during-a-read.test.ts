@@ -23,10 +23,10 @@ test('grows faster than it is read: the look ends, and nothing is lost', async (
   };
   grow();
   await tail.restart({ disk: disturbed(grow) });
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines.length).toBeLessThan(at);
   await tail.restart({ disk: systemDisk });
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, at).lines);
 });
 
@@ -39,10 +39,10 @@ test('shrinks: no exception, and what follows is read', async () => {
     isDone = true;
   };
   await tail.restart({ disk: disturbed(shrink) });
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(50_000, 3).text);
-  await tail.look();
-  await tail.look();
+  await tail.scan();
+  await tail.scan();
   expect(tail.recorder.lines.slice(-3)).toEqual(numbered(50_000, 3).lines);
   const first = tail.recorder.lines.filter((line) => line < 'seq=0050000');
   const whole = numbered(0, 40_000).lines;
@@ -53,6 +53,6 @@ test('shrinks: no exception, and what follows is read', async () => {
 test('a line longer than the buffer, and one of many megabytes next to short ones', async () => {
   const tail = createTail();
   tail.create('app.log', `first\n${'l'.repeat(900_000)}\nlast\n`);
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines.map((line) => line.length)).toEqual([5, 900_000, 4]);
 });

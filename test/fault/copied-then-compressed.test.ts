@@ -10,7 +10,7 @@ test.each(patterns)(
   async (pattern) => {
     const tail = createTail({ paths: [pattern] });
     tail.create('app.log', numbered(0, 60).text);
-    await tail.look();
+    await tail.scan();
     copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
     tail.append('app.log', numbered(60, 10).text);
     await tail.settle();
@@ -27,13 +27,13 @@ test.each(patterns)(
 test.each(patterns)('the copy and its archive are both there (%s)', async (pattern) => {
   const tail = createTail({ paths: [pattern] });
   tail.create('app.log', numbered(0, 40).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(40, 20).text);
   copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
   truncateSync(tail.path('app.log'));
   writeFileSync(tail.path('app.log.1.gz'), gzipSync(readFileSync(tail.path('app.log.1'))));
   tail.append('app.log', numbered(60, 10).text);
-  await tail.look();
+  await tail.scan();
   unlinkSync(tail.path('app.log.1'));
   await tail.settle();
   expect(tail.recorder.lines).toEqual(numbered(0, 70).lines);
@@ -43,10 +43,10 @@ test.each(patterns)('the copy and its archive are both there (%s)', async (patte
 test('the original was given up before its archive appears', async () => {
   const tail = createTail({ paths: ['app.log*'] });
   tail.create('app.log', numbered(0, 60).text);
-  await tail.look();
+  await tail.scan();
   const copy = readFileSync(tail.path('app.log'));
   tail.append('app.log', numbered(60, 10).text);
-  await tail.look();
+  await tail.scan();
   truncateSync(tail.path('app.log'));
   tail.append('app.log', numbered(70, 10).text);
   await tail.settle();
@@ -58,14 +58,14 @@ test('the original was given up before its archive appears', async () => {
 test('the archive appears after a scan that found neither the copy nor the archive', async () => {
   const tail = createTail({ paths: ['app.log*'] });
   tail.create('app.log', numbered(0, 60).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(60, 10).text);
   const copy = readFileSync(tail.path('app.log'));
   truncateSync(tail.path('app.log'));
   tail.append('app.log', numbered(70, 10).text);
-  await tail.look();
+  await tail.scan();
   tail.clock.advance(900);
-  await tail.look();
+  await tail.scan();
   writeFileSync(tail.path('app.log.1.gz'), gzipSync(copy));
   await tail.settle();
   expect(tail.recorder.lines.toSorted()).toEqual(numbered(0, 80).lines);
@@ -75,14 +75,14 @@ test('the archive appears after a scan that found neither the copy nor the archi
 test('an archive that is being written is not taken for the generation, plain or not beside it', async () => {
   const tail = createTail({ paths: ['app.log*'] });
   tail.create('app.log', numbered(0, 50).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(50, 3000).text);
   await tail.restart();
   const packed = gzipSync(readFileSync(tail.path('app.log')));
   tail.rename('app.log', 'app.log.1');
   tail.create('app.log', numbered(3050, 10).text);
   tail.create('app.log.1.gz', packed.subarray(0, packed.length / 2));
-  await tail.look();
+  await tail.scan();
   appendFileSync(tail.path('app.log.1.gz'), packed.subarray(packed.length / 2));
   unlinkSync(tail.path('app.log.1'));
   await tail.settle();
@@ -95,10 +95,10 @@ test.each([3, 4, 7])(
   async (lines) => {
     const tail = createTail({ paths: ['app.log*'] });
     tail.create('app.log', numbered(10, lines).text);
-    await tail.look();
+    await tail.scan();
     const copy = readFileSync(tail.path('app.log'));
     tail.append('app.log', numbered(10 + lines, 20).text);
-    await tail.look();
+    await tail.scan();
     tail.truncate('app.log');
     tail.append('app.log', numbered(30 + lines, 10).text);
     writeFileSync(tail.path('app.log.1.gz'), gzipSync(copy));

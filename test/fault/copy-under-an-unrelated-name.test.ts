@@ -16,15 +16,15 @@ const watched = (before: (path: string) => void): Disk => ({
 test('a copy that was empty at first is no file of its own, though no more than one file may be open', async () => {
   const tail = createTail({ paths: ['*.log'], maxOpenFiles: 1 });
   tail.create('app.log', numbered(0, 60).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(60, 10).text);
   tail.create('saved.log', '');
   await tail.tailer.discover();
   appendFileSync(tail.path('saved.log'), readFileSync(tail.path('app.log')));
-  await tail.tailer.glance();
+  await tail.tailer.poll();
   tail.truncate('app.log');
   tail.append('app.log', numbered(70, 5).text);
-  await tail.look();
+  await tail.scan();
   await tail.settle();
   expect(tail.recorder.lines.toSorted()).toEqual(numbered(0, 75).lines);
 });
@@ -32,13 +32,13 @@ test('a copy that was empty at first is no file of its own, though no more than 
 test('a copy that was empty when the agent was killed is still known as one', async () => {
   const tail = createTail({ paths: ['*.log'] });
   tail.create('app.log', numbered(0, 60).text);
-  await tail.look();
+  await tail.scan();
   tail.create('saved.log', '');
   await tail.tailer.discover();
   tail.save();
   await tail.kill();
   appendFileSync(tail.path('saved.log'), readFileSync(tail.path('app.log')));
-  await tail.look();
+  await tail.scan();
   tail.truncate('app.log');
   tail.append('app.log', numbered(60, 5).text);
   await tail.settle();
@@ -53,7 +53,7 @@ test('a copy of a file that cannot be taken up in this scan is not taken up eith
   });
   const tail = createTail({ paths: ['*.log'], disk });
   tail.create('app.log', numbered(0, 60).text);
-  await tail.look();
+  await tail.scan();
   await tail.restart();
   tail.copyTruncate('app.log', 'saved-1.log');
   tail.append('app.log', numbered(60, 40).text);
@@ -61,7 +61,7 @@ test('a copy of a file that cannot be taken up in this scan is not taken up eith
   isHidden = true;
   await tail.tailer.discover();
   isHidden = false;
-  await tail.look();
+  await tail.scan();
   tail.truncate('app.log');
   tail.append('app.log', numbered(100, 5).text);
   await tail.settle();
@@ -77,14 +77,14 @@ test('an original that was empty at first is known, though the agent is killed w
   });
   const tail = createTail({ paths: ['*.log'], disk });
   tail.create('app.log', '');
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(0, 60).text);
   opening = tail.save;
   await tail.tailer.discover();
   expect(opening).toBeUndefined();
   copyFileSync(tail.path('app.log'), tail.path('saved.log'));
   await tail.kill();
-  await tail.look();
+  await tail.scan();
   tail.truncate('app.log');
   tail.append('app.log', numbered(60, 5).text);
   await tail.settle();

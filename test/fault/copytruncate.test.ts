@@ -11,9 +11,9 @@ test.each(patterns)('caught up (%s): nothing is read twice, the copy is not read
   for (let round = 1; round <= 5; round++) {
     writer.write(numbered(at, 20).text);
     at += 20;
-    await tail.look();
+    await tail.scan();
     tail.copyTruncate('app.log', `app.log.${round}`);
-    if (round % 2) await tail.look();
+    if (round % 2) await tail.scan();
   }
   writer.write(numbered(at, 1).text);
   await tail.settle();
@@ -26,11 +26,11 @@ test.each(patterns)(
   async (pattern) => {
     const tail = createTail({ paths: [pattern] });
     tail.create('app.log', numbered(0, 10).text);
-    await tail.look();
+    await tail.scan();
     tail.append('app.log', numbered(10, 90).text);
     tail.copyTruncate('app.log', 'app.log.1');
     tail.append('app.log', numbered(100, 200).text);
-    await tail.look();
+    await tail.scan();
     expect(tail.recorder.lines).toEqual(numbered(0, 300).lines);
     expect(tail.recorder.skips).toEqual([]);
   },
@@ -39,12 +39,12 @@ test.each(patterns)(
 test.each(patterns)('looked at between the copy and the truncation (%s)', async (pattern) => {
   const tail = createTail({ paths: [pattern] });
   tail.create('app.log', numbered(0, 10).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(10, 10).text);
   copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(20, 5).text);
-  await tail.look();
+  await tail.scan();
   truncateSync(tail.path('app.log'));
   tail.append('app.log', numbered(25, 5).text);
   await tail.settle();
@@ -54,13 +54,13 @@ test.each(patterns)('looked at between the copy and the truncation (%s)', async 
 test('a copy that nobody truncates after: never read, also when the original goes', async () => {
   const tail = createTail({ paths: ['app.log*'] });
   tail.create('app.log', numbered(0, 10).text);
-  await tail.look();
+  await tail.scan();
   copyFileSync(tail.path('app.log'), tail.path('app.log.bak'));
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(10, 5).text);
-  await tail.look();
+  await tail.scan();
   await tail.restart();
-  await tail.look();
+  await tail.scan();
   tail.remove('app.log');
   await tail.settle();
   expect(tail.recorder.lines).toEqual(numbered(0, 15).lines);
@@ -69,7 +69,7 @@ test('a copy that nobody truncates after: never read, also when the original goe
 test('several copies between two looks, in order', async () => {
   const tail = createTail();
   tail.create('app.log', numbered(0, 10).text);
-  await tail.look();
+  await tail.scan();
   for (let n = 0; n < 4; n++) {
     tail.append('app.log', numbered(10 + 10 * n, 10).text);
     for (let k = 3; k > 0; k--)
@@ -77,22 +77,22 @@ test('several copies between two looks, in order', async () => {
     tail.copyTruncate('app.log', 'app.log.1');
   }
   tail.append('app.log', numbered(50, 1).text);
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 51).lines);
 });
 
 test('the copy is out of reach: the loss is counted', async () => {
   const tail = createTail();
   tail.create('app.log', numbered(0, 10).text);
-  await tail.look();
+  await tail.scan();
   const unread = numbered(10, 90).text;
   tail.append('app.log', unread);
   await tail.tailer.discover();
   tail.truncate('app.log');
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(500, 1).text);
   tail.clock.advance(1000);
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual([...numbered(0, 10).lines, ...numbered(500, 1).lines]);
   expect(tail.recorder.skips).toEqual([{ reason: 'truncated', bytes: unread.length }]);
 });
@@ -100,10 +100,10 @@ test('the copy is out of reach: the loss is counted', async () => {
 test('overwritten in place: the old rotated file becomes the copy', async () => {
   const tail = createTail({ paths: ['app.log*'] });
   tail.create('app.log', numbered(0, 10).text);
-  await tail.look();
+  await tail.scan();
   tail.copyTruncate('app.log', 'app.log.1');
   tail.append('app.log', numbered(10, 10).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(20, 10).text);
   tail.copyTruncate('app.log', 'app.log.1');
   tail.append('app.log', numbered(30, 3).text);
@@ -116,11 +116,11 @@ test('a writer that does not append leaves a hole of 100 MB', async () => {
   const fd = openSync(tail.path('app.log'), 'w');
   const holeBytes = 100 * 1024 * 1024;
   writeSync(fd, numbered(0, 10).text, 0);
-  await tail.look();
+  await tail.scan();
   ftruncateSync(fd, 0);
   writeSync(fd, numbered(10, 10).text, holeBytes);
   const before = process.memoryUsage().rss;
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 20).lines);
   expect(tail.recorder.skips.reduce((sum, { bytes }) => sum + bytes, 0)).toBe(holeBytes);
   expect(process.memoryUsage().rss - before).toBeLessThan(30 * 1024 * 1024);

@@ -18,19 +18,19 @@ test('the writer goes on: its lines count until it ends, then the space is given
   const tail = createTail();
   const writer = tail.writer('app.log');
   writer.write(numbered(0, 10).text);
-  await tail.look();
+  await tail.scan();
   tail.remove('app.log');
   for (let n = 0; n < 5; n++) {
     writer.write(numbered(10 + n, 1).text);
     tail.clock.advance(900);
-    await tail.look();
+    await tail.scan();
   }
   writer.write('unfinished');
   writer.close();
-  await tail.look();
+  await tail.scan();
   expect(openFiles(tail)).toEqual(['app.log (deleted)']);
   tail.clock.advance(1000);
-  await tail.look();
+  await tail.scan();
   expect(openFiles(tail)).toEqual([]);
   expect(tail.recorder.lines).toEqual([...numbered(0, 15).lines, 'unfinished']);
   expect(tail.tailer.files()).toEqual([]);
@@ -39,10 +39,10 @@ test('the writer goes on: its lines count until it ends, then the space is given
 test('rotated and quiet: closed, and its unfinished line counted', async () => {
   const tail = createTail();
   tail.create('app.log', `${numbered(0, 3).text}last`);
-  await tail.look();
+  await tail.scan();
   tail.rename('app.log', 'app.log.1');
   tail.create('app.log', '');
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 3).lines);
   await tail.settle();
   expect(tail.recorder.lines).toEqual([...numbered(0, 3).lines, 'last']);
@@ -53,7 +53,7 @@ test('deleted while it was not open: what was written and not read is counted', 
   const tail = createTail({ paths: ['*.log'] });
   tail.create('a.log', numbered(0, 3).text);
   tail.create('b.log', numbered(50, 3).text);
-  await tail.look();
+  await tail.scan();
   const unread = numbered(3, 7).text;
   tail.append('a.log', unread);
   await tail.tailer.discover();
@@ -70,9 +70,9 @@ test('many files over a long time: positions and descriptors do not pile up', as
   for (let n = 0; n < 2000; n++) {
     tail.create(`pod${n}/0.log`, numbered(n, 1).text);
     if (n >= 10) tail.remove(`pod${n - 10}`);
-    if (n % 20 === 0) await tail.look();
+    if (n % 20 === 0) await tail.scan();
     tail.clock.advance(2000);
-    if (n % 20 === 10) await tail.look();
+    if (n % 20 === 10) await tail.scan();
     largest = Math.max(largest, tail.tailer.freeze().length);
   }
   await tail.settle();

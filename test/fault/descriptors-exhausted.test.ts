@@ -35,22 +35,22 @@ test.each([
   const tail = createTail({ paths: ['*.log'], disk, maxOpenFiles });
   const count = 500;
   for (let n = 0; n < count; n++) tail.create(`f${n}.log`, numbered(n * 10, 3).text);
-  await tail.look();
+  await tail.scan();
   for (let n = 0; n < count; n++) tail.append(`f${n}.log`, numbered(n * 10 + 3, 2).text);
-  await tail.look();
+  await tail.scan();
   const expected = Array.from({ length: count }, (_, n) => numbered(n * 10, 5).lines).flat();
   expect([...tail.recorder.lines].sort()).toEqual(expected.sort());
   expect(disk.peak()).toBeLessThanOrEqual(21);
-  await tail.look();
+  await tail.scan();
   const before = disk.opened();
-  await tail.look();
+  await tail.scan();
   expect(disk.opened() - before).toBe(0);
 });
 
 test('renamed while it was not open: found by its inode', async () => {
   const tail = createTail({ paths: ['*.log'], maxOpenFiles: 1 });
   for (const name of ['a', 'b', 'c']) tail.create(`${name}.log`, `${name}1\n`);
-  await tail.look();
+  await tail.scan();
   for (const name of ['a', 'b', 'c']) {
     tail.append(`${name}.log`, `${name}2\n`);
     tail.rename(`${name}.log`, `${name}.log.1`);

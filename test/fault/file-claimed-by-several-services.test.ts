@@ -14,7 +14,7 @@ test('read once; claimants in the order of the configuration, selected or not', 
   tail.create('h.log', numbered(5, 1).text);
   tail.create('other.log', numbered(90, 1).text);
   linkSync(tail.path('all.log'), tail.path('all-linked.log'));
-  await tail.look();
+  await tail.scan();
   const claimants = tail.recorder.files.map(({ path, claimants }) => [
     path.slice(tail.root.length + 1),
     claimants,
@@ -31,10 +31,10 @@ test('the lag is its service\'s, or "unknown"', async () => {
   tail.create('all.log', 'ab');
   tail.create('h.log', 'line\nabc');
   tail.create('m.log', 'abcd');
-  await tail.look();
+  await tail.scan();
   expect(Object.fromEntries(tail.lags)).toEqual({ matching: 4, history: 3, worker: 0, unknown: 2 });
   tail.append('all.log', '\n');
-  await tail.look();
+  await tail.scan();
   expect(tail.lags.get('unknown')).toBe(0);
 });
 
@@ -42,7 +42,7 @@ test('reloaded: a file goes on under its new claimants, a sink with what the one
   const tail = createTail({ services });
   tail.create('h.log', numbered(0, 5).text);
   tail.create('m.log', numbered(50, 5).text);
-  await tail.look();
+  await tail.scan();
   const second = createRecorder();
   const next = {
     history: logsOptions({ paths: [tail.path('h.log')] }),
@@ -51,33 +51,33 @@ test('reloaded: a file goes on under its new claimants, a sink with what the one
   await tail.tailer.prepare({ services: next, selected: new Set(['frontend']) })(() => second.open);
   tail.append('h.log', numbered(5, 5).text);
   tail.append('m.log', numbered(55, 5).text);
-  await tail.look();
+  await tail.scan();
   expect(second.files.map(({ claimants }) => claimants)).toEqual([['history', 'frontend']]);
   expect(second.lines).toEqual(numbered(5, 5).lines);
   const third = createRecorder();
   await tail.tailer.prepare({ services: services(tail.root), selected: new Set(['matching']) })(
     () => third.open,
   );
-  await tail.look();
+  await tail.scan();
   expect(third.lines).toEqual(numbered(55, 5).lines);
 });
 
 test('what a sink holds is handed on: to the next start, and to the copy of a truncated file', async () => {
-  const carries: (string | undefined)[] = [];
+  const states: (string | undefined)[] = [];
   const recorder = createRecorder();
   const tail = createTail({
     open: (file) => {
-      carries.push(file.carry && Buffer.from(file.carry).toString());
-      return { ...recorder.open(file), carry: () => Buffer.from(`carry of ${file.path.slice(-7)}`) };
+      states.push(file.state && Buffer.from(file.state).toString());
+      return { ...recorder.open(file), state: () => Buffer.from(`state of ${file.path.slice(-7)}`) };
     },
   });
   tail.create('app.log', numbered(0, 5).text);
-  await tail.look();
+  await tail.scan();
   await tail.restart();
   tail.append('app.log', numbered(5, 5).text);
   tail.copyTruncate('app.log', 'app.log.1');
   tail.append('app.log', numbered(10, 1).text);
-  await tail.look();
-  expect(carries).toEqual([undefined, 'carry of app.log', undefined]);
+  await tail.scan();
+  expect(states).toEqual([undefined, 'state of app.log', undefined]);
   expect(recorder.lines).toEqual(numbered(0, 11).lines);
 });

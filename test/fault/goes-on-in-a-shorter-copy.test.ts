@@ -6,7 +6,7 @@ import { createTail, numbered } from '../tail.ts';
 test('a generation that was larger than its copy is found in it once, and counted as rewritten once', async () => {
   const tail = createTail({ paths: ['app.log*'], maxOpenFiles: 1 });
   tail.create('app.log', numbered(0, 60).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(60, 20).text);
   copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
   tail.append('app.log', numbered(80, 20).text);

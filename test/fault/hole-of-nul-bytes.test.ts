@@ -6,7 +6,7 @@ test('a hole longer than any line is consumed as it comes, and the line behind i
   const sink = counting.open();
   const hole = Buffer.alloc(256 * 1024);
   for (let i = 0; i < 40; i++) expect(sink.write(hole, 0, hole.length)).toBe(hole.length);
-  expect(sink.carry()).toBeUndefined();
+  expect(sink.state()).toBeUndefined();
   feed(sink, '\0\0{"level":"info"}\n');
   expect(tallyOf(counting)).toEqual({ entry: 1 });
   expect(counting.counts()).toMatchObject({

@@ -20,18 +20,18 @@ test.each([
 ])('by another file under the same name (%s) while the agent is down', async (_, count) => {
   const tail = createTail({ disk: oneInode });
   tail.create('app.log', numbered(0, 20).text);
-  await tail.look();
+  await tail.scan();
   await tail.restart();
   tail.remove('app.log');
   tail.create('app.log', numbered(2300, count).text);
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual([...numbered(0, 20).lines, ...numbered(2300, count).lines]);
 });
 
 test('by a file in the same directory that no pattern leads to: it is not read', async () => {
   const tail = createTail({ disk: oneInode });
   tail.create('app.log', numbered(0, 20).text);
-  await tail.look();
+  await tail.scan();
   await tail.restart();
   tail.remove('app.log');
   tail.create('secret.txt', numbered(500, 50).text);
@@ -76,7 +76,7 @@ test('by the next file of another log, which begins with the same banner', async
   const inodeOf = (name: string) => BigInt(statSync(tail.path(name)).ino);
   tail.create('app.log', `${banner}\n`);
   tail.create('other.log', `${banner}\n${numbered(0, 10).text}`);
-  await tail.look();
+  await tail.scan();
   await tail.restart();
   tail.append('app.log', numbered(100, 10).text);
   const freed = inodeOf('app.log');
@@ -102,7 +102,7 @@ test('in earnest, as often as the file system does it', async () => {
     tail.create(name, text);
     inodes.add(statSync(tail.path(name)).ino);
     expected.push(...lines);
-    await tail.look();
+    await tail.scan();
     await tail.restart();
   }
   expect(tail.recorder.lines).toEqual(expected);

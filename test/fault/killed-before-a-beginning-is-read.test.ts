@@ -14,10 +14,10 @@ test('a file that was looked up and not read is counted from its archive, and no
   };
   const tail = createTail({ paths: ['app.log*'], disk });
   tail.create('app.log', '');
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(0, 30).text);
   beforeRead = tail.save;
-  await tail.tailer.glance();
+  await tail.tailer.poll();
   expect(beforeRead).toBeUndefined();
   tail.gzip('app.log');
   await tail.kill();

@@ -45,9 +45,9 @@ test('holds none of it, and counts it once after a restart in its middle', () =>
   const before = counting.open();
   const half = 'y'.repeat(2 * limit);
   expect(feed(before, `${entry}${half}`)).toHaveLength(0);
-  const carry = before.carry()!;
-  expect(carry.length).toBeLessThan(1000);
-  feed(counting.open(undefined, carry), `${half}\n${entry}`);
+  const state = before.state()!;
+  expect(state.length).toBeLessThan(1000);
+  feed(counting.open(undefined, state), `${half}\n${entry}`);
   expect(tallyOf(counting)).toEqual({ entry: 2, too_long: 1 });
   expect(counting.counts().svc_log_bytes_total).toBe(2 * entry.length + 2 * half.length + 1);
 });

@@ -57,7 +57,7 @@ describe.each(Object.entries(files))('%s', (_name, bytes) => {
       const counting = createCounting();
       const before = counting.open();
       const rest = feed(before, bytes.subarray(0, cut));
-      const after = counting.open(undefined, before.carry()?.slice());
+      const after = counting.open(undefined, before.state()?.slice());
       feedWhole(after, Buffer.concat([rest, bytes.subarray(cut)]));
       expect({ cut, counts: counting.counts(), drops: Object.fromEntries(counting.drops) }).toEqual({
         cut,

@@ -18,11 +18,11 @@ test.each(['rename', 'unlink'] as const)(
     const tail = createTail({ paths: ['current'] });
     tail.create('0101.log', numbered(0, 10).text);
     swing(tail, 'current', '0101.log');
-    await tail.look();
+    await tail.scan();
     tail.append('0101.log', numbered(10, 5).text);
     tail.create('0102.log', numbered(15, 5).text);
     swing(tail, 'current', '0102.log', way);
-    await tail.look();
+    await tail.scan();
     expect(tail.recorder.lines).toEqual(numbered(0, 20).lines);
   },
 );
@@ -35,7 +35,7 @@ test('thirty times, with lines in both files', async () => {
     tail.create(`d${n}`, numbered(at, 3).text);
     at += 3;
     swing(tail, 'current', `d${n}`);
-    await tail.look();
+    await tail.scan();
     tail.clock.advance(20_000);
   }
   expect(tail.recorder.lines).toEqual(numbered(0, at).lines);
@@ -47,7 +47,7 @@ test('several times while the agent is down, away from a file that was empty', a
   const tail = createTail({ paths: ['current'] });
   tail.create('0101.log', '');
   swing(tail, 'current', '0101.log');
-  await tail.look();
+  await tail.scan();
   tail.save();
   for (let n = 0; n < 4; n++) {
     tail.append(`010${n + 1}.log`, numbered(5 * n, 5).text);
@@ -62,7 +62,7 @@ test('back to an older file: goes on where it was', async () => {
   const tail = createTail({ paths: ['current'] });
   tail.create('a', numbered(0, 5).text);
   swing(tail, 'current', 'a');
-  await tail.look();
+  await tail.scan();
   tail.create('b', numbered(5, 5).text);
   swing(tail, 'current', 'b');
   await tail.settle();
@@ -79,9 +79,9 @@ test('a chain of two links, and the file by its own name, too: one file, once', 
   symlinkSync('../a.log', tail.path('links/first'));
   symlinkSync('first', tail.path('links/second'));
   linkSync(tail.path('a.log'), tail.path('hard.log'));
-  await tail.look();
+  await tail.scan();
   tail.append('a.log', numbered(5, 5).text);
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 10).lines);
   expect(tail.recorder.files).toHaveLength(1);
 });
@@ -90,7 +90,7 @@ test('hard links: a name goes, the file stays', async () => {
   const tail = createTail({ paths: ['*.log'] });
   tail.create('a.log', numbered(0, 5).text);
   linkSync(tail.path('a.log'), tail.path('b.log'));
-  await tail.look();
+  await tail.scan();
   tail.remove('a.log');
   tail.append('b.log', numbered(5, 5).text);
   await tail.settle();
@@ -104,7 +104,7 @@ test('a container log: rotated by the kubelet behind the link, then a new contai
   mkdirSync(tail.path('containers'));
   tail.create('pods/p/0.log', numbered(0, 5).text);
   swing(tail, 'containers/p.log', 'pods/p/0.log');
-  await tail.look();
+  await tail.scan();
   await tail.restart();
   tail.append('pods/p/0.log', numbered(5, 5).text);
   tail.rename('pods/p/0.log', 'pods/p/0.log.20260101-000000');
@@ -115,6 +115,6 @@ test('a container log: rotated by the kubelet behind the link, then a new contai
   tail.create('pods/p/1.log', numbered(20, 5).text);
   tail.create('pods/p/2.log', numbered(25, 5).text);
   swing(tail, 'containers/p.log', 'pods/p/2.log');
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 30).lines);
 });

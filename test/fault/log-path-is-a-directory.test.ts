@@ -7,7 +7,7 @@ test('a directory that is named as a log path is one warning', async () => {
   mkdirSync(tail.path('app.log'));
   tail.create('app.log/inner', 'line\n');
   tail.create('other.log', 'other\n');
-  for (let n = 0; n < 5; n++) await tail.look();
+  for (let n = 0; n < 5; n++) await tail.scan();
   expect(tail.recorder.lines.sort()).toEqual(['line', 'other']);
   expect(tail.logged.filter(({ level }) => level === 'warn').map(({ msg }) => msg)).toEqual([
     'not a regular file, not followed',
@@ -21,7 +21,7 @@ test('gzip files that a pattern names are read; other compressed files are liste
   tail.create('two.log.zst', 'not read\n');
   tail.create('three.log', numbered(50, 5).text);
   tail.gzip('three.log');
-  await tail.look();
+  await tail.scan();
   await tail.settle();
   expect(tail.recorder.lines).toEqual(numbered(0, 5).lines);
   const names = (paths: readonly { path: string }[]) =>

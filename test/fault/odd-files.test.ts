@@ -15,14 +15,14 @@ test('what is no regular file is skipped and told once', async () => {
   onTestFinished(() => void server.close());
   await new Promise<void>((resolve) => server.listen(tail.path('socket.log'), resolve));
   tail.create('app.log', 'line\n');
-  for (let n = 0; n < 3; n++) await tail.look();
+  for (let n = 0; n < 3; n++) await tail.scan();
   expect(tail.recorder.lines).toEqual(['line']);
   const told = tail.logged
     .filter(({ level }) => level !== 'debug')
     .map(({ fields }) => String(fields?.path).slice(tail.root.length + 1));
   expect(told.sort()).toEqual(['device.log', 'directory.log', 'loop.log', 'pipe.log', 'socket.log']);
   tail.create('nowhere', 'no longer dangling\n');
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(['line', 'no longer dangling']);
 });
 
@@ -36,12 +36,12 @@ test('names with a newline, bytes that are no UTF-8, 255 characters, characters 
   tail.create(`${'n'.repeat(251)}.log`, 'long\n');
   tail.create('[x].log', 'brackets\n');
   tail.create('日本語 😀.log', 'wide\n');
-  await tail.look();
+  await tail.scan();
   const expected = ['brackets', 'latin', 'long', 'newline', 'other', 'wide'];
   expect([...tail.recorder.lines].sort()).toEqual(expected);
   await tail.restart();
   writeFileSync(latin, 'more\n', { flag: 'a' });
-  await tail.look();
+  await tail.scan();
   expect([...tail.recorder.lines].sort()).toEqual([...expected, 'more'].sort());
 });
 
@@ -50,8 +50,8 @@ test('directories linked in a circle', async () => {
   tail.create('a/b/app.log', 'line\n');
   symlinkSync('..', tail.path('a/b/up'));
   symlinkSync(tail.root, tail.path('a/top'));
-  await tail.look();
-  await tail.look();
+  await tail.scan();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(['line']);
 });
 
@@ -60,6 +60,6 @@ test('excluded files and compressed ones are not followed', async () => {
   for (const name of ['a.log', 'a-debug.log', 'old/b.log', 'old/deep/c.log', 'x/d.log', 'e.log.zst']) {
     tail.create(name, `${name}\n`);
   }
-  await tail.look();
+  await tail.scan();
   expect([...tail.recorder.lines].sort()).toEqual(['a.log', 'x/d.log']);
 });

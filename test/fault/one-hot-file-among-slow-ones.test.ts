@@ -5,10 +5,10 @@ test('the slow files do not wait for the end of the hot one', async () => {
   const tail = createTail({ paths: ['*.log'] });
   tail.create('a-hot.log', '');
   for (let n = 0; n < 50; n++) tail.create(`slow${n}.log`, '');
-  await tail.look();
+  await tail.scan();
   tail.append('a-hot.log', numbered(0, 300_000).text);
   for (let n = 0; n < 50; n++) tail.append(`slow${n}.log`, `slow ${n}\n`);
-  await tail.look();
+  await tail.scan();
   const { lines } = tail.recorder;
   expect(lines).toHaveLength(300_050);
   const lastSlow = lines.findLastIndex((line) => line.startsWith('slow'));
@@ -22,7 +22,7 @@ test('between two slices the positions agree with what was counted', async () =>
   await tail.restart({ clock: { ...tail.clock, monotonicMs: () => readings++ * 5 } });
   const { text, lines } = numbered(0, 200_000);
   tail.create('app.log', text);
-  const looking = tail.look();
+  const looking = tail.scan();
   const seen: [number, number][] = [];
   let isLooking = true;
   void looking.then(() => {
@@ -46,11 +46,11 @@ test('stopped in the middle of a large file: goes on there', async () => {
   const { text, lines } = numbered(0, 200_000);
   tail.create('app.log', text);
   await tail.restart({ clock: { ...tail.clock, monotonicMs: () => readings++ * 5 } });
-  const looking = tail.look();
+  const looking = tail.scan();
   while (tail.recorder.lines.length === 0) await new Promise((resolve) => setImmediate(resolve));
   await tail.restart();
   await looking;
   expect(tail.recorder.lines.length).toBeLessThan(200_000);
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(lines);
 });

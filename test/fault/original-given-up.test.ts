@@ -10,7 +10,7 @@ test('a copy is read though its original cannot be told from others that begin t
   const line = `the only line of this generation ${'x'.repeat(12)}\n`;
   tail.create('app.log.2', older);
   tail.create('app.log', banner.slice(0, 5));
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', `${banner.slice(5)}${line}`);
   copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
   await tail.tailer.discover();
@@ -26,7 +26,7 @@ test('a copy is read though its original cannot be told from others that begin t
 test('a copy that was out of sight while its original was given up is read from there', async () => {
   const tail = createTail({ paths: ['app.log*'] });
   tail.create('app.log', numbered(0, 30).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(30, 10).text);
   copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
   await tail.tailer.discover();
@@ -46,7 +46,7 @@ test.each([
 ])('an archive goes on where its generation was given up: %s', async (_, read) => {
   const tail = createTail({ paths: ['app.log*'] });
   tail.create('app.log', numbered(0, read).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(read, 10).text);
   const copy = readFileSync(tail.path('app.log'));
   tail.truncate('app.log');
@@ -64,7 +64,7 @@ test('an archive that begins as a generation that was given up, and is another o
   const tail = createTail({ paths: ['app.log*'] });
   const lost = `${banner}${numbered(0, 100).text}`;
   tail.create('app.log', lost);
-  await tail.look();
+  await tail.scan();
   tail.truncate('app.log');
   tail.append('app.log', numbered(100, 10).text);
   await tail.settle();

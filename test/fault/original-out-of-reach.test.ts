@@ -22,7 +22,7 @@ test('a file that begins like one that cannot be opened is no copy of it', async
   tail.create('app.log-20260002', `${line(2)}\n`);
   await tail.tailer.discover();
   isRenamed = false;
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', `${line(3).slice(20)}\n`);
   await tail.settle();
   expect(opened).toBeGreaterThan(1);

@@ -27,8 +27,8 @@ test('denied at first, then granted: said once, then read from where it was', as
   tail.create('b.log', numbered(50, 5).text);
   chmodSync(tail.path('a.log'), 0o000);
   asNobody(tail.root);
-  await tail.look();
-  await tail.look();
+  await tail.scan();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(50, 5).lines);
   const told = tail.logged.filter(({ level }) => level === 'warn');
   expect(told.map(({ msg, fields }) => [msg, fields?.path])).toEqual([
@@ -36,7 +36,7 @@ test('denied at first, then granted: said once, then read from where it was', as
   ]);
   expect(tail.tailer.files()[0]!.state).toContain('EACCES');
   as(owner, () => chmodSync(tail.path('a.log'), 0o644));
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual([...numbered(50, 5).lines, ...numbered(0, 5).lines]);
   expect(tail.tailer.files()[0]!.state).toBe('following');
 });
@@ -46,12 +46,12 @@ test('denied at the first look with startAt end: what was there stays passed ove
   tail.create('app.log', numbered(0, 5).text);
   chmodSync(tail.path('app.log'), 0o000);
   asNobody(tail.root);
-  await tail.look();
+  await tail.scan();
   as(owner, () => {
     tail.append('app.log', numbered(5, 5).text);
     chmodSync(tail.path('app.log'), 0o644);
   });
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(5, 5).lines);
 });
 
@@ -60,12 +60,12 @@ test('denied while it is followed: the open file goes on', async () => {
   tail.create('app.log', numbered(0, 5).text);
   chmodSync(tail.path('app.log'), 0o644);
   asNobody(tail.root);
-  await tail.look();
+  await tail.scan();
   as(owner, () => {
     chmodSync(tail.path('app.log'), 0o000);
     tail.append('app.log', numbered(5, 5).text);
   });
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 10).lines);
 });
 
@@ -73,14 +73,14 @@ test.each([true, false])('the directory is closed and opened again (file open: %
   const tail = createTail({ paths: ['logs/*.log'] });
   tail.create('logs/app.log', numbered(0, 5).text);
   asNobody(tail.root);
-  await tail.look();
+  await tail.scan();
   if (!isOpen) await tail.restart();
   as(owner, () => {
     chmodSync(tail.path('logs'), 0o000);
   });
-  await tail.look();
+  await tail.scan();
   tail.clock.advance(60_000);
-  await tail.look();
+  await tail.scan();
   as(owner, () => {
     chmodSync(tail.path('logs'), 0o755);
     tail.append('logs/app.log', numbered(5, 5).text);

@@ -4,7 +4,7 @@ import { createTail, numbered } from '../tail.ts';
 test('renamed over with the same content: nothing is read twice', async () => {
   const tail = createTail();
   tail.create('app.log', numbered(0, 20).text);
-  await tail.look();
+  await tail.scan();
   tail.create('app.log.tmp', numbered(0, 25).text);
   tail.rename('app.log.tmp', 'app.log');
   await tail.settle();
@@ -14,7 +14,7 @@ test('renamed over with the same content: nothing is read twice', async () => {
 test('renamed over with new content: read from its beginning', async () => {
   const tail = createTail();
   tail.create('app.log', numbered(0, 20).text);
-  await tail.look();
+  await tail.scan();
   tail.create('new', numbered(100, 20).text);
   tail.rename('new', 'app.log');
   await tail.settle();
@@ -24,7 +24,7 @@ test('renamed over with new content: read from its beginning', async () => {
 test('renamed over while the agent is down, same content', async () => {
   const tail = createTail();
   tail.create('app.log', numbered(0, 20).text);
-  await tail.look();
+  await tail.scan();
   await tail.restart();
   tail.create('new', numbered(0, 30).text);
   tail.rename('new', 'app.log');
@@ -35,11 +35,11 @@ test('renamed over while the agent is down, same content', async () => {
 test('deleted and made anew with the same name and size, within one look', async () => {
   const tail = createTail();
   tail.create('app.log', numbered(0, 20).text);
-  await tail.look();
+  await tail.scan();
   for (let round = 1; round <= 4; round++) {
     tail.remove('app.log');
     tail.create('app.log', numbered(round * 23 * 100, 20).text);
-    await tail.look();
+    await tail.scan();
   }
   expect(tail.recorder.lines).toEqual(
     [0, 1, 2, 3, 4].flatMap((round) => numbered(round * 23 * 100, 20).lines),
@@ -49,20 +49,20 @@ test('deleted and made anew with the same name and size, within one look', async
 test('deleted with unread lines, made anew', async () => {
   const tail = createTail();
   tail.create('app.log', numbered(0, 20).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(20, 5).text);
   tail.remove('app.log');
   tail.create('app.log', numbered(25, 5).text);
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 30).lines);
 });
 
 test('two files with equal content under unrelated names are two files', async () => {
   const tail = createTail({ paths: ['*.log'] });
   tail.create('one.log', numbered(0, 20).text);
-  await tail.look();
+  await tail.scan();
   tail.create('two.log', numbered(0, 20).text);
-  await tail.look();
+  await tail.scan();
   // It might be the first half of copytruncate: it is left alone until it has been quiet for a while.
   await tail.settle();
   expect(tail.recorder.lines).toEqual([...numbered(0, 20).lines, ...numbered(0, 20).lines]);

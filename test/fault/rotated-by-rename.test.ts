@@ -4,22 +4,22 @@ import { createTail, numbered } from '../tail.ts';
 test('renamed and created while idle', async () => {
   const tail = createTail();
   tail.create('app.log', numbered(0, 10).text);
-  await tail.look();
+  await tail.scan();
   tail.rename('app.log', 'app.log.1');
-  await tail.look();
+  await tail.scan();
   tail.create('app.log', numbered(10, 10).text);
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 20).lines);
 });
 
 test('renamed with unread lines, which count before those of the new file', async () => {
   const tail = createTail();
   tail.create('app.log', numbered(0, 10).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(10, 5).text);
   tail.rename('app.log', 'app.log.1');
   tail.create('app.log', numbered(15, 5).text);
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 20).lines);
 });
 
@@ -27,14 +27,14 @@ test('the writer keeps the old file open and writes to both', async () => {
   const tail = createTail();
   const old = tail.writer('app.log');
   old.write(numbered(0, 10).text);
-  await tail.look();
+  await tail.scan();
   tail.rename('app.log', 'app.log.1');
   const young = tail.writer('app.log');
   for (let second = 0; second < 5; second++) {
     old.write(numbered(100 + second, 1).text);
     young.write(numbered(200 + second, 1).text);
     tail.clock.advance(1000);
-    await tail.look();
+    await tail.scan();
   }
   const of = (hundred: string) => tail.recorder.lines.filter((line) => line.startsWith(`seq=0000${hundred}`));
   expect(of('1')).toEqual(numbered(100, 5).lines);
@@ -46,12 +46,12 @@ test('the writer comes back to the old file long after the rotation', async () =
   const tail = createTail();
   const old = tail.writer('app.log');
   old.write(numbered(0, 3).text);
-  await tail.look();
+  await tail.scan();
   tail.rename('app.log', 'app.log.1');
   tail.create('app.log', numbered(50, 1).text);
   await tail.settle();
   old.write(numbered(3, 1).text);
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual([
     ...numbered(0, 3).lines,
     ...numbered(50, 1).lines,
@@ -62,14 +62,14 @@ test('the writer comes back to the old file long after the rotation', async () =
 test.each([1, 1000, 60_000])('the path is missing for %i ms', async (gapMs) => {
   const tail = createTail();
   tail.create('app.log', numbered(0, 10).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(10, 2).text);
   tail.rename('app.log', 'app.log.1');
   tail.clock.advance(gapMs);
-  await tail.look();
-  await tail.look();
+  await tail.scan();
+  await tail.scan();
   tail.create('app.log', numbered(12, 3).text);
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 15).lines);
 });
 
@@ -82,7 +82,7 @@ test('the rotated name matches the pattern and moves on: nothing is read twice',
     if (tail.exists('app.log')) tail.rename('app.log', 'app.log.1');
     tail.create('app.log', numbered(at, 7).text);
     at += 7;
-    await tail.look();
+    await tail.scan();
   }
   await tail.settle();
   expect(tail.recorder.lines).toEqual(numbered(0, at).lines);
@@ -94,13 +94,13 @@ test.each(['old/app.log', 'app-2026-01-01.log', 'saved'])(
     const tail = createTail({ paths: ['app.log'] });
     tail.create('old/keep', '');
     tail.create('app.log', numbered(0, 10).text);
-    await tail.look();
+    await tail.scan();
     tail.append('app.log', numbered(10, 10).text);
     tail.rename('app.log', name);
     tail.create('app.log', numbered(20, 10).text);
-    await tail.look();
+    await tail.scan();
     tail.append(name, numbered(90, 1).text);
-    await tail.look();
+    await tail.scan();
     expect(tail.recorder.lines).toEqual([...numbered(0, 30).lines, ...numbered(90, 1).lines]);
   },
 );
@@ -109,14 +109,14 @@ test.each(['app.log', 'app.log*'])('several rotations between two looks (%s)', a
   for (const rotations of [2, 5]) {
     const tail = createTail({ paths: [pattern] });
     tail.create('app.log', numbered(0, 10).text);
-    await tail.look();
+    await tail.scan();
     tail.append('app.log', numbered(10, 10).text);
     for (let n = 0; n < rotations; n++) {
       for (let k = n; k > 0; k--) tail.rename(`app.log.${k}`, `app.log.${k + 1}`);
       tail.rename('app.log', 'app.log.1');
       tail.create('app.log', numbered(20 + n * 10, 10).text);
     }
-    await tail.look();
+    await tail.scan();
     expect(tail.recorder.lines).toEqual(numbered(0, 20 + 10 * rotations).lines);
   }
 });
@@ -126,11 +126,11 @@ test('generations that were there before the first look are left alone', async (
   tail.create('app.log.2', numbered(0, 5).text);
   tail.create('app.log.1', numbered(5, 5).text);
   tail.create('app.log', numbered(10, 5).text);
-  await tail.look();
+  await tail.scan();
   tail.rename('app.log.2', 'app.log.3');
   tail.rename('app.log.1', 'app.log.2');
   tail.rename('app.log', 'app.log.1');
   tail.create('app.log', numbered(15, 5).text);
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(10, 10).lines);
 });

@@ -9,14 +9,14 @@ import { createTail, numbered, type Tail } from '../tail.ts';
 test('copytruncate: down across one rotation, back between the next copy and its truncation', async () => {
   const tail = createTail({ paths: ['app.log*'] });
   tail.create('app.log', numbered(0, 20).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(20, 20).text);
   await tail.restart();
   tail.copyTruncate('app.log', 'app.log.1');
   tail.append('app.log', numbered(40, 30).text);
   tail.rename('app.log.1', 'app.log.2');
   copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
-  await tail.look();
+  await tail.scan();
   truncateSync(tail.path('app.log'));
   tail.append('app.log', numbered(70, 2).text);
   await tail.settle();
@@ -26,7 +26,7 @@ test('copytruncate: down across one rotation, back between the next copy and its
 test('a short unfinished line does not identify a file', async () => {
   const tail = createTail({ paths: ['app.log'] });
   tail.create('app.log', '{"level":');
-  await tail.look();
+  await tail.scan();
   await tail.restart();
   tail.append('app.log', `"info"}\n${numbered(0, 100).text}`);
   tail.rename('app.log', 'app.log.1');
@@ -41,9 +41,9 @@ test.each([true, false])(
   async (isScanned) => {
     const tail = createTail({ paths: ['*'] });
     tail.create('app.log', numbered(0, 200).text);
-    await tail.look();
+    await tail.scan();
     copyFileSync(tail.path('app.log'), tail.path('backup-of-yesterday'));
-    if (isScanned) await tail.look();
+    if (isScanned) await tail.scan();
     truncateSync(tail.path('app.log'));
     tail.append('app.log', numbered(200, 2).text);
     await tail.settle();
@@ -62,7 +62,7 @@ function gzipNow(tail: Tail, name: string): void {
 test('a compressor that does not keep the time, a plain .1 beside archives: everything is read', async () => {
   const tail = createTail({ paths: ['app.log'] });
   tail.create('app.log', numbered(0, 3000).text);
-  await tail.look();
+  await tail.scan();
   await tail.restart();
   for (let rotation = 1; rotation <= 3; rotation++) {
     for (let n = 3; n > 0; n--) {
@@ -87,12 +87,12 @@ test('a link that was swung twice between two scans: the file in between is read
   };
   tail.create('service-1.txt', numbered(0, 10).text);
   swing('service-1.txt');
-  await tail.look();
+  await tail.scan();
   for (const n of [2, 3]) {
     tail.create(`service-${n}.txt`, numbered(10 * (n - 1), 10).text);
     swing(`service-${n}.txt`);
   }
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 30).lines);
   expect([...tail.tailer.directories]).toContain(tail.root);
 });
@@ -123,8 +123,8 @@ test('after a scan that took long, the next one is at most two seconds away', as
     clock,
     log,
     tailer: {
-      look: async () => void scans.push(clock.monotonicMs()),
-      glance: async () => {},
+      scan: async () => void scans.push(clock.monotonicMs()),
+      poll: async () => {},
       isActive: false,
       scanCostMs: 31_000,
     },

@@ -23,14 +23,14 @@ test.each(
     };
     tail.create('app.log', '');
     write(10);
-    await tail.look();
+    await tail.scan();
     for (let rotation = 1; rotation <= 5; rotation++) {
       write(10 - rotation);
       tail.rename('app.log', nameOf(rotation));
       tail.create('app.log', '');
     }
     write(0);
-    await tail.look();
+    await tail.scan();
     expect(tail.recorder.lines).toEqual(numbered(0, line).lines);
   },
 );

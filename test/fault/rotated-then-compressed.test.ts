@@ -4,7 +4,7 @@ import { createTail, numbered } from '../tail.ts';
 test('compressed and unlinked at once while the file is open: the rest is read, the compressed one is not', async () => {
   const tail = createTail({ paths: ['app.log*'] });
   tail.create('app.log', numbered(0, 10).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(10, 10).text);
   tail.rename('app.log', 'app.log.1');
   tail.gzip('app.log.1');
@@ -18,20 +18,20 @@ test('rotated and compressed while the agent is down: goes on inside the compres
   const tail = createTail();
   tail.create('0.log', '');
   tail.create('app.log', numbered(0, 2000).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(2000, 30_000).text);
   await tail.restart();
   tail.rename('app.log', 'app.log.20260101-000000');
   tail.gzip('app.log.20260101-000000');
   tail.create('app.log', numbered(32_000, 10).text);
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 32_010).lines);
 });
 
 test('three rotations while down, all but the youngest compressed', async () => {
   const tail = createTail();
   tail.create('app.log', numbered(0, 100).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(100, 5).text);
   await tail.restart();
   let at = 105;
@@ -45,7 +45,7 @@ test('three rotations while down, all but the youngest compressed', async () => 
     tail.create('app.log', numbered(at, 50).text);
     at += 50;
   }
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, at).lines);
 });
 
@@ -53,7 +53,7 @@ test('equal beginnings: the compressed file that has the bytes before the offset
   const banner = `${'='.repeat(2000)}\n`;
   const tail = createTail();
   tail.create('app.log', banner + numbered(0, 20).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(20, 5).text);
   await tail.restart();
   tail.create('app.log.7', banner + numbered(500, 90).text);
@@ -61,7 +61,7 @@ test('equal beginnings: the compressed file that has the bytes before the offset
   tail.rename('app.log', 'app.log.8');
   tail.gzip('app.log.8');
   tail.create('app.log', numbered(25, 5).text);
-  await tail.look();
+  await tail.scan();
   // `app.log.7` appeared while the agent was down, too: it is a generation of its own.
   const lines = tail.recorder.lines.filter((line) => !line.startsWith('==='));
   expect(lines.filter((line) => line < 'seq=0000500')).toEqual(numbered(0, 30).lines);
@@ -71,9 +71,9 @@ test('equal beginnings: the compressed file that has the bytes before the offset
 test('a damaged compressed file: what can be had is counted, the rest is an event', async () => {
   const tail = createTail();
   tail.create('app.log', numbered(0, 50).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(50, 50).text);
-  await tail.look();
+  await tail.scan();
   tail.save();
   tail.append('app.log', numbered(100, 20_000).text);
   await tail.restart();
@@ -96,17 +96,17 @@ test('a restart in the middle of a compressed file', async () => {
   const tail = createTail();
   const slow = { ...tail.clock, monotonicMs: () => steps++ * 100 };
   tail.create('app.log', numbered(0, 10).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(10, 60_000).text);
   await tail.restart({ clock: slow });
   tail.rename('app.log', 'app.log.1');
   tail.gzip('app.log.1');
   tail.create('app.log', '');
-  const looking = tail.look();
+  const looking = tail.scan();
   while (tail.recorder.lines.length < 10_000) await new Promise((resolve) => setImmediate(resolve));
   await tail.restart();
   await looking;
   expect(tail.recorder.lines.length).toBeLessThan(60_010);
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 60_010).lines);
 });

@@ -19,7 +19,7 @@ test.each(cases)(
     const tail = createTail({ paths: [pattern] });
     tail.create('app.log.1', numbered(90_000, 3).text);
     tail.create('app.log', numbered(0, 20).text);
-    await tail.look();
+    await tail.scan();
     tail.taken();
     tail.append('app.log', numbered(20, 5).text);
     await tail.restart();
@@ -27,7 +27,7 @@ test.each(cases)(
       rotate(tail, 4);
       tail.create('app.log', numbered(25 + 5 * n, 5).text);
     }
-    await tail.look();
+    await tail.scan();
     await tail.settle();
     expect(tail.taken()).toEqual(numbered(20, 5 + 5 * times).lines);
   },
@@ -36,7 +36,7 @@ test.each(cases)(
 test.each(patterns)('by copytruncate (%s), then smaller than the offset', async (pattern) => {
   const tail = createTail({ paths: [pattern] });
   tail.create('app.log', numbered(0, 20).text);
-  await tail.look();
+  await tail.scan();
   await tail.restart();
   tail.append('app.log', numbered(20, 5).text);
   tail.copyTruncate('app.log', 'app.log.1');
@@ -48,7 +48,7 @@ test.each(patterns)('by copytruncate (%s), then smaller than the offset', async 
 test.each(patterns)('by copytruncate (%s), then larger than the offset', async (pattern) => {
   const tail = createTail({ paths: [pattern] });
   tail.create('app.log', numbered(0, 20).text);
-  await tail.look();
+  await tail.scan();
   await tail.restart();
   tail.append('app.log', numbered(20, 5).text);
   tail.copyTruncate('app.log', 'app.log-20260101');
@@ -60,10 +60,10 @@ test.each(patterns)('by copytruncate (%s), then larger than the offset', async (
 test('copied, and truncated after the restart', async () => {
   const tail = createTail({ paths: ['app.log*'] });
   tail.create('app.log', numbered(0, 20).text);
-  await tail.look();
+  await tail.scan();
   copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
   await tail.restart();
-  await tail.look();
+  await tail.scan();
   truncateSync(tail.path('app.log'));
   tail.append('app.log', numbered(20, 1).text);
   await tail.settle();
@@ -73,7 +73,7 @@ test('copied, and truncated after the restart', async () => {
 test('the device number changed with the machine: nothing is read twice', async () => {
   const tail = createTail({ paths: ['app.log'] });
   tail.create('app.log', numbered(0, 20).text);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', numbered(20, 5).text);
   const other = <T extends FileStat | undefined>(stat: T): T => stat && { ...stat, dev: stat.dev + 1n };
   await tail.restart({
@@ -91,7 +91,7 @@ test('a generation was deleted, and a younger and shorter one begins with the sa
   const tail = createTail({ paths: ['app.log*'] });
   const banner = '='.repeat(1400);
   tail.create('app.log', `${banner}\n${numbered(0, 60).text}`);
-  await tail.look();
+  await tail.scan();
   tail.save();
   tail.remove('app.log');
   tail.create('app.log-20260002', `${banner}\n${numbered(60, 3).text}`);

@@ -39,11 +39,11 @@ test('ESTALE: opened anew, goes on where it was', async () => {
   const { disk, spoil } = spoilable('ESTALE');
   const tail = createTail({ disk });
   tail.create('app.log', numbered(0, 5).text);
-  await tail.look();
+  await tail.scan();
   spoil();
   tail.append('app.log', numbered(5, 5).text);
-  await tail.look();
-  await tail.look();
+  await tail.scan();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 10).lines);
 });
 
@@ -51,7 +51,7 @@ test('ESTALE after a rename on the server: found under its new name', async () =
   const { disk, spoil } = spoilable('ESTALE');
   const tail = createTail({ disk });
   tail.create('app.log', numbered(0, 5).text);
-  await tail.look();
+  await tail.scan();
   spoil();
   tail.append('app.log', numbered(5, 5).text);
   tail.rename('app.log', 'app.log.1');
@@ -72,22 +72,22 @@ test('EIO: told once, tried again, nothing lost', async () => {
     },
   });
   tail.create('app.log', numbered(0, 5).text);
-  await tail.look();
-  await tail.look();
+  await tail.scan();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual([]);
   expect(tail.logged.filter(({ msg }) => msg === 'file cannot be read')).toHaveLength(1);
   isBroken = false;
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 5).lines);
 });
 
 test('a silent event source: the regular look finds what was written', async () => {
   const tail = createTail();
   tail.create('app.log', numbered(0, 5).text);
-  await tail.look();
+  await tail.scan();
   for (let n = 0; n < 10; n++) {
     tail.append('app.log', numbered(5 + n, 1).text);
-    await tail.look();
+    await tail.scan();
   }
   expect(tail.recorder.lines).toEqual(numbered(0, 15).lines);
 });

@@ -8,7 +8,7 @@ test('what is there is passed over and counted; what is written from now on coun
   await tail.tailer.discover();
   tail.append('a.log', numbered(100, 5).text);
   tail.append('empty.log', numbered(200, 5).text);
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual([...numbered(100, 5).lines, ...numbered(200, 5).lines]);
   expect(tail.recorder.skips).toEqual([{ reason: 'start_at_end', bytes: numbered(0, 100).text.length }]);
 });
@@ -16,29 +16,29 @@ test('what is there is passed over and counted; what is written from now on coun
 test('an unfinished line at the end is not passed over', async () => {
   const tail = createTail({ startAt: 'end' });
   tail.create('app.log', `${numbered(0, 100).text}begun, `);
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', 'done\n');
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(['begun, done']);
 });
 
 test('files that appear later are read from their beginning', async () => {
   const tail = createTail({ paths: ['*.log', 'later/*.log'], startAt: 'end' });
-  await tail.look();
+  await tail.scan();
   tail.create('new.log', numbered(0, 5).text);
   tail.create('later/new.log', numbered(5, 5).text);
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines.sort()).toEqual(numbered(0, 10).lines);
 });
 
 test('and so are those that appear while the agent is down', async () => {
   const tail = createTail({ paths: ['*.log'], startAt: 'end' });
   tail.create('a.log', numbered(0, 5).text);
-  await tail.look();
+  await tail.scan();
   await tail.restart();
   tail.append('a.log', numbered(5, 5).text);
   tail.create('b.log', numbered(50, 5).text);
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual([...numbered(5, 5).lines, ...numbered(50, 5).lines]);
 });
 
@@ -46,17 +46,17 @@ test('a pattern that is new to the agent starts at the end, a known one goes on'
   const tail = createTail({ paths: ['a.log'], startAt: 'end' });
   tail.create('a.log', numbered(0, 5).text);
   tail.create('b.log', numbered(50, 5).text);
-  await tail.look();
+  await tail.scan();
   tail.append('a.log', numbered(5, 5).text);
   await tail.restart({ paths: ['a.log', 'b.log'], startAt: 'end' });
-  await tail.look();
+  await tail.scan();
   tail.append('b.log', numbered(55, 5).text);
-  await tail.look();
+  await tail.scan();
   await tail.restart({ paths: ['b.log'], startAt: 'end' });
   tail.append('a.log', numbered(10, 5).text);
-  await tail.look();
+  await tail.scan();
   await tail.restart({ paths: ['a.log', 'b.log'], startAt: 'end' });
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual([
     ...numbered(5, 5).lines,
     ...numbered(55, 5).lines,
@@ -69,7 +69,7 @@ test('the rotated files of a log are passed over, too, and never read later', as
   tail.create('app.log.2', numbered(0, 5).text);
   tail.create('app.log.1', numbered(5, 5).text);
   tail.create('app.log', numbered(10, 5).text);
-  await tail.look();
+  await tail.scan();
   tail.rename('app.log.2', 'app.log.3');
   tail.rename('app.log.1', 'app.log.2');
   tail.rename('app.log', 'app.log.1');
@@ -88,14 +88,14 @@ test('a service that is not selected keeps its positions, and goes on when it is
   const tail = createTail({ services });
   tail.create('h.log', numbered(0, 5).text);
   tail.create('m.log', numbered(50, 5).text);
-  await tail.look();
+  await tail.scan();
   await tail.restart({ selected: ['history'] });
   tail.append('h.log', numbered(5, 1).text);
   tail.append('m.log', numbered(55, 1).text);
-  await tail.look();
+  await tail.scan();
   expect(tail.taken()).toEqual(numbered(5, 1).lines);
   await tail.restart();
   await tail.restart({ selected: undefined });
-  await tail.look();
+  await tail.scan();
   expect(tail.taken()).toEqual(numbered(55, 1).lines);
 });

@@ -29,7 +29,7 @@ test('names with spaces, newlines, quotes and wildcards', async () => {
   const names = ['a b.log', 'new\nline.log', 'qu\'o"te.log', 'star*[x].log', '-rf.log', 'ünï😀.log'];
   const tail = createTail({ paths: ['*.log*'] });
   for (const [n, name] of names.entries()) tail.create(name, numbered(n * 100, 10).text);
-  await tail.look();
+  await tail.scan();
   for (const [n, name] of names.entries()) {
     tail.append(name, numbered(n * 100 + 10, 5).text);
     tail.rename(name, `${name}.1`);
@@ -57,7 +57,7 @@ test('a directory that is replaced by a file, and back', async () => {
   const tail = createTail({ paths: ['in/app.log'] });
   mkdirSync(tail.path('in'));
   tail.create('in/app.log', numbered(0, 20).text);
-  await tail.look();
+  await tail.scan();
   tail.append('in/app.log', numbered(20, 5).text);
   renameSync(tail.path('in'), tail.path('out'));
   writeFileSync(tail.path('in'), 'no directory');
@@ -73,7 +73,7 @@ test('a directory that is replaced by a file, and back', async () => {
 test('a thousand generations in the time of one scan', async () => {
   const tail = createTail({ paths: ['app.log*'] });
   tail.create('app.log', numbered(0, 3).text);
-  await tail.look();
+  await tail.scan();
   for (let n = 1; n <= 1000; n++) {
     tail.rename('app.log', `app.log-${20_200_000 + n}`);
     tail.create('app.log', numbered(n * 3, 3).text);

@@ -30,16 +30,16 @@ test('an idle look costs one stat per file and one listing, and its positions en
   const tail = createTail({ paths: ['*.log'], disk });
   const count = 3000;
   for (let n = 0; n < count; n++) tail.create(`f${n}.log`, `line ${n}\n`);
-  await tail.look();
+  await tail.scan();
   tail.clock.advance(3_600_000);
   const frozen = tail.tailer.freeze();
   calls.clear();
-  await tail.look();
+  await tail.scan();
   expect(Object.fromEntries(calls)).toEqual({ list: 1, stat: count });
   expect(tail.tailer.freeze()).toBe(frozen);
   tail.append('f77.log', 'after an hour\n');
   calls.clear();
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines.at(-1)).toBe('after an hour');
   expect(calls.get('read')).toBeLessThan(5);
 });
@@ -59,7 +59,7 @@ test('10,000 files come and go: a look is cut into slices', async () => {
     }
   };
   const counting = count();
-  await tail.look();
+  await tail.scan();
   isLooking = false;
   await counting;
   expect(tail.recorder.lines).toHaveLength(2000);

@@ -4,18 +4,18 @@ import { createTail, numbered } from '../tail.ts';
 test('an empty file, then one byte, then a line', async () => {
   const tail = createTail();
   tail.create('app.log', '');
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', 'a');
-  await tail.look();
+  await tail.scan();
   await tail.restart();
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual([]);
   tail.append('app.log', '\n');
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', 'b\n');
-  await tail.look();
+  await tail.scan();
   await tail.restart();
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(['a', 'b']);
 });
 
@@ -24,11 +24,11 @@ test.each([10, 1000, 1024, 4096])('two files that are the same for their first %
   const tail = createTail({ paths: ['*.log'] });
   tail.create('a.log', banner);
   tail.create('b.log', banner);
-  await tail.look();
+  await tail.scan();
   tail.append('a.log', numbered(0, 20).text);
   tail.append('b.log', numbered(50, 20).text);
   await tail.restart();
-  await tail.look();
+  await tail.scan();
   const rest = tail.recorder.lines.filter((line) => line.startsWith('seq'));
   expect(tail.recorder.lines.length).toBe(42);
   expect(rest.sort()).toEqual([...numbered(0, 20).lines, ...numbered(50, 20).lines]);
@@ -41,7 +41,7 @@ test('a rotated file and its successor begin with the same banner', async () => 
     for (let k = n; k > 1; k--) tail.rename(`app.log.${k - 1}`, `app.log.${k}`);
     if (n > 0) tail.rename('app.log', 'app.log.1');
     tail.create('app.log', banner + numbered(10 * n, 10).text);
-    if (n !== 2) await tail.look();
+    if (n !== 2) await tail.scan();
   }
   await tail.settle();
   const rest = tail.recorder.lines.filter((line) => line.startsWith('seq'));

@@ -17,7 +17,7 @@ const cases = Object.keys(ends).flatMap((end) => [false, true].map((isDown) => [
 test.each(cases)('%s (while down: %s): the line counts once', async (end, isDown) => {
   const tail = createTail();
   tail.create('app.log', `${numbered(0, 3).text}unfinished`);
-  await tail.look();
+  await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 3).lines);
   if (isDown) await tail.restart();
   ends[end]!(tail);
@@ -30,11 +30,11 @@ test.each(cases)('%s (while down: %s): the line counts once', async (end, isDown
 test('completed in the meantime: one line', async () => {
   const tail = createTail();
   tail.create('app.log', 'one, ');
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', 'two, ');
-  await tail.look();
+  await tail.scan();
   await tail.restart();
-  await tail.look();
+  await tail.scan();
   tail.append('app.log', 'three\n');
   await tail.settle();
   expect(tail.recorder.lines).toEqual(['one, two, three']);

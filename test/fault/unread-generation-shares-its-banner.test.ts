@@ -6,7 +6,7 @@ const banner = '='.repeat(1600);
 test('two generations are missing, and the archive of the one that was read is not taken for the unread one', async () => {
   const tail = createTail({ paths: ['app.log*'] });
   tail.create('app.log', `${banner}\n${numbered(0, 40).text}`);
-  await tail.look();
+  await tail.scan();
   const unread = `${banner}\n${numbered(500, 1).text}`;
   tail.create('app.log-20260101', unread);
   await tail.tailer.discover();

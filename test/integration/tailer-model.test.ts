@@ -124,13 +124,13 @@ const happenings: Record<string, (tail: Tail, model: Model, n: number) => Promis
   write: (tail, model, n) => write(tail, model, n + 1),
   partial: writePartial,
   async look(tail, model) {
-    await tail.look();
+    await tail.scan();
     looked(model);
   },
   async wait(tail, model, n) {
     if (model.partial) complete(tail, model);
     tail.clock.advance(100 + n * 400);
-    await tail.look();
+    await tail.scan();
     looked(model);
   },
   rename: rotateByRename,
@@ -211,7 +211,7 @@ async function follow(paths: readonly string[], run: readonly Happening[]): Prom
   try {
     tail.create('app.log', '');
     write(tail, model, 3);
-    await tail.look();
+    await tail.scan();
     save(tail, model);
     for (const [name, n] of run) await happenings[name]!(tail, model, n);
     if (model.partial) complete(tail, model);

@@ -16,7 +16,7 @@ export interface LineSink {
   /** Bytes that were passed over or were gone before they were read. */
   skip(reason: SkipReason, bytes: number): void;
   /** What it holds between two lines (joined partials, continuation), for the snapshot; undefined if nothing. */
-  carry(): Uint8Array | undefined;
+  state(): Uint8Array | undefined;
 }
 
 /** Which file a sink is for. */
@@ -24,7 +24,7 @@ export interface SinkFile {
   path: string;
   /** Services whose patterns lead to the file, in the configuration's order, selected or not. */
   claimants: readonly string[];
-  carry?: Uint8Array;
+  state?: Uint8Array;
 }
 
 /** Opens a sink for a file; the `claimants` of a file may grow on a reload, which opens a new sink with the unfinished line of the old one. */

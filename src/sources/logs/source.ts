@@ -15,7 +15,7 @@ import type { LineSink, OpenSink, OpenSinks } from './sink.ts';
  */
 export interface StandardInput {
   /** Counts into the sink that `open` gives for what the one before it held; reading begins with the first. */
-  follow(open: (carry: Uint8Array | undefined) => LineSink): void;
+  follow(open: (state: Uint8Array | undefined) => LineSink): void;
   /** Counts nothing until `go`. */
   hold(): void;
   go(): void;
@@ -56,7 +56,7 @@ export function createStandardInput(input: () => Readable, log: Log): StandardIn
   return {
     follow(open) {
       if (stream && !sink) return;
-      sink = open(sink?.carry());
+      sink = open(sink?.state());
       stream ??= input().on('data', take).on('end', end).on('error', fail);
     },
     hold() {
@@ -109,7 +109,7 @@ export interface LogsSourceDeps {
  */
 export interface LogsSource extends Source, Durable {
   /** One scan, and everything read: what was written before the call is counted when it resolves. */
-  look(): Promise<void>;
+  scan(): Promise<void>;
   /**
    * Compiles another selection; throws `config_invalid` and changes nothing. The result puts it and its sinks in the
    * place of those at work, between two lines: nothing is read until `open` has given the sinks, which get the state of
@@ -146,14 +146,14 @@ export function createLogs(options: LogsSourceOptions, deps: LogsSourceDeps): Lo
   const followInput = (selection: LogsSelection, openSink: OpenSink) => {
     const claimants = readersOfInput(selection);
     if (claimants.length === 0) input.stop();
-    else input.follow((carry) => openSink({ path: standardInput, claimants, carry }));
+    else input.follow((state) => openSink({ path: standardInput, claimants, state }));
   };
 
   return {
     name: tailer.name,
     freeze: tailer.freeze,
     restore: tailer.restore,
-    look: tailer.look,
+    scan: tailer.scan,
     files: tailer.files,
     get passedOver() {
       return tailer.passedOver;

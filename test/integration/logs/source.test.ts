@@ -63,12 +63,12 @@ test('start resolves when every file has its position; look counts everything wr
   const stop = await logs.start();
   expect(logs.files().map(({ path }) => path)).toEqual([tail.path('app.log')]);
   tail.append('app.log', numbered(1000, 1).text);
-  await Promise.all([logs.look(), logs.look()]);
+  await Promise.all([logs.scan(), logs.scan()]);
   expect(recorder.lines).toEqual(numbered(0, 1001).lines);
   await stop();
   const next = logsOver(tail, [tail.path('app.log')]);
   next.logs.restore(Uint8Array.from(logs.freeze()));
-  await next.logs.look();
+  await next.logs.scan();
   expect(next.recorder.lines).toEqual([]);
 });
 
@@ -83,7 +83,7 @@ test('standard input: lines in pieces, the last one without a newline, then its 
   await until('3 lines are read', () => recorder.lines.length === 3);
   await stop();
   expect(recorder.lines).toEqual(['one', 'two', 'three']);
-  expect(recorder.files).toEqual([{ path: '-', claimants: ['history'], carry: undefined }]);
+  expect(recorder.files).toEqual([{ path: '-', claimants: ['history'], state: undefined }]);
 });
 
 test('standard input breaks: what came counts, and the rest of the agent goes on', async () => {
@@ -96,7 +96,7 @@ test('standard input breaks: what came counts, and the rest of the agent goes on
   input.destroy(new Error('EIO'));
   await until('2 lines are read', () => recorder.lines.length === 2);
   tail.create('app.log', 'file\n');
-  await logs.look();
+  await logs.scan();
   await stop();
   expect(recorder.lines).toEqual(['one', 'tw', 'file']);
 });
@@ -107,14 +107,14 @@ test('reloaded: other paths, at once', async () => {
   tail.create('b.log', 'b\n');
   const { recorder, logs } = logsOver(tail, [tail.path('a.log')]);
   const stop = await logs.start();
-  await logs.look();
+  await logs.scan();
   const next = createRecorder();
   await logs.prepare({
     services: { worker: logsOptions({ paths: [tail.path('b.log')] }) },
     selected: new Set(['worker']),
   })(() => next.open);
   tail.append('a.log', 'not followed any more\n');
-  await logs.look();
+  await logs.scan();
   await stop();
   expect([recorder.lines, next.lines]).toEqual([['a'], ['b']]);
 });

@@ -29,21 +29,37 @@ const fileOf = fc
     head: fc.array(fc.integer({ min: 0, max: 2 ** 32 - 1 }), { maxLength: 7 }),
     tail: bytes(64),
     rest: bytes(100),
-    carry: fc.option(bytes(100), { nil: undefined }),
+    sinkState: fc.option(bytes(100), { nil: undefined }),
     compressed: fc.boolean(),
   })
-  .map(({ path, home, dev, ino, offset, size, generation, mtimeNs, head, tail, rest, carry, compressed }) => {
-    const at = { path, home, real: path };
-    const file = newTrackedFile(at, { dev, ino, size, mtimeNs }, generation, [], compressed);
-    return Object.assign(file, {
+  .map(
+    ({
+      path,
+      home,
+      dev,
+      ino,
       offset,
       size,
-      fingerprint: { head, tail },
+      generation,
+      mtimeNs,
+      head,
+      tail,
       rest,
-      restBytes: rest.length,
-      carry,
-    });
-  });
+      sinkState,
+      compressed,
+    }) => {
+      const at = { path, home, real: path };
+      const file = newTrackedFile(at, { dev, ino, size, mtimeNs }, generation, [], compressed);
+      return Object.assign(file, {
+        offset,
+        size,
+        fingerprint: { head, tail },
+        rest,
+        restBytes: rest.length,
+        sinkState,
+      });
+    },
+  );
 
 const kept = ({
   path,
@@ -57,7 +73,7 @@ const kept = ({
   mtimeNs,
   fingerprint,
   rest,
-  carry,
+  sinkState,
   ...file
 }: TrackedFile) => {
   return [
@@ -72,7 +88,7 @@ const kept = ({
     mtimeNs,
     fingerprint,
     rest,
-    carry,
+    sinkState,
     file.compressed,
   ];
 };

@@ -106,7 +106,7 @@ describe('a failure that two entries report', () => {
     const sink = before.open();
     feed(sink, lines(client(refused)));
     const after = createCounting();
-    feed(after.open(['history'], sink.carry()), lines(caller(refused)));
+    feed(after.open(['history'], sink.state()), lines(caller(refused)));
     expect(before.counts()[series]).toBe(1);
     expect(after.counts()[series]).toBeUndefined();
   });

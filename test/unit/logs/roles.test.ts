@@ -60,7 +60,7 @@ describe('a file that several roles claim', () => {
     const entry = 'T\terror\tmsg\t{"service":"svc-history"}\n';
     const sink = counting.open();
     feed(sink, entry, 'goroutine 1\n');
-    feed(counting.open(['frontend', 'history'], sink.carry()), '\tmain.go:1\n');
+    feed(counting.open(['frontend', 'history'], sink.state()), '\tmain.go:1\n');
     expect(counting.counts('history').svc_log_bytes_total).toBe(entry.length + 12 + 11);
     expect(counting.counts('unknown')).toEqual({});
   });

@@ -21,8 +21,8 @@ const version = 3;
  * length u32 and the path as JSON · count u32 · per file a row of fixed length.
  *
  * Record of a tracked file: flags u8 · count of head sums u8 · length of tail u8 · 0 u8 · dev u64 · ino u64 · offset f64 ·
- * size f64 · mtime in ns i64 · generation f64 · lengths of path, home, real, rest, carry u32 each · head sums u32 each · tail ·
- * path · home · real · rest · carry. Paths are JSON strings, which keep lone surrogates; `home` and `real` are left out where
+ * size f64 · mtime in ns i64 · generation f64 · lengths of path, home, real, rest, sinkState u32 each · head sums u32 each · tail ·
+ * path · home · real · rest · sinkState. Paths are JSON strings, which keep lone surrogates; `home` and `real` are left out where
  * they equal `path`.
  *
  * Row: dev u64 · ino i64 · generation f64 · size f64 · mtime in ns i64 · offset f64 · tail sum u32 · tail length u8 · count of
@@ -32,7 +32,7 @@ const version = 3;
 const fixedBytes = 4 + 6 * 8 + 5 * 4;
 const rowBytes = 6 * 8 + 8 + headSums * 4;
 const rowBytesOfVersion2 = 6 * 8 + 8 + 20 * 4;
-const flags = { compressed: 1, hasCarry: 4, missing: 8, truncated: 16, blank: 32 } as const;
+const flags = { compressed: 1, hasSinkState: 4, missing: 8, truncated: 16, blank: 32 } as const;
 
 const rowFlags = { copy: 1, givenUp: 2 } as const;
 
@@ -56,13 +56,13 @@ export function recordOf(file: TrackedFile): Buffer {
 
 function encodeRecord(file: TrackedFile): Buffer {
   const { fingerprint, rest } = file;
-  const carry = file.sink ? file.sink.carry() : file.carry;
+  const sinkState = file.sink ? file.sink.state() : file.sinkState;
   const parts = [
     pathBytes(file.path, ''),
     pathBytes(file.home, file.path),
     pathBytes(file.real, file.path),
     rest,
-    carry ?? noBytes,
+    sinkState ?? noBytes,
   ];
   const variable = parts.reduce(
     (sum, part) => sum + part.length,
@@ -75,7 +75,7 @@ function encodeRecord(file: TrackedFile): Buffer {
     (file.compressed ? flags.compressed : 0) |
     isMissing |
     isTruncated |
-    (carry ? flags.hasCarry : 0) |
+    (sinkState ? flags.hasSinkState : 0) |
     (file.isBlank ? flags.blank : 0);
   bytes[1] = fingerprint.head.length;
   bytes[2] = fingerprint.tail.length;
@@ -110,7 +110,7 @@ function decodeRecord(bytes: Buffer, written: number): TrackedFile {
     return Buffer.from(bytes.subarray(at - length, at));
   };
   const tail = take(tailLength);
-  const [pathText, homeText, realText, rest, carry] = lengths.map(take) as [
+  const [pathText, homeText, realText, rest, sinkState] = lengths.map(take) as [
     Buffer,
     Buffer,
     Buffer,
@@ -134,7 +134,7 @@ function decodeRecord(bytes: Buffer, written: number): TrackedFile {
     file.ino = BigInt(-file.generation);
     file.lostBy = flag & flags.truncated ? 'truncated' : 'vanished';
   }
-  file.carry = flag & flags.hasCarry ? carry : undefined;
+  file.sinkState = flag & flags.hasSinkState ? sinkState : undefined;
   return file;
 }
 
@@ -232,6 +232,27 @@ export function encodePositions(
   }
   bytes.set(letGo, at);
   return bytes;
+}
+
+/** Encodes the positions of `files`; gives the bytes of the last call while nothing has changed. */
+export function createPositionsEncoder(
+  tracker: Tracker,
+): (patterns: readonly string[], files: readonly TrackedFile[]) => Uint8Array {
+  const encodeLetGo = createLetGoEncoder(tracker);
+  let last: { bytes: Uint8Array; letGo: Buffer; patterns: number; records: readonly unknown[] } | undefined;
+  return (patterns, files) => {
+    const letGo = encodeLetGo();
+    const isSame =
+      last?.letGo === letGo &&
+      last.patterns === patterns.length &&
+      last.records.length === files.length &&
+      files.every(({ record }, i) => record !== undefined && record === last?.records[i]);
+    if (last && isSame) return last.bytes;
+    const { lastGeneration } = tracker;
+    const bytes = encodePositions({ patterns, lastGeneration, files }, letGo);
+    last = { bytes, letGo, patterns: patterns.length, records: files.map(({ record }) => record) };
+    return bytes;
+  };
 }
 
 function unreadable(what: string, cause?: unknown): AgentError {

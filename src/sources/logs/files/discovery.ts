@@ -192,7 +192,7 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
     return { listings, interests };
   };
 
-  const look = (path: string, isWanted: boolean, kind: Entry['kind']): FileStat | undefined => {
+  const lookUp = (path: string, isWanted: boolean, kind: Entry['kind']): FileStat | undefined => {
     if (kind === 'file' || kind === 'unknown') {
       try {
         const stat = disk.stat(path);
@@ -228,7 +228,7 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
     const files = new Map<string, FileStat>();
     for (const { name, kind } of entries) {
       if (!isRelevant(name)) continue;
-      const stat = look(`${directory}/${name}`, isWanted(name), kind);
+      const stat = lookUp(`${directory}/${name}`, isWanted(name), kind);
       if (stat) files.set(name, stat);
       if (slices.spent()) await slices.turn();
     }

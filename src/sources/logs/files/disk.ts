@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { systemCode } from '../../../core/errors.ts';
 
-/** What a look at a file tells; `dev` and `ino` do not fit a number everywhere (overlayfs, btrfs). */
+/** What the system knows of a file; `dev` and `ino` do not fit a number everywhere (overlayfs, btrfs). */
 export interface FileStat {
   readonly dev: bigint;
   readonly ino: bigint;

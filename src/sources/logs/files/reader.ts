@@ -30,8 +30,8 @@ export interface Sinks {
 
 export function createSinks(openSink: () => OpenSink): Sinks {
   const sinkOf = (file: TrackedFile): LineSink => {
-    file.sink ??= openSink()({ path: file.path, claimants: file.claimants, carry: file.carry });
-    file.carry = undefined;
+    file.sink ??= openSink()({ path: file.path, claimants: file.claimants, state: file.sinkState });
+    file.sinkState = undefined;
     return file.sink;
   };
 
@@ -59,7 +59,7 @@ export function createSinks(openSink: () => OpenSink): Sinks {
     },
     finish(file) {
       const { rest } = file;
-      if (file.sink || file.carry || rest.length > 0) sinkOf(file).finish(rest, 0, rest.length);
+      if (file.sink || file.sinkState || rest.length > 0) sinkOf(file).finish(rest, 0, rest.length);
       if (rest.length > 0) {
         moveOn(file, rest, 0, rest.length);
         file.restBytes -= rest.length;
@@ -82,7 +82,7 @@ export function createSinks(openSink: () => OpenSink): Sinks {
       file.record = undefined;
     },
     reopen(file) {
-      file.carry = file.sink ? file.sink.carry() : file.carry;
+      file.sinkState = file.sink ? file.sink.state() : file.sinkState;
       file.sink = undefined;
       file.record = undefined;
     },

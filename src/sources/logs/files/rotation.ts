@@ -62,8 +62,8 @@ export interface Rotation {
   unpacked(file: TrackedFile): void;
   /** Ends what is read to its end and quiet. */
   settle(): void;
-  /** Looks at the open file alone. */
-  glance(file: TrackedFile): void;
+  /** Looks up the size of the open file. */
+  refresh(file: TrackedFile): void;
   /** Something is missing or undecided, and another scan may tell. */
   readonly wantsScan: boolean;
   /** Whether a file that was empty at first is not to be read now: it still is, or it looks like a copy and is decided anew. */
@@ -279,7 +279,7 @@ export function createRotation(deps: RotationDeps): Rotation {
       }
     },
 
-    glance(file) {
+    refresh(file) {
       const stat = statOpen(file);
       if (stat) note(file, stat, stat.nlink === 0 ? 'unlinked' : file.state);
     },

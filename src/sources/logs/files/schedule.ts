@@ -81,8 +81,8 @@ interface ScheduleDeps {
   clock: Clock;
   log: Log;
   tailer: {
-    look(): Promise<void>;
-    glance(): Promise<void>;
+    scan(): Promise<void>;
+    poll(): Promise<void>;
     readonly isActive: boolean;
     readonly scanCostMs: number;
   };
@@ -116,14 +116,14 @@ export function createSchedule({ clock, log, tailer, scanned }: ScheduleDeps): S
   const scan = async () => {
     isRung = false;
     beganMs = clock.monotonicMs();
-    await tailer.look();
+    await tailer.scan();
     scanned();
   };
 
   const tick = async () => {
     isBusy = true;
     try {
-      await (clock.monotonicMs() >= beganMs + intervalMs() ? scan() : tailer.glance());
+      await (clock.monotonicMs() >= beganMs + intervalMs() ? scan() : tailer.poll());
       failure = '';
     } catch (thrown) {
       if (failure !== errorText(thrown))

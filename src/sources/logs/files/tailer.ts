@@ -1,9 +1,10 @@
 import type { Clock, Durable, Log } from '../../../core/ports.ts';
 import type { LogsOptions } from '../options.ts';
 import type { OpenSink, OpenSinks } from '../sink.ts';
-import { createLetGoEncoder, decodePositions, encodePositions, recordOf } from './checkpoint.ts';
+import { createPositionsEncoder, decodePositions } from './checkpoint.ts';
 import { createDiscovery, type PassedOver, type Picture } from './discovery.ts';
 import { type Disk, systemDisk } from './disk.ts';
+import { createDrain } from './drain.ts';
 import { createContents } from './fingerprint.ts';
 import { createGzipReader } from './gzip.ts';
 import { createOpenFiles } from './open-files.ts';
@@ -11,8 +12,8 @@ import { compilePatterns, type Patterns } from './patterns.ts';
 import { createProblems } from './problems.ts';
 import { createReader, createSinks } from './reader.ts';
 import { createRotation } from './rotation.ts';
-import { createSlices } from './schedule.ts';
-import { createTracker, isStale, type TrackedFile } from './tracked-file.ts';
+import { createSlices, type Slices } from './schedule.ts';
+import { createTracker, isStale, type TrackedFile, type Tracker } from './tracked-file.ts';
 
 export interface TailerOptions {
   /** Services in the configuration's order, those that are not selected included. */
@@ -53,10 +54,10 @@ export interface TailerDeps {
 export interface Tailer extends Durable {
   /** Finds out what is there; afterwards every file has its position. */
   discover(): Promise<void>;
-  /** A scan, and everything read: what was written before the call is counted when it resolves. */
-  look(): Promise<void>;
+  /** Finds out what is there and reads it: what was written before the call is counted when it resolves. */
+  scan(): Promise<void>;
   /** Reads the files that changed lately. */
-  glance(): Promise<void>;
+  poll(): Promise<void>;
   /**
    * Compiles other patterns; throws `config_invalid` and changes nothing. The result swaps them in between two lines: it
    * closes the sinks, waits for `open`, which gives those that follow, and hands their state on. Nothing is read meanwhile.
@@ -78,13 +79,57 @@ export interface Tailer extends Durable {
 
 /** How long after its last change a file is polled. */
 const activeMs = 2_000;
-/** Scans in one look while something is missing. */
+/** Listings in one scan while something is missing. */
 const roundsLimit = 3;
-
-const noPicture: Picture = { files: new Map(), found: new Map(), directories: new Map(), passedOver: [] };
 
 export const lagOf = ({ compressed, nowSize, offset, state }: TrackedFile): number =>
   compressed || state === 'missing' ? 0 : Math.max(0, nowSize - offset);
+
+/** Reports the lag of each service once per change; `forget` has all of them reported again. */
+function createLagReport(tracker: Tracker, hear: HearLag) {
+  const reported = new Map<string, number>();
+  return {
+    report(services: readonly string[]): void {
+      const next = new Map<string, number>();
+      for (const service of [...services, ...reported.keys()]) next.set(service, 0);
+      for (const file of tracker) {
+        const service = file.claimants.length === 1 ? file.claimants[0]! : 'unknown';
+        next.set(service, (next.get(service) ?? 0) + lagOf(file));
+      }
+      for (const [service, bytes] of next) {
+        if (reported.get(service) === bytes) continue;
+        reported.set(service, bytes);
+        hear(service, bytes);
+      }
+    },
+    forget: () => reported.clear(),
+  };
+}
+
+/** Calls that come while one waits share it: it begins after all of them. */
+function createTurns(slices: Slices) {
+  let last: Promise<void> = Promise.resolve();
+  return {
+    shared(work: () => Promise<void>): () => Promise<void> {
+      let waiting: Promise<void> | undefined;
+      const run = () =>
+        slices.run(() => {
+          waiting = undefined;
+          return work();
+        });
+      return () => {
+        if (!waiting) {
+          last = last.then(run, run);
+          waiting = last;
+        }
+        return waiting;
+      };
+    },
+    ended: () => last.catch(() => {}),
+  };
+}
+
+const noPicture: Picture = { files: new Map(), found: new Map(), directories: new Map(), passedOver: [] };
 
 export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
   const { clock, disk = systemDisk } = deps;
@@ -95,7 +140,6 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
   let parked: TrackedFile[] = [];
   const remembered = new Set<string>();
   const active = new Set<TrackedFile>();
-  const lags = new Map<string, number>();
   let picture = noPicture;
   let pass = 0;
   let scanCostMs = 0;
@@ -123,7 +167,10 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
     patterns: () => patterns,
     changed: (file) => void active.add(file),
   });
-  const encodeLetGo = createLetGoEncoder(tracker);
+  const drain = createDrain({ tracker, reader, gzip, rotation, slices });
+  const lags = createLagReport(tracker, deps.lag);
+  const turns = createTurns(slices);
+  const encode = createPositionsEncoder(tracker);
 
   const discover = async () => {
     pass++;
@@ -141,100 +188,27 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
     scanCostMs = clock.monotonicMs() - beganMs;
   };
 
-  // Reading: groups take turns, chunk by chunk; in a group the oldest generation with something to read goes first.
-
-  const turnPlain = (file: TrackedFile) => {
-    const turn = reader.turn(file, pass);
-    if (turn === 'changed') rotation.rewritten(file);
-    else if (turn !== 'more') file.drainedBy = pass;
-    // Encoded here, in a slice, so that a freeze of many files has next to nothing to encode.
-    if (turn === 'end') recordOf(file);
-  };
-
-  /** Returns false if the file is to be tried again in the next scan. */
-  const turnGzip = async (file: TrackedFile): Promise<boolean> => {
-    const turn = await gzip.turn(file);
-    if (turn === 'changed') rotation.mistaken(file);
-    else if (turn === 'end') rotation.unpacked(file);
-    else if (turn === 'broken' && rotation.broken(file)) return true;
-    return turn !== 'closed' && turn !== 'broken';
-  };
-
-  const drain = async (stale: Iterable<TrackedFile>) => {
-    const groups = new Set<string>();
-    for (const file of stale) groups.add(file.path);
-    /** Archives are unpacked one after the other: each one begun stays open. */
-    let unpacked: TrackedFile | undefined;
-    while (groups.size > 0) {
-      for (const path of groups) {
-        const next = tracker.group(path).find((file) => isStale(file) && file.drainedBy !== pass);
-        if (!next || rotation.isBlocked(next)) groups.delete(path);
-        else if (rotation.isCopyAfterAll(next)) groups.delete(path);
-        else if (next.compressed) {
-          if (unpacked?.isUnpacking && unpacked.path !== path && groups.has(unpacked.path)) continue;
-          unpacked = next;
-          if (!(await turnGzip(next))) groups.delete(path);
-        } else turnPlain(next);
-        if (isStopped) return;
-        if (slices.spent()) await slices.turn();
-      }
-    }
-  };
-
-  const reportLag = () => {
-    const next = new Map<string, number>();
-    for (const service of [...services, ...lags.keys()]) next.set(service, 0);
-    for (const file of tracker) {
-      const service = file.claimants.length === 1 ? file.claimants[0]! : 'unknown';
-      next.set(service, (next.get(service) ?? 0) + lagOf(file));
-    }
-    for (const [service, bytes] of next) {
-      if (lags.get(service) === bytes) continue;
-      lags.set(service, bytes);
-      deps.lag(service, bytes);
-    }
-  };
-
-  const look = async () => {
+  const scan = async () => {
     for (let round = 0; round < roundsLimit && !isStopped; round++) {
       await discover();
       if (isStopped) return;
-      await drain([...tracker].filter(isStale));
+      await drain([...tracker].filter(isStale), pass, () => isStopped);
       if (!rotation.wantsScan) break;
     }
     rotation.settle();
-    reportLag();
+    lags.report(services);
   };
 
-  const glance = async () => {
+  const poll = async () => {
     pass++;
     const nowMs = clock.monotonicMs();
     for (const file of active) {
-      rotation.glance(file);
+      rotation.refresh(file);
       if (nowMs - file.changedMs > activeMs || file.state === 'missing') active.delete(file);
     }
-    await drain(active);
-    if (rotation.wantsScan && !isStopped) await look();
-    else reportLag();
-  };
-
-  let last: Promise<void> = Promise.resolve();
-  const inTurn = (work: () => Promise<void>): Promise<void> => {
-    const run = () => slices.run(work);
-    last = last.then(run, run);
-    return last;
-  };
-
-  /** Calls that come while one waits share it: it begins after all of them. */
-  const shared = (work: () => Promise<void>) => {
-    let waiting: Promise<void> | undefined;
-    return () => {
-      waiting ??= inTurn(() => {
-        waiting = undefined;
-        return work();
-      });
-      return waiting;
-    };
+    await drain(active, pass, () => isStopped);
+    if (rotation.wantsScan && !isStopped) await scan();
+    else lags.report(services);
   };
 
   const isStillThere = ({ real, ino }: TrackedFile): boolean => {
@@ -260,13 +234,11 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
     }
   };
 
-  let frozen: { bytes: Uint8Array; parts: readonly unknown[] } | undefined;
-
   return {
     name: 'logs',
-    discover: shared(discover),
-    look: shared(look),
-    glance: shared(glance),
+    discover: turns.shared(discover),
+    scan: turns.shared(scan),
+    poll: turns.shared(poll),
     get directories() {
       const listed = [...picture.directories].filter(([, { isListed }]) => isListed);
       return listed.map(([directory]) => directory);
@@ -281,21 +253,7 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
       return scanCostMs;
     },
 
-    freeze() {
-      const files = [...tracker, ...rotation.undecided(), ...parked];
-      const letGo = encodeLetGo();
-      const known = frozen?.parts;
-      const isSame =
-        known?.length === files.length + 2 &&
-        known[0] === letGo &&
-        known[1] === remembered.size &&
-        files.every(({ record }, i) => record !== undefined && record === known[i + 2]);
-      if (frozen && isSame) return frozen.bytes;
-      const { lastGeneration } = tracker;
-      const bytes = encodePositions({ patterns: [...remembered], lastGeneration, files }, letGo);
-      frozen = { bytes, parts: [letGo, remembered.size, ...files.map(({ record }) => record)] };
-      return bytes;
-    },
+    freeze: () => encode([...remembered], [...tracker, ...rotation.undecided(), ...parked]),
 
     restore(section) {
       const positions = decodePositions(section);
@@ -322,7 +280,7 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
             admit(file);
           }
           release(parked);
-          lags.clear();
+          lags.forget();
         });
     },
 
@@ -345,7 +303,7 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
 
     async close() {
       isStopped = true;
-      await last.catch(() => {});
+      await turns.ended();
       release(tracker);
     },
   };

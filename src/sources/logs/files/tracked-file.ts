@@ -44,7 +44,7 @@ export interface TrackedFile {
   names: string;
   sink?: LineSink;
   /** State of a former sink, until the next one is opened. */
-  carry?: Uint8Array;
+  sinkState?: Uint8Array;
 
   /** The file as last looked up, not yet known to be the same. */
   nowSize: number;
@@ -133,7 +133,7 @@ export function newTrackedFile(
     claimants,
     names: '',
     sink: undefined,
-    carry: undefined,
+    sinkState: undefined,
     nowSize: stat.size,
     nowMtimeNs: stat.mtimeNs,
     state: 'live',

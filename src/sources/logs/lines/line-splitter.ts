@@ -15,8 +15,8 @@ export interface LineSplitterOptions {
   path: string;
   container: ContainerFormat;
   encoding: LogEncoding;
-  /** What `carry()` of the file's splitter returned before a restart or a reload. */
-  carry?: Uint8Array;
+  /** What `state()` of the file's splitter returned before a restart or a reload. */
+  state?: Uint8Array;
 }
 
 /** Index of the last newline in `bytes[start, end)`, or `start - 1`. */
@@ -45,7 +45,7 @@ export function createLineSplitter(
   readers: EntryReaders,
   metrics: FileMetrics,
 ): LineSink {
-  const restored = options.carry ? decodeState(options.carry, options.path) : undefined;
+  const restored = options.state ? decodeState(options.state, options.path) : undefined;
   const classifier = createLineClassifier(options.encoding, readers, metrics);
   const container = createContainerLines(
     restored?.format ?? options.container,
@@ -122,7 +122,7 @@ export function createLineSplitter(
       metrics.skipped(reason, bytes);
       metrics.flush();
     },
-    carry: () =>
+    state: () =>
       encodeState(
         {
           format: container.format,

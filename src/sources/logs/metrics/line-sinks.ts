@@ -87,12 +87,12 @@ export function* openLineSinks(
     ];
   };
   return {
-    open({ path, claimants, carry }) {
+    open({ path, claimants, state }) {
       const first = claimants[0] as string;
       const options = services[first] as LogsOptions;
       const [parts, fileMetrics] = claimants.length > 1 ? openShared(options) : openOwn(first, options);
       const { container, encoding } = options;
-      return createLineSplitter({ path, container, encoding, carry }, parts, fileMetrics);
+      return createLineSplitter({ path, container, encoding, state }, parts, fileMetrics);
     },
     sweep(nowMs) {
       for (const service of metrics.values()) service?.sweep(nowMs);
