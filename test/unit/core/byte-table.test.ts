@@ -9,6 +9,7 @@ import {
   hashRange,
   hashSeed,
   isKeyAt,
+  isSame,
   nextKey,
   removeKey,
   writeKey,
@@ -100,4 +101,28 @@ test('compares keys range by range', () => {
   expect(isKeyAt(table, id, colon, view, bar, bytes.length)).toBe(true);
   expect(isKeyAt(table, id, colon + 1, view, bar, bytes.length)).toBe(false);
   expect(isKeyAt(table, id, colon, view, bar - 1, bytes.length - 1)).toBe(false);
+});
+
+test('two ranges are the same if, and only if, their bytes are: also where eight of them are a NaN, 0 or -0 as a double', () => {
+  const zeros = [0, 0, 0, 0, 0, 0, 0, 0];
+  const patterns = [
+    zeros,
+    [...zeros.slice(1), 0x80],
+    [1, 0, 0, 0, 0, 0, 0xf8, 0x7f],
+    [2, 0, 0, 0, 0, 0, 0xf8, 0xff],
+  ];
+  const piece = fc.oneof(fc.constantFrom(...patterns), fc.array(fc.nat(255), { maxLength: 12 }));
+  const bytes = fc.array(piece, { maxLength: 5 }).map((pieces) => Buffer.from(pieces.flat()));
+  fc.assert(
+    fc.property(bytes, bytes, fc.nat(7), fc.boolean(), (one, two, before, isEqual) => {
+      const other = Buffer.concat([Buffer.alloc(before), isEqual ? one : two]);
+      const length = Math.min(one.length, other.length - before);
+      const viewOf = ({ buffer, byteOffset, byteLength }: Buffer) =>
+        new DataView(buffer, byteOffset, byteLength);
+      expect(isSame(viewOf(one), 0, viewOf(other), before, length)).toBe(
+        one.subarray(0, length).equals(other.subarray(before, before + length)),
+      );
+    }),
+    { numRuns: 2000 },
+  );
 });
