@@ -13,7 +13,10 @@ export async function askFrontend<Answer>(address: string, path: string, body: o
       // What is wrong with the session is wrong with the stream, too, but the session says it better.
       stream.once('error', (error) => reject(error.cause ?? error));
       stream.setTimeout(withinMs, () => reject(new Error(`${address} has not answered in time`)));
+      const closed = () => reject(new Error(`${address} closed the connection without an answer`));
+      stream.once('close', closed);
       stream.once('response', (headers) => {
+        stream.off('close', closed);
         text(stream)
           .then((answered) => {
             const answer = JSON.parse(answered) as Answer & { message?: string };
