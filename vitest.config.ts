@@ -68,6 +68,20 @@ const sized = [
   'integration/mutated-config',
   'integration/rotation-model/*',
   'integration/tailer-model',
+  'unit/config/any-bytes',
+  'unit/core/byte-table',
+  'unit/core/decimal',
+  'unit/core/protobuf',
+  'unit/core/registry-model',
+  'unit/hosted/snappy',
+  'unit/logs/checkpoint',
+  'unit/logs/json-reader',
+  'unit/probes/domains/failovers',
+  'unit/pull/line-cache',
+  'unit/push/lines',
+  'unit/scrape/pages-model',
+  'unit/state/snapshot',
+  'unit/statsd/reference',
 ].map((name) => `test/${name}.test.ts`);
 /** Files of which the long run does as much as `npm test`, and the nightly run more. */
 const sizedAtNight = ['integration/rules/alerts', 'e2e/demo-alert'].map((name) => `test/${name}.test.ts`);

@@ -14,3 +14,7 @@ function sizeOf(text = 'short'): Size {
 const size = sizeOf(process.env.TEST_SIZE);
 
 export const bySize = <T>(of: Readonly<Record<Size, T>>): T => of[size];
+
+/** How often a property is tried that is tried `long` times in the long run. */
+export const runs = (long: number): number =>
+  bySize({ short: Math.ceil(long / 5), long, nightly: 100 * long });

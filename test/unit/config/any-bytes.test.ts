@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { validate } from '../../../src/agent/config/validate.ts';
 import { faultLine } from '../../../src/core/errors.ts';
+import { runs } from '../../size.ts';
 import { agentFile } from './agent-file.ts';
 
 /** Either a configuration or faults, each on one line; never both, never neither, never a throw. */
@@ -84,14 +85,14 @@ const nested = fc.letrec((tie) => ({
 test('any bytes', async () => {
   await fc.assert(
     fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => void (await outcomeOf(bytes))),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 
 test('any text that looks like YAML', async () => {
   await fc.assert(
     fc.asyncProperty(yamlish, async (text) => void (await outcomeOf(text))),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 
@@ -108,7 +109,7 @@ test('any map of known keys, as either kind of file', async () => {
         );
       },
     ),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 
@@ -123,6 +124,6 @@ test('a service file alone never makes agent.yaml wrong', async () => {
         expect((await outcomeOf('scope: all\nservices: {frontend: }\n', service)).faults).toEqual([]);
       },
     ),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });

@@ -14,6 +14,7 @@ import {
   removeKey,
   writeKey,
 } from '../../../src/core/byte-table.ts';
+import { runs } from '../../size.ts';
 
 /** A table of whole texts, by the functions that its users call. */
 function texts(hashOf = (view: DataView, length: number) => hashRange(hashSeed, view, 0, length)) {
@@ -123,6 +124,6 @@ test('two ranges are the same if, and only if, their bytes are: also where eight
         one.subarray(0, length).equals(other.subarray(before, before + length)),
       );
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });

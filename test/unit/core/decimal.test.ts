@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { cursor, fastValue, formatDecimal, parseValue } from '../../../src/core/decimal.ts';
+import { runs } from '../../size.ts';
 
 test.each([
   ['1', 1],
@@ -45,7 +46,7 @@ test('the fast path gives what Number gives, to the last bit, or nothing', () =>
       const value = fast(text);
       if (value !== undefined) expect(value).toBe(Number(text));
     }),
-    { numRuns: 20_000 },
+    { numRuns: runs(20_000) },
   );
 });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import protobuf from 'protobufjs';
 import { expect, test } from 'vitest';
 import { createProtobufWriter, fieldsOf } from '../../../src/core/protobuf.ts';
+import { runs } from '../../size.ts';
 
 const { root } = protobuf.parse(`
   syntax = "proto3";
@@ -125,6 +126,6 @@ test('any bytes are fields or a RangeError, never anything else', () => {
         expect(error).toBeInstanceOf(RangeError);
       }
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });

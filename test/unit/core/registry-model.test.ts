@@ -4,6 +4,7 @@ import { createDurableStore } from '../../../src/core/durable-store.ts';
 import type { OpenIntake, PartedSeries } from '../../../src/core/intake.ts';
 import type { Kind } from '../../../src/core/model.ts';
 import { testRegistry, wideLimits } from '../../registry.ts';
+import { runs } from '../../size.ts';
 
 /** What a place should show: a total alone as it is, several by their increases, gone members remembered. */
 interface Place {
@@ -104,7 +105,7 @@ describe('counters', () => {
           expect(shown()).toEqual(model.shown());
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });
@@ -155,7 +156,7 @@ describe('who gets which place', () => {
         expect(b.shown).toEqual(a.shown);
         expect(b.conflicts).toEqual(a.conflicts);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -276,7 +277,7 @@ describe('durable counters', () => {
           expect(test.shown()).toEqual(model.shown());
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import snappy from 'snappyjs';
 import { describe, expect, test } from 'vitest';
 import { packSnappy, unpackSnappy } from '../../../src/reporters/hosted/wire/snappy.ts';
+import { runs } from '../../size.ts';
 
 /** Bytes with repetitions near and far, as bodies have. */
 const bodies = fc
@@ -62,7 +63,7 @@ describe('snappy blocks', () => {
           expect(error).toBeInstanceOf(RangeError);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 });

@@ -13,6 +13,7 @@ import {
   type TrackedFile,
 } from '../../../src/sources/logs/files/tracked-file.ts';
 import { handClock } from '../../clock.ts';
+import { runs } from '../../size.ts';
 
 const bytes = (maxLength: number) => fc.uint8Array({ maxLength }).map((array) => Buffer.from(array));
 
@@ -213,7 +214,7 @@ test('any bytes: an error of ours, or positions', () => {
         expect((thrown as AgentError).code).toBe('state_unreadable');
       }
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createFields, createSlots, textOf, viewOf } from '../../../src/sources/logs/lines/fields.ts';
 import { createJsonReader, readObject } from '../../../src/sources/logs/lines/json-reader.ts';
+import { runs } from '../../size.ts';
 
 const wanted = ['level', 'msg', 'ts', '__proto__', 'ü', 'a'];
 
@@ -112,7 +113,7 @@ describe('a line is read as JSON.parse reads it', () => {
       fc.property(line, (bytes) => {
         expect(read(bytes)).toEqual(expected(bytes));
       }),
-      { numRuns: 4000 },
+      { numRuns: runs(4000) },
     );
   });
 
@@ -122,7 +123,7 @@ describe('a line is read as JSON.parse reads it', () => {
       fc.property(mutated, (bytes) => {
         expect(read(bytes)).toEqual(expected(bytes));
       }),
-      { numRuns: 8000 },
+      { numRuns: runs(8000) },
     );
   });
 
@@ -132,7 +133,7 @@ describe('a line is read as JSON.parse reads it', () => {
         const read = createReading();
         for (const bytes of [...lines, ...lines]) expect(read(bytes)).toEqual(expected(bytes));
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 

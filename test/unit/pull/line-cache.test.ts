@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { FamilyView, Kind, View } from '../../../src/core/model.ts';
 import { createRenderer, type Format } from '../../../src/reporters/pull/exposition.ts';
+import { runs } from '../../size.ts';
 import { viewOf } from '../../view.ts';
 
 const seriesOf = (kind: Kind, count: number) =>
@@ -51,7 +52,7 @@ test('whatever series come, go and change places, a page is that of a renderer w
       });
       for (const [kept, fresh] of await Promise.all(renderings)) expect(kept).toBe(fresh);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

@@ -10,6 +10,7 @@ import {
   totalsOf,
 } from '../../../src/reporters/push/statsd-lines.ts';
 import { decodeLine } from '../../push-lines.ts';
+import { runs } from '../../size.ts';
 import { type FamilySpec, viewOf } from '../../view.ts';
 
 const former = (tagFormat: TagFormat, prefixes: string[] = [], instance = 'h1') =>
@@ -194,6 +195,6 @@ test.each(tagFormats)('whatever the tags, a second parser reads every %s line', 
         type: 'c',
       });
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { pageTarget, sampleName } from '../../scrape.ts';
+import { runs } from '../../size.ts';
 
 /** Lines of a target that restarts, grows, shrinks and reorders its page as it likes. */
 const label = fc.constantFrom('', 'a', 'bb', 'two words', 'é', '}{', 'x"y', 'back\\slash', 'n\nl');
@@ -49,7 +50,7 @@ test('after each page exactly its lines are there, whatever pages came before', 
         expect(target.intake.samples()).toEqual(expected);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

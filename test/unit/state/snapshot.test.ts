@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createEncoder, decodeSnapshot, type SnapshotContent } from '../../../src/agent/state/snapshot.ts';
 import { AgentError } from '../../../src/core/errors.ts';
+import { runs } from '../../size.ts';
 import { bodyOf, crcOf, type Parts, sealed, snapshotOf } from './layout.ts';
 
 const sample: Parts = {
@@ -185,7 +186,7 @@ describe('decodeSnapshot', () => {
       fc.property(head, fc.uint8Array({ maxLength: 400 }), (right, bytes) => {
         expect(refusalOf(Buffer.concat([right, bytes]))).toBeDefined();
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 
@@ -205,7 +206,7 @@ describe('decodeSnapshot', () => {
         const held = [table, values, ...sections.values()].reduce((sum, part) => sum + part.byteLength, 0);
         expect(held).toBeLessThan(whole.length);
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     );
   });
 });

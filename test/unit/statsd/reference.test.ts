@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { runs } from '../../size.ts';
 import { lineBed, type Recorded } from '../../statsd.ts';
 
 /** A second reader of DogStatsD and statsd lines, by splitting strings, for lines that are right. */
@@ -72,7 +73,7 @@ describe('against a second reader', () => {
         expect(bed.refused).toEqual({});
         expect(bed.shown()).toEqual(referenceOf(`${datagram}\n${datagram}`));
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -107,7 +108,7 @@ describe('against a second reader', () => {
         const numbers = Object.values(bed.shown()).flat(2);
         expect(numbers.every(Number.isFinite)).toBe(true);
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 

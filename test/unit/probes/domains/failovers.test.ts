@@ -6,6 +6,7 @@ import {
   type FailoverMemory,
   failoverMemory,
 } from '../../../../src/probes/domains/failovers.ts';
+import { runs } from '../../../size.ts';
 
 const nowMs = Date.UTC(2026, 2, 2);
 interface Seen {
@@ -211,7 +212,7 @@ describe('whatever happens', () => {
         const { happened, counted } = run(all, (step) => step, { isGroupKnown, size });
         expect(counted).toBeLessThanOrEqual(happened);
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 
