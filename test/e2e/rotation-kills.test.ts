@@ -27,6 +27,7 @@ const olderGenerations = 400;
 const keptGenerations = olderGenerations + 100;
 /** How far the agent may be behind when it is killed: on a busy machine it would never see files before they are deleted. */
 const generationsBehind = 40;
+/** How far it may be behind while the service is still rotated. */
 const generationsUnseen = 80;
 /** Longest time that an agent runs before it is killed, and that it is down after some of the kills. */
 const runningMs = 700;

@@ -25,6 +25,12 @@ interface Candidate {
   readonly group: string;
 }
 
+/** A candidate that holds what is known of the generation, or a part of it. */
+interface Alike extends Candidate {
+  readonly like: Likeness;
+  readonly size: number;
+}
+
 interface Parts {
   groups: Groups;
   generations: Generations;
@@ -66,25 +72,39 @@ export function createMissing(
     return contents.of(sighting, (own) => others.some((other) => likeness(own, other) !== 'none')) ?? true;
   };
 
-  /** Finds the bytes of a missing generation among the files that nobody follows. */
-  const findMissing = (file: TrackedFile, candidates: readonly Candidate[]): Candidate | undefined => {
+  const isCopyOf = (file: TrackedFile, { stat: { dev, ino } }: Sighting) =>
+    tracker.letGoAt(dev, ino)?.copyOf === file;
+
+  /** Whether the generation may be in the file at all, by its name. */
+  const isEligible = (file: TrackedFile, { sighting, group }: Candidate): boolean => {
+    const [path] = sighting.paths as [string];
+    if (file.ruledOut?.has(path)) return false;
+    if (group === file.path) return true;
+    if (!isHome(sighting, file.path) && scan.undecided.get(keyOf(sighting))?.of === file) return true;
+    const isSudden = file.lostBy === 'truncated' && file.offset > 0 && scan.newGroups.has(group);
+    const isNeighbour = dirname(path) === dirname(file.home);
+    return (
+      isNeighbour && !isCompressed(path) && (file.fingerprint.tail.length >= identifyingBytes || isSudden)
+    );
+  };
+
+  /** Whether a file that is like the generation may be taken for it. */
+  const isAcceptable = (file: TrackedFile, sighting: Sighting, like: Likeness): boolean => {
+    const isCut = file.lostBy === 'truncated' && sighting.stat.ino === file.formerIno;
+    if (like === 'cut') return isCut && isHome(sighting, file.path);
+    if (like !== 'short') return like !== 'none';
+    if (file.state !== 'missing' || (isHome(sighting, file.path) && !isCut)) return false;
+    // Only a truncation leaves a copy behind that is shorter. Other files begin the same for as long as a banner goes.
+    return file.lostBy === 'truncated' || isCopyOf(file, sighting) || isCompressed(sighting.paths[0]!);
+  };
+
+  /** The files that may be the generation, by their names and by what they hold. */
+  const findAlike = (file: TrackedFile, candidates: readonly Candidate[]): Alike[] => {
     const content = knownContent(file);
-    const isCopy = ({ stat: { dev, ino } }: Sighting) => tracker.letGoAt(dev, ino)?.copyOf === file;
-    const alike: (Candidate & { like: Likeness; size: number })[] = [];
+    const alike: Alike[] = [];
     for (const candidate of candidates) {
-      const { sighting, group } = candidate;
-      const isRelated = group === file.path;
-      if (!isRelated && (isHome(sighting, file.path) || scan.undecided.get(keyOf(sighting))?.of !== file)) {
-        const isSudden = file.lostBy === 'truncated' && file.offset > 0 && scan.newGroups.has(group);
-        const isNeighbour = dirname(sighting.paths[0]!) === dirname(file.home);
-        if (
-          !isNeighbour ||
-          isCompressed(sighting.paths[0]!) ||
-          (file.fingerprint.tail.length < identifyingBytes && !isSudden)
-        )
-          continue;
-      }
-      if (file.ruledOut?.has(sighting.paths[0]!)) continue;
+      const { sighting } = candidate;
+      if (!isEligible(file, candidate)) continue;
       // An archive may be unfinished.
       if (hasPlainBeside(sighting) && waitFor(sighting, file)) continue;
       const seen = contents.of(sighting, (own) => ({ like: likeness(own, content), size: own.size }));
@@ -93,39 +113,40 @@ export function createMissing(
         cannotTell(file);
         continue;
       }
-      const { size } = seen;
-      const like = isCopy(sighting) && file.offset + file.rest.length === 0 ? 'whole' : seen.like;
-      if (like === 'whole' && !isCopy(sighting) && !identifies(file, file.path, sighting)) {
+      const isCopy = isCopyOf(file, sighting);
+      const like = isCopy && file.offset + file.rest.length === 0 ? 'whole' : seen.like;
+      if (like === 'whole' && !isCopy && !identifies(file, file.path, sighting)) {
         // Nothing of it was counted, and the other file, which begins the same, is read from its beginning.
         if (file.offset === 0) Object.assign(file, { rest: noBytes, restBytes: 0, size: 0, nowSize: 0 });
         continue;
       }
-      const isCut = file.lostBy === 'truncated' && sighting.stat.ino === file.formerIno;
-      if (like === 'short' && isHome(sighting, file.path) && !isCut) continue;
-      if (like === 'cut' && !(isCut && isHome(sighting, file.path))) continue;
-      if (like === 'short' && file.state !== 'missing') continue;
-      // Only a truncation leaves a copy behind that is shorter. Other files begin the same for as long as a banner goes.
-      const isShrunk = file.lostBy === 'truncated' || isCopy(sighting) || isCompressed(sighting.paths[0]!);
-      if (like === 'short' && !isShrunk) continue;
-      if (like !== 'none') alike.push({ ...candidate, like, size });
+      if (isAcceptable(file, sighting, like)) alike.push({ ...candidate, like, size: seen.size });
     }
+    return alike;
+  };
+
+  /** The best of them: `best('whole')` is the one to take of those that are like the generation in this way. */
+  const ranked = (file: TrackedFile, alike: readonly Alike[]) => {
     // A file that is shorter than the generation was, or of which the depth is not compared, is taken only if nothing is better.
     const known = Math.max(file.size, file.nowSize);
     // Of a file that nothing was counted of, perhaps only a banner is known, and younger ones begin the same.
     const isUnread = file.offset + file.restBytes === 0;
     const order = isUnread ? inOrder([...new Set(alike.map(({ sighting }) => sighting))], file.path) : [];
-    const best = (...likes: Likeness[]) => {
-      const rank = ({ like, size, sighting, group }: (typeof alike)[number]) => {
-        const isPacked = isCompressed(sighting.paths[0]!);
-        const distance = isUnread ? order.indexOf(sighting) : Math.abs(size - known);
-        // Logs of one service begin with the same banner.
-        const isStranger = group !== file.path;
-        return [!isCopy(sighting), isStranger, size < known, like === 'perhaps', isPacked, distance].map(
-          Number,
-        );
-      };
-      return alike.filter(({ like }) => likes.includes(like)).sort((a, b) => byRank(rank(a), rank(b)))[0];
+    const rank = ({ like, size, sighting, group }: Alike) => {
+      const isPacked = isCompressed(sighting.paths[0]!);
+      const distance = isUnread ? order.indexOf(sighting) : Math.abs(size - known);
+      // Logs of one service begin with the same banner.
+      const isStranger = group !== file.path;
+      const isCopy = isCopyOf(file, sighting);
+      return [!isCopy, isStranger, size < known, like === 'perhaps', isPacked, distance].map(Number);
     };
+    return (...likes: Likeness[]) =>
+      alike.filter(({ like }) => likes.includes(like)).sort((a, b) => byRank(rank(a), rank(b)))[0];
+  };
+
+  /** Finds the bytes of a missing generation among the files that nobody follows. */
+  const findMissing = (file: TrackedFile, candidates: readonly Candidate[]): Candidate | undefined => {
+    const best = ranked(file, findAlike(file, candidates));
     const next = best('whole', 'perhaps');
     if (next) {
       resume(file, next.group, next.sighting);
