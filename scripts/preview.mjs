@@ -1,6 +1,7 @@
-// Draws dashboards/preview/*.png: each dashboard's own queries, asked of a real Prometheus that holds a simulated hour;
-// and docs/images/status-*.png: the status page after four simulated hours. Needs `npm run build`, and Debian's
-// prometheus and chromium. `npm run preview -- status` draws the status page alone.
+// Draws dashboards/preview/*.png: each dashboard's own queries, asked of a real Prometheus that holds a simulated hour, or,
+// for backups, that scraped the built agent beside real backups of a PostgreSQL for two minutes; and
+// docs/images/status-*.png: the status page after four simulated hours. Needs `npm run build`, and Debian's prometheus,
+// postgresql and chromium. `npm run preview -- backups` draws one of backups, dashboards and status alone.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -27,6 +28,8 @@ try {
   const load = (name) => import(pathToFileURL(join(bundles, `${name}.mjs`)).href);
   if (wanted.length === 0 || wanted.includes('dashboards'))
     await (await load('preview')).writePreviews(join(root, 'dashboards'), chromium);
+  if (wanted.length === 0 || wanted.includes('backups'))
+    await (await load('preview')).writeLivePreview(join(root, 'dashboards'), chromium);
   if (wanted.length === 0 || wanted.includes('status'))
     await (await load('status')).writeStatusPictures(
       process.env.STATUS_FOLDER ?? join(root, 'docs', 'images'),

@@ -39,6 +39,16 @@ export function postgresProgram(name: string, args: readonly string[], input?: s
   });
 }
 
+/** Where PostgreSQL's programs are. */
+export const postgresPrograms = programs ?? '';
+
+/** A command that runs another one as the server's owner, for tools that work on its files. */
+export function asPostgres(command: readonly string[]): string[] {
+  const { uid, gid } = owner()!;
+  if (uid === undefined) return [...command];
+  return ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', ...command];
+}
+
 /** Starts one of PostgreSQL's programs as the server's owner; the caller ends it. */
 export function startPostgresProgram(name: string, args: readonly string[]): ChildProcess {
   return spawn(join(programs!, name), args, { ...owner(), cwd: tmpdir(), stdio: 'ignore' });

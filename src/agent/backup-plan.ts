@@ -284,9 +284,21 @@ function planBinlog({ store, directory, copy }: PlanTarget, connection: string):
 }
 
 function planWideColumn(target: PlanTarget): readonly PlannedJob[] {
-  const { database, store, role, copy } = target;
+  const { database, store, role, directory, copy } = target;
   const prefix = `${store.name}-${role}`;
   const data = '/var/lib/cassandra/data';
+  const copies = `${directory}/${prefix}`;
+  const off = (what: string) => copy(what, `/${prefix}/$(hostname)`);
+  const place = { dataDirectory: copies, keyspace: database };
+  /** In the layout of a data directory, so that each copy is known by its table. */
+  const eachTable = (below: string, lines: readonly string[]) => [
+    `for folder in ${data}/${quoted(database)}/*/${below}; do`,
+    '  [ -d "$folder" ] || continue',
+    `  copy=${quoted(copies)}/\${folder#${data}/}`,
+    '  mkdir -p "$copy"',
+    ...lines.map((line) => `  ${line}`),
+    'done',
+  ];
   return [
     {
       name: `${prefix}-full`,
@@ -296,19 +308,41 @@ function planWideColumn(target: PlanTarget): readonly PlannedJob[] {
         '# On every node:',
         `name=${prefix}-${stamp}`,
         `nodetool snapshot --tag "$name" ${quoted(database)}`,
-        `for folder in ${data}/${quoted(database)}/*/snapshots/"$name"; do`,
-        `  ${copy('"$folder"', '/$name/$(hostname)/$(basename "$(dirname "$(dirname "$folder")")")')}`,
-        '  :',
-        'done',
+        ...eachTable('snapshots/"$name"', ['cp -p "$folder"/* "$copy"']),
+        '# The copies are the backup; the snapshot would keep the disk of the node full.',
         `nodetool clearsnapshot -t "$name" ${quoted(database)}`,
+        off(quoted(copies)),
+        `find ${quoted(copies)} -path '*/snapshots/*' -prune -mtime +30 -exec rm -r {} +`,
       ],
       restore: [
         '# On every node, with the schema restored and the tables empty, for each table:',
         // Without the option it would move the files out of the backup.
-        `nodetool import --copy-data ${quoted(database)} TABLE FOLDER_OF_THE_SNAPSHOT`,
+        `nodetool import --copy-data ${quoted(database)} TABLE ${copies}/${database}/TABLE-ID/snapshots/NAME`,
       ],
       entry: entryOf(target, `${prefix}-full`, 'full', {
-        source: { snapshot: { dataDirectory: data, keyspace: database } },
+        source: { snapshot: place },
+        integrity: { level: 'full' },
+      }),
+    },
+    {
+      name: `${prefix}-incremental`,
+      type: 'incremental',
+      cron: '30 * * * *',
+      script: [
+        '# On every node, with incremental_backups: true in cassandra.yaml. Before the flush, the newest rows are in memory only:',
+        '# the start of this job is the recovery point.',
+        `nodetool flush ${quoted(database)}`,
+        ...eachTable('backups', ['find "$folder" -maxdepth 1 -type f -exec mv -n -t "$copy" {} +']),
+        off(quoted(copies)),
+        `find ${quoted(copies)} -path '*/backups/*' -type f -mtime +8 -delete`,
+      ],
+      restore: [
+        '# After the snapshot, for each table:',
+        `nodetool import --copy-data ${quoted(database)} TABLE ${copies}/${database}/TABLE-ID/backups`,
+      ],
+      entry: entryOf(target, `${prefix}-incremental`, 'incremental', {
+        source: { incrementals: place },
+        integrity: { level: 'full' },
       }),
     },
   ];

@@ -37,17 +37,17 @@ const style = `
 
 const headerHeight = 44;
 
-/** A dashboard as one page of HTML, drawn from the answers to its queries. */
+/** A dashboard as one page of HTML, drawn from the answers to its queries; `origin` says of which data. */
 export function page(
   dashboard: DashboardJson,
   answers: ReadonlyMap<PanelJson, readonly Shown[]>,
-  time: Pick<Canvas, 'from' | 'to'>,
+  { origin, ...time }: Pick<Canvas, 'from' | 'to'> & { origin: string },
 ): { html: string; height: number } {
   const panels = dashboard.panels ?? [];
   const height =
     Math.max(...panels.map(({ gridPos }) => gridPos!.y + gridPos!.h)) * cell.height + headerHeight + margin;
   const drawn = panels.map((panel) => framed(panel, answers.get(panel) ?? [], time));
-  const note = 'Preview of simulated data, drawn from the panels’ own queries. Not a picture of Grafana.';
+  const note = `Preview of ${origin}, drawn from the panels’ own queries. Not a picture of Grafana.`;
   const header = `<header><span>${escaped(dashboard.title!)}</span><em>${note}</em></header>`;
   const html = `<!doctype html><meta charset="utf-8"><style>${style}</style><body style="height:${height}px">${header}${drawn.join('')}</body>`;
   return { html, height };

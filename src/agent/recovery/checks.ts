@@ -1,5 +1,5 @@
 import { errorText } from '../../core/errors.ts';
-import type { VerifyAnswer } from '../../probes/backups/verify.ts';
+import type { VerifyAnswer } from '../../probes/backups/evidence.ts';
 import { runCommand } from '../../probes/command.ts';
 import { type Finding, ProbeError, type ProbeRow } from '../../probes/probe.ts';
 import type { AgentConfig } from '../config/types.ts';

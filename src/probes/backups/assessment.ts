@@ -1,9 +1,8 @@
 import type { BackupFailureReason, BackupResult } from '../../core/reasons.ts';
 import { formatDuration } from '../../core/text-formats.ts';
 import type { BackupOptions } from './block.ts';
-import type { Artifact, Evidence } from './evidence.ts';
+import type { Artifact, Evidence, VerifyAnswer } from './evidence.ts';
 import type { VerifiedLog } from './segments.ts';
-import type { VerifyAnswer } from './verify.ts';
 
 /**
  * Assesses one backup. A pure function of its evidence, new answers of verifications, the ledger of the last assessment
@@ -33,6 +32,8 @@ export interface Ledger {
   verified: Record<string, VerifyAnswer>;
   /** Of an archived log. */
   log?: VerifiedLog;
+  /** The most files that each artifact had, where one that is gone would not show. */
+  files?: Record<string, number>;
   /** The file system of the directory in which backups were last found, by its device. */
   device?: number;
   /** The same of the off-site directory. */
@@ -142,6 +143,11 @@ function openLedger(
   if (before && evidence.missingDirectory !== undefined) {
     Object.assign(ledger, { counted: { ...before.counted }, verified: { ...before.verified } });
   }
+  if (evidence.artifacts.some(({ files }) => files !== undefined)) {
+    ledger.files = Object.fromEntries(
+      evidence.artifacts.map(({ id, files = 0 }) => [id, Math.max(files, before?.files?.[id] ?? 0)]),
+    );
+  }
   for (const artifact of evidence.artifacts) {
     const answer = answers[keyOf(artifact)] ?? before?.verified[keyOf(artifact)];
     // A failed verification is no evidence about the backup, which waits for the next one.
@@ -176,7 +182,7 @@ export const keyOf = ({ id, fingerprint }: Artifact) => `${id} ${fingerprint}`;
 function sortArtifacts(
   { type, integrity }: BackupOptions,
   artifacts: readonly Artifact[],
-  { sinceMs, verified }: Ledger,
+  { sinceMs, verified, files: known }: Ledger,
 ): Sorted[] {
   let previousBytes = 0;
   return artifacts.map((artifact, index) => {
@@ -188,6 +194,8 @@ function sortArtifacts(
     const isVerified = verification?.result === 'ok';
     const leastBytes = type === 'full' ? previousBytes * (1 - integrity.maxShrink) : 0;
     if (verification?.result === 'corrupt') return { artifact, result: 'corrupt', isVerified };
+    if ((artifact.files ?? 0) < (known?.[artifact.id] ?? 0))
+      return { artifact, result: 'incomplete', isVerified };
     if (artifact.sizeBytes < integrity.minBytes) return { artifact, result: 'incomplete', isVerified };
     if (isAwaited) return { artifact, isVerified };
     // Compared with the previous one, whatever its result: a database that was emptied on purpose is reported once.
@@ -328,7 +336,14 @@ function verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, no
       `the newest backup has ${newest.artifact.sizeBytes} bytes, far fewer than the one before`,
     );
   }
-  if (newest?.result === 'incomplete') return fault('incomplete', 'the newest backup is too small');
+  if (newest?.result === 'incomplete') {
+    const { files, id } = newest.artifact;
+    const gone = (ledger.files?.[id] ?? 0) - (files ?? 0);
+    return fault(
+      'incomplete',
+      gone > 0 ? `${gone} files of ${id} are gone` : 'the newest backup is too small',
+    );
+  }
   const lastFailed = evidence.failures.at(-1);
   if (lastFailed && lastFailed.endMs > (success?.endMs ?? 0)) return fault('backup_failed', lastFailed.msg);
   if (ledger.overdue > 0) {
@@ -340,6 +355,7 @@ function verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, no
   if (evidence.unfinished.some(({ sinceMs }) => sinceMs > (success?.endMs ?? 0))) {
     return fault('incomplete', 'a backup was begun and not completed');
   }
+  if (evidence.gap !== undefined) return fault('log_gap', evidence.gap);
   if ((evidence.runs?.length ?? 0) > 1) {
     const [one, other] = evidence.runs!.slice(-2);
     return fault('log_gap', `segments are missing between ${one!.last} and ${other!.first}`);

@@ -11,18 +11,18 @@ import {
   type ProbeRow,
   type SeriesName,
 } from '../probe.ts';
-import { archivedLogOf } from '../stores/store-changes.ts';
+import { archivedLogOf, hasFailedCheck } from '../stores/store-changes.ts';
 import { storeRoles } from '../stores/store-options.ts';
 import { assess, keyOf, type Ledger } from './assessment.ts';
 import { backupFinding, labelsOf } from './backup-finding.ts';
 import type { BackupOptions } from './block.ts';
-import { type Evidence, unreadable } from './evidence.ts';
+import { type Evidence, unreadable, type VerifyAnswer } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
 import type { LogReading } from './log-evidence.ts';
 import type { EvidenceDeps, OffsiteStanding } from './offsite.ts';
 import type { Standing } from './readiness.ts';
 import type { Verifier } from './verifier.ts';
-import type { VerifyAnswer, VerifyRequest } from './verify.ts';
+import type { VerifyRequest } from './verify.ts';
 
 /** What the probes of all backups share. */
 interface SharedByBackups {
@@ -73,7 +73,7 @@ export const laneOf = ({ store }: { store?: string }): string => `backups/${stor
 
 function targetOf({ source }: BackupOptions): string {
   if (source.kind === 'command') return source.command[0] ?? '';
-  if (source.kind === 'snapshot') return `${source.dataDirectory}/${source.keyspace}`;
+  if ('keyspace' in source) return `${source.dataDirectory}/${source.keyspace}`;
   return 'directory' in source ? source.directory : source.kind;
 }
 
@@ -157,7 +157,7 @@ async function checkBackup(
 }
 
 function directoryOf({ source }: BackupOptions): string | undefined {
-  if (source.kind === 'snapshot') return join(source.dataDirectory, source.keyspace);
+  if ('keyspace' in source) return join(source.dataDirectory, source.keyspace);
   return 'directory' in source ? source.directory : undefined;
 }
 
@@ -194,9 +194,14 @@ const siblingsOf = ({ store, database }: BackupOptions, { standings }: SharedByB
       (options.database === undefined || database === undefined || options.database === database),
   );
 
+const pollsOfStore = (store: string | undefined): string[] => [
+  `store/${store}`,
+  ...storeRoles.map((role) => `store/${store}/${role}`),
+];
+
 /** Loads the code of a source when it is first read. */
 async function readEvidence(
-  { source, store }: BackupOptions,
+  { source, store, type, integrity, retention }: BackupOptions,
   runs: readonly RunRecord[],
   {
     signal,
@@ -218,8 +223,7 @@ async function readEvidence(
   };
   /** The archived log as the polls of the store last saw it. */
   const logOfStore = () => {
-    const polls = [`store/${store}`, ...storeRoles.map((role) => `store/${store}/${role}`)];
-    const logs = polls.flatMap((probe) => archivedLogOf(latest(probe)) ?? []);
+    const logs = pollsOfStore(store).flatMap((probe) => archivedLogOf(latest(probe)) ?? []);
     return logs.sort((one, other) => (one.wholeUntilMs ?? 0) - (other.wholeUntilMs ?? 0)).at(-1);
   };
   switch (source.kind) {
@@ -231,14 +235,20 @@ async function readEvidence(
     }
     case 'snapshot':
       return withRuns(await (await import('./cassandra-snapshots.ts')).readSnapshotEvidence(source));
+    case 'incrementals': {
+      const isOff = pollsOfStore(store).some((probe) => hasFailedCheck(latest(probe), 'incremental_backups'));
+      const { readIncrementals } = await import('./cassandra-incrementals.ts');
+      return readIncrementals(source, runs, { nowMs, keepMs: retention.keepMs, isOff });
+    }
     case 'configuration':
       return withRuns(await (await import('./files.ts')).readDrift(source.files, source.directory));
     case 'command': {
-      const { parseReport, withArchive } = await import('./reports.ts');
+      const { forEntry, parseReport, withArchive } = await import('./reports.ts');
       const { stdout } = await runCommand(source.command, { signal, maxBytes: 16 << 20 }).catch((thrown) => {
         throw unreadable(thrown.message, thrown);
       });
-      return withRuns(withArchive(parseReport(source.format, stdout), logOfStore()));
+      const report = withArchive(parseReport(source.format, stdout, nowMs), logOfStore());
+      return withRuns(forEntry(report, type, integrity.level, source));
     }
     case 'objectStore': {
       const { listObjects } = await import('./offsite.ts');
@@ -256,7 +266,7 @@ async function readEvidence(
  * background and is answered at a later check.
  */
 async function verifications(
-  { name, integrity }: BackupOptions,
+  { name, type, integrity }: BackupOptions,
   { artifacts }: Evidence,
   ledger: Ledger | undefined,
   shared: SharedByBackups,
@@ -271,7 +281,8 @@ async function verifications(
       artifact.verify &&
       !artifact.verified &&
       !ledger?.verified[keyOf(artifact)] &&
-      (artifact === newest || artifact.endMs > sinceMs),
+      // An incremental backup is worth nothing without those that it builds upon.
+      (type === 'incremental' || artifact === newest || artifact.endMs > sinceMs),
   );
   if (level === 'none' || due.length === 0) return {};
   const { verifiedAnswers } = await import('./journal.ts');

@@ -21,16 +21,22 @@ export interface OffsiteOptions {
   maxLagMs: number;
 }
 
+/** Tools that keep backups by themselves; `json` is the agent’s own form. */
+const reportFormats = ['pgbackrest', 'walg', 'barman', 'json'] as const;
+export type ReportFormat = (typeof reportFormats)[number];
+
 /** Where the evidence of a backup is found; exactly one of these. */
 export type BackupSource =
   | { kind: 'files'; directory: string; pattern: string; settleMs: number; sentinel?: string }
   | { kind: 'segments'; directory: string; log: LogKind; settleMs: number }
   | { kind: 'snapshot'; dataDirectory: string; keyspace: string }
+  | { kind: 'incrementals'; dataDirectory: string; keyspace: string }
   | { kind: 'configuration'; files: readonly string[]; directory: string }
   | {
       kind: 'command';
       command: readonly string[];
-      format: 'pgbackrest' | 'walg' | 'barman' | 'json';
+      format: ReportFormat;
+      verify?: readonly string[];
       timeoutMs: number;
     }
   | { kind: 'objectStore'; objectStore: ObjectStoreOptions; pattern: string }
@@ -135,6 +141,16 @@ const sources = (secret: z.ZodType<Secret>) => ({
     })
     .transform((of): BackupSource => ({ kind: 'snapshot', ...of }))
     .describe('Snapshots of a wide-column node.'),
+  incrementals: z
+    .strictObject({
+      dataDirectory: z
+        .string()
+        .min(1)
+        .describe('Data directory of the node, or of the copies, with a directory per keyspace.'),
+      keyspace: z.string().regex(/^\w+$/).describe('Keyspace that is flushed.'),
+    })
+    .transform((of): BackupSource => ({ kind: 'incrementals', ...of }))
+    .describe('Incremental backups of a wide-column node, as of the recorded runs of nodetool flush.'),
   configuration: z
     .strictObject({
       files: z.array(z.string().min(1)).min(1).describe('The live files.'),
@@ -149,9 +165,12 @@ const sources = (secret: z.ZodType<Secret>) => ({
     .strictObject({
       command: command.describe('Program and arguments that print the report, without a shell.'),
       format: z
-        .enum(['pgbackrest', 'walg', 'barman', 'json'])
+        .enum(reportFormats)
         .default('json')
         .describe('Tool that prints the report; json is the agent’s own format.'),
+      verify: command
+        .optional()
+        .describe('Program and arguments that verify one backup; {id} is the name that the tool gave to it.'),
       timeout: wait().prefault('60s').describe('How long the command may take.'),
     })
     .transform(
@@ -159,6 +178,7 @@ const sources = (secret: z.ZodType<Secret>) => ({
         kind: 'command',
         command: of.command,
         format: of.format,
+        verify: of.verify,
         timeoutMs: of.timeout,
       }),
     )

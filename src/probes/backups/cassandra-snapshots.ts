@@ -1,5 +1,5 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { errorText, systemCode } from '../../core/errors.ts';
 import { ProbeError } from '../probe.ts';
@@ -120,6 +120,20 @@ async function snapshotOf(
   };
 }
 
+/** Whether the data file of an SSTable matches the digest beside it; one without a digest is passed over. */
+export async function digestFault(
+  path: string,
+  read: (path: string) => AsyncIterable<Buffer>,
+): Promise<string | undefined> {
+  const digestPath = path.replace(/-Data\.db$/, '-Digest.crc32');
+  if (digestPath === path) return undefined;
+  const expected = await unlessMissing(digestPath, readFile(digestPath, 'utf8'));
+  if (expected === undefined) return undefined;
+  let crc = 0;
+  for await (const chunk of read(path)) crc = crc32(chunk, crc);
+  return String(crc) === expected.trim() ? undefined : `${basename(path)} does not match its digest`;
+}
+
 /** What is missing or damaged in a snapshot; `withDigests` reads every data file that has a digest beside it. */
 export async function snapshotFault(
   { parts, missingTables }: CassandraSnapshot,
@@ -132,12 +146,8 @@ export async function snapshotFault(
     const there = new Set(await listOf(directory));
     for (const name of manifest) {
       if (!there.has(name)) return `${table}: ${name} of the manifest is missing`;
-      const digestName = name.replace(/-Data\.db$/, '-Digest.crc32');
-      if (!withDigests || digestName === name || !there.has(digestName)) continue;
-      const expected = (await readFile(join(directory, digestName), 'utf8')).trim();
-      let crc = 0;
-      for await (const chunk of read(join(directory, name))) crc = crc32(chunk, crc);
-      if (String(crc) !== expected) return `${table}: ${name} does not match its digest`;
+      const fault = withDigests && (await digestFault(join(directory, name), read));
+      if (fault) return `${table}: ${fault}`;
     }
   }
   return undefined;

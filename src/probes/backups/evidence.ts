@@ -1,6 +1,7 @@
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { IntegrityResult } from '../../core/reasons.ts';
 import { ProbeError } from '../probe.ts';
+import type { ReportFormat } from './block.ts';
 import type { WalRange } from './manifest.ts';
 import type { SegmentRun, VerifiedLog } from './segments.ts';
 
@@ -11,8 +12,43 @@ export type BackupMethod =
   | 'mysql_dump'
   | 'mysql_physical'
   | 'snapshot'
+  | 'flush'
   | 'configuration'
   | 'other';
+
+/** Times of files, ms since the epoch. */
+export interface FlushWindow {
+  fromMs: number;
+  toMs: number;
+}
+
+/** What a verification reads; JSON. */
+export interface Verifiable {
+  /**
+   * A file, the directory of a backup that is one, with `snapshot` or `flush` that of a keyspace, with `tool` the tool's
+   * name of the backup.
+   */
+  path: string;
+  /** Name of a snapshot of the wide-column store. */
+  snapshot?: string;
+  /** Incremental backups of the wide-column store that were written between these times. */
+  flush?: FlushWindow;
+  /** Program and arguments of the tool that keeps the backup and verifies it. */
+  tool?: { format: ReportFormat; argv: readonly string[] };
+}
+
+/** JSON. `unknown` is what cannot be verified at this level: no checksum, no program, an unknown format. */
+export interface VerifyAnswer {
+  result: IntegrityResult;
+  /** For people: what was verified, or what is wrong. */
+  msg: string;
+  /**
+   * The verification itself failed, so that it is tried again: the backup could not be read, the process was killed.
+   */
+  isFailure?: true;
+  /** What is wrong with each segment that is damaged, by name. */
+  damaged?: Readonly<Record<string, string>>;
+}
 
 /** One complete backup. Times are ms since the epoch. */
 export interface Artifact {
@@ -25,8 +61,8 @@ export interface Artifact {
   /** Changes when the content may have changed: a verification holds for one fingerprint. */
   fingerprint: string;
   method: BackupMethod;
-  /** What to verify; none where a tool verifies by itself. */
-  verify?: { path: string; snapshot?: string };
+  /** What to verify, and how; none where nothing can be read. */
+  verify?: Verifiable;
   /** The verdict of the tool that keeps the backup. */
   verified?: IntegrityResult;
   /** What is wrong where that is `corrupt`. */
@@ -41,6 +77,10 @@ export interface Artifact {
   binlog?: string;
   /** Id of the backup that an incremental builds upon, where the tool says so. */
   parent?: string;
+  /** Of a flush: it holds what was written after this time, ms since the epoch. Without one it is the first. */
+  sinceMs?: number;
+  /** How many files it has, where one that is gone would not show. */
+  files?: number;
   /** Newest moment that can be restored with logs that the tool keeps itself. */
   recoverableToMs?: number;
 }
@@ -59,6 +99,8 @@ export interface Evidence {
   runs?: readonly SegmentRun[];
   /** Ranges of WAL that a tool keeps in its own archive, by the first and the last segment. */
   archives?: readonly { first: string; last: string }[];
+  /** What is missing in the archive of a tool, by its own account. */
+  gap?: string;
   /** What verification has found in it; kept for the next check. */
   log?: VerifiedLog;
   /** For type `config`: live files that the newest copy lacks, or has with other content. */

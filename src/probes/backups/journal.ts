@@ -2,8 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { appendFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
-import { type Evidence, unreadable } from './evidence.ts';
-import type { VerifyAnswer } from './verify.ts';
+import { type Evidence, unreadable, type VerifyAnswer } from './evidence.ts';
 
 /**
  * Runs of a backup or of a recovery procedure, as `svc-agent backup run`, heartbeats and `svc-agent recover`

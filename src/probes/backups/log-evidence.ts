@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { ArchivedLog } from '../stores/store-report.ts';
 import type { BackupSource } from './block.ts';
-import { type Artifact, type Evidence, noEvidence } from './evidence.ts';
+import { type Artifact, type Evidence, noEvidence, type VerifyAnswer } from './evidence.ts';
 import { listBackupDirectory, statOf, temporaryName } from './files.ts';
 import {
   archivedName,
@@ -15,8 +15,8 @@ import {
   type SegmentsToVerify,
   segmentRuns,
   type VerifiedLog,
+  walFolder,
 } from './segments.ts';
-import type { VerifyAnswer } from './verify.ts';
 
 type SegmentsSource = BackupSource & { kind: 'segments' };
 
@@ -77,13 +77,18 @@ async function segmentBytesOf(
 }
 
 async function listSegments(
-  { directory, settleMs }: SegmentsSource,
+  { directory, log, settleMs }: SegmentsSource,
   nowMs: number,
 ): Promise<Segment[] | undefined> {
   const names = await listBackupDirectory(directory);
   if (names === undefined) return undefined;
+  const folders = log === 'wal' ? names.filter((name) => walFolder.test(name)) : [];
+  const below = folders.map(async (folder) => {
+    const inside = (await listBackupDirectory(join(directory, folder))) ?? [];
+    return inside.map((name) => join(folder, name));
+  });
   const segments: Segment[] = [];
-  for (const name of names) {
+  for (const name of [names, ...(await Promise.all(below))].flat()) {
     if (temporaryName.test(name)) continue;
     const stats = await statOf(join(directory, name));
     if (!stats?.isFile() || nowMs - stats.mtimeMs < settleMs) continue;

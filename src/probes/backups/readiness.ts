@@ -29,7 +29,8 @@ export interface Chain {
 
 /** A full backup at the end of a chain, and everything that can be restored on top of it. */
 interface Reach extends Chain {
-  full: Artifact;
+  /** The full backup, and the incremental ones upon it, oldest first. */
+  bases: readonly Artifact[];
 }
 
 /**
@@ -38,19 +39,26 @@ interface Reach extends Chain {
  * Undefined when there is no verified full backup.
  */
 export function chainOf(standings: readonly Standing[]): Chain | undefined {
+  // Where the log is observed itself, its gaps count, which the range that a tool reports does not show.
+  const hasLog = of(standings, 'log').length > 0;
+  const pointOf = ({ startMs, recoverableToMs = 0 }: Artifact) =>
+    hasLog ? startMs : Math.max(startMs, recoverableToMs);
   const fulls = of(standings, 'full').flatMap(({ options, assessed }) =>
-    (assessed?.assessment.usable ?? []).map((artifact) => reachOf(options, artifact)),
+    (assessed?.assessment.usable ?? []).map((artifact) => reachOf(options, artifact, pointOf(artifact))),
   );
-  const reaches = fulls.map((reach) => withLog(withIncrementals(reach, standings), standings));
+  const reaches = fulls.map((reach) => withLog(withIncrementals(reach, standings, pointOf), standings));
   return reaches.sort((one, other) => one.recoveryPointMs - other.recoveryPointMs).at(-1);
 }
 
 const of = (standings: readonly Standing[], type: BackupType) =>
   standings.filter(({ options }) => options.type === type);
 
-function reachOf({ name }: BackupOptions, full: Artifact): Reach {
-  const recoveryPointMs = Math.max(full.startMs, full.recoverableToMs ?? 0);
-  return { full, recoveryPointMs, links: [{ backup: name, type: 'full', what: full.id, recoveryPointMs }] };
+function reachOf({ name }: BackupOptions, full: Artifact, recoveryPointMs: number): Reach {
+  return {
+    bases: [full],
+    recoveryPointMs,
+    links: [{ backup: name, type: 'full', what: full.id, recoveryPointMs }],
+  };
 }
 
 function on(reach: Reach, link: ChainLink): Reach {
@@ -61,20 +69,19 @@ function on(reach: Reach, link: ChainLink): Reach {
   };
 }
 
-function withIncrementals(reach: Reach, standings: readonly Standing[]): Reach {
+function withIncrementals(
+  reach: Reach,
+  standings: readonly Standing[],
+  pointOf: (artifact: Artifact) => number,
+): Reach {
   let reached = reach;
   for (const { options, assessed } of of(standings, 'incremental')) {
-    let parent = reach.full;
     for (const artifact of assessed?.assessment.usable ?? []) {
-      if (!buildsUpon(artifact, parent)) continue;
-      parent = artifact;
-      const recoveryPointMs = Math.max(artifact.startMs, artifact.recoverableToMs ?? 0);
-      reached = on(reached, {
-        backup: options.name,
-        type: 'incremental',
-        what: artifact.id,
-        recoveryPointMs,
-      });
+      // A differential backup builds upon the full one, whatever incremental ones lie between them.
+      if (!reached.bases.some((base) => buildsUpon(artifact, base))) continue;
+      const recoveryPointMs = pointOf(artifact);
+      const link = { backup: options.name, type: 'incremental', what: artifact.id, recoveryPointMs } as const;
+      reached = { ...on(reached, link), bases: [...reached.bases, artifact] };
     }
   }
   return reached;
@@ -87,14 +94,19 @@ function withIncrementals(reach: Reach, standings: readonly Standing[]): Reach {
 function buildsUpon(artifact: Artifact, parent: Artifact): boolean {
   if (artifact.parent !== undefined) return artifact.parent === parent.id;
   if (artifact.lsn && parent.lsn) return artifact.lsn.from === parent.lsn.to;
-  // Incrementals of the wide-column store are the data files written since the snapshot.
-  return artifact.method === 'snapshot' && parent.method === 'snapshot' && artifact.endMs >= parent.startMs;
+  if (artifact.method !== 'flush') return false;
+  // The files of a flush are those written since the flush before it, or since a snapshot after that.
+  const { sinceMs = 0 } = artifact;
+  if (parent.method === 'flush') return parent.startMs === sinceMs;
+  return parent.method === 'snapshot' && parent.startMs >= sinceMs && parent.startMs <= artifact.startMs;
 }
 
 function withLog(reach: Reach, standings: readonly Standing[]): Reach {
   let reached = reach;
   for (const { options, assessed } of of(standings, 'log')) {
-    const run = runFrom(reach.full, assessed?.evidence.runs ?? []);
+    const runs = assessed?.evidence.runs ?? [];
+    // Segments from before an incremental backup may have been removed.
+    const run = reach.bases.map((base) => runFrom(base, runs)).findLast((each) => each !== undefined);
     if (!run) continue;
     const what = `${run.first} to ${run.last}`;
     reached = on(reached, { backup: options.name, type: 'log', what, recoveryPointMs: run.lastEndMs });
@@ -102,10 +114,10 @@ function withLog(reach: Reach, standings: readonly Standing[]): Reach {
   return reached;
 }
 
-function runFrom(full: Artifact, runs: readonly SegmentRun[]): SegmentRun | undefined {
-  if (full.method === 'postgres_base') return runFromBaseBackup(runs, full.wal ?? []);
+function runFrom(base: Artifact, runs: readonly SegmentRun[]): SegmentRun | undefined {
+  if (base.method === 'postgres_base') return runFromBaseBackup(runs, base.wal ?? []);
   // A dump of PostgreSQL has no place in the write-ahead log: nothing can be replayed on top of it.
-  if (full.method === 'mysql_dump' || full.method === 'mysql_physical') return runFromDump(runs, full);
+  if (base.method === 'mysql_dump' || base.method === 'mysql_physical') return runFromDump(runs, base);
   return undefined;
 }
 
@@ -174,7 +186,8 @@ function notReachable(standings: readonly Standing[]): Readiness {
   const fulls = of(standings, 'full');
   const unverified = fulls.some(({ assessed }) => (assessed?.assessment.unverified.length ?? 0) > 0);
   if (unverified) {
-    const msg = 'no full backup is verified; set integrity.level, or see why it cannot be verified';
+    const msg =
+      'no full backup is verified; set integrity.level (source.command.verify for a tool), or see why it cannot be verified';
     return { isReady: false, reason: 'unverified', msg };
   }
   const hasParts = standings.some(({ assessed }) => (assessed?.evidence.runs?.length ?? 0) > 0);

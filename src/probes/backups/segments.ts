@@ -3,6 +3,7 @@ import type { WalRange } from './manifest.ts';
 
 /** One archived piece of a write-ahead or binary log. */
 export interface Segment {
+  /** Its path below the directory of the archive: pgBackRest and Barman keep WAL in folders such as 0000000100000000. */
   name: string;
   /** When its archived copy was written: everything before that moment is in it, or in an older one. */
   endMs: number;
@@ -59,16 +60,24 @@ export interface VerifiedLog {
 /** `initdb --wal-segsize` without an argument. */
 const usualWalSegmentBytes = 16 * 1024 * 1024;
 
+/** Folders of an archive that hold segments: the beginning of the names in it. */
+export const walFolder = /^[0-9A-F]{16}$/;
+
+const withoutFolder = (name: string): string => name.replace(/^[0-9A-F]{16}\//, '');
+
 /** The name that the server gave to an archived segment: tools put a checksum or a suffix behind it. */
 export const archivedName = (name: string): string =>
-  name.replace(compressedSuffix, '').replace(/^([0-9A-F]{24})-[0-9a-f]{40}$/, '$1');
+  withoutFolder(name)
+    .replace(compressedSuffix, '')
+    .replace(/^([0-9A-F]{24})-[0-9a-f]{40}$/, '$1');
 
 const compressedSuffix = /\.(?:gz|zst|lz4|xz|bz2|lzma|br)$/;
 
 /** The size of the segments of a write-ahead log by that of a segment that is not compressed; undefined without one. */
 export function plainWalSegmentBytes(segments: readonly Segment[]): number | undefined {
-  return segments.find(({ name, sizeBytes }) => /^[0-9A-F]{24}$/.test(name) && isSegmentSize(sizeBytes))
-    ?.sizeBytes;
+  return segments.find(
+    ({ name, sizeBytes }) => /^[0-9A-F]{24}$/.test(withoutFolder(name)) && isSegmentSize(sizeBytes),
+  )?.sizeBytes;
 }
 
 /** PostgreSQL: a power of two from 1 MiB to 1 GiB. */
@@ -80,7 +89,7 @@ const isSegmentSize = (bytes: number) => bytes >= 2 ** 20 && bytes <= 2 ** 30 &&
  */
 export function segmentPosition(kind: LogKind, name: string, walPerId: number): SegmentPosition | undefined {
   // WAL-G, Barman and pgBackRest put a checksum or a suffix behind the name.
-  const plain = name.replace(compressedSuffix, '');
+  const plain = withoutFolder(name).replace(compressedSuffix, '');
   if (kind === 'binlog') {
     const number = /\.(\d{6,})$/.exec(plain)?.[1];
     return number === undefined ? undefined : { timeline: 0, number: Number(number) };

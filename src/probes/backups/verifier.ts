@@ -3,7 +3,8 @@ import { fileURLToPath } from 'node:url';
 import { errorText } from '../../core/errors.ts';
 import { runCommand } from '../command.ts';
 import type { Progress } from '../probe.ts';
-import type { VerifyAnswer, VerifyRequest } from './verify.ts';
+import type { VerifyAnswer } from './evidence.ts';
+import type { VerifyRequest } from './verify.ts';
 
 /** Verifies one backup, which may take hours. Rejects when it cannot be read, and when `signal` aborts. */
 export type VerifyBackup = (

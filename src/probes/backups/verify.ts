@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
-import type { IntegrityLevel, IntegrityResult } from '../../core/reasons.ts';
+import type { IntegrityLevel } from '../../core/reasons.ts';
 import {
   compressionOf,
   createByteReader,
@@ -11,6 +11,7 @@ import {
   readThrottled,
 } from './byte-stream.ts';
 import { readSnapshots, snapshotFault } from './cassandra-snapshots.ts';
+import type { FlushWindow, Verifiable, VerifyAnswer } from './evidence.ts';
 import {
   type BackupManifest,
   fileDigest,
@@ -23,33 +24,17 @@ import { pgDumpMagic, readPgDumpContents, verifyPgDump } from './pgdump.ts';
 import type { SegmentsToVerify } from './segments.ts';
 
 /** A request to the verifying process; JSON. */
-export interface VerifyRequest {
-  /** A file, the directory of a backup that is one, or with `snapshot` the directory of a keyspace. */
-  path: string;
-  /** Name of a snapshot of the wide-column store. */
-  snapshot?: string;
+export interface VerifyRequest extends Verifiable {
   /** Segments of a log in the directory `path`. */
   segments?: SegmentsToVerify;
   level: IntegrityLevel;
   bytesPerSecond: number;
 }
 
-/** JSON. `unknown` is what cannot be verified at this level: no checksum, no program, an unknown format. */
-export interface VerifyAnswer {
-  result: IntegrityResult;
-  /** For people: what was verified, or what is wrong. */
-  msg: string;
-  /**
-   * The verification itself failed, so that it is tried again: the backup could not be read, the process was killed.
-   */
-  isFailure?: true;
-  /** What is wrong with each segment that is damaged, by name. */
-  damaged?: Readonly<Record<string, string>>;
-}
-
 /** About how many bytes a verification will read, for its progress only. Never throws. */
-export async function bytesToRead({ path, snapshot, segments, level }: VerifyRequest): Promise<number> {
-  if (level === 'none' || (level === 'header' && !segments)) return 0;
+export async function bytesToRead(request: VerifyRequest): Promise<number> {
+  const { path, snapshot, flush, segments, tool, level } = request;
+  if (tool || level === 'none' || (level === 'header' && !segments)) return 0;
   const sizeOf = async (file: string) => (await stat(file).catch(() => undefined))?.size ?? 0;
   const sum = async (sizes: readonly Promise<number>[]) =>
     (await Promise.all(sizes)).reduce((total, size) => total + size, 0);
@@ -57,6 +42,10 @@ export async function bytesToRead({ path, snapshot, segments, level }: VerifyReq
     if (segments) return await sum(segments.names.map((name) => sizeOf(join(path, name))));
     if (snapshot !== undefined)
       return (await readSnapshots(path)).find(({ name }) => name === snapshot)?.sizeBytes ?? 0;
+    if (flush) {
+      const { filesOfFlush } = await import('./cassandra-incrementals.ts');
+      return (await filesOfFlush(path, flush)).reduce((total, { sizeBytes }) => total + sizeBytes, 0);
+    }
     if ((await stat(path)).isDirectory()) {
       const entries = await readdir(path, { recursive: true, withFileTypes: true });
       const files = entries.filter((entry) => entry.isFile());
@@ -83,10 +72,12 @@ const unknown = (msg: string): VerifyAnswer => ({ result: 'unknown', msg });
 export async function verifyBackup(request: VerifyRequest & Pace): Promise<VerifyAnswer> {
   const { path, level } = request;
   if (level === 'none') return unknown('not verified');
+  if (request.tool) return (await import('./tool-verification.ts')).verifyByTool(path, request.tool);
   const stats = await stat(path);
   try {
     if (request.segments !== undefined) return await verifyLog(request, request.segments);
     if (request.snapshot !== undefined) return await verifySnapshot(request);
+    if (request.flush !== undefined) return await verifyFlush(request, request.flush);
     return stats.isDirectory() ? await verifyDirectory(request) : await verifyFile(request);
   } catch (thrown) {
     if (thrown instanceof NoDecompressor) return unknown(thrown.message);
@@ -208,6 +199,16 @@ async function verifySnapshot({
   if (!snapshot) return corrupt('the snapshot is gone');
   const fault = await snapshotFault(snapshot, level === 'full', (file) => readThrottled(file, pace));
   return fault === undefined ? ok(`${snapshot.files.length} files, each manifest complete`) : corrupt(fault);
+}
+
+async function verifyFlush(
+  { path, level, ...pace }: VerifyRequest & Pace,
+  window: FlushWindow,
+): Promise<VerifyAnswer> {
+  const { filesOfFlush, flushFault } = await import('./cassandra-incrementals.ts');
+  const files = await filesOfFlush(path, window);
+  const fault = await flushFault(files, level === 'full', (file) => readThrottled(file, pace));
+  return fault === undefined ? ok(`${files.length} files of incremental backups`) : corrupt(fault);
 }
 
 async function verifyBaseBackup(

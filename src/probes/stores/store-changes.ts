@@ -1,3 +1,4 @@
+import type { StoreCheck } from '../../core/reasons.ts';
 import { type Finding, timeText } from '../probe.ts';
 import type { ArchivedLog, CheckResult, LogState, ServerReport } from './store-report.ts';
 
@@ -143,3 +144,9 @@ export function archivedLog(
 /** The log in the finding of a store's probe. */
 export const archivedLogOf = (finding: Finding | undefined): ArchivedLog | undefined =>
   finding?.details?.log as ArchivedLog | undefined;
+
+/** Whether a poll found that a check does not hold; false for one that it could not make. */
+export const hasFailedCheck = (finding: Finding | undefined, check: StoreCheck): boolean =>
+  ((finding?.details?.checks ?? []) as { check: string; holds: unknown }[]).some(
+    (each) => each.check === check && each.holds === false,
+  );

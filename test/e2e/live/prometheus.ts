@@ -1,12 +1,12 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { dirname, join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { freePort } from '../../ports.ts';
 import { until } from '../../until.ts';
-import { type Running, start } from '../process.ts';
+import { mainFile, type Running, start } from '../process.ts';
 
-const shipped = fileURLToPath(new URL('../../../deploy/prometheus/prometheus.yml', import.meta.url));
+// The previews are drawn from a bundle, in which this file has another place.
+const shipped = join(dirname(mainFile), '../deploy/prometheus/prometheus.yml');
 
 /** An agent's listener, and the cluster that it stands in. */
 export interface Target {

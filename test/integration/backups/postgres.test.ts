@@ -16,10 +16,11 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { VerifyAnswer } from '../../../src/probes/backups/evidence.ts';
 import { readFiles } from '../../../src/probes/backups/files.ts';
 import { readSegments } from '../../../src/probes/backups/log-evidence.ts';
 import { runFromBaseBackup } from '../../../src/probes/backups/segments.ts';
-import { type VerifyAnswer, verifyBackup } from '../../../src/probes/backups/verify.ts';
+import { verifyBackup } from '../../../src/probes/backups/verify.ts';
 import {
   hasPostgres,
   ownedByPostgres,

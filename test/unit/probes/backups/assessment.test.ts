@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Assessment, assess, keyOf, type Ledger } from '../../../../src/probes/backups/assessment.ts';
 import type { BackupOptions } from '../../../../src/probes/backups/block.ts';
-import type { Artifact, Evidence } from '../../../../src/probes/backups/evidence.ts';
-import type { VerifyAnswer } from '../../../../src/probes/backups/verify.ts';
+import type { Artifact, Evidence, VerifyAnswer } from '../../../../src/probes/backups/evidence.ts';
 
 const hourMs = 36e5;
 const dayMs = 24 * hourMs;

@@ -1,9 +1,14 @@
 import { describe, expect, test } from 'vitest';
+import type { BackupType, IntegrityLevel } from '../../../../src/core/reasons.ts';
+import type { ReportFormat } from '../../../../src/probes/backups/block.ts';
 import { parseCheckpoints, timeOfName } from '../../../../src/probes/backups/files.ts';
-import { parseReport, withArchive } from '../../../../src/probes/backups/reports.ts';
+import { forEntry, parseReport as parseAt, withArchive } from '../../../../src/probes/backups/reports.ts';
 import type { ArchivedLog } from '../../../../src/probes/stores/store-report.ts';
 
-// Shapes as the tools' manuals show them, shortened.
+// Shapes as the tools' manuals show them, shortened; those of test/e2e/backup-reports.test.ts are the tools' own.
+
+const nowMs = Date.UTC(2026, 0, 3);
+const parseReport = (format: ReportFormat, text: string) => parseAt(format, text, nowMs);
 
 test('pgBackRest: labels, parents, errors of pages, WAL', () => {
   const stanza = {
@@ -42,8 +47,13 @@ test('pgBackRest: labels, parents, errors of pages, WAL', () => {
   });
   const broken = { ...stanza, status: { code: 3, message: 'missing data' }, backup: [] };
   expect(parseReport('pgbackrest', JSON.stringify([broken])).failures).toMatchObject([
-    { msg: 'missing data' },
+    { msg: 'stanza svc: missing data', endMs: nowMs },
   ]);
+  const gone = { ...stanza, status: { code: 1, message: 'missing stanza path' }, backup: [] };
+  expect(parseReport('pgbackrest', JSON.stringify([gone]))).toMatchObject({
+    missingDirectory: 'the repository of stanza svc',
+    failures: [],
+  });
 });
 
 test('WAL-G: a delta names its parent', () => {
@@ -62,20 +72,92 @@ test('WAL-G: a delta names its parent', () => {
     { parent: 'base_000000010000000000000002' },
   ]);
   expect(parseReport('walg', 'null').artifacts).toEqual([]);
+  const later = backup('base_000000010000000000000006_D_000000010000000000000004');
+  expect(parseReport('walg', JSON.stringify([...report, later])).artifacts.at(-1)).toMatchObject({
+    parent: 'base_000000010000000000000004_D_000000010000000000000002',
+  });
 });
 
-test('Barman: done and failed', () => {
-  const backup = (backup_id: string, status: string) => ({
-    backup_id,
-    status,
-    begin_time_timestamp: '1767232800',
-    end_time_timestamp: '1767233100',
-    size_bytes: 10,
+test('WAL-G: positions are numbers, and give the log that a backup needs', () => {
+  const backup = {
+    backup_name: 'base_000000010000000100000040',
+    start_time: '2026-01-01T02:00:00Z',
+    finish_time: '2026-01-01T02:05:00Z',
+    start_lsn: 2 ** 32 + 0x40000028,
+    finish_lsn: 2 ** 32 + 0x40000138,
+    compressed_size: 10,
+  };
+  expect(parseReport('walg', JSON.stringify([backup])).artifacts[0]!.wal).toEqual([
+    { timeline: 1, start: '1/40000028', end: '1/40000138' },
+  ]);
+});
+
+describe('Barman', () => {
+  // As Barman 3.4 prints them, shortened; its host is one hour ahead of UTC.
+  const done = (backup_id: string, end_time: string, end_time_timestamp: string) => ({
+    ...{ backup_id, end_time, end_time_timestamp, status: 'DONE', size_bytes: 10, wal_size_bytes: 5 },
   });
-  const report = { svc: [backup('20260101T020000', 'DONE'), backup('20260102T020000', 'FAILED')] };
-  expect(parseReport('barman', JSON.stringify(report))).toMatchObject({
-    artifacts: [{ id: '20260101T020000', startMs: 1767232800_000 }],
-    failures: [{ id: '20260102T020000' }],
+  const listed = done('20260101T030000', 'Thu Jan  1 03:05:00 2026', '1767233100');
+  const shown = (wal: object) => ({
+    backup_id: '20260101T030000',
+    status: 'DONE',
+    base_backup_information: {
+      ...{ begin_lsn: '0/8000028', end_lsn: '0/9000000', timeline: 1 },
+      ...{ begin_wal: '000000010000000000000008', end_wal: '000000010000000000000008' },
+      ...{ begin_time_timestamp: '1767232800', end_time_timestamp: '1767233100' },
+    },
+    wal_information: { last_available: '00000001000000000000000B', no_of_files: 3, ...wal },
+  });
+  const parse = (...documents: object[]) =>
+    parseReport('barman', documents.map((each) => JSON.stringify(each)).join(''));
+
+  test('a list has no start but the id, on the clock of its host', () => {
+    expect(parse({ main: [listed] }).artifacts).toMatchObject([
+      { id: '20260101T030000', startMs: 1767232800_000, endMs: 1767233100_000, walStart: undefined },
+    ]);
+  });
+
+  test('a backup that failed has neither end nor size', () => {
+    const { artifacts, failures } = parse({
+      main: [listed, { backup_id: '20260102T030000', status: 'FAILED' }],
+    });
+    expect(artifacts).toHaveLength(1);
+    expect(failures).toEqual([
+      {
+        id: '20260102T030000',
+        endMs: Date.UTC(2026, 0, 2, 2),
+        msg: 'backup 20260102T030000 failed',
+      },
+    ]);
+  });
+
+  test('the list and one backup behind it, which has the range of the log', () => {
+    expect(parse({ main: [listed] }, { main: shown({}) })).toMatchObject({
+      artifacts: [
+        {
+          walStart: '000000010000000000000008',
+          wal: [{ timeline: 1, start: '0/8000028', end: '0/9000000' }],
+        },
+      ],
+      archives: [{ first: '000000010000000000000008', last: '00000001000000000000000B' }],
+      gap: undefined,
+    });
+  });
+
+  test.each<[string, object, RegExp]>([
+    ['fewer segments than lie between the ends', { no_of_files: 1 }, /2 segments are missing .* between/],
+    ['none at all', { last_available: null, no_of_files: 0 }, /lacks segments of 20260101T030000/],
+  ])('%s is a gap', (_, wal, gap) => {
+    expect(parse({ main: [listed] }, { main: shown(wal) })).toMatchObject({
+      archives: [],
+      gap: expect.stringMatching(gap),
+    });
+  });
+
+  test('messages beside it are no servers; nothing but messages is unreadable', () => {
+    const message = { _ERROR: ["Unknown backup 'latest' for server 'main'"] };
+    expect(parse({ main: [] }, message).artifacts).toEqual([]);
+    expect(() => parse(message)).toThrow(/Unknown backup 'latest'/);
   });
 });
 
@@ -140,12 +222,15 @@ describe('the archive that a tool keeps itself', () => {
     const stanza = { status: { code: 0, message: 'ok' }, archive, backup: [backup] };
     return parseReport('pgbackrest', JSON.stringify([stanza]));
   };
-  const walG = (status: string) => {
+  const walG = (status: string, missing: readonly number[] = []) => {
     const backup = {
       ...{ backup_name: `base_${segment(2)}`, compressed_size: 10 },
       ...{ start_time: '2026-01-01T02:00:00Z', finish_time: '2026-01-01T02:05:00Z' },
     };
-    const timeline = { id: 1, start_segment: segment(1), end_segment: segment(9), status, backups: [backup] };
+    const timeline = {
+      ...{ id: 1, start_segment: segment(1), end_segment: segment(9), status, backups: [backup] },
+      missing_segments: missing.map((number) => segment(number)),
+    };
     return parseReport('walg', JSON.stringify([timeline]));
   };
   const log = (archived: string, over = {}) => ({ archived, archivedAtMs: atMs, ...over });
@@ -159,9 +244,97 @@ describe('the archive that a tool keeps itself', () => {
     ['begins behind the backup', pgBackRest(3, 9), log(segment(9)), undefined],
     ['of a server that is not polled', pgBackRest(1, 9), undefined, undefined],
     ['of WAL-G', walG('OK'), log(segment(9)), atMs],
-    ['of WAL-G with segments missing', walG('LOST_SEGMENTS'), log(segment(9)), undefined],
+    [
+      'of WAL-G with a segment missing after the backup',
+      walG('LOST_SEGMENTS', [4]),
+      log(segment(9)),
+      undefined,
+    ],
+    ['of WAL-G with a segment missing before it', walG('LOST_SEGMENTS', [1]), log(segment(9)), atMs],
   ])('%s', (_, evidence, server, toMs) => {
     const { artifacts } = withArchive(evidence, server);
     expect(artifacts.map(({ recoverableToMs }) => recoverableToMs)).toEqual([toMs]);
+  });
+
+  test('a segment that is missing is a gap if a backup needs it', () => {
+    expect(walG('LOST_SEGMENTS', [4, 5]).gap).toBe(
+      `2 segments are missing in the archive, from ${segment(4)} to ${segment(5)}`,
+    );
+    expect(walG('LOST_SEGMENTS', [1]).gap).toBeUndefined();
+  });
+
+  test('the archive of a server that was replaced has segments of the same names', () => {
+    const backup = (label: string, database: number) => ({
+      ...{ label, prior: null, error: false, info: { size: 1 }, database: { id: database, 'repo-key': 1 } },
+      timestamp: { start: 1767232800, stop: 1767233100 },
+      lsn: { start: '0/2000028', stop: '0/2000100' },
+      archive: { start: segment(2), stop: segment(2) },
+    });
+    const range = (id: number, max: number) => ({
+      ...{ id: `15-${id}`, min: segment(1), max: segment(max), database: { id, 'repo-key': 1 } },
+    });
+    const stanza = {
+      ...{ name: 'svc', status: { code: 0, message: 'ok' }, db: [{ id: 1 }, { id: 2 }] },
+      archive: [range(1, 200), range(2, 9)],
+      backup: [backup('old', 1), backup('new', 2)],
+    };
+    const { artifacts } = withArchive(parseReport('pgbackrest', JSON.stringify([stanza])), log(segment(50)));
+    expect(artifacts.map(({ recoverableToMs }) => recoverableToMs)).toEqual([undefined, undefined]);
+    const reached = withArchive(parseReport('pgbackrest', JSON.stringify([stanza])), log(segment(9)));
+    expect(reached.artifacts.map(({ recoverableToMs }) => recoverableToMs)).toEqual([undefined, atMs]);
+  });
+});
+
+describe('what an entry takes of a report', () => {
+  const backup = (label: string, prior: string | null, error = false) => ({
+    ...{ label, prior, error, timestamp: { start: 1767232800, stop: 1767233100 }, info: { size: 1 } },
+  });
+  const stanza = {
+    ...{ name: 'svc', status: { code: 0 } },
+    backup: [backup('F', null), backup('F_I', 'F'), backup('bad', null, true)],
+  };
+  const report = parseReport('pgbackrest', JSON.stringify([stanza]));
+  const taken = (...[type, level, verify]: [BackupType, IntegrityLevel, string[]?]) =>
+    forEntry(report, type, level, { format: 'pgbackrest', verify }).artifacts.map((each) => [
+      each.id,
+      each.verified ?? each.verify?.tool?.argv.at(-1),
+    ]);
+
+  test.each<[string, ReturnType<typeof taken>, ReturnType<typeof taken>]>([
+    [
+      'full backups, with what the tool says',
+      taken('full', 'header'),
+      [
+        ['F', 'ok'],
+        ['bad', 'corrupt'],
+      ],
+    ],
+    [
+      'unknown where more is asked for',
+      taken('full', 'full'),
+      [
+        ['F', 'unknown'],
+        ['bad', 'corrupt'],
+      ],
+    ],
+    [
+      'the tool verifies',
+      taken('full', 'full', ['verify', '{id}']),
+      [
+        ['F', 'F'],
+        ['bad', 'corrupt'],
+      ],
+    ],
+    [
+      'full ones stand in for incremental ones',
+      taken('incremental', 'header'),
+      [
+        ['F', 'ok'],
+        ['F_I', 'ok'],
+        ['bad', 'corrupt'],
+      ],
+    ],
+  ])('%s', (_, found, expected) => {
+    expect(found).toEqual(expected);
   });
 });

@@ -1,0 +1,353 @@
+import type { IntegrityResult } from '../../core/reasons.ts';
+import type { ReportFormat } from './block.ts';
+import type { Artifact, Evidence } from './evidence.ts';
+import { type SegmentRun, segmentOfLsn, segmentPosition } from './segments.ts';
+
+/**
+ * Reads what tools that keep backups by themselves print of them: a parsed document, for Barman a list of them. Throws
+ * when a document does not have the form that the tool prints.
+ */
+export const readers: Readonly<Record<ReportFormat, (value: unknown, nowMs: number) => Evidence>> = {
+  pgbackrest: readPgBackRest,
+  walg: readWalG,
+  barman: readBarman,
+  json: readPlain,
+};
+
+const asList = (value: unknown): Record<string, unknown>[] => {
+  if (!Array.isArray(value)) throw new Error('not a list');
+  return value as Record<string, unknown>[];
+};
+const asNumber = (value: unknown): number => {
+  if (typeof value !== 'number' || !Number.isFinite(value)) throw new Error('not a number');
+  return value;
+};
+const asText = (value: unknown): string => {
+  if (typeof value !== 'string' || value === '') throw new Error('not a text');
+  return value;
+};
+/** RFC 3339, or any date that names its zone. */
+const asTime = (value: unknown): number => {
+  if (typeof value === 'number') return value * 1000;
+  const ms = Date.parse(asText(value));
+  if (Number.isNaN(ms)) throw new Error('not a time');
+  return ms;
+};
+
+interface Reported {
+  id: string;
+  startMs: number;
+  endMs: number;
+  sizeBytes: number;
+  verified: IntegrityResult;
+  method: Artifact['method'];
+  parent?: string;
+  wal?: Artifact['wal'];
+  walStart?: string;
+}
+
+const artifactOf = (reported: Reported): Artifact => ({ ...reported, fingerprint: String(reported.endMs) });
+
+const evidenceOf = (artifacts: Artifact[], rest: Partial<Evidence> = {}): Evidence => ({
+  artifacts: artifacts.sort((one, other) => one.startMs - other.startMs),
+  unfinished: [],
+  failures: [],
+  ...rest,
+});
+
+/**
+ * `pgbackrest info --output=json`: each stanza has a status, backups with `error`, and the range of its archive. Of a
+ * server that was upgraded or replaced, backups and archive belong to a database with another `id`.
+ */
+function readPgBackRest(value: unknown, nowMs: number): Evidence {
+  const stanzas = asList(value);
+  const evidence = stanzas.map((stanza) => readStanza(stanza, nowMs));
+  return evidenceOf(
+    evidence.flatMap(({ artifacts }) => artifacts),
+    {
+      missingDirectory: evidence.find(({ missingDirectory }) => missingDirectory)?.missingDirectory,
+      failures: evidence.flatMap(({ failures }) => failures),
+      archives: evidence.flatMap(({ archives = [] }) => archives),
+    },
+  );
+}
+
+/** Codes of the status of a stanza (pgBackRest, command/info/info.c). */
+const stanzaStatus = { ok: 0, missingPath: 1, noBackups: 2 } as const;
+
+function readStanza(stanza: Record<string, unknown>, nowMs: number): Evidence {
+  const { code, message } = stanza.status as { code: unknown; message?: unknown };
+  const name = String(stanza.name);
+  const newest = Math.max(...asList(stanza.db ?? []).map(({ id }) => asNumber(id)));
+  const isCurrent = ({ database }: Record<string, unknown>) =>
+    !Number.isFinite(newest) || (database as { id?: unknown } | undefined)?.id === newest;
+  const artifacts = asList(stanza.backup).map((backup) => {
+    const { start, stop } = backup.timestamp as { start: unknown; stop: unknown };
+    const { size } = backup.info as { size: unknown };
+    return artifactOf({
+      id: asText(backup.label),
+      startMs: asNumber(start) * 1000,
+      endMs: asNumber(stop) * 1000,
+      sizeBytes: asNumber(size),
+      // Set if a page did not match its checksum while it was copied.
+      verified: backup.error === true ? 'corrupt' : 'ok',
+      method: 'postgres_base',
+      parent: typeof backup.prior === 'string' ? backup.prior : undefined,
+      ...(isCurrent(backup) && {
+        wal: pgBackRestWal(backup),
+        walStart: (backup.archive as { start?: string } | null | undefined)?.start,
+      }),
+    });
+  });
+  const archives = Array.isArray(stanza.archive) ? asList(stanza.archive).filter(isCurrent) : [];
+  const isKnown = Object.values(stanzaStatus).some((known) => known === asNumber(code));
+  return evidenceOf(artifacts, {
+    ...(code === stanzaStatus.missingPath && { missingDirectory: `the repository of stanza ${name}` }),
+    failures: isKnown
+      ? []
+      : [{ id: `stanza ${code}`, endMs: nowMs, msg: `stanza ${name}: ${String(message)}` }],
+    archives: archives.flatMap(({ min, max }) => archiveRange(min, max)),
+  });
+}
+
+const isSegment = (name: unknown): name is string => typeof name === 'string' && /^[0-9A-F]{24}$/.test(name);
+const archiveRange = (first: unknown, last: unknown) =>
+  isSegment(first) && isSegment(last) ? [{ first, last }] : [];
+
+function pgBackRestWal(backup: Record<string, unknown>): Artifact['wal'] {
+  const lsn = backup.lsn as { start?: string; stop?: string } | undefined;
+  const archive = backup.archive as { start?: string } | undefined;
+  if (!lsn?.start || !lsn.stop || !archive?.start) return undefined;
+  return [{ timeline: Number.parseInt(archive.start.slice(0, 8), 16), start: lsn.start, end: lsn.stop }];
+}
+
+/**
+ * `wal-g backup-list --detail --json`, or `wal-g wal-show --detailed-json`, which has the log of each timeline too
+ * (WAL-G, internal/databases/postgres: BackupDetail, TimelineInfo).
+ */
+function readWalG(value: unknown): Evidence {
+  const all = asList(value ?? []);
+  const timelines = all.filter((each) => each.end_segment !== undefined);
+  const backups = timelines.length === 0 ? all : timelines.flatMap((each) => asList(each.backups ?? []));
+  const names = backups.map(({ backup_name }) => asText(backup_name));
+  // A delta names the first segment of its parent, which may be a delta itself.
+  const parentOf = (name: string) => {
+    const start = /_D_([0-9A-F]{24})$/.exec(name)?.[1];
+    if (start === undefined) return undefined;
+    return names.find((other) => other.startsWith(`base_${start}`)) ?? `base_${start}`;
+  };
+  const artifacts = backups.map((backup, index) => {
+    const name = names[index]!;
+    const walStart = /^base_([0-9A-F]{24})/.exec(name)?.[1];
+    return artifactOf({
+      id: name,
+      startMs: asTime(backup.start_time),
+      endMs: asTime(backup.finish_time),
+      sizeBytes: asNumber(backup.compressed_size ?? backup.uncompressed_size ?? 0),
+      // The sentinel that makes a backup show up is written when all of it is stored; nothing is read again.
+      verified: 'unknown',
+      method: 'postgres_base',
+      parent: parentOf(name),
+      walStart,
+      wal: walGWal(backup, walStart),
+    });
+  });
+  const starts = artifacts.flatMap(({ walStart }) => walStart ?? []).sort();
+  const ranges = timelines.map((timeline) => walGRange(timeline, starts));
+  return evidenceOf(artifacts, {
+    archives: ranges.flatMap(({ archive }) => archive),
+    gap: ranges.findLast(({ gap }) => gap !== undefined)?.gap,
+  });
+}
+
+/** Positions are printed as numbers. */
+function walGWal(backup: Record<string, unknown>, walStart: string | undefined): Artifact['wal'] {
+  const { start_lsn: start, finish_lsn: end } = backup;
+  if (typeof start !== 'number' || typeof end !== 'number' || walStart === undefined) return undefined;
+  const text = (lsn: number) =>
+    `${Math.floor(lsn / 2 ** 32).toString(16)}/${(lsn % 2 ** 32).toString(16)}`.toUpperCase();
+  return [{ timeline: Number.parseInt(walStart.slice(0, 8), 16), start: text(start), end: text(end) }];
+}
+
+/** A timeline that lacks segments can be replayed from behind the last of them. */
+function walGRange(timeline: Record<string, unknown>, starts: readonly string[]) {
+  const { id, start_segment: first, end_segment: last, status, missing_segments } = timeline;
+  if (status === 'OK') return { archive: archiveRange(first, last) };
+  const missing = (Array.isArray(missing_segments) ? missing_segments : []).filter(isSegment).sort();
+  const lastMissing = missing.at(-1);
+  if (lastMissing === undefined) return { archive: [], gap: `timeline ${id} has the status ${status}` };
+  const next = (BigInt(`0x${lastMissing}`) + 1n).toString(16).toUpperCase().padStart(24, '0');
+  // What lacks before the oldest backup is not needed.
+  const needed = missing.filter((name) => starts.some((start) => start <= name));
+  const gap =
+    needed.length === 0
+      ? undefined
+      : `${needed.length} segments are missing in the archive, from ${needed[0]} to ${needed.at(-1)}`;
+  return { archive: archiveRange(next, last), gap };
+}
+
+/**
+ * `barman -f json list-backups SERVER`, a list of backups for each server, and `barman -f json show-backup SERVER ID`,
+ * one backup with the range of its log; several of them one after the other.
+ */
+function readBarman(value: unknown): Evidence {
+  const documents = (Array.isArray(value) ? value : [value]) as Record<string, unknown>[];
+  const messages = documents.flatMap((each) => (Array.isArray(each._ERROR) ? each._ERROR : []));
+  const answers = documents.flatMap((each) =>
+    Object.entries(each).flatMap(([server, answer]) => (server.startsWith('_') ? [] : [answer])),
+  );
+  if (answers.length === 0) throw new Error(messages.join('; ') || 'no server');
+  const isShown = (answer: unknown): answer is Record<string, unknown> =>
+    typeof answer === 'object' && answer !== null && 'backup_id' in answer;
+  const shown = new Map(answers.filter(isShown).map((backup) => [backup.backup_id, backup]));
+  const listed = answers.filter((answer) => !isShown(answer)).flatMap(asList);
+  const backups = listed.length === 0 ? [...shown.values()] : listed;
+  const places = backups.map((backup) => ({ backup, shown: shown.get(backup.backup_id) }));
+  const zoneMs = places.map(({ backup }) => zoneOf(backup)).find((ms) => ms !== undefined);
+  const logs = places.flatMap((place) => (place.shown ? [barmanLog(place.shown)] : []));
+  const failed = backups.filter(({ status }) => status === 'FAILED');
+  return evidenceOf(
+    places
+      .filter(({ backup }) => backup.status === 'DONE')
+      .map((place) => barmanArtifact(place.backup, place.shown, zoneMs)),
+    {
+      archives: logs.flatMap(({ archive }) => archive),
+      gap: logs.findLast(({ gap }) => gap !== undefined)?.gap,
+      failures: failed.map((backup) => ({
+        id: asText(backup.backup_id),
+        // A backup that failed has no end in the report.
+        endMs: startOfBarman(asText(backup.backup_id), zoneMs),
+        msg: `backup ${asText(backup.backup_id)} failed`,
+      })),
+    },
+  );
+}
+
+interface BarmanShown {
+  begin_time_timestamp?: string;
+  end_time_timestamp?: string;
+  begin_lsn?: string;
+  end_lsn?: string;
+  begin_wal?: string;
+  end_wal?: string;
+  timeline?: number;
+}
+
+const shownOf = (backup: Record<string, unknown> | undefined): BarmanShown =>
+  (backup?.base_backup_information ?? {}) as BarmanShown;
+
+function barmanArtifact(
+  backup: Record<string, unknown>,
+  shown: Record<string, unknown> | undefined,
+  zoneMs: number | undefined,
+): Artifact {
+  const id = asText(backup.backup_id);
+  const base = shownOf(shown);
+  const end = base.end_time_timestamp ?? backup.end_time_timestamp;
+  const { begin_lsn, end_lsn, timeline } = base;
+  const wal =
+    begin_lsn && end_lsn && timeline !== undefined
+      ? [{ timeline, start: begin_lsn, end: end_lsn }]
+      : undefined;
+  return artifactOf({
+    id,
+    startMs: base.begin_time_timestamp
+      ? asTime(Number(base.begin_time_timestamp))
+      : startOfBarman(id, zoneMs),
+    endMs: asTime(end ? Number(end) : backup.end_time),
+    sizeBytes: asNumber(backup.size_bytes ?? 0),
+    verified: 'unknown',
+    method: 'postgres_base',
+    walStart: base.begin_wal,
+    wal,
+  });
+}
+
+/** How far the clock that Barman prints is ahead of UTC: a backup that is done has its end in both. */
+function zoneOf({ end_time, end_time_timestamp }: Record<string, unknown>): number | undefined {
+  if (typeof end_time !== 'string' || !end_time_timestamp) return undefined;
+  const ms = Date.parse(`${end_time} UTC`) - Number(end_time_timestamp) * 1000;
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+/** The id of a backup is the time at which it was begun, on the clock of Barman's host. */
+function startOfBarman(id: string, zoneMs: number | undefined): number {
+  const digits = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)$/.exec(id)?.slice(1).map(Number);
+  if (!digits) throw new Error(`${id} is not an id of Barman`);
+  const [year, month, ...rest] = digits as [number, number, number, number, number, number];
+  return zoneMs === undefined
+    ? new Date(year, month - 1, ...rest).getTime()
+    : Date.UTC(year, month - 1, ...rest) - zoneMs;
+}
+
+/** The log that follows a backup: complete if Barman counts as many segments as lie between its ends. */
+function barmanLog(shown: Record<string, unknown>) {
+  const { begin_wal: first, end_wal: end, begin_lsn } = shownOf(shown);
+  const { last_available: last, no_of_files } = (shown.wal_information ?? {}) as Record<string, unknown>;
+  if (!isSegment(first) || !isSegment(end) || !begin_lsn) return { archive: [] };
+  const id = asText(shown.backup_id);
+  if (!isSegment(last) || last < end)
+    return { archive: [], gap: `the archive lacks segments of ${id}, which needs ${first} to ${end}` };
+  // Segments of another timeline follow on their own count.
+  if (last.slice(0, 8) !== end.slice(0, 8)) return { archive: [] };
+  const expected = segmentsBetween(end, last, first, begin_lsn);
+  if (asNumber(no_of_files) < expected) {
+    const count = expected - asNumber(no_of_files);
+    return { archive: [], gap: `${count} segments are missing in the archive between ${end} and ${last}` };
+  }
+  return { archive: archiveRange(first, last) };
+}
+
+/** How many segments `last` is after `end`; their size is the one at which `lsn` lies in `first`. */
+function segmentsBetween(end: string, last: string, first: string, lsn: string): number {
+  const sizes = [16, 1, 2, 4, 8, 32, 64, 128, 256, 512, 1024].map((mib) => mib * 2 ** 20);
+  const numberOf = (name: string, bytes: number) => segmentPosition('wal', name, 2 ** 32 / bytes)!.number;
+  const bytes = sizes.find((size) => numberOf(first, size) === segmentOfLsn(lsn, size)) ?? sizes[0]!;
+  return numberOf(last, bytes) - numberOf(end, bytes);
+}
+
+/**
+ * The form for scripts of one's own: `{"backups": [{id, start, end, size, ok, verified, parent}], "log": {from, to}}`.
+ * Times are RFC 3339 or seconds since the epoch; without `verified` nothing is known of a backup's integrity.
+ */
+function readPlain(value: unknown): Evidence {
+  const { backups, log } = value as { backups?: unknown; log?: { from: unknown; to: unknown } };
+  const all = asList(backups);
+  const runs: SegmentRun[] | undefined = log && [
+    {
+      first: String(log.from),
+      last: String(log.to),
+      firstEndMs: asTime(log.from),
+      lastEndMs: asTime(log.to),
+      count: 1,
+      sizeBytes: 0,
+      from: { timeline: 0, number: 1 },
+      to: { timeline: 0, number: 1 },
+    },
+  ];
+  return evidenceOf(
+    all
+      .filter(({ ok }) => ok !== false)
+      .map((backup) =>
+        artifactOf({
+          id: String(backup.id ?? backup.start),
+          startMs: asTime(backup.start),
+          endMs: asTime(backup.end ?? backup.start),
+          sizeBytes: backup.size === undefined ? Number.MAX_SAFE_INTEGER : asNumber(backup.size),
+          verified: backup.verified === undefined ? 'unknown' : backup.verified === true ? 'ok' : 'corrupt',
+          method: 'other',
+          parent: typeof backup.parent === 'string' ? backup.parent : undefined,
+        }),
+      ),
+    {
+      runs,
+      failures: all
+        .filter(({ ok }) => ok === false)
+        .map((backup) => ({
+          id: String(backup.id ?? backup.start),
+          endMs: asTime(backup.end ?? backup.start),
+          msg: typeof backup.msg === 'string' ? backup.msg : 'the backup failed',
+        })),
+    },
+  );
+}

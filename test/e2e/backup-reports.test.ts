@@ -1,0 +1,507 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { planBackups } from '../../src/probes/backups/backups.ts';
+import type { BackupOptions, BackupSource } from '../../src/probes/backups/block.ts';
+import { verifyBackup } from '../../src/probes/backups/verify.ts';
+import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
+import { planStores } from '../../src/probes/stores/stores.ts';
+import { handClock } from '../clock.ts';
+import {
+  asPostgres,
+  hasPostgres,
+  ownedByPostgres,
+  type Postgres,
+  postgresFolder,
+  postgresPrograms,
+  startPostgres,
+} from '../postgres.ts';
+import { bench, gauge, storeOn } from '../store-probe.ts';
+import { until } from '../until.ts';
+import { command, folder } from './process.ts';
+
+// Real backups of a real PostgreSQL by the tools themselves, read through the configured command.
+
+const hourMs = 3_600_000;
+const has = (program: string, ...args: string[]) => spawnSync(program, args).status === 0;
+const hasPgBackRest = hasPostgres && has('pgbackrest', 'version');
+const hasBarman = hasPostgres && has('barman', '--version');
+
+function flipMiddle(path: string): void {
+  const bytes = readFileSync(path);
+  const at = bytes.length >> 1;
+  bytes[at] = bytes[at]! ^ 0x10;
+  writeFileSync(path, bytes);
+}
+
+const entry = (
+  name: string,
+  type: BackupOptions['type'],
+  source: BackupSource,
+  level: BackupOptions['integrity']['level'] = 'full',
+): BackupOptions => ({
+  ...{ name, type, source, store: 'main', database: 'persistence', intervalMs: 60_000 },
+  schedule: { everyMs: type === 'log' ? hourMs / 12 : 24 * hourMs, usualGraceMs: hourMs },
+  objectives: { rpoMs: type === 'log' ? hourMs / 12 : 24 * hourMs, rtoMs: 24 * hourMs },
+  retention: { minCount: 1 },
+  integrity: { level, minBytes: 1, maxShrink: 0.9, bytesPerSecond: 1e9 },
+});
+
+/** Checks the store and its backups as an agent does that was started now, `laterMs` from now. */
+async function judged(server: Postgres, backups: readonly BackupOptions[], state: string, laterMs = 0) {
+  const clock = handClock(Date.now() + 1000);
+  const options = {
+    ...{ services: [], backups, stateDirectory: state },
+    stores: [storeOn(server.port, { user: 'postgres' })],
+  };
+  const found = new Map<string, Finding>();
+  const latest = (name: string) => found.get(name);
+  const rows = [...planStores(options), ...planBackups(options, { verify: verifyBackup })];
+  const probes: [ProbeRow, Probe][] = [];
+  for (const row of rows) probes.push([row, await row.open({ ...bench().deps, clock, latest })]);
+  const round = async () => {
+    for (const [{ name }, probe] of probes) {
+      const finding = await probe.check(AbortSignal.timeout(60_000), found.get(name)?.remember);
+      found.set(name, finding);
+    }
+  };
+  await round();
+  if (laterMs > 0) {
+    clock.jumpTo(Date.now() + laterMs);
+    await round();
+  }
+  for (const [, probe] of probes) await probe.close?.();
+  const of = (name: string) => {
+    const { reason, msg } = found.get(`backup/${name}`)!;
+    return { reason, msg };
+  };
+  const recovery = found.get('recovery/main/persistence')!;
+  const chain = recovery.details?.chain as { recoveryPoint: string; links: { type: string; what: string }[] };
+  return {
+    of,
+    recovery: { reason: recovery.reason, msg: recovery.msg },
+    ready: gauge(recovery, 'svc_recovery_ready'),
+    recoveryPointMs: chain && Date.parse(chain.recoveryPoint),
+    links: chain?.links.map(({ type }) => type) ?? [],
+  };
+}
+
+/** When the server archived its newest segment, ms since the epoch. */
+async function archivedAtMs(server: Postgres): Promise<number> {
+  const { rows } = await server.query(
+    'SELECT extract(epoch FROM last_archived_time) AS at FROM pg_stat_archiver',
+  );
+  return Math.floor(1000 * rows[0].at);
+}
+
+describe.skipIf(!hasPgBackRest)('pgBackRest', () => {
+  let server: Postgres;
+  let base: string;
+  let config: string;
+  let repository: string;
+  const place = folder();
+  const tool = (...args: string[]) =>
+    asPostgres(['pgbackrest', `--config=${config}`, '--stanza=main', ...args]);
+  const run = (...args: string[]) => {
+    const [program, ...rest] = tool(...args);
+    return execFileSync(program!, rest, { cwd: '/', encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  };
+  const report = (verify: boolean): BackupSource => ({
+    ...{ kind: 'command', format: 'pgbackrest', timeoutMs: 60_000, command: tool('info', '--output=json') },
+    verify: verify ? tool('verify', '--output=text', '--verbose') : undefined,
+  });
+  const archive = () => join(repository, 'archive/main/15-1'.replace('15', major()));
+  const major = () => readFileSync(join(server.data, 'PG_VERSION'), 'utf8').trim();
+  const segments = (): BackupSource => ({ kind: 'segments', directory: archive(), log: 'wal', settleMs: 0 });
+  const nightly = (verify = true, level: BackupOptions['integrity']['level'] = 'full') =>
+    entry('nightly', 'full', report(verify), level);
+  const all = () => [
+    nightly(),
+    entry('hourly', 'incremental', report(true)),
+    entry('wal', 'log', segments()),
+  ];
+  const labels = () => readdirSync(join(repository, 'backup/main')).filter((name) => /^\d/.test(name));
+  const archived = () => {
+    const [inside] = readdirSync(archive());
+    return readdirSync(join(archive(), inside!))
+      .filter((name) => /^[0-9A-F]{24}-/.test(name))
+      .sort()
+      .map((name) => join(archive(), inside!, name));
+  };
+  /** Damages a copy of the repository in its place, judges, and puts the whole one back. */
+  const after = async <T>(damage: () => void, look: () => Promise<T>): Promise<T> => {
+    cpSync(repository, `${repository}.whole`, { recursive: true, preserveTimestamps: true });
+    execFileSync('chown', ['-R', '--reference', repository, `${repository}.whole`]);
+    try {
+      damage();
+      return await look();
+    } finally {
+      rmSync(repository, { recursive: true, force: true });
+      renameSync(`${repository}.whole`, repository);
+    }
+  };
+  let states = 0;
+  const judge = (backups = all(), laterMs = 0) =>
+    judged(server, backups, join(place.path, `state-${states++}`), laterMs);
+  const switched = async () => {
+    await server.query('INSERT INTO executions SELECT generate_series(1, 1000)');
+    const { rows } = await server.query('SELECT pg_walfile_name(pg_switch_wal()) AS name');
+    await until('the segment is archived', async () => {
+      const { rows: archiver } = await server.query('SELECT last_archived_wal AS name FROM pg_stat_archiver');
+      return String(archiver[0].name) >= rows[0].name;
+    });
+  };
+
+  beforeAll(async () => {
+    base = postgresFolder();
+    repository = join(base, 'repository');
+    config = join(base, 'pgbackrest.conf');
+    for (const name of ['repository', 'log', 'lock', 'spool']) {
+      mkdirSync(join(base, name));
+      ownedByPostgres(join(base, name));
+    }
+    server = await startPostgres({
+      settings: [
+        ...['wal_level=replica', 'archive_mode=on', 'max_wal_senders=4'],
+        `archive_command=pgbackrest --config=${config} --stanza=main archive-push %p`,
+      ],
+    });
+    writeFileSync(
+      config,
+      `[global]
+repo1-path=${repository}
+repo1-retention-full=9
+log-path=${base}/log
+lock-path=${base}/lock
+spool-path=${base}/spool
+start-fast=y
+log-level-console=warn
+[main]
+pg1-path=${server.data}
+pg1-port=${server.port}
+pg1-socket-path=${server.folder}
+pg1-user=postgres
+`,
+    );
+    await server.query('CREATE TABLE executions (i int)');
+    run('stanza-create');
+  }, 60_000);
+  afterAll(async () => {
+    await server?.stop();
+    if (base) rmSync(base, { recursive: true, force: true });
+    place.remove();
+  });
+
+  test('no backup yet; then a full one, one upon it and the log: verified by the tool, and ready', async () => {
+    expect(await judge()).toMatchObject({ ready: 0, recovery: { reason: 'no_backup' } });
+    run('backup', '--type=full');
+    await switched();
+    run('backup', '--type=incr');
+    // A differential one builds upon the full one, past the one between them.
+    run('backup', '--type=diff');
+    await switched();
+    const whole = await judge();
+    expect(whole).toMatchObject({ ready: 1, links: ['full', 'incremental', 'incremental', 'log'] });
+    expect(whole.of('nightly')).toMatchObject({ reason: undefined });
+    expect(whole.of('wal')).toMatchObject({ reason: undefined });
+  }, 120_000);
+
+  test('the report alone reaches as far as the server has archived, but only pages were verified', async () => {
+    const alone = await judge([nightly(false, 'header')]);
+    expect(alone).toMatchObject({ ready: 1, links: ['full'] });
+    expect(alone.recoveryPointMs).toBeGreaterThanOrEqual(await archivedAtMs(server));
+    expect(await judge([nightly(false)])).toMatchObject({ ready: 0, recovery: { reason: 'unverified' } });
+  });
+
+  test('a flipped byte in a file of the full backup is found by the tool, and nothing is left upon it', async () => {
+    const flip = () => {
+      const full = labels().find((label) => label.endsWith('F'))!;
+      const files = readdirSync(join(repository, 'backup/main', full, 'pg_data/base/1'));
+      flipMiddle(
+        join(
+          repository,
+          'backup/main',
+          full,
+          'pg_data/base/1',
+          files.find((name) => /^\d+\.gz$/.test(name))!,
+        ),
+      );
+    };
+    const found = await after(flip, () => judge());
+    expect(found).toMatchObject({ ready: 0, links: [] });
+    expect(found.of('nightly')).toMatchObject({
+      reason: 'corrupt',
+      msg: expect.stringMatching(/pgbackrest verify: invalid/),
+    });
+  });
+
+  test('a backup that was deleted behind the back of the tool, which still reports it', async () => {
+    const remove = () => {
+      const full = labels().find((label) => label.endsWith('F'))!;
+      rmSync(join(repository, 'backup/main', full), { recursive: true });
+    };
+    const found = await after(remove, () => judge());
+    expect(found).toMatchObject({ ready: 0 });
+    expect(found.of('nightly')).toMatchObject({
+      reason: 'corrupt',
+      msg: expect.stringMatching(/does not find/),
+    });
+  });
+
+  test('a segment that is missing in the archive is a gap, which the tool does not tell', async () => {
+    const found = await after(
+      () => unlinkSync(archived().at(-2)!),
+      () => judge(),
+    );
+    expect(found.of('wal')).toMatchObject({ reason: 'log_gap' });
+    // The log before it still counts, whatever range the tool reports.
+    expect(found.recoveryPointMs).toBeLessThan(await archivedAtMs(server));
+  });
+
+  test('a segment that is damaged', async () => {
+    const found = await after(
+      () => flipMiddle(archived().at(-1)!),
+      () => judge(),
+    );
+    expect(found.of('wal')).toMatchObject({ reason: 'corrupt' });
+  });
+
+  test('a repository that is gone', async () => {
+    const found = await after(
+      () => rmSync(join(repository, 'backup'), { recursive: true }),
+      () => judge(),
+    );
+    expect(found.of('nightly')).toMatchObject({ reason: 'no_backup' });
+    expect(found).toMatchObject({ ready: 0 });
+  });
+
+  test('a day and more later it is late, and the recovery point is too old', async () => {
+    const found = await judge(all(), 27 * hourMs);
+    expect(found.of('nightly')).toMatchObject({ reason: 'late' });
+    expect(found).toMatchObject({ ready: 0, recovery: { reason: 'recovery_point_too_old' } });
+  });
+
+  test('through the built program, with the command of agent.yaml', async () => {
+    const file = join(place.path, 'agent.yaml');
+    const list = (argv: readonly string[]) => JSON.stringify(argv);
+    // The tool reads the whole repository: at the lowest priority that takes minutes on a machine that is busy.
+    const verified = join(place.path, 'verified');
+    writeFileSync(verified, run('verify', '--output=text', '--verbose'));
+    writeFileSync(
+      file,
+      `stateDirectory: ${join(place.path, 'state')}
+roles: [history]
+services: {history: {logs: {paths: [${place.path}/none.log]}}}
+stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: postgres}}]
+backups:
+  - name: nightly
+    store: main
+    database: persistence
+    type: full
+    integrity: {level: full}
+    source: {command: {format: pgbackrest, command: ${list(tool('info', '--output=json'))}, verify: [cat, ${verified}]}}
+`,
+    );
+    const { status, stdout, stderr } = command(['probe', 'backup', 'recovery', '-c', file]);
+    expect({ status, stdout, stderr }).toMatchObject({ status: 0 });
+    expect(stdout).toMatch(/recovery\/main\/persistence +ok/);
+  });
+});
+
+describe.skipIf(!hasBarman)('Barman', () => {
+  let server: Postgres;
+  let base: string;
+  let config: string;
+  let home: string;
+  const place = folder();
+  const tool = (...args: string[]) => asPostgres(['barman', '-c', config, ...args]);
+  const run = (...args: string[]) => {
+    const [program, ...rest] = tool(...args);
+    return execFileSync(program!, rest, { cwd: '/', encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  };
+  /** As the documentation prints it. */
+  const script = () => {
+    const barman = tool().join(' ');
+    return `${barman} -f json list-backups main; ${barman} -f json show-backup main latest || true`;
+  };
+  const report = (verify = true): BackupSource => ({
+    ...{ kind: 'command', format: 'barman', timeoutMs: 60_000, command: ['sh', '-c', script()] },
+    verify: verify ? tool('verify-backup', 'main', '{id}') : undefined,
+  });
+  const segments = (): BackupSource => ({
+    ...{ kind: 'segments', log: 'wal', settleMs: 0 },
+    directory: join(home, 'main/wals'),
+  });
+  const nightly = (verify = true) => entry('nightly', 'full', report(verify));
+  const all = () => [nightly(), entry('wal', 'log', segments())];
+  const after = async <T>(damage: () => void, look: () => Promise<T>): Promise<T> => {
+    cpSync(home, `${home}.whole`, { recursive: true, preserveTimestamps: true });
+    execFileSync('chown', ['-R', '--reference', home, `${home}.whole`]);
+    try {
+      damage();
+      return await look();
+    } finally {
+      rmSync(home, { recursive: true, force: true });
+      renameSync(`${home}.whole`, home);
+    }
+  };
+  let states = 0;
+  const judge = (backups = all(), laterMs = 0) =>
+    judged(server, backups, join(place.path, `state-${states++}`), laterMs);
+  const ids = () => readdirSync(join(home, 'main/base')).sort();
+  const walFolder = () =>
+    join(
+      home,
+      'main/wals',
+      readdirSync(join(home, 'main/wals')).find((name) => /^[0-9A-F]{16}$/.test(name))!,
+    );
+  const switched = async () => {
+    await server.query('INSERT INTO executions SELECT generate_series(1, 1000)');
+    const { rows } = await server.query('SELECT pg_walfile_name(pg_switch_wal()) AS name');
+    await until('the segment is archived', async () => {
+      const { rows: archiver } = await server.query('SELECT last_archived_wal AS name FROM pg_stat_archiver');
+      return String(archiver[0].name) >= rows[0].name;
+    });
+  };
+  /** What Barman's cron job does with new segments. */
+  const filed = () => run('archive-wal', 'main');
+
+  beforeAll(async () => {
+    base = postgresFolder();
+    home = join(base, 'barman');
+    config = join(base, 'barman.conf');
+    const incoming = join(home, 'main/incoming');
+    for (const path of [home, join(home, 'main'), incoming, join(base, 'lock'), join(base, 'none.d')]) {
+      mkdirSync(path);
+      ownedByPostgres(path);
+    }
+    server = await startPostgres({
+      settings: [
+        ...['wal_level=replica', 'archive_mode=on', 'max_wal_senders=4'],
+        `archive_command=cp %p ${incoming}/%f`,
+      ],
+    });
+    const connection = `host=${server.folder} port=${server.port} user=postgres`;
+    writeFileSync(
+      config,
+      `[barman]
+barman_home=${home}
+barman_user=postgres
+configuration_files_directory=${base}/none.d
+barman_lock_directory=${base}/lock
+log_file=${base}/lock/barman.log
+[main]
+description=main
+conninfo=${connection} dbname=postgres
+streaming_conninfo=${connection}
+backup_method=postgres
+path_prefix=${postgresPrograms}
+archiver=on
+`,
+    );
+    chmodSync(config, 0o644);
+    await server.query('CREATE TABLE executions (i int)');
+    await switched();
+    filed();
+  }, 60_000);
+  afterAll(async () => {
+    await server?.stop();
+    if (base) rmSync(base, { recursive: true, force: true });
+    place.remove();
+  });
+
+  test('no backup yet; then one with its log: verified by the tool, and ready', async () => {
+    expect(await judge()).toMatchObject({ ready: 0 });
+    // Its end waits for a segment that the switch of the backup itself archives.
+    run('backup', 'main');
+    await switched();
+    await switched();
+    filed();
+    const whole = await judge();
+    expect(whole).toMatchObject({ ready: 1, links: ['full', 'log'] });
+    expect(whole.of('nightly')).toMatchObject({ reason: undefined });
+    expect(whole.of('wal')).toMatchObject({ reason: undefined });
+  }, 120_000);
+
+  test('the range that Barman reports reaches as far as the server has archived', async () => {
+    const alone = await judge([nightly()]);
+    expect(alone.recoveryPointMs).toBeGreaterThanOrEqual(await archivedAtMs(server));
+    expect(await judge([nightly(false)])).toMatchObject({ ready: 0, recovery: { reason: 'unverified' } });
+  });
+
+  test('a segment that never reached Barman is a gap of its report', async () => {
+    const damage = () => {
+      // Barman keeps its own list of what has arrived.
+      const list = join(home, 'main/wals/xlog.db');
+      const lines = readFileSync(list, 'utf8').split('\n');
+      const segments = lines.filter((line) => /^[0-9A-F]{24}\t/.test(line));
+      writeFileSync(list, lines.filter((line) => line !== segments.at(-2)).join('\n'));
+    };
+    const found = await after(damage, () => judge([nightly()]));
+    expect(found.of('nightly')).toMatchObject({ reason: 'log_gap' });
+    expect(found.recoveryPointMs).toBeLessThan(await archivedAtMs(server));
+  });
+
+  test('a segment that was deleted afterwards is a gap of the archive', async () => {
+    const damage = () => {
+      const names = readdirSync(walFolder()).filter((name) => /^[0-9A-F]{24}$/.test(name));
+      unlinkSync(join(walFolder(), names.sort().at(-2)!));
+    };
+    const found = await after(damage, () => judge());
+    expect(found.of('wal')).toMatchObject({ reason: 'log_gap' });
+    expect(found.recoveryPointMs).toBeLessThan(await archivedAtMs(server));
+  });
+
+  test('a flipped byte in the backup', async () => {
+    const damage = () => flipMiddle(join(home, 'main/base', ids()[0]!, 'data/base/1/1255'));
+    const found = await after(damage, () => judge());
+    expect(found).toMatchObject({ ready: 0 });
+    expect(found.of('nightly')).toMatchObject({
+      reason: 'corrupt',
+      msg: expect.stringMatching(/checksum mismatch for file "base\/1\/1255"/),
+    });
+  });
+
+  test('a backup whose files were deleted', async () => {
+    const damage = () => rmSync(join(home, 'main/base', ids()[0]!, 'data'), { recursive: true });
+    const found = await after(damage, () => judge());
+    expect(found).toMatchObject({ ready: 0 });
+    expect(found.of('nightly')).toMatchObject({ reason: 'corrupt' });
+  });
+
+  test('a day and more later it is late', async () => {
+    const found = await judge(all(), 27 * hourMs);
+    expect(found.of('nightly')).toMatchObject({ reason: 'late' });
+    expect(found).toMatchObject({ ready: 0 });
+  });
+
+  test('a backup that failed is a failure of its own, and the one before stays good', async () => {
+    const whole = readFileSync(config, 'utf8');
+    const programs = join(base, 'programs');
+    mkdirSync(programs);
+    const pgBaseBackup = `#!/bin/sh
+case "$*" in *--version*) exec ${postgresPrograms}/pg_basebackup "$@";; esac
+exit 1
+`;
+    writeFileSync(join(programs, 'pg_basebackup'), pgBaseBackup, { mode: 0o755 });
+    const damage = () => {
+      writeFileSync(config, whole.replace(/path_prefix=.*/, `path_prefix=${programs}`));
+      expect(() => run('backup', 'main')).toThrow();
+      writeFileSync(config, whole);
+    };
+    const found = await after(damage, () => judge());
+    expect(found.of('nightly')).toMatchObject({ reason: 'backup_failed' });
+    expect(found).toMatchObject({ ready: 1 });
+  });
+});

@@ -1,0 +1,248 @@
+import {
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { planBackups } from '../../src/probes/backups/backups.ts';
+import type { BackupOptions, BackupSource } from '../../src/probes/backups/block.ts';
+import { verifyBackup } from '../../src/probes/backups/verify.ts';
+import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
+import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
+import { handClock } from '../clock.ts';
+import { bench, gauge, storeOn } from '../store-probe.ts';
+import { command, folder } from './process.ts';
+
+// The jobs that `svc-agent backup plan` writes for a wide-column store, run as they are on a real Cassandra: snapshot,
+// flushes upon it, what is lost when one is damaged, and the restore that the plan prints.
+
+const hourMs = 3_600_000;
+
+const shellQuoted = (words: readonly string[]) =>
+  words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
+
+describe.skipIf(!hasCassandra)('incremental backups of a real Cassandra', () => {
+  let server: Cassandra;
+  const place = folder();
+  const copies = join(place.path, 'backups');
+  const jobs = join(place.path, 'jobs');
+  const programs = join(place.path, 'programs');
+  const file = join(place.path, 'agent.yaml');
+  const state = join(place.path, 'state');
+  const kept = join(copies, 'main-persistence');
+  const tables = ['executions', 'tasks'];
+
+  const insert = (table: string, from: number, to: number) =>
+    server.run(
+      ...Array.from(
+        { length: to - from },
+        (_, i) => `INSERT INTO svc.${table} (i, state) VALUES (${from + i}, 'state ${from + i}')`,
+      ),
+    );
+  const env = { PATH: `${programs}:${process.env.PATH}` };
+  /** Runs a job as cron does, once it is known where this node keeps its data. */
+  const take = (job: string) => {
+    const script = join(jobs, `${job}.sh`);
+    const taken = command(['backup', 'run', '--job', job, '-c', file, '--', script], env);
+    expect(taken.status, taken.stderr + taken.stdout).toBe(0);
+  };
+  const runs = (job: string) =>
+    readFileSync(join(state, 'backup-runs', `${job}.jsonl`), 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { startMs: number; status?: number })
+      .filter(({ status }) => status === 0);
+
+  const entry = (
+    name: string,
+    type: BackupOptions['type'],
+    kind: 'snapshot' | 'incrementals',
+  ): BackupOptions => ({
+    ...{ name, type, store: 'main', database: 'persistence', intervalMs: 60_000 },
+    source: { kind, dataDirectory: kept, keyspace: 'svc' } satisfies BackupSource,
+    schedule: { everyMs: type === 'full' ? 24 * hourMs : hourMs, usualGraceMs: hourMs },
+    objectives: { rpoMs: type === 'full' ? 24 * hourMs : hourMs, rtoMs: hourMs },
+    retention: { minCount: 1, keepMs: 7 * 24 * hourMs },
+    integrity: { level: 'full', minBytes: 1, maxShrink: 0.9, bytesPerSecond: 1e9 },
+  });
+
+  /** An agent that is started now. With a state directory of its own it knows what was recorded, and has verified nothing. */
+  const agent = async (stateDirectory = state) => {
+    const clock = handClock(Date.now() + 1000);
+    const backups = [
+      entry('main-persistence-full', 'full', 'snapshot'),
+      entry('main-persistence-incremental', 'incremental', 'incrementals'),
+    ];
+    const options = {
+      ...{ services: [], backups, stateDirectory },
+      stores: [storeOn(1, { kind: 'widecolumn' })],
+    };
+    const found = new Map<string, Finding>();
+    let polled: Finding | undefined;
+    const latest = (name: string) => (name.startsWith('store/') ? polled : found.get(name));
+    const probes: [ProbeRow, Probe][] = [];
+    for (const row of planBackups(options, { verify: verifyBackup }))
+      probes.push([row, await row.open({ ...bench().deps, clock, latest })]);
+    return {
+      polls(checks: object[]) {
+        polled = { msg: '', details: { checks } };
+      },
+      async judged(laterMs = 0) {
+        clock.jumpTo(Date.now() + 1000 + laterMs);
+        for (const [{ name }, probe] of probes)
+          found.set(name, await probe.check(AbortSignal.timeout(60_000), found.get(name)?.remember));
+        const recovery = found.get('recovery/main/persistence')!;
+        const chain = recovery.details?.chain as { recoveryPoint: string; links: { type: string }[] };
+        const { reason, msg } = found.get('backup/main-persistence-incremental')!;
+        return {
+          ready: gauge(recovery, 'svc_recovery_ready'),
+          ...{ reason, msg, recovery: recovery.reason },
+          pointMs: chain && Date.parse(chain.recoveryPoint),
+          links: chain?.links.map(({ type }) => type) ?? [],
+        };
+      },
+      close: async () => {
+        for (const [, probe] of probes) await probe.close?.();
+      },
+    };
+  };
+  let watching: Awaited<ReturnType<typeof agent>>;
+
+  beforeAll(async () => {
+    server = await startCassandra({ settings: '\nincremental_backups: true\n' });
+    await server.run(
+      "CREATE KEYSPACE svc WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+      ...tables.map((name) => `CREATE TABLE svc.${name} (i int PRIMARY KEY, state text)`),
+    );
+    for (const name of tables) await insert(name, 0, 20);
+    writeFileSync(
+      file,
+      `stateDirectory: ${state}
+roles: [history]
+services: {history: {logs: {paths: [${place.path}/none.log]}}}
+stores: [{name: main, kind: widecolumn, address: '127.0.0.1:${server.port}', databases: {persistence: svc}}]
+`,
+    );
+    const planned = command(['backup', 'plan', '--directory', copies, '--out', jobs, '-c', file]);
+    expect(planned.status, planned.stderr).toBe(0);
+    writeFileSync(file, readFileSync(file, 'utf8') + readFileSync(join(jobs, 'backups.yaml'), 'utf8'));
+    for (const name of readdirSync(jobs).filter((each) => each.endsWith('.sh'))) {
+      const path = join(jobs, name);
+      writeFileSync(path, readFileSync(path, 'utf8').replaceAll('/var/lib/cassandra/data', server.data));
+    }
+    mkdirSync(programs);
+    const nodetool = `#!/bin/sh\nexec ${shellQuoted(server.nodetool())} "$@"\n`;
+    writeFileSync(join(programs, 'nodetool'), nodetool, { mode: 0o755 });
+    watching = await agent();
+  }, 300_000);
+  afterAll(async () => {
+    await watching?.close();
+    await server?.remove();
+    place.remove();
+  });
+
+  const backupsOf = (name: string) =>
+    join(kept, 'svc', readdirSync(join(kept, 'svc')).find((each) => each.startsWith(`${name}-`))!, 'backups');
+
+  test('a snapshot, and flushes upon it: the recovery point is the start of the last flush', async () => {
+    expect(await watching.judged()).toMatchObject({ ready: 0 });
+    take('main-persistence-full');
+    expect(await watching.judged()).toMatchObject({ links: ['full'] });
+    await insert('executions', 20, 40);
+    take('main-persistence-incremental');
+    await insert('tasks', 20, 40);
+    take('main-persistence-incremental');
+    // In memory only.
+    await insert('tasks', 40, 50);
+    expect(await watching.judged()).toMatchObject({
+      ...{ ready: 1, reason: undefined, links: ['full', 'incremental', 'incremental'] },
+      pointMs: runs('main-persistence-incremental').at(-1)!.startMs,
+    });
+    const later = await agent();
+    await later.judged();
+    expect(await later.judged(3 * hourMs)).toMatchObject({
+      ...{ ready: 0, recovery: 'recovery_point_too_old', reason: 'late' },
+    });
+    await later.close();
+  }, 300_000);
+
+  test('a flush of which files are gone counts for nothing, nor do those after it', async () => {
+    const directory = backupsOf('executions');
+    const whole = join(place.path, 'whole');
+    cpSync(directory, whole, { recursive: true, preserveTimestamps: true });
+    for (const name of readdirSync(directory)) unlinkSync(join(directory, name));
+    const found = await watching.judged();
+    cpSync(whole, directory, { recursive: true, preserveTimestamps: true });
+    expect(found.links).toEqual(['full']);
+    expect(found.pointMs).toBeLessThan(runs('main-persistence-incremental')[0]!.startMs);
+    expect(await watching.judged()).toMatchObject({ links: ['full', 'incremental', 'incremental'] });
+  });
+
+  test('a flipped byte in the last flush', async () => {
+    const directory = backupsOf('tasks');
+    const written = readdirSync(directory).filter((name) => name.endsWith('-Data.db'));
+    const [path] = written
+      .map((name) => join(directory, name))
+      .sort((one, other) => statSync(other).mtimeMs - statSync(one).mtimeMs) as [string];
+    const bytes = readFileSync(path);
+    const { mtime } = statSync(path);
+    const write = (content: Buffer) => {
+      writeFileSync(path, content);
+      utimesSync(path, mtime, mtime);
+    };
+    const flipped = Buffer.from(bytes);
+    flipped[30] = flipped[30]! ^ 0x10;
+    write(flipped);
+    // An agent that has not verified it while it was whole.
+    const stateOfNext = join(place.path, 'next');
+    cpSync(join(state, 'backup-runs'), join(stateOfNext, 'backup-runs'), { recursive: true });
+    const next = await agent(stateOfNext);
+    const found = await next.judged();
+    await next.close();
+    write(bytes);
+    expect(found).toMatchObject({ reason: 'corrupt', links: ['full', 'incremental'] });
+  });
+
+  test('a node that writes no incremental backups', async () => {
+    watching.polls([{ check: 'incremental_backups', holds: false }]);
+    expect(await watching.judged()).toMatchObject({
+      ...{ reason: 'log_gap', links: ['full'] },
+      msg: expect.stringMatching(/incremental_backups: true/),
+    });
+    watching.polls([]);
+  });
+
+  test('the restore that the plan prints brings back all that was flushed', async () => {
+    await server.run(...tables.map((name) => `TRUNCATE svc.${name}`));
+    const printed = readdirSync(jobs)
+      .filter((name) => name.endsWith('.sh'))
+      .sort()
+      .map((name) => /^# (nodetool import .*)$/m.exec(readFileSync(join(jobs, name), 'utf8'))?.[1]);
+    const [full, incremental] = [
+      printed.find((line) => line?.includes('NAME'))!,
+      printed.find((line) => line?.endsWith('backups'))!,
+    ];
+    const lines = [full, incremental].flatMap((line) =>
+      tables.map((table) => {
+        const id = readdirSync(join(kept, 'svc')).find((each) => each.startsWith(`${table}-`))!;
+        const [name] = readdirSync(join(kept, 'svc', id, 'snapshots'));
+        return line.replace(' TABLE ', ` ${table} `).replace('TABLE-ID', id).replace('NAME', name!);
+      }),
+    );
+    for (const line of lines) {
+      const restored = command(
+        ['backup', 'run', '--job', 'main-persistence-full', '-c', file, '--', 'bash', '-euc', line],
+        env,
+      );
+      expect(restored.status, `${line}\n${restored.stderr}${restored.stdout}`).toBe(0);
+    }
+    expect(await server.rows('SELECT i FROM svc.executions')).toHaveLength(40);
+    expect(await server.rows('SELECT i FROM svc.tasks')).toHaveLength(40);
+  }, 300_000);
+});

@@ -1,0 +1,113 @@
+import { copyFileSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ownedByPostgres, postgresFolder, startPostgres } from '../../postgres.ts';
+import { until } from '../../until.ts';
+import { mainFile, type RunningAgent, start, startAgent } from '../process.ts';
+import { startLivePrometheus } from './prometheus.ts';
+
+/**
+ * A real PostgreSQL whose backups the built agent observes, and a real Prometheus that scrapes the agent: dumps by
+ * `svc-agent backup run`, archived WAL, copies off-site and of the configuration. The dashboards' panels on backups are
+ * asked of it, and their preview is drawn from it.
+ */
+export interface BackupStage {
+  /** host:port of Prometheus. */
+  address: string;
+  agent: RunningAgent;
+  /** Takes a dump, and copies it off-site; a segment of WAL goes to the archive. */
+  backUp(): Promise<void>;
+  /** A run of the dump that fails. */
+  fail(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const schedule = { every: '20s', grace: '20s' };
+const objectives = { rpo: '1m', rto: '30s' };
+
+export async function startBackupStage(directory: string): Promise<BackupStage> {
+  const base = postgresFolder();
+  const [dumps, wal, away, copies] = ['dumps', 'wal', 'away', 'config'].map((name) => join(base, name)) as [
+    string,
+    string,
+    string,
+    string,
+  ];
+  for (const path of [dumps, wal, away, copies]) {
+    mkdirSync(path);
+    ownedByPostgres(path);
+  }
+  const server = await startPostgres({
+    settings: ['wal_level=replica', 'archive_mode=on', `archive_command=cp %p ${wal}/%f`],
+  });
+  await server.query('CREATE TABLE executions AS SELECT i, md5(i::text) FROM generate_series(1, 5000) i');
+  const live = join(base, 'production.yaml');
+  writeFileSync(live, 'log: {level: info}\n');
+  copyFileSync(live, join(copies, 'production.yaml'));
+  const file = join(directory, 'backups.yaml');
+  const entry = (name: string, type: string, source: object, more: object = {}) => ({
+    ...{ name, type, source, interval: '3s', schedule },
+    ...(type !== 'config' && { store: 'main', database: 'persistence', objectives }),
+    ...more,
+  });
+  const config = {
+    stateDirectory: join(directory, 'state'),
+    metrics: { pullmetrics: { listenAddress: '127.0.0.1:0' }, tags: { cluster: 'dc1' } },
+    admin: { listenAddress: '127.0.0.1:0' },
+    stores: [
+      {
+        ...{ name: 'main', kind: 'postgres', address: `127.0.0.1:${server.port}`, user: 'postgres' },
+        ...{ databases: { persistence: 'postgres' }, interval: '2s', timeout: '1s' },
+      },
+    ],
+    backups: [
+      entry(
+        'main-full',
+        'full',
+        { files: { directory: dumps, pattern: '^main-(?<time>\\d{8}T\\d{6}Z)\\.dump$', settle: '1s' } },
+        { integrity: { level: 'full' }, offsite: { directory: away, maxLag: '1m' } },
+      ),
+      entry('main-wal', 'log', { segments: { directory: wal, log: 'wal', settle: '1s' } }),
+      entry(
+        'configuration',
+        'config',
+        { configuration: { files: [live], directory: copies } },
+        { schedule: {} },
+      ),
+    ],
+  };
+  writeFileSync(file, JSON.stringify(config));
+  const agent = await startAgent(file);
+  const prometheus = await startLivePrometheus(directory, {
+    alertmanager: '127.0.0.1:1',
+    ruleFiles: [],
+    targets: { 'svc-agent': [{ address: agent.address('metrics'), cluster: 'dc1' }] },
+  });
+  const run = (...argv: string[]) =>
+    start(process.execPath, [mainFile, 'backup', 'run', '--job', 'main-full', '-c', file, '--', ...argv])
+      .ended;
+  return {
+    address: prometheus.address,
+    agent,
+    async backUp() {
+      const stamp = new Date().toISOString().replace(/[-:]|\.\d+/g, '');
+      const path = join(dumps, `main-${stamp}.dump`);
+      const dump = `pg_dump -h 127.0.0.1 -p ${server.port} -U postgres -Fc -f ${path}.part postgres && mv ${path}.part ${path}`;
+      const status = await run('sh', '-c', dump);
+      if (status !== 0) throw new Error(`the dump ended with ${status}`);
+      copyFileSync(path, join(away, `main-${stamp}.dump`));
+      await server.query('INSERT INTO executions SELECT i, md5(i::text) FROM generate_series(1, 500) i');
+      await server.query('SELECT pg_switch_wal()');
+      await until('a segment is archived', () =>
+        readdirSync(wal).some((name) => statSync(join(wal, name)).size > 0),
+      );
+    },
+    async fail() {
+      await run('sh', '-c', 'exit 3');
+    },
+    async stop() {
+      await prometheus.end();
+      await agent.end();
+      await server.stop();
+    },
+  };
+}
