@@ -110,9 +110,10 @@ function renderAlert(alert: Alert, pack: Pack, names: Names, options: RuleOption
 
 /** Links are absolute or not there: a receiver of alerts has no base for a relative one. */
 function linksOf({ name, dashboard, hasNoCluster }: Alert, { runbookUrl, dashboardUrl }: RuleOptions) {
-  const cluster = hasNoCluster ? '' : '?var-cluster={{ $labels.cluster }}';
+  const environment = '?var-environment={{ $labels.environment }}';
+  const cluster = hasNoCluster ? '' : '&var-cluster={{ $labels.cluster }}';
   return {
     ...(runbookUrl ? { runbook_url: `${runbookUrl}/${name}.md` } : {}),
-    ...(dashboardUrl ? { dashboard_url: `${dashboardUrl}/d/svc-${dashboard}${cluster}` } : {}),
+    ...(dashboardUrl ? { dashboard_url: `${dashboardUrl}/d/svc-${dashboard}${environment}${cluster}` } : {}),
   };
 }

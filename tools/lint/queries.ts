@@ -273,6 +273,7 @@ const bounded: DashboardLint = {
 
 export const targetLints: readonly DashboardLint[] = [
   ...[logql, logqlAuto, spans],
+  narrowed('target-environment', 'environment', 'environment'),
   narrowed('target-cluster', 'cluster', 'cluster'),
   narrowed('target-job', 'svc_service', 'role'),
   narrowed('target-instance', 'instance', 'instance'),

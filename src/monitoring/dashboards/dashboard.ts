@@ -105,7 +105,7 @@ export interface Dashboard {
   name: DashboardName;
   title: string;
   description: string;
-  /** Variables besides the data source and the cluster. */
+  /** Variables besides the data source, the environment and the cluster. */
   choices: readonly Choice[];
   rows(queries: Queries): readonly PanelRow[];
 }

@@ -10,12 +10,14 @@ export interface Choice {
   metric: string;
 }
 
-export const clusterChoice: Choice = {
-  name: 'cluster',
-  label: 'cluster',
-  title: 'Cluster',
+const agentChoice = (label: string, title: string): Choice => ({
+  name: label,
+  label,
+  title,
   metric: 'svc_agent_build_info',
-};
+});
+/** Every dashboard has these, in this order: labels of the scrape targets, which every series may have. */
+export const siteChoices = [agentChoice('environment', 'Environment'), agentChoice('cluster', 'Cluster')];
 
 /** The roles that the series of `metric` have. */
 export const roleOf = (metric: string): Choice => ({
@@ -25,12 +27,7 @@ export const roleOf = (metric: string): Choice => ({
   metric,
 });
 export const role = roleOf('svc_num_goroutines');
-export const instance: Choice = {
-  name: 'instance',
-  label: 'instance',
-  title: 'Instance',
-  metric: 'svc_agent_build_info',
-};
+export const instance = agentChoice('instance', 'Instance');
 
 const labelled =
   (label: string, title: string) =>
@@ -44,7 +41,7 @@ export const backup = labelled('backup', 'Backup');
 /** Whether a variable of the label narrows a series, which is written `name` or `name{matchers}`. */
 export function isNarrowedBy(series: string, label: string): boolean {
   const { name, matchers } = partsOf(series);
-  if (label === 'cluster') return true;
+  if (siteChoices.some((choice) => choice.label === label)) return true;
   const type = typeOf(name);
   if (!type?.labels.includes(label)) return false;
   // All agents report the same value.

@@ -26,7 +26,7 @@ import { replication } from './pages/replication.ts';
 import { taskLatency } from './pages/task-latency.ts';
 import { workerAndArchival } from './pages/worker.ts';
 import { datasource, link, type PanelContext, renderSeries, renderTable } from './panels.ts';
-import { type Choice, clusterChoice, type QueryOptions, queriesFor } from './queries.ts';
+import { type Choice, type QueryOptions, queriesFor, siteChoices } from './queries.ts';
 
 const pages: readonly Dashboard[] = [
   ...[overview, frontend, history, matching, workerAndArchival, taskLatency, persistence],
@@ -50,8 +50,8 @@ export const shippedDashboardOptions: DashboardOptions = {
 /** A dashboard in Grafana's classic schema; equal options give equal text. */
 export function renderDashboard(name: DashboardName, options: DashboardOptions): GrafanaDashboard {
   const of = pages.find((page) => page.name === name)!;
-  const choices = [clusterChoice, ...of.choices];
-  const { s } = queriesFor(options, [clusterChoice]);
+  const choices = [...siteChoices, ...of.choices];
+  const { s } = queriesFor(options, siteChoices);
   const context: PanelContext = { ...options, on: name, titles };
   const builder = new DashboardBuilder(`Svc / ${of.title}`)
     .uid(`svc-${of.name}`)

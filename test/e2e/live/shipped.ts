@@ -49,9 +49,10 @@ export function expectWhole({ receiver, annotations }: Notice, expected: Expecte
   expect(annotations.description).toMatch(/ First steps: [A-Z].+\.$/);
   expect(annotations.runbook_url).toBe(`${links.runbooks}/${alert}.md`);
   expect(existsSync(join(root, 'runbooks', `${alert}.md`))).toBe(true);
-  const link = /^https:\/\/grafana\.example\/d\/(?<uid>[a-z-]+)(?:\?var-cluster=(?<cluster>.+))?$/.exec(
-    annotations.dashboard_url!,
-  );
+  const link =
+    /^https:\/\/grafana\.example\/d\/(?<uid>[a-z-]+)\?var-environment=[a-z]*(?:&var-cluster=(?<cluster>.+))?$/.exec(
+      annotations.dashboard_url!,
+    );
   expect([...dashboards]).toContain(link?.groups?.uid);
   expect(link?.groups?.cluster).toBe(labels.cluster);
 }

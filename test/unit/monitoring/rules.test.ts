@@ -176,7 +176,7 @@ describe('links', () => {
     for (const { name, runbook_url, dashboard_url } of annotations(addresses)) {
       expect(runbook_url).toBe(`https://wiki.example/rb/${name}.md`);
       expect(dashboard_url).toMatch(
-        /^https:\/\/grafana\.example\/d\/svc-[a-z-]+(?:\?var-cluster={{ \$labels\.cluster }})?$/,
+        /^https:\/\/grafana\.example\/d\/svc-[a-z-]+\?var-environment={{ \$labels\.environment }}(?:&var-cluster={{ \$labels\.cluster }})?$/,
       );
     }
   });

@@ -67,12 +67,14 @@ describe('svc-agent dashboards', () => {
     const names = ['--prefix', 'p', '--job', 'frontend=prod.fe', '--match', 'env=prod'];
     const targets = await panelOf('overview', 'Targets', ...names);
     expect(targets.targets![0]!.expr).toBe(
-      'max by (cluster, job, instance) (up{env="prod", cluster=~"$cluster", instance=~"$instance", job=~"prod\\\\.fe|history|matching|worker|svc-agent"})',
+      'max by (cluster, job, instance) (up{env="prod", environment=~"$environment", cluster=~"$cluster", instance=~"$instance", job=~"prod\\\\.fe|history|matching|worker|svc-agent"})',
     );
     const traffic = await panelOf('overview', 'Traffic', ...names);
-    expect(traffic.targets![0]!.expr).toContain('rate(p_svc_frontend_client_requests{env="prod", cluster=~');
+    expect(traffic.targets![0]!.expr).toContain(
+      'rate(p_svc_frontend_client_requests{env="prod", environment=~',
+    );
     const critical = await panelOf('overview', 'Critical alerts', ...names);
-    expect(critical.targets![0]!.expr).not.toContain('ALERTS{env');
+    expect(critical.targets![0]!.expr).not.toContain('ALERTS{env=');
     const heap = await panelOf(
       'process',
       'Heap',

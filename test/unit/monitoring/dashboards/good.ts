@@ -6,7 +6,7 @@ export const datasource = { type: 'prometheus', uid: '${datasource}' };
 export const target: TargetJson = {
   refId: 'A',
   datasource,
-  expr: 'sum by (cluster, svc_service) (rate(svc_persistence_errors{cluster=~"$cluster", svc_service=~"$role", instance=~"$instance"}[$__rate_interval]))',
+  expr: 'sum by (cluster, svc_service) (rate(svc_persistence_errors{environment=~"$environment", cluster=~"$cluster", svc_service=~"$role", instance=~"$instance"}[$__rate_interval]))',
   legendFormat: '{{cluster}} {{svc_service}}',
 };
 
@@ -34,9 +34,16 @@ const chosen = (name: string, query: string): VariableJson => ({
 
 export const variables: readonly VariableJson[] = [
   { name: 'datasource', type: 'datasource', label: 'Data source', query: 'prometheus' },
-  chosen('cluster', 'label_values(svc_agent_build_info, cluster)'),
-  chosen('role', 'label_values(svc_num_goroutines{cluster=~"$cluster"}, svc_service)'),
-  chosen('instance', 'label_values(svc_agent_build_info{cluster=~"$cluster"}, instance)'),
+  chosen('environment', 'label_values(svc_agent_build_info, environment)'),
+  chosen('cluster', 'label_values(svc_agent_build_info{environment=~"$environment"}, cluster)'),
+  chosen(
+    'role',
+    'label_values(svc_num_goroutines{environment=~"$environment", cluster=~"$cluster"}, svc_service)',
+  ),
+  chosen(
+    'instance',
+    'label_values(svc_agent_build_info{environment=~"$environment", cluster=~"$cluster"}, instance)',
+  ),
 ];
 
 /** A dashboard that no lint has anything against. */

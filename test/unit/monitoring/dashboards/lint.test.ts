@@ -8,7 +8,7 @@ const judged = (...dashboards: DashboardJson[]) => [
   ...new Set(lintDashboards(dashboards, ['cluster:recorded:rate5m']).map(({ lint }) => lint)),
 ];
 
-const chosen = 'cluster=~"$cluster"';
+const chosen = 'environment=~"$environment", cluster=~"$cluster"';
 const of = `${chosen}, svc_service=~"$role", instance=~"$instance"`;
 /** One series per cluster, so that nothing else can be wrong with it. */
 const query = (expr: string, unit = 'short') => withTarget({ expr, legendFormat: '{{cluster}}' }, unit);
@@ -64,8 +64,9 @@ const bad: readonly (readonly [lint: string, dashboard: DashboardJson])[] = [
     'annotation-datasource',
     { ...good, annotations: { list: [{ name: 'Alerts', expr: 'ALERTS', datasource: { uid: 'abc' } }] } },
   ],
-  ['target-cluster', query('max by (cluster) (svc_store_up)')],
-  ['target-cluster', query('max by (cluster) (svc_store_up{cluster="dc1"})')],
+  ['target-cluster', query('max by (cluster) (svc_store_up{environment=~"$environment"})')],
+  ['target-environment', query('max by (cluster) (svc_store_up{cluster=~"$cluster"})')],
+  ['target-cluster', query('max by (cluster) (svc_store_up{environment=~"$environment", cluster="dc1"})')],
   ['target-gauge', query(`max by (cluster) (increase(svc_memory_heap{${of}}[$__range]))`, 'decbytes')],
   ['target-known-metric', query(`max by (cluster) (svc_no_such_metric{${chosen}})`)],
   ['target-known-label', query(`max by (cluster) (svc_store_up{${chosen}, domain="orders"})`)],

@@ -2,22 +2,22 @@ import { describe, expect, test } from 'vitest';
 import { timeseries } from '../../../../src/monitoring/dashboards/dashboard.ts';
 import { legendOf, limitOf } from '../../../../src/monitoring/dashboards/panels.ts';
 import {
-  clusterChoice,
   domain,
   instance,
   queriesFor,
   role,
+  siteChoices,
   top,
 } from '../../../../src/monitoring/dashboards/queries.ts';
 import { laidOut } from '../../../../src/monitoring/dashboards/render.ts';
 import { fill } from '../../../../tools/grafana.ts';
 
 const plain = { prefix: '', jobs: {}, matchers: {} };
-const choices = [clusterChoice, role, instance, domain('svc_workflow_started')];
+const choices = [...siteChoices, role, instance, domain('svc_workflow_started')];
 const queries = queriesFor(plain, choices);
 
 const [c, r, i, d] = [
-  'cluster=~"$cluster"',
+  'environment=~"$environment", cluster=~"$cluster"',
   'svc_service=~"$role"',
   'instance=~"$instance"',
   'domain=~"$domain"',
@@ -40,7 +40,7 @@ describe('a series gets the matchers of the variables whose labels it has', () =
 
   test('prefix, matchers and jobs of the installation', () => {
     const own = queriesFor({ prefix: 'p', jobs: { frontend: 'fe' }, matchers: { env: 'a"b' } }, [
-      clusterChoice,
+      ...siteChoices,
     ]);
     expect(own.s('svc_store_up')).toBe(`p_svc_store_up{env="a\\"b", ${c}}`);
     expect(own.s(`up{${own.job('frontend')}}`)).toBe(`up{env="a\\"b", ${c}, job="fe"}`);
