@@ -83,14 +83,14 @@ const sized = [
   'unit/state/snapshot',
   'unit/statsd/reference',
 ].map((name) => `test/${name}.test.ts`);
-/** Files of which the long run does as much as `npm test`, and the nightly run more. */
-const sizedAtNight = ['integration/rules/alerts', 'e2e/demo-alert'].map((name) => `test/${name}.test.ts`);
+/** Files that `npm test` runs in full but for what only the nightly run does. */
+const sizedAtNight = ['test/integration/rules/alerts.test.ts'];
 
 const usual = [
   project('unit', filesOf('unit'), pure),
   project('contract', filesOf('contract'), pure),
   project('integration', filesOf('integration'), { ...waiting, ...shared }),
-  project('fault', filesOf('fault'), { ...waiting, ...shared, exclude: alone }),
+  project('fault', filesOf('fault'), { ...waiting, ...shared, exclude: [...alone, longFiles] }),
   project('fault-alone', alone, waiting),
   project('e2e', filesOf('e2e'), {
     ...waiting,

@@ -273,7 +273,7 @@ stores:
   writeFileSync(file, `${readFileSync(file, 'utf8')}\n${entries}\n`);
   expect(command(['check', '-c', file]).stderr).toBe('');
   const kubernetes = command(['backup', 'plan', '--format', 'kubernetes', '-c', file]).stdout;
-  expect(kubernetes.match(/kind: CronJob/g)).toHaveLength(7);
+  expect(kubernetes.match(/kind: CronJob/g)).toHaveLength(8);
   place.remove();
 });
 

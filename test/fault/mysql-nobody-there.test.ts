@@ -208,7 +208,7 @@ describe('what answers is no MySQL', () => {
     const ask = packet(2, [0xfe], 'client_ed25519\0', 'salt');
     expect(await faultAt(await saying(greeting, ask))).toEqual({
       reason: 'credentials',
-      msg: expect.stringContaining('by client_ed25519, which the agent does not speak'),
+      msg: expect.stringContaining('by client_ed25519, which the agent does not support'),
     });
   });
 

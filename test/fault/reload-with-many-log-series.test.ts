@@ -81,6 +81,8 @@ test('100,000 series change their intake in slices, and each keeps its total', a
   await pipeline.start(before);
   onTestFinished(() => pipeline.stop());
   await until('all lines are counted', () => pipeline.files()[0]?.offset === entries.length);
+  const lag = 'svc_log_lag_bytes{svc_service="history"}';
+  await until('the first poll is over', () => lag in showAll(registry));
 
   const counted = () => registry.status().series;
   const all = counted();

@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,12 +13,17 @@ export function promtool(...args: string[]): { status: number | null; output: st
 }
 
 /** Runs promtool over documents, written to a folder that lives as long as the call. */
-export function promtoolOver(files: Readonly<Record<string, unknown>>, ...args: string[]) {
+export async function promtoolOver(files: Readonly<Record<string, unknown>>, ...args: string[]) {
   const folder = mkdtempSync(join(tmpdir(), 'svc-agent-rules-'));
   try {
     for (const [name, document] of Object.entries(files))
       writeFileSync(join(folder, name), stringify(document, { aliasDuplicateObjects: false }));
-    return promtool(...args.map((arg) => (arg in files ? join(folder, arg) : arg)));
+    const paths = args.map((arg) => (arg in files ? join(folder, arg) : arg));
+    return await new Promise<{ status: number; output: string }>((resolve) => {
+      execFile('promtool', paths, { maxBuffer: 64 << 20 }, (error, stdout, stderr) =>
+        resolve({ status: error ? Number(error.code) : 0, output: stdout + stderr }),
+      );
+    });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -60,9 +60,9 @@ describe.skipIf(!hasPromtool)('promtool', () => {
     },
   );
 
-  test('every query of the runbooks is one', () => {
+  test('every query of the runbooks is one', async () => {
     const rules = runbookFiles.flatMap(queriesOf).map((expr, index) => ({ record: `query_${index}`, expr }));
-    const { status, output } = promtoolOver(
+    const { status, output } = await promtoolOver(
       { 'q.yml': { groups: [{ name: 'q', rules }] } },
       'check',
       'rules',
@@ -72,7 +72,7 @@ describe.skipIf(!hasPromtool)('promtool', () => {
     expect(output).toContain(`SUCCESS: ${rules.length} rules found`);
   });
 
-  test('every query of the runbooks runs over two clusters with two agents each', () => {
+  test('every query of the runbooks runs over two clusters with two agents each', async () => {
     const queries = runbookFiles.flatMap(queriesOf);
     const wrong = queries.map((expr) => ({
       expr,
@@ -80,7 +80,7 @@ describe.skipIf(!hasPromtool)('promtool', () => {
       exp_samples: [{ labels: '{no="one"}', value: 1 }],
     }));
     const tests = [{ interval: '1m', input_series: someOfAll(), promql_expr_test: wrong }];
-    const { output } = promtoolOver({ 'q.yml': { rule_files: [], tests } }, 'test', 'rules', 'q.yml');
+    const { output } = await promtoolOver({ 'q.yml': { rule_files: [], tests } }, 'test', 'rules', 'q.yml');
     expect(output).not.toMatch(/\berr:/);
     expect(output.match(/^\s+expr: /gm)).toHaveLength(queries.length);
   });

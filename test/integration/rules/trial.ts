@@ -61,7 +61,7 @@ function recordsOf(name: PackName, rule: RenderedAlert) {
 }
 
 /** Runs the rule under its own name and each mutant under a name of its own, all in the same cases. */
-function run(
+async function run(
   { plan, name, everyMinutes }: (typeof rows)[number],
   rule: RenderedAlert,
   mutants: readonly Named[],
@@ -77,7 +77,7 @@ function run(
     { name: 'alerts', rules: alerts },
   ];
   const documents = { 'rules.yml': { groups }, 'test.yml': { ...file, tests: cases } };
-  const { output } = promtoolOver(documents, 'test', 'rules', 'test.yml');
+  const { output } = await promtoolOver(documents, 'test', 'rules', 'test.yml');
   const namesIn = (pattern: RegExp) => new Set([...output.matchAll(pattern)].map(([, found]) => found!));
   return {
     output,
@@ -91,14 +91,14 @@ function run(
 export const areMutated = bySize({ short: false, long: false, nightly: true });
 
 /** Tries a rule and its mutants. A mutant that cannot be evaluated is noticed, and the others are tried again. */
-export function tried(row: (typeof rows)[number]): Verdict {
+export async function tried(row: (typeof rows)[number]): Promise<Verdict> {
   const rule = ruleOf(row);
   const threshold = alertsOf(pack(row.name)).find(({ name }) => name === rule.alert)?.threshold;
   let mutants = (areMutated ? mutantsOf(rule.expr, threshold) : [])
     .filter(({ what }) => !isEquivalent(rule.alert, what))
     .map((mutant, index): Named => ({ ...mutant, alert: `${rule.alert}_${index}` }));
   for (;;) {
-    const { output, failed, broken } = run(row, rule, mutants);
+    const { output, failed, broken } = await run(row, rule, mutants);
     const isWell = !failed.has(rule.alert) && !broken.has(rule.alert) && /FAILED:|SUCCESS/.test(output);
     if (!isWell) return { faults: output, survivors: [] };
     if (broken.size === 0) {

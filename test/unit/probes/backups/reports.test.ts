@@ -5,7 +5,7 @@ import { parseCheckpoints, timeOfName } from '../../../../src/probes/backups/fil
 import { forEntry, parseReport as parseAt, withArchive } from '../../../../src/probes/backups/reports.ts';
 import type { ArchivedLog } from '../../../../src/probes/stores/store-report.ts';
 
-// Shapes as the tools' manuals show them, shortened; those of test/e2e/backup-reports.test.ts are the tools' own.
+// Shapes as the tools' manuals show them, shortened; those of test/e2e/backup-reports.long.test.ts are the tools' own.
 
 const nowMs = Date.UTC(2026, 0, 3);
 const parseReport = (format: ReportFormat, text: string) => parseAt(format, text, nowMs);
