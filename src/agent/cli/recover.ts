@@ -11,8 +11,10 @@ import type { AgentConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { createChecks, type RunProbe } from '../recovery/checks.ts';
 import { commandsOf, type Subject, shellText } from '../recovery/commands.ts';
+import type { RunSubject } from '../recovery/journal.ts';
 import { procedures, type RecoveryStep, type Situation } from '../recovery/procedures.ts';
-import { lockSubject, type Operator, runSession } from '../recovery/session.ts';
+import { type Operator, runSession } from '../recovery/session.ts';
+import { lockSubject } from '../recovery/subject-lock.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
 import type { Io } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
@@ -89,7 +91,7 @@ export async function recover(args: readonly string[], io: Io): Promise<number> 
       );
       return 0;
     }
-    return await go(procedure, situation.subject, steps, { config, values, io });
+    return await go(procedure, situation.subject, steps, { config, values, io, namedBackup: subject.backup });
   } finally {
     await tools.close();
   }
@@ -276,6 +278,7 @@ function planText(procedure: RecoveryProcedure, steps: readonly RecoveryStep[]):
 
 interface RecoverContext {
   config: AgentConfig;
+  namedBackup?: string;
   values: {
     execute?: boolean;
     yes?: boolean;
@@ -291,20 +294,25 @@ async function go(
   procedure: RecoveryProcedure,
   subject: Subject,
   steps: readonly RecoveryStep[],
-  { config, values, io }: RecoverContext,
+  { config, values, io, namedBackup }: RecoverContext,
 ): Promise<number> {
-  const { terminal, close } = openOperator(values, io);
+  const terminal = openOperator(values, io);
   const what =
     subject.store !== undefined ? [subject.store, subject.database ?? ''] : [subject.domain ?? '', ''];
   const name = drillName(procedure, what[0]!, what[1]!);
-  // The backup may be another one after an interruption; what is recovered is the same.
-  const { backup: _, ...same } = subject;
   const journal = journalPath(config.stateDirectory, 'recovery', `${name}.steps`);
+  const beganMs = performance.now();
   const lock = await lockSubject(config.stateDirectory, procedure, subject);
   try {
     const result = await runSession(
       {
-        ...{ procedure, subject: same, steps, journal },
+        ...{
+          procedure,
+          subject: { target: targetOf(subject, config), backup: namedBackup },
+          steps,
+          journal,
+          lock,
+        },
         execute: values.execute ?? false,
         restart: values.restart,
         force: values.force,
@@ -313,13 +321,15 @@ async function go(
       terminal,
     );
     const endMs = Date.now();
+    // The clock may have been set back since.
+    const tookMs = Math.max(endMs - result.startMs, performance.now() - beganMs);
     await recordRun(journalPath(config.stateDirectory, 'recovery', name), {
-      startMs: result.startMs,
+      startMs: Math.round(endMs - tookMs),
       endMs,
       status: result.ok ? 0 : 1,
       msg: result.msg,
     });
-    const seconds = Math.round((endMs - result.startMs) / 1000);
+    const seconds = Math.round(tookMs / 1000);
     if (values.json) io.stdout(`${JSON.stringify({ procedure, subject, ...result, seconds })}\n`);
     else {
       terminal.print(`\n${result.ok ? `Done in ${seconds} s.` : `Stopped: ${result.msg}`}`);
@@ -328,33 +338,44 @@ async function go(
     return result.ok ? 0 : 1;
   } finally {
     await lock.release();
-    close();
   }
+}
+
+/** What the procedure changes, by its address too: the configuration may be another one when a run resumes. */
+function targetOf({ store: name, database, domain, to }: Subject, config: AgentConfig): RunSubject['target'] {
+  if (name === undefined) {
+    const cluster = config.clusterGroupMetadata?.clusters.find((each) => each.name === to);
+    return { domain, to, address: cluster?.rpcAddress };
+  }
+  const store = config.stores.find((each) => each.name === name);
+  return { store: name, address: store?.address, database: database && store?.databases[database] };
 }
 
 /**
  * The person at the terminal; with `--yes` there is no prompt, and only the confirmed name may be changed irreversibly.
  */
-function openOperator(
-  { yes, confirm, json }: RecoverContext['values'],
-  io: Io,
-): { terminal: Operator; close(): void } {
+function openOperator({ yes, confirm, json }: RecoverContext['values'], io: Io): Operator {
   const print = (line: string) => (json ? io.stderr(`${line}\n`) : io.stdout(`${line}\n`));
   if (yes) {
-    const terminal: Operator = {
-      print,
-      isAway: true,
-      ask: async () => true,
-      confirmName: async (_, name) => confirm === name,
-    };
-    return { terminal, close: () => {} };
+    return { print, isAway: true, ask: async () => true, confirmName: async (_, name) => confirm === name };
   }
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
-  const terminal: Operator = {
+  return {
     print,
-    ask: async (question) => /^y(?:es)?$/i.test((await lines.question(`  ${question} [y/N] `)).trim()),
-    confirmName: async (what, name) =>
-      (await lines.question(`  ${what}. Type ${name} to continue: `)).trim() === name,
+    ask: async (question) => /^y(?:es)?$/i.test(await answerTo(`  ${question} [y/N] `)),
+    confirmName: async (what, name) => (await answerTo(`  ${what}. Type ${name} to continue: `)) === name,
   };
-  return { terminal, close: () => lines.close() };
+}
+
+/**
+ * A line from the terminal; empty after Ctrl-C, Ctrl-D and the end of the input. The terminal is back in its usual
+ * mode afterwards, so that Ctrl-C reaches a command.
+ */
+async function answerTo(question: string): Promise<string> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  const closed = new Promise<string>((resolve) => lines.once('close', () => resolve('')));
+  try {
+    return (await Promise.race([lines.question(question).catch(() => ''), closed])).trim();
+  } finally {
+    lines.close();
+  }
 }

@@ -142,7 +142,13 @@ export function createChecks(
       check('workflows_counted', `there are workflows in ${database} of ${store}`, async () => {
         const command = commands.named('countWorkflows');
         if (!command) return unknown('set recovery.commands.countWorkflows to have them counted');
-        const printed = (await output(command)).trim();
+        const counted = await output(command).catch((thrown: unknown) => {
+          // Such as a table that is missing.
+          if (thrown instanceof ProbeError && thrown.reason === 'command_failed') return thrown;
+          throw thrown;
+        });
+        if (counted instanceof ProbeError) return no(counted.message);
+        const printed = counted.trim();
         if (!/^\d+$/.test(printed)) return unknown(`${command[0]} did not print a number`);
         return printed === '0' ? no('there are none') : yes(`${printed} workflows`);
       }),

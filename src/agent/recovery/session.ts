@@ -1,35 +1,30 @@
 import { spawn } from 'node:child_process';
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { AgentError, errorText, systemCode } from '../../core/errors.ts';
+import { errorText } from '../../core/errors.ts';
 import { onSignals } from '../cli/io.ts';
-import { type Lock, takeLock } from '../state/lock.ts';
 import type { Check, CheckAnswer } from './checks.ts';
-import { type Subject, shellText } from './commands.ts';
+import { shellText } from './commands.ts';
+import {
+  type JournalLine,
+  openJournal,
+  type RunSubject,
+  type UnfinishedRun,
+  unfinishedRun,
+} from './journal.ts';
 import type { RecoveryStep } from './procedures.ts';
+import type { SubjectLock } from './subject-lock.ts';
 
 /**
  * Goes through the steps of a procedure. Every step is written to a journal before and after it, so that an interrupted
  * run resumes at the step that was not finished, and a refusal that was overridden stays on record.
  */
 
-/** One line of the journal; JSON. */
-export type JournalLine =
-  | { event: 'started'; atMs: number; procedure: string; subject: object }
-  | { event: 'step_started'; atMs: number; step: string }
-  /** `pid` of the command, which may outlive the run. */
-  | { event: 'command_started'; atMs: number; step: string; command: readonly string[]; pid?: number }
-  | { event: 'step_done'; atMs: number; step: string; notProved?: readonly string[] }
-  | { event: 'forced'; atMs: number; step: string; check: string; msg: string; reason: string }
-  | { event: 'stopped'; atMs: number; msg: string }
-  | { event: 'done'; atMs: number; notProved: readonly string[] };
-
 export interface SessionOptions {
   procedure: string;
-  subject: object;
+  subject: RunSubject;
   steps: readonly RecoveryStep[];
   /** File of the journal. */
   journal: string;
+  lock: Pick<SubjectLock, 'commandStarted' | 'commandEnded'>;
   /** Runs commands; otherwise each is shown, and the operator confirms when it is done. */
   execute: boolean;
   /** Starts over after an interrupted run. */
@@ -59,81 +54,26 @@ export interface SessionResult {
   msg: string;
 }
 
-interface UnfinishedRun {
-  startMs: number;
-  done: Set<string>;
-  notProved: string[];
-  /** The last command that was started. */
-  command?: { words: readonly string[]; pid?: number };
-}
-
-/** Lines of an unfinished run of the same procedure and subject; none after a run that was completed. */
-function unfinishedRun(journal: string, subject: object): UnfinishedRun | undefined {
-  let text: string;
-  try {
-    text = readFileSync(journal, 'utf8');
-  } catch (thrown) {
-    if (systemCode(thrown) === 'ENOENT') return undefined;
-    throw thrown;
-  }
-  let run: UnfinishedRun | undefined;
-  for (const written of text.split('\n')) {
-    const line = parsed(written);
-    if (line?.event === 'started') {
-      const isSame = JSON.stringify(line.subject) === JSON.stringify(subject);
-      run = isSame ? { startMs: line.atMs, done: new Set(), notProved: [] } : undefined;
-    } else if (line?.event === 'done') run = undefined;
-    else if (run && line?.event === 'step_done') {
-      run.done.add(line.step);
-      run.notProved.push(...(line.notProved ?? []));
-    } else if (run && line?.event === 'command_started') run.command = { words: line.command, pid: line.pid };
-  }
-  return run;
-}
-
-function parsed(line: string): JournalLine | undefined {
-  try {
-    return JSON.parse(line) as JournalLine;
-  } catch {
-    return undefined;
-  }
-}
-
-/** A journal whose lines are on the disk before the next step begins. */
-function openJournal(path: string): { write(line: JournalLine): void; close(): void } {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
-  const fd = openSync(path, 'a', 0o640);
-  // A run that was killed may have left a line without its end.
-  let lead = '\n';
-  return {
-    write(line) {
-      writeSync(fd, `${lead}${JSON.stringify(line)}\n`);
-      lead = '';
-      fsyncSync(fd);
-    },
-    close: () => closeSync(fd),
-  };
-}
-
 export async function runSession(options: SessionOptions, operator: Operator): Promise<SessionResult> {
   const { steps, subject, procedure } = options;
-  const before = options.restart ? undefined : unfinishedRun(options.journal, subject);
+  const left = unfinishedRun(options.journal);
+  const before = await resumed(left, options, operator);
+  if (before?.fault !== undefined) {
+    return { ok: false, startMs: Date.now(), notProved: [], msg: before.fault };
+  }
   const startMs = before?.startMs ?? Date.now();
   const notProved = [...(before?.notProved ?? [])];
-  const survivor = stillRunning(before?.command);
-  if (survivor !== undefined) return { ok: false, startMs, notProved, msg: survivor };
   const journal = openJournal(options.journal);
   const write = (line: JournalLine) => journal.write(line);
   try {
-    if (before) operator.print(resumedText(before, steps.length));
-    else write({ event: 'started', atMs: startMs, procedure, subject });
+    if (!before) write({ event: 'started', atMs: startMs, procedure, subject });
     for (const [index, step] of steps.entries()) {
       operator.print(`\nStep ${index + 1} of ${steps.length}: ${step.title}\n${step.text}`);
       if (before?.done.has(step.id)) {
         operator.print('Done in the earlier run.');
         continue;
       }
-      const result = await runStep(step, { options, operator, write });
+      const result = await runStep(step, { options, operator, write, succeeded: before?.succeeded ?? [] });
       if (result.fault !== undefined) {
         const msg = `${step.title}: ${result.fault}`;
         write({ event: 'stopped', atMs: Date.now(), msg });
@@ -149,26 +89,48 @@ export async function runSession(options: SessionOptions, operator: Operator): P
   }
 }
 
-const resumedText = ({ startMs, done }: UnfinishedRun, steps: number): string =>
-  `Resumes the run of ${new Date(startMs).toISOString()}, which stopped after ${done.size} of ${steps} steps; --restart begins anew.`;
+/** After this long, what an interrupted run did may no longer be true: the operator decides. */
+const staleMs = 24 * 36e5;
 
-/** A command keeps running when only the run was killed: a second restore beside it would ruin both. */
-function stillRunning(command: UnfinishedRun['command']): string | undefined {
-  if (command?.pid === undefined) return undefined;
-  try {
-    const running = readFileSync(`/proc/${command.pid}/cmdline`, 'utf8').split('\0');
-    const [last] = command.words.slice(-1);
-    if (!last || !running.includes(last)) return undefined;
-  } catch {
+/** The run to resume; undefined to start one; a fault where the operator has to decide. */
+async function resumed(
+  left: UnfinishedRun | undefined,
+  { subject, steps, restart }: SessionOptions,
+  operator: Operator,
+): Promise<(UnfinishedRun & { fault?: undefined }) | { fault: string } | undefined> {
+  if (left === undefined || restart) return undefined;
+  const stopped = `the run of ${new Date(left.startMs).toISOString()}, which stopped after ${left.done.size} of ${steps.length} steps`;
+  if (!isSame(left.subject, subject)) {
+    operator.print(`Starts over: ${stopped}, was for ${JSON.stringify(left.subject)}.`);
     return undefined;
   }
-  return `the command of the earlier run still runs (pid ${command.pid}): ${shellText(command.words)}; wait for its end`;
+  operator.print(`Resumes ${stopped}; --restart starts over.`);
+  const silentMs = Math.abs(Date.now() - left.lastMs);
+  if (silentMs > staleMs) {
+    const what = `Its last step was ${Math.round(silentMs / 36e5)} h ago`;
+    if (operator.isAway) return { fault: `${what}: resume it without --yes, or start over with --restart` };
+    if (!(await operator.ask(`${what}. Resume it?`))) return { fault: 'not resumed; --restart starts over' };
+  }
+  if (left.interrupted) {
+    const { command, atMs } = left.interrupted;
+    operator.print(
+      `It ended during this command, whose result is unknown; started at ${new Date(atMs).toISOString()}:\n  ${shellText(command)}`,
+    );
+  }
+  return left;
 }
+
+/** A backup that is named after the run has begun is another one than that of the steps that are done. */
+const isSame = (one: RunSubject, other: RunSubject): boolean =>
+  JSON.stringify(one.target) === JSON.stringify(other.target) &&
+  (other.backup === undefined || other.backup === one.backup);
 
 interface SessionContext {
   options: SessionOptions;
   operator: Operator;
   write(line: JournalLine): void;
+  /** Commands that succeeded in a run that ended before the checks after them. */
+  succeeded: readonly (readonly string[])[];
 }
 
 /** Why a step is not done, or which check after it had no result. */
@@ -183,6 +145,10 @@ async function runStep(step: RecoveryStep, around: SessionContext): Promise<Step
     operator.print(`  Nothing to run: ${isDone.msg}.`);
     return proofs(step, operator);
   }
+  if (isIn(around.succeeded, step.commands)) {
+    operator.print('  Nothing to run: the commands succeeded in the earlier run.');
+    return proofs(step, operator);
+  }
   if (
     step.confirm !== undefined &&
     !(await operator.confirmName('This cannot be taken back', step.confirm))
@@ -193,6 +159,12 @@ async function runStep(step: RecoveryStep, around: SessionContext): Promise<Step
   const fault = await act(step, around);
   return fault === undefined ? proofs(step, operator) : { fault };
 }
+
+/** Whether there are commands, and all of them are in the list. */
+const isIn = (list: readonly (readonly string[])[], commands: RecoveryStep['commands']): boolean => {
+  const texts = list.map(shellText);
+  return commands?.every((command) => texts.includes(shellText(command))) ?? false;
+};
 
 /** A check whose command fails has no result. */
 const answerOf = (check: Check): Promise<CheckAnswer> =>
@@ -229,36 +201,58 @@ async function act(
     if (operator.isAway) return 'it has to be done by hand; continue without --yes once it is done';
     return (await operator.ask('Is it done?')) ? undefined : 'not done';
   }
+  if (!options.execute) {
+    for (const command of step.commands) operator.print(`  $ ${shellText(command)}`);
+    if (operator.isAway) return 'it has to be done by hand; add --execute, or continue without --yes';
+    return (await operator.ask('Is it done?')) ? undefined : 'not done';
+  }
   for (const command of step.commands) {
     operator.print(`  $ ${shellText(command)}`);
-    if (!options.execute) continue;
     if (!(await operator.ask('Run it?'))) return 'not run';
-    const fault = await runStepCommand(command, options.commandOutput ?? 'stdout', (pid) =>
-      write({ event: 'command_started', atMs: Date.now(), step: step.id, command, pid }),
-    );
+    const which = { step: step.id, command };
+    write({ event: 'command_started', atMs: Date.now(), ...which });
+    const fault = await runStepCommand(command, options);
+    write({ event: 'command_ended', atMs: Date.now(), ...which, fault });
     if (fault !== undefined) return fault;
   }
-  if (options.execute) return undefined;
-  return (await operator.ask('Is it done?')) ? undefined : 'not done';
+  return undefined;
 }
 
-/** Undefined after exit status 0. Passes signals on to the command, which handles them itself. */
+/**
+ * Undefined after exit status 0. Passes signals on to the command; one that then ends with status 0 was interrupted
+ * nevertheless. Throws `internal` if the command cannot be put on record, once it has ended.
+ */
 function runStepCommand(
   [program = '', ...args]: readonly string[],
-  output: 'stdout' | 'stderr',
-  started: (pid: number | undefined) => void,
+  { commandOutput = 'stdout', lock }: SessionOptions,
 ): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const child = spawn(program, args, { stdio: ['ignore', output === 'stdout' ? 1 : 2, 2] });
-    const undo = onSignals({ stop: () => child.kill('SIGTERM'), reload: () => child.kill('SIGHUP') });
-    started(child.pid);
-    child.once('error', (thrown) => {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { stdio: ['ignore', commandOutput === 'stdout' ? 1 : 2, 2] });
+    let interrupted = false;
+    let unrecorded: unknown;
+    const passOn = (signal: NodeJS.Signals) => () => {
+      interrupted = true;
+      child.kill(signal);
+    };
+    const undo = onSignals({ stop: passOn('SIGTERM'), reload: passOn('SIGHUP') });
+    try {
+      if (child.pid !== undefined) lock.commandStarted([program, ...args], child.pid);
+    } catch (thrown) {
+      unrecorded = thrown;
+    }
+    const ended = (fault: string | undefined) => {
       undo();
-      resolve(`${program} cannot be started: ${errorText(thrown)}`);
-    });
+      lock.commandEnded();
+      if (unrecorded === undefined) resolve(fault);
+      else reject(unrecorded);
+    };
+    child.once('error', (thrown) => ended(`${program} cannot be started: ${errorText(thrown)}`));
     child.once('close', (status, signal) => {
-      undo();
-      resolve(status === 0 ? undefined : `${program} ended with ${signal ?? `exit status ${status}`}`);
+      if (status !== 0) ended(`${program} ended with ${signal ?? `exit status ${status}`}`);
+      else
+        ended(
+          interrupted ? `${program} was interrupted by a signal, and ended with exit status 0` : undefined,
+        );
     });
   });
 }
@@ -280,59 +274,4 @@ async function proofs(step: RecoveryStep, operator: Operator): Promise<StepResul
     if (answer.holds === false) return { fault: `${check.text} does not hold: ${answer.msg}` };
   }
   return { notProved };
-}
-
-/** Who holds the lock, as written into its directory. */
-interface Holder {
-  pid: number;
-  procedure: string;
-  /** ms since the epoch. */
-  startMs: number;
-}
-
-/**
- * Takes the lock of what a procedure changes, a database or a domain: two runs side by side would restore, or fail
- * over, at the same time, also those of different procedures. The kernel releases it with the process, however that
- * ends. Throws `state_locked` with the holder's procedure, pid and start.
- */
-export async function lockSubject(
-  stateDirectory: string,
-  procedure: string,
-  { store, database, domain }: Subject,
-): Promise<Pick<Lock, 'release'>> {
-  const parts = store === undefined ? ['domain', domain] : ['store', store, database];
-  const subject = parts.filter((part) => part !== undefined).join('.');
-  const directory = join(stateDirectory, 'recovery-runs', `${encodeURIComponent(subject)}.lock`);
-  const holderFile = join(directory, 'holder.json');
-  mkdirSync(directory, { recursive: true, mode: 0o750 });
-  const lock = await takeLock(directory).catch((thrown: unknown) => {
-    throw heldBy(thrown, holderFile, parts.slice(1).join('/'));
-  });
-  const holder: Holder = { pid: process.pid, procedure, startMs: Date.now() };
-  writeFileSync(holderFile, JSON.stringify(holder), { mode: 0o640 });
-  return lock;
-}
-
-function heldBy(thrown: unknown, holderFile: string, subject: string): unknown {
-  if (!(thrown instanceof AgentError) || thrown.code !== 'state_locked') return thrown;
-  const pid = Number(/pid (\d+)/.exec(thrown.message)?.[1]);
-  const holder = readHolder(holderFile);
-  // The file may still be that of a run before.
-  const who =
-    holder?.pid === pid
-      ? `a run of ${holder.procedure} (pid ${pid}, since ${new Date(holder.startMs).toISOString()})`
-      : `another run${Number.isNaN(pid) ? '' : ` (pid ${pid})`}`;
-  return new AgentError(
-    'state_locked',
-    { where: 'svc-agent recover', what: `${who} is under way for ${subject}`, allowed: 'wait for its end' },
-    thrown,
-  );
-}
-
-function readHolder(file: string): Holder | undefined {
-  try {
-    return JSON.parse(readFileSync(file, 'utf8')) as Holder;
-  } catch {
-    return undefined;
-  }
 }

@@ -1,0 +1,141 @@
+import { appendFileSync, closeSync, fstatSync, fsyncSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { AgentError, errorText, systemCode } from '../../core/errors.ts';
+
+/** One line of the journal; JSON. */
+export type JournalLine =
+  | { event: 'started'; atMs: number; procedure: string; subject: RunSubject }
+  | { event: 'step_started'; atMs: number; step: string }
+  | { event: 'command_started'; atMs: number; step: string; command: readonly string[] }
+  /** `fault` is why it did not succeed. */
+  | { event: 'command_ended'; atMs: number; step: string; command: readonly string[]; fault?: string }
+  | { event: 'step_done'; atMs: number; step: string; notProved?: readonly string[] }
+  | { event: 'forced'; atMs: number; step: string; check: string; msg: string; reason: string }
+  | { event: 'stopped'; atMs: number; msg: string }
+  | { event: 'done'; atMs: number; notProved: readonly string[] };
+
+/** What a run changes. A run resumes only a run that changes the same. */
+export interface RunSubject {
+  /** The database with its address, or the domain with its new active cluster and that one's address. */
+  target: Readonly<Record<string, string | undefined>>;
+  /** The backup that the operator named. */
+  backup?: string;
+}
+
+export interface UnfinishedRun {
+  subject: RunSubject;
+  startMs: number;
+  /** Time of its last line. */
+  lastMs: number;
+  done: Set<string>;
+  notProved: string[];
+  /** Commands that succeeded in the step that was interrupted. */
+  succeeded: (readonly string[])[];
+  /** The command during which the run ended. */
+  interrupted?: { command: readonly string[]; atMs: number };
+}
+
+/** The last run of a journal; undefined if it was completed. Throws `internal`. */
+export function unfinishedRun(path: string): UnfinishedRun | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (thrown) {
+    if (systemCode(thrown) === 'ENOENT') return undefined;
+    throw journalError(path, thrown);
+  }
+  let run: UnfinishedRun | undefined;
+  for (const written of text.split('\n')) {
+    const line = parsed(written);
+    if (line?.event === 'started') run = begun(line);
+    else if (line?.event === 'done') run = undefined;
+    else if (line && run) follow(run, line);
+  }
+  return run;
+}
+
+const begun = ({ subject, atMs }: JournalLine & { event: 'started' }): UnfinishedRun => ({
+  ...{ subject, startMs: atMs, lastMs: atMs },
+  ...{ done: new Set(), notProved: [], succeeded: [] },
+});
+
+function follow(run: UnfinishedRun, line: JournalLine): void {
+  run.lastMs = line.atMs;
+  if (line.event === 'command_started') run.interrupted = { command: line.command, atMs: line.atMs };
+  if (line.event === 'command_ended') {
+    run.interrupted = undefined;
+    if (line.fault === undefined) run.succeeded.push(line.command);
+  }
+  // A step that failed is done again as a whole.
+  if (line.event === 'stopped' || line.event === 'step_done') run.succeeded = [];
+  if (line.event !== 'step_done') return;
+  run.done.add(line.step);
+  run.notProved.push(...(line.notProved ?? []));
+}
+
+function parsed(line: string): JournalLine | undefined {
+  try {
+    return JSON.parse(line) as JournalLine;
+  } catch {
+    return undefined;
+  }
+}
+
+export interface Journal {
+  /** The line is on the disk when this returns. Throws `internal`. */
+  write(line: JournalLine): void;
+  close(): void;
+}
+
+/** Opens a journal to append to. A file that is deleted meanwhile is written again. Throws `internal`. */
+export function openJournal(path: string): Journal {
+  const open = () => {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+    return openSync(path, 'a+', 0o640);
+  };
+  const append = (text: string) => {
+    appendFileSync(fd, text);
+    fsyncSync(fd);
+  };
+  let fd = guarded(path, open);
+  let text = guarded(path, () => readFileSync(path, 'utf8'));
+  // A run that was killed, or a full disk, may have left a line without its end.
+  let lead = '\n';
+  return {
+    write(line) {
+      const added = `${lead}${JSON.stringify(line)}\n`;
+      lead = '\n';
+      guarded(path, () => {
+        if (fstatSync(fd).nlink === 0) {
+          closeSync(fd);
+          fd = open();
+          append(text);
+        }
+        append(added);
+      });
+      text += added;
+      lead = '';
+    },
+    close: () => closeSync(fd),
+  };
+}
+
+function guarded<T>(path: string, call: () => T): T {
+  try {
+    return call();
+  } catch (thrown) {
+    throw journalError(path, thrown);
+  }
+}
+
+/** The error for a journal that cannot be used. A run without it could not be resumed, so that it stops. */
+export const journalError = (path: string, thrown: unknown): AgentError =>
+  new AgentError(
+    'internal',
+    {
+      where: path,
+      what: `the journal of the recovery cannot be read or written, ${errorText(thrown)}`,
+      allowed: 'free space or grant access, then run the same command again: it resumes',
+    },
+    thrown,
+  );

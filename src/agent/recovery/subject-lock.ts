@@ -1,0 +1,121 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { AgentError } from '../../core/errors.ts';
+import { takeLock } from '../state/lock.ts';
+import { type Subject, shellText } from './commands.ts';
+import { journalError } from './journal.ts';
+
+/**
+ * The lock of what a procedure changes, a database or a domain: two runs side by side would restore, or fail over, at
+ * the same time, also those of different procedures. The kernel releases it with the process, however that ends. A
+ * command may outlive its run: it is on record here until its end, and keeps out the next run as well.
+ */
+export interface SubjectLock {
+  /** Throws `internal`. */
+  commandStarted(command: readonly string[], pid: number): void;
+  commandEnded(): void;
+  release(): Promise<void>;
+}
+
+/** Who holds the lock, as written into its directory. */
+interface Holder {
+  pid: number;
+  procedure: string;
+  /** ms since the epoch. */
+  startMs: number;
+}
+
+/** A command of a run, as written into the directory. */
+interface RunningCommand {
+  pid: number;
+  /** Tells the process from a later one of the same pid. */
+  start: string | undefined;
+  command: readonly string[];
+}
+
+/** Throws `state_locked` with the holder's procedure, pid and start, or with the command that still runs. */
+export async function lockSubject(
+  stateDirectory: string,
+  procedure: string,
+  { store, database, domain }: Subject,
+): Promise<SubjectLock> {
+  const parts = store === undefined ? ['domain', domain] : ['store', store, database];
+  const subject = parts.filter((part) => part !== undefined).join('.');
+  const directory = join(stateDirectory, 'recovery-runs', `${encodeURIComponent(subject)}.lock`);
+  const [holderFile, commandFile] = [join(directory, 'holder.json'), join(directory, 'command.json')];
+  const write = (file: string, value: Holder | RunningCommand) => {
+    try {
+      mkdirSync(directory, { recursive: true, mode: 0o750 });
+      writeFileSync(file, JSON.stringify(value), { mode: 0o640 });
+    } catch (thrown) {
+      throw journalError(file, thrown);
+    }
+  };
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o750 });
+  } catch (thrown) {
+    throw journalError(directory, thrown);
+  }
+  const lock = await takeLock(directory).catch((thrown: unknown) => {
+    throw heldBy(thrown, holderFile, parts.slice(1).join('/'));
+  });
+  try {
+    refuseBeside(readJson<RunningCommand>(commandFile));
+    write(holderFile, { pid: process.pid, procedure, startMs: Date.now() });
+  } catch (thrown) {
+    await lock.release();
+    throw thrown;
+  }
+  return {
+    commandStarted: (command, pid) => write(commandFile, { pid, start: startOf(pid), command }),
+    commandEnded: () => rmSync(commandFile, { force: true }),
+    release: lock.release,
+  };
+}
+
+/** When a process began, with the boot of the machine; undefined if it has ended. From proc(5). */
+function startOf(pid: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // The name of the program, in parentheses, may contain spaces: fields count from its end.
+    const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    if (state === 'Z' || state === 'X') return undefined;
+    return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()} ${fields[18]}`;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A second restore beside one that outlived its run would ruin both. */
+function refuseBeside(running: RunningCommand | undefined): void {
+  if (running?.start === undefined || startOf(running.pid) !== running.start) return;
+  throw new AgentError('state_locked', {
+    where: 'svc-agent recover',
+    what: `a command of an earlier run still runs (pid ${running.pid}): ${shellText(running.command)}`,
+    allowed: 'wait for its end',
+  });
+}
+
+function heldBy(thrown: unknown, holderFile: string, subject: string): unknown {
+  if (!(thrown instanceof AgentError) || thrown.code !== 'state_locked') return thrown;
+  const pid = Number(/pid (\d+)/.exec(thrown.message)?.[1]);
+  const holder = readJson<Holder>(holderFile);
+  // The file may still be that of a run before.
+  const who =
+    holder?.pid === pid
+      ? `a run of ${holder.procedure} (pid ${pid}, since ${new Date(holder.startMs).toISOString()})`
+      : `another run${Number.isNaN(pid) ? '' : ` (pid ${pid})`}`;
+  return new AgentError(
+    'state_locked',
+    { where: 'svc-agent recover', what: `${who} is under way for ${subject}`, allowed: 'wait for its end' },
+    thrown,
+  );
+}
+
+function readJson<T>(file: string): T | undefined {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as T;
+  } catch {
+    return undefined;
+  }
+}

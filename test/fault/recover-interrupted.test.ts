@@ -1,0 +1,212 @@
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createChecks } from '../../src/agent/recovery/checks.ts';
+import { folder, mainFile, type Running, start } from '../e2e/process.ts';
+import { available } from '../installed.ts';
+import { until } from '../until.ts';
+
+// Runs of the built program that end before their procedure does.
+
+let place: ReturnType<typeof folder>;
+const running: Running[] = [];
+beforeEach(() => {
+  place = folder();
+});
+afterEach(async () => {
+  for (const run of running.splice(0)) await run.end('SIGKILL');
+  place.remove();
+});
+
+const state = () => join(place.path, 'state');
+const journal = () => join(state(), 'recovery-runs', 'database-corruption.main.persistence.steps.jsonl');
+
+/** `stop` is the command of the second step; the third one waits for the store's name. */
+const configure = (stop: readonly string[], address = '127.0.0.1:1') =>
+  writeFileSync(
+    join(place.path, 'agent.yaml'),
+    `stateDirectory: ${state()}
+roles: [history]
+services: {history: {logs: {paths: [${place.path}/none.log]}}}
+stores: [{name: main, kind: postgres, address: '${address}', databases: {persistence: svc}}]
+recovery: {allowExecute: true, commands: {stopServices: ${JSON.stringify(stop)}}}
+`,
+  );
+
+const words = (procedure: string, ...args: string[]) => [
+  ...[mainFile, 'recover', procedure, '-c', join(place.path, 'agent.yaml'), '--force', 'a test'],
+  ...['--store', 'main', '--database', 'persistence', ...args],
+];
+
+function recover(procedure: string, ...args: string[]): Running {
+  const run = start(process.execPath, words(procedure, ...args));
+  running.push(run);
+  return run;
+}
+
+/** A run with nobody to ask; it ends at the restore, whose target nobody confirms. */
+async function unattended(...args: string[]) {
+  const run = recover('database-corruption', '--execute', '--yes', ...args);
+  return { status: await run.ended, output: run.output() };
+}
+
+const unconfirmed = { status: 1, output: expect.stringContaining('main was not confirmed') };
+
+test('a command that outlives its run keeps out every run of the same database until its end', async () => {
+  configure(['sleep', '600.75']);
+  const killed = recover('database-corruption', '--execute', '--yes');
+  const record = join(state(), 'recovery-runs', 'store.main.persistence.lock', 'command.json');
+  const { pid } = await until('the command is on record', () => {
+    return JSON.parse(readFileSync(record, 'utf8')) as { pid: number };
+  });
+  const gone = once(killed.child, 'exit');
+  killed.child.kill('SIGKILL');
+  await gone;
+  try {
+    for (const [procedure, ...args] of [
+      ['database-corruption'],
+      ['database-corruption', '--restart'],
+      ['database-corruption', '--domain', 'orders'],
+      ['cluster-loss'],
+    ] as const) {
+      const refused = recover(procedure, ...args, '--execute', '--yes');
+      expect(await refused.ended).toBe(1);
+      expect(refused.output()).toContain(`still runs (pid ${pid}): sleep 600.75`);
+    }
+  } finally {
+    process.kill(pid);
+  }
+  await until('its end', () => !existsSync(`/proc/${pid}`) || undefined);
+  configure(['true']);
+  const after = await unattended('--domain', 'orders');
+  expect(after).toMatchObject(unconfirmed);
+  expect(after.output).toContain('Resumes the run of ');
+  expect(after.output).toMatch(/during this command, whose result is unknown.*\n {2}sleep 600\.75/);
+});
+
+test('a command that a signal ends with exit status 0 does not count as done', async () => {
+  configure(['sh', '-c', 'trap "exit 0" TERM; echo waits; while :; do sleep 0.05; done']);
+  const run = recover('database-corruption', '--execute', '--yes');
+  await until('the command runs', () => run.output().includes('\nwaits') || undefined);
+  expect(await run.end('SIGTERM')).toBe(1);
+  expect(run.output()).toContain('sh was interrupted by a signal, and ended with exit status 0');
+  expect(run.output()).not.toContain('Step 3 of 6');
+});
+
+test('the end of the input at a prompt is a no', async () => {
+  configure(['true']);
+  const run = recover('database-corruption', '--execute');
+  run.child.stdin?.end();
+  expect(await run.ended).toBe(1);
+  expect(run.output()).toContain('Stopped: Stop the history service: not run');
+  expect(run.output()).not.toContain('Error');
+});
+
+test.skipIf(!available('script', existsSync('/usr/bin/script')))(
+  'Ctrl-C in a terminal ends the command',
+  async () => {
+    configure(['sh', '-c', 'echo waits; exec sleep 600.5']);
+    const command = [process.execPath, ...words('database-corruption', '--execute')];
+    const quoted = command.map((word) => `'${word}'`).join(' ');
+    const run = start('/usr/bin/script', ['-qefc', quoted, '/dev/null']);
+    running.push(run);
+    await until('it asks', () => run.output().includes('Run it?') || undefined);
+    run.child.stdin?.write('y\n');
+    await until('the command runs', () => run.output().includes('\nwaits') || undefined);
+    run.child.stdin?.write('\x03');
+    expect(await run.ended).toBe(1);
+    expect(run.output()).toMatch(/Stopped: Stop the history service: sh ended with SIG(?:INT|TERM)/);
+  },
+);
+
+test('without --execute, --yes does not pass over a command that nobody has run', async () => {
+  configure(['true']);
+  const run = recover('database-corruption', '--yes');
+  expect(await run.ended).toBe(1);
+  expect(run.output()).toContain('Stopped: Stop the history service: it has to be done by hand');
+});
+
+test('a journal that is deleted meanwhile is written again', async () => {
+  configure(['rm', journal()]);
+  expect(await unattended()).toMatchObject(unconfirmed);
+  const events = readFileSync(journal(), 'utf8').match(/"event":"\w+"/g);
+  expect(events?.slice(0, 2)).toEqual(['"event":"started"', '"event":"forced"']);
+  expect(events?.at(-1)).toBe('"event":"stopped"');
+});
+
+test('a journal that cannot be written stops the run before anything is done', async () => {
+  const ran = join(place.path, 'ran');
+  configure(['touch', ran]);
+  mkdirSync(journal(), { recursive: true });
+  const { status, output } = await unattended();
+  expect({ status, output }).toMatchObject({
+    status: 1,
+    output: expect.stringMatching(
+      /steps\.jsonl: the journal of the recovery cannot be read or written, EISDIR/,
+    ),
+  });
+  expect(output).not.toContain('    at ');
+  expect(existsSync(ran)).toBe(false);
+});
+
+test('a command that succeeded is not repeated by the run that resumes before its step was done', async () => {
+  const ran = join(place.path, 'ran');
+  configure(['sh', '-c', `echo once >> ${ran}`]);
+  expect(await unattended()).toMatchObject(unconfirmed);
+  const text = readFileSync(journal(), 'utf8');
+  const end = text.indexOf('\n', text.indexOf('"event":"command_ended"'));
+  // As a kill leaves it, while a line is written.
+  writeFileSync(journal(), `${text.slice(0, end)}\n{"event":"step_do`);
+  const { output } = await unattended();
+  expect(output).toContain('Nothing to run: the commands succeeded in the earlier run.');
+  expect(output).toContain('Step 3 of 6');
+  expect(readFileSync(ran, 'utf8')).toBe('once\n');
+  expect(await unattended('--restart')).toMatchObject(unconfirmed);
+  expect(readFileSync(ran, 'utf8')).toBe('once\nonce\n');
+});
+
+test('a run of another target, or of long ago, is not resumed without a word', async () => {
+  configure(['true']);
+  expect(await unattended()).toMatchObject(unconfirmed);
+  configure(['true'], '127.0.0.1:2');
+  const other = await unattended();
+  expect(other.output).toMatch(/Starts over: .*"address":"127\.0\.0\.1:1"/);
+  expect(other.output).not.toContain('Done in the earlier run.');
+  const named = await unattended('--backup', '/nowhere/other.dump');
+  expect(named.output).toContain('Starts over: ');
+  const text = readFileSync(journal(), 'utf8');
+  const hoursAgo = 36e5 * 30;
+  writeFileSync(
+    journal(),
+    text.replace(/"atMs":(\d+)/g, (_, atMs: string) => `"atMs":${Number(atMs) - hoursAgo}`),
+  );
+  const stale = await unattended();
+  expect(stale.status).toBe(1);
+  expect(stale.output).toContain(
+    'Its last step was 30 h ago: resume it without --yes, or start over with --restart',
+  );
+  expect((await unattended('--restart')).output).toContain('Step 3 of 6');
+  rmSync(journal());
+});
+
+test('a count of workflows that fails, as where a table is missing, does not hold', async () => {
+  const { workflowsCounted } = createChecks(
+    { store: 'main', database: 'persistence' },
+    {
+      config: {},
+      rows: [],
+      runProbe: async () => undefined,
+      commands: {
+        client: () => undefined,
+        named: () => ['sh', '-c', 'echo relation missing >&2; exit 1'],
+        restore: () => undefined,
+      },
+      env: {},
+    },
+  );
+  expect(await workflowsCounted().run()).toEqual({
+    holds: false,
+    msg: 'sh: exit status 1: relation missing',
+  });
+});
