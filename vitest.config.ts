@@ -59,13 +59,10 @@ const sized = [
   'e2e/dashboards',
   'e2e/failover',
   'e2e/killed',
-  'e2e/limits-bound-memory',
-  'e2e/mutated-config',
   'e2e/rotation-kills',
   'e2e/status-page',
   'e2e/stop',
   'fault/statsd-million-tag-values',
-  'integration/mutated-config',
   'integration/rotation-model/*',
   'integration/tailer-model',
   'unit/config/any-bytes',
@@ -83,8 +80,13 @@ const sized = [
   'unit/state/snapshot',
   'unit/statsd/reference',
 ].map((name) => `test/${name}.test.ts`);
-/** Files that `npm test` runs in full but for what only the nightly run does. */
-const sizedAtNight = ['test/integration/rules/alerts.test.ts'];
+/** Those of which only the nightly run does more. */
+const sizedAtNight = [
+  'e2e/limits-bound-memory',
+  'e2e/mutated-config',
+  'integration/mutated-config',
+  'integration/rules/alerts',
+].map((name) => `test/${name}.test.ts`);
 
 const usual = [
   project('unit', filesOf('unit'), pure),
@@ -102,9 +104,9 @@ const usual = [
 
 /** Each in a process of its own: they measure, kill or use all there is. Those that run live come first, by themselves. */
 const live = (include: string[], testTimeout: number) =>
-  project('live', include, { maxWorkers: 3, testTimeout });
+  project('live', include, { maxWorkers: 4, testTimeout });
 const repeated = (include: string[], testTimeout: number) =>
-  project('repeated', include, { maxWorkers: 2, testTimeout, sequence: { groupOrder: 1 } });
+  project('repeated', include, { maxWorkers: 3, testTimeout, sequence: { groupOrder: 1 } });
 const long = [live([longFiles], 600_000), repeated(sized, 600_000)];
 const nightly = [live([longFiles, nightlyFiles], 0), repeated([...sized, ...sizedAtNight], 0)];
 

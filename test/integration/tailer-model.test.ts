@@ -249,12 +249,14 @@ function judge(tail: Tail, model: Model): void {
 }
 
 const runs = bySize({ short: 40, long: 150, nightly: 5000 });
+/** At night other lives are played each time, so that a rare fault is found there and not by an unrelated change. */
+const seed = bySize<number | undefined>({ short: 1, long: 2, nightly: undefined });
 const happening = fc.tuple(fc.constantFrom(...Object.keys(happenings)), fc.nat(29));
 const life = fc.array(happening, { minLength: 3, maxLength: 25 });
 
 test.each([[['app.log']], [['app.log', 'app.log.*']]])('random lives of a log, pattern %j', async (paths) => {
   await fc.assert(
     fc.asyncProperty(life, (run) => follow(paths, run)),
-    { numRuns: runs },
+    { numRuns: runs, ...(seed === undefined ? {} : { seed }) },
   );
 });
