@@ -197,6 +197,14 @@ ${more}`,
       ['recover', 'database-corruption', '--store', 'x', '--database', 'persistence'],
       /no such store, got "x"; there is main/,
     ],
+    [
+      ['recover', 'database-corruption', '--store', 'main', '--database', 'visibility'],
+      /no such database, got "visibility"; set stores\[\]\.databases\.visibility of main; it has persistence/,
+    ],
+    [
+      ['recover', 'database-corruption', '--database', 'persistence', '--backup', '/nowhere/a.dump'],
+      /--backup is not there, got "\/nowhere\/a\.dump"/,
+    ],
     [['recover', 'failback', '--to', 'dc1'], /--domain is missing/],
   ])('%j is wrong usage', (args, message) => {
     const { status, stderr } = command([...args, '-c', file]);

@@ -173,7 +173,7 @@ test('a run of another target, or of long ago, is not resumed without a word', a
   const other = await unattended();
   expect(other.output).toMatch(/Starts over: .*"address":"127\.0\.0\.1:1"/);
   expect(other.output).not.toContain('Done in the earlier run.');
-  const named = await unattended('--backup', '/nowhere/other.dump');
+  const named = await unattended('--backup', join(place.path, 'agent.yaml'));
   expect(named.output).toContain('Starts over: ');
   const text = readFileSync(journal(), 'utf8');
   const hoursAgo = 36e5 * 30;

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, nearest } from '../../core/errors.ts';
@@ -130,6 +131,14 @@ function subjectOf(
   }
   if (database !== undefined && database !== 'persistence' && database !== 'visibility') {
     throw wrongUsage('unknown --database', database, 'use persistence or visibility');
+  }
+  const databases = config.stores.find(({ name }) => name === subject.store)?.databases;
+  if (databases && database !== undefined && databases[database] === undefined) {
+    const allowed = `set stores[].databases.${database} of ${subject.store}; it has ${Object.keys(databases).join(', ') || 'none'}`;
+    throw wrongUsage('the store has no such database', database, allowed);
+  }
+  if (backup !== undefined && !existsSync(backup)) {
+    throw wrongUsage('--backup is not there', backup, 'name a file or a directory');
   }
   return JSON.parse(JSON.stringify(subject)) as Subject;
 }

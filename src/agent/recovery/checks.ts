@@ -89,6 +89,8 @@ export function createChecks(
     return finding ? answerOf(finding) : unknown(missing);
   };
 
+  const askedDomain = (answerOf: (finding: Finding & { ok: boolean }) => CheckAnswer) =>
+    asked(domainProbe, answerOf, whyUnknown(domain, undefined));
   const up = (name: string) => asked(name, (finding) => (finding.ok ? yes(finding.msg) : no(finding.msg)));
   const gauge = ({ gauges = [] }: Finding, name: string) => gauges.find((sample) => sample.name === name);
   const activeCluster = (finding: Finding) =>
@@ -194,7 +196,7 @@ export function createChecks(
       check('cluster_reachable', `${cluster} answers`, () => clusterAnswers(cluster)),
     globalDomain: () =>
       check('global_domain', `${domain} is a global domain`, () =>
-        asked(domainProbe, (finding) => {
+        askedDomain((finding) => {
           const global = gauge(finding, 'svc_domain_global')?.value;
           if (global === undefined) return unknown(finding.msg);
           return global === 1 ? yes('it is') : no('it is a local domain, which cannot fail over');
@@ -202,7 +204,7 @@ export function createChecks(
       ),
     inClusters: (cluster) =>
       check('in_clusters', `${cluster} is in the list of clusters of ${domain}`, () =>
-        asked(domainProbe, ({ details, msg }) => {
+        askedDomain(({ details, msg }) => {
           const clusters = details?.clusters;
           if (!Array.isArray(clusters)) return unknown(msg);
           return clusters.includes(cluster) ? yes(clusters.join(', ')) : no(`it has ${clusters.join(', ')}`);
@@ -210,7 +212,7 @@ export function createChecks(
       ),
     activeIn: (cluster) =>
       check('active_in', `${domain} is active in ${cluster}`, () =>
-        asked(domainProbe, (finding) => {
+        askedDomain((finding) => {
           const active = activeCluster(finding);
           if (active === undefined) return unknown(finding.msg);
           return active === cluster ? yes(`active in ${active}`) : no(`active in ${active}`);
@@ -230,7 +232,7 @@ export function createChecks(
       ),
     noDisagreement: () =>
       check('clusters_agree', 'the clusters agree on where the domain is active', () =>
-        asked(domainProbe, ({ reason, msg }) => (reason === 'clusters_disagree' ? no(msg) : yes('they do'))),
+        askedDomain(({ reason, msg }) => (reason === 'clusters_disagree' ? no(msg) : yes('they do'))),
       ),
   };
 }
