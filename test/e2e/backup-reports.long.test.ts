@@ -105,6 +105,20 @@ async function archivedAtMs(server: Postgres): Promise<number> {
   return Math.floor(1000 * rows[0].at);
 }
 
+/** Damages a folder of backups, looks at it, and puts a copy of the whole one back. */
+async function damaged<T>(path: string, damage: () => void, look: () => Promise<T>): Promise<T> {
+  const whole = `${path}.whole`;
+  cpSync(path, whole, { recursive: true, preserveTimestamps: true });
+  execFileSync('chown', ['-R', '--reference', path, whole]);
+  try {
+    damage();
+    return await look();
+  } finally {
+    rmSync(path, { recursive: true, force: true });
+    renameSync(whole, path);
+  }
+}
+
 describe.skipIf(!hasPgBackRest)('pgBackRest', () => {
   let server: Postgres;
   let base: string;
@@ -139,18 +153,7 @@ describe.skipIf(!hasPgBackRest)('pgBackRest', () => {
       .sort()
       .map((name) => join(archive(), inside!, name));
   };
-  /** Damages a copy of the repository in its place, judges, and puts the whole one back. */
-  const after = async <T>(damage: () => void, look: () => Promise<T>): Promise<T> => {
-    cpSync(repository, `${repository}.whole`, { recursive: true, preserveTimestamps: true });
-    execFileSync('chown', ['-R', '--reference', repository, `${repository}.whole`]);
-    try {
-      damage();
-      return await look();
-    } finally {
-      rmSync(repository, { recursive: true, force: true });
-      renameSync(`${repository}.whole`, repository);
-    }
-  };
+  const after = <T>(damage: () => void, look: () => Promise<T>) => damaged(repository, damage, look);
   let states = 0;
   const judge = (backups = all(), laterMs = 0) =>
     judged(server, backups, join(place.path, `state-${states++}`), laterMs);
@@ -345,17 +348,7 @@ describe.skipIf(!hasBarman)('Barman', () => {
   });
   const nightly = (verify = true) => entry('nightly', 'full', report(verify));
   const all = () => [nightly(), entry('wal', 'log', segments())];
-  const after = async <T>(damage: () => void, look: () => Promise<T>): Promise<T> => {
-    cpSync(home, `${home}.whole`, { recursive: true, preserveTimestamps: true });
-    execFileSync('chown', ['-R', '--reference', home, `${home}.whole`]);
-    try {
-      damage();
-      return await look();
-    } finally {
-      rmSync(home, { recursive: true, force: true });
-      renameSync(`${home}.whole`, home);
-    }
-  };
+  const after = <T>(damage: () => void, look: () => Promise<T>) => damaged(home, damage, look);
   let states = 0;
   const judge = (backups = all(), laterMs = 0) =>
     judged(server, backups, join(place.path, `state-${states++}`), laterMs);
