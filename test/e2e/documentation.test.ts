@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { configurationSchema } from '../../src/agent/config/blocks.ts';
 import { freePort } from '../ports.ts';
-import { folder, mainFile, type RunningAgent, startAgent } from './process.ts';
+import { commandHere, folder, mainFile, type RunningAgent, startAgent } from './process.ts';
 
 // Every command and every configuration in README and docs is run or checked as it is printed.
 
@@ -126,15 +126,39 @@ afterAll(async () => {
   place.remove();
 });
 
-/** Runs a command line of `svc-agent` in the folder; statuses 2 and 127 mean that the line is wrong. */
-function runLine(line: string): { status: number | null; output: string } {
+interface Outcome {
+  status: number | null;
+  output: string;
+}
+
+const env = { SVC_AGENT_DB_PASSWORD: 'x' };
+/** By the command line: pages repeat them, and each runs once. */
+const outcomes = new Map<string, Promise<Outcome>>();
+
+/**
+ * Runs a command line of `svc-agent` in the folder; statuses 2 and 127 mean that the line is wrong. One that asks something
+ * of the shell runs in one, with the built program.
+ */
+function runLine(line: string): Promise<Outcome> {
+  const words = line.split(/\s+/);
+  const run = async () => {
+    if (words[0] !== 'svc-agent' || /['"`$&|;<>(){}*?\\=~]/.test(line)) return runInShell(line);
+    const { status, stdout, stderr } = await commandHere(words.slice(1), env, place.path);
+    return { status, output: stdout + stderr };
+  };
+  const outcome = outcomes.get(line) ?? run();
+  outcomes.set(line, outcome);
+  return outcome;
+}
+
+function runInShell(line: string): Outcome {
   const script = `svc-agent() { ${process.execPath} ${mainFile} "$@"; }\n${line}`;
   // An earlier block may have written the file that this one is to write.
   const { status, stdout, stderr } = spawnSync('bash', ['-c', script], {
     cwd: place.path,
     encoding: 'utf8',
     timeout: 60_000,
-    env: { ...process.env, SVC_AGENT_DB_PASSWORD: 'x' },
+    env: { ...process.env, ...env },
     input: '',
   });
   return { status, output: stdout + stderr };
@@ -144,7 +168,7 @@ const { scripts } = JSON.parse(textOf('package.json')) as { scripts: Record<stri
 const npmCommands = new Set(['start', 'test', 'pack', 'install', 'ci']);
 
 /** Says what is wrong with a line of a shell block; undefined if it is right. */
-function faultOf(written: string): string | undefined {
+async function faultOf(written: string): Promise<string | undefined> {
   const line = written
     .replace(/\s+#.*$/, '')
     .replace(/^node dist\/main\.js/, 'svc-agent')
@@ -182,45 +206,45 @@ const missingPath = (words: readonly string[]): string | undefined =>
     (word) => /^(?:deploy|examples|test|rules|dashboards)\//.test(word) && !existsSync(join(root, word)),
   );
 
-function agentFault(line: string, [name = '', ...rest]: readonly string[]): string | undefined {
+async function agentFault(
+  line: string,
+  [name = '', ...rest]: readonly string[],
+): Promise<string | undefined> {
   // `run` stays; it reads the configuration that `check` reads.
   const asked = name === 'run' ? line.replace('svc-agent run', 'svc-agent check') : line;
   const isNew = /(?:--out|>) (\S+agent\.yaml|agent\.yaml)/.exec(line);
   const target = isNew ? here(` ${isNew[1]}`).trim() : undefined;
   const before = target && name === 'init' ? join(place.path, 'written.yaml') : undefined;
-  const { status, output } = runLine(here(before ? asked.replace(isNew![1]!, before) : asked));
+  const { status, output } = await runLine(here(before ? asked.replace(isNew![1]!, before) : asked));
   if (before) spawnSync('rm', ['-f', before]);
   return status === 0 || status === 1 ? undefined : `${status} (${rest.join(' ')}): ${output}`;
 }
 
-const statuses = new Map<string, number | null>();
-/** Many pages name the same commands: each runs once. */
-function helpStatus(line: string): number | null {
-  const status = statuses.get(line) ?? runLine(line).status;
-  statuses.set(line, status);
-  return status;
-}
-
 describe('shell', () => {
-  test.each(named('sh'))('%s', (_, { text }) => {
-    const lines = text.replaceAll('\\\n', ' ').split('\n');
-    const faults = lines.map(faultOf).filter((fault) => fault !== undefined);
+  test.each(named('sh'))('%s', async (_, { text }) => {
+    const faults: string[] = [];
+    for (const line of text.replaceAll('\\\n', ' ').split('\n')) {
+      const fault = await faultOf(line);
+      if (fault !== undefined) faults.push(fault);
+    }
     expect(faults, faults.join('\n')).toEqual([]);
   });
 
-  test.each(pages)('commands in the text of %s exist, with their options', (page) => {
+  test.each(pages)('commands in the text of %s exist, with their options', async (page) => {
     const commands = [...textOf(page).matchAll(/`svc-agent ([a-z][^`]*)`/g)].map(([, words = '']) => words);
-    const wrong = [...new Set(commands)].filter((words) => {
+    const wrong: string[] = [];
+    for (const words of new Set(commands)) {
       const [call = ''] = words
         .replace(/\s+/g, ' ')
         .replace(/[….]+(?= |$)/g, '')
         .replace(/\[|\]/g, '')
-        .split(' -- ');
+        .split(/ (?:--|\|) /);
       const values = call.replaceAll(/\b[A-Z]+(?:=[A-Z]+)?\b/g, (word) =>
         word.includes('=') ? 'frontend=1' : 'x',
       );
-      return helpStatus(`svc-agent ${values} --help`) !== 0;
-    });
+      const { status } = await commandHere([...values.trim().split(/\s+/), '--help'], env, place.path);
+      if (status !== 0) wrong.push(words);
+    }
     expect(wrong, wrong.join('\n')).toEqual([]);
   });
 });
@@ -228,7 +252,7 @@ describe('shell', () => {
 const keys = new Set(Object.keys((configurationSchema() as { properties: object }).properties));
 
 describe('configurations', () => {
-  test.each(named('yaml'))('%s', (_, { text }) => {
+  test.each(named('yaml'))('%s', async (_, { text }) => {
     const document = parse(text) as Record<string, unknown>;
     const isAgents = Object.keys(document).every((key) => keys.has(key));
     if (!isAgents) {
@@ -243,8 +267,8 @@ describe('configurations', () => {
       file,
       here(JSON.stringify({ ...base, ...document }).replaceAll('"/', '" /')).replaceAll('" /', '"/'),
     );
-    const { status, output } = runLine(`svc-agent check -c ${file}`);
-    expect(status, output).not.toBe(2);
+    const { status, stdout, stderr } = await commandHere(['check', '-c', file], env);
+    expect(status, stdout + stderr).not.toBe(2);
   });
 });
 

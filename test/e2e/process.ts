@@ -3,6 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { dispatch } from '../../src/agent/cli/dispatch.ts';
+import { fakeIo } from '../unit/cli/fake-io.ts';
 import { until } from '../until.ts';
 
 /** The built program. */
@@ -56,6 +58,16 @@ export function command(args: readonly string[], env: Record<string, string> = {
     timeout: 60_000,
   });
   return { status, stdout, stderr };
+}
+
+/**
+ * What a command of the sources prints and returns, run in this process: for tables of cases. Each command of the built
+ * program is two processes, of which one case per mechanism is enough.
+ */
+export async function commandHere(args: readonly string[], env: Record<string, string> = {}, cwd?: string) {
+  const io = fakeIo(cwd ?? process.cwd(), { ...process.env, ...env } as Record<string, string>);
+  const status = await dispatch(args, io);
+  return { status, stdout: io.out(), stderr: io.err() };
 }
 
 /** A folder that goes with the test. */

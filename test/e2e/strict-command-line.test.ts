@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { commands } from '../../src/agent/cli/arguments.ts';
-import { command, folder } from './process.ts';
+import { commandHere as command, folder } from './process.ts';
 
 const place = folder();
 afterAll(() => place.remove());
@@ -23,20 +23,26 @@ const most: Readonly<Record<string, number>> = { init: 1, recover: 1, completion
 const several = ['probe', 'dashboards'];
 
 describe('surplus arguments end with 2 and are named:', () => {
-  test.each(commands.map(({ name }) => name).filter((name) => !several.includes(name)))('%s', (name) => {
-    const first = { init: join(own(), 'new.yaml'), recover: 'failback', completion: 'bash', backup: 'plan' }[
-      name as 'init'
-    ];
-    const surplus = first === undefined ? ['surplus'] : [first, 'surplus'];
-    expect(surplus.length).toBe((most[name] ?? 0) + 1);
-    const { status, stdout, stderr } = command([name, ...surplus]);
-    expect([status, stdout]).toEqual([2, '']);
-    expect(stderr).toContain('surplus');
-    expect(stderr).toContain(`svc-agent ${name} --help`);
-  });
+  test.each(commands.map(({ name }) => name).filter((name) => !several.includes(name)))(
+    '%s',
+    async (name) => {
+      const first = {
+        init: join(own(), 'new.yaml'),
+        recover: 'failback',
+        completion: 'bash',
+        backup: 'plan',
+      }[name as 'init'];
+      const surplus = first === undefined ? ['surplus'] : [first, 'surplus'];
+      expect(surplus.length).toBe((most[name] ?? 0) + 1);
+      const { status, stdout, stderr } = await command([name, ...surplus]);
+      expect([status, stdout]).toEqual([2, '']);
+      expect(stderr).toContain('surplus');
+      expect(stderr).toContain(`svc-agent ${name} --help`);
+    },
+  );
 
-  test.each(['--help', '--version', 'help', 'version'])('%s', (name) => {
-    const { status, stdout, stderr } = command([name, 'check']);
+  test.each(['--help', '--version', 'help', 'version'])('%s', async (name) => {
+    const { status, stdout, stderr } = await command([name, 'check']);
     expect([status, stdout]).toEqual([2, '']);
     expect(stderr).toContain(`svc-agent ${name}: takes no arguments, got "check"`);
   });
@@ -44,11 +50,11 @@ describe('surplus arguments end with 2 and are named:', () => {
   test.each([
     ['probe', 'nosuch', 'unknown probe, got "nosuch"'],
     ['dashboards', 'overvew', 'did you mean overview?'],
-  ])('%s %s', (name, word, message) => {
+  ])('%s %s', async (name, word, message) => {
     const file = written(
       'services: {frontend: {health: "http://127.0.0.1:1/"}}\nmetrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}\n',
     );
-    const { status, stdout, stderr } = command([name, word, ...(name === 'probe' ? ['-c', file] : [])]);
+    const { status, stdout, stderr } = await command([name, word, ...(name === 'probe' ? ['-c', file] : [])]);
     expect([status, stdout]).toEqual([2, '']);
     expect(stderr).toContain(message);
   });
@@ -62,18 +68,18 @@ describe('an unknown role ends with 2 and names the nearest known one', () => {
     { way: 'SVC_AGENT_ROLES', args: [], env: { SVC_AGENT_ROLES: 'frontend,wroker' }, text: services },
     { way: 'roles:', args: [], env: {}, text: `roles: [wroker]\n${services}` },
   ];
-  test.each(cases)('in $way', ({ args, env, text }) => {
+  test.each(cases)('in $way', async ({ args, env, text }) => {
     const file = written(text);
     for (const name of ['run', 'check', 'probe', 'doctor']) {
-      const { status, stdout, stderr } = command([name, '-c', file, ...args], env);
+      const { status, stdout, stderr } = await command([name, '-c', file, ...args], env);
       expect(status, name).toBe(2);
       // A report of faults is what `check` is for: it is its output.
       expect(stdout + stderr, name).toContain('unknown role, got "wroker"; did you mean worker?');
     }
   });
 
-  test('of init', () => {
-    const { status, stderr } = command(['init', '--role', 'wroker']);
+  test('of init', async () => {
+    const { status, stderr } = await command(['init', '--role', 'wroker']);
     expect(status).toBe(2);
     expect(stderr).toContain('did you mean worker?');
   });
@@ -81,10 +87,10 @@ describe('an unknown role ends with 2 and names the nearest known one', () => {
 
 test.each(['', '\n\n', '# nothing\n', '---\n', '{}\n', '~\n'])(
   'an empty configuration ends with 2: %j',
-  (text) => {
+  async (text) => {
     const file = written(text);
     for (const name of ['run', 'check', 'probe', 'doctor', 'status', 'healthcheck']) {
-      const { status, stdout, stderr } = command([name, '-c', file]);
+      const { status, stdout, stderr } = await command([name, '-c', file]);
       expect([name, status]).toEqual([name, 2]);
       expect(stdout + stderr, name).toContain(
         `${file}:1:1: empty; write a configuration with svc-agent init`,
@@ -101,17 +107,17 @@ describe('a writer that fails leaves no file behind:', () => {
     ['init with an unknown role', (file: string) => ['init', file, '--role', 'nosuch']],
     ['rules', (file: string) => ['rules', '--out', file, '--threshold', 'NoSuch=1']],
     ['dashboards', (file: string) => ['dashboards', '--out', file, '--job', 'nosuch=1']],
-  ])('%s', (_, args) => {
+  ])('%s', async (_, args) => {
     const directory = own();
     const file = join(directory, 'new');
-    const { status, stderr } = command(args(file));
+    const { status, stderr } = await command(args(file));
     expect(status, stderr).toBe(2);
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  test('init overwrites nothing', () => {
+  test('init overwrites nothing', async () => {
     const file = written('roles: [frontend]\n');
-    const { status, stderr } = command(['init', file]);
+    const { status, stderr } = await command(['init', file]);
     expect([status, stderr.includes(file)]).toEqual([2, true]);
     expect(existsSync(file)).toBe(true);
   });

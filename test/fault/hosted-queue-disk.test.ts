@@ -71,6 +71,23 @@ test('no state directory at all: memory, within its bound, oldest dropped first 
   expect(values[0]).toBeLessThan(rest[0] as number);
 });
 
+test('a batch that the receiver refuses while the agent stops is sent once more', async () => {
+  let refuse = () => {};
+  receiver.reply((received, response) => {
+    refuse = () => status(503)(received, response);
+  });
+  const bed = await openBed(receiver.url, { stateDirectory: undefined });
+  await bed.tick();
+  await until('the batch is on its way', () => receiver.received.length === 1);
+  bed.show([counter(2)]);
+  const stopped = bed.stop();
+  receiver.reply(written);
+  refuse();
+  await stopped;
+  expect(valuesOf(receiver.taken())).toEqual([1, 2]);
+  expect(bed.drops).toEqual({});
+});
+
 test('what waits only in memory when the agent stops is lost, and the log says so', async () => {
   receiver.reply(status(503));
   const bed = await openBed(receiver.url, { stateDirectory: undefined });

@@ -64,7 +64,8 @@ afterEach(async () => {
   rmSync(directory, { recursive: true });
 });
 
-const page = async (url: string) => (await fetch(url)).text();
+/** On a connection of its own: the service is this process, and may close an idle one while the next request goes out. */
+const page = async (url: string) => (await fetch(url, { headers: { connection: 'close' } })).text();
 const refused = (url: string) =>
   fetch(url).then(
     () => false,

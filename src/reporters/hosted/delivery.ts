@@ -24,7 +24,7 @@ export interface DeliveryDeps {
 export interface Delivery {
   /** A batch was appended to the queue. */
   wake(): void;
-  /** Sends what is queued, and ends at the first failure. */
+  /** Sends what is queued, and ends at the first request that fails after this call. */
   end(): Promise<void>;
 }
 
@@ -177,6 +177,8 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
       return !isEnding || (await queue.peek(0)) !== undefined;
     }
     const work = workOn(queued);
+    // A request from before the end says nothing about the receiver now: what is queued is tried once more.
+    const isLastTry = isEnding;
     const result = await post.send(work.pieces);
     work.pieces = result.pieces;
     if (result.acceptedAny) backoff.reset();
@@ -186,8 +188,8 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
     }
     const waitMs = isEnding ? 0 : await waitAfter(work, result.failure);
     queue.release();
-    if (isEnding) return false;
-    if (waitMs > 0) await pause(waitMs);
+    if (isLastTry) return false;
+    if (waitMs > 0 && !isEnding) await pause(waitMs);
     return true;
   };
 
