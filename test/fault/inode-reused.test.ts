@@ -91,6 +91,40 @@ test('by the next file of another log, which begins with the same banner', async
   expect(linesOf('other.log')).toEqual([banner, ...numbered(0, 10).lines, banner, ...numbered(20, 10).lines]);
 });
 
+test('by the next file of the same log, which begins with the same banner and is smaller', async () => {
+  const banner = '='.repeat(1600);
+  const given = new Map<bigint, bigint>();
+  const inode = <T extends FileStat | undefined>(stat: T): T =>
+    stat && { ...stat, ino: given.get(stat.ino) ?? stat.ino };
+  const tail = createTail({
+    paths: ['*.log*'],
+    maxOpenFiles: 1,
+    disk: {
+      ...systemDisk,
+      stat: (path) => inode(systemDisk.stat(path)),
+      fstat: (fd) => inode(systemDisk.fstat(fd)),
+    },
+  });
+  const inodeOf = (name: string) => BigInt(statSync(tail.path(name)).ino);
+  tail.create('app.log', `${banner}\n`);
+  tail.create('z.log', numbered(900, 5).text);
+  await tail.scan();
+  tail.append('app.log', numbered(0, 20).text);
+  tail.append('z.log', numbered(905, 5).text);
+  await tail.tailer.discover();
+  const freed = inodeOf('app.log');
+  tail.gzip('app.log');
+  tail.rename('app.log.gz', 'app.log-20260101.gz');
+  given.set(inodeOf('app.log-20260101.gz'), 1n);
+  tail.create('app.log', `${banner}\n${numbered(20, 10).text}`);
+  given.set(inodeOf('app.log'), freed);
+  await tail.tailer.poll();
+  await tail.settle();
+  const expected = [...numbered(0, 30).lines, ...numbered(900, 10).lines, banner, banner];
+  expect(tail.recorder.lines.toSorted()).toEqual(expected.toSorted());
+  expect(tail.recorder.skips).toEqual([]);
+});
+
 test('in earnest, as often as the file system does it', async () => {
   const tail = createTail({ paths: ['*.log'], maxOpenFiles: 1 });
   const expected: string[] = [];

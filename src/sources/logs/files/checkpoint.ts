@@ -22,8 +22,8 @@ const version = 3;
  *
  * Record of a tracked file: flags u8 · count of head sums u8 · length of tail u8 · 0 u8 · dev u64 · ino u64 · offset f64 ·
  * size f64 · mtime in ns i64 · generation f64 · lengths of path, home, real, rest, sinkState u32 each · head sums u32 each · tail ·
- * path · home · real · rest · sinkState. Paths are JSON strings, which keep lone surrogates; `home` and `real` are left out where
- * they equal `path`.
+ * path · home · real · rest · sinkState · size as last looked up f64, which older sections lack. Paths are JSON strings,
+ * which keep lone surrogates; `home` and `real` are left out where they equal `path`.
  *
  * Row: dev u64 · ino i64 · generation f64 · size f64 · mtime in ns i64 · offset f64 · tail sum u32 · tail length u8 · count of
  * head sums u8 · flags u16: a copy of the tracked file with that generation, given up · 24 head sums u32, in
@@ -40,12 +40,13 @@ const pathBytes = (path: string, same: string) =>
   path === same ? noBytes : Buffer.from(JSON.stringify(path));
 
 /**
- * A file that was looked up, and of which nothing is known that could identify it elsewhere, is recorded as empty: after a
- * restart its bytes are those of a new file, wherever they are.
+ * The size of the generation, and that of the file as last looked up, which may be the next one's by then. A file of which
+ * nothing is known that could identify it elsewhere is recorded as empty: after a restart its bytes are those of a new file,
+ * wherever they are.
  */
-function recordedSize({ compressed, offset, restBytes, fingerprint, size, nowSize }: TrackedFile): number {
-  if (offset + restBytes === 0 && fingerprint.head.length === 0) return 0;
-  return compressed ? size : Math.max(size, nowSize);
+function recordedSizes({ compressed, offset, restBytes, fingerprint, size, nowSize }: TrackedFile) {
+  if (offset + restBytes === 0 && fingerprint.head.length === 0) return { size: 0, seen: 0 };
+  return { size, seen: compressed ? size : Math.max(size, nowSize) };
 }
 
 /** The file's record, encoded anew only after it changed. */
@@ -68,7 +69,8 @@ function encodeRecord(file: TrackedFile): Buffer {
     (sum, part) => sum + part.length,
     4 * fingerprint.head.length + fingerprint.tail.length,
   );
-  const bytes = Buffer.allocUnsafeSlow(fixedBytes + variable);
+  const { size, seen } = recordedSizes(file);
+  const bytes = Buffer.allocUnsafeSlow(fixedBytes + variable + 8);
   const isMissing = file.state === 'unlinked' || file.state === 'missing' ? flags.missing : 0;
   const isTruncated = file.state === 'missing' && file.lostBy === 'truncated' ? flags.truncated : 0;
   bytes[0] =
@@ -83,7 +85,7 @@ function encodeRecord(file: TrackedFile): Buffer {
   let at = bytes.writeBigUInt64LE(file.dev, 4);
   at = bytes.writeBigUInt64LE(file.ino < 0n ? 0n : file.ino, at);
   at = bytes.writeDoubleLE(file.offset, at);
-  at = bytes.writeDoubleLE(recordedSize(file), at);
+  at = bytes.writeDoubleLE(size, at);
   at = bytes.writeBigInt64LE(file.mtimeNs, at);
   at = bytes.writeDoubleLE(file.generation, at);
   for (const part of parts) at = bytes.writeUInt32LE(part.length, at);
@@ -92,6 +94,7 @@ function encodeRecord(file: TrackedFile): Buffer {
     bytes.set(part, at);
     at += part.length;
   }
+  bytes.writeDoubleLE(seen, at);
   return bytes;
 }
 
@@ -126,6 +129,7 @@ function decodeRecord(bytes: Buffer, written: number): TrackedFile {
   const offset = bytes.readDoubleLE(20);
   const sums = sharedSums(head, written);
   Object.assign(file, { offset, size, rest, restBytes: rest.length, fingerprint: { head: sums, tail } });
+  if (at + 8 <= bytes.length) file.nowSize = bytes.readDoubleLE(at);
   file.state = names.real === names.home ? 'live' : 'rotated';
   file.isBlank = (flag & flags.blank) !== 0;
   if (flag & flags.missing) {

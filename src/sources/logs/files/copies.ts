@@ -89,12 +89,13 @@ export function createCopies(
       if (like !== 'whole' && like !== 'short') return 'new';
       return waitFor(sighting, original) ? 'wait' : 'copy';
     }
-    if (size <= disk.fstat(fd).size && contents.isPrefixOf(sighting, size, fd)) return 'copy';
-    // Checked after the comparison: the original may have been rewritten before it.
+    const isPrefix = size <= disk.fstat(fd).size && contents.isPrefixOf(sighting, size, fd);
+    // Checked after the comparison: the original may have been rewritten before it, and this is a copy of what came next.
     if (reader.isIntact(original, wasOpen) === false) {
       lose(original, 'truncated');
       return 'wait';
     }
+    if (isPrefix) return 'copy';
     if (like !== 'whole' || size <= original.nowSize) return 'new';
     // A longer copy: either the original was truncated and written again, or somebody appends to the copy.
     if (waitFor(sighting, original)) return 'wait';
@@ -150,6 +151,15 @@ export function createCopies(
     revive(tracker.letGoAt(stat.dev, stat.ino)!, sighting);
   };
 
+  /** Whether an archive has the bytes of an open file, or its first ones: its writer may have gone on since. */
+  const isArchiveOf = (content: Content, fd: number): boolean => {
+    if (!contents.beginsWith(fd, content.start)) return false;
+    const { size } = disk.fstat(fd);
+    return (
+      content.size === size || (content.size < size && contents.sumOf(fd, content.size) === content.sum())
+    );
+  };
+
   /**
    * Decides about a gzip file: it has the content of a known file, or it is a generation that was never seen plain. While the
    * plain file stands beside it, it may be unfinished; a compressor deletes the plain file last.
@@ -177,20 +187,15 @@ export function createCopies(
         if (fd === undefined) {
           if (content.size === Math.max(file.size, file.nowSize) && agrees(knownContent(file)))
             return { verdict: 'copy', of: file };
-        } else if (contents.beginsWith(fd, content.start)) {
-          const { size } = disk.fstat(fd);
-          // Its writer may have gone on after it was compressed.
-          if (
-            content.size === size ||
-            (content.size < size && contents.sumOf(fd, content.size) === content.sum())
-          )
-            return { verdict: 'copy', of: file };
+          continue;
         }
-        // Checked after the comparison: it may be the original, rewritten since.
-        if (fd !== undefined && reader.isIntact(file, wasOpen) === false) {
+        const isCopy = isArchiveOf(content, fd);
+        // Checked after the comparison: it may be the original, rewritten since, or the archive of what was written next.
+        if (reader.isIntact(file, wasOpen) === false) {
           lose(file, 'truncated');
           return { verdict: 'rewritten' };
         }
+        if (isCopy) return { verdict: 'copy', of: file };
       }
       const givenUp = [...tracker.letGoOf(group)].find((file) => holdsMoreOf(sighting, content, file));
       return givenUp ? { verdict: 'more', of: givenUp } : { verdict: 'new' };
@@ -240,13 +245,12 @@ export function createCopies(
       const wasOpen = file.fd !== undefined;
       const fd = openFiles.open(file);
       if (fd === undefined) continue;
-      if (stat.size <= disk.fstat(fd).size && contents.isPrefixOf(sighting, stat.size, fd)) {
-        return waitFor(sighting, file);
-      }
+      const isPrefix = stat.size <= disk.fstat(fd).size && contents.isPrefixOf(sighting, stat.size, fd);
       if (reader.isIntact(file, wasOpen) === false) {
         lose(file, 'truncated');
         return true;
       }
+      if (isPrefix) return waitFor(sighting, file);
     }
     return false;
   };

@@ -174,8 +174,8 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
     const { head, tail } = file.fingerprint;
     if (!headGrows(head, known)) return;
     const now = start.subarray(0, disk.read(fd, start, 0, headBytes, 0));
-    // It was truncated since its size was looked up: the beginning is that of the next generation.
-    if (head.length === 0 && now.length < Math.min(known, headBytes)) file.nowSize = now.length;
+    // If it was truncated since its size was looked up, the beginning is that of the next generation, which is smaller.
+    if (head.length === 0) file.nowSize = Math.min(file.nowSize, disk.fstat(fd).size);
     if (headAgrees(head, now) ?? head.length === 0)
       file.fingerprint = { head: growHead(head, now, known), tail };
   };
@@ -203,15 +203,15 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
   };
 
   /**
-   * The read ended before the size that was looked up before it: the file was truncated in between. False if its beginning
-   * was known and nothing was read of it: the beginning may be that of the next generation, too.
+   * The read ended before the size that was looked up before it: the file was truncated in between. False if it may be
+   * another one with the same beginning: its beginning was known and nothing was read of it, or it was not open all the time.
    */
-  const noteShrinking = (file: TrackedFile, filled: number): boolean => {
+  const noteShrinking = (file: TrackedFile, filled: number, wasOpen: boolean): boolean => {
     const { head, tail } = file.fingerprint;
     const end = file.offset + filled - tail.length;
     if (filled === buffer.length || end >= file.nowSize) return true;
     const isUnread = file.offset + file.restBytes === 0;
-    if (isUnread && head.length > 0) return false;
+    if (!wasOpen || (isUnread && head.length > 0)) return false;
     if (!isUnread) file.size = Math.max(file.size, file.nowSize);
     file.nowSize = end;
     return true;
@@ -225,12 +225,12 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
     buffer = Buffer.allocUnsafe(tailBytes + Math.min(bufferLimit, 2 * (buffer.length - tailBytes)));
   };
 
-  const take = (fd: number, file: TrackedFile, pass: number): Turn => {
+  const take = (fd: number, file: TrackedFile, pass: number, wasOpen: boolean): Turn => {
     const filled = readFrom(fd, file);
     const state = compare(fd, file, filled, pass);
     if (state === 'changed') return 'changed';
     const begin = beginning(fd, file, filled);
-    if (begin === 'changed' || !noteShrinking(file, filled)) return 'changed';
+    if (begin === 'changed' || !noteShrinking(file, filled, wasOpen)) return 'changed';
     file.checkedBy = pass;
     file.isVerified = true;
     if (state === 'cut') sinks.cut(file);
@@ -278,7 +278,10 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
   };
 
   return {
-    turn: (file, pass) => onOpen(file, (fd) => take(fd, file, pass)) ?? 'absent',
+    turn(file, pass) {
+      const wasOpen = file.fd !== undefined;
+      return onOpen(file, (fd) => take(fd, file, pass, wasOpen)) ?? 'absent';
+    },
     isIntact(file, wasOpen) {
       return onOpen(file, (fd) => {
         const { size, mtimeNs } = disk.fstat(fd);

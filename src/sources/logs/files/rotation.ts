@@ -121,7 +121,8 @@ export function createRotation(deps: RotationDeps): Rotation {
       const isStranger = directories.has(dirname(file.home)) && isStale(file) && file.state === 'live';
       const isOpen = file.fd !== undefined;
       if (!isStranger && !(isOpen && groups.has(file.path))) continue;
-      if (file.compressed || file.offset + file.restBytes === 0) continue;
+      if (file.compressed || (file.offset + file.restBytes === 0 && file.fingerprint.head.length === 0))
+        continue;
       if (reader.isIntact(file, isOpen) !== false) continue;
       const sighting = scan.picture.files.get(fileKey(file));
       lose(file, 'truncated');
