@@ -10,6 +10,7 @@ import { createRunner, type Runner } from '../probes/runner/runner.ts';
 import { readVocabularies } from '../sources/vocabularies.ts';
 import { createHistory } from './admin/history.ts';
 import { createLive } from './admin/live.ts';
+import type { StatusReport } from './admin/report.ts';
 import { type Health, statusReport } from './admin/status.ts';
 import type { AgentConfig, ReadyConfig, ServiceConfig } from './config/types.ts';
 import { dryRun } from './dry-run.ts';
@@ -28,9 +29,6 @@ import type { State, StateSection } from './state/state.ts';
 /** Whether any source of the service reports restarts. */
 const isWatched = ({ selected, logs, health, scrape }: ServiceConfig): boolean =>
   selected && Boolean(logs || health || scrape);
-
-/** How old the committed counts that the status shows may be. */
-const freshMs = 4_000;
 
 interface PipelineDeps extends Pick<EndpointsDeps, 'listeners'> {
   registry: Registry;
@@ -63,7 +61,6 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   const startedMs = clock.nowMs();
   const mark = randomUUID();
   let current: ReadyConfig;
-  let endpoints: Endpoints | undefined;
   const roles = createRoles({ ...deps, log: deps.log.named('roles') });
   state.section('roles').hand(roles.durable);
   let vocabularies: Promise<readonly Vocabulary[]> | undefined;
@@ -73,7 +70,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       vocabularies ??= readVocabularies(shippedFolder('vocabularies'));
       return vocabularies;
     },
-    ownListeners: () => (endpoints?.addresses ?? []).flatMap(({ address }) => parseAddress(address) ?? []),
+    ownListeners: () => endpoints.addresses().flatMap(({ address }) => parseAddress(address) ?? []),
     mark,
     onKernelDrops(more) {
       self.statsdKernelDrops.inc(more);
@@ -121,25 +118,18 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       relays: rolePipeline.all,
       probes: probing.reports,
       reporters: reporters.status,
-      listeners: () => endpoints?.addresses ?? [],
+      listeners: endpoints.addresses,
     });
-  /** The status shows committed counts of logs; the commit of a scrape is recent enough. */
-  const commit = async () => {
-    const { lastCommitMs = 0 } = state.status();
-    if (Math.abs(clock.nowMs() - lastCommitMs) >= freshMs) await state.commit();
-    await counting.switched;
-  };
-  const history = createHistory({}, { report, commit, clock });
-  const live = createLive({}, { report, history, commit, clock, drops: deps.drops });
-  const bind = (config: AgentConfig) =>
-    bindEndpoints(config, {
-      ...deps,
-      status: { report, history, live },
-      mark,
-      roleDown: (role) => rolePipeline.isDown(role) ?? probing.isDown(role),
-      probes: probing.reports,
-      checkNow: probing.checkNow,
-    });
+  const endpoints = createEndpointPipeline({
+    ...deps,
+    report,
+    gather,
+    mark,
+    switched: () => counting.switched,
+    roleDown: (role) => rolePipeline.isDown(role) ?? probing.isDown(role),
+    probes: probing.reports,
+    checkNow: probing.checkNow,
+  });
 
   /** Sources of roles, under the limits and keys of their configuration. */
   const prepareRoles = async ({ config }: ReadyConfig): Promise<Prepared> => {
@@ -156,24 +146,6 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       undo();
       throw thrown;
     }
-  };
-  const prepareEndpoints = async ({ config }: ReadyConfig): Promise<Prepared> => {
-    const next = await bind(config);
-    return {
-      async swap() {
-        const before = endpoints;
-        endpoints = next;
-        try {
-          await next.open(gather);
-        } finally {
-          // Browsers connect again, with the listener's new authentication.
-          live.endAll();
-          if (config.admin) history.start();
-          await before?.close();
-        }
-      },
-      discard: next.close,
-    };
   };
   /** Switches logs between two lines, and probes and role counters in one synchronous step. */
   const prepareCounting = async (next: ReadyConfig): Promise<Prepared> => {
@@ -193,29 +165,100 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   return {
     async start(config) {
       current = config;
-      endpoints = await bind(config.config);
+      await endpoints.bind(config.config);
       await rolePipeline.configure(config.config);
       await counting.start(config.config);
       await state.commit();
-      await endpoints.open(gather);
+      await endpoints.open();
       await reporters.configure(config.config, gather);
-      if (config.config.admin) history.start();
     },
     prepare: (next) => [
       () => dryRun(next.config, deps).then(() => undefined),
       () => prepareRoles(next),
-      () => prepareEndpoints(next),
+      () => endpoints.prepare(next.config),
       () => prepareCounting(next),
       async () => ({ swap: () => reporters.configure(next.config, gather), discard: () => {} }),
     ],
     async stop() {
-      history.stop();
-      live.endAll();
+      endpoints.endStreams();
       await Promise.all([counting.stop(), probing.stop()]);
       // Concurrently: each may take seconds, and the agent must stop within five.
-      await Promise.all([reporters.stop(), endpoints?.close()]);
+      await Promise.all([reporters.stop(), endpoints.close()]);
       await rolePipeline.stop();
     },
+  };
+}
+
+/** How old the committed counts that the status shows may be. */
+const freshMs = 4_000;
+
+interface EndpointPipelineDeps extends Omit<EndpointsDeps, 'status'> {
+  report(): StatusReport;
+  gather: Gather;
+  state: State;
+  /** While logs switch to another configuration: resolves when they have. */
+  switched(): Promise<void> | undefined;
+}
+
+/** The listeners of a configuration, and the history and the streams of the status page, which outlive a reload. */
+interface EndpointPipeline {
+  bind(config: AgentConfig): Promise<void>;
+  /** Serves requests on what is bound. */
+  open(): Promise<void>;
+  prepare(config: AgentConfig): Promise<Prepared>;
+  addresses(): Endpoints['addresses'];
+  /** Ends the history and every stream, so that `close` does not wait for them. */
+  endStreams(): void;
+  close(): Promise<void>;
+}
+
+function createEndpointPipeline(deps: EndpointPipelineDeps): EndpointPipeline {
+  const { report, gather, state, clock, drops } = deps;
+  let bound: Endpoints | undefined;
+  let hasStatus = false;
+  /** The status shows committed counts of logs; the commit of a scrape is recent enough. */
+  const commit = async () => {
+    const { lastCommitMs = 0 } = state.status();
+    if (Math.abs(clock.nowMs() - lastCommitMs) >= freshMs) await state.commit();
+    await deps.switched();
+  };
+  const history = createHistory({}, { report, commit, clock });
+  const live = createLive({}, { report, history, commit, clock, drops });
+  const bind = (config: AgentConfig) => bindEndpoints(config, { ...deps, status: { report, history, live } });
+
+  return {
+    async bind(config) {
+      bound = await bind(config);
+      hasStatus = config.admin !== undefined;
+    },
+    async open() {
+      await bound?.open(gather);
+      if (hasStatus) history.start();
+    },
+    async prepare(config) {
+      const next = await bind(config);
+      return {
+        async swap() {
+          const before = bound;
+          bound = next;
+          try {
+            await next.open(gather);
+          } finally {
+            // Browsers connect again, with the listener's new authentication.
+            live.endAll();
+            if (config.admin) history.start();
+            await before?.close();
+          }
+        },
+        discard: next.close,
+      };
+    },
+    addresses: () => bound?.addresses ?? [],
+    endStreams() {
+      history.stop();
+      live.endAll();
+    },
+    close: async () => bound?.close(),
   };
 }
 

@@ -270,54 +270,11 @@ function wantedOf(config: AgentConfig): Wanted[] {
 const retryMs = 2_000;
 
 export function createRolePipeline(deps: RoleSourcesDeps): RolePipeline {
-  const { clock, log } = deps;
   let running = new Map<string, RunningRole>();
-  /** Sources that could not start in a swap. */
-  let late: readonly Wanted[] = [];
-  let cancelRetry = () => {};
-  let retrying = Promise.resolve();
-
-  const start = async (options: Wanted): Promise<RunningRole> => ({
-    key: options.key,
-    sources: await startRoleSources(options, deps),
-    addresses: addressesOf(options.service),
-  });
-  const stopAll = async (ones: readonly RunningRole[]) => {
-    const stopped = await Promise.allSettled(ones.map(({ sources }) => sources.stop()));
-    for (const result of stopped)
-      if (result.status === 'rejected')
-        log.write('error', 'a source did not stop cleanly', { error: result.reason });
-  };
-  /** Starts those that can start into `into`; the others are tried again until the next swap. */
-  const startLate = async (wanted: readonly Wanted[], into: Map<string, RunningRole>) => {
-    const failed: Wanted[] = [];
-    for (const options of wanted) {
-      const { name } = options.service;
-      try {
-        into.set(name, await start(options));
-      } catch (error) {
-        failed.push(options);
-        log.write('error', 'a source cannot start and is tried again', { service: name, retryMs, error });
-      }
-    }
-    late = failed;
-    retry();
-  };
-  const retry = () => {
-    cancelRetry();
-    if (late.length > 0)
-      cancelRetry = clock.after(retryMs, () => {
-        retrying = startLate(late, running);
-      });
-  };
-
-  const endRetry = () => {
-    cancelRetry();
-    return retrying;
-  };
+  const late = createLateStarts(deps);
 
   const prepare = async (config: AgentConfig): Promise<Prepared> => {
-    await endRetry();
+    await late.pause();
     const wanted = wantedOf(config);
     const next = new Map<string, RunningRole>();
     for (const { key, service } of wanted) {
@@ -330,22 +287,23 @@ export function createRolePipeline(deps: RoleSourcesDeps): RolePipeline {
     const waits = ({ service }: Wanted) => addressesOf(service).some((address) => held.has(address));
     const started: RunningRole[] = [];
     const discard = async () => {
-      await stopAll(started);
-      retry();
+      await stopRoles(started, deps.log);
+      late.resume();
     };
     try {
       for (const options of changed.filter(waits)) await checkRoleSources(options, deps);
-      for (const options of changed.filter((one) => !waits(one))) started.push(await start(options));
+      for (const options of changed.filter((one) => !waits(one)))
+        started.push(await startRole(options, deps));
     } catch (thrown) {
       await discard();
       throw thrown;
     }
     return {
       async swap() {
-        await stopAll(leaving);
+        await stopRoles(leaving, deps.log);
         for (const one of started) next.set(one.sources.service, one);
         running = next;
-        await startLate(changed.filter(waits), next);
+        await late.start(changed.filter(waits), next);
       },
       discard,
     };
@@ -369,11 +327,80 @@ export function createRolePipeline(deps: RoleSourcesDeps): RolePipeline {
       for (const { sources } of running.values()) yield sources;
     },
     async stop() {
-      await endRetry();
-      cancelRetry();
-      late = [];
-      await stopAll([...running.values()]);
+      await late.end();
+      await stopRoles([...running.values()], deps.log);
       running = new Map();
+    },
+  };
+}
+
+async function startRole(options: Wanted, deps: RoleSourcesDeps): Promise<RunningRole> {
+  const sources = await startRoleSources(options, deps);
+  return { key: options.key, sources, addresses: addressesOf(options.service) };
+}
+
+async function stopRoles(roles: readonly RunningRole[], log: Log): Promise<void> {
+  const stopped = await Promise.allSettled(roles.map(({ sources }) => sources.stop()));
+  for (const result of stopped)
+    if (result.status === 'rejected')
+      log.write('error', 'a source did not stop cleanly', { error: result.reason });
+}
+
+/** Sources that could not start in a swap, and are tried again until the next one. */
+interface LateStarts {
+  /** Starts those that can start into `into`; the others are late. */
+  start(wanted: readonly Wanted[], into: Map<string, RunningRole>): Promise<void>;
+  /** Pauses the retries, after the one under way. */
+  pause(): Promise<void>;
+  resume(): void;
+  /** Ends the retries for good. */
+  end(): Promise<void>;
+}
+
+function createLateStarts(deps: RoleSourcesDeps): LateStarts {
+  const { clock, log } = deps;
+  let late: readonly Wanted[] = [];
+  let roles = new Map<string, RunningRole>();
+  let cancelRetry = () => {};
+  let retrying = Promise.resolve();
+
+  const start: LateStarts['start'] = async (wanted, into) => {
+    const failed: Wanted[] = [];
+    for (const options of wanted) {
+      const { name } = options.service;
+      try {
+        into.set(name, await startRole(options, deps));
+      } catch (error) {
+        failed.push(options);
+        log.write('error', 'a source cannot start and is tried again', { service: name, retryMs, error });
+      }
+    }
+    late = failed;
+    roles = into;
+    resume();
+  };
+  const resume = () => {
+    cancelRetry();
+    if (late.length > 0)
+      cancelRetry = clock.after(retryMs, () => {
+        retrying = start(late, roles);
+      });
+  };
+
+  const pause = async () => {
+    cancelRetry();
+    await retrying;
+    // The retry that was under way may have set the next one.
+    cancelRetry();
+  };
+
+  return {
+    start,
+    pause,
+    resume,
+    async end() {
+      await pause();
+      late = [];
     },
   };
 }

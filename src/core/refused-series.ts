@@ -77,82 +77,73 @@ function slotOf(hashes: Float64Array, hash: number): number {
   return slot;
 }
 
-export function createRefusedLines(most: number): RefusedLines {
-  let hashes = new Float64Array(firstSlots);
-  let values = new Float64Array(firstSlots);
-  let targetOf = new Uint16Array(firstSlots);
+/** Refused lines by their hashes. */
+interface LineSlots {
+  readonly hashes: Float64Array;
+  readonly values: Float64Array;
+  readonly targetOf: Uint16Array;
   /** The page on which each line was seen last, modulo 256. */
-  let pages = new Uint8Array(firstSlots);
+  readonly pages: Uint8Array;
+}
+
+const emptySlots = (slots: number): LineSlots => ({
+  hashes: new Float64Array(slots),
+  values: new Float64Array(slots),
+  targetOf: new Uint16Array(slots),
+  pages: new Uint8Array(slots),
+});
+
+/** Moves the lines that `keeps` takes into an empty table; returns their number. */
+function moveLines(from: LineSlots, to: LineSlots, keeps: (slot: number) => boolean): number {
+  let size = 0;
+  for (let old = 0; old < from.hashes.length; old++) {
+    if (from.hashes[old] === 0 || !keeps(old)) continue;
+    const slot = slotOf(to.hashes, from.hashes[old]!);
+    to.hashes[slot] = from.hashes[old]!;
+    to.values[slot] = from.values[old]!;
+    to.targetOf[slot] = from.targetOf[old]!;
+    to.pages[slot] = from.pages[old]!;
+    size += 1;
+  }
+  return size;
+}
+
+export function createRefusedLines(most: number): RefusedLines {
+  let lines = emptySlots(firstSlots);
   let size = 0;
   let page = 1;
   /** Lines had to be forgotten: the first value of a new one may have been counted before. */
   let forgot = false;
-  let targets: OverflowTarget[] = [];
-  let byHandle = new Map<Handle, Map<number, number>>();
-
-  /** Moves the lines that `keeps` takes into tables of `slots`. */
-  const rebuild = (slots: number, keeps: (slot: number) => boolean) => {
-    const [oldHashes, oldValues, oldTargets, oldPages] = [hashes, values, targetOf, pages];
-    hashes = new Float64Array(slots);
-    values = new Float64Array(slots);
-    targetOf = new Uint16Array(slots);
-    pages = new Uint8Array(slots);
-    size = 0;
-    for (let old = 0; old < oldHashes.length; old++) {
-      if (oldHashes[old] === 0 || !keeps(old)) continue;
-      const slot = slotOf(hashes, oldHashes[old]!);
-      hashes[slot] = oldHashes[old]!;
-      values[slot] = oldValues[old]!;
-      targetOf[slot] = oldTargets[old]!;
-      pages[slot] = oldPages[old]!;
-      size += 1;
-    }
-  };
-
-  /** Whether there is room for one line more, after growing or forgetting lines that are no longer sent. */
-  const makeRoom = (): boolean => {
-    if (size < most && size + 1 <= hashes.length * fullest) return true;
-    if (size < most) {
-      rebuild(hashes.length * 2, () => true);
-      return true;
-    }
-    const known = size;
-    const [now, before] = [page & 255, (page - 1) & 255];
-    const old = pages;
-    if (!old.some((seen, slot) => hashes[slot] !== 0 && seen !== now && seen !== before)) return false;
-    rebuild(hashes.length, (slot) => old[slot] === now || old[slot] === before);
-    forgot = true;
-    return size < known;
-  };
-
-  const targetNumber = (handle: Handle | undefined, index: number): number => {
-    if (!handle) return nowhere;
-    const numbers = byHandle.get(handle) ?? new Map<number, number>();
-    // One owner of the handle stands for all its lines.
-    if (byHandle.has(handle)) handle.release();
-    else byHandle.set(handle, numbers);
-    const known = numbers.get(index);
-    if (known !== undefined) return known;
-    if (targets.length >= nowhere) return noTarget;
-    numbers.set(index, targets.length);
-    return targets.push({ handle, index, rest: 0, lastRest: 0 }) - 1;
-  };
-
-  /** Adds the increase from the value before; a fall of a counter is a restart from 0. */
-  const count = (number: number, before: number, value: number) => {
-    const target = targets[number];
-    if (!target || Number.isNaN(before)) return;
-    const { handle, index } = target;
-    if (value >= before || !handle.grows(index)) handle.addIncrease(index, value - before);
-    else if (value >= 0) handle.addIncrease(index, value);
-  };
-
   /**
    * Whether the table was full of lines that are on the page, so that another search for old ones would find
    * none.
    */
   let isFull = false;
   let countedNowhere = false;
+  const targets = createOverflowTargets();
+
+  const rebuild = (slots: number, keeps: (slot: number) => boolean) => {
+    const next = emptySlots(slots);
+    size = moveLines(lines, next, keeps);
+    lines = next;
+  };
+
+  /** Whether there is room for one line more, after growing or forgetting lines that are no longer sent. */
+  const makeRoom = (): boolean => {
+    const slots = lines.hashes.length;
+    if (size < most && size + 1 <= slots * fullest) return true;
+    if (size < most) {
+      rebuild(slots * 2, () => true);
+      return true;
+    }
+    const known = size;
+    const [now, before] = [page & 255, (page - 1) & 255];
+    const { hashes, pages } = lines;
+    if (!pages.some((seen, slot) => hashes[slot] !== 0 && seen !== now && seen !== before)) return false;
+    rebuild(slots, (slot) => pages[slot] === now || pages[slot] === before);
+    forgot = true;
+    return size < known;
+  };
 
   return {
     get size() {
@@ -162,30 +153,31 @@ export function createRefusedLines(most: number): RefusedLines {
       return countedNowhere;
     },
     set(hash, value) {
+      const { hashes, values, targetOf, pages } = lines;
       const slot = slotOf(hashes, hash);
       if (hashes[slot] === 0) return false;
       pages[slot] = page & 255;
       countedNowhere = targetOf[slot] === nowhere;
       if (!Number.isFinite(value)) return true;
-      count(targetOf[slot]!, values[slot]!, value);
+      targets.count(targetOf[slot]!, values[slot]!, value);
       values[slot] = value;
       return true;
     },
     add(hash, value, handle, index) {
-      const number = targetNumber(handle, index);
+      const number = targets.numberOf(handle, index);
       if (isFull || !makeRoom()) {
         isFull = true;
-        const target = targets[number];
-        if (target && Number.isFinite(value)) target.rest += value;
+        if (Number.isFinite(value)) targets.addRest(number, value);
         return;
       }
+      const { hashes, values, targetOf, pages } = lines;
       const slot = slotOf(hashes, hash);
       hashes[slot] = hash;
       targetOf[slot] = number;
       pages[slot] = page & 255;
       size += 1;
       const first = Number.isFinite(value) ? value : Number.NaN;
-      count(number, forgot ? Number.NaN : 0, first);
+      targets.count(number, forgot ? Number.NaN : 0, first);
       values[slot] = first;
     },
     endPage(isComplete) {
@@ -193,6 +185,57 @@ export function createRefusedLines(most: number): RefusedLines {
         page += 1;
         isFull = false;
       }
+      targets.endPage(isComplete);
+    },
+    clear() {
+      rebuild(firstSlots, () => false);
+      targets.clear();
+      forgot = false;
+      isFull = false;
+    },
+  };
+}
+
+/** The overflow series that refused lines count in, by small numbers. */
+interface OverflowTargets {
+  /** Takes over one owner of the handle. */
+  numberOf(handle: Handle | undefined, index: number): number;
+  /** Adds the increase from the value before; a fall of a counter is a restart from 0. */
+  count(number: number, before: number, value: number): void;
+  /** Adds the value of a line for which the table has no room. */
+  addRest(number: number, value: number): void;
+  endPage(isComplete: boolean): void;
+  clear(): void;
+}
+
+function createOverflowTargets(): OverflowTargets {
+  let targets: OverflowTarget[] = [];
+  let byHandle = new Map<Handle, Map<number, number>>();
+  return {
+    numberOf(handle, index) {
+      if (!handle) return nowhere;
+      const numbers = byHandle.get(handle) ?? new Map<number, number>();
+      // One owner of the handle stands for all its lines.
+      if (byHandle.has(handle)) handle.release();
+      else byHandle.set(handle, numbers);
+      const known = numbers.get(index);
+      if (known !== undefined) return known;
+      if (targets.length >= nowhere) return noTarget;
+      numbers.set(index, targets.length);
+      return targets.push({ handle, index, rest: 0, lastRest: 0 }) - 1;
+    },
+    count(number, before, value) {
+      const target = targets[number];
+      if (!target || Number.isNaN(before)) return;
+      const { handle, index } = target;
+      if (value >= before || !handle.grows(index)) handle.addIncrease(index, value - before);
+      else if (value >= 0) handle.addIncrease(index, value);
+    },
+    addRest(number, value) {
+      const target = targets[number];
+      if (target) target.rest += value;
+    },
+    endPage(isComplete) {
       for (const target of targets) {
         if (isComplete) {
           const increase = target.rest - target.lastRest;
@@ -203,12 +246,9 @@ export function createRefusedLines(most: number): RefusedLines {
       }
     },
     clear() {
-      rebuild(firstSlots, () => false);
       for (const handle of byHandle.keys()) handle.release();
       targets = [];
       byHandle = new Map();
-      forgot = false;
-      isFull = false;
     },
   };
 }

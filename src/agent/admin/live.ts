@@ -52,22 +52,6 @@ interface Client {
   isNew: boolean;
 }
 
-/** Lists of the status that may be long: each entry is a cell, and the list itself is that of their keys. */
-function* cellsOf(report: StatusReport, history: History): Generator<[string, unknown]> {
-  for (const [key, value] of Object.entries(report)) {
-    if (key === 'probes') yield* listed('probes', report.probes, ({ name }) => name);
-    else if (key === 'logs') yield* listed('logs', report.logs, ({ path }) => path);
-    else yield [key, value];
-  }
-  yield ['tick', history.newest() ?? null];
-  yield ['events', history.events()];
-}
-
-function* listed<T>(key: string, all: readonly T[], name: (one: T) => string): Generator<[string, unknown]> {
-  yield [key, all.map(name)];
-  for (const one of all) yield [`${key}:${name(one)}`, one];
-}
-
 const longestSliceMs = 5;
 /** A status that takes long to make is sent less often, at the least this often. */
 const longestStepMs = 5_000;
@@ -91,41 +75,15 @@ const defaults: Required<LiveOptions> = {
  * `Last-Event-ID` gets what changed since; any other gets everything.
  */
 export function createLive(options: LiveOptions, deps: LiveDeps): Live {
-  const { report, history, commit, clock, drops } = deps;
+  const { commit, clock, drops } = deps;
   const { mostStreams, stepMs, slowMs, longestMs } = { ...defaults, ...options };
-  const boot = randomUUID().slice(0, 8);
   const clients = new Set<Client>();
-  let cells = new Map<string, Cell>();
-  let version = 0;
+  const cells = createCells(deps);
   let isRunning = false;
 
-  /** In slices: a status of 500 domains is a megabyte of JSON. Returns the time that it worked, ms. */
-  const runReady = async (): Promise<number> => {
-    let workedMs = 0;
-    let sliceMs = clock.monotonicMs();
-    const next = new Map<string, Cell>();
-    for (const [key, value] of cellsOf(report(), history)) {
-      const json = JSON.stringify(value) ?? 'null';
-      const known = cells.get(key);
-      next.set(key, known?.json === json ? known : { json, version: version + 1 });
-      const elapsedMs = clock.monotonicMs() - sliceMs;
-      if (elapsedMs < longestSliceMs) continue;
-      workedMs += elapsedMs;
-      await nextTurn();
-      sliceMs = clock.monotonicMs();
-    }
-    version++;
-    cells = next;
-    return workedMs + clock.monotonicMs() - sliceMs;
-  };
-
   const send = (client: Client) => {
-    const changed: string[] = [];
-    for (const [key, cell] of cells)
-      if (cell.version > client.seen) changed.push(`${JSON.stringify(key)}:${cell.json}`);
-    // JSON has no line breaks, so each event is one line. One is sent at every poll: it is the heartbeat, too.
-    client.body.write(Buffer.from(`id: ${boot}.${version}\ndata: {${changed.join(',')}}\n\n`));
-    client.seen = version;
+    client.body.write(cells.changesSince(client.seen));
+    client.seen = cells.version;
     client.isNew = false;
   };
 
@@ -152,19 +110,13 @@ export function createLive(options: LiveOptions, deps: LiveDeps): Live {
   const run = async () => {
     await commit().catch(() => {});
     const ready = [...clients].filter(isReady);
-    const workedMs = ready.length > 0 ? await runReady() : 0;
+    const workedMs = ready.length > 0 ? await cells.update() : 0;
     for (const client of ready) send(client);
     if (clients.size > 0)
       return void clock.after(Math.min(longestStepMs, Math.max(stepMs, 20 * workedMs)), () => void run());
     // No client is connected: nothing is kept.
     isRunning = false;
-    cells = new Map();
-  };
-
-  /** The version that a client has, from the id of its last event; 0 if it is not one of these. */
-  const seenBy = (id: unknown): number => {
-    const [, from, seen] = /^([0-9a-f]{8})\.(\d{1,15})$/.exec(String(id ?? '')) ?? [];
-    return from === boot ? Math.min(Number(seen), version) : 0;
+    cells.clear();
   };
 
   const connect = ({ message }: Request, reply: Reply) => {
@@ -172,7 +124,7 @@ export function createLive(options: LiveOptions, deps: LiveDeps): Live {
     for (const client of clients) if (client.body.done) clients.delete(client);
     if (clients.size >= mostStreams)
       return reply.send(503, `Too many streams; at most ${mostStreams}.\n`, { 'retry-after': '10' });
-    const seen = seenBy(message.headers['last-event-id']);
+    const seen = cells.versionOf(message.headers['last-event-id']);
     const openedMs = clock.monotonicMs();
     const client: Client = {
       body: reply.stream(headers),
@@ -184,7 +136,7 @@ export function createLive(options: LiveOptions, deps: LiveDeps): Live {
     client.body.write(Buffer.from('retry: 1000\n\n'));
     clients.add(client);
     // The status last sent to others is recent enough until the next step.
-    if (cells.size > 0) send(client);
+    if (!cells.isEmpty) send(client);
     if (!isRunning) void run();
     isRunning = true;
   };
@@ -199,4 +151,79 @@ export function createLive(options: LiveOptions, deps: LiveDeps): Live {
       clients.clear();
     },
   };
+}
+
+/** The status in parts, each with the version with which it changed last. */
+interface Cells {
+  readonly version: number;
+  readonly isEmpty: boolean;
+  /** Reads the status in slices: that of 500 domains is a megabyte of JSON. Returns the time that it worked, ms. */
+  update(): Promise<number>;
+  /** The event with all that changed after a version. */
+  changesSince(seen: number): Buffer;
+  /** The version that a client has, from the id of its last event; 0 if it is not one of these. */
+  versionOf(id: unknown): number;
+  clear(): void;
+}
+
+function createCells({ report, history, clock }: Pick<LiveDeps, 'report' | 'history' | 'clock'>): Cells {
+  const boot = randomUUID().slice(0, 8);
+  let cells = new Map<string, Cell>();
+  let version = 0;
+  return {
+    get version() {
+      return version;
+    },
+    get isEmpty() {
+      return cells.size === 0;
+    },
+    async update() {
+      let workedMs = 0;
+      let sliceMs = clock.monotonicMs();
+      const next = new Map<string, Cell>();
+      for (const [key, value] of cellsOf(report(), history)) {
+        const json = JSON.stringify(value) ?? 'null';
+        const known = cells.get(key);
+        next.set(key, known?.json === json ? known : { json, version: version + 1 });
+        const elapsedMs = clock.monotonicMs() - sliceMs;
+        if (elapsedMs < longestSliceMs) continue;
+        workedMs += elapsedMs;
+        await nextTurn();
+        sliceMs = clock.monotonicMs();
+      }
+      version++;
+      cells = next;
+      return workedMs + clock.monotonicMs() - sliceMs;
+    },
+    changesSince(seen) {
+      const changed: string[] = [];
+      for (const [key, cell] of cells)
+        if (cell.version > seen) changed.push(`${JSON.stringify(key)}:${cell.json}`);
+      // JSON has no line breaks, so each event is one line. One is sent at every poll: it is the heartbeat, too.
+      return Buffer.from(`id: ${boot}.${version}\ndata: {${changed.join(',')}}\n\n`);
+    },
+    versionOf(id) {
+      const [, from, seen] = /^([0-9a-f]{8})\.(\d{1,15})$/.exec(String(id ?? '')) ?? [];
+      return from === boot ? Math.min(Number(seen), version) : 0;
+    },
+    clear() {
+      cells = new Map();
+    },
+  };
+}
+
+/** Lists of the status that may be long: each entry is a cell, and the list itself is that of their keys. */
+function* cellsOf(report: StatusReport, history: History): Generator<[string, unknown]> {
+  for (const [key, value] of Object.entries(report)) {
+    if (key === 'probes') yield* listed('probes', report.probes, ({ name }) => name);
+    else if (key === 'logs') yield* listed('logs', report.logs, ({ path }) => path);
+    else yield [key, value];
+  }
+  yield ['tick', history.newest() ?? null];
+  yield ['events', history.events()];
+}
+
+function* listed<T>(key: string, all: readonly T[], name: (one: T) => string): Generator<[string, unknown]> {
+  yield [key, all.map(name)];
+  for (const one of all) yield [`${key}:${name(one)}`, one];
 }

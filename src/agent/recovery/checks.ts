@@ -19,27 +19,40 @@ export interface CheckAnswer {
   msg: string;
 }
 
-export interface Checks {
+interface StoreChecks {
   backupVerified(): Check;
-  servicesStopped(): Check;
   storeUp(): Check;
   schema(): Check;
   workflowsCounted(): Check;
-  workflowsListed(): Check;
+}
+
+interface ServiceChecks {
+  servicesStopped(): Check;
   healthy(): readonly Check[];
+  workflowsListed(): Check;
+}
+
+interface ClusterChecks {
   activeClusterDown(): Check;
   /** The same from the standby, by a command of the configuration. */
   standbySeesItDown(): Check;
   clusterReachable(cluster: string): Check;
+  replicationCaughtUp(cluster: string): Check;
+}
+
+interface DomainChecks {
   globalDomain(): Check;
   inClusters(cluster: string): Check;
   activeIn(cluster: string): Check;
-  replicationCaughtUp(cluster: string): Check;
   noDisagreement(): Check;
 }
 
+export type Checks = StoreChecks & ServiceChecks & ClusterChecks & DomainChecks;
+
+type RunFinding = Finding & { ok: boolean };
+
 /** Runs one probe now; undefined when the configuration has no such probe. */
-export type RunProbe = (name: string) => Promise<(Finding & { ok: boolean }) | undefined>;
+export type RunProbe = (name: string) => Promise<RunFinding | undefined>;
 
 export interface ChecksDeps {
   config: Pick<AgentConfig, 'clusterGroupMetadata'>;
@@ -63,45 +76,120 @@ const unknown = (msg: string): CheckAnswer => ({ holds: 'unknown', msg });
 const commandMs = 60_000;
 const maxBytes = 16 << 20;
 
-export function createChecks(
-  subject: Subject,
-  { config, rows, runProbe, verifyNamed, commands, env }: ChecksDeps,
-): Checks {
-  const { store = '', database = '', domain = '', to = '' } = subject;
-  const storeProbe = `store/${store}/${database}`;
-  const domainProbe = `domain/${domain}`;
-  const own = config.clusterGroupMetadata?.currentClusterName;
-  const healthRows = rows.filter(({ kind }) => kind === 'health');
+const check = (id: string, text: string, run: () => Promise<CheckAnswer>): Check => ({ id, text, run });
+const gauge = ({ gauges = [] }: Finding, name: string) => gauges.find((sample) => sample.name === name);
+const activeCluster = (finding: Finding) =>
+  gauge(finding, 'svc_domain_active_cluster')?.labels.active_cluster;
 
-  const check = (id: string, text: string, run: () => Promise<CheckAnswer>): Check => ({
-    id,
-    text,
-    run,
-  });
-
-  /** The probe's finding, or the answer that nothing is known. */
-  const asked = async (
-    name: string,
-    answerOf: (finding: Finding & { ok: boolean }) => CheckAnswer,
-    missing = `not configured: there is no probe ${name}`,
-  ): Promise<CheckAnswer> => {
-    const finding = await runProbe(name);
-    return finding ? answerOf(finding) : unknown(missing);
+export function createChecks(subject: Subject, deps: ChecksDeps): Checks {
+  const clusterAnswers = createClusterAnswers(deps);
+  return {
+    ...storeChecks(subject, deps),
+    ...serviceChecks(subject, deps),
+    ...clusterChecks(subject, deps, clusterAnswers),
+    ...domainChecks(subject, deps),
   };
+}
 
-  const askedDomain = (answerOf: (finding: Finding & { ok: boolean }) => CheckAnswer) =>
-    asked(domainProbe, answerOf, whyUnknown(domain, undefined));
-  const up = (name: string) => asked(name, (finding) => (finding.ok ? yes(finding.msg) : no(finding.msg)));
-  const gauge = ({ gauges = [] }: Finding, name: string) => gauges.find((sample) => sample.name === name);
-  const activeCluster = (finding: Finding) =>
-    gauge(finding, 'svc_domain_active_cluster')?.labels.active_cluster;
-  const output = async (words: readonly string[]) =>
-    (await runCommand(words, { signal: AbortSignal.timeout(commandMs), maxBytes, env })).stdout;
+/** The answer from the probe's finding, or that nothing is known. */
+async function asked(
+  runProbe: RunProbe,
+  name: string,
+  answerOf: (finding: RunFinding) => CheckAnswer,
+  missing = `not configured: there is no probe ${name}`,
+): Promise<CheckAnswer> {
+  const finding = await runProbe(name);
+  return finding ? answerOf(finding) : unknown(missing);
+}
 
-  /** Whether a cluster answers from here; by its roles too where it is the cluster of this configuration. */
-  const clusterAnswers = async (cluster: string): Promise<CheckAnswer> => {
+const up = (runProbe: RunProbe, name: string) =>
+  asked(runProbe, name, (finding) => (finding.ok ? yes(finding.msg) : no(finding.msg)));
+
+const healthRowsOf = (rows: ChecksDeps['rows']) => rows.filter(({ kind }) => kind === 'health');
+
+/** What a command prints. Throws `ProbeError`. */
+async function output(words: readonly string[], env: ChecksDeps['env']): Promise<string> {
+  const limits = { signal: AbortSignal.timeout(commandMs), maxBytes };
+  return (await runCommand(words, { ...limits, env })).stdout;
+}
+
+function storeChecks(subject: Subject, { runProbe, verifyNamed, commands, env }: ChecksDeps): StoreChecks {
+  const { store = '', database = '' } = subject;
+  const probe = `store/${store}/${database}`;
+  return {
+    backupVerified: () =>
+      check('backup_verified', 'a verified backup can be restored', async () => {
+        if (verifyNamed) {
+          const { result, msg } = await verifyNamed();
+          return { holds: result === 'unknown' ? result : result === 'ok', msg: `${subject.backup}: ${msg}` };
+        }
+        return asked(runProbe, `recovery/${store}/${database}`, ({ details, msg }) =>
+          details?.chain === undefined ? no(msg) : yes(msg),
+        );
+      }),
+    storeUp: () => check('store_up', `${store} answers`, () => up(runProbe, probe)),
+    schema: () =>
+      check('schema', 'the schema has the version that the service needs', () =>
+        asked(runProbe, probe, (finding) => {
+          const compatible = gauge(finding, 'svc_store_schema_compatible')?.value;
+          if (compatible === undefined) return unknown(schemaUnknown(finding));
+          return compatible === 1 ? yes('as expected or newer') : no(finding.msg);
+        }),
+      ),
+    workflowsCounted: () =>
+      check('workflows_counted', `there are workflows in ${database} of ${store}`, async () => {
+        const command = commands.named('countWorkflows');
+        if (!command) return unknown('set recovery.commands.countWorkflows to have them counted');
+        const counted = await output(command, env).catch((thrown: unknown) => {
+          // Such as a table that is missing.
+          if (thrown instanceof ProbeError && thrown.reason === 'command_failed') return thrown;
+          throw thrown;
+        });
+        if (counted instanceof ProbeError) return no(counted.message);
+        const printed = counted.trim();
+        if (!/^\d+$/.test(printed)) return unknown(`${command[0]} did not print a number`);
+        return printed === '0' ? no('there are none') : yes(`${printed} workflows`);
+      }),
+  };
+}
+
+function serviceChecks(
+  { domain = '' }: Subject,
+  { rows, runProbe, commands, env }: ChecksDeps,
+): ServiceChecks {
+  return {
+    servicesStopped: () =>
+      check('services_stopped', 'the history service does not answer', async () => {
+        const history = rows.find(({ name }) => name === 'health/history');
+        if (!history) return unknown('set services.history.health to have it checked');
+        const finding = await runProbe(history.name);
+        return finding?.ok ? no('the history service still answers') : yes('it does not answer');
+      }),
+    healthy: () =>
+      healthRowsOf(rows).map(({ name }) => {
+        const text = `${name.slice('health/'.length)} is healthy`;
+        return check(name.replace('/', '_'), text, () => up(runProbe, name));
+      }),
+    workflowsListed: () =>
+      check('workflows_listed', `the service lists workflows of ${domain || 'a domain'}`, async () => {
+        if (domain === '') return unknown('name a domain with --domain');
+        const command = commands.client('--domain', domain, 'workflow', 'list');
+        if (!command) return unknown('set recovery.client to have them listed');
+        const listed = linesOf(await output(command, env));
+        return listed === 0 ? unknown(`${domain} lists no workflow`) : yes(`${listed} lines`);
+      }),
+  };
+}
+
+type ClusterAnswers = (cluster: string) => Promise<CheckAnswer>;
+
+/** Whether a cluster answers from here; by its roles too where it is the cluster of this configuration. */
+function createClusterAnswers({ config, rows, runProbe }: ChecksDeps): ClusterAnswers {
+  const own = config.clusterGroupMetadata?.currentClusterName;
+  return async (cluster) => {
     const peer = await runProbe(`cluster/${cluster}`);
     if (peer && cluster !== own) return peer.ok ? yes(peer.msg) : no(peer.msg);
+    const healthRows = healthRowsOf(rows);
     const failing: string[] = [];
     for (const { name } of healthRows) {
       const finding = await runProbe(name);
@@ -112,88 +200,66 @@ export function createChecks(
       return unknown(`set rpcAddress of ${cluster} in clusterGroupMetadata`);
     return failing.length === 0 ? yes('its roles are healthy') : no(failing.join('; '));
   };
+}
 
+function clusterChecks(
+  { domain = '', to = '' }: Subject,
+  { config, runProbe, commands, env }: ChecksDeps,
+  clusterAnswers: ClusterAnswers,
+): ClusterChecks {
+  const own = config.clusterGroupMetadata?.currentClusterName;
+  /** The answer about the cluster in which the domain is active, or that it is not known. */
+  const ofActive = async (answerOf: (active: string) => CheckAnswer | Promise<CheckAnswer>) => {
+    const description = await runProbe(`domain/${domain}`);
+    const active = description && activeCluster(description);
+    return active === undefined ? unknown(whyUnknown(domain, description)) : answerOf(active);
+  };
   return {
-    backupVerified: () =>
-      check('backup_verified', 'a verified backup can be restored', async () => {
-        if (verifyNamed) {
-          const { result, msg } = await verifyNamed();
-          return { holds: result === 'unknown' ? result : result === 'ok', msg: `${subject.backup}: ${msg}` };
-        }
-        return asked(`recovery/${store}/${database}`, ({ details, msg }) =>
-          details?.chain === undefined ? no(msg) : yes(msg),
-        );
-      }),
-    servicesStopped: () =>
-      check('services_stopped', 'the history service does not answer', async () => {
-        const names = rows.filter(({ name }) => name === 'health/history').map(({ name }) => name);
-        if (names.length === 0) return unknown('set services.history.health to have it checked');
-        const finding = await runProbe(names[0]!);
-        return finding?.ok ? no('the history service still answers') : yes('it does not answer');
-      }),
-    storeUp: () => check('store_up', `${store} answers`, () => up(storeProbe)),
-    schema: () =>
-      check('schema', 'the schema has the version that the service needs', () =>
-        asked(storeProbe, (finding) => {
-          const compatible = gauge(finding, 'svc_store_schema_compatible')?.value;
-          if (compatible === undefined) return unknown(schemaUnknown(finding));
-          return compatible === 1 ? yes('as expected or newer') : no(finding.msg);
+    activeClusterDown: () =>
+      check('active_cluster_down', 'the active cluster does not answer', () =>
+        ofActive(async (active) => {
+          if (active === to) return yes(`${domain} is already active in ${to}`);
+          const { holds, msg } = await clusterAnswers(active);
+          if (holds === 'unknown') return unknown(msg);
+          return holds ? no(`${active} still answers: ${msg}`) : yes(`${active}: ${msg}`);
         }),
       ),
-    workflowsCounted: () =>
-      check('workflows_counted', `there are workflows in ${database} of ${store}`, async () => {
-        const command = commands.named('countWorkflows');
-        if (!command) return unknown('set recovery.commands.countWorkflows to have them counted');
-        const counted = await output(command).catch((thrown: unknown) => {
-          // Such as a table that is missing.
-          if (thrown instanceof ProbeError && thrown.reason === 'command_failed') return thrown;
-          throw thrown;
-        });
-        if (counted instanceof ProbeError) return no(counted.message);
-        const printed = counted.trim();
-        if (!/^\d+$/.test(printed)) return unknown(`${command[0]} did not print a number`);
-        return printed === '0' ? no('there are none') : yes(`${printed} workflows`);
-      }),
-    workflowsListed: () =>
-      check('workflows_listed', `the service lists workflows of ${domain || 'a domain'}`, async () => {
-        if (domain === '') return unknown('name a domain with --domain');
-        const command = commands.client('--domain', domain, 'workflow', 'list');
-        if (!command) return unknown('set recovery.client to have them listed');
-        const listed = linesOf(await output(command));
-        return listed === 0 ? unknown(`${domain} lists no workflow`) : yes(`${listed} lines`);
-      }),
-    healthy: () =>
-      healthRows.map(({ name }) =>
-        check(name.replace('/', '_'), `${name.slice('health/'.length)} is healthy`, () => up(name)),
-      ),
-    activeClusterDown: () =>
-      check('active_cluster_down', 'the active cluster does not answer', async () => {
-        const description = await runProbe(domainProbe);
-        const active = description && activeCluster(description);
-        if (active === undefined) return unknown(whyUnknown(domain, description));
-        if (active === to) return yes(`${domain} is already active in ${to}`);
-        const { holds, msg } = await clusterAnswers(active);
-        if (holds === 'unknown') return unknown(msg);
-        return holds ? no(`${active} still answers: ${msg}`) : yes(`${active}: ${msg}`);
-      }),
     standbySeesItDown: () =>
-      check('standby_sees_it_down', `${to} does not see the active cluster either`, async () => {
-        const description = await runProbe(domainProbe);
-        const active = description && activeCluster(description);
-        if (active === undefined) return unknown(whyUnknown(domain, description));
-        if (active === to || own === to) return yes(`${to} is the cluster of this configuration`);
-        const command = commands.named('standbyProbe', { cluster: active });
-        if (!command) return unknown('set recovery.commands.standbyProbe, or run this beside the standby');
-        return output(command).then(
-          () => no(`${to} still reaches ${active}`),
-          (thrown) =>
-            thrown instanceof ProbeError && thrown.message.includes('exit status 1')
-              ? yes(`${to} does not see ${active}`)
-              : unknown(errorText(thrown)),
-        );
-      }),
+      check('standby_sees_it_down', `${to} does not see the active cluster either`, () =>
+        ofActive((active) => {
+          if (active === to || own === to) return yes(`${to} is the cluster of this configuration`);
+          const command = commands.named('standbyProbe', { cluster: active });
+          if (!command) return unknown('set recovery.commands.standbyProbe, or run this beside the standby');
+          return output(command, env).then(
+            () => no(`${to} still reaches ${active}`),
+            (thrown) =>
+              thrown instanceof ProbeError && thrown.message.includes('exit status 1')
+                ? yes(`${to} does not see ${active}`)
+                : unknown(errorText(thrown)),
+          );
+        }),
+      ),
     clusterReachable: (cluster) =>
       check('cluster_reachable', `${cluster} answers`, () => clusterAnswers(cluster)),
+    replicationCaughtUp: (cluster) =>
+      check('replication_caught_up', `${cluster} has caught up on replication`, () =>
+        asked(runProbe, `replication/${own}`, ({ gauges = [], msg }) => {
+          const lags = gauges.filter(
+            (sample) =>
+              sample.name === 'svc_replication_lag_seconds' && sample.labels.target_cluster === cluster,
+          );
+          if (lags.length === 0) return unknown(msg || `the lag of ${cluster} is unknown`);
+          const lag = Math.max(...lags.map(({ value }) => value));
+          return lag <= caughtUpSeconds ? yes(`${lag} s behind`) : no(`${lag} s behind`);
+        }),
+      ),
+  };
+}
+
+function domainChecks({ domain = '' }: Subject, { runProbe }: ChecksDeps): DomainChecks {
+  const askedDomain = (answerOf: (finding: RunFinding) => CheckAnswer) =>
+    asked(runProbe, `domain/${domain}`, answerOf, whyUnknown(domain, undefined));
+  return {
     globalDomain: () =>
       check('global_domain', `${domain} is a global domain`, () =>
         askedDomain((finding) => {
@@ -216,18 +282,6 @@ export function createChecks(
           const active = activeCluster(finding);
           if (active === undefined) return unknown(finding.msg);
           return active === cluster ? yes(`active in ${active}`) : no(`active in ${active}`);
-        }),
-      ),
-    replicationCaughtUp: (cluster) =>
-      check('replication_caught_up', `${cluster} has caught up on replication`, () =>
-        asked(`replication/${own}`, ({ gauges = [], msg }) => {
-          const lags = gauges.filter(
-            (sample) =>
-              sample.name === 'svc_replication_lag_seconds' && sample.labels.target_cluster === cluster,
-          );
-          if (lags.length === 0) return unknown(msg || `the lag of ${cluster} is unknown`);
-          const lag = Math.max(...lags.map(({ value }) => value));
-          return lag <= caughtUpSeconds ? yes(`${lag} s behind`) : no(`${lag} s behind`);
         }),
       ),
     noDisagreement: () =>

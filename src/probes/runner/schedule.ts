@@ -213,50 +213,13 @@ export function startWatch(
   const { intervalMs, timeoutMs } = first.schedule;
   const { name, kind, lane } = first;
   const opened = createOpened(first, deps);
-  const standing = createStanding(first, options, deps.log);
-  const skipped: Record<ProbeSkipReason, number> = { overlap: 0, backlog: 0 };
+  const results = createResults(first, intakes, options, deps);
   const waiters = new Set<() => void>();
-  let row = first;
-  let series = createProbeSeries(row, intakes);
   let isEnded = false;
-  let resultAtMs = Number.NEGATIVE_INFINITY;
-  let latest: Finding | undefined;
-  let cancelVanish = () => {};
   let withdraw = () => {};
   let isWaiting = false;
   /** The run under way until the probe itself has settled, which may be long after the result. */
   let current: { turn: RunSlot; hasResult: boolean } | undefined;
-
-  const skip = (reason: ProbeSkipReason, runs = 1) => {
-    if (runs === 0) return;
-    skipped[reason] += runs;
-    series.skipped(reason, runs);
-  };
-
-  const vanishLater = () => {
-    cancelVanish();
-    cancelVanish = clock.after(vanishAfter * intervalMs, () => {
-      latest = undefined;
-      series.vanish();
-    });
-  };
-  const stillShown = first.stillShown?.(memories.recall(name), clock.nowMs()) ?? [];
-  if (stillShown.length > 0) {
-    series.recall(stillShown);
-    vanishLater();
-  }
-
-  /** In one step: what is remembered and what is counted from it belong together. */
-  const take = (outcome: Outcome) => {
-    const result = resultOf(outcome, clock.nowMs());
-    if (outcome.memory !== undefined) memories.keep(name, outcome.memory);
-    series.show({ ...outcome, atMs: result.atMs, turned: standing.take(result) });
-    resultAtMs = clock.monotonicMs();
-    latest = outcome.finding;
-    vanishLater();
-    for (const { level, msg, fields } of outcome.finding.events ?? []) deps.log.write(level, msg, fields);
-    deps.onResult?.(row, result);
-  };
 
   const run = async (turn: RunSlot) => {
     const begun = { turn, hasResult: false };
@@ -266,7 +229,7 @@ export function startWatch(
     const outcome = await attempt.outcome;
     begun.hasResult = true;
     turn.leave();
-    if (outcome && !isEnded) take(outcome);
+    if (outcome && !isEnded) results.take(outcome);
     for (const resume of waiters) resume();
     await attempt.gone;
     current = undefined;
@@ -281,9 +244,9 @@ export function startWatch(
   const { instance } = options;
   const phase = phaseOf({ instance, name, intervalMs, phase: first.schedule.phase }, clock.nowMs());
   const ticks = startTicks({ ...phase, intervalMs }, clock, (missed) => {
-    skip('backlog', missed);
-    if (current) skip('overlap');
-    else if (isWaiting) skip('backlog');
+    results.skip('backlog', missed);
+    if (current) results.skip('overlap');
+    else if (isWaiting) results.skip('backlog');
     else ask(false);
   });
 
@@ -295,24 +258,22 @@ export function startWatch(
 
   return {
     get row() {
-      return row;
+      return results.row;
     },
     report: () => ({
       name,
       kind,
-      target: row.target,
-      ...standing.report(),
+      target: results.row.target,
+      ...results.report(),
       intervalMs,
       timeoutMs,
       nextRunMs: Math.round(clock.nowMs() + ticks.dueMs - clock.monotonicMs()),
       isRunning: current !== undefined,
       progress: opened.progress(),
-      skipped: { ...skipped },
     }),
-    latest: () => latest,
+    latest: results.latest,
     checkNow() {
-      const isFresh = clock.monotonicMs() - resultAtMs < freshMs;
-      if (isEnded || isFresh || current?.hasResult) return Promise.resolve();
+      if (isEnded || results.isFresh() || current?.hasResult) return Promise.resolve();
       return new Promise((resolve) => {
         const cancel = clock.after(timeoutMs, () => {
           if (!current) resume();
@@ -326,19 +287,89 @@ export function startWatch(
         if (!current) ask(true);
       });
     },
+    move: results.move,
+    end(stay) {
+      isEnded = true;
+      ticks.cancel();
+      withdraw();
+      results.end(stay);
+      for (const resume of waiters) resume();
+      return close();
+    },
+  };
+}
+
+/** What a probe's runs result in: its series, its standing, and what it remembers. */
+interface Results extends Pick<Watch, 'row' | 'latest' | 'move'> {
+  /** Takes an outcome in one step: what is remembered and what is counted from it belong together. */
+  take(outcome: Outcome): void;
+  skip(reason: ProbeSkipReason, runs?: number): void;
+  report(): ReturnType<ReturnType<typeof createStanding>['report']> & Pick<ProbeReport, 'skipped'>;
+  /** Whether the last result need not be refreshed. */
+  isFresh(): boolean;
+  /** Removes the series, except the durable ones if they `stay`. */
+  end(stay?: 'durable'): void;
+}
+
+function createResults(
+  first: ProbeRow,
+  intakes: ProbeIntakes,
+  options: WatchOptions,
+  deps: WatchDeps,
+): Results {
+  const { clock, memories, log } = deps;
+  const { name } = first;
+  const standing = createStanding(first, options, log);
+  const skipped: Record<ProbeSkipReason, number> = { overlap: 0, backlog: 0 };
+  let row = first;
+  let series = createProbeSeries(row, intakes);
+  let resultAtMs = Number.NEGATIVE_INFINITY;
+  let latest: Finding | undefined;
+  let cancelVanish = () => {};
+
+  const vanishLater = () => {
+    cancelVanish();
+    cancelVanish = clock.after(vanishAfter * first.schedule.intervalMs, () => {
+      latest = undefined;
+      series.vanish();
+    });
+  };
+  const stillShown = first.stillShown?.(memories.recall(name), clock.nowMs()) ?? [];
+  if (stillShown.length > 0) {
+    series.recall(stillShown);
+    vanishLater();
+  }
+
+  return {
+    get row() {
+      return row;
+    },
+    latest: () => latest,
+    isFresh: () => clock.monotonicMs() - resultAtMs < freshMs,
+    report: () => ({ ...standing.report(), skipped: { ...skipped } }),
+    skip(reason, runs = 1) {
+      if (runs === 0) return;
+      skipped[reason] += runs;
+      series.skipped(reason, runs);
+    },
+    take(outcome) {
+      const result = resultOf(outcome, clock.nowMs());
+      if (outcome.memory !== undefined) memories.keep(name, outcome.memory);
+      series.show({ ...outcome, atMs: result.atMs, turned: standing.take(result) });
+      resultAtMs = clock.monotonicMs();
+      latest = outcome.finding;
+      vanishLater();
+      for (const { level, msg, fields } of outcome.finding.events ?? []) log.write(level, msg, fields);
+      deps.onResult?.(row, result);
+    },
     move(next, nextIntakes) {
       series = series.reopen(next, nextIntakes);
       row = next;
     },
     end(stay) {
-      isEnded = true;
-      ticks.cancel();
       cancelVanish();
-      withdraw();
       if (stay === 'durable') series.withdraw();
       else series.discard();
-      for (const resume of waiters) resume();
-      return close();
     },
   };
 }

@@ -48,55 +48,8 @@ export function createStoreServer(
   kind: StoreKind,
   clock: Pick<Clock, 'monotonicMs' | 'after'>,
 ): StoreServer {
-  let kept: KeptConnection[] = [];
-  let isClosed = false;
+  const connections = createConnections(intervalMs, kind, clock);
   let lastReport: { server: ServerReport; askedFor: string | undefined; atMs: number } | undefined;
-
-  /** Ends those that have died, or were opened with another password. */
-  const takeKept = (target: StoreTarget, database: string | undefined): KeptConnection | undefined => {
-    const isFit = ({ connection, login }: KeptConnection) => connection.isOpen && login === loginOf(target);
-    for (const unfit of kept.filter((one) => !isFit(one))) unfit.end.abort();
-    kept = kept.filter(isFit);
-    const taken = kept.find(({ connection }) => connection.serves(database));
-    kept = kept.filter((one) => one !== taken);
-    return taken;
-  };
-
-  const open = async (
-    target: StoreTarget,
-    database: string | undefined,
-    signal: AbortSignal,
-  ): Promise<KeptConnection> => {
-    const end = new AbortController();
-    const openedMs = clock.monotonicMs();
-    const connection = await whileLinked(signal, end, () => kind.connect(target, database, end.signal));
-    return { connection, end, openedMs, login: loginOf(target) };
-  };
-
-  const closeKept = async (signal: AbortSignal): Promise<void> => {
-    const all = kept;
-    kept = [];
-    await Promise.all(all.map(({ connection, end }) => whileLinked(signal, end, () => connection.close())));
-  };
-
-  /** A store at its limit may have room once the agent's own connections are gone. */
-  const openWithRoom: typeof open = async (target, database, signal) => {
-    try {
-      return await open(target, database, signal);
-    } catch (thrown) {
-      if (kept.length === 0 || signal.aborted || kind.faultOf(thrown).reason !== 'too_many_connections')
-        throw thrown;
-      await closeKept(signal);
-      return open(target, database, signal);
-    }
-  };
-
-  /** Keeps the connection for the next poll, or closes it where that would come too late. */
-  const giveBack = async (used: KeptConnection, signal: AbortSignal): Promise<void> => {
-    const isWorthIt = clock.monotonicMs() + intervalMs < used.openedMs + keptForMs;
-    if (isWorthIt && !isClosed && kept.length < keptAtMost && used.connection.isOpen) kept.push(used);
-    else await whileLinked(signal, used.end, () => used.connection.close());
-  };
 
   /** A connection that has died meanwhile, or that does not answer in a third of the time, is replaced. */
   const pollKept = async (
@@ -107,26 +60,12 @@ export function createStoreServer(
   ): Promise<PollAnswer | undefined> => {
     const cancel = clock.after(timeoutMs / 3, () => used.end.abort());
     try {
-      return await whileLinked(signal, used.end, () => used.connection.poll(request));
+      return await pollOn(used, request, signal);
     } catch (thrown) {
-      used.end.abort();
       if (signal.aborted) throw thrown;
       return undefined;
     } finally {
       cancel();
-    }
-  };
-
-  const pollNew = async (
-    used: KeptConnection,
-    request: PollRequest,
-    signal: AbortSignal,
-  ): Promise<PollAnswer> => {
-    try {
-      return await whileLinked(signal, used.end, () => used.connection.poll(request));
-    } catch (thrown) {
-      used.end.abort();
-      throw thrown;
     }
   };
 
@@ -137,11 +76,11 @@ export function createStoreServer(
       const isReusable =
         lastReport && lastReport.askedFor !== database && nowMs - lastReport.atMs < intervalMs;
       const asked: PollRequest = { ...request, server: !isReusable };
-      const taken = takeKept(target, database);
+      const taken = connections.takeKept(target, database);
       const overKept = taken && (await pollKept(taken, asked, target.timeoutMs, signal));
-      const used = overKept === undefined ? await openWithRoom(target, database, signal) : taken!;
-      const answer = overKept ?? (await pollNew(used, asked, signal));
-      await giveBack(used, signal);
+      const used = overKept === undefined ? await connections.open(target, database, signal) : taken!;
+      const answer = overKept ?? (await pollOn(used, asked, signal));
+      await connections.giveBack(used, signal);
       if (answer.server) lastReport = { server: answer.server, askedFor: database, atMs: nowMs };
       const { phasesMs, tlsNotAfterMs } = used.connection;
       const server = answer.server ?? lastReport!.server;
@@ -154,11 +93,88 @@ export function createStoreServer(
         tlsNotAfterMs,
       };
     },
+    close: connections.close,
+  };
+}
+
+/** The connections of one store. */
+interface StoreConnections {
+  /** A kept connection for this database. Ends those that have died, or were opened with another password. */
+  takeKept(target: StoreTarget, database: string | undefined): KeptConnection | undefined;
+  /** A new connection; if the store is at its limit, once the kept ones are closed. */
+  open(target: StoreTarget, database: string | undefined, signal: AbortSignal): Promise<KeptConnection>;
+  /** Keeps the connection for the next poll, or closes it where that would come too late. */
+  giveBack(used: KeptConnection, signal: AbortSignal): Promise<void>;
+  close(): Promise<void>;
+}
+
+function createConnections(
+  intervalMs: number,
+  kind: StoreKind,
+  clock: Pick<Clock, 'monotonicMs'>,
+): StoreConnections {
+  let kept: KeptConnection[] = [];
+  let isClosed = false;
+
+  const connect: StoreConnections['open'] = async (target, database, signal) => {
+    const end = new AbortController();
+    const openedMs = clock.monotonicMs();
+    const connection = await whileLinked(signal, end, () => kind.connect(target, database, end.signal));
+    return { connection, end, openedMs, login: loginOf(target) };
+  };
+
+  const closeKept = async (signal: AbortSignal): Promise<void> => {
+    const all = kept;
+    kept = [];
+    await Promise.all(all.map((one) => closeOne(one, signal)));
+  };
+
+  return {
+    takeKept(target, database) {
+      const isFit = ({ connection, login }: KeptConnection) => connection.isOpen && login === loginOf(target);
+      for (const unfit of kept.filter((one) => !isFit(one))) unfit.end.abort();
+      kept = kept.filter(isFit);
+      const taken = kept.find(({ connection }) => connection.serves(database));
+      kept = kept.filter((one) => one !== taken);
+      return taken;
+    },
+    async open(target, database, signal) {
+      try {
+        return await connect(target, database, signal);
+      } catch (thrown) {
+        if (kept.length === 0 || signal.aborted || kind.faultOf(thrown).reason !== 'too_many_connections')
+          throw thrown;
+        await closeKept(signal);
+        return connect(target, database, signal);
+      }
+    },
+    async giveBack(used, signal) {
+      const isWorthIt = clock.monotonicMs() + intervalMs < used.openedMs + keptForMs;
+      if (isWorthIt && !isClosed && kept.length < keptAtMost && used.connection.isOpen) kept.push(used);
+      else await closeOne(used, signal);
+    },
     async close() {
       isClosed = true;
       await closeKept(AbortSignal.timeout(goodbyeMs));
     },
   };
+}
+
+const closeOne = ({ connection, end }: KeptConnection, signal: AbortSignal) =>
+  whileLinked(signal, end, () => connection.close());
+
+/** Polls over a connection; destroys it if that fails. */
+async function pollOn(
+  { connection, end }: KeptConnection,
+  request: PollRequest,
+  signal: AbortSignal,
+): Promise<PollAnswer> {
+  try {
+    return await whileLinked(signal, end, () => connection.poll(request));
+  } catch (thrown) {
+    end.abort();
+    throw thrown;
+  }
 }
 
 /** Aborts `end` when the signal aborts, for as long as the work takes. */

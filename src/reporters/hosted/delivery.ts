@@ -48,15 +48,14 @@ interface Work {
 }
 
 export function startDelivery(deps: DeliveryDeps): Delivery {
-  const { queue, post, limits, backoff, clock, drops } = deps;
+  const { queue, post, backoff, clock } = deps;
+  const isolation = createIsolation(deps);
   let isEnding = false;
   let isBackingOff = false;
   /** A batch was appended since the queue was last found empty. */
   let isWoken = false;
   let resume = (): void => {};
   let current: Work | undefined;
-  /** A batch was the cause of its failures recently: the next one is likely to be, too. */
-  let isSuspicious = false;
 
   /** Waits until a batch is appended, or for `waitMs`. */
   const pause = (waitMs?: number): Promise<void> =>
@@ -78,97 +77,6 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
     return current;
   };
 
-  /** Cuts the first (0) or the last (-1) point off a piece; no point if the piece is corrupt, which is counted. */
-  const cutPoint = async (piece: Batch, end: 0 | -1): Promise<{ point?: Batch; rest: Batch[] }> => {
-    let point: Batch | undefined = piece;
-    const rest: Batch[] = [];
-    while (point && point.points > 1) {
-      const halves: readonly Batch[] = await post.split(point);
-      point = halves.at(end);
-      if (halves.length > 1) rest.splice(end === 0 ? 0 : rest.length, 0, halves.at(end === 0 ? 1 : 0)!);
-    }
-    return { point, rest };
-  };
-  /** Sends the first or the last point of the batch alone; true if the receiver accepts it. */
-  const deliverPoint = async (work: Work, end: 0 | -1): Promise<boolean> => {
-    const piece = work.pieces.at(end);
-    if (!piece) return false;
-    const others = end === 0 ? work.pieces.slice(1) : work.pieces.slice(0, -1);
-    const { point, rest } = await cutPoint(piece, end);
-    const sent = point ? await post.send([point]) : { pieces: [], acceptedAny: false };
-    if (sent.pieces.length > 0) return false;
-    work.pieces = end === 0 ? [...rest, ...others] : [...others, ...rest];
-    return sent.acceptedAny;
-  };
-  /** Whether the receiver accepts a point of the next batch, which is sent again in its turn. */
-  const acceptsNext = async (): Promise<boolean> => {
-    const next = (await queue.peek(1))?.batch;
-    if (!next) return false;
-    for (const end of [0, -1] as const) {
-      const { point } = await cutPoint(next, end);
-      if (point && (await post.probe(point))) return true;
-    }
-    return false;
-  };
-  /** Whether the receiver accepts another point than the one that fails, so that the batch is the cause. */
-  const acceptsAnother = async (work: Work): Promise<boolean> => {
-    const [head, ...others] = work.pieces;
-    if (head?.points === 1 && others.length === 0) return acceptsNext();
-    if (await deliverPoint(work, -1)) return true;
-    return head !== undefined && head.points > 1 && deliverPoint(work, 0);
-  };
-
-  /** How long to wait before smaller pieces are sent, ms. */
-  const splitPauseMs = ({ retryAfterMs }: PostFailure): number => {
-    const waitMs = backoff.nextMs(retryAfterMs);
-    return retryAfterMs === undefined ? Math.min(waitMs, mostSplitPauseMs) : waitMs;
-  };
-  /**
-   * Halves the piece that failed, or drops it if it is a single point at which the receiver keeps failing with a
-   * permanent error. Returns how long to wait, ms.
-   */
-  const isolate = async (work: Work, failure: PostFailure): Promise<number> => {
-    const [head, ...rest] = work.pieces;
-    if (!head) return 0;
-    if (head.points > 1) {
-      limits.refused(head.points);
-      work.pieces = [...(await post.split(head)), ...rest];
-      work.pointFailures = 0;
-      return splitPauseMs(failure);
-    }
-    work.pointFailures += 1;
-    const isLost = !failure.isTransient && work.pointFailures >= pointPatience;
-    if (!isLost || !(await acceptsAnother(work))) return backoff.nextMs(failure.retryAfterMs);
-    drops.count('hosted', 'rejected', head.points);
-    work.pieces = work.pieces.slice(1);
-    work.pointFailures = 0;
-    return 0;
-  };
-
-  /** How long to wait, ms, after a failure. */
-  const waitAfter = async (work: Work, failure: PostFailure): Promise<number> => {
-    if (failure.cause === 'size') return splitPauseMs(failure);
-    if (failure.cause === 'receiver') return backoff.nextMs(failure.retryAfterMs);
-    work.failures += 1;
-    // A transient failure never drops a point. To ask with a point of the next batch would only put it first.
-    if (failure.isTransient && work.pieces.length === 1 && work.pieces[0]!.points === 1)
-      return backoff.nextMs(failure.retryAfterMs);
-    if (work.isCause) return isolate(work, failure);
-    const isDue = isSuspicious || work.failures >= patience;
-    if (!isDue || !(await acceptsAnother(work))) return backoff.nextMs(failure.retryAfterMs);
-    work.isCause = true;
-    backoff.reset();
-    return splitPauseMs(failure);
-  };
-
-  const finish = async (work: Work, { acceptedAny }: PostResult): Promise<void> => {
-    if (work.isCause) isSuspicious = true;
-    else if (acceptedAny && work.failures === 0) isSuspicious = false;
-    backoff.reset();
-    await queue.remove(work.queued);
-    current = undefined;
-  };
-
   /** One try; false when the delivery has ended. */
   const step = async (): Promise<boolean> => {
     const queued = await queue.peek(0);
@@ -183,10 +91,13 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
     work.pieces = result.pieces;
     if (result.acceptedAny) backoff.reset();
     if (!result.failure) {
-      await finish(work, result);
+      isolation.delivered(work, result);
+      backoff.reset();
+      await queue.remove(work.queued);
+      current = undefined;
       return true;
     }
-    const waitMs = isEnding ? 0 : await waitAfter(work, result.failure);
+    const waitMs = isEnding ? 0 : await isolation.waitAfter(work, result.failure);
     queue.release();
     if (isLastTry) return false;
     if (waitMs > 0 && !isEnding) await pause(waitMs);
@@ -210,6 +121,115 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
       await running;
     },
   };
+}
+
+/** Finds out whether a batch is the cause of its failures, and then which of its points are. */
+interface Isolation {
+  /** Halves or drops pieces if that is due; returns how long to wait, ms. */
+  waitAfter(work: Work, failure: PostFailure): Promise<number>;
+  /** Nothing of the batch is left to send. */
+  delivered(work: Work, result: PostResult): void;
+}
+
+type IsolationDeps = Pick<DeliveryDeps, 'queue' | 'post' | 'limits' | 'backoff' | 'drops'>;
+
+function createIsolation(deps: IsolationDeps): Isolation {
+  const { post, limits, backoff, drops } = deps;
+  /** A batch was the cause of its failures recently: the next one is likely to be, too. */
+  let isSuspicious = false;
+
+  /** How long to wait before smaller pieces are sent, ms. */
+  const splitPauseMs = ({ retryAfterMs }: PostFailure): number => {
+    const waitMs = backoff.nextMs(retryAfterMs);
+    return retryAfterMs === undefined ? Math.min(waitMs, mostSplitPauseMs) : waitMs;
+  };
+  /**
+   * Halves the piece that failed, or drops it if it is a single point at which the receiver keeps failing with a
+   * permanent error. Returns how long to wait, ms.
+   */
+  const isolate = async (work: Work, failure: PostFailure): Promise<number> => {
+    const [head, ...rest] = work.pieces;
+    if (!head) return 0;
+    if (head.points > 1) {
+      limits.refused(head.points);
+      work.pieces = [...(await post.split(head)), ...rest];
+      work.pointFailures = 0;
+      return splitPauseMs(failure);
+    }
+    work.pointFailures += 1;
+    const isLost = !failure.isTransient && work.pointFailures >= pointPatience;
+    if (!isLost || !(await acceptsAnother(deps, work))) return backoff.nextMs(failure.retryAfterMs);
+    drops.count('hosted', 'rejected', head.points);
+    work.pieces = work.pieces.slice(1);
+    work.pointFailures = 0;
+    return 0;
+  };
+
+  return {
+    async waitAfter(work, failure) {
+      if (failure.cause === 'size') return splitPauseMs(failure);
+      if (failure.cause === 'receiver') return backoff.nextMs(failure.retryAfterMs);
+      work.failures += 1;
+      // A transient failure never drops a point. To ask with a point of the next batch would only put it first.
+      if (failure.isTransient && work.pieces.length === 1 && work.pieces[0]!.points === 1)
+        return backoff.nextMs(failure.retryAfterMs);
+      if (work.isCause) return isolate(work, failure);
+      const isDue = isSuspicious || work.failures >= patience;
+      if (!isDue || !(await acceptsAnother(deps, work))) return backoff.nextMs(failure.retryAfterMs);
+      work.isCause = true;
+      backoff.reset();
+      return splitPauseMs(failure);
+    },
+    delivered(work, { acceptedAny }) {
+      if (work.isCause) isSuspicious = true;
+      else if (acceptedAny && work.failures === 0) isSuspicious = false;
+    },
+  };
+}
+
+type PointDeps = Pick<DeliveryDeps, 'queue' | 'post'>;
+
+/** Whether the receiver accepts another point than the one that fails, so that the batch is the cause. */
+async function acceptsAnother(deps: PointDeps, work: Work): Promise<boolean> {
+  const [head, ...others] = work.pieces;
+  if (head?.points === 1 && others.length === 0) return acceptsNext(deps);
+  if (await deliverPoint(deps.post, work, -1)) return true;
+  return head !== undefined && head.points > 1 && deliverPoint(deps.post, work, 0);
+}
+
+/** Whether the receiver accepts a point of the next batch, which is sent again in its turn. */
+async function acceptsNext({ queue, post }: PointDeps): Promise<boolean> {
+  const next = (await queue.peek(1))?.batch;
+  if (!next) return false;
+  for (const end of [0, -1] as const) {
+    const { point } = await cutPoint(post, next, end);
+    if (point && (await post.probe(point))) return true;
+  }
+  return false;
+}
+
+/** Sends the first or the last point of the batch alone; true if the receiver accepts it. */
+async function deliverPoint(post: Post, work: Work, end: 0 | -1): Promise<boolean> {
+  const piece = work.pieces.at(end);
+  if (!piece) return false;
+  const others = end === 0 ? work.pieces.slice(1) : work.pieces.slice(0, -1);
+  const { point, rest } = await cutPoint(post, piece, end);
+  const sent = point ? await post.send([point]) : { pieces: [], acceptedAny: false };
+  if (sent.pieces.length > 0) return false;
+  work.pieces = end === 0 ? [...rest, ...others] : [...others, ...rest];
+  return sent.acceptedAny;
+}
+
+/** Cuts the first (0) or the last (-1) point off a piece; no point if the piece is corrupt, which is counted. */
+async function cutPoint(post: Post, piece: Batch, end: 0 | -1): Promise<{ point?: Batch; rest: Batch[] }> {
+  let point: Batch | undefined = piece;
+  const rest: Batch[] = [];
+  while (point && point.points > 1) {
+    const halves: readonly Batch[] = await post.split(point);
+    point = halves.at(end);
+    if (halves.length > 1) rest.splice(end === 0 ? 0 : rest.length, 0, halves.at(end === 0 ? 1 : 0)!);
+  }
+  return { point, rest };
 }
 
 /** How long to wait before a batch is sent again. */

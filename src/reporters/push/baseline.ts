@@ -73,60 +73,23 @@ function keyOf({ name, kind }: FamilyView, { labels, bounds }: SeriesView): bigi
 
 export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Baseline {
   const { maxGone = 10_000 } = options;
-  let cells = new Cells();
-  const entries = new Map<bigint, BaselineEntry>();
-  let known = new WeakMap<SeriesView, BaselineEntry>();
-  const owing = new Set<BaselineEntry>();
+  const ledger = createLedger(options.sinceMs, deps);
+  const { entries, owing } = ledger;
   const services = new Set<string>();
   const newServices = new Set<string>();
-  let { sinceMs } = options;
-  let forgot = false;
   let flush = 0;
   let seenCount = 0;
-  let rows: Uint8Array | undefined;
 
   const countsFromHere = (series: SeriesView, isExternal: boolean) =>
-    isExternal ? forgot || !services.has(series.service) : series.startMs < sinceMs;
+    isExternal ? ledger.forgot || !services.has(series.service) : series.startMs < ledger.sinceMs;
 
   const open = (key: bigint, series: SeriesView, count: number): BaselineEntry => {
     const isExternal = deps.hasExternalTotals(series);
-    const entry = {
-      key,
-      at: cells.take(widthOf(count)),
-      count,
-      isExternal,
-      flush,
-      owes: false,
-      isGone: false,
-    };
-    cells.live[entry.at] = series.startMs;
-    if (countsFromHere(series, isExternal)) cells.live.fill(Number.NaN, entry.at + 1, entry.at + 1 + count);
-    entries.set(key, entry);
-    rows = undefined;
+    const entry = ledger.add({ key, count, isExternal, flush });
+    const { live } = ledger.cells;
+    live[entry.at] = series.startMs;
+    if (countsFromHere(series, isExternal)) live.fill(Number.NaN, entry.at + 1, entry.at + 1 + count);
     return entry;
-  };
-
-  const beganAnew = (
-    entry: BaselineEntry,
-    family: FamilyView,
-    series: SeriesView,
-    isSame: boolean,
-  ): boolean => {
-    if (cells.live[entry.at] === series.startMs) return false;
-    // The start of an external total is when the agent first read it, unless it fell since.
-    return !entry.isExternal || (isSame && family.kind === 'counter');
-  };
-
-  const discard = (entry: BaselineEntry): void => {
-    const lines = owesLines(cells.live, entry);
-    if (lines > 0) deps.discarded(lines);
-    if (entry.isExternal) forgot = true;
-    else sinceMs = Math.max(sinceMs, cells.live[entry.at]! + 1);
-    entry.isGone = true;
-    entries.delete(entry.key);
-    owing.delete(entry);
-    cells.give(entry.at, widthOf(entry.count));
-    rows = undefined;
   };
 
   const keepWithinBounds = (): void => {
@@ -134,7 +97,7 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
     if (excess <= 0) return;
     const gone = [...entries.values()].filter((entry) => entry.flush !== flush);
     gone.sort((a, b) => a.flush - b.flush);
-    for (const entry of gone.slice(0, excess)) discard(entry);
+    for (const entry of gone.slice(0, excess)) ledger.discard(entry);
   };
 
   return {
@@ -146,15 +109,15 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
     take(family, series, numbers) {
       const { first, count } = totalsOf(family.kind, series);
       if (count === 0) return undefined;
-      const same = known.get(series);
+      const same = ledger.known.get(series);
       const isSame = same !== undefined && !same.isGone;
       const key = isSame ? same.key : keyOf(family, series);
       const found = isSame ? same : entries.get(key);
       const entry = found ?? open(key, series, count);
-      if (!isSame) known.set(series, entry);
+      if (!isSame) ledger.known.set(series, entry);
       const from = series.at + first;
-      const { live } = cells;
-      if (found && (fell(live, entry, numbers, from) || beganAnew(entry, family, series, isSame))) {
+      const { live } = ledger.cells;
+      if (found && (fell(live, entry, numbers, from) || beganAnew(live, entry, family, series, isSame))) {
         live.fill(0, seenAt(entry, 0), seenAt(entry, count));
       }
       live[entry.at] = series.startMs;
@@ -171,23 +134,103 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
       newServices.clear();
     },
     absent: () => [...owing].filter((entry) => entry.flush !== flush),
-    owed: (entry, total) => cells.live[owedAt(entry, total)]!,
+    owed: (entry, total) => ledger.cells.live[owedAt(entry, total)]!,
     settle(entry, total) {
-      const amount = cells.live[owedAt(entry, total)]!;
-      cells.live[owedAt(entry, total)] = 0;
+      const { live } = ledger.cells;
+      const amount = live[owedAt(entry, total)]!;
+      live[owedAt(entry, total)] = 0;
       entry.owes = false;
       owing.delete(entry);
       return amount;
     },
     giveBack(entry, total, amount) {
-      cells.live[owedAt(entry, total)]! += amount;
+      ledger.cells.live[owedAt(entry, total)]! += amount;
       entry.owes = true;
       owing.add(entry);
     },
-    freeze() {
+    freeze: () => ledger.freeze([...services]),
+    restore(section) {
+      services.clear();
+      for (const service of ledger.restore(section)) services.add(service);
+    },
+  };
+}
+
+function beganAnew(
+  cells: Float64Array,
+  entry: BaselineEntry,
+  family: FamilyView,
+  series: SeriesView,
+  isSame: boolean,
+): boolean {
+  if (cells[entry.at] === series.startMs) return false;
+  // The start of an external total is when the agent first read it, unless it fell since.
+  return !entry.isExternal || (isSame && family.kind === 'counter');
+}
+
+/** The entries of a baseline with their numbers. What it no longer knows of discarded ones are two facts. */
+interface Ledger {
+  readonly cells: Cells;
+  readonly entries: ReadonlyMap<bigint, BaselineEntry>;
+  /** The entries of series, so that a known one costs no key. */
+  readonly known: WeakMap<SeriesView, BaselineEntry>;
+  /** Entries with `owes`. */
+  readonly owing: Set<BaselineEntry>;
+  /** Of totals that began earlier only the increases count. Entries that began up to it may have been discarded. */
+  readonly sinceMs: number;
+  /** Entries of external totals were discarded. */
+  readonly forgot: boolean;
+  add(entry: Pick<BaselineEntry, 'key' | 'count' | 'isExternal' | 'flush'>): BaselineEntry;
+  discard(entry: BaselineEntry): void;
+  freeze(services: readonly string[]): Uint8Array;
+  /** Returns the services. Throws `snapshot_corrupt`. */
+  restore(section: Uint8Array): readonly string[];
+}
+
+function createLedger(firstSinceMs: number, deps: Pick<BaselineDeps, 'discarded'>): Ledger {
+  let cells = new Cells();
+  const entries = new Map<bigint, BaselineEntry>();
+  let known = new WeakMap<SeriesView, BaselineEntry>();
+  const owing = new Set<BaselineEntry>();
+  let sinceMs = firstSinceMs;
+  let forgot = false;
+  /** The encoded entries, until one is added or discarded. */
+  let rows: Uint8Array | undefined;
+  return {
+    get cells() {
+      return cells;
+    },
+    get known() {
+      return known;
+    },
+    get sinceMs() {
+      return sinceMs;
+    },
+    get forgot() {
+      return forgot;
+    },
+    entries,
+    owing,
+    add(added) {
+      const entry = { ...added, at: cells.take(widthOf(added.count)), owes: false, isGone: false };
+      entries.set(entry.key, entry);
+      rows = undefined;
+      return entry;
+    },
+    discard(entry) {
+      const lines = owesLines(cells.live, entry);
+      if (lines > 0) deps.discarded(lines);
+      if (entry.isExternal) forgot = true;
+      else sinceMs = Math.max(sinceMs, cells.live[entry.at]! + 1);
+      entry.isGone = true;
+      entries.delete(entry.key);
+      owing.delete(entry);
+      cells.give(entry.at, widthOf(entry.count));
+      rows = undefined;
+    },
+    freeze(services) {
       rows ??= encodeRows(entries.values(), entries.size);
-      const facts = { sinceMs, forgot, services: [...services] };
-      return encodeSection({ facts, entries: rows, numbers: cells.copy() });
+      return encodeSection({ facts: { sinceMs, forgot, services }, entries: rows, numbers: cells.copy() });
     },
     restore(section) {
       const { facts, rows: restored, numbers } = decodeSection(section);
@@ -195,7 +238,6 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
       known = new WeakMap();
       entries.clear();
       owing.clear();
-      services.clear();
       for (const row of restored) {
         const at = cells.take(widthOf(row.count));
         cells.live.set(numbers.subarray(row.at, row.at + widthOf(row.count)), at);
@@ -204,9 +246,9 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
         entry.owes = owesLines(cells.live, entry) > 0;
         if (entry.owes) owing.add(entry);
       }
-      for (const service of facts.services) services.add(service);
       ({ sinceMs, forgot } = facts);
       rows = undefined;
+      return facts.services;
     },
   };
 }

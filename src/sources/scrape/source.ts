@@ -7,7 +7,7 @@ import { createSlice } from '../../core/slices.ts';
 import type { MappedMetric, VocabularyDetector } from '../../core/vocabulary.ts';
 import type { ScrapeOptions } from './block.ts';
 import { createLineTable, type Page } from './exposition/line-table.ts';
-import { createPageReader } from './exposition/page-reader.ts';
+import { createPageReader, type PageReader } from './exposition/page-reader.ts';
 import { createFetch, type FetchDeps } from './fetch.ts';
 import { createScrapeStatus, dropOf, ScrapeFailure, type ScrapeStatus } from './scrape-status.ts';
 import { createPageSeries, type PageIntake, type PageResult, type PageShow } from './series/page-series.ts';
@@ -48,69 +48,33 @@ const sharedMs = 1000;
 const forgottenMs = 10 * 60_000;
 
 export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
-  const { clock, show, up, drops, log, onPage } = deps;
-  const table = createLineTable();
-  const { limits } = options;
-  const refusedLines = createRefusedLines(limits.samples);
-  const reader = createPageReader(table, refusedLines, limits);
+  const { clock, drops, words, up } = deps;
   const fetch = createFetch(options, deps);
-  const status = createScrapeStatus({ url: options.url, drops, log, clock });
-  const slice = createSlice({ clock });
-  const { intake, words } = deps;
-  const pageSeries = createPageSeries(table, { intake, refusedLines, words, slice });
+  const status = createScrapeStatus({ url: options.url, drops, log: deps.log, clock });
+  const target = createTargetSeries(options, deps);
   let running: Promise<ScrapeResult> | undefined;
   let cancelTimer = (): void => {};
   let isStopped = true;
-  let takenMs = Number.NEGATIVE_INFINITY;
-  let goneSinceMs: number | undefined;
+  /** The page under way missed its deadline. */
   let isLate = false;
-
-  const hide = (): void => {
-    show.hide();
-    up.set(0);
-    takenMs = Number.NEGATIVE_INFINITY;
-    goneSinceMs ??= clock.monotonicMs();
-  };
-
-  const accept = async (page: Page): Promise<PageResult> => {
-    slice.begin();
-    await pageSeries.arrange(page);
-    const result = pageSeries.fill(page);
-    pageSeries.endPage(true);
-    reader.take(page);
-    if (isStopped) return result;
-    show.swap();
-    up.set(1);
-    goneSinceMs = undefined;
-    takenMs = clock.monotonicMs();
-    onPage?.({ fallen: result.fallen, counters: result.counters });
-    return result;
-  };
-
-  const withdraw = (): Promise<void> => {
-    slice.begin();
-    return pageSeries.withdraw();
-  };
 
   const run = async (): Promise<ScrapeResult> => {
     const startMs = clock.monotonicMs();
     isLate = false;
     armTimer();
     try {
-      const { wholeBody } = await fetch.page(reader);
-      const page = reader.end(wholeBody);
-      const result = await accept(page);
+      const { wholeBody } = await fetch.page(target.reader);
+      const { page, result } = await target.accept(wholeBody, () => !isStopped);
       status.succeeded(page, result, clock.monotonicMs() - startMs);
       return { ok: true };
     } catch (error) {
-      reader.discard();
-      pageSeries.endPage(false);
+      target.discard();
       const failure =
         error instanceof ScrapeFailure ? error : new ScrapeFailure('failed', errorText(error), error);
       if (!isStopped) {
-        hide();
+        target.hide();
         status.failed(failure, isLate);
-        if (clock.monotonicMs() - goneSinceMs! >= forgottenMs) await withdraw();
+        await target.forgetIfGone();
       }
       return { ok: false, reason: failure.reason, what: failure.message };
     } finally {
@@ -140,7 +104,7 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
     const failure = new ScrapeFailure('too_slow', 'the page did not come before the deadline of the scrape');
     if (running !== undefined && !isLate) {
       isLate = true;
-      hide();
+      target.hide();
       status.failed(failure, false);
     }
     return { ok: false, reason: failure.reason, what: failure.message };
@@ -148,7 +112,7 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
 
   const scrapeNow = (deadlineMs?: number): Promise<ScrapeResult> => {
     if (isStopped) return Promise.resolve({ ok: false, reason: 'failed', what: 'the source is stopped' });
-    if (clock.monotonicMs() - takenMs < sharedMs) return Promise.resolve({ ok: true });
+    if (clock.monotonicMs() - target.takenMs < sharedMs) return Promise.resolve({ ok: true });
     const page = start();
     if (deadlineMs === undefined) return page;
     return new Promise((resolve) => {
@@ -170,13 +134,89 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
         cancelTimer();
         await fetch.close();
         await running;
-        show.hide();
-        await withdraw();
-        up.release();
+        await target.close();
       });
     },
     scrapeNow,
     status: () => status.current(words.vocabulary?.name),
+    mapped: target.mapped,
+    values: target.values,
+  };
+}
+
+/** The series of the target: what its pages say, and whether they are shown. */
+interface TargetSeries extends Readings, Pick<Scrape, 'mapped'> {
+  readonly reader: PageReader;
+  /** Monotonic, when the page that is shown was accepted; -Infinity while the series are hidden. */
+  readonly takenMs: number;
+  /**
+   * Ends the page in `reader` and takes its values, which are shown only if the source still runs (`isShown`). Throws
+   * `ScrapeFailure` for an invalid body.
+   */
+  accept(wholeBody: boolean, isShown: () => boolean): Promise<{ page: Page; result: PageResult }>;
+  /** Discards the page in `reader`. */
+  discard(): void;
+  hide(): void;
+  /** Closes the series of a target that has been down for long, so that they do not count against the limits. */
+  forgetIfGone(): Promise<void>;
+  close(): Promise<void>;
+}
+
+function createTargetSeries(
+  { limits }: ScrapeOptions,
+  { intake, words, show, up, onPage, clock }: ScrapeDeps,
+): TargetSeries {
+  const table = createLineTable();
+  const refusedLines = createRefusedLines(limits.samples);
+  const reader = createPageReader(table, refusedLines, limits);
+  const slice = createSlice({ clock });
+  const pageSeries = createPageSeries(table, { intake, refusedLines, words, slice });
+  let takenMs = Number.NEGATIVE_INFINITY;
+  let goneSinceMs: number | undefined;
+
+  const withdraw = (): Promise<void> => {
+    slice.begin();
+    return pageSeries.withdraw();
+  };
+
+  return {
+    reader,
+    get takenMs() {
+      return takenMs;
+    },
+    async accept(wholeBody, isShown) {
+      const page = reader.end(wholeBody);
+      slice.begin();
+      await pageSeries.arrange(page);
+      const result = pageSeries.fill(page);
+      pageSeries.endPage(true);
+      reader.take(page);
+      if (!isShown()) return { page, result };
+      show.swap();
+      up.set(1);
+      goneSinceMs = undefined;
+      takenMs = clock.monotonicMs();
+      onPage?.({ fallen: result.fallen, counters: result.counters });
+      return { page, result };
+    },
+    discard() {
+      reader.discard();
+      pageSeries.endPage(false);
+    },
+    hide() {
+      show.hide();
+      up.set(0);
+      takenMs = Number.NEGATIVE_INFINITY;
+      goneSinceMs ??= clock.monotonicMs();
+    },
+    async forgetIfGone() {
+      if (goneSinceMs !== undefined && clock.monotonicMs() - goneSinceMs >= forgottenMs) await withdraw();
+    },
+    async close() {
+      show.hide();
+      await withdraw();
+      up.release();
+    },
     mapped: () => pageSeries.mapped(),
     values: (family) => (takenMs === Number.NEGATIVE_INFINITY ? [] : pageSeries.values(family)),
   };

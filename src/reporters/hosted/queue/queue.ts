@@ -167,12 +167,12 @@ const mostMemoryBytes = 16_777_216;
 /** The queue is split into so many files: disk space is freed one file at a time. */
 const fileCount = 16;
 
-export function createQueue({ directory, maxBytes, maxAgeMs }: QueueOptions, deps: QueueDeps): Queue {
-  const { clock, drops } = deps;
-  const files: QueueDirectory | undefined =
+export function createQueue(options: QueueOptions, deps: QueueDeps): Queue {
+  const { directory, maxBytes } = options;
+  const files =
     directory === undefined ? undefined : createQueueDirectory(directory, Math.ceil(maxBytes / fileCount));
-  const entries = createEntryList(clock);
-  let held: QueueEntry | undefined;
+  const contents = createContents(files, options, deps);
+  const { entries } = contents;
   let last: Promise<unknown> = Promise.resolve();
 
   /** Runs one operation at a time: all of them use the same files. */
@@ -181,110 +181,146 @@ export function createQueue({ directory, maxBytes, maxAgeMs }: QueueOptions, dep
     last = result.catch(() => {});
     return result;
   };
-  const onDisk = async (work: () => Promise<unknown>): Promise<void> => {
-    try {
-      await work();
-    } catch (error) {
-      deps.diskFailed(error);
-    }
-  };
   const notify = (): void => deps.changed(entries.bytes, entries.at(0)?.timeMs);
-  const removeEntry = async (entry: QueueEntry): Promise<void> => {
-    const { kept } = entry;
-    if (entries.remove(entry) && isStored(kept)) {
-      await onDisk(async () => files?.release(kept, entries.firstStored()));
-    }
-  };
-  const drop = async (entry: QueueEntry, reason: DropReason): Promise<void> => {
-    drops.count('hosted', reason, entry.points);
-    await removeEntry(entry);
-  };
-  /** Drops the oldest batches while `isDue`. */
-  const dropWhile = async (reason: DropReason, isDue: (oldest: QueueEntry) => boolean, inMemory = false) => {
-    const oldest = () => entries.droppable(held, inMemory);
-    for (let entry = oldest(); entry && isDue(entry); entry = oldest()) await drop(entry, reason);
-  };
-  const dropOld = () => dropWhile('too_old', ({ bornMs }) => clock.monotonicMs() - bornMs > maxAgeMs);
-  const makeRoom = (bytes: number) =>
-    dropWhile('queue_full', () => (files?.bytes ?? 0) + entries.memoryBytes + bytes > maxBytes);
-  const keep = async (batch: Batch, bytes: number): Promise<void> => {
-    try {
-      if (!files) throw new Error('no state directory');
-      entries.add(await files.append(batch), batch, bytes);
-      deps.diskWorks();
-    } catch (error) {
-      deps.diskFailed(error);
-      await dropWhile('queue_full', () => entries.memoryBytes + bytes > mostMemoryBytes, true);
-      entries.add(batch, batch, bytes);
-    }
-  };
-
-  const bodyOf = async ({ segment, ...record }: StoredBatch): Promise<Buffer | undefined> => {
-    try {
-      return await segment.body(record);
-    } catch (error) {
-      deps.diskFailed(error);
-      return undefined;
-    }
-  };
-  const read = async (entry: QueueEntry): Promise<QueuedBatch | undefined> => {
-    const { kept } = entry;
-    if (!isStored(kept)) return { batch: kept, entry };
-    const body = await bodyOf(kept);
-    const { format, points, timeMs } = kept.head;
-    return body && { batch: { format, points, timeMs, body }, entry };
-  };
 
   return {
     open: () =>
       inTurn(async () => {
-        await onDisk(async () => {
-          const { stored, torn } = (await files?.load()) ?? { stored: [], torn: 0 };
-          if (torn > 0) drops.count('hosted', 'corrupt', torn);
-          for (const record of stored) entries.add(record, record.head, headBytes + record.head.bodyBytes);
-        });
-        await dropOld();
-        await makeRoom(0);
+        await contents.load();
+        await contents.dropOld();
+        await contents.makeRoom(0);
         notify();
       }),
     append: (batch) =>
       inTurn(async () => {
         const bytes = recordBytes(batch);
-        await dropOld();
-        if (bytes > maxBytes) drops.count('hosted', 'queue_full', batch.points);
+        await contents.dropOld();
+        if (bytes > maxBytes) deps.drops.count('hosted', 'queue_full', batch.points);
         else {
-          await makeRoom(bytes);
-          await keep(batch, bytes);
+          await contents.makeRoom(bytes);
+          await contents.add(batch, bytes);
         }
         notify();
       }),
     peek: (place) =>
       inTurn(async () => {
-        await dropOld();
+        await contents.dropOld();
         let queued: QueuedBatch | undefined;
         for (let entry = entries.at(place); entry && !queued; entry = entries.at(place)) {
-          queued = await read(entry);
-          if (!queued) await drop(entry, 'corrupt');
+          queued = await contents.read(entry);
+          if (!queued) await contents.drop(entry, 'corrupt');
         }
-        if (place === 0) held = queued?.entry;
+        if (place === 0) contents.held = queued?.entry;
         notify();
         return queued;
       }),
     remove: ({ entry }) =>
       inTurn(async () => {
-        if (held === entry) held = undefined;
-        await removeEntry(entry);
+        if (contents.held === entry) contents.held = undefined;
+        await contents.remove(entry);
         notify();
       }),
     release() {
-      held = undefined;
+      contents.held = undefined;
     },
     close: () =>
       inTurn(async () => {
-        await onDisk(async () => files?.close());
+        await contents.close();
         return entries.memoryPoints;
       }),
   };
+}
+
+/** The batches of a queue, in files and in memory. */
+interface Contents {
+  readonly entries: Omit<EntryList, 'add' | 'remove'>;
+  /** The batch that may be in transit, which is not dropped. */
+  held: QueueEntry | undefined;
+  load(): Promise<void>;
+  /** Stores a batch in a file; in memory if that fails. */
+  add(batch: Batch, bytes: number): Promise<void>;
+  /** Undefined if the batch cannot be read. */
+  read(entry: QueueEntry): Promise<QueuedBatch | undefined>;
+  remove(entry: QueueEntry): Promise<void>;
+  drop(entry: QueueEntry, reason: DropReason): Promise<void>;
+  /** Drops batches over the limit of age. */
+  dropOld(): Promise<void>;
+  /** Drops the oldest batches until there is room for `bytes`. */
+  makeRoom(bytes: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+function createContents(
+  files: QueueDirectory | undefined,
+  { maxBytes, maxAgeMs }: QueueOptions,
+  { clock, drops, diskFailed, diskWorks }: QueueDeps,
+): Contents {
+  const entries = createEntryList(clock);
+
+  const onDisk = async (work: () => Promise<unknown>): Promise<void> => {
+    try {
+      await work();
+    } catch (error) {
+      diskFailed(error);
+    }
+  };
+  /** Drops the oldest batches while `isDue`. */
+  const dropWhile = async (reason: DropReason, isDue: (oldest: QueueEntry) => boolean, inMemory = false) => {
+    const oldest = () => entries.droppable(contents.held, inMemory);
+    for (let entry = oldest(); entry && isDue(entry); entry = oldest()) await contents.drop(entry, reason);
+  };
+  const bodyOf = async ({ segment, ...record }: StoredBatch): Promise<Buffer | undefined> => {
+    try {
+      return await segment.body(record);
+    } catch (error) {
+      diskFailed(error);
+      return undefined;
+    }
+  };
+
+  const contents: Contents = {
+    entries,
+    held: undefined,
+    load: () =>
+      onDisk(async () => {
+        const { stored, torn } = (await files?.load()) ?? { stored: [], torn: 0 };
+        if (torn > 0) drops.count('hosted', 'corrupt', torn);
+        for (const record of stored) entries.add(record, record.head, headBytes + record.head.bodyBytes);
+      }),
+    async add(batch, bytes) {
+      try {
+        if (!files) throw new Error('no state directory');
+        entries.add(await files.append(batch), batch, bytes);
+        diskWorks();
+      } catch (error) {
+        diskFailed(error);
+        await dropWhile('queue_full', () => entries.memoryBytes + bytes > mostMemoryBytes, true);
+        entries.add(batch, batch, bytes);
+      }
+    },
+    async read(entry) {
+      const { kept } = entry;
+      if (!isStored(kept)) return { batch: kept, entry };
+      const body = await bodyOf(kept);
+      const { format, points, timeMs } = kept.head;
+      return body && { batch: { format, points, timeMs, body }, entry };
+    },
+    async remove(entry) {
+      const { kept } = entry;
+      if (entries.remove(entry) && isStored(kept)) {
+        await onDisk(async () => files?.release(kept, entries.firstStored()));
+      }
+    },
+    async drop(entry, reason) {
+      drops.count('hosted', reason, entry.points);
+      await contents.remove(entry);
+    },
+    dropOld: () => dropWhile('too_old', ({ bornMs }) => clock.monotonicMs() - bornMs > maxAgeMs),
+    makeRoom: (bytes) =>
+      dropWhile('queue_full', () => (files?.bytes ?? 0) + entries.memoryBytes + bytes > maxBytes),
+    close: () => onDisk(async () => files?.close()),
+  };
+  return contents;
 }
 
 /** A batch in the queue; its body is on disk if it could be written. */

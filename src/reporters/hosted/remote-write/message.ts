@@ -247,6 +247,71 @@ interface CachedLabels {
 const spareTexts = 1000;
 
 export function createSampler(origin: Origin): Sampler {
+  const cache = createLabelCache(origin);
+  let reportMs = 0;
+  const sample = emptySample();
+
+  const distribution = (
+    name: string,
+    cached: CachedLabels,
+    value: (part: number) => number,
+    take: (sample: RemoteSample) => void,
+  ): void => {
+    const { bounded, plain, bounds, kind, has } = cached;
+    const startMs = sample.startMs;
+    bounded[cached.boundedName] = cache.text(kind === 'histogram' ? `${name}_bucket` : name);
+    sample.labels = bounded;
+    // Quantiles are gauges.
+    if (kind === 'summary') sample.startMs = 0;
+    for (let part = 0; part < bounds.length; part++) {
+      bounded[cached.boundedValue] = bounds[part]!;
+      sample.value = value(part);
+      take(sample);
+    }
+    sample.labels = plain;
+    sample.startMs = startMs;
+    for (const [i, ending] of ['_sum', '_count'].entries()) {
+      if (!has[i]) continue;
+      plain[cached.plainName] = cache.text(name + ending);
+      sample.value = value(bounds.length + i);
+      take(sample);
+    }
+  };
+
+  return {
+    begin(timeMs) {
+      reportMs = timeMs;
+      cache.age();
+    },
+    each(family, series, numbers, take) {
+      const { kind } = family;
+      const cached = cache.labels(kind, series);
+      const name = origin.prefix + family.name;
+      const { at } = series;
+      sample.stale = numbers === undefined;
+      sample.timeMs = numbers ? reportMs : reportMs - 1;
+      sample.type = metricTypes[kind];
+      sample.help = cache.text(family.help);
+      sample.startMs = numbers ? startTimeOf(origin, kind, series, sample.timeMs) : 0;
+      const value = (part: number): number => (numbers ? numbers[at + part]! : 0);
+      if (kind === 'histogram' || kind === 'summary') return distribution(name, cached, value, take);
+      cached.plain[cached.plainName] = cache.text(name);
+      sample.labels = cached.plain;
+      sample.value = value(0);
+      take(sample);
+    },
+  };
+}
+
+/** Encoded texts, and the labels of series, between reports. */
+interface LabelCache {
+  text(value: string): Text;
+  labels(kind: Kind, series: SeriesView): CachedLabels;
+  /** Begins a report. Starts anew when most texts may be out of use. */
+  age(): void;
+}
+
+function createLabelCache(origin: Origin): LabelCache {
   let texts = new Map<string, Text>();
   let known = new WeakMap<SeriesView, CachedLabels>();
   let mostTexts = spareTexts;
@@ -260,16 +325,6 @@ export function createSampler(origin: Origin): Sampler {
     }
     return text;
   };
-
-  const pairsOf = (series: SeriesView): [string, string][] => {
-    const pairs = series.labels.map(([name, value]): [string, string] => [name, value]);
-    const add = (name: string, value: string) => {
-      if (value !== '' && !pairs.some(([taken]) => taken === name)) pairs.push([name, value]);
-    };
-    add('job', jobOf(series));
-    add('instance', origin.instance);
-    return [...pairs, ['__name__', '']];
-  };
   const sorted = (pairs: Labels): { labels: Text[]; place(name: string): number } => {
     const inOrder = [...pairs].sort(([a], [b]) => compareText(a, b));
     return {
@@ -277,90 +332,47 @@ export function createSampler(origin: Origin): Sampler {
       place: (name) => inOrder.findIndex(([other]) => other === name) * 2 + 1,
     };
   };
-  const cache = (kind: Kind, series: SeriesView): CachedLabels => {
-    const pairs = pairsOf(series);
-    const extra = kind === 'histogram' ? 'le' : 'quantile';
-    const plain = sorted(pairs);
-    const bounded = sorted([...pairs, [extra, '']]);
-    const bounds = kind === 'histogram' ? [...series.bounds, '+Inf'] : series.bounds;
-    const cached: CachedLabels = {
-      plain: plain.labels,
-      plainName: plain.place('__name__'),
-      bounded: bounded.labels,
-      boundedName: bounded.place('__name__'),
-      boundedValue: bounded.place(extra),
-      bounds: bounds.map(textFor),
-      kind,
-      has: [series.hasSum, series.hasCount],
-    };
-    known.set(series, cached);
-    return cached;
-  };
-
-  let reportMs = 0;
-  const sample: RemoteSample = {
-    labels: [],
-    type: 0,
-    help: textFor(''),
-    value: 0,
-    stale: false,
-    timeMs: 0,
-    startMs: 0,
-  };
-
-  const distribution = (
-    name: string,
-    cached: CachedLabels,
-    value: (part: number) => number,
-    take: (sample: RemoteSample) => void,
-  ): void => {
-    const { bounded, plain, bounds, kind, has } = cached;
-    const startMs = sample.startMs;
-    bounded[cached.boundedName] = textFor(kind === 'histogram' ? `${name}_bucket` : name);
-    sample.labels = bounded;
-    // Quantiles are gauges.
-    if (kind === 'summary') sample.startMs = 0;
-    for (let part = 0; part < bounds.length; part++) {
-      bounded[cached.boundedValue] = bounds[part]!;
-      sample.value = value(part);
-      take(sample);
-    }
-    sample.labels = plain;
-    sample.startMs = startMs;
-    for (const [i, ending] of ['_sum', '_count'].entries()) {
-      if (!has[i]) continue;
-      plain[cached.plainName] = textFor(name + ending);
-      sample.value = value(bounds.length + i);
-      take(sample);
-    }
-  };
 
   return {
-    begin(timeMs) {
-      reportMs = timeMs;
+    text: textFor,
+    labels(kind, series) {
+      const remembered = known.get(series);
+      if (remembered?.kind === kind) return remembered;
+      const pairs = pairsOf(series, origin);
+      const extra = kind === 'histogram' ? 'le' : 'quantile';
+      const plain = sorted(pairs);
+      const bounded = sorted([...pairs, [extra, '']]);
+      const bounds = kind === 'histogram' ? [...series.bounds, '+Inf'] : series.bounds;
+      const cached: CachedLabels = {
+        plain: plain.labels,
+        plainName: plain.place('__name__'),
+        bounded: bounded.labels,
+        boundedName: bounded.place('__name__'),
+        boundedValue: bounded.place(extra),
+        bounds: bounds.map(textFor),
+        kind,
+        has: [series.hasSum, series.hasCount],
+      };
+      known.set(series, cached);
+      return cached;
+    },
+    age() {
       if (isReset) mostTexts = texts.size * 2 + spareTexts;
       isReset = texts.size > mostTexts;
       if (!isReset) return;
       texts = new Map();
       known = new WeakMap();
     },
-    each(family, series, numbers, take) {
-      const { kind } = family;
-      const remembered = known.get(series);
-      const cached = remembered?.kind === kind ? remembered : cache(kind, series);
-      const name = origin.prefix + family.name;
-      const { at } = series;
-      sample.stale = numbers === undefined;
-      sample.timeMs = numbers ? reportMs : reportMs - 1;
-      sample.type = metricTypes[kind];
-      sample.help = textFor(family.help);
-      sample.startMs = numbers ? startTimeOf(origin, kind, series, sample.timeMs) : 0;
-      const value = (part: number): number => (numbers ? numbers[at + part]! : 0);
-      if (kind === 'histogram' || kind === 'summary') return distribution(name, cached, value, take);
-      cached.plain[cached.plainName] = textFor(name);
-      sample.labels = cached.plain;
-      sample.value = value(0);
-      take(sample);
-    },
   };
+}
+
+/** The labels of a series with `job`, `instance` and an empty name. */
+function pairsOf(series: SeriesView, origin: Origin): [string, string][] {
+  const pairs = series.labels.map(([name, value]): [string, string] => [name, value]);
+  const add = (name: string, value: string) => {
+    if (value !== '' && !pairs.some(([taken]) => taken === name)) pairs.push([name, value]);
+  };
+  add('job', jobOf(series));
+  add('instance', origin.instance);
+  return [...pairs, ['__name__', '']];
 }

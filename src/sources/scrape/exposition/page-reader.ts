@@ -56,12 +56,9 @@ export function createPageReader(
   let ended = false;
   let lines = 0;
   let samples = 0;
-  let bytesRead = 0;
   let invalidLines = 0;
   let firstInvalid: Page['firstInvalid'];
   let born: number[] = [];
-  let partial: Buffer[] = [];
-  let partialBytes = 0;
   const leftOut = createBucketRun();
 
   const countSample = (): void => {
@@ -190,12 +187,7 @@ export function createPageReader(
     }
   };
 
-  const readPartial = (rest: Buffer): void => {
-    const line = Buffer.concat([...partial, rest]);
-    partial = [];
-    partialBytes = 0;
-    readLines(line, 0, line.length);
-  };
+  const body = createBody(limits, { readLines, linesRead: () => lines });
 
   const discard = (): void => {
     for (const id of born) freeLine(table, id);
@@ -207,15 +199,73 @@ export function createPageReader(
       discard();
       openMetrics = format === 'openmetrics';
       round++;
-      count = expected = lines = samples = bytesRead = invalidLines = partialBytes = 0;
+      count = expected = lines = samples = invalidLines = 0;
       moved = ended = false;
       firstInvalid = undefined;
+      body.begin();
+    },
+    write: body.write,
+    end(wholeBody) {
+      body.end(wholeBody);
+      if (openMetrics && !ended) throw new ScrapeFailure('invalid_body', 'the page has no # EOF');
+      if (samples === 0 && invalidLines > 0) {
+        throw new ScrapeFailure(
+          'invalid_body',
+          `no line is a sample; line ${firstInvalid?.line} is ${JSON.stringify(firstInvalid?.text)}`,
+        );
+      }
+      const changed = moved || count !== lastCount;
+      return { round, order, count, samples, bytes: body.bytes, invalidLines, firstInvalid, changed };
+    },
+    take(page) {
+      [lastOrder, order] = [page.order, lastOrder];
+      lastCount = page.count;
+      [table.taken, table.incoming] = [table.incoming, table.taken];
+      born = [];
+    },
+    discard,
+  };
+}
+
+/** The body of one page, which comes in chunks that may end within a line. */
+interface Body {
+  /** Bytes so far. */
+  readonly bytes: number;
+  begin(): void;
+  write(chunk: Buffer): void;
+  end(wholeBody: boolean): void;
+}
+
+interface BodyDeps {
+  /** Reads the complete lines in `bytes[start, end)`; `bytes[end - 1]` is a newline. */
+  readLines(bytes: Buffer, start: number, end: number): void;
+  linesRead(): number;
+}
+
+function createBody({ bodyBytes }: ScrapeLimits, { readLines, linesRead }: BodyDeps): Body {
+  let bytes = 0;
+  let partial: Buffer[] = [];
+  let partialBytes = 0;
+
+  const readPartial = (rest: Buffer): void => {
+    const line = Buffer.concat([...partial, rest]);
+    partial = [];
+    partialBytes = 0;
+    readLines(line, 0, line.length);
+  };
+
+  return {
+    get bytes() {
+      return bytes;
+    },
+    begin() {
+      bytes = partialBytes = 0;
       partial = [];
     },
     write(chunk) {
-      bytesRead += chunk.length;
-      if (bytesRead > limits.bodyBytes) {
-        throw new ScrapeFailure('too_large', `the page is over ${limits.bodyBytes} bytes`);
+      bytes += chunk.length;
+      if (bytes > bodyBytes) {
+        throw new ScrapeFailure('too_large', `the page is over ${bodyBytes} bytes`);
       }
       const end = chunk.lastIndexOf(0x0a) + 1;
       let start = 0;
@@ -228,31 +278,14 @@ export function createPageReader(
       partial.push(Buffer.from(chunk.subarray(end)));
       partialBytes += chunk.length - end;
       if (partialBytes > maxLineBytes) {
-        throw new ScrapeFailure('label_too_long', `line ${lines + 1} is over ${maxLineBytes} bytes`);
+        throw new ScrapeFailure('label_too_long', `line ${linesRead() + 1} is over ${maxLineBytes} bytes`);
       }
     },
     end(wholeBody) {
-      if (partialBytes > 0) {
-        if (!wholeBody) throw new ScrapeFailure('cut_off', 'the page ends within a line');
-        readPartial(newline);
-      }
-      if (openMetrics && !ended) throw new ScrapeFailure('invalid_body', 'the page has no # EOF');
-      if (samples === 0 && invalidLines > 0) {
-        throw new ScrapeFailure(
-          'invalid_body',
-          `no line is a sample; line ${firstInvalid?.line} is ${JSON.stringify(firstInvalid?.text)}`,
-        );
-      }
-      const changed = moved || count !== lastCount;
-      return { round, order, count, samples, bytes: bytesRead, invalidLines, firstInvalid, changed };
+      if (partialBytes === 0) return;
+      if (!wholeBody) throw new ScrapeFailure('cut_off', 'the page ends within a line');
+      readPartial(newline);
     },
-    take(page) {
-      [lastOrder, order] = [page.order, lastOrder];
-      lastCount = page.count;
-      [table.taken, table.incoming] = [table.incoming, table.taken];
-      born = [];
-    },
-    discard,
   };
 }
 

@@ -2,8 +2,7 @@ import { createNames } from '../../../core/labels.ts';
 import type { Part } from '../../../core/model.ts';
 import type { Slice } from '../../../core/slices.ts';
 import { type ExposedType, readComment, readKey } from '../exposition/line-syntax.ts';
-import type { Page } from '../exposition/line-table.ts';
-import { freeLine, type LineTable } from '../exposition/line-table.ts';
+import { freeLine, type LineTable, type Page } from '../exposition/line-table.ts';
 import {
   familyOfLine,
   type LinePlace,
@@ -93,8 +92,21 @@ export interface LineGroupsDeps {
   slice: Slice;
 }
 
-export function createLineGroups(table: LineTable, { forget, slice }: LineGroupsDeps): LineGroups {
+function keyOf({ keys }: LineTable, id: number) {
+  const at = keys.keyAt[id]!;
+  return readKey(keys.arena, at, at + keys.keyLength[id]!);
+}
+
+/** The metric name of a line, without parsing its labels. */
+function nameOf(table: LineTable, id: number): string {
   const { keys } = table;
+  const at = keys.keyAt[id]!;
+  const text = keys.arena.toString('utf8', at, at + Math.min(keys.keyLength[id]!, 256));
+  const end = text.search(/[{ \t]/);
+  return end > 0 ? text.slice(0, end) : keyOf(table, id).name;
+}
+
+export function createLineGroups(table: LineTable, { forget, slice }: LineGroupsDeps): LineGroups {
   const series = new Map<string, ScrapedSeries>();
   const seriesOf: (ScrapedSeries | undefined)[] = [];
   const invalid = new Set<number>();
@@ -102,18 +114,6 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
   let live = new Int32Array(0);
   let metadata: Metadata = { types: new Map(), helps: new Map() };
   let changed: ReadonlySet<string> = new Set();
-
-  const keyOf = (id: number) => {
-    const at = keys.keyAt[id]!;
-    return readKey(keys.arena, at, at + keys.keyLength[id]!);
-  };
-  /** The metric name of a line, without parsing its labels. */
-  const nameOf = (id: number): string => {
-    const at = keys.keyAt[id]!;
-    const text = keys.arena.toString('utf8', at, at + Math.min(keys.keyLength[id]!, 256));
-    const end = text.search(/[{ \t]/);
-    return end > 0 ? text.slice(0, end) : keyOf(id).name;
-  };
 
   const leave = (id: number): ScrapedSeries | undefined => {
     forget(id);
@@ -142,7 +142,7 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
   /** Whether the line's family, or one that its name could be a part of, has another type now. */
   const isRetyped = (id: number): boolean => {
     if (changed.size === 0) return false;
-    const family = seriesOf[id]?.family ?? nameOf(id);
+    const family = seriesOf[id]?.family ?? nameOf(table, id);
     return changed.has(family) || strippedNames(family).some((name) => changed.has(name));
   };
 
@@ -178,7 +178,7 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
       for (let n = 0; n < page.count; n++) {
         const id = page.order[n]!;
         if (table.comment[id] === 1 || isPlaced(id)) continue;
-        const name = nameOf(id);
+        const name = nameOf(table, id);
         if (!byName.has(name)) byName.set(name, familyOfLine(name, metadata.types));
       }
       for (const family of byName.values()) families.add(family);
@@ -189,7 +189,7 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
       for (let n = 0; n < page.count; n++) {
         const id = page.order[n]!;
         if (table.comment[id] === 1 || isPlaced(id)) continue;
-        const place = locate(keyOf(id), metadata.types);
+        const place = locate(keyOf(table, id), metadata.types);
         if (place === undefined) invalid.add(id);
         else {
           const joined = join(id, place);
@@ -211,10 +211,10 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
     },
     keep(page) {
       live = page.order.slice(0, page.count);
-      seriesOf.length = Math.min(seriesOf.length, keys.end);
+      seriesOf.length = Math.min(seriesOf.length, table.keys.end);
     },
     linesOf({ lines }) {
-      const placed = lines.map((id) => ({ id, place: locate(keyOf(id), metadata.types)! }));
+      const placed = lines.map((id) => ({ id, place: locate(keyOf(table, id), metadata.types)! }));
       return placed.sort((a, b) => table.position[a.id]! - table.position[b.id]!);
     },
   };

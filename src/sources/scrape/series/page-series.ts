@@ -6,7 +6,7 @@ import type { Slice } from '../../../core/slices.ts';
 import type { MappedMetric, VocabularyDetector } from '../../../core/vocabulary.ts';
 import { type LineTable, type Page, trimLines } from '../exposition/line-table.ts';
 import { assemble, type SeriesAssembly, signatureOf } from './assembly.ts';
-import { createLineGroups, type ScrapedSeries, type SeriesParts } from './line-groups.ts';
+import { createLineGroups, type LineGroups, type ScrapedSeries, type SeriesParts } from './line-groups.ts';
 
 /** The registry's intake for a scraped target (`OpenIntake`). */
 export interface PageIntake {
@@ -99,15 +99,12 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
   /** 1 for a line whose value only falls when its sender restarts. */
   const grows: number[] = [];
   const repeated = new Map<ScrapedSeries, number>();
-  /** Families with refused lines or lines that the vocabulary leaves out, which have no series here. */
-  const refusedFamilies = new Map<string, Mapped>();
   const forget = (id: number): void => {
     partOf[id] = undefined;
     grows[id] = 0;
   };
   const groups = createLineGroups(table, { forget, slice });
-  /** The results of `values`, valid while the series are the same. */
-  const readings = new Map<string, LineReading[]>();
+  const catalog = createCatalogView(table, groups, words);
   let removedLines = 0;
   let withdrawn = true;
 
@@ -136,8 +133,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
       const hash = lineHash(arenaView, keyAt[id]!, keyAt[id]! + keyLength[id]!);
       refusedLines.add(hash, table.incoming[id]!, intake.overflowOf?.(parts), index);
     });
-    if (refusedFamilies.has(series.family) || refusedFamilies.size < maxRefusedFamilies)
-      addMapped(refusedFamilies, series.family, read(series).translated);
+    catalog.addRefused(series);
     removedLines += series.lines.length;
     repeated.delete(series);
     groups.remove(series);
@@ -169,11 +165,11 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
   /** Closes the series whose meaning changed with the names on the page, so that they are opened anew. */
   const closeReworded = (page: Page, affected: Set<ScrapedSeries>): void => {
     const families = groups.families(page);
-    for (const family of refusedFamilies.keys()) families.add(family);
+    for (const family of catalog.refused()) families.add(family);
     const reworded = words.detect(families);
     if (reworded.size === 0) return;
     // Refused lines come back as new ones on the next page, under their new meaning.
-    if ([...reworded].some((family) => refusedFamilies.has(family))) forgetRefused();
+    if (catalog.refused().some((family) => reworded.has(family))) forgetRefused();
     for (const series of groups.series.values()) {
       if (!reworded.has(series.family)) continue;
       close(series);
@@ -183,7 +179,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
 
   const forgetRefused = (): void => {
     refusedLines.clear();
-    refusedFamilies.clear();
+    catalog.forgetRefused();
   };
 
   /** Takes the ids of removed lines out of the page's order. */
@@ -212,31 +208,10 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     return affected;
   };
 
-  const read = (series: ScrapedSeries) => {
-    const { kind, family, tags, parts } = assemble(groups.linesOf(series), undefined);
-    const translated = words.translate(kind, family, tags);
-    return { parts, tags, translated: translated ?? { name: family, tags, divisor: 1 } };
-  };
-
-  /** The values of a metric. Going through all series is slow, so that the result is kept. */
-  const findReadings = (family: string): LineReading[] => {
-    const found: LineReading[] = [];
-    for (const series of groups.series.values()) {
-      if (series.family !== family && !words.vocabulary?.names.has(series.family)) continue;
-      const { parts, tags, translated } = read(series);
-      if (parts !== 1 || translated === 'left_out') continue;
-      const line = series.lines[0]!;
-      if (series.family === family) found.push({ line, labels: tags, divisor: 1 });
-      else if (translated.name === family)
-        found.push({ line, labels: translated.tags, divisor: translated.divisor ?? 1 });
-    }
-    return found;
-  };
-
   return {
     async arrange(page) {
       if (!page.changed && !withdrawn) return;
-      readings.clear();
+      catalog.seriesChanged();
       const affected = page.changed ? await updateLines(page) : new Set<ScrapedSeries>();
       if (withdrawn) for (const series of groups.series.values()) affected.add(series);
       withdrawn = false;
@@ -247,7 +222,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
       if (removedLines > 0) compact(page);
       groups.keep(page);
       // `values` may have been called in a pause.
-      readings.clear();
+      catalog.seriesChanged();
     },
     fill({ order, count }) {
       const { incoming, taken } = table;
@@ -275,8 +250,57 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
         if (slice.isOver()) await slice.next();
       }
     },
+    values: (family) => (withdrawn ? [] : catalog.values(family)),
+    mapped: catalog.mapped,
+  };
+}
+
+/** The series of a target under the names of the catalog. */
+interface CatalogView extends Pick<PageSeries, 'values' | 'mapped'> {
+  /** Notes a series that is refused, or that the vocabulary leaves out, before it is removed. */
+  addRefused(series: ScrapedSeries): void;
+  /** The families of such series. */
+  refused(): string[];
+  forgetRefused(): void;
+  /** Series were added or removed, or mean something else. */
+  seriesChanged(): void;
+}
+
+function createCatalogView(table: LineTable, groups: LineGroups, words: VocabularyDetector): CatalogView {
+  const refusedFamilies = new Map<string, Mapped>();
+  /** The results of `values`, valid while the series are the same. */
+  const readings = new Map<string, LineReading[]>();
+
+  const read = (series: ScrapedSeries) => {
+    const { kind, family, tags, parts } = assemble(groups.linesOf(series), undefined);
+    const translated = words.translate(kind, family, tags);
+    return { parts, tags, translated: translated ?? { name: family, tags, divisor: 1 } };
+  };
+
+  /** The values of a metric. Going through all series is slow, so that the result is kept. */
+  const findReadings = (family: string): LineReading[] => {
+    const found: LineReading[] = [];
+    for (const series of groups.series.values()) {
+      if (series.family !== family && !words.vocabulary?.names.has(series.family)) continue;
+      const { parts, tags, translated } = read(series);
+      if (parts !== 1 || translated === 'left_out') continue;
+      const line = series.lines[0]!;
+      if (series.family === family) found.push({ line, labels: tags, divisor: 1 });
+      else if (translated.name === family)
+        found.push({ line, labels: translated.tags, divisor: translated.divisor ?? 1 });
+    }
+    return found;
+  };
+
+  return {
+    addRefused(series) {
+      if (refusedFamilies.has(series.family) || refusedFamilies.size < maxRefusedFamilies)
+        addMapped(refusedFamilies, series.family, read(series).translated);
+    },
+    refused: () => [...refusedFamilies.keys()],
+    forgetRefused: () => refusedFamilies.clear(),
+    seriesChanged: () => readings.clear(),
     values(family) {
-      if (withdrawn) return [];
       const found = readings.get(family) ?? findReadings(family);
       readings.set(family, found);
       return found.map(({ line, labels, divisor }) => ({ labels, value: table.taken[line]! / divisor }));

@@ -88,6 +88,67 @@ function hashOfKey(bytes: Buffer, from: number, colon: number, bar: number, end:
 const isMarred = (text: string, bytes: Buffer, from: number, to: number): boolean =>
   text.includes('\uFFFD') && !isUtf8(bytes.subarray(from, to));
 
+/** Interned lines: head and tail. */
+interface LineKeys {
+  readonly size: number;
+  /** Ids run below this. */
+  readonly end: number;
+  /** A view of these bytes, which is made once per datagram. */
+  viewOf(bytes: Buffer): DataView;
+  /** The id of a line, or -1. */
+  find(bytes: Buffer, from: number, colon: number, bar: number, end: number, hash: number): number;
+  add(bytes: Buffer, from: number, colon: number, bar: number, end: number, hash: number): number;
+  remove(id: number): void;
+}
+
+function createLineKeys(): LineKeys {
+  /** Keys are head and tail end to end; `headBytes` says where the tail begins. */
+  const keys = createByteTable();
+  let headBytes = new Int32Array(64);
+  let viewed: Buffer = Buffer.alloc(0);
+  let view = new DataView(viewed.buffer, viewed.byteOffset, 0);
+
+  const viewOf = (bytes: Buffer): DataView => {
+    if (bytes !== viewed) {
+      viewed = bytes;
+      view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    }
+    return view;
+  };
+
+  return {
+    get size() {
+      return keys.size;
+    },
+    get end() {
+      return keys.end;
+    },
+    viewOf,
+    find(bytes, from, colon, bar, end, hash) {
+      const over = viewOf(bytes);
+      const head = colon - from;
+      const length = head + end - bar;
+      let id = firstKey(keys, hash);
+      for (; id !== -1; id = nextKey(keys, id, hash)) {
+        if (headBytes[id] !== head || keys.keyLength[id] !== length) continue;
+        if (!isKeyAt(keys, id, 0, over, from, colon)) continue;
+        if (isKeyAt(keys, id, head, over, bar, end)) return id;
+      }
+      return -1;
+    },
+    add(bytes, from, colon, bar, end, hash) {
+      const head = colon - from;
+      const id = addKey(keys, hash, head + end - bar);
+      writeKey(keys, id, 0, bytes, from, colon);
+      writeKey(keys, id, head, bytes, bar, end);
+      if (keys.keyAt.length > headBytes.length) headBytes = grownColumn(headBytes, keys.keyAt.length);
+      headBytes[id] = head;
+      return id;
+    },
+    remove: (id) => removeKey(keys, id),
+  };
+}
+
 export function createKnownLines({
   rules,
   recorder,
@@ -97,36 +158,7 @@ export function createKnownLines({
 }: KnownLinesDeps): KnownLines {
   const refused = createRefusedKeys<StatsdSeries>(maxRefused);
   const forms = createLineForms(recorder);
-  /** Keys are head and tail end to end; `headBytes` says where the tail begins. */
-  const keys = createByteTable();
-  let headBytes = new Int32Array(64);
-  let viewed: Buffer = Buffer.alloc(0);
-  let view = new DataView(viewed.buffer, viewed.byteOffset, 0);
-
-  const idOf = (bytes: Buffer, from: number, colon: number, bar: number, end: number, hash: number) => {
-    if (bytes !== viewed) {
-      viewed = bytes;
-      view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-    }
-    const head = colon - from;
-    const length = head + end - bar;
-    let id = firstKey(keys, hash);
-    for (; id !== -1; id = nextKey(keys, id, hash)) {
-      if (headBytes[id] !== head || keys.keyLength[id] !== length) continue;
-      if (!isKeyAt(keys, id, 0, view, from, colon)) continue;
-      if (isKeyAt(keys, id, head, view, bar, end)) return id;
-    }
-    return -1;
-  };
-  const addLine = (bytes: Buffer, from: number, colon: number, bar: number, end: number, hash: number) => {
-    const head = colon - from;
-    const id = addKey(keys, hash, head + end - bar);
-    writeKey(keys, id, 0, bytes, from, colon);
-    writeKey(keys, id, head, bytes, bar, end);
-    if (keys.keyAt.length > headBytes.length) headBytes = grownColumn(headBytes, keys.keyAt.length);
-    headBytes[id] = head;
-    return id;
-  };
+  const keys = createLineKeys();
   const seriesById: (StatsdSeries | undefined)[] = [];
   let round = 0;
 
@@ -140,8 +172,7 @@ export function createKnownLines({
     hash: number,
   ): StatsdSeries | StatsdDrop => {
     if (colon - from + end - bar > lineBytes) return 'line_too_long';
-    // `idOf` has just made the view of these bytes.
-    const wideHash = lineHash(view, from, colon, bar, end);
+    const wideHash = lineHash(keys.viewOf(bytes), from, colon, bar, end);
     const counted = refused.find(wideHash);
     if (counted !== undefined) return counted;
     const alike = forms.find(bytes, from, colon, bar, end, value);
@@ -174,7 +205,7 @@ export function createKnownLines({
     }
     const most = isOverLimit(series) ? maxUndecided : maxShared;
     series.isKnown = keys.size < most || !isShared(series);
-    if (series.isKnown) seriesById[addLine(bytes, from, colon, bar, end, hash)] = series;
+    if (series.isKnown) seriesById[keys.add(bytes, from, colon, bar, end, hash)] = series;
     return series;
   };
 
@@ -187,7 +218,7 @@ export function createKnownLines({
     value: number,
     hash = hashOfKey(bytes, from, colon, bar, end),
   ): StatsdSeries | StatsdDrop => {
-    const id = idOf(bytes, from, colon, bar, end, hash);
+    const id = keys.find(bytes, from, colon, bar, end, hash);
     if (id === -1) return openLine(bytes, from, colon, bar, end, value, hash);
     const series = seriesById[id]!;
     series.round = round;
@@ -197,7 +228,7 @@ export function createKnownLines({
   return {
     find,
     hasSuffixTags(bytes, from, colon, bar, end) {
-      const id = idOf(bytes, from, colon, bar, end, hashOfKey(bytes, from, colon, bar, end));
+      const id = keys.find(bytes, from, colon, bar, end, hashOfKey(bytes, from, colon, bar, end));
       if (id !== -1) return seriesById[id]!.line.hasSuffixTags;
       const line = readLine(bytes.toString('utf8', from, colon), bytes.toString('utf8', bar, end), rules);
       return typeof line !== 'string' && line.hasSuffixTags;
@@ -227,7 +258,7 @@ export function createKnownLines({
       const series = seriesById[id];
       if (series === undefined) return;
       seriesById[id] = undefined;
-      removeKey(keys, id);
+      keys.remove(id);
       recorder.close(series);
     },
   };

@@ -64,49 +64,79 @@ const uuidDashes = 4;
 
 export function createLineForms(recorder: Pick<SeriesRecorder, 'sharedForForm'>): LineForms {
   const forms: (Form | undefined)[] = new Array(slots).fill(undefined);
+  const scanner = createFormScanner();
+  const { scanned } = scanner;
   let learned = 0;
-  // What `scan` found in the last line.
-  let low = 0;
-  let high = 0;
-  let tags = 0;
   let isFit = false;
+
+  const formAt = (slot: number): Form => {
+    const { low, high } = scanned;
+    const known = forms[slot];
+    if (known?.low === low && known.high === high) return known;
+    if (known?.shared !== undefined) learned -= 1;
+    const form: Form = { low, high, refused: 0, shared: undefined };
+    forms[slot] = form;
+    return form;
+  };
+
+  return {
+    find(bytes, from, colon, bar, end, value) {
+      isFit = scanner.scan(bytes, from, colon, bar, end);
+      if (!isFit || learned === 0) return undefined;
+      const form = forms[scanned.low & (slots - 1)];
+      if (form?.shared === undefined || form.low !== scanned.low || form.high !== scanned.high)
+        return undefined;
+      const { series, takes } = form.shared;
+      if (!isAllowed(series.type, value)) return undefined;
+      form.refused += 1;
+      if (form.refused % example === 0) return undefined;
+      return takes(scanned.valueHashes) ? series : undefined;
+    },
+    learn(line, bytes) {
+      if (!isFit) return;
+      const form = formAt(scanned.low & (slots - 1));
+      form.refused += 1;
+      if (form.refused !== learnedAfter) return;
+      const keys = scanner.tagKeys(bytes);
+      // Tags of other forms, a tag that comes twice: what it means depends on more than these values.
+      const isWhole = new Set(keys).size === keys.length && Object.keys(line.tags).length === keys.length;
+      if (!isWhole || !keys.every((key) => Object.hasOwn(line.tags, key))) return;
+      form.shared = recorder.sharedForForm(line, keys);
+      if (form.shared !== undefined) learned += 1;
+    },
+    clear() {
+      forms.fill(undefined);
+      learned = 0;
+    },
+  };
+}
+
+/** What the last scan found: the two hashes of the form, and one of each tag's value. */
+interface ScannedForm {
+  low: number;
+  high: number;
+  readonly valueHashes: Int32Array;
+}
+
+interface FormScanner {
+  readonly scanned: Readonly<ScannedForm>;
+  /** Reads a line; false if it has no tags, or a value that is not plain. */
+  scan(bytes: Buffer, from: number, colon: number, bar: number, end: number): boolean;
+  /** The keys of the tags of the line that was scanned last. */
+  tagKeys(bytes: Buffer): string[];
+}
+
+function createFormScanner(): FormScanner {
+  const scanned: ScannedForm = { low: 0, high: 0, valueHashes: new Int32Array(maxTags) };
   const keyFrom = new Int32Array(maxTags);
   const keyTo = new Int32Array(maxTags);
-  const valueHashes = new Int32Array(maxTags);
+  let tags = 0;
+  let low = 0;
+  let high = 0;
 
   const mix = (byte: number): void => {
     low = hashByte(low, byte);
     high = Math.imul(high ^ byte, 0x297a2d39) ^ (high >>> 13);
-  };
-
-  /** Reads the value at `from`, which ends before a comma, a bar or the end. Returns its end, or -1 if it is not plain. */
-  const scanValue = (bytes: Buffer, from: number, end: number): number => {
-    let hash = hashSeed;
-    let [digits, mostDigits, dashes, colons] = [0, 0, 0, 0];
-    let at = from;
-    for (; at < end; at++) {
-      const byte = bytes[at]!;
-      if (byte === comma || byte === barSign) break;
-      if (byte < space || byte > lastAscii) return -1;
-      if (byte >= 0x30 && byte <= 0x39) {
-        digits += 1;
-        if (digits > mostDigits) mostDigits = digits;
-      } else {
-        digits = 0;
-        if (byte === dash || byte === underscore) dashes += 1;
-        else if (byte === colonSign) colons += 1;
-      }
-      hash = hashByte(hash, byte);
-    }
-    const length = at - from;
-    const isPlain =
-      length > 0 &&
-      mostDigits < timeDigits &&
-      (length < dateTimeLength || colons < 2) &&
-      (length < uuidLength || dashes < uuidDashes);
-    if (!isPlain) return -1;
-    valueHashes[tags] = hash;
-    return at;
   };
 
   /** Reads tags up to a bar or the end. Returns where they end, or -1. */
@@ -124,65 +154,65 @@ export function createLineForms(recorder: Pick<SeriesRecorder, 'sharedForForm'>)
       mix(colonSign);
       at = scanValue(bytes, at + 1, end);
       if (at === -1) return -1;
+      scanned.valueHashes[tags] = valueHash;
       tags += 1;
       if (at >= end || bytes[at] === barSign) return at;
       mix(comma);
     }
   };
 
-  const scan = (bytes: Buffer, from: number, colon: number, bar: number, end: number): boolean => {
-    low = hashSeed;
-    high = highSeed;
-    tags = 0;
-    for (let at = from; at < colon; at++) mix(bytes[at]!);
-    for (let at = bar; at < end; ) {
-      const byte = bytes[at]!;
-      mix(byte);
-      at += 1;
-      if (byte !== barSign || at >= end || bytes[at] !== hashSign) continue;
-      mix(hashSign);
-      at = scanTags(bytes, at + 1, end);
-      if (at === -1) return false;
-    }
-    return tags > 0;
-  };
-
-  const formAt = (slot: number): Form => {
-    const known = forms[slot];
-    if (known?.low === low && known.high === high) return known;
-    if (known?.shared !== undefined) learned -= 1;
-    const form: Form = { low, high, refused: 0, shared: undefined };
-    forms[slot] = form;
-    return form;
-  };
-
   return {
-    find(bytes, from, colon, bar, end, value) {
-      isFit = scan(bytes, from, colon, bar, end);
-      if (!isFit || learned === 0) return undefined;
-      const form = forms[low & (slots - 1)];
-      if (form?.shared === undefined || form.low !== low || form.high !== high) return undefined;
-      const { series, takes } = form.shared;
-      if (!isAllowed(series.type, value)) return undefined;
-      form.refused += 1;
-      if (form.refused % example === 0) return undefined;
-      return takes(valueHashes) ? series : undefined;
+    scanned,
+    scan(bytes, from, colon, bar, end) {
+      low = hashSeed;
+      high = highSeed;
+      tags = 0;
+      for (let at = from; at < colon; at++) mix(bytes[at]!);
+      for (let at = bar; at < end; ) {
+        const byte = bytes[at]!;
+        mix(byte);
+        at += 1;
+        if (byte !== barSign || at >= end || bytes[at] !== hashSign) continue;
+        mix(hashSign);
+        at = scanTags(bytes, at + 1, end);
+        if (at === -1) return false;
+      }
+      scanned.low = low;
+      scanned.high = high;
+      return tags > 0;
     },
-    learn(line, bytes) {
-      if (!isFit) return;
-      const form = formAt(low & (slots - 1));
-      form.refused += 1;
-      if (form.refused !== learnedAfter) return;
-      const keys = Array.from({ length: tags }, (_, i) => bytes.toString('utf8', keyFrom[i], keyTo[i]));
-      // Tags of other forms, a tag that comes twice: what it means depends on more than these values.
-      const isWhole = new Set(keys).size === tags && Object.keys(line.tags).length === tags;
-      if (!isWhole || !keys.every((key) => Object.hasOwn(line.tags, key))) return;
-      form.shared = recorder.sharedForForm(line, keys);
-      if (form.shared !== undefined) learned += 1;
-    },
-    clear() {
-      forms.fill(undefined);
-      learned = 0;
-    },
+    tagKeys: (bytes) => Array.from({ length: tags }, (_, i) => bytes.toString('utf8', keyFrom[i], keyTo[i])),
   };
+}
+
+/** The hash of the value that `scanValue` read last. */
+let valueHash = 0;
+
+/** Reads the value at `from`, which ends before a comma, a bar or the end. Returns its end, or -1 if it is not plain. */
+function scanValue(bytes: Buffer, from: number, end: number): number {
+  let hash = hashSeed;
+  let [digits, mostDigits, dashes, colons] = [0, 0, 0, 0];
+  let at = from;
+  for (; at < end; at++) {
+    const byte = bytes[at]!;
+    if (byte === comma || byte === barSign) break;
+    if (byte < space || byte > lastAscii) return -1;
+    if (byte >= 0x30 && byte <= 0x39) {
+      digits += 1;
+      if (digits > mostDigits) mostDigits = digits;
+    } else {
+      digits = 0;
+      if (byte === dash || byte === underscore) dashes += 1;
+      else if (byte === colonSign) colons += 1;
+    }
+    hash = hashByte(hash, byte);
+  }
+  const length = at - from;
+  const isPlain =
+    length > 0 &&
+    mostDigits < timeDigits &&
+    (length < dateTimeLength || colons < 2) &&
+    (length < uuidLength || dashes < uuidDashes);
+  valueHash = hash;
+  return isPlain ? at : -1;
 }

@@ -41,7 +41,7 @@ export interface SeriesRecorderDeps {
   summaries?: Summaries;
 }
 
-export interface SeriesRecorder {
+export interface SeriesRecorder extends SharedSeries {
   open(line: StatsdLine, round: number): StatsdSeries;
   /** Counts one number; false if the line's type does not allow it. A signed gauge is `relative`. */
   take(series: StatsdSeries, value: number, relative: boolean): boolean;
@@ -51,6 +51,9 @@ export interface SeriesRecorder {
    */
   reopen(series: readonly StatsdSeries[]): void;
   close(series: StatsdSeries): void;
+}
+
+interface SharedSeries {
   /**
    * For a series that the registry refused: closes it and returns the one that counts for all such series of its
    * family, type and rate, so that the line itself need not be kept. Undefined for any other series.
@@ -119,21 +122,6 @@ export function createSeriesRecorder({
 }: SeriesRecorderDeps): SeriesRecorder {
   let earlyLeft = maxEarly;
   const shape: Shape = { bounds };
-  const shared = new Map<string, StatsdSeries>();
-  /** Numbers the overflow series. */
-  const overflowNumbers = new WeakMap<Handle, number>();
-  let nextNumber = 0;
-
-  /** The key in `shared`. Refused series count nowhere, so that one stands for all of them. */
-  const sharedKey = (
-    { type, weight }: Pick<StatsdLine, 'type' | 'weight'>,
-    overflow: Handle | 'refused',
-  ): string => {
-    if (overflow === 'refused') return `${type} refused`;
-    const number = overflowNumbers.get(overflow) ?? nextNumber++;
-    overflowNumbers.set(overflow, number);
-    return `${type} ${weight} ${number}`;
-  };
 
   const kindOf = (type: StatsdType): Kind => {
     if (type === 'counter' || type === 'gauge') return type;
@@ -154,15 +142,6 @@ export function createSeriesRecorder({
     if (earlyLeft > 0) series.early?.push(value);
     else series.early = undefined;
     earlyLeft--;
-  };
-
-  /** A series that only repeats others is refused: the others have counted the same. */
-  const carryOver = (series: StatsdSeries): void => {
-    const { counter, gauge, histogram, summary, total, early, weight, meaning } = series;
-    if (meaning === '"double"') return;
-    if (total > 0) counter?.add(total);
-    gauge?.set(total);
-    for (const value of early ?? []) (histogram ?? summary)?.observe(value, weight);
   };
 
   return {
@@ -213,11 +192,59 @@ export function createSeriesRecorder({
       for (const series of all) series.early = undefined;
     },
     close: (series) => heldBy(series)?.release(),
+    ...createSharedSeries({ intake, words, shape, kindOf }),
+  };
+}
+
+/**
+ * Adds what a series counted before it was opened anew. A series that only repeats others is refused: the others
+ * have counted the same.
+ */
+function carryOver({
+  counter,
+  gauge,
+  histogram,
+  summary,
+  total,
+  early,
+  weight,
+  meaning,
+}: StatsdSeries): void {
+  if (meaning === '"double"') return;
+  if (total > 0) counter?.add(total);
+  gauge?.set(total);
+  for (const value of early ?? []) (histogram ?? summary)?.observe(value, weight);
+}
+
+interface SharedSeriesDeps extends Pick<SeriesRecorderDeps, 'intake' | 'words'> {
+  shape: Shape;
+  kindOf(type: StatsdType): Kind;
+}
+
+/** The series that count for refused lines: one for all lines of an overflow series, a type and a rate. */
+function createSharedSeries({ intake, words, shape, kindOf }: SharedSeriesDeps): SharedSeries {
+  const shared = new Map<string, StatsdSeries>();
+  /** Numbers the overflow series. */
+  const overflowNumbers = new WeakMap<Handle, number>();
+  let nextNumber = 0;
+
+  /** The key in `shared`. Refused series count nowhere, so that one stands for all of them. */
+  const keyOf = (
+    { type, weight }: Pick<StatsdLine, 'type' | 'weight'>,
+    overflow: Handle | 'refused',
+  ): string => {
+    if (overflow === 'refused') return `${type} refused`;
+    const number = overflowNumbers.get(overflow) ?? nextNumber++;
+    overflowNumbers.set(overflow, number);
+    return `${type} ${weight} ${number}`;
+  };
+
+  return {
     share(series) {
       const handle = handleOf(series);
       if (handle === undefined || !isOverLimit(series)) return undefined;
       const overflow = series.summary === undefined ? intake.overflowOf?.(handle) : undefined;
-      const key = sharedKey(series, overflow ?? 'refused');
+      const key = keyOf(series, overflow ?? 'refused');
       const known = shared.get(key);
       if (known === undefined && shared.size >= maxSharedSeries) {
         overflow?.release();
@@ -240,18 +267,18 @@ export function createSeriesRecorder({
     sharedFor(line) {
       if (shared.size === 0) return undefined;
       const { name, tags, type } = line;
-      const mayRefuse = shared.has(sharedKey(line, 'refused'));
+      const mayRefuse = shared.has(keyOf(line, 'refused'));
       const target = intake.overLimitAs?.(kindOf(type), name, tags, shape, mayRefuse);
-      return target && shared.get(sharedKey(line, target));
+      return target && shared.get(keyOf(line, target));
     },
     sharedForForm(line, tagKeys) {
       const { name, type } = line;
       const kind = kindOf(type);
       if (words.readsValues(kind, name)) return undefined;
-      const mayRefuse = shared.has(sharedKey(line, 'refused'));
+      const mayRefuse = shared.has(keyOf(line, 'refused'));
       const placeholders = new Map(tagKeys.map((key, i) => [key, `\u0001${i}`]));
       const form = intake.overLimitForm?.(kind, name, placeholders, shape, mayRefuse);
-      const series = form && shared.get(sharedKey(line, form.target));
+      const series = form && shared.get(keyOf(line, form.target));
       return series && { series, takes: form.takes };
     },
     closeShared() {
