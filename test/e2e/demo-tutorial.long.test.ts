@@ -31,6 +31,14 @@ function playBlock(index: number, ports: Readonly<Record<number, string>>): stri
   return stdout;
 }
 
+/** A poll that repeats until the block prints all of this; its last output is in the error. */
+const prints =
+  (index: number, ports: Readonly<Record<number, string>>, patterns: readonly RegExp[]) => () => {
+    const text = playBlock(index, ports);
+    if (patterns.every((pattern) => pattern.test(text))) return true;
+    throw new Error(`it printed\n${text}`);
+  };
+
 test.skipIf(!hasPrometheus || !hasAlertmanager)(
   'plays the tutorial as it is printed, until the alert is over',
   async () => {
@@ -46,32 +54,26 @@ test.skipIf(!hasPrometheus || !hasAlertmanager)(
       7930: end,
     };
     expect(tutorial[0]).toBe('npm start\n');
-    await until('status says that all is well', () => /well/.test(playBlock(1, ports)), patience);
+    await until('status says that all is well', prints(1, ports, [/well/]), patience);
     await until(
       'the pages have numbers',
-      () => {
-        const text = playBlock(2, ports);
-        return /^svc_log_entries_total/m.test(text) && /^svc_frontend_client_requests/m.test(text);
-      },
+      prints(2, ports, [/^svc_log_entries_total/m, /^svc_frontend_client_requests/m]),
       patience,
     );
     playBlock(3, ports);
     await until(
       'status and probe say what is down',
-      () => {
-        const text = playBlock(4, ports);
-        return /main\/persistence/.test(text) && /"reason": ?"refused"/.test(text);
-      },
+      prints(4, ports, [/main\/persistence/, /"reason": ?"refused"/]),
       patience,
     );
     await until(
       'the alert is in Alertmanager',
-      () => playBlock(5, ports).trim() === '"alertname":"SvcStoreDown"',
+      prints(5, ports, [/^"alertname":"SvcStoreDown"\s*$/]),
       patience,
     );
     expect(playBlock(7, ports).trim()).toBe('"alertname":"SvcStoreDown"');
     playBlock(6, ports);
-    await until('status says that all is well again', () => /well/.test(playBlock(1, ports)), patience);
+    await until('status says that all is well again', prints(1, ports, [/well/]), patience);
     if (!waitsForEnd) return;
     const isOver = () => !playBlock(5, ports).includes('SvcStoreDown');
     await until('the alert is over', isOver, { everyMs: 2000, withinMs: overWithinMs });

@@ -9,7 +9,15 @@ export interface Demo extends Running {
 export function startDemo(args: readonly string[], env: Record<string, string> = {}): Demo {
   const demo = start(process.execPath, [mainFile, 'demo', ...args], env);
   const shown = (pattern: RegExp, withinMs?: number) =>
-    until(`the demo prints ${pattern}`, () => pattern.exec(demo.output())?.[1], { withinMs });
+    until(
+      `the demo prints ${pattern}`,
+      () => {
+        const [, group] = pattern.exec(demo.output()) ?? [];
+        if (group === undefined) throw new Error(`it printed\n${demo.output()}`);
+        return group;
+      },
+      { withinMs },
+    );
   return { ...demo, shown };
 }
 

@@ -32,15 +32,16 @@ const open = (program: string, ports: Partial<DemoPorts> = {}) => {
   const main = join(directory, 'main.mjs');
   writeFileSync(main, program);
   heard = [];
-  stage = createStage({
-    main,
-    wantedPorts: { ...anyPorts, ...ports },
-    path: undefined,
-    untilWell: false,
-    print: (line) => heard.push(line),
-  });
+  stage = createStage(stageOptions(main, ports));
   return stage;
 };
+const stageOptions = (main: string, ports: Partial<DemoPorts>) => ({
+  main,
+  wantedPorts: { ...anyPorts, ...ports },
+  path: undefined,
+  untilWell: false,
+  print: (line: string) => heard.push(line),
+});
 
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'demo-stage-'));
@@ -172,4 +173,27 @@ it('takes other ports if the wanted ones are in use', async () => {
     ]),
   );
   await new Promise((closed) => server.close(closed));
+});
+
+it('gives two demos that start at the same moment ports of their own', async () => {
+  const reserved = [createServer(), createServer()];
+  const [metrics, control] = await Promise.all(
+    reserved.map(async (server) => {
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      return (server.address() as AddressInfo).port;
+    }),
+  );
+  await Promise.all(reserved.map((server) => new Promise((closed) => server.close(closed))));
+  const ports = { metrics: metrics!, control: control! };
+  const first = open(standIn, ports);
+  const second = createStage(stageOptions(join(directory, 'main.mjs'), ports));
+  try {
+    const both = await Promise.all([first.set(), second.set()]);
+    for (const part of ['metrics', 'incident'] as const)
+      expect(new Set(both.map((addresses) => new URL(addresses[part]).port)).size, part).toBe(2);
+    expect(both.map(({ pids }) => alive(pids.agent) && alive(pids.service))).toEqual([true, true]);
+    expect(heard).toContain('another demo is starting, this one starts after it');
+  } finally {
+    await second.clear();
+  }
 });

@@ -38,6 +38,7 @@ describe('a bucket that follows one that is left out', () => {
     ['the count', 'latency_count{domain="all"} 2'],
     ['a quote in the bound', 'latency_bucket{domain="all",le="1\\""} 2'],
     ['a bound that is no number of a histogram', `latency_bucket{domain="all",le="${'1'.repeat(40)}"} 2`],
+    ['a bound beyond ASCII', 'latency_bucket{domain="all",le="1\u00e9"} 2'],
     ['a timestamp', 'latency_bucket{domain="all",le="1"} 2 1700000000000'],
     ['a value that needs the exact parser', 'latency_bucket{domain="all",le="1"} NaN'],
     ['no value', 'latency_bucket{domain="all",le="1"} '],
@@ -127,5 +128,16 @@ describe('a page with histograms that are left out', () => {
     reader.begin('openmetrics');
     reader.write(Buffer.from(`${bucket}\n# EOF\n`));
     expect(() => reader.write(Buffer.from(`${bucket}\n`))).toThrow('continues after # EOF');
+  });
+
+  test('a bound that is not UTF-8 makes an invalid line', () => {
+    const refused = createRefusedLines(100);
+    const reader = createPageReader(createLineTable(), refused, scrapeDefaults.limits);
+    const key = Buffer.from(bucket.slice(0, valueAt(bucket)));
+    refused.add(lineHash(viewOf(key), 0, key.length), 1, undefined, 0);
+    reader.begin('text');
+    reader.write(Buffer.from(`${bucket}\n${bucket.replace('0.5', '\xff')}\n${bucket}\n`, 'latin1'));
+    const { samples, invalidLines } = reader.end(true);
+    expect({ samples, invalidLines }).toEqual({ samples: 2, invalidLines: 1 });
   });
 });

@@ -82,6 +82,33 @@ function tryPort(port: number): Promise<number | undefined> {
   });
 }
 
+/** An abstract socket of Linux: it has no file, and the kernel removes it with the process that holds it. */
+const turnAddress = '\0svc-agent-demo';
+const turnWithinMs = 60_000;
+const turnEveryMs = 100;
+
+/**
+ * Waits for the turn to choose ports and start programs on them: two demos that start at the same moment would choose
+ * the same ports. Resolves with the end of the turn, after a minute in any case; other systems than Linux have no turns.
+ * Rejects once aborted.
+ */
+export async function startTurn(signal: AbortSignal, print: (line: string) => void): Promise<() => void> {
+  const deadlineMs = performance.now() + turnWithinMs;
+  for (let isWaiting = false; process.platform === 'linux'; isWaiting = true) {
+    signal.throwIfAborted();
+    const server = createServer((socket) => socket.destroy());
+    const fault = await new Promise<string | undefined>((resolve) => {
+      server.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code));
+      server.listen(turnAddress, () => resolve(undefined));
+    });
+    if (fault === undefined) return () => void server.close();
+    if (fault !== 'EADDRINUSE' || performance.now() > deadlineMs) break;
+    if (!isWaiting) print('another demo is starting, this one starts after it');
+    await new Promise((resolve) => setTimeout(resolve, turnEveryMs));
+  }
+  return () => {};
+}
+
 interface Database {
   name: string;
   /** Of its schema. */

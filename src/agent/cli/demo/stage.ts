@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { type DemoPorts, demoConfig, freePorts, type ServiceAddresses } from './config.ts';
+import { type DemoPorts, demoConfig, freePorts, type ServiceAddresses, startTurn } from './config.ts';
 import { startMonitoring } from './monitoring.ts';
 import { type ChildProgram, type Children, createChildren, untilReady } from './programs.ts';
 import type { DemoAddresses } from './text.ts';
@@ -50,9 +50,14 @@ export function createStage(options: StageOptions): Stage {
         for (const line of taken) options.print(line);
         return ports;
       };
-      service = await startService(children, directory, await choose('service'), options);
-      if (options.untilWell) await rolesWell(service, children);
-      return startAgent(children, service, await choose('others'), options);
+      const endTurn = await startTurn(children.ending, options.print);
+      try {
+        service = await startService(children, directory, await choose('service'), options);
+        if (options.untilWell) await rolesWell(service, children);
+        return await startAgent(children, service, await choose('others'), options);
+      } finally {
+        endTurn();
+      }
     },
     broken: children.broken,
     send: (line) => service?.child.send(line),

@@ -76,11 +76,13 @@ function isBucketName(view: DataView, start: number, end: number): boolean {
   return true;
 }
 
-/** The index after a bound and `"} `, or -1. */
+/** The index after a bound of ASCII and `"} `, or -1: any other bound has to be validated. */
 function afterBound(bytes: Buffer, at: number): number {
   let end = at;
   const limit = at + longestBound;
-  for (; bytes[end] !== quote; end++)
-    if (end === limit || bytes[end] === newline || bytes[end] === backslash) return -1;
+  for (; bytes[end] !== quote; end++) {
+    const byte = bytes[end]!;
+    if (end === limit || byte === newline || byte === backslash || byte > 0x7f) return -1;
+  }
   return bytes[end + 1] === 0x7d && bytes[end + 2] === 0x20 ? end + 3 : -1;
 }
