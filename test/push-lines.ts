@@ -1,4 +1,4 @@
-import type { TagFormat } from '../src/reporters/push/block.ts';
+import type { TagFormat } from '../src/reporters/block.ts';
 
 /** What a receiver makes of a line. */
 export interface Received {

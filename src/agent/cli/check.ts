@@ -11,9 +11,8 @@ import {
   parseCommand,
   withBuildFault,
 } from './arguments.ts';
-import type { Io } from './io.ts';
+import { type Io, type Screen, table } from './io.ts';
 import type { LiveReport } from './live-pages.ts';
-import { type Screen, table } from './terminal.ts';
 
 const usage = `Usage: svc-agent check [-c FILE] [--service-config FILE]... [--role ROLE]... [--live] [--json]
 

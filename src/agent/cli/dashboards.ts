@@ -5,8 +5,7 @@ import type { DashboardOptions } from '../../monitoring/dashboards/render.ts';
 import { chosen } from '../../monitoring/options.ts';
 import { pack } from '../../monitoring/packs.ts';
 import { parseCommand } from './arguments.ts';
-import { type Io, writeInto } from './io.ts';
-import { type Screen, table } from './terminal.ts';
+import { type Io, type Screen, table, writeInto } from './io.ts';
 
 const usage = `Usage: svc-agent dashboards [NAME…] [OPTIONS]
 

@@ -1,7 +1,150 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AgentError, errorText } from '../../core/errors.ts';
-import { processScreen, type Screen } from './terminal.ts';
+import { formatDuration } from '../../core/text-formats.ts';
+import type { Progress } from '../../probes/probe.ts';
+
+/** What stdout can show. */
+export interface Screen {
+  /** The size of a terminal that can move its cursor, at this moment; undefined for a pipe, a file or `TERM=dumb`. */
+  size(): { columns: number; rows: number } | undefined;
+  readonly colour: boolean;
+  /** Whether it shows more than ASCII: a terminal in a UTF-8 locale. */
+  readonly unicode: boolean;
+  /** The text with what this screen does not show replaced; a pipe or a file takes everything. */
+  printable(text: string): string;
+}
+
+const asciiOf: Readonly<Record<string, string>> = { '’': "'", '…': '...', '–': '-', '·': '-' };
+const ascii = (text: string) => text.replace(/[^\x00-\x7f]/gu, (character) => asciiOf[character] ?? '?');
+const everything = (text: string) => text;
+
+/** A screen for plain text only: a pipe or a file. */
+export const plainScreen: Screen = {
+  size: () => undefined,
+  colour: false,
+  unicode: false,
+  printable: everything,
+};
+
+/** The screen behind a stream, by `NO_COLOR`, `TERM` and the locale of `env`. */
+export function screenOf(
+  stream: { isTTY?: boolean; columns?: number; rows?: number },
+  env: Readonly<Record<string, string | undefined>>,
+): Screen {
+  if (!stream.isTTY) return plainScreen;
+  const locale = env.LC_ALL || env.LC_CTYPE || env.LANG || '';
+  // The console of Linux has a font of 512 characters.
+  const unicode = /utf-?8/i.test(locale) && env.TERM !== 'linux';
+  const printable = unicode ? everything : ascii;
+  if (env.TERM === undefined || /^(?:dumb|)$/.test(env.TERM)) return { ...plainScreen, printable };
+  return {
+    size: () => ({ columns: stream.columns || 80, rows: stream.rows || 24 }),
+    colour: !env.NO_COLOR,
+    unicode,
+    printable,
+  };
+}
+
+/** The screen of this process. */
+export const processScreen = screenOf(process.stdout, process.env);
+
+/** Text from outside on one line: control characters, which a terminal would obey, become spaces. */
+export const plain = (text: string): string => text.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ');
+
+const colours = { bold: 1, red: 31, green: 32, yellow: 33, dim: 2 } as const;
+export type Colour = keyof typeof colours;
+
+/** The text in a colour where the screen has colours. */
+export const paint = (text: string, colour: Colour | undefined, screen: Pick<Screen, 'colour'>): string =>
+  screen.colour && colour ? `\u001b[${colours[colour]}m${text}\u001b[0m` : text;
+
+/** The text in lines of at most `width` characters, broken at spaces; a word that is longer is broken. */
+export function wrapped(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    if (line !== '' && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = '';
+    }
+    line = line === '' ? word : `${line} ${word}`;
+    for (; line.length > width; line = line.slice(width)) lines.push(line.slice(0, width));
+  }
+  return [...lines, line];
+}
+
+/** Cuts text to `width` columns, which shows at its end. */
+export function cut(text: string, width: number, { unicode }: Pick<Screen, 'unicode'>): string {
+  if (text.length <= width) return text;
+  const mark = unicode ? '…' : '~';
+  return width < 1 ? '' : text.slice(0, width - 1) + mark;
+}
+
+/** A bar of `width` characters that is full at 1. */
+export function bar(share: number, width: number, { unicode }: Pick<Screen, 'unicode'>): string {
+  const full = Math.round(Math.min(1, Math.max(0, share)) * width);
+  return (unicode ? '█' : '#').repeat(full) + (unicode ? '░' : '.').repeat(width - full);
+}
+
+/** Bytes in decimal units: `310 MB`. */
+export function byteText(bytes: number): string {
+  if (bytes < 10_000) return `${bytes} B`;
+  const units = ['kB', 'MB', 'GB', 'TB'];
+  let shown = bytes / 1000;
+  let unit = 0;
+  for (; shown >= 10_000 && unit < units.length - 1; unit++) shown /= 1000;
+  return `${Math.round(shown)} ${units[unit]}`;
+}
+
+/** How far work is: a bar, then `42% of 3400 MB, 310 MB/s, 6s left`. */
+export function progressText(
+  { doneBytes, totalBytes, bytesPerSecond }: Progress,
+  screen: Pick<Screen, 'unicode'>,
+): string {
+  const rate = `${byteText(bytesPerSecond)}/s`;
+  if (totalBytes === 0) return `${byteText(doneBytes)}, ${rate}`;
+  const share = doneBytes / totalBytes;
+  const leftSeconds = bytesPerSecond > 0 ? Math.ceil((totalBytes - doneBytes) / bytesPerSecond) : undefined;
+  const left = leftSeconds === undefined ? '' : `, ${formatDuration(leftSeconds * 1000) || '0s'} left`;
+  return `${bar(share, 10, screen)} ${Math.floor(share * 100)}% of ${byteText(totalBytes)}, ${rate}${left}`;
+}
+
+/** A line that is rewritten during work; only on a terminal that can move its cursor. */
+export function progressLine(
+  screen: Screen,
+  write: (text: string) => void,
+): { show(text: string): void; clear(): void } {
+  const show = (text: string) => {
+    const columns = screen.size()?.columns;
+    if (columns !== undefined) write(`\r\u001b[K${cut(plain(text), columns - 1, screen)}`);
+  };
+  return { show, clear: () => show('') };
+}
+
+/**
+ * Rows as columns of equal width, the head in bold where there are colours; numbers to the right. On a terminal the
+ * widest columns are cut until the rows fit.
+ */
+export function table(
+  head: readonly string[],
+  rows: readonly (readonly (string | number)[])[],
+  screen: Screen = plainScreen,
+): string {
+  const widths = head.map((title, i) =>
+    Math.max(title.length, ...rows.map((row) => String(row[i] ?? '').length)),
+  );
+  const room = (screen.size()?.columns ?? Infinity) - 2 * (head.length - 1);
+  for (let over = widths.reduce((a, b) => a + b, 0) - room; over > 0; over -= 1) {
+    widths[widths.indexOf(Math.max(...widths))]! -= 1;
+  }
+  const cell = (value: string | number, i: number) =>
+    typeof value === 'number'
+      ? String(value).padStart(widths[i]!)
+      : cut(plain(value), widths[i]!, screen).padEnd(widths[i]!);
+  const line = (cells: readonly (string | number)[]) => cells.map(cell).join('  ').trimEnd();
+  return [paint(line(head), 'bold', screen), ...rows.map(line), ''].join('\n');
+}
 
 /** The parts of its process that a command may use; tests pass their own. */
 export interface Io {

@@ -3,7 +3,7 @@ import { systemClock } from '../../core/clock.ts';
 import type { Log } from '../../core/ports.ts';
 import { createRegistry } from '../../core/registry.ts';
 import { type Coverage, coverageOf } from '../../core/vocabulary.ts';
-import { placesRead } from '../../probes/replication/readings.ts';
+import { placesRead } from '../../probes/replication/replication-check.ts';
 import type { Scrape, ScrapeResult } from '../../sources/scrape/source.ts';
 import { readVocabularies } from '../../sources/vocabularies.ts';
 import { type AgentConfig, blockOf, blocksOf, type ServiceConfig } from '../config/types.ts';

@@ -7,9 +7,8 @@ import { printGrants } from '../../probes/stores/store-grants.ts';
 import type { AgentConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { configurationOptions, configured, parseCommand } from './arguments.ts';
-import { type Io, onSignals } from './io.ts';
+import { type Io, onSignals, type Screen, table, wrapped } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
-import { type Screen, table, wrapped } from './terminal.ts';
 import { createProbeProgress, type ProbeProgress, planForPerson } from './verification.ts';
 
 const usage = `Usage: svc-agent probe [NAME]... [-c FILE] [--service-config FILE]... [--role ROLE]... [--json]

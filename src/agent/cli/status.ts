@@ -4,18 +4,19 @@ import { formatDuration } from '../../core/text-formats.ts';
 import type { Level, ProbeStatus, Problem, StatusReport } from '../admin/report.ts';
 import { type AgentTarget, ask, shownUrl, targetOf, targetOptions, targetUsage } from './agent-client.ts';
 import { parseCommand } from './arguments.ts';
-import { type Io, onSignals } from './io.ts';
 import {
   bar,
   byteText,
   type Colour,
+  type Io,
+  onSignals,
   paint,
   plain,
   progressText,
   type Screen,
   table,
   wrapped,
-} from './terminal.ts';
+} from './io.ts';
 
 const usage = `Usage: svc-agent status [-c FILE] [--watch] [--json] [--url URL [--ca FILE | --insecure]]
 

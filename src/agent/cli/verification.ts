@@ -4,7 +4,7 @@ import { type VerifyBackup, verifyInProcess } from '../../probes/backups/verifie
 import { planProbes } from '../../probes/plan.ts';
 import type { ProbeRow, Progress } from '../../probes/probe.ts';
 import type { AgentConfig } from '../config/types.ts';
-import { bar, progressLine, progressText, type Screen } from './terminal.ts';
+import { bar, progressLine, progressText, type Screen } from './io.ts';
 
 /** Longer than the verification of any backup takes. */
 export const longestMs = 7 * 24 * 36e5;

@@ -3,7 +3,7 @@ import { nearest } from '../../core/errors.ts';
 import { foldTag } from '../../core/labels.ts';
 import type { BackupType } from '../../core/reasons.ts';
 import { isPerCluster, placeholdersIn } from '../../probes/domains/description.ts';
-import { volumeWarning } from '../../reporters/hosted/block.ts';
+import { volumeWarning } from '../../reporters/block.ts';
 import { literalSecrets, scalarsOf } from './secrets.ts';
 import {
   archivalFaults,

@@ -16,7 +16,7 @@ import { storeRoles } from '../stores/store-options.ts';
 import { assess, keyOf, type Ledger } from './assessment.ts';
 import { backupFinding, labelsOf } from './backup-finding.ts';
 import type { BackupOptions } from './block.ts';
-import { type Evidence, unreadable, type VerifyAnswer } from './evidence.ts';
+import { type Evidence, forEntry, unreadable, type VerifyAnswer, withArchive } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
 import type { LogReading } from './log-evidence.ts';
 import type { EvidenceDeps, OffsiteStanding } from './offsite.ts';
@@ -234,16 +234,16 @@ async function readEvidence(
       return withRuns(await readSegments(source, nowMs, { ...log, server: logOfStore() }));
     }
     case 'snapshot':
-      return withRuns(await (await import('./cassandra-snapshots.ts')).readSnapshotEvidence(source));
+      return withRuns(await (await import('./cassandra-backups.ts')).readSnapshotEvidence(source));
     case 'incrementals': {
       const isOff = pollsOfStore(store).some((probe) => hasFailedCheck(latest(probe), 'incremental_backups'));
-      const { readIncrementals } = await import('./cassandra-incrementals.ts');
+      const { readIncrementals } = await import('./cassandra-backups.ts');
       return readIncrementals(source, runs, { nowMs, keepMs: retention.keepMs, isOff });
     }
     case 'configuration':
       return withRuns(await (await import('./files.ts')).readDrift(source.files, source.directory));
     case 'command': {
-      const { forEntry, parseReport, withArchive } = await import('./reports.ts');
+      const { parseReport } = await import('./tool-reports.ts');
       const { stdout } = await runCommand(source.command, { signal, maxBytes: 16 << 20 }).catch((thrown) => {
         throw unreadable(thrown.message, thrown);
       });

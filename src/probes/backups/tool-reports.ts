@@ -1,13 +1,43 @@
+import { errorText } from '../../core/errors.ts';
 import type { IntegrityResult } from '../../core/reasons.ts';
 import type { ReportFormat } from './block.ts';
-import type { Artifact, Evidence } from './evidence.ts';
+import { type Artifact, type Evidence, unreadable } from './evidence.ts';
 import { type SegmentRun, segmentOfLsn, segmentPosition } from './segments.ts';
+
+/**
+ * Reads a tool's report. Throws `evidence_unreadable` when it is not of the form that the tool prints. A failure that
+ * the tool reports without a time is one of `nowMs`.
+ */
+export function parseReport(format: ReportFormat, text: string, nowMs: number): Evidence {
+  let value: unknown;
+  try {
+    value = format === 'barman' ? jsonDocuments(text) : JSON.parse(text);
+  } catch (thrown) {
+    throw unreadable(`the command printed no JSON for format ${format}`, thrown);
+  }
+  try {
+    return readers[format](value, nowMs);
+  } catch (thrown) {
+    const why = `the command printed JSON, but not in the form of ${format}: ${errorText(thrown)}`;
+    throw unreadable(why, thrown);
+  }
+}
+
+/** Barman prints a document on one line without an end, so that those of several calls follow each other directly. */
+function jsonDocuments(text: string): unknown[] {
+  try {
+    return [JSON.parse(text)];
+  } catch {
+    const lines = text.replaceAll(/\}\s*\{(?=\s*")/g, '}\n{').split('\n');
+    return lines.filter((line) => line.trim() !== '').map((line) => JSON.parse(line) as unknown);
+  }
+}
 
 /**
  * Reads what tools that keep backups by themselves print of them: a parsed document, for Barman a list of them. Throws
  * when a document does not have the form that the tool prints.
  */
-export const readers: Readonly<Record<ReportFormat, (value: unknown, nowMs: number) => Evidence>> = {
+const readers: Readonly<Record<ReportFormat, (value: unknown, nowMs: number) => Evidence>> = {
   pgbackrest: readPgBackRest,
   walg: readWalG,
   barman: readBarman,

@@ -1,7 +1,10 @@
+import { execFile } from 'node:child_process';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { IntegrityLevel } from '../../core/reasons.ts';
+import { excerpt } from '../probe.ts';
+import type { ReportFormat } from './block.ts';
 import {
   compressionOf,
   createByteReader,
@@ -10,7 +13,7 @@ import {
   type Pace,
   readThrottled,
 } from './byte-stream.ts';
-import { readSnapshots, snapshotFault } from './cassandra-snapshots.ts';
+import { filesOfFlush, flushFault, readSnapshots, snapshotFault } from './cassandra-backups.ts';
 import type { FlushWindow, Verifiable, VerifyAnswer } from './evidence.ts';
 import {
   type BackupManifest,
@@ -43,7 +46,6 @@ export async function bytesToRead(request: VerifyRequest): Promise<number> {
     if (snapshot !== undefined)
       return (await readSnapshots(path)).find(({ name }) => name === snapshot)?.sizeBytes ?? 0;
     if (flush) {
-      const { filesOfFlush } = await import('./cassandra-incrementals.ts');
       return (await filesOfFlush(path, flush)).reduce((total, { sizeBytes }) => total + sizeBytes, 0);
     }
     if ((await stat(path)).isDirectory()) {
@@ -72,7 +74,7 @@ const unknown = (msg: string): VerifyAnswer => ({ result: 'unknown', msg });
 export async function verifyBackup(request: VerifyRequest & Pace): Promise<VerifyAnswer> {
   const { path, level } = request;
   if (level === 'none') return unknown('not verified');
-  if (request.tool) return (await import('./tool-verification.ts')).verifyByTool(path, request.tool);
+  if (request.tool) return verifyByTool(path, request.tool);
   const stats = await stat(path);
   try {
     if (request.segments !== undefined) return await verifyLog(request, request.segments);
@@ -205,7 +207,6 @@ async function verifyFlush(
   { path, level, ...pace }: VerifyRequest & Pace,
   window: FlushWindow,
 ): Promise<VerifyAnswer> {
-  const { filesOfFlush, flushFault } = await import('./cassandra-incrementals.ts');
   const files = await filesOfFlush(path, window);
   const fault = await flushFault(files, level === 'full', (file) => readThrottled(file, pace));
   return fault === undefined ? ok(`${files.length} files of incremental backups`) : corrupt(fault);
@@ -250,4 +251,83 @@ async function verifyPhysical(
   const { files, pages, unverified } = await verifyInnodbFiles(path, pace);
   if (unverified !== undefined) return unknown(unverified);
   return ok(`${pages} pages in ${files} files of InnoDB match their checksums`);
+}
+
+interface Ended {
+  status: number;
+  stdout: string;
+  stderr: string;
+}
+
+const maxOutputBytes = 16 << 20;
+const shownBytes = 300;
+
+/**
+ * Has a tool verify one of its backups. Throws where it could not, as when its repository is locked: then nothing is
+ * known of the backup.
+ */
+export async function verifyByTool(
+  id: string,
+  { format, argv }: NonNullable<Verifiable['tool']>,
+): Promise<VerifyAnswer> {
+  const ended = await run(argv);
+  const answer = answersOf[format](id, ended);
+  if (answer) return answer;
+  const said = excerpt(`${ended.stderr}${ended.stdout}`, shownBytes);
+  throw new Error(`${argv[0]}: exit status ${ended.status}: ${said}`);
+}
+
+/**
+ * Runs it in the process group of the verifying process, so that it ends with it and has its priority. Throws if it
+ * cannot be started, or is killed.
+ */
+function run([program = '', ...args]: readonly string[]): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    execFile(program, args, { maxBuffer: maxOutputBytes }, (thrown, stdout, stderr) => {
+      if (thrown && typeof thrown.code !== 'number') reject(thrown);
+      else resolve({ status: Number(thrown?.code ?? 0), stdout, stderr });
+    });
+  });
+}
+
+/** What the output says of a backup; undefined where the tool could not verify it. */
+type AnswerOf = (id: string, ended: Ended) => VerifyAnswer | undefined;
+
+const answersOf: Readonly<Record<ReportFormat, AnswerOf>> = {
+  pgbackrest: pgBackRestAnswer,
+  barman: barmanAnswer,
+  walg: statusAnswer,
+  json: statusAnswer,
+};
+
+/**
+ * `pgbackrest verify --output=text --verbose` reads the whole repository, and ends with status 0 whatever it finds; it
+ * lists the backups that are there.
+ */
+function pgBackRestAnswer(id: string, { status, stdout }: Ended): VerifyAnswer | undefined {
+  if (status !== 0) return undefined;
+  const listed = [...stdout.matchAll(/^ *backup: (\S+), status: (.+)$/gm)];
+  const found = listed.find(([, label]) => label === id)?.[2];
+  if (found?.startsWith('valid')) return { result: 'ok', msg: `pgbackrest verify: ${found}` };
+  if (found !== undefined) return { result: 'corrupt', msg: `pgbackrest verify: ${found}` };
+  // Without --verbose only backups with a fault are listed.
+  if (/total WAL checked/.test(stdout) || listed.some(([, , what]) => what!.startsWith('valid')))
+    return { result: 'corrupt', msg: `pgbackrest verify does not find ${id} in the repository` };
+  return { result: 'unknown', msg: 'pgbackrest verify lists no backup; add --output=text --verbose' };
+}
+
+/** `barman verify-backup SERVER ID` runs pg_verifybackup; other errors have the same exit status. */
+function barmanAnswer(_: string, { status, stdout, stderr }: Ended): VerifyAnswer | undefined {
+  if (status === 0) return { result: 'ok', msg: 'barman verify-backup found no fault' };
+  const said = `${stderr}\n${stdout}`;
+  if (!said.includes('verify backup failure')) return undefined;
+  const fault = /pg_verifybackup: error: (.+)/.exec(said)?.[1];
+  return { result: 'corrupt', msg: fault ?? 'barman verify-backup found a fault' };
+}
+
+/** Of a program of one's own: 0 good, 1 damaged. */
+function statusAnswer(_: string, { status, stdout, stderr }: Ended): VerifyAnswer | undefined {
+  if (status === 0) return { result: 'ok', msg: excerpt(stdout, shownBytes) || 'its tool found no fault' };
+  if (status !== 1) return undefined;
+  return { result: 'corrupt', msg: excerpt(stderr || stdout, shownBytes) || 'its tool found a fault' };
 }

@@ -1,16 +1,204 @@
+import type { AgentMetricName } from '../../core/agent-metrics.ts';
+import type { Readings } from '../../core/ports.ts';
+import { unitDivisors } from '../../core/vocabulary.ts';
 import type { ClusterGroupOptions } from '../clusters/block.ts';
-import type { ReplicationOptions } from '../domains/block.ts';
-import type { Finding, Probe, ProbeDeps } from '../probe.ts';
-import {
-  finderIn,
-  isPairOf,
-  joinByPair,
-  type OfPair,
-  type PairReading,
-  type Quantity,
-  type QuantityReadings,
-  quantitySamples,
-} from './readings.ts';
+import type { LagPlace, ReadingPlace, ReplicationOptions } from '../domains/block.ts';
+import type { Finding, Probe, ProbeDeps, Sample } from '../probe.ts';
+
+/** The metrics of real services. A vocabulary translates the lag to seconds; the service sends nanoseconds. */
+const usual = {
+  lag: [
+    { metric: 'svc_replication_latency', unit: 'seconds' },
+    { metric: 'replication_latency', unit: 'nanoseconds' },
+  ] satisfies LagPlace[],
+  applied: [
+    { metric: 'svc_history_replication_tasks_applied' },
+    { metric: 'replication_tasks_applied' },
+  ] satisfies ReadingPlace[],
+  failures: [
+    { metric: 'svc_history_replication_tasks_failed' },
+    { metric: 'replication_tasks_failed' },
+    { metric: 'replication_dlq_enqueue_failed' },
+  ] satisfies ReadingPlace[],
+};
+export type Quantity = keyof typeof usual;
+
+/** Scraped families that the probe reads. */
+export function placesRead(options: Partial<ReplicationOptions> = {}): string[] {
+  const quantities = Object.keys(usual) as Quantity[];
+  return quantities.flatMap((quantity) => placesOf(quantity, options[quantity]).map(({ metric }) => metric));
+}
+
+/** Labels that name the clusters of a series; the first one present counts. */
+const usualLabels = { source: ['source_cluster', 'active_cluster'], target: ['target_cluster'] };
+
+/** One value, with the cluster names of its labels. */
+export interface Reading {
+  /** Identifies the series. */
+  series: string;
+  source?: string;
+  target?: string;
+  /** Lags are in seconds. */
+  value: number;
+}
+
+/** The values of one quantity, from the first metric that has any; negative ones are left out. */
+function readingsOf(
+  readings: Readings,
+  quantity: Quantity,
+  options: Partial<ReplicationOptions> = {},
+): { metric?: string; values: Reading[] } {
+  for (const place of placesOf(quantity, options[quantity])) {
+    const values = [...readings.values(place.metric)]
+      .filter(({ value }) => Number.isFinite(value) && value >= 0)
+      .map((series) => readingAt(place, series));
+    if (values.length > 0) return { metric: place.metric, values };
+  }
+  return { values: [] };
+}
+
+type QuantityPlace = ReadingPlace & Partial<LagPlace>;
+
+/** A metric that a vocabulary translates is found under both names, whichever is configured. */
+function placesOf(quantity: Quantity, configured: QuantityPlace | undefined): readonly QuantityPlace[] {
+  const places: readonly QuantityPlace[] = usual[quantity];
+  if (!configured) return places;
+  const { sourceLabel, targetLabel } = configured;
+  const isSame = quantity === 'lag' && places.some(({ metric }) => metric === configured.metric);
+  if (!isSame) return [configured];
+  const others = places.filter(({ metric }) => metric !== configured.metric);
+  return [configured, ...others.map((place) => ({ ...place, sourceLabel, targetLabel }))];
+}
+
+function readingAt(
+  { unit = 'seconds', sourceLabel, targetLabel }: QuantityPlace,
+  { labels, value }: { labels: Readonly<Record<string, string>>; value: number },
+): Reading {
+  const named = (label: string | undefined, otherwise: readonly string[]) =>
+    (label === undefined ? otherwise : [label]).map((name) => labels[name]).find((text) => text);
+  return {
+    series: JSON.stringify(Object.entries(labels).sort()),
+    source: named(sourceLabel, usualLabels.source),
+    target: named(targetLabel, usualLabels.target),
+    value: value / unitDivisors[unit],
+  };
+}
+
+/** Two clusters, in the direction of replication. */
+export interface ClusterPair {
+  source: string;
+  target: string;
+}
+
+/**
+ * How the pair of a series is found. `labelled`: by its labels; if only one cluster is named, this one is the other.
+ * `incoming`: towards this cluster, because real services name the source in `target_cluster` there.
+ */
+export type Direction = 'labelled' | 'incoming';
+
+/** Finds the pair of a reading; undefined for a cluster with itself, and if several would fit. */
+export function pairsOf(
+  group: ClusterGroupOptions,
+): (reading: Reading, direction: Direction) => ClusterPair | undefined {
+  const own = group.currentClusterName;
+  const names = group.clusters.filter(({ enabled }) => enabled).map(({ name }) => name);
+  const peers = names.filter((name) => name !== own);
+  const onlyPeer = peers.length === 1 ? peers[0] : undefined;
+  const pair = (source: string | undefined, target: string | undefined): ClusterPair | undefined =>
+    source === undefined || target === undefined || source === target ? undefined : { source, target };
+  const opposite = (name: string) => (name === own ? onlyPeer : own);
+  return (reading, direction) => {
+    const [source, target] = [reading.source, reading.target].map(
+      (text) => text && clusterNamed(text, names),
+    );
+    if ((reading.source && !source) || (reading.target && !target)) return undefined;
+    if (source && target && source !== target) return { source, target };
+    if (direction === 'incoming')
+      return pair([source, target].find((name) => name && name !== own) ?? onlyPeer, own);
+    if (source && target) return undefined;
+    if (source) return pair(source, opposite(source));
+    if (target) return pair(opposite(target), target);
+    return pair(own, onlyPeer);
+  };
+}
+
+/** Whether both clusters are enabled clusters of the group. */
+export function isPairOf({ clusters }: ClusterGroupOptions, { source, target }: ClusterPair): boolean {
+  const isEnabled = (wanted: string) => clusters.some(({ name, enabled }) => enabled && name === wanted);
+  return isEnabled(source) && isEnabled(target);
+}
+
+/** Services may sanitize label values: `dc-1` becomes `dc_1`. */
+function clusterNamed(text: string, names: readonly string[]): string | undefined {
+  return names.includes(text) ? text : names.find((name) => name.replace(/[^A-Za-z0-9_]/gu, '_') === text);
+}
+
+/** A reading with its pair of clusters. */
+export interface PairReading extends Reading {
+  pair: ClusterPair;
+}
+
+/** The readings of one quantity. */
+export interface QuantityReadings {
+  /** The family that they are from. */
+  metric?: string;
+  paired: readonly PairReading[];
+  /** Number of series whose labels name no pair of clusters. */
+  untold: number;
+}
+
+const directions: Readonly<Record<Quantity, Direction>> = {
+  lag: 'labelled',
+  applied: 'incoming',
+  failures: 'incoming',
+};
+
+/** Reads a quantity from the scraped metrics, each value with its pair of clusters. */
+export function finderIn(
+  group: ClusterGroupOptions,
+  replication: ReplicationOptions | undefined,
+  readings: Readings,
+): (quantity: Quantity) => QuantityReadings {
+  const pairOf = pairsOf(group);
+  return (quantity) => {
+    const { metric, values } = readingsOf(readings, quantity, replication);
+    const paired = values.flatMap((reading) => {
+      const pair = pairOf(reading, directions[quantity]);
+      return pair ? [{ ...reading, pair }] : [];
+    });
+    return { metric, paired, untold: values.length - paired.length };
+  };
+}
+
+export interface OfPair {
+  pair: ClusterPair;
+  value: number;
+}
+
+/** One number per pair: the joined values of its items. */
+export function joinByPair<T extends { pair: ClusterPair }>(
+  items: readonly T[],
+  numberOf: (item: T) => number,
+  join: (one: number, other: number) => number,
+): OfPair[] {
+  const joined = new Map<string, OfPair>();
+  for (const item of items) {
+    const { source, target } = item.pair;
+    const key = JSON.stringify([source, target]);
+    const value = numberOf(item);
+    const known = joined.get(key);
+    joined.set(key, { pair: item.pair, value: known ? join(known.value, value) : value });
+  }
+  return [...joined.values()];
+}
+
+export function quantitySamples(name: AgentMetricName, values: readonly OfPair[]): Sample[] {
+  return values.map(({ pair: { source, target }, value }) => ({
+    name,
+    labels: { source_cluster: source, target_cluster: target },
+    value,
+  }));
+}
 
 /** The total of a counter at one check. */
 export interface Total {

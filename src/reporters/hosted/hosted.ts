@@ -6,7 +6,7 @@ import { sanitizeName } from '../../core/labels.ts';
 import type { FamilyView, SeriesView, View } from '../../core/model.ts';
 import type { Clock, Drops, Gather, GatherRequest, Log, Reporter, Stop } from '../../core/ports.ts';
 import { createSeriesSlice } from '../../core/slices.ts';
-import type { HostedOptions } from './block.ts';
+import type { HostedOptions } from '../block.ts';
 import { createBackoff, startDelivery } from './delivery.ts';
 import { createHttpClient } from './http-client.ts';
 import { createOtlp } from './otlp/otlp.ts';

@@ -12,7 +12,7 @@ import {
 import { errorText, networkFault, systemCode } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { HostedFailureReason } from '../../core/reasons.ts';
-import type { HostedOptions } from './block.ts';
+import type { HostedOptions } from '../block.ts';
 import type { ReceiverAnswer } from './protocol.ts';
 
 export interface HttpClientDeps {

@@ -3,9 +3,9 @@ import { scrapeMarkHeader } from '../../core/access.ts';
 import { sanitizeName } from '../../core/labels.ts';
 import type { View } from '../../core/model.ts';
 import type { Clock, Drops, Gather, GatherRequest, Log, Reporter } from '../../core/ports.ts';
+import type { PullOptions } from '../block.ts';
 import type { Body, Reply, Routes } from '../listen/http.ts';
 import type { Listener } from '../listen/listener.ts';
-import type { PullOptions } from './block.ts';
 import { contentTypes, createRenderer, type Format, type Renderer } from './exposition.ts';
 
 interface Range {

@@ -3,8 +3,8 @@ import { systemCode } from '../../core/errors.ts';
 import type { SeriesView } from '../../core/model.ts';
 import type { Clock, Drops, Durable, Gather, GatherRequest, Log, Reporter } from '../../core/ports.ts';
 import type { DropReason, PushFailureReason } from '../../core/reasons.ts';
+import type { PushOptions } from '../block.ts';
 import { type Baseline, createBaseline } from './baseline.ts';
-import type { PushOptions } from './block.ts';
 import {
   createDestination,
   type DestinationDeps,

@@ -1,6 +1,6 @@
 import { formatDecimal } from '../../core/decimal.ts';
 import type { FamilyView, Kind, Labels, SeriesView } from '../../core/model.ts';
-import type { TagFormat } from './block.ts';
+import type { TagFormat } from '../block.ts';
 
 /** The totals among a series' numbers, which are pushed as deltas; the others are pushed as gauges. */
 export interface Totals {

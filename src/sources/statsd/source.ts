@@ -2,19 +2,17 @@ import type { Socket } from 'node:net';
 import type { OpenHandshakes } from '../../core/access.ts';
 import type { Clock, Drops, Log, Source, Stop } from '../../core/ports.ts';
 import { createSliceQueue, type SliceQueue } from '../../core/slices.ts';
-import type { LazyStore } from '../../core/value-stores.ts';
-import { defaultBounds } from '../../core/value-stores.ts';
+import { defaultBounds, type LazyStore } from '../../core/value-stores.ts';
 import type { VocabularyDetector } from '../../core/vocabulary.ts';
 import type { StatsdOptions } from './block.ts';
 import { createKnownLines, type KnownLines, startExpiry } from './lines/known-lines.ts';
 import { type StatsdDrop, tagKeysWith } from './lines/line-format.ts';
 import { createLineReader, type LineReader } from './lines/line-reader.ts';
-import { createSeriesRecorder, type StatsdIntake } from './lines/statsd-series.ts';
+import { createSeriesRecorder, type SeriesRecorder, type StatsdIntake } from './lines/statsd-series.ts';
 import { createSenders } from './listen/senders.ts';
 import { type Bound, bindTcp, bindUnix, type StreamDeps } from './listen/stream.ts';
 import { type BoundUdp, bindUdp } from './listen/udp.ts';
 import { createSummaries } from './summaries.ts';
-import { createVocabularyDetection } from './vocabulary-detection.ts';
 
 const defaults = {
   /** Long, because `rate()` misses the increase of a rare counter (such as restarts) that ends and returns. */
@@ -283,5 +281,82 @@ export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
       receiveBufferBytes: bound.listen?.receiveBufferBytes,
       vocabulary: deps.words.vocabulary?.name,
     }),
+  };
+}
+
+/** Detects the vocabulary of a sender from the names that it uses, and reopens its series under their new names. */
+export interface VocabularyDetection {
+  addName(name: string): void;
+  /** Whether all names so far are decided. */
+  isSettled(): boolean;
+  stop(): void;
+}
+
+export interface VocabularyDetectionDeps {
+  words: VocabularyDetector;
+  knownLines(): KnownLines;
+  recorder: SeriesRecorder;
+  slices: SliceQueue;
+  clock: Clock;
+}
+
+const delayMs = 1000;
+/** Further names are ignored: no product has so many, and each takes memory permanently. */
+const maxNames = 10_000;
+
+export function createVocabularyDetection({
+  words,
+  knownLines,
+  recorder,
+  slices,
+  clock,
+}: VocabularyDetectionDeps): VocabularyDetection {
+  const names = new Set<string>();
+  let cancel: (() => void) | undefined;
+
+  /** Ids of known lines of these names, those of one series together. */
+  const bySeries = (reworded: ReadonlySet<string>): number[][] => {
+    const groups = new Map<string, number[]>();
+    for (let id = 0; id < knownLines().end; id++) {
+      const series = knownLines().seriesOf(id);
+      if (series === undefined || !reworded.has(series.line.name)) continue;
+      const { type, name, tags } = series.line;
+      const key = JSON.stringify([type, name, Object.entries(tags).sort(([a], [b]) => (a < b ? -1 : 1))]);
+      const group = groups.get(key);
+      if (group) group.push(id);
+      else groups.set(key, [id]);
+    }
+    return [...groups.values()];
+  };
+  const reopenAll = (ids: readonly number[]) =>
+    recorder.reopen(ids.map((id) => knownLines().seriesOf(id)).filter((series) => series !== undefined));
+
+  const reopen = (reworded: ReadonlySet<string>) => {
+    knownLines().forgetRefused();
+    const groups = bySeries(reworded);
+    // At once: a line that came meanwhile would join the old series. Few series have several lines.
+    for (const group of groups) if (group.length > 1) reopenAll(group);
+    const alone = groups.filter((group) => group.length === 1);
+    let next = 0;
+    slices.whenIdle(() => {
+      for (const stop = next + 16; next < stop && next < alone.length; next++) reopenAll(alone[next]!);
+      return next >= alone.length;
+    });
+  };
+
+  const listen = () => {
+    cancel = undefined;
+    const reworded = words.detect(new Set(names));
+    if (reworded.size > 0) reopen(reworded);
+  };
+
+  return {
+    addName(name) {
+      if (names.has(name) || names.size >= maxNames) return;
+      names.add(name);
+      cancel ??= clock.after(delayMs, listen);
+    },
+    isSettled: () => cancel === undefined,
+    stop: () => cancel?.(),
   };
 }

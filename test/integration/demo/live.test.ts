@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { countsText, showLive } from '../../../src/agent/cli/demo/text.ts';
-import { plainScreen } from '../../../src/agent/cli/terminal.ts';
+import { plainScreen } from '../../../src/agent/cli/io.ts';
 import { handClock } from '../../clock.ts';
 
 const page = `# TYPE svc_log_entries_total counter

@@ -1,5 +1,4 @@
-import type { Io } from '../../../src/agent/cli/io.ts';
-import { plainScreen } from '../../../src/agent/cli/terminal.ts';
+import { type Io, plainScreen } from '../../../src/agent/cli/io.ts';
 
 /** An Io that keeps what was written. */
 export function fakeIo(cwd: string, env: Record<string, string> = {}): Io & { out(): string; err(): string } {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { bar, plainScreen, progressLine, screenOf } from '../../../src/agent/cli/io.ts';
 import { phasesText } from '../../../src/agent/cli/probe.ts';
-import { bar, plainScreen, progressLine, screenOf } from '../../../src/agent/cli/terminal.ts';
 import type { Probed } from '../../../src/probes/runner/runner.ts';
 
 const probed = (name: string, ok: boolean, durationMs: number, phasesMs?: Record<string, number>) =>

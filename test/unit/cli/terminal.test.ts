@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { cut, paint, plain, plainScreen, screenOf, table, wrapped } from '../../../src/agent/cli/terminal.ts';
+import { cut, paint, plain, plainScreen, screenOf, table, wrapped } from '../../../src/agent/cli/io.ts';
 
 const terminal = { isTTY: true, columns: 20, rows: 10 };
 const utf8 = { TERM: 'xterm', LANG: 'en_US.UTF-8' };

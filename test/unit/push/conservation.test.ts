@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type TagFormat, tagFormats } from '../../../src/reporters/push/block.ts';
+import { type TagFormat, tagFormats } from '../../../src/reporters/block.ts';
 import { inMemory, type PushedFamily, type PushRig, startPush, systemError } from '../../push.ts';
 import { aggregate } from '../../push-lines.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { FamilyView } from '../../../src/core/model.ts';
-import { type TagFormat, tagFormats } from '../../../src/reporters/push/block.ts';
+import { type TagFormat, tagFormats } from '../../../src/reporters/block.ts';
 import {
   counterLine,
   createLineFormatter,

@@ -9,7 +9,7 @@ import { createSeriesRecorder } from '../../../src/sources/statsd/lines/statsd-s
 import { createSenders } from '../../../src/sources/statsd/listen/senders.ts';
 import { createFraming } from '../../../src/sources/statsd/listen/stream.ts';
 import { localText, rowsOf } from '../../../src/sources/statsd/listen/udp.ts';
-import { createVocabularyDetection } from '../../../src/sources/statsd/vocabulary-detection.ts';
+import { createVocabularyDetection } from '../../../src/sources/statsd/source.ts';
 import { handClock } from '../../clock.ts';
 import { testRegistry } from '../../registry.ts';
 import { recordingIntake } from '../../statsd.ts';

@@ -9,8 +9,8 @@ import {
 import { createKnownLines, startExpiry } from '../../../src/sources/statsd/lines/known-lines.ts';
 import { createLineReader } from '../../../src/sources/statsd/lines/line-reader.ts';
 import { createSeriesRecorder } from '../../../src/sources/statsd/lines/statsd-series.ts';
+import { createVocabularyDetection } from '../../../src/sources/statsd/source.ts';
 import { createSummaries } from '../../../src/sources/statsd/summaries.ts';
-import { createVocabularyDetection } from '../../../src/sources/statsd/vocabulary-detection.ts';
 import { testRegistry } from '../../registry.ts';
 import { until } from '../../until.ts';
 

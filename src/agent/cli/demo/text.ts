@@ -1,6 +1,6 @@
 import { basename, relative } from 'node:path';
 import type { Clock } from '../../../core/ports.ts';
-import { cut, type Screen } from '../terminal.ts';
+import { cut, type Screen } from '../io.ts';
 
 import { type Monitoring, onPath } from './monitoring.ts';
 

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { BackupType, IntegrityLevel } from '../../../../src/core/reasons.ts';
 import type { ReportFormat } from '../../../../src/probes/backups/block.ts';
+import { forEntry, withArchive } from '../../../../src/probes/backups/evidence.ts';
 import { parseCheckpoints, timeOfName } from '../../../../src/probes/backups/files.ts';
-import { forEntry, parseReport as parseAt, withArchive } from '../../../../src/probes/backups/reports.ts';
+import { parseReport as parseAt } from '../../../../src/probes/backups/tool-reports.ts';
 import type { ArchivedLog } from '../../../../src/probes/stores/store-report.ts';
 
 // Shapes as the tools' manuals show them, shortened; those of test/e2e/backup-reports.long.test.ts are the tools' own.

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Direction, pairsOf } from '../../../../src/probes/replication/readings.ts';
+import { type Direction, pairsOf } from '../../../../src/probes/replication/replication-check.ts';
 import { clusterGroup } from '../../../cluster-group.ts';
 
 const two = clusterGroup({}, {}, { enabled: false });

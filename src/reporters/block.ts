@@ -1,6 +1,100 @@
 import * as z from 'zod';
-import type { ClientAuth, ClientTls, Secret } from '../../core/access.ts';
-import { interval, parsedAs, span, webAddress } from '../../core/text-formats.ts';
+import type { ClientAuth, ClientTls, ListenerAuth, ListenerTls, Secret } from '../core/access.ts';
+import {
+  ascending,
+  interval,
+  listenAddress,
+  parsedAs,
+  span,
+  statsdAddress,
+  webAddress,
+} from '../core/text-formats.ts';
+import { defaultBounds } from '../core/value-stores.ts';
+
+/** `pullmetrics` (spec, Metrics configuration), defaults filled in. */
+export interface PullOptions {
+  /** host:port; port 0 selects a free port. */
+  listenAddress: string;
+  timerType: 'histogram' | 'summary';
+  /** Upper bounds in seconds for distributions the agent builds itself. */
+  defaultHistogramBuckets: readonly number[];
+  /** Whether OpenMetrics 1.0 is negotiated; text 0.0.4 otherwise. */
+  openMetrics: boolean;
+}
+
+/** Upper bounds of a histogram without +Inf. */
+const buckets = z
+  .array(z.number())
+  .min(1)
+  .max(200)
+  .superRefine(
+    (bounds, context) => {
+      const at = ascending.brokenAt(bounds);
+      if (at >= 0) context.addIssue({ code: 'custom', path: [at], message: ascending.fault });
+    },
+    { when: ({ value }) => Array.isArray(value) },
+  );
+
+/** `pullmetrics` (spec, Metrics configuration; CONTRACT, HTTP). */
+export const pullBlock = (access: { tls: z.ZodType<ListenerTls>; auth: z.ZodType<ListenerAuth> }) =>
+  z
+    .strictObject({
+      listenAddress: z
+        .string(listenAddress.fault)
+        .transform(parsedAs(listenAddress))
+        .describe('host:port of the scrape endpoint; port 0 selects a free port.'),
+      timerType: z
+        .enum(['histogram', 'summary'])
+        .default('histogram')
+        .describe('Type that timers, histograms and distributions received by statsd become.'),
+      defaultHistogramBuckets: buckets.default([...defaultBounds]).describe('Upper bounds in seconds.'),
+      openMetrics: z.boolean().default(false).describe('Whether OpenMetrics 1.0 is negotiated.'),
+      tls: access.tls.optional(),
+      auth: access.auth.optional(),
+    })
+    .describe('A scrape endpoint.') satisfies z.ZodType<PullOptions>;
+
+export const tagFormats = ['suffix', 'dogstatsd', 'influx', 'none'] as const;
+export type TagFormat = (typeof tagFormats)[number];
+
+/** `pushmetrics` (spec, Metrics configuration), defaults filled in. */
+export interface PushOptions {
+  /** host:port of the aggregator. */
+  hostPort: string;
+  /** Added before the prefix of the block. */
+  prefix: string;
+  /** Default: the block's `reportingInterval`. */
+  flushIntervalMs: number;
+  /** Limit of one datagram in bytes. */
+  flushBytes: number;
+  tagFormat: TagFormat;
+}
+
+/** `pushmetrics` (spec, Metrics configuration); without `flushInterval` the block's `reportingInterval` is used. */
+export const pushBlock = () =>
+  z
+    .strictObject({
+      hostPort: z
+        .string(statsdAddress.fault)
+        .transform(parsedAs(statsdAddress))
+        .describe('host:port of the aggregator.'),
+      prefix: z.string().default('').describe('Added before the prefix of the block.'),
+      flushInterval: z
+        .string(interval.fault)
+        .transform(parsedAs(interval))
+        .optional()
+        .describe('How often values are sent. Default: reportingInterval of the block.'),
+      flushBytes: z.int().min(64).max(65_507).default(1432).describe('Limit of one datagram in bytes.'),
+      tagFormat: z
+        .enum(tagFormats)
+        .default('suffix')
+        .describe('How tags are written: in the name, as DogStatsD or InfluxDB writes them, or not at all.'),
+    })
+    .transform(({ flushInterval, ...rest }): Omit<PushOptions, 'flushIntervalMs'> & Partial<PushOptions> => ({
+      ...rest,
+      flushIntervalMs: flushInterval,
+    }))
+    .describe('Sends statsd datagrams to an aggregator.');
 
 /** `hostedmetrics`, defaults filled in. */
 export interface HostedOptions {
