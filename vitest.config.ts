@@ -55,11 +55,13 @@ const nightlyFiles = 'test/**/*.nightly.test.ts';
 
 /** Files that `npm test` runs in a small size: they ask `bySize` of test/size.ts. */
 const sized = [
+  'e2e/backup-run',
   'e2e/big-backup',
   'e2e/dashboards',
   'e2e/failover',
   'e2e/killed',
   'e2e/rotation-kills',
+  'e2e/shipped-system',
   'e2e/status-page',
   'e2e/stop',
   'fault/statsd-million-tag-values',
@@ -75,6 +77,7 @@ const sized = [
   'unit/logs/json-reader',
   'unit/probes/domains/failovers',
   'unit/pull/line-cache',
+  'unit/push/conservation',
   'unit/push/lines',
   'unit/scrape/pages-model',
   'unit/state/snapshot',

@@ -2,8 +2,9 @@ import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { bySize } from '../size.ts';
 import { until } from '../until.ts';
-import { command, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
+import { command, commandHere, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
 
 // `svc-agent backup run` and heartbeats, through the built program, against what jobs do to them.
 
@@ -36,8 +37,9 @@ const runs = (name: string) =>
 const job = (...words: string[]) => ['backup', 'run', '--job', 'job', '-c', file, '--', ...words];
 
 describe('backup run', () => {
-  test('passes a gigabyte of output through, byte by byte, and the exit status', async () => {
-    const bytes = 1 << 30;
+  const mebibytes = bySize({ short: 64, long: 1024, nightly: 1024 });
+  test(`passes ${mebibytes} MiB of output through, byte by byte, and the exit status`, async () => {
+    const bytes = mebibytes << 20;
     const child = spawn(
       process.execPath,
       [mainFile, ...job('sh', '-c', `head -c ${bytes} /dev/zero; exit 5`)],
@@ -85,8 +87,8 @@ describe('backup run', () => {
 
   test.each(['../../etc/passwd', 'job/../job', 'job\n', '', '--', '$(id)'])(
     'a job %j does not exist',
-    (name) => {
-      const { status } = command(['backup', 'run', '--job', name, '-c', file, '--', 'true']);
+    async (name) => {
+      const { status } = await commandHere(['backup', 'run', '--job', name, '-c', file, '--', 'true']);
       expect(status).toBe(2);
     },
   );

@@ -9,7 +9,8 @@ import { folder, type RunningAgent, startAgent } from './process.ts';
 
 // A big dump is verified at `full` beside the agent, not in it. The nightly run has the size of the documentation's.
 
-const megabytes = bySize({ short: 60, long: 200, nightly: 2048 });
+const megabytes = bySize({ short: 30, long: 200, nightly: 2048 });
+const idleScrapes = bySize({ short: 50, long: 250, nightly: 250 });
 const allowedMiB = 10;
 const place = folder();
 const dump = join(place.path, 'big1.sql.gz');
@@ -83,7 +84,7 @@ test(`a dump of ${megabytes} MB is verified while the agent stays within ${allow
   );
   const idle = { mib: 0, ms: [] as number[] };
   // Scraped as often as below, so that only the verification makes the difference.
-  for (let i = 0; i < 250; i++) {
+  for (let i = 0; i < idleScrapes; i++) {
     idle.ms.push((await scrape()).ms);
     idle.mib = Math.max(idle.mib, residentMiB());
     await new Promise((resolve) => setTimeout(resolve, 20));

@@ -5,7 +5,7 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { command, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
+import { command, commandHere, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
 
 const place = folder();
 const running: RunningAgent[] = [];
@@ -35,14 +35,15 @@ describe('exit status and streams', () => {
     expect([status, stdout, stderr]).toEqual([0, `svc-agent ${version}\n`, '']);
   });
 
-  test('--help and the help of every command go to stdout', () => {
+  test('--help and the help of every command go to stdout', async () => {
+    expect(command(['--help']).stdout).toMatch(/^(Usage:|svc-agent)/);
     for (const args of [
       ['--help'],
       ...['run', 'check', 'status', 'init', 'demo', 'schema', 'healthcheck', 'completion', 'rules'].map(
         (name) => [name, '--help'],
       ),
     ]) {
-      const { status, stdout } = command(args);
+      const { status, stdout } = await commandHere(args);
       expect(status, args.join(' ')).toBe(0);
       expect(stdout, args.join(' ')).toMatch(/^(Usage:|svc-agent)/);
     }

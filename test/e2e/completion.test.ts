@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { commands } from '../../src/agent/cli/arguments.ts';
 import { isInstalled } from '../installed.ts';
-import { command, folder, mainFile } from './process.ts';
+import { command, commandHere, folder, mainFile } from './process.ts';
 
 const place = folder();
 afterAll(() => place.remove());
@@ -63,11 +63,11 @@ _svc_agent; printf '%s\\n' "\${COMPREPLY[@]}"`;
     expect(complete('svc-agent rules --prefix re')).toEqual(['']);
   });
 
-  test('every command and every option of its help is offered', () => {
+  test('every command and every option of its help is offered', async () => {
     const offered = complete('svc-agent ');
     for (const { name } of commands) {
       expect(offered).toContain(name);
-      const help = command([name, '--help']).stdout;
+      const { stdout: help } = await commandHere([name, '--help']);
       const options = complete(`svc-agent ${name} --`);
       for (const [option] of help.matchAll(/(?<=[ [|])--[a-z][a-z-]+/g))
         expect(options, name).toContain(option);

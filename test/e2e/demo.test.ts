@@ -162,7 +162,7 @@ describe('svc-agent demo', () => {
   });
 
   it('says what to open and ends by itself after --for', async () => {
-    const { ended } = startDemo('--for', '10s');
+    const { ended } = startDemo('--for', '2s');
     const { status, stdout } = await ended;
     expect(status).toBe(0);
     const metrics = /^ {2}metrics +(http:\S+)$/m.exec(stdout)?.[1];

@@ -15,7 +15,7 @@ import { instructionsOf, stagesOf } from '../integration/deploy/dockerfile.ts';
 import { root } from '../unit/house/imports.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
-import { command, folder, type RunningAgent, start, startAgent } from './process.ts';
+import { commandHere, folder, type RunningAgent, start, startAgent } from './process.ts';
 
 const hasLogrotate = isInstalled('logrotate');
 const place = folder();
@@ -49,7 +49,7 @@ describe('each shipped agent.yaml', () => {
     ]);
   });
 
-  test.each(configurations)('%s: svc-agent check has nothing to say', (path) => {
+  test.each(configurations)('%s: svc-agent check has nothing to say', async (path) => {
     const directory = own(path.replaceAll('/', '-'));
     const secrets = join(directory, 'secrets');
     const service = join(directory, 'service.yaml');
@@ -62,7 +62,7 @@ describe('each shipped agent.yaml', () => {
     writeFileSync(join(secrets, 'main-password'), 'secret\n', { mode: 0o600 });
     cpSync(join(deploy, 'kubernetes/cluster-agent/service.yaml'), service);
     const env = { CREDENTIALS_DIRECTORY: secrets, STATE_DIRECTORY: join(directory, 'state') };
-    const { status, stdout, stderr } = command(['check', '-c', file], env);
+    const { status, stdout, stderr } = await commandHere(['check', '-c', file], env);
     expect([status, stderr], stdout).toEqual([0, '']);
     expect(stdout).toMatch(/^valid$/m);
     const said = stdout.split('\n').filter((line) => /^ {2}\S+\.yaml:\d+:\d+: /.test(line));
@@ -110,9 +110,9 @@ describe('the image', () => {
 });
 
 describe('the PrometheusRules', () => {
-  test('are what svc-agent rules prints', () => {
+  test('are what svc-agent rules prints', async () => {
     const packs = ['recommended', 'recording', 'slo'].flatMap((pack) => ['--pack', pack]);
-    const { stdout } = command(['rules', '--kubernetes', ...packs]);
+    const { stdout } = await commandHere(['rules', '--kubernetes', ...packs]);
     expect(readFileSync(join(deploy, 'kubernetes/monitoring/rules.yaml'), 'utf8')).toBe(stdout);
   });
 });

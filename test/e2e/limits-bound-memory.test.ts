@@ -10,10 +10,10 @@ import { folder, mainFile, type Running, start } from './process.ts';
 const limit = 2000;
 const allowedMiB = 30;
 /** 40 are ten minutes at an interval of 15 s. */
-const rounds = bySize({ short: 8, long: 40, nightly: 240 });
+const rounds = bySize({ short: 3, long: 40, nightly: 240 });
 
 /** Of one tag. */
-const values = bySize({ short: 200_000, long: 1_000_000, nightly: 10_000_000 });
+const values = bySize({ short: 100_000, long: 1_000_000, nightly: 10_000_000 });
 
 const ends: (() => Promise<unknown> | unknown)[] = [];
 afterEach(async () => {

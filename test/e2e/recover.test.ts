@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../ports.ts';
 import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
-import { command, folder, mainFile, start } from './process.ts';
+import { command, commandHere, folder, mainFile, start } from './process.ts';
 
 // database-corruption on a real store, through the built program.
 describe.skipIf(!hasPostgres)('recover', () => {
@@ -206,8 +206,8 @@ ${more}`,
       /--backup is not there, got "\/nowhere\/a\.dump"/,
     ],
     [['recover', 'failback', '--to', 'dc1'], /--domain is missing/],
-  ])('%j is wrong usage', (args, message) => {
-    const { status, stderr } = command([...args, '-c', file]);
+  ])('%j is wrong usage', async (args, message) => {
+    const { status, stderr } = await commandHere([...args, '-c', file]);
     expect({ status, stderr }).toMatchObject({ status: 2, stderr: expect.stringMatching(message) });
   });
 });

@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { bySize } from '../size.ts';
 import { root } from '../unit/house/imports.ts';
 import { until } from '../until.ts';
 import { startLivePrometheus } from './live/prometheus.ts';
@@ -40,6 +41,9 @@ const systems = [
   },
 ];
 
+/** Each agent is a process, and the first two systems have five. */
+const tried = bySize({ short: systems.slice(-1), long: systems, nightly: systems });
+
 const exprOf = (alert: string): string => {
   const { groups } = parse(readFileSync(rulesFile, 'utf8')) as {
     groups: { rules: { alert?: string; expr: string }[] }[];
@@ -71,7 +75,7 @@ function localized(file: string, directory: string, service: Readonly<Record<str
   return path;
 }
 
-describe.skipIf(!hasPrometheus).each(systems)('$name', ({ beside, ofCluster, isPerRole }) => {
+describe.skipIf(!hasPrometheus).each(tried)('$name', ({ beside, ofCluster, isPerRole }) => {
   test('the replication lag is known', async () => {
     const { path, remove } = folder();
     stops.push(remove);

@@ -5,7 +5,7 @@ import { stringify } from 'yaml';
 import { isInstalled } from '../installed.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
-import { command, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
+import { command, commandHere, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
 
 const place = folder();
 afterAll(() => place.remove());
@@ -60,23 +60,23 @@ describe('svc-agent status', () => {
     expect(stdout.split('\n')[0]).toMatch(
       /^CRITICAL {2}Store main is down and roles frontend, history, matching and worker are down, since /,
     );
-    const json = command(['status', '-c', file, '--json']);
+    const json = await commandHere(['status', '-c', file, '--json']);
     expect([json.status, JSON.parse(json.stdout).verdict.level]).toEqual([1, 'critical']);
   });
 
-  test('takes an address with and without a path or a scheme', () => {
+  test('takes an address with and without a path or a scheme', async () => {
     const bare = url.slice('http://'.length);
     for (const address of [url, `${url}/`, `${url}/api/status`, bare, `${bare}/`]) {
-      const { status, stdout, stderr } = command(['status', '--url', address, '--json']);
+      const { status, stdout, stderr } = await commandHere(['status', '--url', address, '--json']);
       expect(stderr, address).toBe('');
       expect(status, address).toBeLessThan(2);
       expect(JSON.parse(stdout).roles, address).toEqual(roles);
     }
-    expect(command(['healthcheck', '--url', bare])).toMatchObject({ status: 0 });
-    const wrong = command(['status', '--url', 'http://admin:hush@127.0.0.1:99999']);
+    expect(await commandHere(['healthcheck', '--url', bare])).toMatchObject({ status: 0 });
+    const wrong = await commandHere(['status', '--url', 'http://admin:hush@127.0.0.1:99999']);
     expect(wrong.status).toBe(2);
     expect(wrong.stderr).not.toContain('hush');
-    const other = command(['status', '--url', `${url}/probes`]);
+    const other = await commandHere(['status', '--url', `${url}/probes`]);
     expect(other.status).toBe(1);
     expect(other.stderr).toContain('the answer is not the status of an agent');
   });

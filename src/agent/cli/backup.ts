@@ -130,8 +130,9 @@ function sizeOf(artifact: string | undefined): number | undefined {
 /** Passes SIGTERM, SIGINT and SIGHUP on to the command, so that it can clean up. */
 function runToEnd([program = '', ...args]: readonly string[]): Promise<{ status: number; msg?: string }> {
   return new Promise((resolve) => {
-    const child = spawn(program, args, { stdio: 'inherit' });
+    // Before the command starts: a signal that came in between would end this process and leave the command running.
     const undo = onSignals({ stop: () => child.kill('SIGTERM'), reload: () => child.kill('SIGHUP') });
+    const child = spawn(program, args, { stdio: 'inherit' });
     child.once('error', (thrown) => {
       undo();
       const code = systemCode(thrown);

@@ -227,14 +227,15 @@ function runStepCommand(
   { commandOutput = 'stdout', lock }: SessionOptions,
 ): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { stdio: ['ignore', commandOutput === 'stdout' ? 1 : 2, 2] });
     let interrupted = false;
     let unrecorded: unknown;
     const passOn = (signal: NodeJS.Signals) => () => {
       interrupted = true;
       child.kill(signal);
     };
+    // Before the command starts: a signal that came in between would end this process and leave the command running.
     const undo = onSignals({ stop: passOn('SIGTERM'), reload: passOn('SIGHUP') });
+    const child = spawn(program, args, { stdio: ['ignore', commandOutput === 'stdout' ? 1 : 2, 2] });
     try {
       if (child.pid !== undefined) lock.commandStarted([program, ...args], child.pid);
     } catch (thrown) {

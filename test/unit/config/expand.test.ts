@@ -67,7 +67,7 @@ describe('YAML', () => {
   });
 
   test('deep nesting ends in a fault', async () => {
-    for (const depth of [100, 200_000]) {
+    for (const depth of [100, 30_000]) {
       const { faults } = await load(`roles: ${'['.repeat(depth)}${']'.repeat(depth)}\n`);
       expect(faults.map(({ what }) => what)).toContain('nested too deeply');
     }

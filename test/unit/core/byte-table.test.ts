@@ -74,7 +74,7 @@ test('grows to 100,000 keys and gives the memory of removed ones to new ones', (
   expect(new Set(ids).size).toBe(100_000);
   expect(ids.every((id, i) => find(name(i)) === id)).toBe(true);
   const full = table.arena.length;
-  for (let round = 1; round < 6; round++) {
+  for (let round = 1; round < 3; round++) {
     for (const id of ids) removeKey(table, id);
     ids.splice(0, ids.length, ...Array.from({ length: 100_000 }, (_, i) => add(name(i + round * 100_000))));
   }
@@ -82,7 +82,7 @@ test('grows to 100,000 keys and gives the memory of removed ones to new ones', (
   expect(table.end).toBe(100_000);
   expect(table.arena.length).toBeLessThan(full * 2);
   expect(find(name(0))).toBe(-1);
-  expect(find(name(599_999))).toBe(ids.at(-1));
+  expect(find(name(299_999))).toBe(ids.at(-1));
 });
 
 test('compares keys range by range', () => {

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { type TagFormat, tagFormats } from '../../../src/reporters/block.ts';
 import { inMemory, type PushedFamily, type PushRig, startPush, systemError } from '../../push.ts';
 import { aggregate } from '../../push-lines.ts';
+import { runs } from '../../size.ts';
 
 /** One thing that is counted: where it lives, and what has happened so far by the test's own books. */
 interface Counted {
@@ -175,7 +176,7 @@ test.each(tagFormats)(
         const infinite = [...sums].filter(([key]) => key.includes('+Inf')).reduce((sum, [, n]) => sum + n, 0);
         expect(infinite).toBe(world.counted.reduce((sum, one) => sum + one.increases, 0));
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     );
   },
 );
@@ -231,6 +232,6 @@ test('killed at any moment: never more than was counted, and what comes after ar
         }
       },
     ),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   );
 });
