@@ -13,7 +13,7 @@ export interface LineSink {
   write(bytes: Buffer, start: number, end: number): number;
   /** The file is finished (deleted, truncated, rotated away and drained): what is left is its last line. */
   finish(bytes: Buffer, start: number, end: number): void;
-  /** Bytes that were passed over or were gone before they were read. */
+  /** Bytes that were passed over or deleted before they were read. */
   skip(reason: SkipReason, bytes: number): void;
   /** What it holds between two lines (joined partials, continuation), for the snapshot; undefined if nothing. */
   state(): Uint8Array | undefined;

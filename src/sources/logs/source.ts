@@ -5,7 +5,7 @@ import type { PassedOver } from './files/discovery.ts';
 import type { Disk } from './files/disk.ts';
 import { createDoorbell } from './files/doorbell.ts';
 import { createSchedule } from './files/schedule.ts';
-import { createTailer, type FollowedFile, type HearLag } from './files/tailer.ts';
+import { createTailer, type FollowedFile, type ReportLag } from './files/tailer.ts';
 import type { LogsOptions } from './options.ts';
 import type { LineSink, OpenSink, OpenSinks } from './sink.ts';
 
@@ -96,7 +96,7 @@ export interface LogsSourceDeps {
   openSink: OpenSink;
   clock: Clock;
   log: Log;
-  lag: HearLag;
+  lag: ReportLag;
   disk?: Disk;
   /** What `paths: ['-']` reads; default: the standard input of the process. */
   input?: () => Readable;

@@ -17,10 +17,10 @@ import type { RotationDeps, ScanState } from './scan-state.ts';
 import { knownContent, type LetGo, letGoContent, type TrackedFile } from './tracked-file.ts';
 import type { Whereabouts } from './whereabouts.ts';
 
-/** How long a file that looks like an unfinished copy or archive is left alone after its last change. */
+/** How long after its last change a file may be an unfinished copy or archive. */
 const undecidedMs = 10_000;
 
-/** What a file that nobody follows is: a copy of a known one, another generation, or not to be told yet. */
+/** What a file that is not followed is: a copy of a known one, another generation, or undecided. */
 export type Verdict = 'copy' | 'wait' | 'new';
 
 /** An archive may also hold what comes after the offset of a generation that was given up. */
@@ -28,7 +28,7 @@ export type GzipVerdict =
   | { readonly verdict: Verdict; readonly of?: TrackedFile }
   | { readonly verdict: 'more'; readonly of: LetGo };
 
-/** Compares files that nobody follows with those that are followed and those that were let go, plain or compressed. */
+/** Compares files that are not followed with those that are followed and those that were let go, plain or compressed. */
 export function createCopies(
   deps: RotationDeps,
   scan: ScanState,
@@ -40,12 +40,12 @@ export function createCopies(
 ) {
   const { disk, clock, tracker, openFiles, reader, sinks, contents } = deps;
   const { isHome } = groups;
-  const { lose, letGo, letGoWhole, track, resume, revive } = generations;
-  const { trustsNames } = whereabouts;
+  const { lose, letGo, letGoWhole, track, resume, followAgain } = generations;
+  const { areNamesReliable } = whereabouts;
 
   const keyOf = ({ stat }: Sighting) => fileKey(stat);
 
-  /** Leaves a file alone as long as it changes, and for a while after. Returns false once that is over. */
+  /** Postpones the decision about a file while it changes and for 10 s after. Returns false once they are over. */
   const waitFor = (sighting: Sighting, of?: TrackedFile): boolean => {
     const { size, mtimeNs } = sighting.stat;
     const before = scan.undecided.get(keyOf(sighting));
@@ -63,7 +63,7 @@ export function createCopies(
     return [...scan.picture.files.values()].some(({ paths }) => paths.includes(plain));
   };
 
-  /** Compares a plain file that nobody follows with a tracked one. */
+  /** Compares a plain file that is not followed with a tracked one. */
   const compareWith = (sighting: Sighting, group: string, original: TrackedFile): Verdict => {
     const seen = contents.of(sighting, (content) => ({
       like: likeness(content, knownContent(original)),
@@ -85,7 +85,7 @@ export function createCopies(
     const wasOpen = original.fd !== undefined;
     const fd = openFiles.open(original);
     if (fd === undefined) {
-      // It may only have been renamed since it was listed. Timestamps and banners are alike: another scan compares it.
+      // It may have been renamed since it was listed. Timestamps and banners repeat, so the next scan compares it.
       if (like !== 'whole' && like !== 'short') return 'new';
       return waitFor(sighting, original) ? 'wait' : 'copy';
     }
@@ -97,7 +97,7 @@ export function createCopies(
     }
     if (isPrefix) return 'copy';
     if (like !== 'whole' || size <= original.nowSize) return 'new';
-    // A longer copy: either the original was truncated and written again, or somebody appends to the copy.
+    // A longer copy: either the original was truncated and written again, or a program appends to the copy.
     if (waitFor(sighting, original)) return 'wait';
     const next = track(group, sighting, 'beginning');
     next.offset = original.offset;
@@ -106,7 +106,7 @@ export function createCopies(
     return 'copy';
   };
 
-  /** Compares a plain file that nobody follows with a gzip file that is read. */
+  /** Compares a plain file that is not followed with a gzip file that is read. */
   const compareWithArchive = (sighting: Sighting, original: TrackedFile): Verdict => {
     const { dev, ino, nowSize, nowMtimeNs, real } = original;
     const stat: FileStat = { dev, ino, size: nowSize, mtimeNs: nowMtimeNs, nlink: 1, kind: 'file' };
@@ -132,7 +132,7 @@ export function createCopies(
     if (!found) return 'new';
     const { file, size } = found;
     letGo(group, stat, letGoContent(file), file.generation);
-    if (size > file.offset) revive(tracker.letGoAt(stat.dev, stat.ino)!, sighting);
+    if (size > file.offset) followAgain(tracker.letGoAt(stat.dev, stat.ino)!, sighting);
     return 'copy';
   };
 
@@ -145,10 +145,10 @@ export function createCopies(
   };
 
   /** Reads an archive from where its generation was given up. */
-  const goOn = (sighting: Sighting, group: string, of: LetGo) => {
+  const continueGivenUp = (sighting: Sighting, group: string, of: LetGo) => {
     const { stat } = sighting;
     letGo(group, stat, letGoContent(of), of.generation);
-    revive(tracker.letGoAt(stat.dev, stat.ino)!, sighting);
+    followAgain(tracker.letGoAt(stat.dev, stat.ino)!, sighting);
   };
 
   /** Whether an archive has the bytes of an open file, or its first ones: its writer may have gone on since. */
@@ -160,48 +160,56 @@ export function createCopies(
     );
   };
 
+  /** Whether an archive has the bytes of a generation that cannot be compared itself, by what is known of it. */
+  const isAlike = (content: Content, { head, offset, tailLength, tailSum }: KnownContent): boolean => {
+    if (headAgrees(head, content.start) === false) return false;
+    // Of a file of which nothing was read the beginning is known; without one it is tiny, and its size decides.
+    if (offset === 0 || offset > content.start.length) return head.length > 0 || content.size < 16;
+    return crc32(content.start.subarray(offset - tailLength, offset)) === tailSum;
+  };
+
+  const isArchiveOfLetGo = (content: Content, file: LetGo): boolean =>
+    (content.size === file.offset && isAlike(content, letGoContent(file))) ||
+    (content.size < file.offset && likeness(content, letGoContent(file)) === 'short');
+
+  /** Compares an archive with a tracked file. 'wait': the file turned out to be rewritten. */
+  const compareArchive = (content: Content, file: TrackedFile): Verdict => {
+    if (file.state === 'missing' || file.compressed) return 'new';
+    const wasOpen = file.fd !== undefined;
+    const fd = openFiles.open(file);
+    if (fd === undefined) {
+      const isSameSize = content.size === Math.max(file.size, file.nowSize);
+      return isSameSize && isAlike(content, knownContent(file)) ? 'copy' : 'new';
+    }
+    const isCopy = isArchiveOf(content, fd);
+    // Checked after the comparison: it may be the original, rewritten since, or the archive of what was written next.
+    if (reader.isIntact(file, wasOpen) === false) {
+      lose(file, 'truncated');
+      return 'wait';
+    }
+    return isCopy ? 'copy' : 'new';
+  };
+
   /**
    * Decides about a gzip file: it has the content of a known file, or it is a generation that was never seen plain. While the
-   * plain file stands beside it, it may be unfinished; a compressor deletes the plain file last.
+   * plain file is beside it, it may be unfinished; a compressor deletes the plain file last.
    */
   const identifyGzip = (sighting: Sighting, group: string): GzipVerdict => {
-    if (!trustsNames(sighting) || (hasPlainBeside(sighting) && waitFor(sighting))) return { verdict: 'wait' };
-    const result = contents.of(sighting, (content): GzipVerdict | { verdict: 'rewritten' } => {
-      if (content.size === 0) return { verdict: 'wait' };
-      const agrees = ({ head, offset, tailLength, tailSum }: KnownContent) => {
-        if (headAgrees(head, content.start) === false) return false;
-        // Of a file of which nothing was read the beginning is known; without one it is tiny, and its size decides.
-        if (offset === 0 || offset > content.start.length) return head.length > 0 || content.size < 16;
-        return crc32(content.start.subarray(offset - tailLength, offset)) === tailSum;
-      };
+    if (!areNamesReliable(sighting) || (hasPlainBeside(sighting) && waitFor(sighting)))
+      return { verdict: 'wait' };
+    const result = contents.of(sighting, (content): GzipVerdict | 'unfinished' => {
+      if (content.size === 0) return 'unfinished';
       for (const file of tracker.letGoOf(group)) {
-        if (content.size === file.offset && agrees(letGoContent(file)))
-          return { verdict: 'copy', of: file.copyOf };
-        if (content.size < file.offset && likeness(content, letGoContent(file)) === 'short')
-          return { verdict: 'copy', of: file.copyOf };
+        if (isArchiveOfLetGo(content, file)) return { verdict: 'copy', of: file.copyOf };
       }
       for (const file of tracker.group(group)) {
-        if (file.state === 'missing' || file.compressed) continue;
-        const wasOpen = file.fd !== undefined;
-        const fd = openFiles.open(file);
-        if (fd === undefined) {
-          if (content.size === Math.max(file.size, file.nowSize) && agrees(knownContent(file)))
-            return { verdict: 'copy', of: file };
-          continue;
-        }
-        const isCopy = isArchiveOf(content, fd);
-        // Checked after the comparison: it may be the original, rewritten since, or the archive of what was written next.
-        if (reader.isIntact(file, wasOpen) === false) {
-          lose(file, 'truncated');
-          return { verdict: 'rewritten' };
-        }
-        if (isCopy) return { verdict: 'copy', of: file };
+        const verdict = compareArchive(content, file);
+        if (verdict !== 'new') return { verdict, of: file };
       }
       const givenUp = [...tracker.letGoOf(group)].find((file) => holdsMoreOf(sighting, content, file));
       return givenUp ? { verdict: 'more', of: givenUp } : { verdict: 'new' };
     });
-    if (result?.verdict === 'rewritten') return { verdict: 'wait' };
-    if (result && result.verdict !== 'wait') return result;
+    if (result && result !== 'unfinished') return result;
     return { verdict: waitFor(sighting) ? 'wait' : 'new' };
   };
 
@@ -218,7 +226,7 @@ export function createCopies(
 
   const isOriginalNew = (group: string) => scan.newGroups.has(group) && !scan.blankGroups.has(group);
 
-  /** Files that may have been copied. Found once per scan, so that many new files cost no more than one each. */
+  /** Files that may have been copied. Collected once per scan, however many files are compared with them. */
   const originals = (): readonly TrackedFile[] => {
     if (scan.originals && scan.blankGroups.size === 0) return scan.originals;
     scan.originals = [...tracker].filter((file) => !file.compressed && !isOriginalNew(file.path));
@@ -255,13 +263,13 @@ export function createCopies(
     return false;
   };
 
-  /** Whether a file that was let go is still that one, with nothing new in it. */
+  /** Whether a file is still the one that was let go, with nothing new in it. */
   const isLetGo = (sighting: Sighting): boolean => {
     const { stat, paths } = sighting;
     const file = tracker.letGoAt(stat.dev, stat.ino);
     if (!file) return false;
     file.absences = 0;
-    const isBack = isHome(sighting, file.path) && trustsNames(sighting);
+    const isBack = isHome(sighting, file.path) && areNamesReliable(sighting);
     const isUnchanged = file.size === stat.size && file.mtimeNs === stat.mtimeNs;
     if (isUnchanged && !isBack) return true;
     const isSameFile = contents.of(sighting, (content) => {
@@ -270,7 +278,7 @@ export function createCopies(
       const isGrowing = !isBack && file.size < file.offset && stat.size >= file.size;
       return like === 'whole' || (like === 'perhaps' && file.size < 0) || (like === 'short' && isGrowing);
     });
-    // A few bytes, such as the beginning of a timestamp, are in another file, too, that got the inode.
+    // Another file that got the inode may have the same few bytes, such as the beginning of a timestamp.
     const holdsMore = file.size < 0;
     const isWeak = !holdsMore && file.offset < identifyingBytes && stat.size > file.size;
     if ((file.copyOf || isWeak) && isSameFile !== false) {
@@ -290,7 +298,7 @@ export function createCopies(
       return false;
     }
     if (holdsMore || (!isCompressedFile && (stat.size > file.offset || isBack))) {
-      revive(file, sighting);
+      followAgain(file, sighting);
       return true;
     }
     Object.assign(file, { size: stat.size, mtimeNs: stat.mtimeNs });
@@ -298,7 +306,7 @@ export function createCopies(
     return true;
   };
 
-  /** The first scan of a pattern may have met a copy that was being written: it is older than nothing. */
+  /** A file that the first scan of a pattern let go as older than its log may be a copy that is being written. */
   const findCopiesAmongOlder = () => {
     for (const file of scan.taken) {
       if (file.compressed || file.state !== 'live' || file.fingerprint.head.length === 0) continue;
@@ -321,7 +329,7 @@ export function createCopies(
     compareWithArchive,
     copyOfLetGo,
     identifyGzip,
-    goOn,
+    continueGivenUp,
     passOver,
     looksCopied,
     isLetGo,

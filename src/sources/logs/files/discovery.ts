@@ -6,11 +6,11 @@ import { isBetween, isCompressed, isGzip, rotatedFrom } from './rotated-names.ts
 import type { Slices } from './schedule.ts';
 
 /**
- * Finds out what is there. A directory is listed and each relevant name is looked up; that is one pass. While a rotation
+ * Finds the log files. A directory is listed and each relevant name is looked up; that is one pass. While a rotation
  * renames a chain of files, a single pass may miss a file: its old name was looked up after the rename, its new name
  * before. So a listing is settled only if two passes in a row saw the same files under the same names; the settled
- * listing of the scan before counts as one of them. From a listing that does not settle one may learn that a file is
- * there, but not that it is gone.
+ * listing of the scan before counts as one of them. A listing that does not settle proves
+ * that a file is there, but not that a file is absent.
  */
 export interface Discovery {
   scan(request: ScanRequest): Promise<Picture>;
@@ -18,7 +18,7 @@ export interface Discovery {
 
 export interface ScanRequest {
   patterns: Patterns;
-  /** Whether an earlier scan looked at the pattern; its files are read from their beginning. */
+  /** Whether an earlier scan included the pattern; new files of it are read from their beginning. */
   isRemembered(pattern: string): boolean;
   /** Names under which known logs are written, by directory; the files rotated from them are looked up, too. */
   homes: ReadonlyMap<string, ReadonlySet<string>>;
@@ -29,7 +29,7 @@ export interface ScanRequest {
 /** A regular file that a pattern matches. */
 export interface Found {
   readonly path: string;
-  /** The end only if every pattern that matches is looked at for the first time ever and says so. */
+  /** The end only if this is the first scan of every pattern that matches and all of them say so. */
   startAt: 'end' | 'beginning';
   /** The first pattern that matches, in the configuration's order. */
   readonly order: number;
@@ -45,7 +45,7 @@ export interface Sighting {
   readonly paths: readonly string[];
   /** All of its names are in settled listings. */
   readonly isSettled: boolean;
-  /** No pattern matches it, and the file was there when the pattern of its log was first looked at. */
+  /** No pattern matches it, and the file was there in the first scan of its log's pattern. */
   readonly isOlder: boolean;
 }
 
@@ -73,12 +73,12 @@ export interface PassedOver {
 
 export const fileKey = ({ dev, ino }: Pick<FileStat, 'dev' | 'ino'>): string => `${dev}:${ino}`;
 
-/** Levels that `**` goes down; it does not follow links, so this only bounds absurd trees. */
+/** Maximum depth of `**`. It does not follow links, so only unusually deep trees reach it. */
 const depthLimit = 64;
 /** Passes over a directory that keeps changing. */
 const passesLimit = 6;
 
-/** What a pattern wants of a directory. */
+/** What a pattern matches in a directory. */
 interface Interest {
   readonly pattern: LogPattern;
   readonly steps: readonly Step[];
@@ -88,7 +88,7 @@ interface Interest {
   test(name: string): boolean;
 }
 
-/** What the patterns make of a name in a directory. The same in each scan, as long as they want the same of it. */
+/** How the patterns treat a name in a directory. Kept for the next scan as long as the patterns match the same there. */
 interface Meaning {
   readonly path: string;
   /** A pattern matches it. */
@@ -108,7 +108,8 @@ interface Meaning {
 
 interface Meanings {
   readonly wants: readonly Interest[];
-  readonly names: Map<string, Meaning>;
+  readonly names: ReadonlyMap<string, Meaning>;
+  of(name: string): Meaning;
 }
 
 interface Listing extends DirectoryPicture {
@@ -140,7 +141,7 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
     }
   };
 
-  /** Where the patterns lead: what each wants of which directory. */
+  /** The directories that the patterns lead to, with what each pattern matches there. */
   const walk = async (request: ScanRequest) => {
     const listings = new Map<string, readonly Entry[] | undefined>();
     const interests = new Map<string, Interest[]>();
@@ -267,8 +268,8 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
     return { files, isSettled: false, isListed: false };
   };
 
-  /** Those of the last scan, if the patterns want the same of the directory. */
-  const meaningsIn = (directory: string, wants: readonly Interest[]): Meanings => {
+  /** How the patterns treat a directory's names; kept from the last scan if they match the same there. */
+  const meaningsIn = (directory: string, wants: readonly Interest[], patterns: Patterns): Meanings => {
     const known = meanings.get(directory);
     const isSame = (one: Interest, i: number) => {
       const { pattern, steps, startAt, namesGzip, isFirst } = wants[i]!;
@@ -280,95 +281,111 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
         one.isFirst === isFirst
       );
     };
-    return known?.wants.length === wants.length && known.wants.every(isSame)
-      ? known
-      : { wants, names: new Map() };
+    if (known?.wants.length === wants.length && known.wants.every(isSame)) return known;
+    const names = new Map<string, Meaning>();
+    return {
+      wants,
+      names,
+      of(name) {
+        let meaning = names.get(name);
+        if (meaning === undefined) {
+          meaning = meaningIn(directory, name, wants, patterns);
+          names.set(name, meaning);
+        }
+        return meaning;
+      },
+    };
+  };
+
+  /** Whether a name in a directory is looked up. */
+  const relevanceIn = (directory: string, { of }: Meanings, { homes, targets }: ScanRequest) => {
+    const written = homes.get(directory);
+    const linked = [...(targets.get(directory) ?? [])];
+    return (name: string): boolean => {
+      const { isMatched, isRotated, bases } = of(name);
+      return (
+        isMatched ||
+        isRotated ||
+        written?.has(name) === true ||
+        (written !== undefined && bases.some((base) => written.has(base))) ||
+        linked.some((target) => isBetween(name, target))
+      );
+    };
   };
 
   return {
     async scan(request) {
       const { listings, interests } = await walk(request);
-      const files = new Map<
-        string,
-        { -readonly [K in keyof Sighting]: Sighting[K] } & { found: Found[]; paths: string[] }
-      >();
-      const found = new Map<string, string>();
+      const sightings = createSightings();
       const directories = new Map<string, DirectoryPicture>();
-      const passedOver: PassedOver[] = [];
-      const kept = new Map<string, ReadonlyMap<string, FileStat>>();
+      const nextSettled = new Map<string, ReadonlyMap<string, FileStat>>();
       const nextMeanings = new Map<string, Meanings>();
       for (const directory of new Set([...interests.keys(), ...request.homes.keys()])) {
         const wants = interests.get(directory) ?? [];
-        const homes = request.homes.get(directory);
-        const targets = [...(request.targets.get(directory) ?? [])];
-        const { names } = meaningsIn(directory, wants);
-        nextMeanings.set(directory, { wants, names });
-        const meaningOf = (name: string) => {
-          let known = names.get(name);
-          if (known === undefined) {
-            known = meaningIn(directory, name, wants, request.patterns);
-            names.set(name, known);
-          }
-          return known;
-        };
-        const matches = (name: string) => meaningOf(name).isMatched;
-        const isRelevant = (name: string) => {
-          const { isMatched, isRotated, bases } = meaningOf(name);
-          return (
-            isMatched ||
-            isRotated ||
-            homes?.has(name) === true ||
-            (homes !== undefined && bases.some((base) => homes.has(base))) ||
-            targets.some((target) => isBetween(name, target))
-          );
-        };
-        const literals = [
-          ...(homes ?? []),
-          ...wants.flatMap(({ pattern }) => literalNames(pattern, directory)),
-        ];
-        const listing = await settle(directory, listings.get(directory), isRelevant, matches, literals);
+        const known = meaningsIn(directory, wants, request.patterns);
+        const listing = await settle(
+          directory,
+          listings.get(directory),
+          relevanceIn(directory, known, request),
+          (name) => known.of(name).isMatched,
+          [
+            ...(request.homes.get(directory) ?? []),
+            ...wants.flatMap(({ pattern }) => literalNames(pattern, directory)),
+          ],
+        );
         directories.set(directory, listing);
-        if (listing.isSettled) kept.set(directory, listing.files);
-        for (const [name, stat] of listing.files) {
-          const meaning = meaningOf(name);
-          const { path, found: match } = meaning;
-          if (meaning.passedOver) passedOver.push(meaning.passedOver);
-          const { file } = meaning;
-          const isSame = file?.stat.ino === stat.ino && file.stat.dev === stat.dev;
-          const key = isSame ? file.key : fileKey(stat);
-          if (!isSame) meaning.file = { stat, key };
-          const known = files.get(key);
-          const sighting = known ?? {
-            stat,
-            found: [],
-            paths: [],
-            isSettled: true,
-            isOlder: match === undefined && meaning.isFirst,
-          };
-          if (!known) files.set(key, sighting);
-          sighting.paths.push(path);
-          sighting.isSettled &&= listing.isSettled;
-          if (match === undefined) continue;
-          sighting.isOlder = false;
-          found.set(path, key);
-          sighting.found.push(match);
-          if (sighting.found.length > 1) sighting.found.sort(byOrder);
-        }
-        // Names that are gone, such as dated ones, are not kept for ever.
-        if (names.size > 2 * listing.files.size + 1000) nextMeanings.delete(directory);
+        if (listing.isSettled) nextSettled.set(directory, listing.files);
+        for (const [name, stat] of listing.files) sightings.add(known.of(name), stat, listing.isSettled);
+        // Names of deleted files, such as dated ones, do not accumulate.
+        if (known.names.size <= 2 * listing.files.size + 1000) nextMeanings.set(directory, known);
       }
+      sightings.recheck(isAt);
+      settled = nextSettled;
+      meanings = nextMeanings;
+      return { ...sightings.gathered, directories };
+    },
+  };
+}
+
+/** Puts the files of all directories together: a file may have several names. */
+function createSightings() {
+  const files = new Map<
+    string,
+    { -readonly [K in keyof Sighting]: Sighting[K] } & { found: Found[]; paths: string[] }
+  >();
+  const found = new Map<string, string>();
+  const passedOver: PassedOver[] = [];
+  return {
+    gathered: { files, found, passedOver },
+
+    add(meaning: Meaning, stat: FileStat, isSettled: boolean): void {
+      const { path, found: match, file } = meaning;
+      if (meaning.passedOver) passedOver.push(meaning.passedOver);
+      const isSame = file?.stat.ino === stat.ino && file.stat.dev === stat.dev;
+      const key = isSame ? file.key : fileKey(stat);
+      if (!isSame) meaning.file = { stat, key };
+      const isOlder = match === undefined && meaning.isFirst;
+      const sighting = files.get(key) ?? { stat, found: [], paths: [], isSettled: true, isOlder };
+      files.set(key, sighting);
+      sighting.paths.push(path);
+      sighting.isSettled &&= isSettled;
+      if (match === undefined) return;
+      sighting.isOlder = false;
+      found.set(path, key);
+      sighting.found.push(match);
+      if (sighting.found.length > 1) sighting.found.sort(byOrder);
+    },
+
+    /** Of files with several names in listings that did not settle, keeps the names that are still theirs. */
+    recheck(isAt: (path: string, key: string) => boolean): void {
       for (const [key, sighting] of files) {
         if (sighting.isSettled || sighting.paths.length === 1) continue;
-        // Its inode may have been given to another file during the scan: the names that it has now are its names.
-        const isNow = (path: string) => isAt(path, key);
-        const paths = sighting.paths.filter(isNow);
+        // Its inode may have been given to another file during the scan: only the names that have it now count.
+        const paths = sighting.paths.filter((path) => isAt(path, key));
         if (paths.length === 0 || paths.length === sighting.paths.length) continue;
         for (const { path } of sighting.found) if (!paths.includes(path)) found.delete(path);
         Object.assign(sighting, { paths, found: sighting.found.filter(({ path }) => paths.includes(path)) });
       }
-      settled = kept;
-      meanings = nextMeanings;
-      return { files, found, directories, passedOver };
     },
   };
 }

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { systemCode } from '../../../core/errors.ts';
 
-/** What the system knows of a file; `dev` and `ino` do not fit a number everywhere (overlayfs, btrfs). */
+/** What the system reports about a file; `dev` and `ino` do not fit a number everywhere (overlayfs, btrfs). */
 export interface FileStat {
   readonly dev: bigint;
   readonly ino: bigint;
@@ -21,7 +21,7 @@ export interface FileStat {
   readonly kind: 'file' | 'directory' | 'other';
 }
 
-/** A name in a directory; `unknown` where the file system does not tell or a link must be followed first. */
+/** A name in a directory; `unknown` where the file system does not report it or a link must be followed first. */
 export interface Entry {
   readonly name: string;
   readonly kind: 'file' | 'directory' | 'other' | 'unknown';
@@ -35,7 +35,7 @@ export interface Disk {
   list(directory: string): Entry[];
   /** Follows links; undefined if nothing is there. Throws on everything else. */
   stat(path: string): FileStat | undefined;
-  /** The path without links; the path itself if that cannot be told. */
+  /** The path without links; the path itself if it cannot be resolved. */
   real(path: string): string;
   /** Opens for reading; a pipe does not block. */
   open(path: string): number;

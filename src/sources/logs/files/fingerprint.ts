@@ -89,14 +89,14 @@ export interface KnownContent {
 
 /** What a file on disk holds, as far as comparisons need it. */
 export interface Content {
-  /** Bytes of plain text: the file's size, or what a gzip trailer says. 0 while a gzip file is not finished, if it tells. */
+  /** Bytes of plain text: the file's size, or what a gzip trailer says. 0 for a gzip file that is known to be unfinished. */
   readonly size: number;
-  /** The first 4096 bytes of plain text, or fewer if the file has fewer or does not tell yet. */
+  /** The first 4096 bytes of plain text; fewer if the file has fewer or no more could be inflated. */
   readonly start: Buffer;
   readonly isGzip: boolean;
   /** CRC-32 of the plain bytes: a plain file is read for it, a gzip file has it in its trailer. */
   sum(): number | undefined;
-  /** Plain bytes at a position; undefined in the depth of a gzip file. */
+  /** Plain bytes at a position; undefined beyond the part of a gzip file that was inflated. */
   at(position: number, length: number): Buffer | undefined;
 }
 
@@ -169,7 +169,7 @@ export interface Contents {
   beginsWith(fd: number, start: Buffer): boolean;
   /** CRC-32 of an open file's first `size` bytes. */
   sumOf(fd: number, size: number): number;
-  /** Hands over the descriptor to somebody who closes it. */
+  /** Hands the descriptor over to the caller, who closes it. */
   take(file: Seen): number | undefined;
   /** Closes everything. */
   release(): void;

@@ -23,10 +23,13 @@ import {
 export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome }: Groups) {
   const { disk, clock, tracker, openFiles, reader, sinks, contents } = deps;
 
-  const tell = (msg: string, path: string, { generation, offset }: { generation: number; offset: number }) =>
-    deps.log.write('debug', msg, { path, generation, offset });
+  const logEvent = (
+    msg: string,
+    path: string,
+    { generation, offset }: { generation: number; offset: number },
+  ) => deps.log.write('debug', msg, { path, generation, offset });
 
-  /** A file that is not read yet is known by its beginning, should it have to be found again. */
+  /** Takes the fingerprint of a file that is not read yet, so that it can be found again. */
   const learn = (file: TrackedFile) => {
     const isUnread = file.offset + file.restBytes === 0 && file.fingerprint.head.length === 0;
     if (isUnread && file.fd !== undefined && file.nowSize > 0 && !file.compressed) reader.learn(file);
@@ -54,9 +57,9 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     }
   };
 
-  /** The inode is another file's by now, or the file has other bytes: the generation is to be found elsewhere, or lost. */
+  /** The inode is another file's by now, or the file has other bytes: the generation is in another file, or lost. */
   const lose = (file: TrackedFile, by: 'truncated' | 'vanished') => {
-    tell(by === 'truncated' ? 'file was rewritten' : 'file is not found', file.real, file);
+    logEvent(by === 'truncated' ? 'file was rewritten' : 'file is not found', file.real, file);
     openFiles.close(file);
     file.formerIno = file.ino;
     tracker.detach(file);
@@ -71,10 +74,10 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     if (file.compressed || by === 'truncated') file.nowSize = file.size;
     file.compressed = false;
     scan.lostGroups.add(file.path);
-    scan.wantsScan = true;
+    scan.needsScan = true;
   };
 
-  /** What a let-go file must be known by, should it grow or be copied. */
+  /** Records what identifies a let-go file if it grows or is copied. */
   const letGo = (
     path: string,
     stat: FileStat,
@@ -107,7 +110,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     });
   };
 
-  /** Lets a file go with all that is in it. */
+  /** Lets a file go, with everything in it taken as counted. */
   const letGoWhole = (group: string, sighting: Seen, generation: number, copyOf?: TrackedFile) => {
     const content = contents.of(sighting, (own): KnownContent => {
       const tailLength = Math.min(tailBytes, own.size);
@@ -121,7 +124,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
       };
     });
     letGo(group, sighting.stat, content, generation, copyOf);
-    tell(copyOf ? 'file is a copy' : 'file is not read', sighting.paths[0]!, {
+    logEvent(copyOf ? 'file is a copy' : 'file is not read', sighting.paths[0]!, {
       generation,
       offset: content?.offset ?? 0,
     });
@@ -144,7 +147,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
   };
 
   const letGoTracked = (file: TrackedFile, by: 'read' | 'deleted' | 'given up') => {
-    tell('file is finished', file.real, file);
+    logEvent('file is finished', file.real, file);
     openFiles.close(file);
     tracker.remove(file);
     const stat = {
@@ -168,7 +171,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
   /** The generation is over: its unfinished line counts, and what was never read is counted as skipped. */
   const giveUp = (file: TrackedFile, reason: SkipReason) => {
     const missing = unreadBytes(file);
-    tell('file is given up', file.real, file);
+    logEvent('file is given up', file.real, file);
     sinks.finish(file);
     sinks.skip(file, reason, missing);
     letGoTracked(file, 'given up');
@@ -204,7 +207,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     file.nowMtimeNs = stat.mtimeNs;
     file.mtimeNs = -1n;
     tracker.add(file);
-    tell('file is followed', real, file);
+    logEvent('file is followed', real, file);
     scan.taken.add(file);
     scan.takenGroups.add(group);
     deps.changed(file);
@@ -225,11 +228,11 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     return file;
   };
 
-  /** Goes on with a generation in another file. */
+  /** Continues a generation in another file. */
   const resume = (old: TrackedFile, group: string, sighting: Sighting) => {
     const { stat, paths, found } = sighting;
     tracker.attach(old, stat);
-    tell('file goes on in another one', paths[0]!, old);
+    logEvent('file goes on in another one', paths[0]!, old);
     const real = paths[0]!;
     const state = isHome(sighting, group) ? 'live' : 'rotated';
     const size = isCompressed(real)
@@ -254,8 +257,8 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
   };
 
   /** Follows a file again that was let go. */
-  const revive = (file: LetGo, sighting: Sighting) => {
-    tell('file is followed again', sighting.paths[0]!, file);
+  const followAgain = (file: LetGo, sighting: Sighting) => {
+    logEvent('file is followed again', sighting.paths[0]!, file);
     tracker.forget(file);
     const next = track(file.path, sighting, 'beginning');
     const tail = contents.of(sighting, ({ at }) => {
@@ -270,7 +273,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
   };
 
   return {
-    tell,
+    logEvent,
     learn,
     note,
     statOpen,
@@ -283,7 +286,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     claim,
     track,
     resume,
-    revive,
+    followAgain,
   };
 }
 

@@ -5,6 +5,12 @@ import { type Aged, byRestartAndAge, isBetween, isCompressed, rotatedFrom } from
 import type { RotationDeps, ScanState } from './scan-state.ts';
 import type { TrackedFile } from './tracked-file.ts';
 
+/** A file with the path that names its group. */
+export interface Grouped {
+  readonly sighting: Sighting;
+  readonly group: string;
+}
+
 /**
  * Rotation groups: the path that a pattern matches and every name that a rotation gives to what was written there. A group has
  * its generations in order, the oldest first.
@@ -39,6 +45,13 @@ export function createGroups(deps: Pick<RotationDeps, 'disk' | 'tracker' | 'cont
     }
     return undefined;
   };
+
+  /** The files that have a group. */
+  const withGroups = (sightings: readonly Sighting[], homes: ReadonlyMap<string, string>): Grouped[] =>
+    sightings.flatMap((sighting) => {
+      const group = groupOf(sighting, homes);
+      return group === undefined ? [] : [{ sighting, group }];
+    });
 
   const homeIndex = (): Map<string, string> => {
     const homes = new Map<string, string>();
@@ -151,7 +164,7 @@ export function createGroups(deps: Pick<RotationDeps, 'disk' | 'tracker' | 'cont
   return {
     isKnownPath,
     rootOf,
-    groupOf,
+    withGroups,
     homeIndex,
     isHome,
     arrange,

@@ -7,8 +7,8 @@ import { isCompressed, isGzip, isRotationOf } from './rotated-names.ts';
 import type { RotationDeps, ScanState } from './scan-state.ts';
 
 /**
- * Decides what a file is that nobody follows: a generation to follow from its beginning, one that was given up and goes on,
- * a copy or an archive of a known one, older than its group, none of the group at all, or not to be told in this scan.
+ * Identifies a file that is not followed: a generation to follow from its beginning, one that was given up and continues
+ * here, a copy or an archive of a known one, older than its group, not part of any group, or undecided in this scan.
  */
 export function createIdentification(
   deps: RotationDeps,
@@ -18,9 +18,17 @@ export function createIdentification(
   const { tracker, openFiles, contents } = deps;
   const { isHome, isSwungOver } = groups;
   const { letGoWhole, track } = generations;
-  const { compareWith, compareWithArchive, copyOfLetGo, identifyGzip, goOn, passOver, looksCopied } = copies;
+  const {
+    compareWith,
+    compareWithArchive,
+    copyOfLetGo,
+    identifyGzip,
+    continueGivenUp,
+    passOver,
+    looksCopied,
+  } = copies;
 
-  /** It was there before its log was looked at for the first time. */
+  /** It was there before the first scan of its log. */
   const isOlder = ({ stat, found, isOlder }: Sighting, group: string): boolean => {
     if (isOlder || !scan.isLegacy || found.length > 0) return isOlder;
     const newest = tracker.group(group).reduce((ns, { mtimeNs }) => (mtimeNs > ns ? mtimeNs : ns), 0n);
@@ -44,7 +52,7 @@ export function createIdentification(
       return false;
     }
     const identified = identifyGzip(sighting, group);
-    if (identified.verdict === 'more') goOn(sighting, group, identified.of);
+    if (identified.verdict === 'more') continueGivenUp(sighting, group, identified.of);
     if (identified.verdict === 'copy') {
       letGoWhole(group, sighting, tracker.group(group).at(-1)?.generation ?? 0, identified.of);
     }
@@ -61,7 +69,7 @@ export function createIdentification(
         ? compareWithArchive(sighting, original)
         : compareWith(sighting, group, original);
       if (verdict === 'new') continue;
-      if (verdict === 'wait') scan.wantsScan = true;
+      if (verdict === 'wait') scan.needsScan = true;
       else if (!tracker.get(stat.dev, stat.ino)) letGoWhole(group, sighting, original.generation, original);
       return false;
     }
@@ -81,7 +89,7 @@ export function createIdentification(
       // It was listed when it was empty, and what it holds by now may be a copy: the next scan decides.
       openFiles.close(file);
       tracker.remove(file);
-      scan.wantsScan = true;
+      scan.needsScan = true;
       return;
     }
     file.isBlank = true;
@@ -100,7 +108,7 @@ export function createIdentification(
         return;
       }
       if (access === 'denied') {
-        // It is followed, so that the problem shows.
+        // It is followed so that the problem is reported.
         track(group, sighting, startOf(sighting));
         return;
       }

@@ -3,7 +3,7 @@ import type { Copies } from './copies.ts';
 import type { Sighting } from './discovery.ts';
 import { headCovers, identifyingBytes, type Likeness, likeness, tailBytes } from './fingerprint.ts';
 import type { Generations } from './generations.ts';
-import type { Groups } from './groups.ts';
+import type { Grouped, Groups } from './groups.ts';
 import { isCompressed } from './rotated-names.ts';
 import type { RotationDeps, ScanState } from './scan-state.ts';
 import { knownContent, letGoContent, noBytes, type TrackedFile } from './tracked-file.ts';
@@ -20,13 +20,8 @@ function byRank(a: readonly number[], b: readonly number[]): number {
   return at < 0 ? 0 : a[at]! - b[at]!;
 }
 
-interface Candidate {
-  readonly sighting: Sighting;
-  readonly group: string;
-}
-
-/** A candidate that holds what is known of the generation, or a part of it. */
-interface Alike extends Candidate {
+/** A file that holds what is known of the generation, or a part of it. */
+interface Alike extends Grouped {
   readonly like: Likeness;
   readonly size: number;
 }
@@ -38,7 +33,7 @@ interface Parts {
   copies: Copies;
 }
 
-/** Finds the bytes of a generation whose file is gone or was rewritten in another file, or gives it up. */
+/** Finds the bytes of a generation whose file was deleted or rewritten in another file, or gives the generation up. */
 export function createMissing(
   deps: RotationDeps,
   scan: ScanState,
@@ -46,8 +41,8 @@ export function createMissing(
 ) {
   const { clock, tracker, sinks, contents } = deps;
   const { isHome, inOrder } = groups;
-  const { letGoWhole, giveUp, resume, revive } = generations;
-  const { directoryOf, seesDirectory, waitForDirectory, cannotTell } = whereabouts;
+  const { letGoWhole, giveUp, resume, followAgain } = generations;
+  const { directoryOf, seesDirectory, waitForDirectory, postponeGroup } = whereabouts;
   const { keyOf, waitFor, hasPlainBeside } = copies;
 
   /** Whether equal content is enough to identify a missing file: tiny files are alike. */
@@ -76,7 +71,7 @@ export function createMissing(
     tracker.letGoAt(dev, ino)?.copyOf === file;
 
   /** Whether the generation may be in the file at all, by its name. */
-  const isEligible = (file: TrackedFile, { sighting, group }: Candidate): boolean => {
+  const isEligible = (file: TrackedFile, { sighting, group }: Grouped): boolean => {
     const [path] = sighting.paths as [string];
     if (file.ruledOut?.has(path)) return false;
     if (group === file.path) return true;
@@ -99,7 +94,7 @@ export function createMissing(
   };
 
   /** The files that may be the generation, by their names and by what they hold. */
-  const findAlike = (file: TrackedFile, candidates: readonly Candidate[]): Alike[] => {
+  const findAlike = (file: TrackedFile, candidates: readonly Grouped[]): Alike[] => {
     const content = knownContent(file);
     const alike: Alike[] = [];
     for (const candidate of candidates) {
@@ -110,7 +105,7 @@ export function createMissing(
       const seen = contents.of(sighting, (own) => ({ like: likeness(own, content), size: own.size }));
       if (seen === undefined) {
         scan.isDisturbed = true;
-        cannotTell(file);
+        postponeGroup(file);
         continue;
       }
       const isCopy = isCopyOf(file, sighting);
@@ -136,16 +131,16 @@ export function createMissing(
       const isPacked = isCompressed(sighting.paths[0]!);
       const distance = isUnread ? order.indexOf(sighting) : Math.abs(size - known);
       // Logs of one service begin with the same banner.
-      const isStranger = group !== file.path;
+      const isOtherGroup = group !== file.path;
       const isCopy = isCopyOf(file, sighting);
-      return [!isCopy, isStranger, size < known, like === 'perhaps', isPacked, distance].map(Number);
+      return [!isCopy, isOtherGroup, size < known, like === 'perhaps', isPacked, distance].map(Number);
     };
     return (...likes: Likeness[]) =>
       alike.filter(({ like }) => likes.includes(like)).sort((a, b) => byRank(rank(a), rank(b)))[0];
   };
 
-  /** Finds the bytes of a missing generation among the files that nobody follows. */
-  const findMissing = (file: TrackedFile, candidates: readonly Candidate[]): Candidate | undefined => {
+  /** Finds the bytes of a missing generation among files that are not followed. */
+  const findMissing = (file: TrackedFile, candidates: readonly Grouped[]): Grouped | undefined => {
     const best = ranked(file, findAlike(file, candidates));
     const next = best('whole', 'perhaps');
     if (next) {
@@ -163,7 +158,7 @@ export function createMissing(
     if (isHome(short.sighting, file.path)) {
       // The file was cut off in the middle of what was read: what follows is new.
       letGoWhole(file.path, short.sighting, file.generation);
-      revive(tracker.letGoAt(short.sighting.stat.dev, short.sighting.stat.ino)!, short.sighting);
+      followAgain(tracker.letGoAt(short.sighting.stat.dev, short.sighting.stat.ino)!, short.sighting);
     } else letGoWhole(file.path, short.sighting, file.generation, file);
     return short;
   };
@@ -173,7 +168,7 @@ export function createMissing(
       if (file.state !== 'missing') continue;
       if (directoryOf(file)?.isSettled !== true || scan.isDisturbed) {
         if (!seesDirectory(file)) waitForDirectory(file);
-        else scan.wantsScan = true;
+        else scan.needsScan = true;
         continue;
       }
       if ([...scan.nextUndecided.values()].some(({ of }) => of === file)) continue;

@@ -24,7 +24,7 @@ export function createOpenFiles(
   maxOpen: number,
 ): OpenFiles {
   const held = new Set<TrackedFile>();
-  /** Falls when the system allows fewer, so that others in this process find some, too. */
+  /** Lowered when the system allows fewer, so that the rest of the process can open files, too. */
   let limit = maxOpen;
 
   const close = (file: TrackedFile) => {

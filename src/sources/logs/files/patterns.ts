@@ -20,7 +20,7 @@ export interface Glob {
 /** One path pattern of one service. */
 export interface LogPattern {
   readonly service: string;
-  /** The pattern from the root; the state remembers it. */
+  /** The pattern from the root; the state records it. */
   readonly pattern: string;
   readonly globs: readonly Glob[];
   readonly startAt: 'end' | 'beginning';

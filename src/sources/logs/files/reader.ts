@@ -125,7 +125,7 @@ const bufferLimit = 1024 * 1024 + chunkBytes;
 const lineLimit = 1024 * 1024;
 const newline = 10;
 
-/** All files share one buffer, which begins with the bytes before the offset so that each read proves itself. */
+/** All files share one buffer. Each read begins with the bytes before the offset, which verify the file. */
 export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): Reader {
   let buffer = Buffer.allocUnsafe(tailBytes + chunkBytes);
   const start = Buffer.allocUnsafe(headBytes);
@@ -193,7 +193,7 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
     return begin.length >= headCovers(head) && headAgrees(head, begin) ? begin : 'changed';
   };
 
-  /** A file that is shorter than it was, but not so short that counted bytes are gone. */
+  /** Counts as skipped what a file lost that is shorter than it was and still has all counted bytes. */
   const noteLoss = (file: TrackedFile) => {
     const readTo = file.offset + file.restBytes;
     if (file.nowSize < file.size && file.nowSize >= readTo) {

@@ -60,7 +60,7 @@ export function isSameLog(a: string, b: string): boolean {
   return [a, ...rotatedFrom(a)].some((name) => names.includes(name));
 }
 
-/** The digits that tell generations apart: what `name` has beyond `base`. */
+/** The digits that distinguish generations: what `name` has beyond `base`. */
 export function digitsBeyond(name: string, base: string): string {
   const plain = plainName(name);
   const stem = /^(.+)(\.[A-Za-z]\w*)$/.exec(base);
@@ -78,7 +78,7 @@ export interface Aged {
   readonly mtimeNs: bigint;
   /** The order in which generations were taken up, where that is known. */
   readonly generation?: number;
-  /** Time of the first entry in milliseconds, where the content tells one. */
+  /** Time of the first entry in milliseconds, where the content has one. */
   readonly firstEntryMs?: number;
 }
 
@@ -87,7 +87,7 @@ const countedDigits = 5;
 
 /**
  * Whether the numbers in the names count upwards (`.1` is the oldest), as some writers do, and not the way of logrotate,
- * which renames the whole chain each time. Told by generations whose order is known, then by the entries' timestamps,
+ * which renames the whole chain each time. Decided by generations whose order is known, then by the entries' timestamps,
  * then by the times of files that no compressor has written.
  */
 function countsUpwards(base: string, known: Iterable<Aged>): boolean {
@@ -97,9 +97,9 @@ function countsUpwards(base: string, known: Iterable<Aged>): boolean {
   });
   counted.sort((a, b) => a.number - b.number);
   const direction = <T>(ages: readonly (T | undefined)[]): number => {
-    const told = ages.filter((age) => age !== undefined);
-    const [lowest, highest] = [told.at(0), told.at(-1)];
-    if (told.length < 2 || lowest === highest) return 0;
+    const given = ages.filter((age) => age !== undefined);
+    const [lowest, highest] = [given.at(0), given.at(-1)];
+    if (given.length < 2 || lowest === highest) return 0;
     return highest! > lowest! ? 1 : -1;
   };
   const votes = [

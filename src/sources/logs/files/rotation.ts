@@ -3,7 +3,7 @@ import { createCopies } from './copies.ts';
 import { fileKey, type Picture, type Sighting } from './discovery.ts';
 import type { FileStat } from './disk.ts';
 import { createGenerations } from './generations.ts';
-import { createGroups } from './groups.ts';
+import { createGroups, type Grouped } from './groups.ts';
 import { createIdentification } from './identification.ts';
 import { createMissing } from './missing-files.ts';
 import { createScanState, type RotationDeps } from './scan-state.ts';
@@ -35,9 +35,9 @@ import { createWhereabouts } from './whereabouts.ts';
  *   no name left                                  live, rotated    unlinked               -
  *   not in a settled listing, not open            live, rotated    missing                -
  *   bytes before the offset differ                live, rotated    missing                -
- *   not found in two settled listings, 1 s apart  missing          let go (gone)          rest; truncated or vanished
+ *   not found in two settled listings, 1 s apart  missing          let go (deleted)       rest; truncated or vanished
  *   read to its end, quiet                        rotated          let go                 rest
- *   read to its end, quiet                        unlinked         let go (gone)          rest
+ *   read to its end, quiet                        unlinked         let go (deleted)       rest
  *   grows, or is back at its path                 let go           tracked, same offset   -
  *   other bytes in it                             let go           first seen             -
  *   its original is let go                        let go (copy)    let go, same offset    -
@@ -45,7 +45,7 @@ import { createWhereabouts } from './whereabouts.ts';
  *   first seen, archive of more than a given-up   -                tracked, same offset   -
  *
  * "rest" is the unfinished line, which counts as a line. A listing that did not settle proves that a file is there, but not
- * that a file is gone, and not which name is newer; see `discovery.ts`. Within a group an older generation is read to its end
+ * that a file is absent, and not which name is newer; see `discovery.ts`. Within a group an older generation is read to its end
  * before a younger one, unless a settled listing does not have it. Generations are ordered by the timestamps of their first
  * entries, then by names, then by times.
  */
@@ -60,17 +60,17 @@ export interface Rotation {
   broken(file: TrackedFile): boolean;
   /** A gzip file was read to its end. */
   unpacked(file: TrackedFile): void;
-  /** Ends what is read to its end and quiet. */
+  /** Finishes the files that were read to their end and have not changed for a while. */
   settle(): void;
   /** Looks up the size of the open file. */
   refresh(file: TrackedFile): void;
-  /** Something is missing or undecided, and another scan may tell. */
-  readonly wantsScan: boolean;
-  /** Whether a file that was empty at first is not to be read now: it still is, or it looks like a copy and is decided anew. */
+  /** A file is missing or undecided, and another scan may resolve it. */
+  readonly needsScan: boolean;
+  /** Whether a file that was empty at first is not to be read now: it is still empty, or it looks like a copy and the next scan identifies it. */
   isCopyAfterAll(file: TrackedFile): boolean;
   /** Whether an older generation of the group is to be read first. */
   isBlocked(file: TrackedFile): boolean;
-  /** Files that nobody follows for a moment, while it is decided whether they are copies. They belong into a snapshot. */
+  /** Files that are not followed while it is decided whether they are copies. A snapshot includes them. */
   undecided(): TrackedFile[];
   homes(): Map<string, Set<string>>;
   targets(): Map<string, Set<string>>;
@@ -78,15 +78,15 @@ export interface Rotation {
   restoredWithoutLetGo(): void;
 }
 
-/** How long a deleted file must have been quiet before its space is given back. */
+/** How long a deleted file must be unchanged before it is closed, which frees its space. */
 const unlinkedQuietMs = 1_000;
-/** How long a rotated file must have been quiet: its writer may keep it open for a while. */
+/** How long a rotated file must be unchanged before it is finished: its writer may keep it open for a while. */
 const rotatedQuietMs = 10_000;
 /** How long an archive that cannot be read is taken for unfinished after its last change. */
 const unfinishedMs = 10_000;
-/** Settled listings that a file that was let go is not in before its inode is forgotten. */
+/** Number of settled listings without a let-go file after which its inode is forgotten. */
 const absencesLimit = 2;
-/** Scans between two in which files that were let go and are gone are forgotten. */
+/** Let-go files that were deleted are looked for once in this many scans. */
 const pruneEvery = 8;
 
 export function createRotation(deps: RotationDeps): Rotation {
@@ -97,30 +97,28 @@ export function createRotation(deps: RotationDeps): Rotation {
   const copies = createCopies(deps, scan, { groups, generations, whereabouts });
   const missing = createMissing(deps, scan, { groups, generations, whereabouts, copies });
   const { clock, tracker, openFiles, reader, sinks, contents, slices } = deps;
-  const { groupOf, homeIndex, arrange, mergeGroups, inOrder } = groups;
+  const { withGroups, homeIndex, arrange, mergeGroups, inOrder } = groups;
   const { note, statOpen, lose, letGoWhole, letGoTracked, releaseCopies, claim } = generations;
-  const { trustsNames, recognize, lostSight } = whereabouts;
+  const { areNamesReliable, recognize, findUnlisted } = whereabouts;
   const { looksCopied, isLetGo, findCopiesAmongOlder } = copies;
   const { findMissing, resolveMissing } = missing;
   const { identify } = createIdentification(deps, scan, { groups, generations, copies });
   let scans = 0;
 
   /**
-   * Files whose copies may be among those that nobody follows: a rewritten one is told apart first. Copies of a new group's
-   * own path may be of any file in the directory that changed.
+   * Checks the files whose copies may be among the unknown ones, so that a rewritten file is not taken for the original. A
+   * file of a new group may be a copy of any changed file in its directory.
    */
-  const verifyOriginals = (
-    grouped: readonly { sighting: Sighting; group: string }[],
-    unknown: Sighting[],
-  ) => {
+  const verifyOriginals = (grouped: readonly Grouped[], unknown: Sighting[]) => {
     const groups = new Set(grouped.map(({ group }) => group));
     const directories = new Set<string>();
     for (const { sighting, group } of grouped)
       if (scan.newGroups.has(group)) directories.add(dirname(sighting.paths[0]!));
     for (const file of [...tracker]) {
-      const isStranger = directories.has(dirname(file.home)) && isStale(file) && file.state === 'live';
+      const isInChangedDirectory =
+        directories.has(dirname(file.home)) && isStale(file) && file.state === 'live';
       const isOpen = file.fd !== undefined;
-      if (!isStranger && !(isOpen && groups.has(file.path))) continue;
+      if (!isInChangedDirectory && !(isOpen && groups.has(file.path))) continue;
       if (file.compressed || (file.offset + file.restBytes === 0 && file.fingerprint.head.length === 0))
         continue;
       if (reader.isIntact(file, isOpen) !== false) continue;
@@ -130,28 +128,13 @@ export function createRotation(deps: RotationDeps): Rotation {
     }
   };
 
-  const classify = async (unknown: Sighting[]) => {
-    const isUnseen = (file: TrackedFile) => file.state === 'missing' || file.absentSinceMs !== undefined;
-    if (unknown.length === 0 && ![...tracker].some(isUnseen)) {
-      scan.lostGroups.clear();
-      return;
-    }
-    let homes = homeIndex();
-    const grouped = (sightings: readonly Sighting[]) =>
-      sightings.flatMap((sighting) => {
-        const group = groupOf(sighting, homes);
-        return group === undefined ? [] : [{ sighting, group }];
-      });
-    const first = grouped(unknown);
-    for (const { group } of first) if (!tracker.hasGroup(group)) scan.newGroups.add(group);
-    if (scan.newGroups.size > 0) {
-      mergeGroups();
-      homes = homeIndex();
-    }
-    verifyOriginals(first, unknown);
-    let rest = grouped(unknown);
+  const isUnseen = (file: TrackedFile) => file.state === 'missing' || file.absentSinceMs !== undefined;
+
+  /** Finds the missing generations among `files`, and returns the files that are none of them. */
+  const findAllMissing = async (files: readonly Grouped[]): Promise<readonly Grouped[]> => {
+    let rest = files;
     const missing = [...tracker].filter(isUnseen);
-    // One that was read is known by the bytes before its offset; of one that was not, others may have the beginning, too.
+    // The bytes before the offset identify a file that was read. The beginning of an unread one may be that of others, too.
     const isUnread = (file: TrackedFile) => Number(file.offset + file.restBytes === 0);
     missing.sort((a, b) => isUnread(a) - isUnread(b) || a.generation - b.generation);
     for (const file of missing) {
@@ -162,24 +145,31 @@ export function createRotation(deps: RotationDeps): Rotation {
       if (used) rest = rest.filter(({ sighting }) => sighting !== used.sighting);
       if (slices.spent()) await slices.turn();
     }
-    scan.lostGroups.clear();
+    return rest;
+  };
+
+  /** Whether a file of the group may have the bytes of another one that this scan has lost or cannot see. */
+  const isUncertain = ({ sighting, group }: Grouped): boolean =>
+    scan.lostGroups.has(group) ||
+    scan.unseenGroups.has(group) ||
+    (!areNamesReliable(sighting) && tracker.group(group).some(({ state }) => state === 'missing'));
+
+  /** Identifies each file, those of known groups first: others may be copies of them. */
+  const identifyAll = async (files: readonly Grouped[]) => {
     const byGroup = new Map<string, Sighting[]>();
-    for (const { sighting, group } of rest) byGroup.set(group, [...(byGroup.get(group) ?? []), sighting]);
+    for (const { sighting, group } of files) byGroup.set(group, [...(byGroup.get(group) ?? []), sighting]);
     const isNew = (group: string) => Number(scan.newGroups.has(group) && !scan.blankGroups.has(group));
     let isDeferred = false;
     for (const group of [...byGroup.keys()].sort((a, b) => isNew(a) - isNew(b) || (a < b ? -1 : 1))) {
-      const sightings = byGroup.get(group)!;
-      for (const sighting of inOrder(sightings, group)) {
-        // It may have been taken up under another name, or after a reload nobody wants it.
+      for (const sighting of inOrder(byGroup.get(group)!, group)) {
+        // It may have been followed or let go under another name since.
         const { dev, ino } = sighting.stat;
         if (tracker.get(dev, ino) || tracker.letGoAt(dev, ino)) continue;
-        const isMissing = tracker.group(group).some(({ state }) => state === 'missing');
-        const isLost = scan.lostGroups.has(group) || scan.unseenGroups.has(group);
-        // What is new may be a copy of a file that this scan cannot take up yet.
+        // A file of a new group may be a copy of one that this scan cannot follow yet.
         const mayBeCopy = scan.newGroups.has(group) && (isDeferred || scan.lostGroups.size > 0);
-        if (isLost || mayBeCopy || (isMissing && !trustsNames(sighting))) {
+        if (mayBeCopy || isUncertain({ sighting, group })) {
           isDeferred = true;
-          scan.wantsScan = true;
+          scan.needsScan = true;
           continue;
         }
         identify(sighting, group);
@@ -188,6 +178,25 @@ export function createRotation(deps: RotationDeps): Rotation {
         if (slices.spent()) await slices.turn();
       }
     }
+  };
+
+  /** Identifies the files that are not followed. */
+  const classify = async (unknown: Sighting[]) => {
+    if (unknown.length === 0 && ![...tracker].some(isUnseen)) {
+      scan.lostGroups.clear();
+      return;
+    }
+    let homes = homeIndex();
+    const first = withGroups(unknown, homes);
+    for (const { group } of first) if (!tracker.hasGroup(group)) scan.newGroups.add(group);
+    if (scan.newGroups.size > 0) {
+      mergeGroups();
+      homes = homeIndex();
+    }
+    verifyOriginals(first, unknown);
+    const rest = await findAllMissing(withGroups(unknown, homes));
+    scan.lostGroups.clear();
+    await identifyAll(rest);
   };
 
   const prune = () => {
@@ -211,15 +220,15 @@ export function createRotation(deps: RotationDeps): Rotation {
   return {
     async reconcile(next) {
       scan.begin(next);
-      const sighted = new Set<TrackedFile>();
+      const seen = new Set<TrackedFile>();
       const unknown: Sighting[] = [];
       for (const [key, sighting] of scan.picture.files) {
         const file = recognize(key, sighting);
-        if (file) sighted.add(file);
+        if (file) seen.add(file);
         else unknown.push(sighting);
         if (slices.spent()) await slices.turn();
       }
-      for (const file of [...tracker]) if (!sighted.has(file) && file.state !== 'missing') lostSight(file);
+      for (const file of [...tracker]) if (!seen.has(file) && file.state !== 'missing') findUnlisted(file);
       await classify(unknown.filter((sighting) => !isLetGo(sighting)));
       findCopiesAmongOlder();
       for (const group of scan.takenGroups) arrange(group);
@@ -228,7 +237,7 @@ export function createRotation(deps: RotationDeps): Rotation {
       for (const [key, { dev, ino }] of scan.blanks)
         if (tracker.at(key) || tracker.letGoAt(dev, ino)) scan.blanks.delete(key);
       contents.release();
-      if (scan.isDisturbed) scan.wantsScan = true;
+      if (scan.isDisturbed) scan.needsScan = true;
       scan.undecided = scan.nextUndecided;
       if (scan.unsettledScans === 0) scan.isLegacy = false;
     },
@@ -240,7 +249,7 @@ export function createRotation(deps: RotationDeps): Rotation {
         scan.ruledOut.add(fileKey(file));
         openFiles.close(file);
         tracker.remove(file);
-        scan.wantsScan = true;
+        scan.needsScan = true;
         return;
       }
       file.ruledOut = new Set([...(file.ruledOut ?? []), file.real]);
@@ -285,8 +294,8 @@ export function createRotation(deps: RotationDeps): Rotation {
       if (stat) note(file, stat, stat.nlink === 0 ? 'unlinked' : file.state);
     },
 
-    get wantsScan() {
-      return scan.wantsScan;
+    get needsScan() {
+      return scan.needsScan;
     },
 
     isCopyAfterAll(file) {

@@ -40,8 +40,8 @@ const noPicture: Picture = { files: new Map(), found: new Map(), directories: ne
 export function createScanState() {
   return {
     picture: noPicture,
-    /** Something is missing or undecided, and another scan may tell. */
-    wantsScan: false,
+    /** A file is missing or undecided, and another scan may resolve it. */
+    needsScan: false,
     /** The groups were restored from a snapshot that did not record what was let go. */
     isLegacy: false,
     /** A file was renamed or deleted between the listing and a comparison. */
@@ -50,7 +50,7 @@ export function createScanState() {
     unsettledScans: 0,
     undecided: new Map<string, Undecided>(),
     nextUndecided: new Map<string, Undecided>(),
-    /** Files that were taken up in this scan: nobody has copied them yet. */
+    /** Files that are followed since this scan: no copy of them is known yet. */
     taken: new Set<TrackedFile>(),
     takenGroups: new Set<string>(),
     /** Tracked files of groups that were known before this scan, once they are asked for. */
@@ -63,10 +63,10 @@ export function createScanState() {
     blanks: new Map<string, TrackedFile>(),
     /** Groups with a file that could not be looked up or compared in this scan. */
     unseenGroups: new Set<string>(),
-    /** Groups that lost a file while others were compared with it: the next scan looks for its bytes first. */
+    /** Groups of which a file turned out to be rewritten during a comparison: the next scan looks for its bytes first. */
     lostGroups: new Set<string>(),
 
-    /** Archives that are no generation that was given up, though they begin the same. */
+    /** Archives that begin like a generation that was given up and turned out to be another one. */
     ruledOut: new Set<string>(),
 
     /** Begins the scan of another picture. */
@@ -75,7 +75,7 @@ export function createScanState() {
       this.taken.clear();
       this.nextUndecided = new Map();
       this.originals = undefined;
-      this.wantsScan = false;
+      this.needsScan = false;
       this.isDisturbed = false;
       const isUnsettled = ({ isSettled, isListed }: DirectoryPicture) => isListed && !isSettled;
       const hasUnsettled = [...picture.directories.values()].some(isUnsettled);

@@ -2,10 +2,10 @@ import { errorText } from '../../../core/errors.ts';
 import type { Clock, Log } from '../../../core/ports.ts';
 import { nextTurn } from '../../../core/slices.ts';
 
-/** Cuts long work into slices, so that nothing else waits longer than one of them. */
+/** Cuts long work into slices, so that other tasks wait no longer than one of them. */
 export interface Slices {
   spent(): boolean;
-  /** Lets everything else run, then begins a new slice. */
+  /** Lets other tasks run, then begins a new slice. */
   turn(): Promise<void>;
   /** Runs work that is cut into slices. One call at a time. */
   run(work: () => Promise<void>): Promise<void>;
@@ -58,8 +58,8 @@ export function createSlices(clock: Clock, sliceMs: number, wait = nextTurn): Sl
 }
 
 /**
- * Decides when to scan and when to poll, by one timer: a poll reads the files that changed lately, a scan finds out what is
- * there. What a scan costs, reading aside, decides how soon the next one may follow; no wait between two is longer than 2 s.
+ * Decides when to scan and when to poll, by one timer: a poll reads the files that changed lately, a scan finds the
+ * files. What a scan costs, reading aside, decides how soon the next one may follow; no wait between two is longer than 2 s.
  */
 export interface Schedule {
   begin(): void;

@@ -19,9 +19,9 @@ export interface TailerOptions {
   /** Services in the configuration's order, those that are not selected included. */
   services: Readonly<Record<string, LogsOptions>>;
   selected: ReadonlySet<string>;
-  /** Longest stretch of work before everything else has its turn; 10 ms unless told. */
+  /** Longest slice of work before other tasks of the process run; default 10 ms. */
   sliceMs?: number;
-  /** Files held open at most; fewer if the system allows fewer. 512 unless told. */
+  /** Files held open at most; fewer if the system allows fewer. Default 512. */
   maxOpenFiles?: number;
 }
 
@@ -34,16 +34,16 @@ export interface FollowedFile {
   state: string;
 }
 
-/** Called with the bytes of a service that are written and not yet counted; `unknown` is what several claim. */
-export type HearLag = (service: string, bytes: number) => void;
+/** Called with the bytes of a service that are written and not yet counted; `unknown` stands for files that several services claim. */
+export type ReportLag = (service: string, bytes: number) => void;
 
 export interface TailerDeps {
   openSink: OpenSink;
   clock: Clock;
   log: Log;
-  lag: HearLag;
+  lag: ReportLag;
   disk?: Disk;
-  /** Waits between two slices of work; `setImmediate` unless told. */
+  /** Waits between two slices of work; default `setImmediate`. */
   turn?: () => Promise<void>;
 }
 
@@ -52,9 +52,9 @@ export interface TailerDeps {
  * snapshot moves in the same step as what its sinks count. `restore` comes before the first scan.
  */
 export interface Tailer extends Durable {
-  /** Finds out what is there; afterwards every file has its position. */
+  /** Finds the files without reading them; afterwards every file has its position. */
   discover(): Promise<void>;
-  /** Finds out what is there and reads it: what was written before the call is counted when it resolves. */
+  /** Finds the files and reads them: what was written before the call is counted when it resolves. */
   scan(): Promise<void>;
   /** Reads the files that changed lately. */
   poll(): Promise<void>;
@@ -86,7 +86,7 @@ export const lagOf = ({ compressed, nowSize, offset, state }: TrackedFile): numb
   compressed || state === 'missing' ? 0 : Math.max(0, nowSize - offset);
 
 /** Reports the lag of each service once per change; `forget` has all of them reported again. */
-function createLagReport(tracker: Tracker, hear: HearLag) {
+function createLagReport(tracker: Tracker, reportLag: ReportLag) {
   const reported = new Map<string, number>();
   return {
     report(services: readonly string[]): void {
@@ -99,7 +99,7 @@ function createLagReport(tracker: Tracker, hear: HearLag) {
       for (const [service, bytes] of next) {
         if (reported.get(service) === bytes) continue;
         reported.set(service, bytes);
-        hear(service, bytes);
+        reportLag(service, bytes);
       }
     },
     forget: () => reported.clear(),
@@ -193,7 +193,7 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
       await discover();
       if (isStopped) return;
       await drain([...tracker].filter(isStale), pass, () => isStopped);
-      if (!rotation.wantsScan) break;
+      if (!rotation.needsScan) break;
     }
     rotation.settle();
     lags.report(services);
@@ -207,7 +207,7 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
       if (nowMs - file.changedMs > activeMs || file.state === 'missing') active.delete(file);
     }
     await drain(active, pass, () => isStopped);
-    if (rotation.wantsScan && !isStopped) await scan();
+    if (rotation.needsScan && !isStopped) await scan();
     else lags.report(services);
   };
 

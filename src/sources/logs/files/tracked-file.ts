@@ -86,7 +86,7 @@ export interface TrackedFile {
 export interface LetGo {
   readonly path: string;
   readonly dev: bigint;
-  /** Negative if the file is gone; its content is remembered for a copy that shows up late. */
+  /** Negative if the file was deleted; its content is kept for a copy that appears later. */
   ino: bigint;
   generation: number;
   /** Negative if it holds more than what was counted: it is followed again when it is seen. */
@@ -187,7 +187,7 @@ export interface Tracker extends Iterable<TrackedFile> {
   hasGroup(path: string): boolean;
   add(file: TrackedFile): void;
   remove(file: TrackedFile): void;
-  /** The file's inode is not its own any more. */
+  /** The inode no longer belongs to the file. */
   detach(file: TrackedFile): void;
   /** Gives a tracked file, or one that was missing, an inode. */
   attach(file: TrackedFile, stat: Pick<FileStat, 'dev' | 'ino'>): void;
@@ -211,8 +211,8 @@ export interface Tracker extends Iterable<TrackedFile> {
   lastGeneration: number;
 }
 
-/** Contents of deleted files that are remembered, for copies that show up late. */
-const goneLimit = 128;
+/** Maximum number of deleted files whose content is kept, for copies that appear later. */
+const deletedLimit = 128;
 
 const keyOf = (dev: bigint, ino: bigint) => `${dev}:${ino}`;
 const byGeneration = (a: TrackedFile, b: TrackedFile) => a.generation - b.generation;
@@ -224,7 +224,7 @@ export function createTracker(clock: Clock): Tracker {
   const letGo = new Map<string, LetGo>();
   const letGoGroups = new Map<string, Set<LetGo>>();
   let letGoVersion = 0;
-  let lastGone = 0n;
+  let lastDeleted = 0n;
 
   const join = (file: TrackedFile) => {
     const members = groups.get(file.path);
@@ -236,15 +236,15 @@ export function createTracker(clock: Clock): Tracker {
     if (members.length > 0) groups.set(file.path, members);
     else groups.delete(file.path);
   };
-  const disown = (file: TrackedFile) => {
+  const unindex = (file: TrackedFile) => {
     const key = keyOf(file.dev, file.ino);
     if (byFile.get(key) === file) byFile.delete(key);
   };
-  const gone = new Set<LetGo>();
-  const remember = (file: LetGo) => {
-    gone.add(file);
-    const [oldest] = gone;
-    if (gone.size > goneLimit && oldest) tracker.forget(oldest);
+  const deleted = new Set<LetGo>();
+  const keepDeleted = (file: LetGo) => {
+    deleted.add(file);
+    const [oldest] = deleted;
+    if (deleted.size > deletedLimit && oldest) tracker.forget(oldest);
   };
 
   const tracker: Tracker = {
@@ -261,16 +261,16 @@ export function createTracker(clock: Clock): Tracker {
     },
     remove(file) {
       all.delete(file);
-      disown(file);
+      unindex(file);
       leave(file);
     },
     detach(file) {
-      disown(file);
+      unindex(file);
       file.ino = BigInt(-file.generation);
       file.record = undefined;
     },
     attach(file, { dev, ino }) {
-      disown(file);
+      unindex(file);
       Object.assign(file, { dev, ino, record: undefined });
       byFile.set(keyOf(dev, ino), file);
     },
@@ -291,19 +291,19 @@ export function createTracker(clock: Clock): Tracker {
     },
 
     letGo(file) {
-      if (file.ino < 0n) file.ino = --lastGone;
+      if (file.ino < 0n) file.ino = --lastDeleted;
       const known = letGo.get(keyOf(file.dev, file.ino));
       if (known) tracker.forget(known);
       letGo.set(keyOf(file.dev, file.ino), file);
       const members = letGoGroups.get(file.path) ?? new Set();
       letGoGroups.set(file.path, members.add(file));
       letGoVersion++;
-      if (file.ino < 0n) remember(file);
+      if (file.ino < 0n) keepDeleted(file);
     },
     letGoAt: (dev, ino) => letGo.get(keyOf(dev, ino)),
     letGoOf: (path) => letGoGroups.get(path) ?? [],
     forget(file) {
-      gone.delete(file);
+      deleted.delete(file);
       letGo.delete(keyOf(file.dev, file.ino));
       const members = letGoGroups.get(file.path);
       members?.delete(file);

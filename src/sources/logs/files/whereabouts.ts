@@ -8,9 +8,9 @@ import { isCompressed, isRotationOf } from './rotated-names.ts';
 import type { RotationDeps, ScanState } from './scan-state.ts';
 import { knownContent, type TrackedFile } from './tracked-file.ts';
 
-/** How long a file in a directory that is not there (a mount to come) is waited for. */
+/** How long a file is kept whose directory does not exist, for example because it is not mounted yet. */
 const absentKeptMs = 24 * 60 * 60 * 1000;
-/** Listings that do not settle are believed after so many in a row, as far as names go. */
+/** After this many scans in a row with an unsettled listing, the names in it are used. */
 const unsettledLimit = 5;
 
 /** Finds the tracked files again: under which name each is now, and whether it is still the same file. */
@@ -23,7 +23,7 @@ export function createWhereabouts(
   const { rootOf } = groups;
   const { learn, note, statOpen, lose, giveUp, claim } = generations;
 
-  /** The file where it was last seen; 'hidden' if it is not to be told whether it is there. */
+  /** The file where it was last seen; 'hidden' if the path cannot be looked up. */
   const statReal = (file: TrackedFile): FileStat | 'hidden' | undefined => {
     try {
       const stat = disk.stat(file.real);
@@ -57,10 +57,11 @@ export function createWhereabouts(
     return file.state === 'rotated' ? 'rotated' : 'live';
   };
 
-  const trustsNames = (sighting: Sighting) => sighting.isSettled || scan.unsettledScans >= unsettledLimit;
+  const areNamesReliable = (sighting: Sighting) =>
+    sighting.isSettled || scan.unsettledScans >= unsettledLimit;
 
   const meet = (file: TrackedFile, sighting: Sighting, stat: FileStat) => {
-    const state = trustsNames(sighting) ? locate(file, sighting) : file.state;
+    const state = areNamesReliable(sighting) ? locate(file, sighting) : file.state;
     if (file.fd === undefined && !sighting.paths.includes(file.real)) file.real = sighting.paths[0]!;
     note(file, stat, state);
     claim(file, sighting);
@@ -68,17 +69,17 @@ export function createWhereabouts(
     learn(file);
   };
 
-  /** Whether a tracked file's inode is still its own. An open file's is. Undefined if that cannot be told now. */
+  /** Whether the inode is still that of the tracked file, as it is while the file is open. Undefined if that cannot be checked now. */
   const isSame = (file: TrackedFile, { stat, paths }: Seen): boolean | undefined => {
     if (file.fd !== undefined) return true;
     if (isCompressed(paths[0]!) !== file.compressed) return false;
     if (file.isVerified && stat.size === file.nowSize && stat.mtimeNs === file.nowMtimeNs) return true;
     const known = knownContent(file);
     const isKnown = known.head.length > 0 || known.offset + known.rest.length > 0;
-    // A few bytes, such as a banner, and an inode that was given to another file are not enough under an unrelated name.
+    // Under an unrelated name, a few equal bytes such as a banner do not identify a file: the inode may have been reused.
     const isWell = Math.max(headCovers(known.head), known.tailLength + known.rest.length) >= tailBytes;
     const isOwnName = (path: string) => path === file.home || rootOf(path) === file.path;
-    // Logs of one service begin with the same banner, and the next file of one gets the inode that a file of another one had.
+    // Logs of one service begin with the same banner, and the next file of one may get the inode of a deleted file of another.
     const isOthersName = (path: string) => tracker.hasGroup(rootOf(path));
     if (!paths.some(isOwnName) && (!isWell || paths.some(isOthersName))) return false;
     if (file.compressed) {
@@ -99,11 +100,11 @@ export function createWhereabouts(
     return isIntact;
   };
 
-  /** The tracked file that was sighted, brought up to date; undefined if nobody follows what was sighted. */
+  /** The tracked file of a sighting, updated from it; undefined if the file is not followed. */
   const recognize = (key: string, sighting: Sighting): TrackedFile | undefined => {
     const file = tracker.at(key);
     if (!file) return undefined;
-    // The link at its path was swung away from it. No copy is made that way, and names between the two are known by it.
+    // The link at its path points to another file now, so this file is no copy. It bounds the names that the link had in between.
     if (file.isBlank && sighting.found.length === 0 && sighting.paths.includes(file.home)) {
       file.isBlank = false;
       file.record = undefined;
@@ -166,14 +167,14 @@ export function createWhereabouts(
     if (clock.monotonicMs() - file.absentSinceMs > absentKeptMs) giveUp(file, 'vanished');
   };
 
-  /** Where the file is was not told by this scan: nothing of its group is taken up before the next one. */
-  const cannotTell = (file: TrackedFile) => {
+  /** This scan could not locate the file: no new file of its group is followed before the next one. */
+  const postponeGroup = (file: TrackedFile) => {
     scan.unseenGroups.add(file.path);
-    scan.wantsScan = true;
+    scan.needsScan = true;
   };
 
-  /** The picture does not have the file: it was renamed out of sight, deleted, or cannot be seen now. */
-  const lostSight = (file: TrackedFile) => {
+  /** Looks for a file that the picture does not have: it was renamed to a name that no scan looks up, deleted, or is not accessible. */
+  const findUnlisted = (file: TrackedFile) => {
     const isSettled = directoryOf(file)?.isSettled === true;
     const open = statOpen(file);
     if (open) {
@@ -195,7 +196,7 @@ export function createWhereabouts(
       // What was looked up is older than the comparison.
       if (isOwn) note(file, statOpen(file) ?? real, file.state);
       else if (isOwn === false) lose(file, 'truncated');
-      else cannotTell(file);
+      else postponeGroup(file);
       return;
     }
     if (!seesDirectory(file)) {
@@ -203,7 +204,7 @@ export function createWhereabouts(
       return;
     }
     if (!isSettled && scan.unsettledScans < unsettledLimit) {
-      cannotTell(file);
+      postponeGroup(file);
       return;
     }
     const elsewhere = findByInode(file);
@@ -214,20 +215,20 @@ export function createWhereabouts(
       const isOwn = isSame(file, { stat: elsewhere.stat, paths: [elsewhere.path] });
       const state = elsewhere.path === file.home ? 'live' : 'rotated';
       if (isOwn) note(file, statOpen(file) ?? elsewhere.stat, state);
-      else if (isOwn === undefined) cannotTell(file);
+      else if (isOwn === undefined) postponeGroup(file);
       if (isOwn !== false) return;
     }
     lose(file, 'vanished');
   };
 
   return {
-    trustsNames,
+    areNamesReliable,
     recognize,
     directoryOf,
     seesDirectory,
     waitForDirectory,
-    cannotTell,
-    lostSight,
+    postponeGroup,
+    findUnlisted,
   };
 }
 

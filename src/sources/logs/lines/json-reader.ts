@@ -32,10 +32,10 @@ import {
  * Reads log lines that are JSON objects and keeps the requested top-level fields. It validates the whole line,
  * so that it accepts exactly what `JSON.parse` accepts.
  *
- * Lines of one program repeat their keys in the same order. The reader therefore remembers what stood between
+ * Lines of one program repeat their keys in the same order. The reader therefore keeps the bytes between
  * two values (a `KeyStep`, for example `,"msg":"`) and which step followed it. While a line repeats the known
  * bytes, a key costs one comparison of a few words. Any other key takes the slow path, which validates it and
- * remembers it.
+ * keeps it.
  *
  * This is a record and not a closure: V8 compiles one `readObject` for all readers.
  */

@@ -25,7 +25,7 @@ function lastNewline(bytes: Buffer, start: number, end: number): number {
   return found < start ? start - 1 : found;
 }
 
-/** A hole may have gigabytes: they are compared by the block. */
+/** A hole may have gigabytes, so whole blocks are compared. */
 const zeros = Buffer.alloc(4096);
 
 function zerosEnd(bytes: Buffer, at: number, end: number): number {

@@ -126,7 +126,7 @@ export function keyHash<T>({ slots }: LabelCache<T>, fields: Fields): number {
   return (high >>> 12) * 2 ** 32 + (low >>> 0) || 1;
 }
 
-/** Removes the items that are gone. */
+/** Removes the items whose series were released. */
 export function sweepIn<T>(cache: LabelCache<T>, isGone: (thing: T) => boolean): void {
   const stay = everythingIn(cache).filter(({ thing }) => !isGone(thing));
   if (stay.length < cache.size) rebuild(cache, cache.table.length, stay);

@@ -21,7 +21,7 @@ export interface ErrorNotes {
 
 const longestMessage = 300;
 const longestLabel = 80;
-/** A log full of errors must not cost more than one without: texts are made of few of them. */
+/** Bounds what a log full of errors costs: only this many entries of a chunk become texts. */
 const mostPerChunk = 16;
 
 const secrets =

@@ -46,7 +46,7 @@ const unknownService = 'unknown';
 
 /**
  * The series of a selected service exist from the start, at 0 or as restored. Files with the same claimants
- * share readers, so that each benefits from the key order that another file taught them.
+ * share readers, so that a key order learned from one file serves the others.
  */
 export const createLineSinks = (options: LineSinksOptions, deps: LineSinksDeps): LineSinks =>
   atOnce(openLineSinks(options, deps));

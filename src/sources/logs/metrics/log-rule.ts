@@ -27,7 +27,7 @@ export interface LogRuleMetric {
 /** The intake of a service's log metrics. */
 export interface LogIntake extends Intake {
   /**
-   * Claims a family of the durable store, whose series come back from the state, a step for each. Returns their
+   * Claims a family of the durable store, whose series are restored from the state, a step for each. Returns their
    * tags. An intake without a state does not have it.
    */
   restoring?(kind: Kind, name: string, shape: Shape): Steps<readonly RawTags[]>;
@@ -80,7 +80,7 @@ function openSeries(intake: Intake, rule: LogRule, tags: RawTags): RuleSeries {
   return seriesOf(rule.type, handle as AnyHandle);
 }
 
-/** Owns the series that came back from the state, so that they expire unless an entry uses them in time. */
+/** Owns the series that were restored from the state, so that they expire unless an entry uses them in time. */
 function* openRestored(rule: LogRule, { intake, clock }: LogRuleDeps): Steps<RuleSeries[]> {
   const restored = intake.restoring ? yield* intake.restoring(rule.type, rule.name, shapeOf(rule)) : [];
   if (rule.expireMs === undefined) return [];
