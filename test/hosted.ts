@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterEach, beforeEach } from 'vitest';
 import type { Drops, Log, Stop } from '../src/core/ports.ts';
 import { createHosted, type HostedDeps, type HostedReporterOptions } from '../src/reporters/hosted/hosted.ts';
 import { type HandClock, handClock } from './clock.ts';
@@ -40,8 +41,8 @@ export const written: Reply = (received, response) =>
 
 /** A hosted platform on loopback; takes everything until told otherwise. */
 export interface Receiver {
-  url: string;
-  received: Received[];
+  readonly url: string;
+  readonly received: readonly Received[];
   /** Of those, what was answered with 2xx and can be read. */
   taken(): Received[];
   reply(next: Reply): void;
@@ -87,6 +88,29 @@ export async function openReceiver(port = 0): Promise<Receiver> {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },
+  };
+}
+
+/** A receiver of its own for each test of the file that calls it; removes the folders of the test, too. */
+export function receiverForEachTest(): Receiver {
+  let current: Receiver;
+  beforeEach(async () => {
+    current = await openReceiver();
+  });
+  afterEach(async () => {
+    await current.close();
+    removeFolders();
+  });
+  return {
+    get url() {
+      return current.url;
+    },
+    get received() {
+      return current.received;
+    },
+    taken: () => current.taken(),
+    reply: (next) => current.reply(next),
+    close: () => current.close(),
   };
 }
 

@@ -9,7 +9,12 @@ import type { LineRules } from '../src/sources/statsd/lines/line-format.ts';
 import { tagKeysWith } from '../src/sources/statsd/lines/line-format.ts';
 import { createLineReader } from '../src/sources/statsd/lines/line-reader.ts';
 import { createSeriesRecorder } from '../src/sources/statsd/lines/statsd-series.ts';
-import { createStatsd, type Statsd } from '../src/sources/statsd/source.ts';
+import {
+  createStatsd,
+  createVocabularyDetection,
+  type Statsd,
+  type VocabularyDetectionDeps,
+} from '../src/sources/statsd/source.ts';
 
 /** A number, or what was observed as pairs of value and weight. */
 export type Recorded = number | [value: number, weight: number][];
@@ -110,6 +115,22 @@ export function readOnce(datagram: string | Buffer, rules: Partial<LineRules> = 
   const bed = lineBed(rules);
   bed.read(datagram);
   return { shown: bed.shown(), refused: bed.refused };
+}
+
+/** Known lines of a sender whose vocabulary is detected, and what reads lines into them. */
+export function detectedLines(deps: Omit<VocabularyDetectionDeps, 'knownLines'>) {
+  const { recorder } = deps;
+  const detection = createVocabularyDetection({ ...deps, knownLines: () => knownLines });
+  const knownLines = createKnownLines({
+    rules: { tagFormat: 'auto', tagKeys: new Set(), prefix: '' },
+    recorder,
+    lineBytes: 8192,
+    onName: detection.addName,
+    isSettled: detection.isSettled,
+  });
+  const reader = createLineReader({ knownLines, recorder, lineBytes: 8192, refuse() {} });
+  const read = (text: string) => void reader.read(Buffer.from(text), 0, Buffer.byteLength(text), 100_000);
+  return { knownLines, read };
 }
 
 export const silentLog: Log = { write() {}, named: () => silentLog };

@@ -28,7 +28,7 @@ import { createImmediateStore, type HeldValues, type Store } from './value-store
 const durableComponents: ReadonlySet<Component> = new Set<Component>(['logs', 'rules']);
 
 /** The intakes that drops are counted in. */
-export interface DropsDeps {
+interface DropsDeps {
   durable: Pick<OpenIntake, 'counter' | 'restore'>;
   immediate: Pick<OpenIntake, 'counter'>;
 }
@@ -170,7 +170,7 @@ function statusOf(state: RegistryState): RegistryStatus {
 }
 
 /** What views read: the families of a state, and the stores that hold their numbers. */
-export interface ViewDeps {
+interface ViewDeps {
   state: RegistryState;
   stores(): Iterable<Store>;
 }

@@ -150,7 +150,7 @@ function asFailure(thrown: unknown, where: string, phase: ConnectionPhase, signa
 /** Verifies the certificate before anything is sent. */
 function inspect(socket: TLSSocket, { insecure }: ClientTls, trace: Trace): void {
   trace.tlsNotAfterMs = earliestEndMs(socket);
-  const fault = insecure === true ? undefined : certificateFault(socket);
+  const fault = insecure === true ? undefined : peerCertificateFault(socket);
   if (fault !== undefined) throw fault;
 }
 
@@ -205,7 +205,7 @@ export async function connectTo(
 }
 
 /**
- * TLS options for a host; reads the files each time. The handshake accepts every certificate, and `certificateFault`
+ * TLS options for a host; reads the files each time. The handshake accepts every certificate, and `peerCertificateFault`
  * verifies it afterwards, so that its expiry is known even if it is refused. Throws ProbeError `credentials`.
  */
 export async function tlsOptions(host: string, tls: ClientTls): Promise<ConnectionOptions> {
@@ -282,7 +282,7 @@ const reasons: Readonly<Record<string, ConnectionReason>> = {
 };
 
 /** The fault of the certificate after the handshake; undefined for a trusted one. */
-export function certificateFault(socket: TLSSocket): ProbeError | undefined {
+export function peerCertificateFault(socket: TLSSocket): ProbeError | undefined {
   if (socket.authorized) return undefined;
   // Typed as an error, but it is a code.
   const code = String(socket.authorizationError);

@@ -1,18 +1,11 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { handClock } from '../clock.ts';
-import { folder, openBed, openReceiver, type Receiver, removeFolders } from '../hosted.ts';
+import { folder, openBed, receiverForEachTest } from '../hosted.ts';
 import { metricsOf, pointsOf } from '../hosted-wire.ts';
 import { until } from '../until.ts';
 import type { FamilySpec } from '../view.ts';
 
-let receiver: Receiver;
-beforeEach(async () => {
-  receiver = await openReceiver();
-});
-afterEach(async () => {
-  await receiver.close();
-  removeFolders();
-});
+const receiver = receiverForEachTest();
 
 const minuteMs = 60_000;
 const firstMs = Date.UTC(2026, 0, 1);

@@ -1,24 +1,8 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import {
-  counter,
-  openBed,
-  openReceiver,
-  type Receiver,
-  removeFolders,
-  status,
-  untilMoving,
-  written,
-} from '../hosted.ts';
+import { expect, test } from 'vitest';
+import { counter, openBed, receiverForEachTest, status, untilMoving, written } from '../hosted.ts';
 import { until } from '../until.ts';
 
-let receiver: Receiver;
-beforeEach(async () => {
-  receiver = await openReceiver();
-});
-afterEach(async () => {
-  await receiver.close();
-  removeFolders();
-});
+const receiver = receiverForEachTest();
 
 const hourMs = 3_600_000;
 

@@ -1,11 +1,10 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   counter,
   openBed,
   openReceiver,
-  type Receiver,
   type Reply,
-  removeFolders,
+  receiverForEachTest,
   status,
   untilMoving,
   valuesOf,
@@ -14,14 +13,7 @@ import {
 import { partialSuccess } from '../hosted-wire.ts';
 import { until } from '../until.ts';
 
-let receiver: Receiver;
-beforeEach(async () => {
-  receiver = await openReceiver();
-});
-afterEach(async () => {
-  await receiver.close();
-  removeFolders();
-});
+const receiver = receiverForEachTest();
 
 /** Answers so many times with the first, then as a receiver that works. */
 const firstly = (times: number, first: Reply, then: Reply = written): void => {
@@ -87,7 +79,8 @@ describe('answers after which a batch is tried again', () => {
     const bed = await openBed(receiver.url);
     await bed.tick();
     await until('the connection is refused', () => bed.failures.refused === 1);
-    receiver = await openReceiver(Number(port));
+    const again = await openReceiver(Number(port));
+    onTestFinished(again.close);
     bed.clock.advance(250);
     await until('the next try goes through', () => bed.delivered() === 1);
     await bed.stop();

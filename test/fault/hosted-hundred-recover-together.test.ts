@@ -1,15 +1,8 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { openBed, openReceiver, type Receiver, removeFolders, status } from '../hosted.ts';
+import { expect, test } from 'vitest';
+import { openBed, receiverForEachTest, status } from '../hosted.ts';
 import { until } from '../until.ts';
 
-let receiver: Receiver;
-beforeEach(async () => {
-  receiver = await openReceiver();
-});
-afterEach(async () => {
-  await receiver.close();
-  removeFolders();
-});
+const receiver = receiverForEachTest();
 
 test('a hundred agents that lost their receiver together do not come back together', async () => {
   receiver.reply(status(503, { 'retry-after': '5' }));

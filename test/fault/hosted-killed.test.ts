@@ -1,6 +1,6 @@
 import { cpSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { handClock } from '../clock.ts';
 import {
   type Bed,
@@ -8,22 +8,14 @@ import {
   folder,
   openBed,
   openReceiver,
-  type Receiver,
-  removeFolders,
+  receiverForEachTest,
   status,
   valuesOf,
   written,
 } from '../hosted.ts';
 import { until } from '../until.ts';
 
-let receiver: Receiver;
-beforeEach(async () => {
-  receiver = await openReceiver();
-});
-afterEach(async () => {
-  await receiver.close();
-  removeFolders();
-});
+const receiver = receiverForEachTest();
 
 const queueOf = (directory: string): string[] =>
   readdirSync(join(directory, 'hosted-metrics'))

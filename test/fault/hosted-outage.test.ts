@@ -1,27 +1,10 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import {
-  counter,
-  openBed,
-  openReceiver,
-  type Receiver,
-  removeFolders,
-  status,
-  untilMoving,
-  valuesOf,
-  written,
-} from '../hosted.ts';
+import { expect, test } from 'vitest';
+import { counter, openBed, receiverForEachTest, status, untilMoving, valuesOf, written } from '../hosted.ts';
 import { until } from '../until.ts';
 
-let receiver: Receiver;
-beforeEach(async () => {
-  receiver = await openReceiver();
-});
-afterEach(async () => {
-  await receiver.close();
-  removeFolders();
-});
+const receiver = receiverForEachTest();
 
 const upTo = (n: number, from = 1) => Array.from({ length: n - from + 1 }, (_, i) => from + i);
 

@@ -1,13 +1,11 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   counter,
   folder,
   openBed,
-  openReceiver,
-  type Receiver,
-  removeFolders,
+  receiverForEachTest,
   status,
   untilMoving,
   valuesOf,
@@ -16,14 +14,7 @@ import {
 import { until } from '../until.ts';
 import { canMount, tmpfs } from './state/mount.ts';
 
-let receiver: Receiver;
-beforeEach(async () => {
-  receiver = await openReceiver();
-});
-afterEach(async () => {
-  await receiver.close();
-  removeFolders();
-});
+const receiver = receiverForEachTest();
 
 const diskLog = 'cannot write the queue to disk; batches are kept in memory';
 

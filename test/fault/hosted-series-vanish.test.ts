@@ -1,17 +1,10 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { counter, openBed, openReceiver, type Receiver, removeFolders } from '../hosted.ts';
+import { expect, test } from 'vitest';
+import { counter, openBed, receiverForEachTest } from '../hosted.ts';
 import { metricsOf, pointsOf } from '../hosted-wire.ts';
 import { until } from '../until.ts';
 import type { FamilySpec } from '../view.ts';
 
-let receiver: Receiver;
-beforeEach(async () => {
-  receiver = await openReceiver();
-});
-afterEach(async () => {
-  await receiver.close();
-  removeFolders();
-});
+const receiver = receiverForEachTest();
 
 const histogram = (bounds: readonly string[]): FamilySpec => ({
   name: 'h',

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { certificateFault, expiredSince } from '../../reporters/listen/certificates.ts';
+import { certificateFilesFault, expiredSince } from '../../reporters/listen/certificates.ts';
 import { snake } from './access-blocks.ts';
 import { unreadableFile } from './environment.ts';
 import {
@@ -125,7 +125,7 @@ function unfitAt(tree: MapNode, path: TreePath, cwd: string, nowMs: number): Pla
   const bytes = (key: string) => bytesOf(textAt(tree, ...pathOf(key)), cwd);
   const [certFile, keyFile, clientCaFile] = [bytes('certFile'), bytes('keyFile'), bytes('clientCaFile')];
   if (!certFile || !keyFile) return [];
-  const fault = certificateFault({ certFile, keyFile, clientCaFile });
+  const fault = certificateFilesFault({ certFile, keyFile, clientCaFile });
   if (fault) return [faultAt(tree, pathOf(fault.key), `${fault.what}; ${fault.allowed}`)];
   const endMs = expiredSince(certFile, nowMs);
   if (endMs === undefined) return [];

@@ -323,7 +323,7 @@ function inOrder(faults: readonly PlacedFault[]): PlacedFault[] {
 }
 
 /** Values that the configuration itself does not contain. */
-export interface Surroundings {
+interface Surroundings {
   /** The validated tree; it keeps the order of keys. */
   tree: MapNode;
   roles: readonly string[];

@@ -74,7 +74,7 @@ function createSection(name: string, restored: Uint8Array, unreadable: (cause: u
   };
 }
 
-export interface Restored {
+interface Restored {
   /** The snapshot's sequence; 0 if the state begins with nothing. */
   readonly sequence: number;
   /** The file that was restored; undefined if the state begins with nothing. */

@@ -147,7 +147,7 @@ export function momentOf(value: unknown): number | undefined {
 }
 
 /** Values by path. Each key is reduced to its letters and digits in lower case, so that spellings do not matter. */
-export type DescriptionFields = ReadonlyMap<string, unknown>;
+type DescriptionFields = ReadonlyMap<string, unknown>;
 
 const deepest = 4;
 const plainKey = (key: string): string => key.toLowerCase().replace(/[^a-z0-9]/g, '');

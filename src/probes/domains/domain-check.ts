@@ -22,7 +22,7 @@ import {
 const suggestedClusters = 3;
 
 /** The faults of a domain, and what is worth a note. */
-export interface DomainAssessment {
+interface DomainAssessment {
   reason?: DomainFailureReason;
   msg?: string;
   /** The cluster that the failover version belongs to. */

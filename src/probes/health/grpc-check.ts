@@ -144,7 +144,7 @@ export function usualRpcService(service: string, role: string): string {
 }
 
 /** The result of a call. */
-export interface CallReply {
+interface CallReply {
   /** gRPC's status code. */
   status: number;
   message: string;

@@ -87,13 +87,13 @@ interface SignedRequest {
 }
 
 /** One connection to one origin, reused by every request; reopened after the server closes it. */
-export interface ObjectStoreConnection {
+interface ObjectStoreConnection {
   /** Follows no redirect. Throws ProbeError, soon after the signal aborts too. */
   send(request: SignedRequest): Promise<ObjectStoreAnswer>;
   close(): Promise<void>;
 }
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   /** Scheme, host and port. */
   origin: string;
   /** File of certificates to trust instead of the system's. */
@@ -102,7 +102,7 @@ export interface ConnectionOptions {
   maxBytes: number;
 }
 
-export interface ConnectionDeps {
+interface ConnectionDeps {
   /** Records the phases. */
   trace: Trace;
   /** Ends every request. */

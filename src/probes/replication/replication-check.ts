@@ -201,19 +201,19 @@ export function quantitySamples(name: AgentMetricName, values: readonly OfPair[]
 }
 
 /** The total of a counter at one check. */
-export interface Total {
+interface Total {
   /** Identifies the series; series that cannot be distinguished count as one. */
   series: string;
   value: number;
 }
 
-export interface Rise {
+interface Rise {
   by: number;
   /** The total fell: the counter was reset, and its new total is the increase. */
   anew: boolean;
 }
 
-export interface Rises {
+interface Rises {
   /**
    * The increase of each series since the last check. A series that is new, or was missing at the last check, has none:
    * what it counted meanwhile is not known.
@@ -258,7 +258,7 @@ function riseOf(before: Sum, { value, parts }: Sum): Rise {
   return { by: parts === 1 ? value : 0, anew: true };
 }
 
-export interface LastApplied {
+interface LastApplied {
   /** The known times, and those of the pairs that applied a task since the last check. */
   after(before: readonly OfPair[], applied: readonly PairReading[], nowMs: number): OfPair[];
 }

@@ -22,7 +22,7 @@ export interface Attempt {
   end(): void;
 }
 
-export interface AttemptOptions {
+interface AttemptOptions {
   timeoutMs: number;
   /** Returns the probe; creates it at the first run. */
   open(): Promise<Probe>;

@@ -62,7 +62,7 @@ export function restoreDurable(intake: DurableIntake): () => void {
 }
 
 /** The gauges of one run. */
-export interface Gauges {
+interface Gauges {
   /** Sets these gauges, and releases all others. */
   show(samples: readonly Sample[]): void;
 }
@@ -85,7 +85,7 @@ function createGauges(intake: SeriesIntake): Gauges {
 }
 
 /** Counters, each opened once. */
-export interface Counters {
+interface Counters {
   /** The counter; a new one is at 0. */
   of(series: SeriesName): Counter;
   release(): void;

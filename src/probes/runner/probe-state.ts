@@ -125,7 +125,7 @@ export function resultOf({ finding, durationMs }: Outcome, atMs: number): ProbeR
 }
 
 /** The last entries of a sequence, oldest first. */
-export interface Ring<T> {
+interface Ring<T> {
   push(one: T): void;
   all(): readonly T[];
 }

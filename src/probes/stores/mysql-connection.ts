@@ -5,11 +5,11 @@ import { formatAddress } from '../../core/address.ts';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { StoreFailureReason } from '../../core/reasons.ts';
 import {
-  certificateFault,
   connectTo,
   createTrace,
   earliestEndMs,
   handshakeFault,
+  peerCertificateFault,
   type Trace,
   tlsOptions,
 } from '../connection.ts';
@@ -90,7 +90,7 @@ function verifyTls(
       isSecure = true;
       trace.tlsNotAfterMs = earliestEndMs(secure);
       trace.enter('first_byte');
-      onSecure(isInsecure ? undefined : certificateFault(secure));
+      onSecure(isInsecure ? undefined : peerCertificateFault(secure));
     });
     secure.on('error', (error) => {
       // Before the end of the handshake the driver waits for a call; after it, the driver notices the end of its first

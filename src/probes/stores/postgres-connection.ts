@@ -7,11 +7,11 @@ import type { ClientTls } from '../../core/access.ts';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { StoreFailureReason } from '../../core/reasons.ts';
 import {
-  certificateFault,
   connectTo,
   createTrace,
   earliestEndMs,
   handshakeFault,
+  peerCertificateFault,
   type Trace,
   tlsOptions,
 } from '../connection.ts';
@@ -210,7 +210,7 @@ async function switchToTls(raw: Socket, host: string, tls: ClientTls, trace: Tra
   addAbortSignal(signal, socket);
   await once(socket, 'secureConnect');
   trace.tlsNotAfterMs = earliestEndMs(socket);
-  const fault = tls.insecure === true ? undefined : certificateFault(socket);
+  const fault = tls.insecure === true ? undefined : peerCertificateFault(socket);
   if (fault !== undefined) throw fault;
   return socket;
 }

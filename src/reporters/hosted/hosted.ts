@@ -172,7 +172,7 @@ export function createHosted(options: HostedReporterOptions, deps: HostedDeps): 
 }
 
 /** Remembers which series were reported, so that receivers can be told when one ends. */
-export interface SeriesTracker {
+interface SeriesTracker {
   /** Series of the last view that this one does not have. A series whose kind or bounds changed has ended, too. */
   vanished(view: View): Promise<readonly VanishedSeries[]>;
   /** Gauges of the last view. */

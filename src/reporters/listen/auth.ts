@@ -95,7 +95,7 @@ export interface PasswordCheckDeps {
 const waitingChecks = 16;
 
 /** Digests of secrets, for comparison in constant time. */
-export type Digest = (...parts: readonly string[]) => Buffer;
+type Digest = (...parts: readonly string[]) => Buffer;
 
 /** Digests under a random key of this process, so that secrets of any length compare in constant time. */
 function createDigest(): Digest {

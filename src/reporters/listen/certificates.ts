@@ -73,7 +73,7 @@ function checkContext(options: SecureContextOptions, { certFile }: ListenerTls, 
 
 function loadContext(tls: ListenerTls, { place, nowMs, log }: CertificatesDeps): SecureContextOptions {
   const files = readFiles(tls, place);
-  const fault = certificateFault(files);
+  const fault = certificateFilesFault(files);
   if (fault) {
     const { key, ...rest } = fault;
     throw new AgentError('listen_failed', { where: `${place}.${key}`, got: tls[key], ...rest });
@@ -145,7 +145,7 @@ function keyIn(pem: Buffer): KeyObject | string {
 }
 
 /** Why these files cannot be used together; undefined if they can. */
-export function certificateFault({
+export function certificateFilesFault({
   certFile,
   keyFile,
   clientCaFile,

@@ -75,7 +75,7 @@ export const contentTypes: Readonly<Record<Format, string>> = {
 };
 
 /** Lines under one TYPE line: a family, or the part of one that has a type of its own. */
-export interface MetadataGroup {
+interface MetadataGroup {
   /** HELP and TYPE, newlines included. */
   readonly head: string;
   /** Range of each series' numbers, `to` exclusive; 0 or less counts from the end, and a `to` of 0 is the end. */
@@ -84,7 +84,7 @@ export interface MetadataGroup {
 }
 
 /** The groups of a family on a page. */
-export type GroupsOf = (family: FamilyView) => readonly MetadataGroup[];
+type GroupsOf = (family: FamilyView) => readonly MetadataGroup[];
 
 const whole = { from: 0, to: 0 };
 const histogramParts = [

@@ -144,13 +144,13 @@ export function createPull(options: PullReporterOptions, deps: PullDeps): Report
 }
 
 /** A scrape that waits for its page. */
-export interface PendingScrape {
+interface PendingScrape {
   readonly format: Format;
   readonly gzip: boolean;
   readonly reply: Reply;
 }
 
-export interface ScrapesDeps {
+interface ScrapesDeps {
   gather: Gather;
   renderer: Renderer;
   log: Log;
@@ -169,7 +169,7 @@ interface ScrapeGroup {
   readonly scrapes: PendingScrape[];
 }
 
-export interface Scrapes {
+interface Scrapes {
   /** Answers a scrape, with a group that is still open, or with the next one; `deadlineMs` is as in `GatherRequest`. */
   join(selection: Selection, deadlineMs: number, scrape: PendingScrape): void;
 }
@@ -325,7 +325,7 @@ function createScrapes(deps: ScrapesDeps): Scrapes {
 }
 
 /** Receives the pieces of a page: one response body, or several. */
-export interface Sink extends Body {
+interface Sink extends Body {
   /**
    * Writes a piece whose memory is free after `onRead`, whatever the clients have read. Resolves when the next one may
    * come. Only if all clients want the page compressed.

@@ -313,13 +313,13 @@ function owesLines(cells: Float64Array, run: CellRange): number {
  *     entries: key (8 bytes) · at · count of totals, highest bit: isExternal
  *     numbers (f64 each)
  */
-export interface Section {
+interface Section {
   readonly facts: BaselineFacts;
   readonly entries: Uint8Array;
   readonly numbers: Float64Array;
 }
 
-export interface BaselineFacts {
+interface BaselineFacts {
   /** Wall clock, ms: of unknown totals that began earlier only the increases are pushed. */
   readonly sinceMs: number;
   /** Entries of external totals were discarded, so an unknown total is not necessarily new. */
@@ -386,7 +386,7 @@ function readFacts(text: string): BaselineFacts {
   return { sinceMs, forgot, services };
 }
 
-export interface DecodedSection {
+interface DecodedSection {
   readonly facts: BaselineFacts;
   readonly rows: readonly EntryRow[];
   readonly numbers: Float64Array;

@@ -107,14 +107,14 @@ export function createPush(options: PushReporterOptions, deps: PushDeps): Report
   };
 }
 
-export interface PushDeliveryDeps extends Pick<DestinationDeps, 'lookup' | 'open' | 'clock'> {
+interface PushDeliveryDeps extends Pick<DestinationDeps, 'lookup' | 'open' | 'clock'> {
   baseline: Pick<Baseline, 'settle' | 'giveBack'>;
   commit(): Promise<unknown>;
   outcomes: PushOutcomes;
   drops: Drops;
 }
 
-export interface PushDelivery {
+interface PushDelivery {
   /** Settles, commits, then sends. Never rejects: increases that the kernel does not accept are owed again. */
   deliver(lines: readonly PushLine[]): Promise<void>;
   close(): void;
@@ -250,7 +250,7 @@ export interface PushReportMetrics {
 }
 
 /** Counts each outcome, and logs the first failure and the recovery. */
-export interface PushOutcomes {
+interface PushOutcomes {
   delivered(): void;
   failed(reason: PushFailureReason, error: unknown): void;
 }

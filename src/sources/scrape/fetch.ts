@@ -134,7 +134,7 @@ async function requestHeaders(
   return headers;
 }
 
-export interface ScrapeConnectOptions {
+interface ScrapeConnectOptions {
   timeoutMs: number;
   tls?: ClientTls;
   /** The agent's own listeners as they are bound now. */
@@ -196,7 +196,7 @@ export interface Arrival {
   wholeBody: boolean;
 }
 
-export interface ExchangeDeps {
+interface ExchangeDeps {
   clock: Clock;
   timeoutMs: number;
   sink: PageSink;
@@ -207,7 +207,7 @@ export interface ExchangeDeps {
 }
 
 /** A request and its response, in the form of undici's dispatch. `arrival` rejects with `ScrapeFailure`. */
-export interface Exchange {
+interface Exchange {
   handler: Dispatcher.DispatchHandler;
   arrival: Promise<Arrival>;
 }

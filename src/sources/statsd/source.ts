@@ -33,7 +33,7 @@ export interface RefusedInput {
   examples(): Partial<Record<StatsdDrop, string>>;
 }
 
-export interface RefusedInputDeps {
+interface RefusedInputDeps {
   drops: Drops;
   log: Log;
   clock: Clock;

@@ -3,16 +3,14 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createSliceQueue } from '../../../src/core/slices.ts';
 import { createVocabulary, createVocabularyDetector } from '../../../src/core/vocabulary.ts';
-import { createKnownLines, startExpiry } from '../../../src/sources/statsd/lines/known-lines.ts';
-import { createLineReader } from '../../../src/sources/statsd/lines/line-reader.ts';
+import { startExpiry } from '../../../src/sources/statsd/lines/known-lines.ts';
 import { createSeriesRecorder } from '../../../src/sources/statsd/lines/statsd-series.ts';
 import { createSenders } from '../../../src/sources/statsd/listen/senders.ts';
 import { createFraming } from '../../../src/sources/statsd/listen/stream.ts';
 import { localText, rowsOf } from '../../../src/sources/statsd/listen/udp.ts';
-import { createVocabularyDetection } from '../../../src/sources/statsd/source.ts';
 import { handClock } from '../../clock.ts';
 import { testRegistry } from '../../registry.ts';
-import { recordingIntake } from '../../statsd.ts';
+import { detectedLines, recordingIntake } from '../../statsd.ts';
 import { until } from '../../until.ts';
 
 describe('the table of the kernel', () => {
@@ -176,23 +174,7 @@ function path(words = createVocabularyDetector([])) {
   const slices = createSliceQueue(clock);
   const intake = recordingIntake(words);
   const recorder = createSeriesRecorder({ intake, words, bounds: [1, 5] });
-  const detection = createVocabularyDetection({
-    words,
-    knownLines: () => knownLines,
-    recorder,
-    slices,
-    clock,
-  });
-  const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
-  const knownLines = createKnownLines({
-    rules,
-    recorder,
-    lineBytes: 8192,
-    onName: detection.addName,
-    isSettled: detection.isSettled,
-  });
-  const reader = createLineReader({ knownLines, recorder, lineBytes: 8192, refuse() {} });
-  const read = (text: string) => void reader.read(Buffer.from(text), 0, text.length, 1000);
+  const { knownLines, read } = detectedLines({ words, recorder, slices, clock });
   return { clock, slices, knownLines, read, shown: intake.shown };
 }
 
@@ -280,24 +262,9 @@ describe('words of series that several lines share, at a real registry', () => {
     const slices = createSliceQueue(bed.clock);
     const intake = bed.intake({ component: 'statsd', tagService: true, translate: words.translate });
     const recorder = createSeriesRecorder({ intake, words, bounds: [1, 5] });
-    const detection = createVocabularyDetection({
-      words,
-      knownLines: () => knownLines,
-      recorder,
-      slices,
-      clock: bed.clock,
-    });
-    const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
-    const knownLines = createKnownLines({
-      rules,
-      recorder,
-      lineBytes: 8192,
-      onName: detection.addName,
-      isSettled: detection.isSettled,
-    });
-    const reader = createLineReader({ knownLines, recorder, lineBytes: 8192, refuse() {} });
+    const { read } = detectedLines({ words, recorder, slices, clock: bed.clock });
     const text = `${lines}\none:1|g\ntwo:2|g`;
-    reader.read(Buffer.from(text), 0, text.length, 1000);
+    read(text);
     bed.clock.advance(1000);
     const shown = { ...expected, 'svc_one{svc_service="frontend"}': 1, 'svc_two{svc_service="frontend"}': 2 };
     await until('all names are translated', () => isDeepStrictEqual(bed.shown(), shown));

@@ -6,12 +6,11 @@ import {
   createVocabularyDetector,
   type VocabularyDetector,
 } from '../../../src/core/vocabulary.ts';
-import { createKnownLines, startExpiry } from '../../../src/sources/statsd/lines/known-lines.ts';
-import { createLineReader } from '../../../src/sources/statsd/lines/line-reader.ts';
+import { startExpiry } from '../../../src/sources/statsd/lines/known-lines.ts';
 import { createSeriesRecorder } from '../../../src/sources/statsd/lines/statsd-series.ts';
-import { createVocabularyDetection } from '../../../src/sources/statsd/source.ts';
 import { createSummaries } from '../../../src/sources/statsd/summaries.ts';
 import { testRegistry } from '../../registry.ts';
+import { detectedLines } from '../../statsd.ts';
 import { until } from '../../until.ts';
 
 const minute = 60_000;
@@ -30,22 +29,7 @@ function path(words: VocabularyDetector = createVocabularyDetector([], true)) {
   const slices = createSliceQueue(clock);
   const summaries = createSummaries({ intake, store, clock, slices });
   const recorder = createSeriesRecorder({ intake, words, bounds: [1], summaries });
-  const detection = createVocabularyDetection({
-    words,
-    knownLines: () => knownLines,
-    recorder,
-    slices,
-    clock,
-  });
-  const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
-  const knownLines = createKnownLines({
-    rules,
-    recorder,
-    lineBytes: 8192,
-    onName: detection.addName,
-    isSettled: detection.isSettled,
-  });
-  const reader = createLineReader({ knownLines, recorder, lineBytes: 8192, refuse() {} });
+  const { knownLines, read } = detectedLines({ words, recorder, slices, clock });
   const stop = summaries.start();
   return {
     ...bed,
@@ -54,7 +38,7 @@ function path(words: VocabularyDetector = createVocabularyDetector([], true)) {
     knownLines,
     intake,
     stop,
-    read: (text: string) => void reader.read(Buffer.from(text), 0, Buffer.byteLength(text), 100_000),
+    read,
     /** Quantiles rounded to the bound of their error, then sum, then count. */
     took: (key = 'took{svc_service="frontend"}') => {
       const numbers = bed.shown()[key] as number[] | undefined;

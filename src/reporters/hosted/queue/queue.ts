@@ -20,7 +20,7 @@ export interface StoredBatch extends RecordPosition {
 }
 
 /** The queue's files. Methods reject with the file system's errors. */
-export interface QueueDirectory {
+interface QueueDirectory {
   /** Bytes of all files. */
   readonly bytes: number;
   /** Batches that earlier processes left, oldest first; `torn`: number of files whose end cannot be read. */
@@ -336,7 +336,7 @@ export interface QueueEntry {
 const isStored = (kept: StoredBatch | Batch): kept is StoredBatch => 'segment' in kept;
 
 /** The entries in order, and their size. */
-export interface EntryList {
+interface EntryList {
   readonly bytes: number;
   /** Size of the entries that are not on disk. */
   readonly memoryBytes: number;

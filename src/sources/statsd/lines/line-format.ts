@@ -191,7 +191,7 @@ export function readLine(head: string, tail: string, rules: LineRules): StatsdLi
 }
 
 /** A name and the tags that were part of it. */
-export interface Tagged {
+interface Tagged {
   name: string;
   tags: Map<string, string>;
 }

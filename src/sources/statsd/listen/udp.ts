@@ -132,7 +132,7 @@ interface SocketRow {
 }
 
 /** The kernel's counter of datagrams that it dropped for one socket. */
-export interface KernelDrops {
+interface KernelDrops {
   /** Datagrams dropped since the last poll; 0 where the kernel has no counter (not Linux). */
   poll(): number;
 }
