@@ -33,7 +33,11 @@ export const hasCassandra = java !== undefined;
 export const superuser = { username: 'cassandra', password: 'cassandra' };
 
 export interface Cassandra extends Running {
+  /** Address of loopback, and the port for clients. */
+  readonly host: string;
   readonly port: number;
+  /** The port on which the nodes of its cluster talk to each other. */
+  readonly storagePort: number;
   /** Where keyspaces lie. */
   readonly data: string;
   /** The program and arguments that run nodetool against this node. */
@@ -51,6 +55,8 @@ export interface CassandraOptions {
   authenticates?: boolean;
   /** Further lines of cassandra.yaml. */
   settings?: string;
+  /** A node of this cluster, at another address; with the same ports. */
+  joins?: { of: Pick<Cassandra, 'host' | 'port' | 'storagePort'>; host: string };
 }
 
 const authentication = `
@@ -84,12 +90,12 @@ export async function startCassandra(options: CassandraOptions = {}): Promise<Ca
 
 async function launch(options: CassandraOptions): Promise<Cassandra & { failed: Promise<never> }> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-agent-cassandra-'));
-  const port = await freePort();
+  const { of: seed, host = '127.0.0.1' } = options.joins ?? {};
+  const port = seed?.port ?? (await freePort());
+  const storagePort = seed?.storagePort ?? (await freePort());
   const jmxPort = await freePort();
-  const args = [
-    `-Dcassandra.jmx.local.port=${jmxPort}`,
-    ...argumentsOf(directory, port, await freePort(), options),
-  ];
+  const places = { directory, host, port, storagePort, seed: seed?.host ?? host };
+  const args = [`-Dcassandra.jmx.local.port=${jmxPort}`, ...argumentsOf(places, options)];
   const running = start(java!, args, {}, directory);
   const failed = running.ended.then((status): never => {
     throw new Error(`Cassandra ended with ${status}: ${running.output()}`);
@@ -97,7 +103,7 @@ async function launch(options: CassandraOptions): Promise<Cassandra & { failed: 
   failed.catch(() => {});
   const connected = async <T>(use: (client: Client) => Promise<T>): Promise<T> => {
     const client = new Client({
-      contactPoints: [`127.0.0.1:${port}`],
+      contactPoints: [`${host}:${port}`],
       localDataCenter: 'datacenter1',
       ...(options.authenticates && { credentials: superuser }),
     });
@@ -110,7 +116,7 @@ async function launch(options: CassandraOptions): Promise<Cassandra & { failed: 
   };
   return {
     ...running,
-    port,
+    ...{ host, port, storagePort },
     data: join(directory, 'data'),
     nodetool: (...args) => [
       ...[java!, `@${fixture('jvm.options')}`, `-Djava.io.tmpdir=${directory}`],
@@ -137,20 +143,21 @@ async function launch(options: CassandraOptions): Promise<Cassandra & { failed: 
 
 /** Writes the server's configuration into its folder. */
 function argumentsOf(
-  directory: string,
-  port: number,
-  storagePort: number,
+  places: { directory: string; host: string; port: number; storagePort: number; seed: string },
   options: CassandraOptions,
 ): string[] {
-  const values: Record<string, unknown> = { directory, port, storagePort };
+  const { directory } = places;
   const template = readFileSync(fixture('cassandra.yaml'), 'utf8');
-  const yaml = template.replace(/\{(directory|port|storagePort)\}/g, (_, name: string) =>
-    String(values[name]),
+  const yaml = template.replace(
+    /\{(directory|host|port|storagePort|seed)\}/g,
+    (_, name: keyof typeof places) => String(places[name]),
   );
   const config = join(directory, 'cassandra.yaml');
   writeFileSync(config, yaml + (options.authenticates ? authentication : '') + (options.settings ?? ''));
   return [
     `@${fixture('jvm.options')}`,
+    // How long a node waits for an answer of the others before it gives up.
+    ...(options.joins ? ['-Dcassandra.ring_delay_ms=20000'] : []),
     `-Dcassandra.config=file:${config}`,
     `-Dcassandra.storagedir=${directory}`,
     `-Dlogback.configurationFile=${fixture('logback.xml')}`,

@@ -1,14 +1,23 @@
 #!/usr/bin/env node
 import './small-heap.ts';
+import { closeSync } from 'node:fs';
+import { isatty } from 'node:tty';
 import { dispatch } from './cli/dispatch.ts';
 import { processIo } from './cli/io.ts';
 
-// A reader that ended (`svc-agent schema | head`) is not an error of the agent.
+// A reader that ended (`svc-agent schema | head`) is not an error of the agent, nor is a terminal that was closed (EIO).
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
+    const isGone = error.code === 'EPIPE' || (error.code === 'EIO' && stream.isTTY);
+    if (!isGone) throw error;
   });
 }
+
+// Node aborts at its exit if it cannot restore the mode of a terminal that was closed; it leaves out closed descriptors.
+const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));
+process.on('exit', () => {
+  for (const descriptor of terminals) if (!isatty(descriptor)) closeSync(descriptor);
+});
 
 const status = await dispatch(process.argv.slice(2), processIo);
 // Written output must leave a pipe before the process ends.

@@ -1,13 +1,13 @@
-import { type DestinationStream, destination, type Logger, pino } from 'pino';
+import { type DestinationStream, type Logger, pino } from 'pino';
 import { AgentError, errorText } from '../core/errors.ts';
 import type { Drops, Log, LogFields } from '../core/ports.ts';
 import { unwritableFile } from './config/environment.ts';
 import type { LogOptions } from './config/types.ts';
+import { type LogSink, openLogSink } from './log-sink.ts';
 
 interface OpenLog {
   log: Log;
-  flush(): void;
-  /** Flushes and closes the file. */
+  /** Closes the file. */
   close(): void;
 }
 
@@ -17,11 +17,11 @@ function unwritable(outputFile: string, what: string, cause?: unknown): AgentErr
 }
 
 /** Opens the destination of the log. Throws `log_unwritable` (spec, Logging configuration). */
-function openSink({ outputFile, stdout }: LogOptions) {
+function openSink({ outputFile, stdout }: LogOptions, onLost: () => void): LogSink {
   const trouble = outputFile && unwritableFile(outputFile);
   if (trouble) throw unwritable(outputFile, trouble);
   try {
-    return destination({ dest: outputFile ?? (stdout ? 1 : 2), sync: true, append: true });
+    return openLogSink(outputFile ?? (stdout ? 1 : 2), onLost);
   } catch (cause) {
     throw unwritable(outputFile ?? '', `cannot be opened (${errorText(cause)})`, cause);
   }
@@ -56,8 +56,7 @@ function wrap(logger: Logger): Log {
  * cannot be written are counted (`agent`, `log_write`), never fatal.
  */
 export function createLog(options: LogOptions, drops?: () => Drops | undefined): OpenLog {
-  const sink = openSink(options);
-  sink.on('error', () => drops?.()?.count('agent', 'log_write'));
+  const sink = openSink(options, () => drops?.()?.count('agent', 'log_write'));
   const stream: DestinationStream =
     options.encoding === 'console' ? consoleStream(sink, options.levelKey) : sink;
   const logger = pino(
@@ -70,15 +69,7 @@ export function createLog(options: LogOptions, drops?: () => Drops | undefined):
     },
     stream,
   );
-  return {
-    log: wrap(logger),
-    flush: () => sink.flushSync(),
-    close() {
-      sink.flushSync();
-      // stdout and stderr belong to the process and stay open.
-      if (options.outputFile) sink.end();
-    },
-  };
+  return { log: wrap(logger), close: () => sink.close() };
 }
 
 /**

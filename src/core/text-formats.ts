@@ -132,6 +132,13 @@ export const withinInterval = {
     setMs ?? Math.min(usualMs, intervalMs),
 };
 
+/** The rule for a text with placeholders such as `{file}`; `${file}` and `{ file }` are a shell's, and plain text here. */
+export const placeholders = (known: readonly string[]) => ({
+  fault: `an unknown placeholder; use ${known.map((name) => `{${name}}`).join(' or ') || 'none'}`,
+  holds: (text: string): boolean =>
+    [...text.matchAll(/(?<!\$)\{([a-z]+)\}/gi)].every(([, name]) => known.includes(name!)),
+});
+
 /** Where an object store is reached. */
 export interface ObjectStoreAddress {
   /** Scheme, host and port. */

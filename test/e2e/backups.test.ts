@@ -164,6 +164,10 @@ backups:
       { name: 'backup/nightly', ok: true, details: { integrity: { result: 'ok' } } },
       { name: 'recovery/main/persistence', ok: true, details: { chain: { links: [{ what: 'c.dump' }] } } },
     ]);
+    // The backups are read for it, though they are not asked for.
+    expect(JSON.parse(command(['probe', 'recovery', '-c', file, '--json']).stdout)).toMatchObject([
+      { name: 'recovery/main/persistence', ok: true, details: { chain: { links: [{ what: 'c.dump' }] } } },
+    ]);
   });
 
   test('a directory that does not exist has no backup; one that cannot be read is unknown', async () => {
@@ -266,6 +270,7 @@ stores:
     execFileSync('bash', ['-n'], { input: script.split('\n# ----')[0] });
   }
   const entries = stdout
+    .split('\n# Passwords')[0]!
     .split('\n')
     .filter((line) => line.startsWith('#   '))
     .map((line) => line.slice(4))

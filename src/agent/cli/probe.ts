@@ -44,9 +44,14 @@ export async function probe(args: readonly string[], io: Io): Promise<number> {
   }
   const progress = createProbeProgress(io.screen, values.json ? () => {} : io.stdout);
   // With the name of a backup, the command waits for its verification, however long that takes.
-  const rows = named(planForPerson(config, progress.onVerification, positionals.length > 0), positionals);
-  progress.begin(rows);
-  const probed = await probeAll(rows, config, progress, io);
+  const all = planForPerson(config, progress.onVerification, positionals.length > 0);
+  const rows = named(all, positionals);
+  // A database is assessed by what its backups show, whether they are asked for or not.
+  const isRead = rows.some(({ kind }) => kind === 'recovery');
+  const read = all.filter((row) => isRead && row.kind === 'backup' && !rows.includes(row));
+  progress.begin([...read, ...rows]);
+  const asked = await probeAll([...read, ...rows], config, progress, io);
+  const probed = asked.filter(({ row }) => rows.includes(row));
   io.stdout(values.json ? `${JSON.stringify(asJson(probed))}\n` : asText(probed, io));
   const isFault = ({ result }: Probed) => !result.ok || (result.failedChecks ?? []).length > 0;
   return probed.length < rows.length || probed.some(isFault) ? 1 : 0;

@@ -1,32 +1,38 @@
 import * as z from 'zod';
+import { placeholders } from '../../core/text-formats.ts';
 
-const command = z.array(z.string().min(1)).min(1).optional();
+/** Program and arguments in which these placeholders stand for values. */
+function command(...known: readonly string[]) {
+  const { holds, fault } = placeholders(known);
+  return z.array(z.string().min(1).refine(holds, fault)).min(1).optional();
+}
+const ofDatabase = ['store', 'database', 'address'];
 
 /** `recovery`: what `svc-agent recover` may run. The spec has no configuration for its procedures. */
 export const recoveryBlock = () =>
   z
     .strictObject({
       allowExecute: z.boolean().default(false).describe('Lets svc-agent recover --execute run commands.'),
-      client: command.describe(
+      client: command('address', 'cluster').describe(
         'The command-line client, such as [cli, --address, "{address}"]. {address} and {cluster} stand for the cluster that is queried. Default: what comes before `domain describe` in domains.describe.command.',
       ),
       commands: z
         .strictObject({
-          stopServices: command.describe('Stops the roles of the service.'),
-          startServices: command.describe('Starts the roles of the service.'),
-          restore: command.describe(
+          stopServices: command(...ofDatabase).describe('Stops the roles of the service.'),
+          startServices: command(...ofDatabase).describe('Starts the roles of the service.'),
+          restore: command('file', ...ofDatabase).describe(
             'Restores a backup: {file} is the backup; {store}, {database} and {address} are its target.',
           ),
-          countWorkflows: command.describe(
+          countWorkflows: command(...ofDatabase).describe(
             'Prints the number of workflows in the restored database. {store}, {database} and {address} as in restore.',
           ),
-          standbyProbe: command.describe(
+          standbyProbe: command('domain', 'cluster').describe(
             'Checks from the standby whether the active cluster answers: exit status 0 if it does, 1 if not. {cluster} stands for the active cluster.',
           ),
-          repointTraffic: command.describe(
+          repointTraffic: command('domain', 'cluster').describe(
             'Repoints DNS or the load balancer: {domain} is the domain that fails over, {cluster} its new active cluster.',
           ),
-          deploy: command.describe('Deploys the service on a new cluster.'),
+          deploy: command(...ofDatabase).describe('Deploys the service on a new cluster.'),
         })
         .prefault({})
         .describe('Your own commands for steps that the client of the service cannot do.'),

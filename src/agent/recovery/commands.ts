@@ -71,8 +71,17 @@ function unpacked(file: string, client: readonly string[]): readonly string[] {
 
 type Places = Readonly<Record<string, string | undefined>>;
 
-const filled = (words: readonly string[], places: Places): readonly string[] =>
-  words.map((word) => word.replace(/\{(\w+)\}/g, (whole, name: string) => places[name] ?? whole));
+/** Undefined if a placeholder has no value, such as `{file}` without a backup: the step is then done by hand. */
+function filled(words: readonly string[], places: Places): readonly string[] | undefined {
+  let isWhole = true;
+  const text = words.map((word) =>
+    word.replace(/(?<!\$)\{([a-z]+)\}/gi, (whole, name: string) => {
+      if (name in places && places[name] === undefined) isWhole = false;
+      return places[name] ?? whole;
+    }),
+  );
+  return isWhole ? text : undefined;
+}
 
 export function commandsOf(
   subject: Subject,
@@ -92,8 +101,10 @@ export function commandsOf(
     ...{ domain: subject.domain, cluster: subject.to },
   };
   return {
-    client: (...args) =>
-      client && [...filled(client, { address: asked?.rpcAddress, cluster: asked?.name }), ...args],
+    client(...args) {
+      const words = client && filled(client, { address: asked?.rpcAddress, cluster: asked?.name });
+      return words && [...words, ...args];
+    },
     named(name, more) {
       const words = recovery.commands[name];
       return words && filled(words, { ...places, ...more });

@@ -149,6 +149,7 @@ async function runStep(step: RecoveryStep, around: SessionContext): Promise<Step
     operator.print('  Nothing to run: the commands succeeded in the earlier run.');
     return proofs(step, operator);
   }
+  showWork(step, around);
   if (
     step.confirm !== undefined &&
     !(await operator.confirmName('This cannot be taken back', step.confirm))
@@ -191,28 +192,38 @@ const signs = { true: 'ok     ', false: 'FAILED ', unknown: 'unknown' } as const
 const lineOf = ({ text }: Check, { holds, msg }: CheckAnswer): string =>
   `  ${signs[`${holds}`]} ${text}: ${msg}`;
 
+/** What the step is about to do, before anything is asked; without prompts each command is shown when it runs. */
+function showWork(
+  { commands, byHand }: RecoveryStep,
+  { options, operator }: Pick<SessionContext, 'options' | 'operator'>,
+): void {
+  if (!commands && byHand !== undefined) operator.print(`  By hand: ${byHand}`);
+  if (options.execute && operator.isAway) return;
+  for (const command of commands ?? []) operator.print(`  $ ${shellText(command)}`);
+}
+
 async function act(
   step: RecoveryStep,
   { options, operator, write }: SessionContext,
 ): Promise<string | undefined> {
-  if (!step.commands) {
+  const { commands } = step;
+  if (!commands) {
     if (step.byHand === undefined) return undefined;
-    operator.print(`  By hand: ${step.byHand}`);
     if (operator.isAway) return 'it has to be done by hand; continue without --yes once it is done';
     return (await operator.ask('Is it done?')) ? undefined : 'not done';
   }
   if (!options.execute) {
-    for (const command of step.commands) operator.print(`  $ ${shellText(command)}`);
     if (operator.isAway) return 'it has to be done by hand; add --execute, or continue without --yes';
     return (await operator.ask('Is it done?')) ? undefined : 'not done';
   }
-  for (const command of step.commands) {
-    operator.print(`  $ ${shellText(command)}`);
-    if (!(await operator.ask('Run it?'))) return 'not run';
-    const which = { step: step.id, command };
-    write({ event: 'command_started', atMs: Date.now(), ...which });
+  for (const [index, command] of commands.entries()) {
+    if (operator.isAway) operator.print(`  $ ${shellText(command)}`);
+    const which = commands.length === 1 ? 'it' : `command ${index + 1} of ${commands.length}`;
+    if (!(await operator.ask(`Run ${which}?`))) return 'not run';
+    const line = { step: step.id, command };
+    write({ event: 'command_started', atMs: Date.now(), ...line });
     const fault = await runStepCommand(command, options);
-    write({ event: 'command_ended', atMs: Date.now(), ...which, fault });
+    write({ event: 'command_ended', atMs: Date.now(), ...line, fault });
     if (fault !== undefined) return fault;
   }
   return undefined;

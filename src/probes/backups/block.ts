@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Secret } from '../../core/access.ts';
 import { type BackupType, backupTypes, type IntegrityLevel, integrityLevels } from '../../core/reasons.ts';
-import { interval, parsedAs, span } from '../../core/text-formats.ts';
+import { interval, parsedAs, placeholders, span } from '../../core/text-formats.ts';
 import type { LogKind } from './segments.ts';
 
 /** The object store of a backup. Without keys the credentials come from the environment. */
@@ -79,6 +79,7 @@ function isPattern(text: string): boolean {
 }
 
 const command = z.array(z.string().min(1)).min(1);
+const verifyPlaces = placeholders(['id']);
 
 const objectStore = (secret: z.ZodType<Secret>) =>
   z.strictObject({
@@ -168,7 +169,9 @@ const sources = (secret: z.ZodType<Secret>) => ({
         .enum(reportFormats)
         .default('json')
         .describe('Tool that prints the report; json is the agent’s own format.'),
-      verify: command
+      verify: z
+        .array(z.string().min(1).refine(verifyPlaces.holds, verifyPlaces.fault))
+        .min(1)
         .optional()
         .describe('Program and arguments that verify one backup; {id} is the name that the tool gave to it.'),
       timeout: wait().prefault('60s').describe('How long the command may take.'),

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { placeholders } from '../../core/text-formats.ts';
 import { intervalValue, timedBlock } from '../timing-block.ts';
 import { placeholdersIn } from './description.ts';
 
@@ -76,11 +77,13 @@ export interface DomainsOptions {
   replication?: ReplicationOptions;
 }
 
+const commandPlaces = placeholders(['domain', 'cluster', 'address']);
+
 const describeBlock = (): z.ZodType<DescribeOptions> =>
   timedBlock(
     {
       command: z
-        .array(z.string())
+        .array(z.string().refine(commandPlaces.holds, commandPlaces.fault))
         .min(1)
         .describe(
           'Command that describes a domain. {domain} stands for its name, {cluster} and {address} for each cluster.',

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { ClientTls, Secret } from '../../core/access.ts';
 import { type StoreCheck, storeChecks } from '../../core/reasons.ts';
-import { dialAddress, parsedAs } from '../../core/text-formats.ts';
+import { dialAddress, parsedAs, placeholders } from '../../core/text-formats.ts';
 import { timedBlock } from '../timing-block.ts';
 import { isCheckOf } from './store-checks.ts';
 import { type StoreOptions, schemaPlaceholders, storeKinds } from './store-options.ts';
@@ -10,11 +10,8 @@ const storeAddress = dialAddress('10.0.0.5:5432');
 const version = z.string().regex(/^\d+(?:\.\d+)*$/, 'not a version; use numbers in quotes, such as "0.8"');
 const database = z.string().min(1);
 
-const unknownPlaceholder = (known: readonly string[]) => (text: string) =>
-  [...text.matchAll(/\{([a-z]+)\}/g)].every(([, name]) => known.includes(name!));
-const placeholderFault = (known: readonly string[]) =>
-  `an unknown placeholder; use ${known.map((name) => `{${name}}`).join(' or ')}`;
-const filledIn = (known: readonly string[]) => [unknownPlaceholder(known), placeholderFault(known)] as const;
+const queryPlaces = placeholders(['database']);
+const commandPlaces = placeholders(schemaPlaceholders);
 
 const schemaBlock = z
   .strictObject({
@@ -23,13 +20,13 @@ const schemaBlock = z
     query: z
       .string()
       .min(1)
-      .refine(...filledIn(['database']))
+      .refine(queryPlaces.holds, queryPlaces.fault)
       .optional()
       .describe(
         'Statement that returns the version in its first column; {database} stands for the quoted name of the database or keyspace.',
       ),
     command: z
-      .array(z.string().refine(...filledIn(schemaPlaceholders)))
+      .array(z.string().refine(commandPlaces.holds, commandPlaces.fault))
       .min(1)
       .optional()
       .describe(

@@ -21,9 +21,9 @@ function written(
   use: (log: ReturnType<typeof createLog>['log']) => void,
 ): string {
   const outputFile = join(place, name);
-  const { log, flush } = createLog(options({ ...change, outputFile }));
+  const { log, close } = createLog(options({ ...change, outputFile }));
   use(log);
-  flush();
+  close();
   return readFileSync(outputFile, 'utf8');
 }
 

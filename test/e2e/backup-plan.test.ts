@@ -1,0 +1,260 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { hasMariadb, type Mariadb, startMariadb } from '../mariadb.ts';
+import { hasPostgres, ownedByPostgres, type Postgres, postgresFolder, startPostgres } from '../postgres.ts';
+import { until } from '../until.ts';
+import { command, folder, mainFile } from './process.ts';
+
+// Everything that `svc-agent backup plan` prints is run as it is printed: what has to be there before, the lines of the
+// crontab, the manifests' commands, and the commands that restore.
+
+/** The plan of a configuration as files, and cron's way to run it. */
+function planned(place: string, config: object, directory: string) {
+  const file = join(place, 'agent.yaml');
+  const [out, bin, home] = ['plan', 'bin', 'home'].map((name) => join(place, name)) as [
+    string,
+    string,
+    string,
+  ];
+  for (const path of [bin, home]) mkdirSync(path, { recursive: true });
+  writeFileSync(join(bin, 'svc-agent'), `#!/bin/sh\nexec '${process.execPath}' '${mainFile}' "$@"\n`);
+  chmodSync(join(bin, 'svc-agent'), 0o755);
+  writeFileSync(join(home, '.my.cnf'), '[client]\npassword=b\n');
+  const whole = { stateDirectory: join(place, 'state'), ...config };
+  writeFileSync(file, JSON.stringify(whole));
+  const args = ['backup', 'plan', '-c', file, '--directory', directory];
+  const { status, stderr } = command([...args, '--out', out]);
+  if (status !== 0) throw new Error(stderr);
+  const text = (name: string) => readFileSync(join(out, name), 'utf8');
+  const { backups } = parse(text('backups.yaml')) as { backups: object[] };
+  writeFileSync(file, JSON.stringify({ ...whole, backups }));
+  const crontab = text('crontab').split('\n');
+  const env = {
+    HOME: home,
+    PATH: `${bin}:${/^PATH=(.*)$/m.exec(text('crontab'))![1]}`,
+  };
+  const shell = (line: string) => spawnSync('bash', ['-c', line], { env, encoding: 'utf8' });
+  /** Comment lines of a script from one that begins with `from` to the next that is none. */
+  const comments = (name: string, from: string) => {
+    const lines = text(`${name}.sh`).split('\n');
+    const first = lines.indexOf(`# ${from}`) + 1;
+    const rest = lines.slice(first);
+    const end = rest.findIndex((line) => !line.startsWith('# '));
+    return rest.slice(0, end).map((line) => line.slice(2));
+  };
+  return {
+    file,
+    out,
+    env,
+    shell,
+    once: (name: string) => comments(name, 'Once:').map((line) => line.trim()),
+    restore: (name: string, places: Readonly<Record<string, string>>) =>
+      comments(name, 'To restore:')
+        .filter((line) => !line.startsWith('#'))
+        .join('\n')
+        .replace(/[A-Z_]{4,}/g, (name) => places[name] ?? name),
+    run(job: string) {
+      const line = crontab.find((each) => each.includes(`--job ${job} `))!;
+      const { status, stderr, stdout } = shell(line.replace(/^(?:\S+ ){5}root /, ''));
+      expect(status, `${stdout}${stderr}`).toBe(0);
+    },
+    manifests: () =>
+      parseAllDocuments(command([...args, '--format', 'kubernetes']).stdout)
+        .map((document) => document.toJS())
+        .filter((manifest) => manifest?.kind === 'CronJob'),
+  };
+}
+type Planned = ReturnType<typeof planned>;
+
+const newest = (directory: string, pattern: RegExp) =>
+  join(
+    directory,
+    readdirSync(directory)
+      .filter((name) => pattern.test(name))
+      .sort()
+      .at(-1)!,
+  );
+const countOf = (directory: string, pattern: RegExp) =>
+  readdirSync(directory).filter((name) => pattern.test(name)).length;
+
+describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
+  const place = folder();
+  let base: string;
+  let backups: string;
+  let server: Postgres;
+  let plan: Planned;
+  const configOf = (port: number) => ({
+    stores: [
+      {
+        ...{ name: 'main', kind: 'postgres', address: `127.0.0.1:${port}` },
+        databases: { persistence: 'svc', visibility: 'postgres' },
+      },
+    ],
+  });
+
+  beforeAll(async () => {
+    base = postgresFolder();
+    backups = join(base, 'backups');
+    const first = planned(place.path, configOf(1), backups);
+    const settings = first.once('main-wal').filter((line) => / = /.test(line));
+    const [install] = first.once('main-wal').filter((line) => line.startsWith('install '));
+    expect(first.shell(install!).status).toBe(0);
+    server = await startPostgres({
+      settings: ['wal_level=replica', ...settings.map((line) => line.replace(/ = '?(.*?)'?$/, '=$1'))],
+    });
+    await server.query('CREATE DATABASE svc');
+    await server.query('CREATE TABLE executions AS SELECT generate_series(1, 500) i', 'svc');
+    plan = planned(place.path, configOf(server.port), backups);
+    for (const line of plan.once('main-persistence-full').filter((text) => text.endsWith(';')))
+      await server.query(line.replace('<password>', 'b'));
+  });
+  afterAll(async () => {
+    await server?.stop();
+    place.remove();
+  });
+  const rows = async () =>
+    Number((await server.query('SELECT count(*) FROM executions', 'svc')).rows[0].count);
+
+  test('every line of the crontab runs, and what it leaves is what the planned entries expect', async () => {
+    for (const job of ['main-persistence-full', 'main-visibility-full', 'main-base', 'main-wal'])
+      plan.run(job);
+    expect(command(['check', '-c', plan.file]).status).toBe(0);
+    expect(existsSync(newest(backups, /^main-persistence-.*\.dump$/))).toBe(true);
+    expect(existsSync(join(newest(backups, /^main-base-/), 'backup_manifest'))).toBe(true);
+  });
+
+  test('the command of the manifest takes a dump, too', () => {
+    const manifest = plan
+      .manifests()
+      .find(({ metadata }) => metadata.name === 'svc-backup-main-persistence-full');
+    const container = manifest.spec.jobTemplate.spec.template.spec.containers[0];
+    const before = countOf(backups, /\.dump$/);
+    const [program, ...args] = [...container.command] as [string, ...string[]];
+    args.splice(2, 0, '-c', plan.file);
+    // The name of a dump is its second.
+    execFileSync('sleep', ['1']);
+    const { status, stderr } = spawnSync(program, args, { env: plan.env, encoding: 'utf8' });
+    expect(status, stderr).toBe(0);
+    expect(countOf(backups, /\.dump$/)).toBe(before + 1);
+  });
+
+  test('a dump restores a damaged database, and one that is gone', async () => {
+    const lines = plan.restore('main-persistence-full', {
+      FILE: newest(backups, /^main-persistence-.*\.dump$/),
+    });
+    for (const damage of ['DROP TABLE executions', undefined]) {
+      if (damage === undefined) await server.query('DROP DATABASE svc WITH (FORCE)');
+      else await server.query(damage, 'svc');
+      const { status, stderr } = plan.shell(`set -e\n${lines}`);
+      expect(status, stderr).toBe(0);
+      expect(await rows()).toBe(500);
+    }
+  });
+
+  test('a base backup and the log restore what was written after it', async () => {
+    await server.query('INSERT INTO executions SELECT generate_series(501, 700)', 'svc');
+    const { rows: switched } = await server.query('SELECT pg_walfile_name(pg_switch_wal()) AS name');
+    await until('the segment is archived', () => existsSync(join(backups, 'wal', switched[0].name)));
+    await server.stop();
+    const data = join(postgresFolder(), 'data');
+    mkdirSync(data, { mode: 0o700 });
+    ownedByPostgres(data);
+    // The dump of the test before was restored after this base backup, which the log does again.
+    const lines = plan.restore('main-base', {
+      FOLDER: newest(backups, /^main-base-/),
+      DATA_DIRECTORY: data,
+    });
+    const { status, stderr } = plan.shell(`set -e\n${lines}`);
+    expect(status, stderr).toBe(0);
+    server = await startPostgres({ data });
+    await until('the log is replayed', async () => (await rows()) === 700 || undefined);
+  });
+});
+
+const mysqlPrograms = ['mysql', 'mysqldump', 'mysqlbinlog', 'mysqladmin'];
+const hasMysqlPrograms = mysqlPrograms.every((name) => existsSync(join('/usr/bin', name)));
+
+describe.skipIf(!hasMariadb || !hasMysqlPrograms)('the plan for MySQL', () => {
+  const place = folder();
+  const backups = join(place.path, 'backups');
+  let server: Mariadb;
+  let plan: Planned;
+  beforeAll(async () => {
+    server = await startMariadb('--log-bin=bin', '--server-id=1');
+    await server.sql('CREATE DATABASE svc');
+    await server.sql('CREATE TABLE svc.executions (i int PRIMARY KEY)');
+    await server.sql('INSERT INTO svc.executions SELECT seq FROM svc.seq_1_to_500');
+    await server.sql('CREATE PROCEDURE svc.prune() DELETE FROM svc.executions WHERE i > 1000000');
+    await server.sql("GRANT ALL ON *.* TO root@'127.0.0.1' IDENTIFIED BY 'b' WITH GRANT OPTION");
+    const store = { name: 'main', kind: 'mysql', address: `127.0.0.1:${server.port}` };
+    plan = planned(place.path, { stores: [{ ...store, databases: { persistence: 'svc' } }] }, backups);
+    for (const line of plan.once('main-persistence-full').filter((text) => /;(?: -- MariaDB)?$/.test(text)))
+      await server.sql(line.replace('<password>', 'b'));
+  });
+  afterAll(async () => {
+    await server?.stop();
+    place.remove();
+  });
+
+  test('a dump and the binary log after it restore everything', async () => {
+    plan.run('main-binlog');
+    plan.run('main-persistence-full');
+    await server.sql('INSERT INTO svc.executions SELECT seq FROM svc.seq_501_to_700');
+    plan.run('main-binlog');
+    plan.run('main-binlog');
+    const dump = newest(backups, /\.sql\.gz$/);
+    const head = execFileSync('sh', ['-c', `gzip -dc ${dump} | head -n 50`], { encoding: 'utf8' });
+    const [, log, position] = /MASTER_LOG_FILE='([^']+)', MASTER_LOG_POS=(\d+)/.exec(head)!;
+    const logs = readdirSync(join(backups, 'binlog')).sort();
+    const later = logs.slice(logs.indexOf(log!) + 1).map((name) => join(backups, 'binlog', name));
+    expect(logs).toContain(log);
+    await server.sql('SET sql_log_bin = 0; DROP DATABASE svc; SET sql_log_bin = 1');
+    const lines = [
+      plan.restore('main-persistence-full', { FILE: dump }),
+      plan
+        .restore('main-binlog', { POSITION: position!, FILE: log! })
+        .replace(/\S*LATER_FILES/, later.join(' ')),
+    ];
+    const { status, stderr } = plan.shell(`set -e -o pipefail\n${lines.join('\n')}`);
+    expect(status, stderr).toBe(0);
+    const [counted] = await server.sql('SELECT COUNT(*) AS n FROM svc.executions');
+    expect(counted!.n).toBe(700);
+    expect(await server.sql("SHOW PROCEDURE STATUS WHERE Db = 'svc'")).toHaveLength(1);
+  });
+});
+
+test('the configuration is copied when it has changed, and not otherwise', () => {
+  const place = folder();
+  const [live, backups] = [join(place.path, 'production.yaml'), join(place.path, 'backups')];
+  writeFileSync(live, 'log: {level: info}\n');
+  const plan = planned(
+    place.path,
+    {
+      serviceConfig: [live],
+      stores: [{ name: 'a', kind: 'mysql', address: '127.0.0.1:1', databases: { persistence: 'svc' } }],
+    },
+    backups,
+  );
+  plan.run('configuration');
+  plan.run('configuration');
+  const copies = () => readdirSync(join(backups, 'config'));
+  expect(copies()).toHaveLength(1);
+  expect(statSync(join(backups, 'config', copies()[0]!, 'production.yaml')).size).toBe(19);
+  // The name of a copy is its second.
+  execFileSync('sleep', ['1']);
+  writeFileSync(live, 'log: {level: warn}\n\n');
+  plan.run('configuration');
+  expect(copies()).toHaveLength(2);
+  place.remove();
+});
