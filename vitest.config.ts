@@ -64,6 +64,7 @@ const sized = [
   'e2e/shipped-system',
   'e2e/status-page',
   'e2e/stop',
+  'fault/reload-with-many-log-series',
   'fault/statsd-million-tag-values',
   'integration/rotation-model/*',
   'integration/tailer-model',

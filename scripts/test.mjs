@@ -1,20 +1,38 @@
 // npm test: types, lint, build and the tests, in a fresh clone. With TEST_SIZE=long or nightly: build and the long tests; with
 // arguments, which go to vitest: build and those tests. Ends with `N passed, N failed`.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ensureBuilt, ensureInstalled, ensureNode, must, root } from './setup.mjs';
+import { ensureBuilt, ensureInstalled, ensureNode, root } from './setup.mjs';
 
 ensureNode();
 ensureInstalled();
 const bin = (name) => join(root, 'node_modules', '.bin', name);
 const files = process.argv.slice(2);
-if (process.env.TEST_SIZE === undefined && files.length === 0) {
-  must(bin('tsc'), ['--noEmit']);
-  must(bin('biome'), ['check', '--error-on-warnings', '.']);
-}
+/** Ends this process with the status of a check that fails. */
+const started = async (command, args) => {
+  const check = spawn(bin(command), args, { cwd: root, stdio: 'inherit' });
+  const [status] = await once(check, 'close');
+  if (status !== 0) process.exit(status ?? 1);
+};
+/** What a project was when it was last right, so that a second run checks only what has changed. */
+const types = (name, ...args) => {
+  const file = join(root, 'node_modules', '.cache', 'svc-agent', `${name}.tsbuildinfo`);
+  return started('tsc', ['--noEmit', '--incremental', '--tsBuildInfoFile', file, ...args]);
+};
+// Beside each other and the build, which ends first.
+const checks =
+  process.env.TEST_SIZE === undefined && files.length === 0
+    ? [
+        types('all'),
+        types('page', '-p', 'src/agent/admin/page'),
+        started('biome', ['check', '--error-on-warnings', '.']),
+      ]
+    : [];
 ensureBuilt();
+await Promise.all(checks);
 
 const reports = mkdtempSync(join(tmpdir(), 'svc-agent-test-'));
 const report = join(reports, 'report.json');

@@ -13,6 +13,13 @@ function sizeOf(text = 'short'): Size {
  */
 const size = sizeOf(process.env.TEST_SIZE);
 
+/**
+ * Defines a test or a group that does not repeat, in a file of which a longer run repeats the rest: `npm test` has shown it.
+ * `define` is `test`, `describe` or `test.each(…)`.
+ */
+export const onlyShort = <Define extends object>(define: Define): Define =>
+  size === 'short' ? define : ((() => {}) as unknown as Define);
+
 export const bySize = <T>(of: Readonly<Record<Size, T>>): T => of[size];
 
 /** How often a property is tried that is tried `long` times in the long run. */

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { bySize } from '../size.ts';
+import { bySize, onlyShort } from '../size.ts';
 import { until } from '../until.ts';
 import { command, commandHere, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
 
@@ -102,7 +102,7 @@ describe('backup run', () => {
   });
 });
 
-describe('heartbeats', () => {
+onlyShort(describe)('heartbeats', () => {
   let agent: RunningAgent;
   const post = (path: string) =>
     fetch(`http://${agent.address('admin')}${path}`, {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { askFrontend } from '../../examples/cli/ask.ts';
 import type { DescribedDomain } from '../../examples/service/clusters/domains.ts';
 import { paths } from '../../examples/service/clusters/frontend.ts';
-import { bySize } from '../size.ts';
+import { bySize, onlyShort } from '../size.ts';
 import { until } from '../until.ts';
 import { type Example, startExample } from './example.ts';
 import { commandHere, folder, mainFile, start } from './process.ts';
@@ -124,41 +124,44 @@ ${recovery}`,
     place.remove();
   });
 
-  test('a domain fails over when its active cluster is lost, and back when it has recovered', async () => {
-    await lose('dc1');
-    const over = await execute('datacenter-failure', 'orders', 'dc2');
-    expect(over, over.output).toMatchObject({ status: 0 });
-    expect(await activeCluster()).toBe('dc2');
-    expect(readFileSync(repointed, 'utf8')).toBe('orders dc2\n');
-    expect(over.output).toMatch(/Not proved: dc2 does not see the active cluster either/);
-    expect(
-      journal('datacenter-failure').map(({ event, step }) => [event, step ?? ''].join(' ').trim()),
-    ).toEqual([
-      'started',
-      ...['step_started confirm', 'step_done confirm'],
-      ...[
-        'step_started update-domain',
-        'command_started update-domain',
-        'command_ended update-domain',
-        'step_done update-domain',
-      ],
-      ...[
-        'step_started repoint-traffic',
-        'command_started repoint-traffic',
-        'command_ended repoint-traffic',
-        'step_done repoint-traffic',
-      ],
-      ...['step_started watch-replication', 'step_done watch-replication'],
-      'done',
-    ]);
-    await recovered();
-    const back = await execute('failback', 'orders', 'dc1');
-    expect(back, back.output).toMatchObject({ status: 0 });
-    expect(await activeCluster()).toBe('dc1');
-    expect(readFileSync(repointed, 'utf8')).toBe('orders dc2\norders dc1\n');
-  });
+  onlyShort(test)(
+    'a domain fails over when its active cluster is lost, and back when it has recovered',
+    async () => {
+      await lose('dc1');
+      const over = await execute('datacenter-failure', 'orders', 'dc2');
+      expect(over, over.output).toMatchObject({ status: 0 });
+      expect(await activeCluster()).toBe('dc2');
+      expect(readFileSync(repointed, 'utf8')).toBe('orders dc2\n');
+      expect(over.output).toMatch(/Not proved: dc2 does not see the active cluster either/);
+      expect(
+        journal('datacenter-failure').map(({ event, step }) => [event, step ?? ''].join(' ').trim()),
+      ).toEqual([
+        'started',
+        ...['step_started confirm', 'step_done confirm'],
+        ...[
+          'step_started update-domain',
+          'command_started update-domain',
+          'command_ended update-domain',
+          'step_done update-domain',
+        ],
+        ...[
+          'step_started repoint-traffic',
+          'command_started repoint-traffic',
+          'command_ended repoint-traffic',
+          'step_done repoint-traffic',
+        ],
+        ...['step_started watch-replication', 'step_done watch-replication'],
+        'done',
+      ]);
+      await recovered();
+      const back = await execute('failback', 'orders', 'dc1');
+      expect(back, back.output).toMatchObject({ status: 0 });
+      expect(await activeCluster()).toBe('dc1');
+      expect(readFileSync(repointed, 'utf8')).toBe('orders dc2\norders dc1\n');
+    },
+  );
 
-  describe('refuses, and changes nothing,', () => {
+  onlyShort(describe)('refuses, and changes nothing,', () => {
     test('a failover while the active cluster answers; a reason overrides it and is recorded', async () => {
       const { status, output } = await executeHere('datacenter-failure', 'orders', 'dc2');
       expect({ status, output }).toMatchObject({
@@ -252,19 +255,22 @@ ${recovery}`,
     });
   });
 
-  test('seen from the standby itself, nothing is left unproved; with --json stdout is one object', async () => {
-    configure('dc2');
-    await lose('dc1');
-    const running = recover(
-      ...['datacenter-failure', '--domain', 'orders', '--to', 'dc2', '--execute', '--yes'],
-      ...['--confirm', 'orders', '--json'],
-    );
-    let stdout = '';
-    running.child.stdout!.on('data', (text) => (stdout += text));
-    expect(await running.ended, running.output()).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({ ok: true, notProved: [], subject: { to: 'dc2' } });
-    await recovered();
-  });
+  onlyShort(test)(
+    'seen from the standby itself, nothing is left unproved; with --json stdout is one object',
+    async () => {
+      configure('dc2');
+      await lose('dc1');
+      const running = recover(
+        ...['datacenter-failure', '--domain', 'orders', '--to', 'dc2', '--execute', '--yes'],
+        ...['--confirm', 'orders', '--json'],
+      );
+      let stdout = '';
+      running.child.stdout!.on('data', (text) => (stdout += text));
+      expect(await running.ended, running.output()).toBe(0);
+      expect(JSON.parse(stdout)).toMatchObject({ ok: true, notProved: [], subject: { to: 'dc2' } });
+      await recovered();
+    },
+  );
 
   test('a run that is killed after any line of its journal resumes, and does each step once', async () => {
     const path = join(state, 'recovery-runs', 'datacenter-failure.orders.steps.jsonl');
@@ -299,7 +305,7 @@ ${recovery}`,
     await recovered();
   });
 
-  test('a command that outlives its run is not run beside itself', async () => {
+  onlyShort(test)('a command that outlives its run is not run beside itself', async () => {
     configure('dc2');
     writeFileSync(
       file,

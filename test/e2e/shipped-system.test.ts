@@ -42,7 +42,7 @@ const systems = [
 ];
 
 /** Each agent is a process, and the first two systems have five. */
-const tried = bySize({ short: systems.slice(-1), long: systems, nightly: systems });
+const tried = bySize({ short: systems.slice(-1), long: systems.slice(0, -1), nightly: systems });
 
 const exprOf = (alert: string): string => {
   const { groups } = parse(readFileSync(rulesFile, 'utf8')) as {

@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { ProbeStatus, StatusFacts, StatusReport } from '../../src/agent/admin/report.ts';
 import { available } from '../installed.ts';
 import { exampleOf } from '../preview/status.ts';
-import { bySize } from '../size.ts';
+import { bySize, onlyShort } from '../size.ts';
 import { type ServedPage, servePage } from '../status-page.ts';
 import { probeStatusOf, statusReportOf } from '../status-report.ts';
 import { until } from '../until.ts';
@@ -330,7 +330,7 @@ test('the verification of a backup shows how far it is', async () => {
   expect(complaints).toEqual([]);
 });
 
-describe('of the built agent', () => {
+onlyShort(describe)('of the built agent', () => {
   test('a role that fails its health check, and its recovery', async () => {
     let status = 200;
     const role = createServer((_request, response) => {

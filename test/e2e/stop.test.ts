@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { bySize } from '../size.ts';
+import { bySize, onlyShort } from '../size.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
 import { folder, mainFile, type Running, start, startAgent } from './process.ts';
@@ -97,18 +97,21 @@ const alone: [name: string, text: (at: string, directory: string) => string][] =
   ['statsd', () => 'services: {a: {statsd: "127.0.0.1:0"}}\n'],
 ];
 
-test.each(alone)('%s alone, without the admin listener: runs until it is told to stop', async (_, text) => {
-  const directory = newPlace();
-  const file = join(directory, 'agent.yaml');
-  const at = await silentServer();
-  writeFileSync(file, `stateDirectory: ${join(directory, 'state')}\nadmin: ~\n${text(at, directory)}`);
-  const agent = start(process.execPath, [mainFile, 'run', '-c', file]);
-  running.push(agent);
-  await until('it is ready', () => agent.output().includes('"msg":"ready"') || undefined);
-  await new Promise((resolve) => setTimeout(resolve, 1_000));
-  expect(agent.child.exitCode).toBeNull();
-  expect(await endsInTime(agent)).toBe(0);
-});
+onlyShort(test.each(alone))(
+  '%s alone, without the admin listener: runs until it is told to stop',
+  async (_, text) => {
+    const directory = newPlace();
+    const file = join(directory, 'agent.yaml');
+    const at = await silentServer();
+    writeFileSync(file, `stateDirectory: ${join(directory, 'state')}\nadmin: ~\n${text(at, directory)}`);
+    const agent = start(process.execPath, [mainFile, 'run', '-c', file]);
+    running.push(agent);
+    await until('it is ready', () => agent.output().includes('"msg":"ready"') || undefined);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    expect(agent.child.exitCode).toBeNull();
+    expect(await endsInTime(agent)).toBe(0);
+  },
+);
 
 test('started by itself, without flags for Node, its young generation stays small under load', async () => {
   const directory = newPlace();
