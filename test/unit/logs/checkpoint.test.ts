@@ -166,6 +166,22 @@ test('a copy is recorded with its original', () => {
   expect(letGo[0]!.copyOf).toBe(files[0]);
 });
 
+test('the size as last looked up is read; older sections do not have it, and their one size stands for both', () => {
+  const stat = { dev: 1n, ino: 2n, size: 300, mtimeNs: 4n };
+  const file = newTrackedFile({ path: '/a', home: '/a', real: '/a' }, stat, 5, []);
+  Object.assign(file, { offset: 100, size: 200 });
+  const section = Buffer.from(encodePositions({ patterns: [], lastGeneration: 5, files: [file] }, nothing()));
+  const sizesIn = (bytes: Buffer) => decodePositions(bytes).files.map(({ size, nowSize }) => [size, nowSize]);
+  expect(sizesIn(section)).toEqual([[200, 300]]);
+  // The record of the one file is the last but for the count of groups, and its length is before it.
+  const lengthAt = 8 + section.readUInt32LE(4) + 4;
+  const length = section.readUInt32LE(lengthAt);
+  const end = lengthAt + 4 + length;
+  const older = Buffer.concat([section.subarray(0, end - 8), section.subarray(end)]);
+  older.writeUInt32LE(length - 8, lengthAt);
+  expect(sizesIn(older)).toEqual([[200, 200]]);
+});
+
 test('version 1, which did not record what was let go, is read', () => {
   const section = Buffer.from(sample);
   section.writeUInt32LE(1, 0);

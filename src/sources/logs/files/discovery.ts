@@ -193,7 +193,7 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
     return { listings, interests };
   };
 
-  const lookUp = (path: string, isWanted: boolean, kind: Entry['kind']): FileStat | undefined => {
+  const lookUp = ({ path, isMatched }: Meaning, kind: Entry['kind']): FileStat | undefined => {
     if (kind === 'file' || kind === 'unknown') {
       try {
         const stat = disk.stat(path);
@@ -206,7 +206,7 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
         return undefined;
       }
     }
-    if (isWanted) problems.report(path, notRegular);
+    if (isMatched) problems.report(path, notRegular);
     return undefined;
   };
 
@@ -221,15 +221,15 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
 
   /** One pass: the relevant files by name. A directory that cannot be listed is asked for the literal names. */
   const pass = async (
-    directory: string,
     entries: readonly Entry[],
-    isRelevant: (name: string) => boolean,
-    isWanted: (name: string) => boolean,
+    known: Meanings,
+    isRelevant: (name: string, meaning: Meaning) => boolean,
   ): Promise<Map<string, FileStat>> => {
     const files = new Map<string, FileStat>();
     for (const { name, kind } of entries) {
-      if (!isRelevant(name)) continue;
-      const stat = lookUp(`${directory}/${name}`, isWanted(name), kind);
+      const meaning = known.of(name);
+      if (!isRelevant(name, meaning)) continue;
+      const stat = lookUp(meaning, kind);
       if (stat) files.set(name, stat);
       if (slices.spent()) await slices.turn();
     }
@@ -248,8 +248,8 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
   const settle = async (
     directory: string,
     first: readonly Entry[] | undefined,
-    isRelevant: (name: string) => boolean,
-    isWanted: (name: string) => boolean,
+    known: Meanings,
+    isRelevant: (name: string, meaning: Meaning) => boolean,
     literals: readonly string[],
   ): Promise<Listing> => {
     let before = settled.get(directory);
@@ -257,14 +257,14 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
     for (let n = 0; n < passesLimit; n++) {
       entries ??= n === 0 ? list(directory) : undefined;
       if (!entries) break;
-      const files = await pass(directory, entries, isRelevant, isWanted);
+      const files = await pass(entries, known, isRelevant);
       if (before && agree(before, files)) return { files, isSettled: true, isListed: true };
       before = files;
       entries = list(directory);
     }
     if (before && entries) return { files: before, isSettled: false, isListed: true };
     const named = literals.map((name): Entry => ({ name, kind: 'unknown' }));
-    const files = named.length > 0 ? await pass(directory, named, isRelevant, isWanted) : noFiles;
+    const files = named.length > 0 ? await pass(named, known, isRelevant) : noFiles;
     return { files, isSettled: false, isListed: false };
   };
 
@@ -298,19 +298,15 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
   };
 
   /** Whether a name in a directory is looked up. */
-  const relevanceIn = (directory: string, { of }: Meanings, { homes, targets }: ScanRequest) => {
+  const relevanceIn = (directory: string, { homes, targets }: ScanRequest) => {
     const written = homes.get(directory);
     const linked = [...(targets.get(directory) ?? [])];
-    return (name: string): boolean => {
-      const { isMatched, isRotated, bases } = of(name);
-      return (
-        isMatched ||
-        isRotated ||
-        written?.has(name) === true ||
-        (written !== undefined && bases.some((base) => written.has(base))) ||
-        linked.some((target) => isBetween(name, target))
-      );
-    };
+    return (name: string, { isMatched, isRotated, bases }: Meaning): boolean =>
+      isMatched ||
+      isRotated ||
+      written?.has(name) === true ||
+      (written !== undefined && bases.some((base) => written.has(base))) ||
+      linked.some((target) => isBetween(name, target));
   };
 
   return {
@@ -326,8 +322,8 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
         const listing = await settle(
           directory,
           listings.get(directory),
-          relevanceIn(directory, known, request),
-          (name) => known.of(name).isMatched,
+          known,
+          relevanceIn(directory, request),
           [
             ...(request.homes.get(directory) ?? []),
             ...wants.flatMap(({ pattern }) => literalNames(pattern, directory)),
@@ -364,9 +360,12 @@ function createSightings() {
       const isSame = file?.stat.ino === stat.ino && file.stat.dev === stat.dev;
       const key = isSame ? file.key : fileKey(stat);
       if (!isSame) meaning.file = { stat, key };
-      const isOlder = match === undefined && meaning.isFirst;
-      const sighting = files.get(key) ?? { stat, found: [], paths: [], isSettled: true, isOlder };
-      files.set(key, sighting);
+      let sighting = files.get(key);
+      if (sighting === undefined) {
+        const isOlder = match === undefined && meaning.isFirst;
+        sighting = { stat, found: [], paths: [], isSettled: true, isOlder };
+        files.set(key, sighting);
+      }
       sighting.paths.push(path);
       sighting.isSettled &&= isSettled;
       if (match === undefined) return;
