@@ -48,7 +48,7 @@ const usual: Readonly<Record<string, readonly string[]>> = {
   result: ['success', 'failure'],
   to: ['up', 'down'],
   backup_type: ['full', 'log'],
-  procedure: ['complete-cluster-loss', 'database-corruption'],
+  procedure: ['cluster-loss', 'database-corruption'],
   archive: ['history', 'visibility'],
   family: ['svc_persistence_latency', 'svc_log_entries_total', 'other'],
   component: ['logs', 'push'],

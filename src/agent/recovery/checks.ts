@@ -132,8 +132,8 @@ function storeChecks(subject: Subject, { runProbe, verifyNamed, commands, env }:
       check('schema', 'the schema has the version that the service needs', () =>
         asked(runProbe, probe, (finding) => {
           const compatible = gauge(finding, 'svc_store_schema_compatible')?.value;
-          if (compatible === undefined) return unknown(schemaUnknown(finding));
-          return compatible === 1 ? yes('as expected or newer') : no(finding.msg);
+          if (compatible === undefined) return unknown(schemaFound(finding));
+          return compatible === 1 ? yes('as expected or newer') : no(schemaFound(finding));
         }),
       ),
     workflowsCounted: () =>
@@ -291,7 +291,7 @@ function domainChecks({ domain = '' }: Subject, { runProbe }: ChecksDeps): Domai
   };
 }
 
-function schemaUnknown({ details }: Finding): string {
+function schemaFound({ details }: Finding): string {
   const checks = (details?.checks ?? []) as readonly { check?: string; found?: string }[];
   const found = Array.isArray(checks) ? checks.find(({ check }) => check === 'schema')?.found : undefined;
   return found ?? 'set stores[].schema to have the version checked';

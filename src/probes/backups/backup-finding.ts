@@ -23,9 +23,9 @@ export function backupFinding(
   siblings: readonly Standing[],
   offsite: OffsiteStanding | undefined,
 ): Finding {
-  const isUncleared = offsite?.newestMs !== undefined && (evidence.snapshots?.length ?? 0) > 0;
+  const uncleared = evidence.snapshots?.filter((name) => offsite?.copied?.includes(name)) ?? [];
   return {
-    ...verdictOf(assessment, offsite, isUncleared ? evidence.snapshots! : []),
+    ...verdictOf(assessment, offsite, uncleared),
     gauges: gaugesOf(backup, evidence, assessment, siblings, offsite),
     increases: increasesOf(labelsOf(backup), assessment),
     details: detailsOf(backup, evidence, assessment),

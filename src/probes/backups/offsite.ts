@@ -19,6 +19,8 @@ export interface OffsiteCopy {
 export interface OffsiteStanding {
   /** End of the newest backup that has a copy, ms since the epoch. */
   newestMs?: number;
+  /** Backups that have a copy. */
+  copied?: readonly string[];
   /** Backups without a copy of the same size although the time for it is over. */
   missing: readonly string[];
   /** Why the other place cannot be read; the local backups are assessed nevertheless. */
@@ -49,7 +51,11 @@ export function compareOffsite(
   const missing = artifacts
     .slice(Math.max(firstWithCopy, artifacts.length - 3, 0))
     .filter((artifact) => !hasCopy(artifact) && nowMs - artifact.endMs > maxLagMs);
-  return { newestMs: newest?.endMs, missing: missing.map(({ id }) => id) };
+  return {
+    newestMs: newest?.endMs,
+    copied: artifacts.filter(hasCopy).map(({ id }) => id),
+    missing: missing.map(({ id }) => id),
+  };
 }
 
 /**

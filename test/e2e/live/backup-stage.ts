@@ -18,6 +18,8 @@ export interface BackupStage {
   backUp(): Promise<void>;
   /** A run of the dump that fails. */
   fail(): Promise<void>;
+  /** Restores the newest dump by `svc-agent recover`, which is recorded as a drill. */
+  drill(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -40,6 +42,8 @@ export async function startBackupStage(directory: string): Promise<BackupStage> 
     settings: ['wal_level=replica', 'archive_mode=on', `archive_command=cp %p ${wal}/%f`],
   });
   await server.query('CREATE TABLE executions AS SELECT i, md5(i::text) FROM generate_series(1, 5000) i');
+  await server.query('CREATE TABLE schema_version (db_name text PRIMARY KEY, curr_version text)');
+  await server.query("INSERT INTO schema_version VALUES ('postgres', '0.8')");
   const live = join(base, 'production.yaml');
   writeFileSync(live, 'log: {level: info}\n');
   copyFileSync(live, join(copies, 'production.yaml'));
@@ -56,7 +60,8 @@ export async function startBackupStage(directory: string): Promise<BackupStage> 
     stores: [
       {
         ...{ name: 'main', kind: 'postgres', address: `127.0.0.1:${server.port}`, user: 'postgres' },
-        ...{ databases: { persistence: 'postgres' }, interval: '2s', timeout: '1s' },
+        ...{ databases: { persistence: 'postgres' }, schema: { persistence: '0.8' } },
+        ...{ interval: '2s', timeout: '1s' },
       },
     ],
     backups: [
@@ -74,6 +79,7 @@ export async function startBackupStage(directory: string): Promise<BackupStage> 
         { schedule: {} },
       ),
     ],
+    recovery: { allowExecute: true, commands: { stopServices: ['true'], startServices: ['true'] } },
   };
   writeFileSync(file, JSON.stringify(config));
   const agent = await startAgent(file);
@@ -82,9 +88,9 @@ export async function startBackupStage(directory: string): Promise<BackupStage> 
     ruleFiles: [],
     targets: { 'svc-agent': [{ address: agent.address('metrics'), cluster: 'dc1' }] },
   });
+  const program = (...args: string[]) => start(process.execPath, [mainFile, ...args]);
   const run = (...argv: string[]) =>
-    start(process.execPath, [mainFile, 'backup', 'run', '--job', 'main-full', '-c', file, '--', ...argv])
-      .ended;
+    program('backup', 'run', '--job', 'main-full', '-c', file, '--', ...argv).ended;
   return {
     address: prometheus.address,
     agent,
@@ -103,6 +109,13 @@ export async function startBackupStage(directory: string): Promise<BackupStage> 
     },
     async fail() {
       await run('sh', '-c', 'exit 3');
+    },
+    async drill() {
+      const restore = program(
+        ...['recover', 'database-corruption', '--store', 'main', '--database', 'persistence', '-c', file],
+        ...['--execute', '--yes', '--confirm', 'main', '--force', 'there is no history service'],
+      );
+      if ((await restore.ended) !== 0) throw new Error(restore.output());
     },
     async stop() {
       await prometheus.end();

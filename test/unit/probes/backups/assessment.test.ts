@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { type Assessment, assess, keyOf, type Ledger } from '../../../../src/probes/backups/assessment.ts';
+import { backupFinding } from '../../../../src/probes/backups/backup-finding.ts';
 import type { BackupOptions } from '../../../../src/probes/backups/block.ts';
 import type { Artifact, Evidence, VerifyAnswer } from '../../../../src/probes/backups/evidence.ts';
+import { compareOffsite } from '../../../../src/probes/backups/offsite.ts';
 
 const hourMs = 36e5;
 const dayMs = 24 * hourMs;
@@ -243,6 +245,27 @@ describe('verification', () => {
     // The shrunken one was no success, so the slot passed without one.
     expect(b.totals).toEqual({ success: 2, shrunken: 1, late: 1 });
   });
+});
+
+test('a snapshot that is still on the node after its off-site copy', () => {
+  const snapshots = [ofDay(0), ofDay(1)];
+  const seen = evidence(snapshots, { snapshots: snapshots.map(({ id }) => id) });
+  const nowMs = startMs + dayMs + hourMs;
+  const findingWith = (...copies: string[]) => {
+    const offsite = compareOffsite(
+      snapshots,
+      copies.map((name) => ({ name: `${name}/data.db`, sizeBytes: 1000 })),
+      2 * hourMs,
+      nowMs,
+    );
+    return backupFinding(full, seen, assessing().at(nowMs, seen), [{ options: full }], offsite);
+  };
+  // The newest one is being copied.
+  expect(findingWith('day-0')).toMatchObject({
+    reason: 'snapshot_not_cleared',
+    msg: 'snapshots with an off-site copy still on the node: day-0',
+  });
+  expect(findingWith('day-0', 'day-1').msg).toMatch(/day-0, day-1$/);
 });
 
 describe('configuration', () => {
