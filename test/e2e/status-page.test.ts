@@ -132,7 +132,7 @@ test.each(bySize({ short: someLooks, long: everyLook, nightly: everyLook }))(
   },
 );
 
-test('the policy has no exceptions, and nothing comes from elsewhere', async () => {
+onlyShort(test)('the policy has no exceptions, and nothing comes from elsewhere', async () => {
   const { url } = await serve({});
   const answer = await fetch(url);
   const policy = answer.headers.get('content-security-policy');
@@ -147,7 +147,7 @@ test('the policy has no exceptions, and nothing comes from elsewhere', async () 
   expect(asked.filter((one) => !one.startsWith(url))).toEqual([]);
 });
 
-test('a fault and its end show within two seconds', async () => {
+onlyShort(test)('a fault and its end show within two seconds', async () => {
   const well = { probes: [probeStatusOf('health/frontend')] };
   const served = await serve(well);
   const { tab } = await open(served.url);
@@ -160,7 +160,7 @@ test('a fault and its end show within two seconds', async () => {
   await tab.locator('.banner.good').waitFor({ timeout: 2_000 });
 });
 
-test('an agent that falls silent does not leave a green page', async () => {
+onlyShort(test)('an agent that falls silent does not leave a green page', async () => {
   const served = await serve({ probes: [probeStatusOf('health/frontend')] });
   const { tab } = await open(served.url);
   await served.close();
@@ -168,7 +168,7 @@ test('an agent that falls silent does not leave a green page', async () => {
   expect(await tab.locator('.banner.good').count()).toBe(0);
 });
 
-test('markup from outside stays text', async () => {
+onlyShort(test)('markup from outside stays text', async () => {
   const nasty = `"><img src=x onerror=document.title='owned'><script>document.title='owned'</script>&lt;b&gt;\${x}`;
   const { url } = await serve({
     instance: nasty,
@@ -230,29 +230,32 @@ test('markup from outside stays text', async () => {
   expect(complaints).toEqual([]);
 });
 
-test('everything can be done by keyboard: the window of time, and the runbook of a problem', async () => {
-  const { url } = await serve({ probes: [probeStatusOf('store/main', refused)] });
-  const { tab, complaints } = await open(url);
-  await tab.keyboard.press('Tab');
-  expect(await tab.evaluate('document.activeElement.className')).toBe('skip');
-  await tab.keyboard.press('Tab');
-  await tab.keyboard.press('ArrowRight');
-  expect(await tab.locator('input:checked').getAttribute('value')).toBe('4 h');
-  await tab.keyboard.press('Tab');
-  expect(await tab.evaluate('document.activeElement.textContent')).toContain('What to do');
-  await tab.keyboard.press('Enter');
-  const dialog = tab.getByRole('dialog');
-  await dialog.getByText('No agent can connect to the store.').waitFor();
-  expect(await violations(tab)).toEqual([]);
-  // A link leads to the next runbook.
-  await dialog.getByRole('button', { name: 'database corruption' }).click();
-  await dialog.getByRole('heading', { name: /Recovery: database-corruption/ }).waitFor();
-  await tab.keyboard.press('Escape');
-  expect(await dialog.count()).toBe(0);
-  expect(complaints).toEqual([]);
-});
+onlyShort(test)(
+  'everything can be done by keyboard: the window of time, and the runbook of a problem',
+  async () => {
+    const { url } = await serve({ probes: [probeStatusOf('store/main', refused)] });
+    const { tab, complaints } = await open(url);
+    await tab.keyboard.press('Tab');
+    expect(await tab.evaluate('document.activeElement.className')).toBe('skip');
+    await tab.keyboard.press('Tab');
+    await tab.keyboard.press('ArrowRight');
+    expect(await tab.locator('input:checked').getAttribute('value')).toBe('4 h');
+    await tab.keyboard.press('Tab');
+    expect(await tab.evaluate('document.activeElement.textContent')).toContain('What to do');
+    await tab.keyboard.press('Enter');
+    const dialog = tab.getByRole('dialog');
+    await dialog.getByText('No agent can connect to the store.').waitFor();
+    expect(await violations(tab)).toEqual([]);
+    // A link leads to the next runbook.
+    await dialog.getByRole('button', { name: 'database corruption' }).click();
+    await dialog.getByRole('heading', { name: /Recovery: database-corruption/ }).waitFor();
+    await tab.keyboard.press('Escape');
+    expect(await dialog.count()).toBe(0);
+    expect(complaints).toEqual([]);
+  },
+);
 
-test('what the reader opened stays open while data come in', async () => {
+onlyShort(test)('what the reader opened stays open while data come in', async () => {
   const { url, ...served } = await serve({
     conflicts: [],
     logs: [{ path: '/a.log', services: ['a'], offset: 1, lagBytes: 0, state: 'following' }],
@@ -293,7 +296,7 @@ function crowd(domainCount: number): Partial<StatusFacts> {
   };
 }
 
-test.each([360, 1920])(
+onlyShort(test.each([360, 1920]))(
   '5,000 domains that all failed over, 50 roles and 1,000 log files at %d px',
   async (width) => {
     const { url, change } = await serve(crowd(5_000));
@@ -312,7 +315,7 @@ test.each([360, 1920])(
   },
 );
 
-test('the verification of a backup shows how far it is', async () => {
+onlyShort(test)('the verification of a backup shows how far it is', async () => {
   const nightly = (progress: Pick<ProbeStatus, 'progress'>) => ({
     probes: [probeStatusOf('backup/nightly', {}, progress)],
     backups: [{ backup: 'nightly', type: 'full' as const, rpoSeconds: 86_400, rtoSeconds: 14_400 }],
