@@ -1,0 +1,75 @@
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { planBackups } from '../../../src/probes/backups/backups.ts';
+import type { BackupOptions } from '../../../src/probes/backups/block.ts';
+import type { ProbeRow } from '../../../src/probes/probe.ts';
+import { handClock } from '../../clock.ts';
+import { bench, gauge } from '../../store-probe.ts';
+
+// What directories show of backups: sentinels of dumps, and copies of live configuration files.
+
+const hourMs = 36e5;
+let place: string;
+beforeEach(() => {
+  place = mkdtempSync(join(tmpdir(), 'svc-agent-directories-'));
+});
+afterEach(() => rmSync(place, { recursive: true, force: true }));
+
+/** The probe of one backup on a clock that is moved by hand. */
+async function probeOf(type: BackupOptions['type'], source: BackupOptions['source']) {
+  const clock = handClock(Date.now());
+  const backup: BackupOptions = {
+    ...{ name: 'b', store: 'main', database: 'persistence', type, source, intervalMs: 60_000 },
+    schedule: { everyMs: type === 'config' ? undefined : 24 * hourMs, usualGraceMs: 300_000 },
+    objectives: { rpoMs: 24 * hourMs, rtoMs: hourMs },
+    retention: { minCount: 1 },
+    integrity: { level: 'none', minBytes: 1, maxShrink: 1, bytesPerSecond: 1e9 },
+  };
+  const [row] = planBackups({ stores: [], backups: [backup], stateDirectory: place }) as [ProbeRow];
+  const probe = await row.open({ ...bench().deps, clock });
+  let recalled: unknown;
+  return async (laterMs: number) => {
+    clock.advance(laterMs);
+    const finding = await probe.check(AbortSignal.timeout(30_000), recalled);
+    recalled = finding.remember;
+    return {
+      reason: finding.reason,
+      success: gauge(finding, 'svc_backup_last_success_timestamp_seconds'),
+    };
+  };
+}
+
+test('a dump counts with its sentinel only', async () => {
+  const directory = join(place, 'dumps');
+  mkdirSync(directory);
+  const dump = join(directory, 'main.dump');
+  writeFileSync(dump, 'data');
+  const endSeconds = Math.floor(Date.now() / 1000) - 600;
+  utimesSync(dump, endSeconds, endSeconds);
+  const source = { kind: 'files', directory, pattern: '\\.dump$', settleMs: 1000, sentinel: '.ok' } as const;
+  const look = await probeOf('full', source);
+  expect((await look(0)).success).toBeUndefined();
+  writeFileSync(`${dump}.ok`, '');
+  expect((await look(60_000)).success).toBe(endSeconds);
+});
+
+test('a live file that differs from its newest copy is late after the grace, until it is copied', async () => {
+  const [live, copies] = [join(place, 'production.yaml'), join(place, 'copies')];
+  mkdirSync(join(copies, 'first'), { recursive: true });
+  writeFileSync(live, 'log: {level: info}\n');
+  copyFileSync(live, join(copies, 'first', 'production.yaml'));
+  const look = await probeOf('config', { kind: 'configuration', files: [live], directory: copies });
+  const first = await look(0);
+  const second = await look(hourMs);
+  expect(first.reason).toBeUndefined();
+  // It is good at each look, so that its time moves.
+  expect(second.success! - first.success!).toBeCloseTo(3600, 0);
+  writeFileSync(live, 'log: {level: warn}\n');
+  await look(60_000);
+  expect((await look(400_000)).reason).toBe('drifted');
+  mkdirSync(join(copies, 'second'));
+  copyFileSync(live, join(copies, 'second', 'production.yaml'));
+  expect((await look(60_000)).reason).toBeUndefined();
+});
