@@ -7,7 +7,7 @@ import { pack } from '../../monitoring/packs.ts';
 import { parseCommand } from './arguments.ts';
 import { type Io, type Screen, table, writeInto } from './io.ts';
 
-const usage = `Usage: svc-agent dashboards [NAME…] [OPTIONS]
+const usage = `Usage: svc-agent dashboards [NAME...] [OPTIONS]
 
 Prints a dashboard for Grafana (classic schema), or writes a file for each. Without a NAME it lists them.
 

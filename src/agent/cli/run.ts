@@ -15,7 +15,7 @@ import {
 } from './arguments.ts';
 import { type Io, onSignals } from './io.ts';
 
-const usage = `Usage: svc-agent run [-c FILE] [--service-config FILE]… [--role ROLE]…
+const usage = `Usage: svc-agent run [-c FILE] [--service-config FILE]... [--role ROLE]...
 
 Runs the agent until SIGTERM or SIGINT. SIGHUP, or a changed file, reloads the configuration; an invalid one
 changes nothing. The log goes to stderr unless log.stdout or log.outputFile is set.
