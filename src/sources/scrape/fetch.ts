@@ -17,6 +17,7 @@ import type { Clock } from '../../core/ports.ts';
 import type { ScrapeOptions } from './block.ts';
 import type { Exposition } from './exposition/page-reader.ts';
 import { failureOf, ScrapeFailure } from './scrape-status.ts';
+import { readIntoSharedBuffer } from './shared-read-buffer.ts';
 
 export interface FetchDeps {
   clock: Clock;
@@ -170,18 +171,28 @@ function isOwn(socket: Socket, listeners: readonly Address[]): boolean {
  */
 function createConnect({ timeoutMs, tls, ownListeners }: ScrapeConnectOptions): buildConnector.connector {
   return (target, callback) => {
-    const open = (options: object): void => {
+    const open = (options: object, adopt: (socket: Socket) => void): void => {
       build({ timeout: timeoutMs, ...options } as buildConnector.BuildOptions)(target, (...result) => {
         const [error, socket] = result;
-        if (error === null && isOwn(socket, ownListeners())) {
+        if (error !== null) callback(error, null);
+        else if (isOwn(socket, ownListeners())) {
           socket.destroy();
           const what = `the target ${socket.remoteAddress}:${socket.remotePort} is a listener of this agent`;
           callback(new ScrapeFailure('own_endpoint', what), null);
-        } else callback(...result);
+        } else {
+          adopt(socket);
+          callback(null, socket);
+        }
       });
     };
-    if (tls === undefined) open({});
-    else tlsOptions(tls).then(open, (error: Error) => callback(error, null));
+    if (tls === undefined) {
+      const { options, adopt } = readIntoSharedBuffer();
+      open(options, adopt);
+    } else {
+      // A TLS socket decrypts into memory of its own.
+      const openTls = (options: object): void => open(options, () => {});
+      tlsOptions(tls).then(openTls, (error: Error) => callback(error, null));
+    }
   };
 }
 
@@ -376,7 +387,8 @@ function gzipDecoder({ take, resume, done, fail }: DecoderHooks): Decoder {
     );
   });
   return {
-    write: (chunk) => stream.write(chunk),
+    // The chunk is a view of a buffer that the connection fills again.
+    write: (chunk) => stream.write(Buffer.from(chunk)),
     end: () => stream.end(),
     destroy: () => stream.destroy(),
   };

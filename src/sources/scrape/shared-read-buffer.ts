@@ -1,0 +1,46 @@
+import type { OnReadOpts, Socket } from 'node:net';
+
+/** Several times what a socket reads at once by default: fewer calls for a page of megabytes. */
+const readBytes = 256 * 1024;
+
+let shared: Buffer | undefined;
+
+/**
+ * Lets connections read into one buffer, for as long as a chunk is delivered. A socket usually allocates 64 KiB outside
+ * the heap for each read: a page of 14 MB then costs a collection of the whole heap, which takes as long as reading
+ * the page. `options` are for `net.connect` (its `onread`), `adopt` is for the socket that it returned.
+ *
+ * Whoever reads the socket gets a view of the buffer, valid until the `readable` event has been handled: what is
+ * kept for longer has to be copied. A chunk that the handlers of that event leave unread is copied here.
+ */
+export function readIntoSharedBuffer(): { options: { onread: OnReadOpts }; adopt(socket: Socket): void } {
+  shared ??= Buffer.allocUnsafeSlow(readBytes);
+  let unread: Buffer | undefined;
+
+  function deliver(this: Socket, bytes: number, buffer: Uint8Array): boolean {
+    const chunk = (buffer as Buffer).subarray(0, bytes);
+    // What is queued comes first.
+    if (this.readableLength > 0) return this.push(Buffer.from(chunk));
+    unread = chunk;
+    this.emit('readable');
+    if (unread === undefined) return true;
+    unread = undefined;
+    return this.push(Buffer.from(chunk));
+  }
+
+  return {
+    options: { onread: { buffer: shared, callback: deliver as OnReadOpts['callback'] } },
+    adopt(socket) {
+      const read = socket.read.bind(socket);
+      const unshift = socket.unshift.bind(socket);
+      socket.read = (size) => {
+        if (unread === undefined || size !== undefined) return read(size);
+        const chunk = unread;
+        unread = undefined;
+        return chunk;
+      };
+      socket.unshift = (chunk, encoding) =>
+        unshift(typeof chunk === 'string' ? chunk : Buffer.from(chunk), encoding);
+    },
+  };
+}
