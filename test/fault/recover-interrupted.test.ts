@@ -103,6 +103,18 @@ test('the end of the input at a prompt is a no', async () => {
   expect(run.output()).not.toContain('Error');
 });
 
+test('a step that cannot be undone is shown before its name is asked for', async () => {
+  configure(['true']);
+  const run = recover('database-corruption', '--execute');
+  await until('it asks', () => run.output().includes('Run it?') || undefined);
+  run.child.stdin?.write('y\n');
+  await until('it asks for the name', () => run.output().includes('Type main') || undefined);
+  run.child.stdin?.write('mian\n');
+  expect(await run.ended).toBe(1);
+  expect(run.output()).toMatch(/By hand: Restore the backup.*\n.*This cannot be taken back/);
+  expect(run.output()).toContain('main was not confirmed');
+});
+
 test.skipIf(!available('script', existsSync('/usr/bin/script')))(
   'Ctrl-C in a terminal ends the command',
   async () => {
