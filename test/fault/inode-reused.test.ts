@@ -125,6 +125,37 @@ test('by the next file of the same log, which begins with the same banner and is
   expect(tail.recorder.skips).toEqual([]);
 });
 
+test('of a file of which half a timestamp was seen, by a copy of the generation before', async () => {
+  const given = new Map<bigint, bigint>();
+  const inode = <T extends FileStat | undefined>(stat: T): T =>
+    stat && { ...stat, ino: given.get(stat.ino) ?? stat.ino };
+  const tail = createTail({
+    paths: ['app.log*'],
+    disk: {
+      ...systemDisk,
+      stat: (path) => inode(systemDisk.stat(path)),
+      fstat: (fd) => inode(systemDisk.fstat(fd)),
+    },
+  });
+  const inodeOf = (name: string) => BigInt(statSync(tail.path(name)).ino);
+  const entries = (from: number) =>
+    Array.from({ length: 10 }, (_, n) => `2026-01-01T00:00:${from + n}Z entry ${from + n}`);
+  tail.create('app.log', `${entries(10).join('\n')}\n`);
+  await tail.scan();
+  tail.rename('app.log', 'app.log.1');
+  tail.create('app.log', '2026-01-01T0');
+  await tail.scan();
+  await tail.restart();
+  const freed = inodeOf('app.log');
+  tail.remove('app.log');
+  tail.create('app.log', `${entries(30).join('\n')}\n`);
+  given.set(inodeOf('app.log'), 1n);
+  tail.create('app.log.2', `${entries(10).join('\n')}\n`);
+  given.set(inodeOf('app.log.2'), freed);
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual([...entries(10), ...entries(30)]);
+});
+
 test('in earnest, as often as the file system does it', async () => {
   const tail = createTail({ paths: ['*.log'], maxOpenFiles: 1 });
   const expected: string[] = [];

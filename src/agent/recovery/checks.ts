@@ -22,6 +22,10 @@ export interface CheckAnswer {
 interface StoreChecks {
   backupVerified(): Check;
   storeUp(): Check;
+  /** The store is there; the database may be missing. */
+  serverUp(): Check;
+  /** One for each database of the configuration but the restored one. */
+  otherDatabasesUp(): readonly Check[];
   schema(): Check;
   workflowsCounted(): Check;
 }
@@ -113,7 +117,10 @@ async function output(words: readonly string[], env: ChecksDeps['env']): Promise
   return (await runCommand(words, { ...limits, env })).stdout;
 }
 
-function storeChecks(subject: Subject, { runProbe, verifyNamed, commands, env }: ChecksDeps): StoreChecks {
+function storeChecks(
+  subject: Subject,
+  { rows, runProbe, verifyNamed, commands, env }: ChecksDeps,
+): StoreChecks {
   const { store = '', database = '' } = subject;
   const probe = `store/${store}/${database}`;
   return {
@@ -128,6 +135,21 @@ function storeChecks(subject: Subject, { runProbe, verifyNamed, commands, env }:
         );
       }),
     storeUp: () => check('store_up', `${store} answers`, () => up(runProbe, probe)),
+    serverUp: () =>
+      check('server_up', `${store} is there`, () =>
+        asked(runProbe, probe, ({ ok, reason, msg }) => {
+          if (ok) return yes(`${store} answers`);
+          return reason === 'database_missing' ? yes(`${store} answers, without the database`) : no(msg);
+        }),
+      ),
+    otherDatabasesUp: () =>
+      rows
+        .filter(({ name, kind }) => kind === 'store' && name !== probe)
+        .map(({ name }) => {
+          const [, otherStore = '', otherDatabase = ''] = name.split('/');
+          const text = `${otherDatabase} of ${otherStore} is there, too`;
+          return check(name.replaceAll('/', '_'), text, () => up(runProbe, name));
+        }),
     schema: () =>
       check('schema', 'the schema has the version that the service needs', () =>
         asked(runProbe, probe, (finding) => {

@@ -18,7 +18,7 @@ export interface RecoveryStep {
   byHand?: string;
   /** What must hold after the step. */
   proves?: readonly Check[];
-  /** The commands are left out when this holds already, as after a run that was killed after them. */
+  /** The step's work is left out when this holds already, as after a run that was killed after its commands. */
   isDone?: Check;
   /** Name that the operator must enter before a step that cannot be undone: a store or a domain. */
   confirm?: string;
@@ -216,13 +216,15 @@ function clusterLoss(situation: Situation): readonly RecoveryStep[] {
       text: 'An empty store of the same kind and version, and the databases’ users.',
       byHand: 'Provision as your cluster’s documentation says.',
       requires: [checks.backupVerified()],
+      isDone: checks.serverUp(),
     },
     { ...restoreDatabase(situation), requires: [checks.backupVerified()] },
     verifySchema(situation),
     {
       id: 'deploy',
       title: 'Deploy the services with their restored configuration',
-      text: 'Static and dynamic configuration come from the configuration backup.',
+      text: 'Static and dynamic configuration come from the configuration backup. The services need every database: restore each of them first, by this procedure with its --store and --database.',
+      requires: checks.otherDatabasesUp(),
       commands: oneOf(commands.named('deploy')),
       byHand:
         'Deploy frontend, history, matching and worker. Set recovery.commands.deploy to have it done here.',

@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path';
 import { fileKey, type Sighting } from './discovery.ts';
 import { type FileStat, saysAbsent } from './disk.ts';
-import { headCovers, likeness, type Seen, tailBytes } from './fingerprint.ts';
+import { headCovers, identifyingBytes, likeness, type Seen, tailBytes } from './fingerprint.ts';
 import type { Generations } from './generations.ts';
 import type { Groups } from './groups.ts';
 import { isCompressed, isRotationOf } from './rotated-names.ts';
@@ -69,6 +69,19 @@ export function createWhereabouts(
     learn(file);
   };
 
+  /**
+   * Whether a file has the bytes of another generation. If only the beginning of a timestamp is known of a file, a copy of
+   * another generation that has its inode by now begins like it.
+   */
+  const hasContentOfAnother = (file: TrackedFile, seen: Seen): boolean =>
+    contents.of(seen, (content) =>
+      tracker.group(file.path).some((other) => {
+        if (other === file || other.offset < identifyingBytes) return false;
+        const like = likeness(content, knownContent(other));
+        return like === 'whole' || like === 'short';
+      }),
+    ) === true;
+
   /** Whether the inode is still that of the tracked file, as it is while the file is open. Undefined if that cannot be checked now. */
   const isSame = (file: TrackedFile, { stat, paths }: Seen): boolean | undefined => {
     if (file.fd !== undefined) return true;
@@ -82,6 +95,8 @@ export function createWhereabouts(
     // Logs of one service begin with the same banner, and the next file of one may get the inode of a deleted file of another.
     const isOthersName = (path: string) => tracker.hasGroup(rootOf(path));
     if (!paths.some(isOwnName) && (!isWell || paths.some(isOthersName))) return false;
+    const isBarelyKnown = file.offset === 0 && file.fingerprint.head.length === 0;
+    if (isBarelyKnown && hasContentOfAnother(file, { stat, paths })) return false;
     if (file.compressed) {
       const isAlike = contents.of({ stat, paths }, (content) => likeness(content, known) !== 'none');
       return isKnown ? isAlike : true;
