@@ -125,7 +125,10 @@ test('by the next file of the same log, which begins with the same banner and is
   expect(tail.recorder.skips).toEqual([]);
 });
 
-test('of a file of which half a timestamp was seen, by a copy of the generation before', async () => {
+test.each([
+  ['half a timestamp', '2026-01-01T0'],
+  ['a timestamp', '2026-01-01T00:00:10Z'],
+])('of a file of which %s was seen, by a copy of the generation before', async (_, seen) => {
   const given = new Map<bigint, bigint>();
   const inode = <T extends FileStat | undefined>(stat: T): T =>
     stat && { ...stat, ino: given.get(stat.ino) ?? stat.ino };
@@ -143,7 +146,7 @@ test('of a file of which half a timestamp was seen, by a copy of the generation 
   tail.create('app.log', `${entries(10).join('\n')}\n`);
   await tail.scan();
   tail.rename('app.log', 'app.log.1');
-  tail.create('app.log', '2026-01-01T0');
+  tail.create('app.log', seen);
   await tail.scan();
   await tail.restart();
   const freed = inodeOf('app.log');

@@ -70,17 +70,15 @@ export function createWhereabouts(
   };
 
   /**
-   * Whether a file has the bytes of another generation. If only the beginning of a timestamp is known of a file, a copy of
-   * another generation that has its inode by now begins like it.
+   * Whether too little is known of a closed, rotated file to recognize it by its inode once it has changed: lines begin with the
+   * same timestamps, and a rotated file rarely changes. Nothing of it was counted, so that it may as well be identified anew.
    */
-  const hasContentOfAnother = (file: TrackedFile, seen: Seen): boolean =>
-    contents.of(seen, (content) =>
-      tracker.group(file.path).some((other) => {
-        if (other === file || other.offset < identifyingBytes) return false;
-        const like = likeness(content, knownContent(other));
-        return like === 'whole' || like === 'short';
-      }),
-    ) === true;
+  const isBarelyKnown = (file: TrackedFile, { stat: { size, mtimeNs }, paths }: Seen): boolean => {
+    if (file.fd !== undefined || file.offset > 0 || file.compressed || paths.includes(file.home))
+      return false;
+    const known = Math.max(headCovers(file.fingerprint.head), file.restBytes);
+    return known > 0 && known < identifyingBytes && !(size === file.nowSize && mtimeNs === file.nowMtimeNs);
+  };
 
   /** Whether the inode is still that of the tracked file, as it is while the file is open. Undefined if that cannot be checked now. */
   const isSame = (file: TrackedFile, { stat, paths }: Seen): boolean | undefined => {
@@ -95,8 +93,6 @@ export function createWhereabouts(
     // Logs of one service begin with the same banner, and the next file of one may get the inode of a deleted file of another.
     const isOthersName = (path: string) => tracker.hasGroup(rootOf(path));
     if (!paths.some(isOwnName) && (!isWell || paths.some(isOthersName))) return false;
-    const isBarelyKnown = file.offset === 0 && file.fingerprint.head.length === 0;
-    if (isBarelyKnown && hasContentOfAnother(file, { stat, paths })) return false;
     if (file.compressed) {
       const isAlike = contents.of({ stat, paths }, (content) => likeness(content, known) !== 'none');
       return isKnown ? isAlike : true;
@@ -129,6 +125,10 @@ export function createWhereabouts(
       scan.blanks.set(key, file);
       openFiles.close(file);
       tracker.remove(file);
+      return undefined;
+    }
+    if (isBarelyKnown(file, sighting)) {
+      lose(file, 'vanished');
       return undefined;
     }
     const wasOpen = file.fd !== undefined;
