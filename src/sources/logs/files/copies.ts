@@ -110,8 +110,14 @@ export function createCopies(
   const compareWithArchive = (sighting: Sighting, original: TrackedFile): Verdict => {
     const { dev, ino, nowSize, nowMtimeNs, real } = original;
     const stat: FileStat = { dev, ino, size: nowSize, mtimeNs: nowMtimeNs, nlink: 1, kind: 'file' };
-    const archive = contents.of({ stat, paths: [real] }, ({ size, sum }) => ({ size, sum: sum() }));
-    if (!archive) return 'new';
+    const known = knownContent(original);
+    const archive = contents.of({ stat, paths: [real] }, (content) => ({
+      // The archive may be deleted, and its inode may have gone to one of another generation.
+      isOriginal: likeness(content, known) !== 'none' || known.head.length + known.offset === 0,
+      size: content.size,
+      sum: content.sum(),
+    }));
+    if (!archive?.isOriginal) return 'new';
     const plain = contents.of(sighting, ({ size, sum }) => size === archive.size && sum() === archive.sum);
     return plain ? 'copy' : 'new';
   };
