@@ -4,7 +4,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { ensureBuilt, ensureInstalled, ensureNode, root } from './setup.mjs';
 
 ensureNode();
@@ -53,16 +53,21 @@ try {
 } finally {
   rmSync(reports, { recursive: true, force: true });
 }
-const skipped = result.testResults.flatMap((file) =>
-  file.assertionResults
-    .filter((test) => test.status === 'pending' || test.status === 'skipped')
-    .map((test) => test.fullName),
-);
-for (const name of skipped) process.stdout.write(`skipped: ${name}\n`);
+const withStatus = (...wanted) =>
+  result.testResults.flatMap(({ name, assertionResults }) =>
+    assertionResults
+      .filter(({ status }) => wanted.includes(status))
+      .map(({ fullName }) => `${relative(root, name)}: ${fullName}`),
+  );
+for (const test of withStatus('pending', 'skipped')) process.stdout.write(`skipped: ${test}\n`);
 // A file that cannot be loaded, or whose set-up fails, has no failed test in the report; it must not look like nothing happened.
-const broken = result.testResults.filter(
-  (file) => file.status === 'failed' && !file.assertionResults.some(({ status }) => status === 'failed'),
-).length;
-const failed = result.numFailedTests + broken;
-process.stdout.write(`${result.numPassedTests} passed, ${failed} failed\n`);
-process.exitCode = run.status === 0 && failed === 0 ? 0 : 1;
+const broken = result.testResults
+  .filter(
+    ({ status, assertionResults }) =>
+      status === 'failed' && !assertionResults.some((test) => test.status === 'failed'),
+  )
+  .map(({ name }) => `${relative(root, name)}: the file as a whole`);
+const failed = [...withStatus('failed'), ...broken];
+for (const test of failed) process.stdout.write(`failed: ${test}\n`);
+process.stdout.write(`${result.numPassedTests} passed, ${failed.length} failed\n`);
+process.exitCode = run.status === 0 && failed.length === 0 ? 0 : 1;
