@@ -20,11 +20,14 @@ const commands = runbookFiles.flatMap((file) =>
   ),
 );
 
-/** First words of the agent's commands that runbooks and alerts tell an operator to use. */
-function ownCommands(): string[][] {
+/** Commands of the agent that runbooks and alerts tell an operator to use, as words. */
+function ownCommands(): (readonly [command: string])[] {
   const said = [...commands, ...packs.flatMap(alertsOf).map(({ firstSteps }) => firstSteps)];
-  const found = said.flatMap((of) => [...of.matchAll(/\bsvc-agent ([a-z]+)/g)].map(([, word]) => word!));
-  return [...new Set(found)].sort().map((word) => [word]);
+  const inText = runbookFiles.flatMap((file) => [...text(file).matchAll(/`(svc-agent [a-z][^`\n]*)`/g)]);
+  const found = [...said, ...inText.map(([, command]) => command!)].flatMap((of) => [
+    ...of.matchAll(/\bsvc-agent [a-z]+(?: (?:--?[a-z][a-z-]*|<[a-z ]+>|[\w.-]+=\S+|[a-z/-]+(?=[ .;:]|$)))*/g),
+  ]);
+  return [...new Set(found.map(([command]) => command!))].sort().map((command) => [command]);
 }
 
 describe('runbooks', () => {
@@ -50,9 +53,18 @@ describe('runbooks', () => {
       'Impact',
       'Diagnosis',
       'Mitigation',
+      'Escalation',
     ]);
     for (const part of parts.slice(1)) expect(part.split('\n').slice(1).join('').trim()).not.toBe('');
     expect(parts[3]).toContain('```promql');
+  });
+
+  test.each(alerts)('%s says what an answer to its first question means', (name) => {
+    const [, diagnosis = ''] = text(`${name}.md`).split(/^## (?:Diagnosis|Mitigation)\n/m);
+    const [, firstStep = ''] = diagnosis.split(/^\d+\. /m);
+    const hasCommand = /^ {3}```(?:promql|sh)$/m.test(firstStep);
+    const afterwards = diagnosis.replace(/^ {3}```[\s\S]*?^ {3}```$/gm, '').match(/^ {3}\S/gm) ?? [];
+    expect([hasCommand, afterwards.length > 0]).toEqual([true, true]);
   });
 
   test.each(runbookFiles)('%s asks only for what is there', (file) => {
@@ -99,12 +111,13 @@ describe('runbooks', () => {
     expect(commands.filter((command) => command.startsWith('<') && !known.test(command))).toEqual([]);
   });
 
-  test.each(ownCommands())(
-    'svc-agent %s, which a runbook uses, is a command of the agent',
-    async (...words) => {
-      const io = fakeIo(root);
-      expect(await dispatch([words[0]!, '--help'], io)).toBe(0);
-      expect(io.out()).toContain(`svc-agent ${words[0]}`);
-    },
-  );
+  test.each(ownCommands())('%s is a command of the agent, with these options', async (command) => {
+    const io = fakeIo(root);
+    const [, name = '', ...words] = command.split(' ');
+    expect(await dispatch([name, '--help'], io)).toBe(0);
+    const options = words.filter((word) => word.startsWith('-'));
+    expect(options.filter((option) => !new RegExp(`(?<![\\w-])${option}(?![\\w-])`).test(io.out()))).toEqual(
+      [],
+    );
+  });
 });
