@@ -40,7 +40,7 @@ const slice = createSlice();
 const limits = { seriesPerMetric: 1_000_000, series: 1_000_000, forbiddenTags: [], allowValues: [] };
 const registry = createRegistry({ limits, serviceKeys: ['history'] }, { clock: systemClock });
 const store = createPageStore();
-const words = createVocabularyDetector([]);
+const detector = createVocabularyDetector([]);
 const intake = registry.intake({
   service: 'history',
   component: 'scrape',
@@ -50,7 +50,7 @@ const intake = registry.intake({
   globalTags: { cluster: 'dc1' },
   received: true,
   tagService: true,
-  translate: words.translate,
+  translate: detector.translate,
 });
 const table = createLineTable();
 const refusedLines = createRefusedLines(1000);
@@ -59,7 +59,7 @@ const reader = createPageReader(table, refusedLines, {
   samples: 10_000_000,
   labelBytes: 8192,
 });
-const pageSeries = createPageSeries(table, { intake, refusedLines, words, slice });
+const pageSeries = createPageSeries(table, { intake, refusedLines, detector, slice });
 const renderer = createRenderer();
 
 async function expose(): Promise<number> {

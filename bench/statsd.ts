@@ -73,7 +73,7 @@ function openReader() {
   });
   const recorder = createSeriesRecorder({
     intake,
-    words: createVocabularyDetector([], true),
+    detector: createVocabularyDetector([], true),
     bounds: defaultBounds,
   });
   const rules = { tagFormat: 'auto', tagKeys: tagKeysWith(), prefix: '' } as const;
@@ -164,7 +164,7 @@ async function receive(paced: Paced) {
     {
       name: 'bench',
       intake,
-      words: createVocabularyDetector([], true),
+      detector: createVocabularyDetector([], true),
       onKernelDrops(more) {
         kernel.drops += more;
       },

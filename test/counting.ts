@@ -1,5 +1,5 @@
 import { createLineSinks, type LineSinks } from '../src/sources/logs/metrics/line-sinks.ts';
-import type { LifeEvents } from '../src/sources/logs/metrics/service-metrics.ts';
+import type { ProcessEvents } from '../src/sources/logs/metrics/service-metrics.ts';
 import type { LogsOptions } from '../src/sources/logs/options.ts';
 import type { LineSink } from '../src/sources/logs/sink.ts';
 import { type HandClock, handClock } from './clock.ts';
@@ -30,7 +30,7 @@ export interface Counting {
 export function createCounting(
   services: Record<string, Partial<LogsOptions>> = { history: {} },
   selected = Object.keys(services),
-  life?: LifeEvents,
+  life?: ProcessEvents,
 ): Counting {
   const intakes = new Map<string, FakeIntake>();
   const drops = createFakeDrops();

@@ -11,7 +11,7 @@ import { createPageReader, type Exposition } from '../src/sources/scrape/exposit
 import {
   createPageSeries,
   type PageIntake,
-  type PageShow,
+  type PageVisibility,
 } from '../src/sources/scrape/series/page-series.ts';
 import { createScrape, type Scrape, type ScrapeDeps } from '../src/sources/scrape/source.ts';
 
@@ -90,8 +90,8 @@ export function pageTarget(limits: Partial<ScrapeLimits> = {}) {
   const intake = openIntake();
   const refusedLines = createRefusedLines(1000);
   const reader = createPageReader(table, refusedLines, { ...scrapeDefaults.limits, ...limits });
-  const words = createVocabularyDetector([]);
-  const relay = createPageSeries(table, { intake, refusedLines, words, slice: createSlice() });
+  const detector = createVocabularyDetector([]);
+  const relay = createPageSeries(table, { intake, refusedLines, detector, slice: createSlice() });
   return {
     intake,
     relay,
@@ -191,7 +191,7 @@ export async function openScrape(
   const resets: { fallen: number; counters: number }[] = [];
   let shown: Record<string, number> = {};
   let up: number | undefined;
-  const show: PageShow = {
+  const show: PageVisibility = {
     swap() {
       shown = intake.samples();
     },
@@ -225,7 +225,7 @@ export async function openScrape(
       readSecret: (secret) => Promise.resolve(String(secret)),
       ownListeners: () => [],
       mark: 'test',
-      words: createVocabularyDetector([]),
+      detector: createVocabularyDetector([]),
       onPage: (evidence) => {
         if (evidence.fallen > 0) resets.push(evidence);
       },

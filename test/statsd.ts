@@ -25,10 +25,10 @@ export interface RecordingIntake extends Intake {
 }
 
 /** With `words` names are kept in the words' own, as the registry would have them. */
-export function recordingIntake(words?: VocabularyDetector): RecordingIntake {
+export function recordingIntake(detector?: VocabularyDetector): RecordingIntake {
   const series = new Map<string, { value: Recorded; owners: number }>();
   const hold = (kind: 'counter' | 'gauge' | 'histogram', raw: string, rawTags: RawTags) => {
-    const translated = words?.translate(kind, raw, rawTags);
+    const translated = detector?.translate(kind, raw, rawTags);
     const { name, tags } = typeof translated === 'object' ? translated : { name: raw, tags: rawTags };
     const pairs = Object.entries(tags).sort(([a], [b]) => (a < b ? -1 : 1));
     const key = `${kind} ${name}${pairs.length === 0 ? '' : JSON.stringify(Object.fromEntries(pairs))}`;
@@ -81,7 +81,7 @@ export function lineBed(rules: Partial<LineRules> = {}) {
   const refused: Record<string, number> = {};
   const recorder = createSeriesRecorder({
     intake,
-    words: createVocabularyDetector([]),
+    detector: createVocabularyDetector([]),
     bounds: defaultBounds,
   });
   const knownLines = createKnownLines({
@@ -147,10 +147,10 @@ export interface OpenStatsd {
 export async function openStatsd(
   options: Partial<StatsdOptions>,
   clock: Clock,
-  over: { words?: VocabularyDetector; intake?: Intake; log?: Log } = {},
+  over: { detector?: VocabularyDetector; intake?: Intake; log?: Log } = {},
 ): Promise<OpenStatsd> {
-  const words = over.words ?? createVocabularyDetector([]);
-  const recording = recordingIntake(words);
+  const detector = over.detector ?? createVocabularyDetector([]);
+  const recording = recordingIntake(detector);
   const drops: Record<string, number> = {};
   const kernelDrops = { total: 0 };
   const count: Drops['count'] = (component, reason, n = 1) => {
@@ -161,7 +161,7 @@ export async function openStatsd(
     {
       name: 'services.frontend.statsd',
       intake: over.intake ?? recording,
-      words,
+      detector,
       onKernelDrops(more) {
         kernelDrops.total += more;
       },

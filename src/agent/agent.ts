@@ -157,8 +157,8 @@ async function startOnce(
 const attempts = 3;
 
 /**
- * Puts the agent together and starts it (DESIGN §3, Start): lock and snapshot, listeners that already answer
- * for health, sources, first commit, reporters. A snapshot that cannot be read, such as that of a later version,
+ * Puts the agent together and starts it (docs/internals.md, Commit before expose): lock and snapshot, listeners that
+ * already answer for health, sources, first commit, reporters. A snapshot that cannot be read, such as that of a later version,
  * is set aside, and the start continues with the previous one, or with none. Throws `state_locked`,
  * `address_in_use`, `listen_failed` or `log_unwritable`; nothing is left running then.
  */

@@ -35,8 +35,8 @@ interface GatherDeps {
 }
 
 /**
- * Gives every reporter its view: commit, then read (DESIGN §3). The result of the commit is copied to the agent's own
- * instruments before the view is taken, so that a scrape shows the state that it is based on.
+ * Gives every reporter its view: commit, then read (docs/guarantees.md). The result of the commit is copied to the agent's
+ * own instruments before the view is taken, so that a scrape shows the state that it is based on.
  */
 export function createGather({ registry, state, self, relaySelf, switched, refresh }: GatherDeps): Gather {
   let failures = 0;

@@ -5,7 +5,7 @@ import type { Registry } from '../core/registry.ts';
 import { inSlices } from '../core/slices.ts';
 import { createLastErrors, type LastErrors } from '../sources/logs/metrics/last-errors.ts';
 import { createLineSinks, type LineSinks, openLineSinks } from '../sources/logs/metrics/line-sinks.ts';
-import type { LifeEvents } from '../sources/logs/metrics/service-metrics.ts';
+import type { ProcessEvents } from '../sources/logs/metrics/service-metrics.ts';
 import { createLogs, type LogsSelection, type LogsSource } from '../sources/logs/source.ts';
 import type { AgentConfig } from './config/types.ts';
 import { type Intakes, openIntakes } from './intakes.ts';
@@ -66,7 +66,7 @@ const sweepIntervalMs = 10_000;
 
 interface LogPipelineDeps {
   /** Receives start-up lines and entries of the services. */
-  life: LifeEvents;
+  life: ProcessEvents;
   /** New intakes are open; those before them ended in this very step, those of logs earlier. */
   opened(intakes: Intakes, config: AgentConfig): void;
   registry: Registry;
@@ -111,7 +111,7 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
     cancelSweep = clock.after(sweepIntervalMs, sweepOn);
   };
 
-  /** Ends the intakes of logs and opens new ones, which the state gives the durable series back; in slices. */
+  /** Ends the intakes of logs and opens new ones, into which the state restores the durable series; in slices. */
   const open = async (config: AgentConfig): Promise<LineSinks['open']> => {
     await intakes?.closeLogs();
     const opened = openIntakes(registry, config);
@@ -135,7 +135,7 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
     async start(config) {
       const openSink = await open(config);
       logs = createLogs(selectionOf(config), { openSink, lag: lag.setLag, clock, log: log.named('logs') });
-      logsSection.hand(logs);
+      logsSection.assign(logs);
       stopLogs = await logs.start();
       sweepOn();
     },

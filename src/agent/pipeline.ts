@@ -62,7 +62,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   const mark = randomUUID();
   let current: ReadyConfig;
   const roles = createRoles({ ...deps, log: deps.log.named('roles') });
-  state.section('roles').hand(roles.durable);
+  state.section('roles').assign(roles.durable);
   let vocabularies: Promise<readonly Vocabulary[]> | undefined;
   const rolePipeline = createRolePipeline({
     ...deps,
@@ -302,7 +302,7 @@ function createProbePipeline(deps: ProbePipelineDeps): ProbePipeline {
         },
       },
     );
-    deps.section.hand(opened.durable);
+    deps.section.assign(opened.durable);
     return opened;
   };
 

@@ -180,7 +180,7 @@ function createComparison(files: Readonly<Record<string, string | undefined>>) {
 }
 
 /** Calls back on any event of one of the files, or of a link of a mounted volume in their directories. */
-function doorbell(files: readonly string[], ring: () => void): FSWatcher {
+function watchEvents(files: readonly string[], onEvent: () => void): FSWatcher {
   const directories = new Set(files.map(dirname));
   const names = new Set(files.map((file) => basename(file)));
   const ignored = (path: string) => {
@@ -190,8 +190,8 @@ function doorbell(files: readonly string[], ring: () => void): FSWatcher {
   const options = { depth: 0, ignoreInitial: true, followSymlinks: false, persistent: false, ignored };
   // The comparison covers what cannot be watched. What happened before the watch was ready sent no event.
   return watch([...directories], options)
-    .on('all', ring)
-    .on('ready', ring)
+    .on('all', onEvent)
+    .on('ready', onEvent)
     .on('error', () => {});
 }
 
@@ -210,7 +210,7 @@ export function watchConfiguration(
     if (isChanged()) changed();
   };
   let cancelSettle = () => {};
-  const ring = () => {
+  const onEvent = () => {
     cancelSettle();
     cancelSettle = clock.after(settleMs, compare);
   };
@@ -224,7 +224,7 @@ export function watchConfiguration(
   };
   // The first soon: a file may have changed between its loading and this watch.
   compareNext(settleMs);
-  const bell = doorbell(Object.keys(files), ring);
+  const bell = watchEvents(Object.keys(files), onEvent);
   return () => {
     cancelSettle();
     cancelNext();

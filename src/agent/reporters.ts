@@ -191,7 +191,7 @@ export function createReporters(deps: ReportersDeps): Reporters {
       },
     });
     if (!reporter) return { stop: async () => {}, status: undefined };
-    if (reporter.durable) state.section(reporter.durable.name).hand(reporter.durable);
+    if (reporter.durable) state.section(reporter.durable.name).assign(reporter.durable);
     return { stop: await reporter.start(gather), status: kept?.status };
   };
   const stopAll = async (ones: Iterable<RunningReporter>) => {

@@ -94,7 +94,11 @@ async function buildScrape(
   const { createScrape } = await import('../sources/scrape/source.ts');
   const { registry } = deps;
   const { name, vocabulary } = service;
-  const words = vocabularyDetectorFor(vocabulary, await deps.vocabularies(), `services.${name}.vocabulary`);
+  const detector = vocabularyDetectorFor(
+    vocabulary,
+    await deps.vocabularies(),
+    `services.${name}.vocabulary`,
+  );
   const show = createPageStore();
   const common = {
     service: name,
@@ -109,7 +113,7 @@ async function buildScrape(
     store: show,
     received: true,
     externalTotals: true,
-    translate: words.translate,
+    translate: detector.translate,
   });
   const about = registry.intake({ ...common, relayed: false, store: registry.immediate, received: false });
   const { help } = agentMetric('svc_role_scrape_up');
@@ -120,7 +124,7 @@ async function buildScrape(
     intake,
     show,
     up,
-    words,
+    detector,
     log,
     drops: registry.drops,
     onPage: (page) => deps.onPage(name, page, source),
@@ -140,7 +144,11 @@ async function buildStatsd(
   const { createStatsd } = await import('../sources/statsd/source.ts');
   const { registry } = deps;
   const { name, vocabulary } = service;
-  const words = vocabularyDetectorFor(vocabulary, await deps.vocabularies(), `services.${name}.vocabulary`);
+  const detector = vocabularyDetectorFor(
+    vocabulary,
+    await deps.vocabularies(),
+    `services.${name}.vocabulary`,
+  );
   const { reporter } = block.metrics;
   const { timerType, defaultHistogramBuckets: bounds } =
     reporter?.kind === 'pullmetrics' ? reporter.options : {};
@@ -156,7 +164,7 @@ async function buildStatsd(
     globalTags: block.metrics.tags,
     received: true,
     tagService: true,
-    translate: words.translate,
+    translate: detector.translate,
   });
   const where = { name: `services.${name}.statsd`, bounds, summaries };
   const source = createStatsd(service.statsd!, {
@@ -164,7 +172,7 @@ async function buildStatsd(
     ...where,
     openHandshakes,
     intake,
-    words,
+    detector,
     log,
     drops: registry.drops,
   });

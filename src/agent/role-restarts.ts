@@ -5,28 +5,28 @@ import type { Counter } from '../core/model.ts';
 import type { Clock, Durable, Log, Readings } from '../core/ports.ts';
 import type { ProbeFailureReason } from '../core/reasons.ts';
 
-/** The state of a process by its health check; `fresh`: it has just started. */
-export type Life = 'there' | 'fresh' | 'away';
+/** The state of a process by its health check; `started`: it has just started. */
+export type ProcessState = 'running' | 'started' | 'down';
 
-const lives: Partial<Record<ProbeFailureReason, Life>> = {
-  refused: 'away',
-  shutting_down: 'away',
-  warming_up: 'fresh',
-  not_ok: 'there',
-  not_in_ring: 'there',
-  persistence: 'there',
-  http_status: 'there',
-  invalid_answer: 'there',
-  unimplemented: 'there',
+const processStates: Partial<Record<ProbeFailureReason, ProcessState>> = {
+  refused: 'down',
+  shutting_down: 'down',
+  warming_up: 'started',
+  not_ok: 'running',
+  not_in_ring: 'running',
+  persistence: 'running',
+  http_status: 'running',
+  invalid_answer: 'running',
+  unimplemented: 'running',
 };
 
 /** Undefined if the result does not show the state of the process, such as a failure of the network. */
-const lifeOf = (reason: ProbeFailureReason | undefined): Life | undefined =>
-  reason === undefined ? 'there' : lives[reason];
+const processStateOf = (reason: ProbeFailureReason | undefined): ProcessState | undefined =>
+  reason === undefined ? 'running' : processStates[reason];
 
 /** Whether the process restarted between two states. */
-const isBirth = (before: Life | undefined, now: Life): boolean =>
-  (before === 'away' && now !== 'away') || (before === 'there' && now === 'fresh');
+const isRestart = (before: ProcessState | undefined, now: ProcessState): boolean =>
+  (before === 'down' && now !== 'down') || (before === 'running' && now === 'started');
 
 /**
  * Whether `fallen` of `counters` on two successive pages show a restart. A single counter may fall for other reasons.
@@ -35,15 +35,15 @@ const isReset = ({ fallen, counters }: { fallen: number; counters: number }): bo
   fallen > 0 && fallen * 5 >= counters;
 
 /** A value of a page that distinguishes two runs of a process, also across restarts of the agent. */
-interface Witness {
+interface RunMarker {
   family: string;
   value: number;
 }
 
 /** Preferred first: start time of the process, number of garbage collections. */
-const witnessFamilies = ['process_start_time_seconds', 'svc_memory_num_gc'] as const;
+const runMarkerFamilies = ['process_start_time_seconds', 'svc_memory_num_gc'] as const;
 
-function isOtherLife(before: Witness | undefined, now: Witness | undefined): boolean {
+function isOtherRun(before: RunMarker | undefined, now: RunMarker | undefined): boolean {
   if (!before || !now || before.family !== now.family) return false;
   return now.family === 'process_start_time_seconds'
     ? now.value > before.value + 1
@@ -88,12 +88,12 @@ function foldEvidence(
 /** The known state of a role; it survives the agent's restarts. */
 interface RoleMemory {
   isKnown: boolean;
-  life?: Life;
-  witness?: Witness;
+  processState?: ProcessState;
+  runMarker?: RunMarker;
   episode?: Episode;
 }
 
-/** Combines the evidence of health checks, pages and logs into one count of restarts per role (DESIGN §2). */
+/** Combines the evidence of health checks, pages and logs into one count of restarts per role. */
 export interface Roles {
   /** Counts for these services from now on; `events` opens the durable intake of one. */
   configure(services: readonly string[], events: (service: string) => OpenIntake): void;
@@ -121,8 +121,8 @@ function readMemories(section: Uint8Array): Map<string, RoleMemory> {
   }
 }
 
-function witnessIn(readings: Readings): Witness | undefined {
-  for (const family of witnessFamilies) {
+function runMarkerIn(readings: Readings): RunMarker | undefined {
+  for (const family of runMarkerFamilies) {
     for (const { value } of readings.values(family)) return { family, value };
   }
   return undefined;
@@ -169,20 +169,21 @@ export function createRoles({ clock, log }: { clock: Clock; log: Log }): Roles {
       for (const [service, counter] of before) if (counters.has(service)) counter.release();
     },
     healthChecked(service, reason) {
-      const life = lifeOf(reason);
-      if (!life) return;
+      const state = processStateOf(reason);
+      if (!state) return;
       const memory = memoryOf(service);
-      if (isBirth(memory.life, life)) addEvidence(service, 'health');
-      memory.life = life;
-      if (life !== 'away') memory.isKnown = true;
+      if (isRestart(memory.processState, state)) addEvidence(service, 'health');
+      memory.processState = state;
+      if (state !== 'down') memory.isKnown = true;
     },
     scraped(service, page, readings) {
       const memory = memoryOf(service);
-      const witness = witnessIn(readings);
+      const runMarker = runMarkerIn(readings);
       const isFirst = !seenPages.has(service);
       seenPages.add(service);
-      if (isReset(page) || (isFirst && isOtherLife(memory.witness, witness))) addEvidence(service, 'scrape');
-      memory.witness = witness;
+      if (isReset(page) || (isFirst && isOtherRun(memory.runMarker, runMarker)))
+        addEvidence(service, 'scrape');
+      memory.runMarker = runMarker;
       memory.isKnown = true;
     },
     logged(service) {

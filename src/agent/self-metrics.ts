@@ -28,7 +28,7 @@ function moment(registry: Registry, name: AgentMetricName) {
 }
 
 /**
- * The agent's own instruments, kept by prom-client (DESIGN §2). They start at 0 with the process.
+ * The agent's own instruments, kept by prom-client. They start at 0 with the process.
  */
 export function createSelfMetrics() {
   const registry = new Registry();

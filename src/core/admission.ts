@@ -28,7 +28,8 @@ import { sameLayout } from './value-stores.ts';
  *
  * Two questions decide, in this order:
  * 1. Which kind holds the name of the family? (`settle`) The winning claim's. When the winner changes, all owners
- *    leave the family and are admitted anew. A name whose winner changes often is settled before the next view and not at each change, so that a hostile order of names costs linear time.
+ *    leave the family and are admitted anew. A name whose winner changes often is settled before the next view and not
+ *    at each change, so that a hostile order of names costs linear time.
  * 2. Does the series exist, and can the handle share it? (`admit`) A series that does not exist opens unless a
  *    limit forbids it; then counters and histograms go into the overflow series of their service.
  */
@@ -314,11 +315,11 @@ function createSeries(state: RegistryState, spec: SeriesSpec, isOverflow: boolea
   const retained = store.index?.find(spec.family, spec.identity);
   if (retained && isSameShape(retained, spec)) {
     store.index?.reclaim(retained);
-    return new Series(spec, retained.at, retained.born, retained.startMs, isOverflow);
+    return new Series(spec, retained.at, retained.openedStep, retained.startMs, isOverflow);
   }
   if (retained) store.index?.discard(retained);
   const at = store.cells.take(spec.layout.width);
-  const series = new Series(spec, at, store.birth(), state.startMs(), isOverflow);
+  const series = new Series(spec, at, store.currentStep(), state.startMs(), isOverflow);
   store.index?.add(series);
   return series;
 }

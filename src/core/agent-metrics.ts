@@ -6,7 +6,7 @@ interface NamedMetric<N extends string> extends Metric {
   name: N;
 }
 
-/** The metrics of one row of the contract's table: the group's tags, then each metric's own. */
+/** The metrics of one group: the group's tags, then each metric's own. */
 function group<const N extends string>(
   name: string,
   tags: readonly string[],
@@ -254,7 +254,7 @@ const agent = group('agent', [], {
 });
 
 /**
- * Every metric that the agent itself makes (contract, Names and labels), in the table's order. The families
+ * Every metric that the agent itself makes, in the order of docs/reference/metrics.md. The families
  * `svc_agent_process_*` and `svc_agent_nodejs_*` are prom-client's, with its help texts, and not listed.
  */
 export const agentMetrics = [

@@ -212,7 +212,7 @@ function growColumns(table: ByteTable): void {
 }
 
 /**
- * Gives memory back after many keys were removed: ids above the last one in use go, and the arena is made to fit.
+ * Releases memory after many keys were removed: ids above the last one in use go, and the arena is made to fit.
  * Returns whether the columns are shorter; the caller then resizes its own.
  */
 export function trimTable(table: ByteTable): boolean {

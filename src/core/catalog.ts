@@ -14,7 +14,7 @@ export interface Metric {
   unit: Unit;
   /** Tags beside the global ones and, for a role's metrics, beside `svc_service`. */
   tags: readonly string[];
-  /** Its row of the contract's table. */
+  /** Its group on the page docs/reference/metrics.md. */
   group: string;
   /** One line. */
   help: string;

@@ -12,7 +12,7 @@ import { Cells, nextStoreId, type SeriesIndex, type SeriesRecord, type Store } f
 const [blank, newline, bracket, comma, zero] = [0x20, 0x0a, 0x5b, 0x2c, 0x30];
 
 /** The table's line for a series. */
-function lineOf(series: Omit<SeriesRecord, 'identity' | 'born'>): string {
+function lineOf(series: Omit<SeriesRecord, 'identity' | 'openedStep'>): string {
   const { at, kind, family, startMs, overflow, texts, labels } = series;
   return JSON.stringify([at, kind, family, startMs, overflow ? 1 : 0, texts, ...labels.flat()]);
 }
@@ -47,7 +47,17 @@ function createRowReader(valueCount: number) {
     }
     const labels = readLabels(row, line, pair);
     const identity = identityOf(labels);
-    const entry = { at, kind, family, startMs, overflow: overflow === 1, texts, labels, identity, born: 0 };
+    const entry = {
+      at,
+      kind,
+      family,
+      startMs,
+      overflow: overflow === 1,
+      texts,
+      labels,
+      identity,
+      openedStep: 0,
+    };
     return { entry, from: Number(from) };
   };
 }
@@ -267,7 +277,7 @@ export interface Frozen {
 }
 
 /**
- * The values behind "commit before expose" (DESIGN §3): handles write the live ones, reporters read the published
+ * The values behind "commit before expose" (docs/guarantees.md): handles write the live ones, reporters read the published
  * ones, and only `publish` changes those.
  */
 export interface DurableValues {
@@ -355,7 +365,7 @@ export function createDurableStore(): DurableStore {
     get visibility() {
       return visibility;
     },
-    birth() {
+    currentStep() {
       lastBirth = step;
       return step;
     },

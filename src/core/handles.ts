@@ -141,7 +141,7 @@ export function* ownersOf(series: Series): Generator<Handle> {
 }
 
 /** Members of a merged series that left and whose totals are kept, so that one that returns does not count twice. */
-const maxGone = 4096;
+const maxFormerMembers = 4096;
 
 /**
  * A single owner's absolute numbers are shown as they are. Once several senders share a series, their increases
@@ -165,8 +165,8 @@ function startMerging(series: Series): void {
  */
 function beginning(series: Series, handle: Handle): Float64Array {
   const { rawKey, layout } = handle.spec;
-  const left = series.gone?.get(rawKey);
-  if (left) series.gone?.delete(rawKey);
+  const left = series.formerMembers?.get(rawKey);
+  if (left) series.formerMembers?.delete(rawKey);
   return left ?? new Float64Array(layout.width).fill(series.forgot && handle.grows(0) ? Number.NaN : 0);
 }
 
@@ -186,13 +186,13 @@ export function attach(series: Series, handle: Handle): void {
 }
 
 function remember(series: Series, handle: Handle, last: Float64Array): void {
-  series.gone ??= new Map();
-  const { gone } = series;
-  if (gone.size >= maxGone) {
-    gone.delete(gone.keys().next().value!);
+  series.formerMembers ??= new Map();
+  const { formerMembers } = series;
+  if (formerMembers.size >= maxFormerMembers) {
+    formerMembers.delete(formerMembers.keys().next().value!);
     series.forgot = true;
   }
-  gone.set(handle.spec.rawKey, last);
+  formerMembers.set(handle.spec.rawKey, last);
 }
 
 /** Removes an owner. What it added to a total stays; what it added to a gauge is subtracted. */

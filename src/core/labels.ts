@@ -28,7 +28,7 @@ export function compareText(a: string, b: string): number {
 
 /**
  * Forbidden tags, by name and by value: workflow ids, run ids, timestamps and user ids (spec, Metric cardinality
- * rules; contract, Names and labels).
+ * rules).
  */
 
 /** Endings of forbidden names: `wf-run-id`, `parentWorkflowID`, `user.id`, `event_timestamp_ms`. */

@@ -101,7 +101,7 @@ export interface Owner {
 export class Series implements SeriesView, Recordable {
   readonly spec: SeriesSpec;
   readonly at: number;
-  readonly born: number;
+  readonly openedStep: number;
   readonly overflow: boolean;
   startMs: number;
   first: Owner | undefined;
@@ -112,14 +112,14 @@ export class Series implements SeriesView, Recordable {
   /** Owners that may have the series once its present owners release it. */
   waiting: Set<Owner> | undefined;
   /** Last totals of merged members that left, by their raw key, in case they return. */
-  gone: Map<string, Float64Array> | undefined;
-  /** Whether `gone` was full and lost some of them. */
+  formerMembers: Map<string, Float64Array> | undefined;
+  /** Whether `formerMembers` was full and lost some of them. */
   forgot = false;
 
-  constructor(spec: SeriesSpec, at: number, born: number, startMs: number, overflow: boolean) {
+  constructor(spec: SeriesSpec, at: number, openedStep: number, startMs: number, overflow: boolean) {
     this.spec = spec;
     this.at = at;
-    this.born = born;
+    this.openedStep = openedStep;
     this.startMs = startMs;
     this.overflow = overflow;
     this.merged = overflow;
@@ -152,9 +152,9 @@ export class Series implements SeriesView, Recordable {
   }
 
   record(): SeriesRecord {
-    const { at, born, overflow, startMs, labels, bounds, spec } = this;
+    const { at, openedStep, overflow, startMs, labels, bounds, spec } = this;
     const { family, kind, identity } = spec;
-    return { at, born, overflow, startMs, labels, texts: bounds, family, kind, identity };
+    return { at, openedStep, overflow, startMs, labels, texts: bounds, family, kind, identity };
   }
 }
 
@@ -226,7 +226,7 @@ type Claimant = Pick<SeriesSpec, 'kind' | 'rawName' | 'help'>;
 
 /**
  * The claims on a family. The winner is the claim of the catalog's kind, else the one with the smallest raw name,
- * else the first in the order of `kinds` (contract, Names and labels). It depends on which claims there are, never
+ * else the first in the order of `kinds` (docs/internals.md, Admission). It depends on which claims there are, never
  * on their order of arrival. A heap with lazy deletion finds it: each change costs O(log n), so that 16,000 raw
  * names that sanitize to one cost linear time.
  */
@@ -331,7 +331,7 @@ function findVisible(family: Family): VisibleSeries {
   for (const series of family.series.values()) {
     const { store } = series;
     if (!visibilities.has(store)) visibilities.set(store, store.visibility);
-    if (series.born >= store.shownStep) continue;
+    if (series.openedStep >= store.shownStep) continue;
     all.push(series);
     const { scope } = series.spec;
     const group = byScope.get(scope);

@@ -18,7 +18,7 @@ import { layoutOf } from './value-stores.ts';
 export interface Restorer {
   /** A step for each series. */
   restore(kind: Kind, name: string, shape: Shape): Steps<readonly RawTags[]>;
-  /** Gives all claims back, a step for each series; series without an owner return to the state. */
+  /** Releases all claims, a step for each series; series without an owner return to the state. */
   close(): Steps;
 }
 

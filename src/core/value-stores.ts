@@ -139,7 +139,7 @@ export interface Store {
   /** Changes whenever series that exist may have become visible or invisible. */
   readonly visibility: number;
   /** The step of a series that opens now. */
-  birth(): number;
+  currentStep(): number;
   /** The numbers that views show now. */
   hold(): HeldValues;
   /** Call it when a sender's total fell: the series started again. */
@@ -158,7 +158,7 @@ export interface SeriesRecord {
   readonly identity: string;
   readonly overflow: boolean;
   readonly startMs: number;
-  readonly born: number;
+  readonly openedStep: number;
 }
 
 /** The part of a series that its store uses. */
@@ -199,7 +199,7 @@ export function createImmediateStore(): Store {
     cells,
     shownStep: 1,
     visibility: 0,
-    birth: () => 0,
+    currentStep: () => 0,
     hold: () => ({ values: cells.copy(), release: () => {} }),
     restarted: (series, nowMs) => series.beginAt(nowMs),
   };
@@ -270,7 +270,7 @@ export function createPageStore(): PageStore {
     get visibility() {
       return visibility;
     },
-    birth() {
+    currentStep() {
       lastBirth = step;
       return step;
     },

@@ -1,6 +1,6 @@
 import { roles } from '../core/catalog.ts';
 
-/** The jobs of the shipped scrape configuration (CONTRACT, HTTP): one per role, and the agents'. */
+/** The jobs of the shipped scrape configuration (deploy/prometheus/prometheus.yml): one per role, and the agents'. */
 export const jobs = [...roles, 'svc-agent'] as const;
 export type Job = (typeof jobs)[number];
 
@@ -47,14 +47,14 @@ const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\
 export const site = 'environment, cluster';
 
 /**
- * The increase of a counter over a span, births included. A relayed counter appears with its first event, so that
- * `increase()` alone never sees a first burst. The value at birth counts if `witness`, a series of the same
- * process, was already there a span ago; else the target is new or was not scraped, and its old total is not an
- * increase.
+ * The increase of a counter over a span, with the first values of series that are new. A relayed counter appears with
+ * its first event, so that `increase()` alone never sees a first burst. The first value counts if `reference`, a series
+ * of the same process, was already there at the beginning of the span. Otherwise the target is new or was not scraped,
+ * and its old total is not an increase.
  */
-export function increaseWithBirths(counter: string, witness: string, span: string): string {
+export function increaseWithNewSeries(counter: string, reference: string, span: string): string {
   const increase = `increase(${counter}[${span}])`;
-  const born = `(min_over_time(${counter}[${span}]) unless ${counter} offset ${span})`;
-  const known = `${born} and on (${site}, svc_service, instance) ${witness} offset ${span}`;
+  const ofNewSeries = `(min_over_time(${counter}[${span}]) unless ${counter} offset ${span})`;
+  const known = `${ofNewSeries} and on (${site}, svc_service, instance) ${reference} offset ${span}`;
   return `${increase} + (${known}) or ${increase}`;
 }

@@ -22,7 +22,7 @@ const byName: Readonly<Record<PackName, Pack>> = {
   slo: { name: 'slo', groups: slos },
 };
 
-/** Everything that is shipped (CONTRACT, Rules and dashboards). Load `spec` or `recommended`, not both. */
+/** Everything that is shipped (docs/reference/alerts.md). Load `spec` or `recommended`, not both. */
 export const packs: readonly Pack[] = Object.values(byName);
 
 export function pack(name: PackName): Pack {

@@ -21,7 +21,7 @@ export interface CommandOutput {
 }
 
 /** What a program needs to be found, to find its files and to write its times and texts. */
-const handedOn = ['PATH', 'HOME', 'USER', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR'];
+const inherited = ['PATH', 'HOME', 'USER', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR'];
 
 /** Time between SIGTERM and SIGKILL. */
 const graceMs = 500;
@@ -47,7 +47,7 @@ export async function runCommand(
   const stop = stopper(child);
   const fail = (reason: CommandFailureReason, what: string) => {
     failure ??= new ProbeError(reason, `${program}: ${what}`);
-    stop.ask();
+    stop.terminate();
   };
   const tooLarge = (stream: string) => () => fail('too_large', `more than ${maxBytes} bytes on ${stream}`);
   const onStdout = onLine && eachLine(onLine);
@@ -66,7 +66,7 @@ export async function runCommand(
 
 function start([program = '', ...args]: readonly string[], env: CommandLimits['env']): ChildProcess {
   const own = Object.fromEntries(
-    handedOn.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+    inherited.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
   );
   try {
     return spawn(program, args, {
@@ -114,12 +114,12 @@ function collector(
 
 interface Stopper {
   /** Sends SIGTERM to the group, and SIGKILL after the grace period. */
-  ask(): void;
-  /** Forces it now. */
-  force(): void;
-  /** Called when the wait is given up. */
+  terminate(): void;
+  /** Sends SIGKILL now. */
+  kill(): void;
+  /** Calls back when the wait is given up. */
   onGivenUp(call: () => void): void;
-  /** No timer waits any more. */
+  /** Cancels the timers. */
   done(): void;
 }
 
@@ -130,16 +130,16 @@ function stopper(child: ChildProcess): Stopper {
     clearTimeout(timer);
     timer = setTimeout(call, delayMs);
   };
-  const force = () => {
+  const kill = () => {
     signalGroup(child, 'SIGKILL');
     // Two turns of the event loop: what is in the pipes is read before they are closed.
     later(lingerMs, () => setImmediate(() => setImmediate(() => giveUp())));
   };
   return {
-    force,
-    ask() {
+    kill,
+    terminate() {
       signalGroup(child, 'SIGTERM');
-      later(graceMs, force);
+      later(graceMs, kill);
     },
     onGivenUp(call) {
       giveUp = call;
@@ -175,7 +175,7 @@ function ended(child: ChildProcess, stop: Stopper): Promise<ProcessEnd> {
     };
     stop.onGivenUp(() => settle({ status: child.exitCode, killedBy: child.signalCode }));
     child.once('error', (thrown) => settle({ status: null, killedBy: null, thrown }));
-    child.once('exit', () => stop.force());
+    child.once('exit', () => stop.kill());
     child.once('close', (status, killedBy) => settle({ status, killedBy }));
   });
 }

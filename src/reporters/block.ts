@@ -35,7 +35,7 @@ const buckets = z
     { when: ({ value }) => Array.isArray(value) },
   );
 
-/** `pullmetrics` (spec, Metrics configuration; CONTRACT, HTTP). */
+/** `pullmetrics` (spec, Metrics configuration; docs/http-api.md). */
 export const pullBlock = (access: { tls: z.ZodType<ListenerTls>; auth: z.ZodType<ListenerAuth> }) =>
   z
     .strictObject({
@@ -147,7 +147,7 @@ export function volumeWarning(intervalMs: number, series = 1_000): string | unde
 
 const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
 
-/** `hostedmetrics` (CONTRACT, Configuration). */
+/** `hostedmetrics` (docs/reference/configuration.md). */
 export const hostedBlock = (access: {
   secret: z.ZodType<Secret>;
   tls: z.ZodType<ClientTls>;

@@ -76,7 +76,7 @@ test(`${2 * loggers} series change their intake in slices, and each keeps its to
     registry,
     self,
     clock,
-    logsSection: { hand() {} } as never,
+    logsSection: { assign() {} } as never,
     life: { logged() {}, started() {} },
     opened() {},
     drops: registry.drops,

@@ -19,7 +19,7 @@ async function relay(...pages: string[]): Promise<{ page: string; refused: numbe
   const limits = { seriesPerMetric: 100, series: 1000, forbiddenTags: [], allowValues: [] };
   const registry = createRegistry({ limits, serviceKeys: ['history'] }, { clock });
   const store = createPageStore();
-  const words = createVocabularyDetector([]);
+  const detector = createVocabularyDetector([]);
   const intake = registry.intake({
     service: 'history',
     component: 'scrape',
@@ -29,9 +29,9 @@ async function relay(...pages: string[]): Promise<{ page: string; refused: numbe
     globalTags: {},
     received: true,
     tagService: true,
-    translate: words.translate,
+    translate: detector.translate,
   });
-  const scraped = await openScrape({ url: target.url }, clock, { intake, show: store, words });
+  const scraped = await openScrape({ url: target.url }, clock, { intake, show: store, detector });
   for (const page of pages) {
     target.page(page);
     clock.advance(1000);

@@ -16,8 +16,8 @@ function target(seriesPerMetric: number) {
   const table = createLineTable();
   const refusedLines = createRefusedLines(scrapeDefaults.limits.samples);
   const reader = createPageReader(table, refusedLines, scrapeDefaults.limits);
-  const words = createVocabularyDetector([]);
-  const pageSeries = createPageSeries(table, { intake, refusedLines, words, slice: createSlice() });
+  const detector = createVocabularyDetector([]);
+  const pageSeries = createPageSeries(table, { intake, refusedLines, detector, slice: createSlice() });
   return {
     ...bed,
     table,

@@ -8,15 +8,15 @@ import { bySize } from '../size.ts';
 
 const limit = 500;
 
-function open(words = createVocabularyDetector([], true)) {
+function open(detector = createVocabularyDetector([], true)) {
   const bed = testRegistry({
     limits: { seriesPerMetric: limit, series: 2000, forbiddenTags: [], allowValues: [] },
   });
-  const intake = bed.intake({ component: 'statsd', tagService: true, translate: words.translate });
+  const intake = bed.intake({ component: 'statsd', tagService: true, translate: detector.translate });
   const counter = vi.spyOn(intake, 'counter');
   const recorder = createSeriesRecorder({
     intake,
-    words,
+    detector,
     bounds: [0.1, 1],
   });
   const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
@@ -145,7 +145,7 @@ test('over the limit, a line of a known form still finds the series that exists,
 });
 
 test('a vocabulary that reads the values of a tag is asked for each of them', () => {
-  const words = createVocabularyDetector(
+  const detector = createVocabularyDetector(
     [
       createVocabulary({
         name: 'product',
@@ -155,7 +155,7 @@ test('a vocabulary that reads the values of a tag is asked for each of them', ()
     ],
     true,
   );
-  const { read, shown } = open(words);
+  const { read, shown } = open(detector);
   flood(read, 4 * limit, (n) => `calls:1|c|#kind:b,client:c${n}`);
   read('calls:1|c|#kind:a,client:c1');
   expect(shown()['calls_a{client="c1",svc_service="frontend"}']).toBe(1);

@@ -32,7 +32,7 @@ function open() {
   const summaries = createSummaries({ intake, store, clock, slices: createSliceQueue(clock) });
   const recorder = createSeriesRecorder({
     intake,
-    words: createVocabularyDetector([], true),
+    detector: createVocabularyDetector([], true),
     bounds: [1],
     summaries,
   });

@@ -73,7 +73,7 @@ async function look(probe: OpenedProbe) {
   const attempt = probe.run(undefined);
   const outcome = await attempt.outcome;
   // Nothing of it goes on behind its result.
-  await attempt.gone;
+  await attempt.settled;
   return outcome!.finding;
 }
 

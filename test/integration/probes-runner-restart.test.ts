@@ -51,7 +51,7 @@ async function live(directory: string): Promise<Life> {
   const state = createState({ directory, fsync: false }, { values: durable, clock, log });
   await state.load();
   const bed = runnerBed({ durable });
-  state.section('probes').hand(bed.runner.durable);
+  state.section('probes').assign(bed.runner.durable);
   return {
     bed,
     async look(...probes) {

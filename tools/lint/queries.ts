@@ -97,7 +97,7 @@ function seriesUnit(name: string): Measure | undefined {
   if (/:ratio_rate/.test(name)) return 'share';
   if (/_(?:bucket|count)$/.test(name) && metricUnits.has(name.replace(/_\w+?$/, ''))) return 'none';
   const family = metricUnits.get(name.replace(/_(?:bucket|sum|count)$/, ''));
-  // A timer is in seconds, whatever its name says (CONTRACT, Kinds in the catalog).
+  // A timer is in seconds, whatever its name says (docs/reference/metrics.md, The catalog).
   if (family) return name.endsWith('_sum') ? 'seconds' : 'none';
   if (name === 'ALERTS_FOR_STATE') return 'timestamp';
   const [, base] = /_(seconds|bytes)(?:_total)?$/.exec(name) ?? [];

@@ -173,7 +173,7 @@ export function createHistory(
   const forgetOld = () => {
     for (const [name, { lastAt }] of rings) if (tick - lastAt >= points) rings.delete(name);
   };
-  /** Steps that were missed, such as while the machine slept, have no values. */
+  /** Steps that were missed, such as while the machine was suspended, have no values. */
   const advance = (steps: number) => {
     for (let i = 0; i < Math.min(steps, points); i++) {
       tick++;

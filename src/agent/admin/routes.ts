@@ -21,7 +21,7 @@ import { type Health, probeDebug, probeStatus } from './status.ts';
 
 const json = { 'content-type': 'application/json; charset=utf-8' };
 
-/** `/health` and `/ready`, on every listener of the agent (CONTRACT, HTTP); open, as probes have no credentials. */
+/** `/health` and `/ready`, on every listener of the agent (docs/http-api.md); open, as probes have no credentials. */
 export function healthRoutes(health: Health): Routes {
   const answering = (ask: () => { ok: boolean; msg: string }): Routes[string] => ({
     access: 'open',
@@ -221,7 +221,7 @@ export interface HeartbeatDeps {
 }
 
 /**
- * `POST /backup/NAME/start|success|fail` for each backup whose source is a heartbeat (CONTRACT, HTTP). They require the
+ * `POST /backup/NAME/start|success|fail` for each backup whose source is a heartbeat (docs/http-api.md). They require the
  * token of the backup as a bearer token, in place of the credentials of the listener. `success` takes `?size=BYTES`.
  */
 export function heartbeatRoutes(

@@ -30,7 +30,7 @@ export interface HealthResponse {
   msg: string;
 }
 
-/** The agent's own health; it does not depend on a role, a store, a log or a destination (CONTRACT, HTTP). */
+/** The agent's own health; it does not depend on a role, a store, a log or a destination (docs/http-api.md). */
 export interface Health {
   /** Alive and at work: for liveness probes and `svc-agent healthcheck`. */
   health(): HealthResponse;

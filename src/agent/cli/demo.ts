@@ -28,7 +28,7 @@ export async function demo(args: readonly string[], io: Io): Promise<number> {
   }
   const incidentAfterMs = spanOf('--incident-after', values['incident-after'], 0);
   const forMs = values.for === undefined ? undefined : spanOf('--for', values.for, 1000);
-  const end = endAsked();
+  const end = endRequested();
   const print = linePrinter(io, values.json === true);
   const stage = createStage({
     main: realpathSync(process.argv[1] ?? ''),
@@ -44,7 +44,7 @@ export async function demo(args: readonly string[], io: Io): Promise<number> {
     if (forMs !== undefined) end.after(forMs);
     const undo = [
       beginIncident(addresses, stage, incidentAfterMs),
-      ...(values.json ? [] : [attend(addresses, stage, print, incidentAfterMs, io)]),
+      ...(values.json ? [] : [runInteractive(addresses, stage, print, incidentAfterMs, io)]),
     ];
     if (values.json) io.stdout(`${JSON.stringify(addresses)}\n`);
     const outcome = await ended;
@@ -75,7 +75,7 @@ function finish(exitMessage: string, io: Io): number {
 }
 
 /** `asked` resolves, with no message, when the demo must end: at a signal, or after a time. */
-function endAsked(): { asked: Promise<string>; after(spanMs: number): void; undo(): void } {
+function endRequested(): { asked: Promise<string>; after(spanMs: number): void; undo(): void } {
   let end = () => {};
   let cancel = () => {};
   const asked = new Promise<string>((resolve) => {
@@ -98,7 +98,7 @@ function endAsked(): { asked: Promise<string>; after(spanMs: number): void; undo
  * Output for a person: the addresses, then the alerts; at a terminal also a status line, and input that begins
  * incidents. Returns the stop.
  */
-function attend(
+function runInteractive(
   addresses: DemoAddresses,
   stage: Stage,
   print: (line: string) => void,

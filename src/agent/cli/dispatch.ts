@@ -35,7 +35,7 @@ async function helpOf(name: CommandName, io: Io): Promise<string> {
   return help;
 }
 
-/** Errors that the caller made, not the world: exit status 2 (CONTRACT, Command line). */
+/** Errors that the caller made, not the world: exit status 2 (docs/reference/commands.md). */
 const usageCodes: ReadonlySet<string> = new Set(['usage', 'config_invalid', 'log_unwritable']);
 
 /** Runs the command named by the first argument; resolves with the exit status and never throws. */

@@ -49,7 +49,7 @@ export function screenOf(
 /** The screen of this process. */
 export const processScreen = screenOf(process.stdout, process.env);
 
-/** Text from outside on one line: control characters, which a terminal would obey, become spaces. */
+/** Text from outside on one line: control characters, which a terminal would interpret, become spaces. */
 export const plain = (text: string): string => text.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ');
 
 const colours = { bold: 1, red: 31, green: 32, yellow: 33, dim: 2 } as const;

@@ -77,7 +77,7 @@ async function endEarly(starting: Promise<Agent>): Promise<number> {
   return 0;
 }
 
-/** The agent stops within 5 s (CONTRACT, Command line), whatever it waits for. */
+/** The agent stops within 5 s, whatever it waits for. */
 const longestStopMs = 4_700;
 
 function endWithin(stopped: Promise<void>): Promise<void> {

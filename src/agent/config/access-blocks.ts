@@ -178,7 +178,7 @@ function clientRules(
   }
 }
 
-/** `tls` of a listener: the keys of `tls_server_config` (CONTRACT, `tls`). */
+/** `tls` of a listener: the keys of `tls_server_config` (docs/how-to/export.md, Protect the listeners). */
 export const listenerTlsBlock = spelledEitherWay(tlsShape, ['certFile', 'keyFile'], (tls, refuse) => {
   clientRules(tls, refuse);
   if (tls.minVersion === 'TLS13' && tls.maxVersion === 'TLS12') {
@@ -200,7 +200,7 @@ const authShape = {
     .describe('bcrypt hashes of passwords by user.'),
 };
 
-/** `auth` of a listener (CONTRACT, `auth`). */
+/** `auth` of a listener (docs/how-to/export.md, Protect the listeners). */
 export const listenerAuthBlock = spelledEitherWay(authShape, [], (auth, refuse) => {
   if (Object.keys(auth).length > 0) return;
   refuse(undefined, 'no credentials, so no client could log in; set basicAuthUsers, basic or bearer');

@@ -145,7 +145,7 @@ const adminBlock = z
   })
   .describe('Status page and API; `admin: ~` turns them off.');
 
-/** All of `agent.yaml` (CONTRACT, Configuration). */
+/** All of `agent.yaml` (docs/reference/configuration.md). */
 export const agentBlock = z.strictObject({
   roles: z
     .array(serviceName)

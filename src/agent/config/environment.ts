@@ -46,7 +46,7 @@ export function machineAddresses(): ReadonlySet<string> {
   );
 }
 
-/** Default places of `agent.yaml` (CONTRACT, Command line). */
+/** Default places of `agent.yaml` (docs/reference/commands.md). */
 const usualPlaces = ['agent.yaml', '/etc/svc-agent/agent.yaml'];
 
 /** The first of the usual places that is there, as messages call it; undefined if none is. */

@@ -17,7 +17,7 @@ function builtWorker(): string | undefined {
 
 /**
  * Reads and checks the whole configuration. The built program does it in a short-lived process: a
- * worker thread would leave about 9 MiB behind (DESIGN §4). Faults are part of the result; rejects only without a result.
+ * worker thread would leave about 9 MiB behind. Faults are part of the result; rejects only without a result.
  */
 export async function loadConfig(request: LoadRequest): Promise<Loaded> {
   const worker = builtWorker();

@@ -323,7 +323,7 @@ function inOrder(faults: readonly PlacedFault[]): PlacedFault[] {
 }
 
 /** Values that the configuration itself does not contain. */
-interface Surroundings {
+interface ConfigContext {
   /** The validated tree; it keeps the order of keys. */
   tree: MapNode;
   roles: readonly string[];
@@ -336,7 +336,7 @@ interface Surroundings {
 }
 
 /** The configuration that everything is built from. */
-function fill(parsed: Parsed, around: Surroundings): AgentConfig {
+function fill(parsed: Parsed, around: ConfigContext): AgentConfig {
   const { tree, roles, clusterName } = around;
   const metrics = metricsConfig(parsed.metrics, clusterName);
   const adminOff = tree.entries.get('admin')?.node;

@@ -75,7 +75,7 @@ interface Walk {
   env: Environment;
   faults: PlacedFault[];
   /** What each alias means. */
-  meanings: ReadonlyMap<Alias, unknown>;
+  aliasTargets: ReadonlyMap<Alias, unknown>;
   /** Values so far; a value behind aliases counts each time. */
   nodes: number;
 }
@@ -87,7 +87,7 @@ function walkDocument(
   env: Environment,
   faults: PlacedFault[],
 ): MapNode | undefined {
-  const walk: Walk = { at, env, faults, meanings: meaningsOf(document), nodes: 0 };
+  const walk: Walk = { at, env, faults, aliasTargets: aliasTargetsOf(document), nodes: 0 };
   const top = at(0);
   const root = walkNode(walk, document.contents, [], startOf(walk, document.contents, top));
   if (!root || root.kind === 'map') return root;
@@ -96,16 +96,16 @@ function walkDocument(
 }
 
 /** An alias means the nearest anchor of its name above it; one pass finds all of them. */
-function meaningsOf(document: Document.Parsed): ReadonlyMap<Alias, unknown> {
+function aliasTargetsOf(document: Document.Parsed): ReadonlyMap<Alias, unknown> {
   const anchors = new Map<string, unknown>();
-  const meanings = new Map<Alias, unknown>();
+  const aliasTargets = new Map<Alias, unknown>();
   visit(document, {
     Node(_, node) {
-      if (isAlias(node)) meanings.set(node, anchors.get(node.source));
+      if (isAlias(node)) aliasTargets.set(node, anchors.get(node.source));
       else if (node.anchor) anchors.set(node.anchor, node);
     },
   });
-  return meanings;
+  return aliasTargets;
 }
 
 function refuse(walk: Walk, place: Position, path: TreePath, message: string, got?: unknown): undefined {
@@ -125,7 +125,7 @@ function walkNode(walk: Walk, given: unknown, path: TreePath, place: Position): 
     if (walk.nodes === maxNodes + 1) refuse(walk, place, [], `too many values; use at most ${maxNodes}`);
     return undefined;
   }
-  const node = isAlias(given) ? walk.meanings.get(given) : given;
+  const node = isAlias(given) ? walk.aliasTargets.get(given) : given;
   if (isAlias(given) && !node) {
     const message = 'no such anchor above; put a text that begins with * in quotes';
     return refuse(walk, place, path, message, `*${given.source}`);
@@ -172,7 +172,7 @@ function walkMap(walk: Walk, map: YAMLMap, path: TreePath, place: Position): Map
   const merged: MapNode[] = [];
   const first = new Map<string, Position>();
   for (const pair of map.items) {
-    const key = isAlias(pair.key) ? walk.meanings.get(pair.key) : pair.key;
+    const key = isAlias(pair.key) ? walk.aliasTargets.get(pair.key) : pair.key;
     const keyPlace = startOf(walk, pair.key, place);
     const name = keyName(walk, key, path, keyPlace);
     if (name === undefined) continue;

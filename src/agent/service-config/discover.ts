@@ -31,7 +31,7 @@ interface DiscoveryRequest {
   localHosts: ReadonlySet<string>;
 }
 
-/** Takes settings from the service's files, by scope (CONTRACT, Discovery). */
+/** Takes settings from the service's files, by scope (docs/how-to/install.md). */
 export function discover({ service, agent, scope, roles, localHosts }: DiscoveryRequest): ConfigBuilder {
   const discovery = createConfigBuilder(service.place);
   if (scope !== 'cluster') discoverHost(service, roles, localHosts, discovery);

@@ -48,12 +48,12 @@ function isListening(path: string): Promise<boolean> {
 }
 
 /** Undefined if the holder took the new directory for one that a dead process left. */
-async function stakeClaim(base: string): Promise<LockSocket | undefined> {
+async function createClaim(base: string): Promise<LockSocket | undefined> {
   const id = randomBytes(6).toString('hex');
-  const born = join(base, `lock-${id}`);
+  const claimPath = join(base, `lock-${id}`);
   const name = `${process.pid}-${id}`;
-  let home = born;
-  await mkdir(born);
+  let home = claimPath;
+  await mkdir(claimPath);
   const server = createServer((socket) => socket.destroy());
   const drop = async () => {
     await new Promise((resolve) => server.close(resolve));
@@ -62,12 +62,12 @@ async function stakeClaim(base: string): Promise<LockSocket | undefined> {
   };
   const listening = new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(join(born, name), resolve);
+    server.listen(join(claimPath, name), resolve);
   });
   try {
     await listening;
   } catch (error) {
-    const isTakenAway = !existsSync(born);
+    const isTakenAway = !existsSync(claimPath);
     await drop();
     if (isTakenAway) return undefined;
     throw error;
@@ -77,7 +77,10 @@ async function stakeClaim(base: string): Promise<LockSocket | undefined> {
   server.unref();
   const place = async () => {
     const target = join(base, 'lock');
-    const moved = await rename(born, target).then(() => true, ignoring(['ENOTEMPTY', 'EEXIST', 'ENOENT']));
+    const moved = await rename(claimPath, target).then(
+      () => true,
+      ignoring(['ENOTEMPTY', 'EEXIST', 'ENOENT']),
+    );
     if (!moved) return false;
     home = target;
     return existsSync(join(target, name));
@@ -115,7 +118,7 @@ function lockedError(directory: string, holder: string): AgentError {
 
 async function contend(base: string, directory: string): Promise<LockSocket> {
   for (let attempt = 0; attempt < attempts; attempt++) {
-    const claim = await stakeClaim(base);
+    const claim = await createClaim(base);
     if (!claim) continue;
     try {
       if (await claim.place()) return claim;

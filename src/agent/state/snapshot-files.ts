@@ -54,7 +54,7 @@ export interface SnapshotFiles {
   /** Puts a snapshot in place of the older of the two; the newer stays. Throws `StepFailure`. */
   write(bytes: Uint8Array): Promise<void>;
   /** Whether the last one written is still there. */
-  stands(): Promise<boolean>;
+  isLastThere(): Promise<boolean>;
 }
 
 /**
@@ -193,7 +193,7 @@ function createSnapshotFiles(
       }
       if (fsync) await inStep('sync', () => syncDirectory(fs, directory));
     },
-    async stands() {
+    async isLastThere() {
       if (!written) return false;
       const { file, inode } = written;
       return fs.stat(file).then(
@@ -217,7 +217,7 @@ export interface StateDirectory extends Pick<SnapshotFiles, 'write'> {
   /** Whether the lock is held and the path still leads to the same directory. */
   isOurs(): Promise<boolean>;
   /** Whether the last snapshot written is still there. */
-  stands(): Promise<boolean>;
+  isLastThere(): Promise<boolean>;
   leave(): Promise<void>;
 }
 
@@ -256,7 +256,7 @@ export function createStateDirectory(
     setAside: (unread) => files.setAside(unread),
     isOurs: async () => (await lock?.holds()) ?? false,
     write: (bytes) => files.write(bytes),
-    stands: () => files.stands(),
+    isLastThere: () => files.isLastThere(),
     leave,
   };
 }
@@ -295,8 +295,11 @@ export function createWriter(stateDirectory: StateDirectory): Writer {
   return {
     async prepare() {
       try {
-        const [isOurs, stands] = await Promise.all([stateDirectory.isOurs(), stateDirectory.stands()]);
-        if (!stands) isOnDisk = false;
+        const [isOurs, isLastThere] = await Promise.all([
+          stateDirectory.isOurs(),
+          stateDirectory.isLastThere(),
+        ]);
+        if (!isLastThere) isOnDisk = false;
         if (!isOurs) await reenter();
       } catch (cause) {
         throw new StepFailure('no_directory', cause);

@@ -51,7 +51,7 @@ export interface StateSection {
    * Restores the section into its owner, which freezes it from now on. Throws `state_unreadable` during the start
    * if the owner cannot read the section; later the owner then begins with nothing, which is logged.
    */
-  hand(owner: Durable): void;
+  assign(owner: Durable): void;
 }
 
 function createSection(name: string, restored: Uint8Array, unreadable: (cause: unknown) => void) {
@@ -61,7 +61,7 @@ function createSection(name: string, restored: Uint8Array, unreadable: (cause: u
   return {
     name,
     freeze,
-    hand(to: Durable) {
+    assign(to: Durable) {
       const before = freeze();
       try {
         if (before.length > 0) to.restore(before);
@@ -168,7 +168,7 @@ async function setAside(
   }
 }
 
-/** Enters the directory and restores; see `State.load`. Gives the directory back if it throws. */
+/** Enters the directory and restores; see `State.load`. Releases the directory if it throws. */
 async function loadState(deps: LoadDeps, ignored: ReadonlySet<string>): Promise<Restored> {
   const snapshots = (await enter(deps)).filter(({ file }) => !ignored.has(file));
   let file = '';
@@ -212,7 +212,7 @@ interface StateStatus extends CommitStatus {
   readonly sequence: number;
 }
 
-/** Commit before expose (DESIGN §3): shown values are never ahead of what a restart restores. */
+/** Commit before expose (docs/guarantees.md): shown values are never ahead of what a restart restores. */
 export interface State {
   /**
    * Takes the directory and restores the newest readable snapshot, before anything starts. A directory that
@@ -225,8 +225,8 @@ export interface State {
   /** The start is over: a section that its owner cannot read no longer makes the whole snapshot unreadable. */
   started(): void;
   /**
-   * Sets the restored snapshot aside, because the owner of a section could not read it, and gives the directory
-   * back. Resolves with the file's name.
+   * Sets the restored snapshot aside, because the owner of a section could not read it, and releases the
+   * directory. Resolves with the file's name.
    */
   refuse(cause: unknown): Promise<string | undefined>;
   /**
@@ -236,7 +236,7 @@ export interface State {
    */
   commit(): Promise<Committed>;
   status(): StateStatus;
-  /** Lets commits end and gives the directory back; commits nothing by itself. */
+  /** Waits for commits under way and releases the directory; commits nothing by itself. */
   close(): Promise<void>;
 }
 

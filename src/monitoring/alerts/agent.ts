@@ -1,5 +1,5 @@
 import type { RuleGroup } from '../alert.ts';
-import { increaseWithBirths, site } from '../names.ts';
+import { increaseWithNewSeries, site } from '../names.ts';
 
 const own = `${site}, instance`;
 const ofRole = `${site}, svc_service, instance`;
@@ -12,7 +12,7 @@ export const logs: RuleGroup = {
       name: 'SvcFatalLogEntry',
       severity: 'critical',
       expr: ({ m }, threshold) => {
-        const fatal = increaseWithBirths(
+        const fatal = increaseWithNewSeries(
           `${m('svc_log_entries_total')}{level="fatal"}`,
           m('svc_log_bytes_total'),
           '10m',

@@ -1,5 +1,5 @@
 import type { RuleGroup } from '../alert.ts';
-import { increaseWithBirths, type Names, site } from '../names.ts';
+import { increaseWithNewSeries, type Names, site } from '../names.ts';
 
 const byRole = `${site}, svc_service`;
 const byOperation = `${byRole}, operation`;
@@ -10,7 +10,7 @@ const list = `${site}, domain, tasklist`;
  * only some of them: the log's rate has a limit of its own.
  */
 const errorsCounted = ({ m }: Names): string =>
-  `sum by (${byRole}) (${increaseWithBirths(m('svc_persistence_errors'), m('svc_persistence_requests'), '5m')}) / 300`;
+  `sum by (${byRole}) (${increaseWithNewSeries(m('svc_persistence_errors'), m('svc_persistence_requests'), '5m')}) / 300`;
 const errorsLogged = ({ m }: Names): string =>
   `sum by (${byRole}) (rate(${m('svc_log_persistence_errors_total')}[5m]))`;
 const loggedAtMost = 0.2;
@@ -158,7 +158,7 @@ export const tasks: RuleGroup = {
       name: 'SvcWorkflowTimeouts',
       severity: 'warning',
       expr: ({ m }, threshold) =>
-        `sum by (${site}, domain) (${increaseWithBirths(m('svc_workflow_timeout'), m('svc_workflow_started'), '5m')}) / 300 > ${threshold}`,
+        `sum by (${site}, domain) (${increaseWithNewSeries(m('svc_workflow_timeout'), m('svc_workflow_started'), '5m')}) / 300 > ${threshold}`,
       threshold: 5,
       for: '2m',
       summary: 'Workflows of domain {{ $labels.domain }} time out.',

@@ -154,7 +154,7 @@ export const rowsOf = (expr: string, count: number, chosenBy: string): string =>
   `${expr} and topk(${count}, ${chosenBy})`;
 
 /**
- * Counted by a rule on log lines that every agent has; it is no metric of the contract's table.
+ * Counted by a rule on log lines that every agent has; `agentMetrics` does not have it.
  */
 const reporterErrors: Metric = {
   name: 'svc_role_reporter_errors_total',
@@ -203,7 +203,7 @@ export function typeOf(name: string): SeriesType | undefined {
   return seriesType(family, 'counter', suffix === 'bucket' ? ['le'] : []);
 }
 
-/** A timer of this name is accepted beside the counter that it is (CONTRACT, Kinds in the catalog). */
+/** A timer of this name is accepted beside the counter that it is (docs/reference/metrics.md, The catalog). */
 const alsoTimer = 'svc_memory_gc_pause_ms';
 const hasParts = ({ kind, name }: Metric) => kind === 'histogram' || name === alsoTimer;
 

@@ -253,7 +253,7 @@ const specSchedule: Readonly<
   config: { graceMs: 5 * 6e4, rpoMs: 0, rtoMs: 5 * 6e4 },
 };
 
-/** One entry of `backups` (CONTRACT, Configuration); what is left out comes from the spec's schedule table. */
+/** One entry of `backups` (docs/reference/configuration.md); what is left out comes from the spec's schedule table. */
 export const backupBlock = ({ secret }: { secret: z.ZodType<Secret> }) =>
   z
     .strictObject({

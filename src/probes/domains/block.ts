@@ -99,7 +99,7 @@ function distinguishesDomains({ watch, describe }: { watch?: unknown; describe?:
   return new Set(watch).size < 2 || placeholdersIn(command.map(String)).domain;
 }
 
-/** `domains` (CONTRACT, Configuration). */
+/** `domains` (docs/reference/configuration.md). */
 export const domainsBlock = () =>
   z
     .strictObject({

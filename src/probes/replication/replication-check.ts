@@ -144,7 +144,7 @@ export interface QuantityReadings {
   metric?: string;
   paired: readonly PairReading[];
   /** Number of series whose labels name no pair of clusters. */
-  untold: number;
+  unmatched: number;
 }
 
 const directions: Readonly<Record<Quantity, Direction>> = {
@@ -166,7 +166,7 @@ export function finderIn(
       const pair = pairOf(reading, directions[quantity]);
       return pair ? [{ ...reading, pair }] : [];
     });
-    return { metric, paired, untold: values.length - paired.length };
+    return { metric, paired, unmatched: values.length - paired.length };
   };
 }
 
@@ -207,18 +207,18 @@ interface Total {
   value: number;
 }
 
-interface Rise {
+interface Increase {
   by: number;
   /** The total fell: the counter was reset, and its new total is the increase. */
-  anew: boolean;
+  wasReset: boolean;
 }
 
-interface Rises {
+interface Increases {
   /**
    * The increase of each series since the last check. A series that is new, or was missing at the last check, has none:
    * what it counted meanwhile is not known.
    */
-  since(totals: readonly Total[]): Map<string, Rise>;
+  since(totals: readonly Total[]): Map<string, Increase>;
 }
 
 interface Sum {
@@ -227,18 +227,18 @@ interface Sum {
 }
 
 /** Computes the increases of counters that another program keeps. */
-function createRises(): Rises {
+function createIncreases(): Increases {
   let last = new Map<string, Sum>();
   return {
     since(totals) {
       const now = sumsOf(totals);
-      const rises = new Map<string, Rise>();
+      const increases = new Map<string, Increase>();
       for (const [series, sum] of now) {
         const before = last.get(series);
-        if (before?.parts === sum.parts) rises.set(series, riseOf(before, sum));
+        if (before?.parts === sum.parts) increases.set(series, increaseOf(before, sum));
       }
       last = now;
-      return rises;
+      return increases;
     },
   };
 }
@@ -253,9 +253,9 @@ function sumsOf(totals: readonly Total[]): Map<string, Sum> {
 }
 
 /** In a sum it is not known which part was reset, nor what it has counted since. */
-function riseOf(before: Sum, { value, parts }: Sum): Rise {
-  if (value >= before.value) return { by: value - before.value, anew: false };
-  return { by: parts === 1 ? value : 0, anew: true };
+function increaseOf(before: Sum, { value, parts }: Sum): Increase {
+  if (value >= before.value) return { by: value - before.value, wasReset: false };
+  return { by: parts === 1 ? value : 0, wasReset: true };
 }
 
 interface LastApplied {
@@ -268,13 +268,13 @@ interface LastApplied {
  * before. A counter that was reset does not count, because its tasks may be old.
  */
 function createLastApplied(): LastApplied {
-  const progress = createRises();
+  const progress = createIncreases();
   return {
     after(before, applied, nowMs) {
-      const rises = progress.since(applied);
+      const increases = progress.since(applied);
       const risen = applied.filter(({ series }) => {
-        const rise = rises.get(series);
-        return rise !== undefined && !rise.anew && rise.by > 0;
+        const increase = increases.get(series);
+        return increase !== undefined && !increase.wasReset && increase.by > 0;
       });
       const now = risen.map(({ pair }) => ({ pair, value: nowMs }));
       return joinByPair(
@@ -317,7 +317,7 @@ export function createReplicationProbe(
 ): Probe {
   const find = finderIn(group, replication, readings);
   const lastApplied = createLastApplied();
-  const failing = createRises();
+  const failing = createIncreases();
   return {
     async check(_, recalled) {
       const found = { lag: find('lag'), applied: find('applied'), failures: find('failures') };
@@ -334,7 +334,7 @@ export function createReplicationProbe(
 }
 
 /** Failures per pair since the last check, 0 included; series that cannot be distinguished count once. */
-function failuresOf(readings: readonly PairReading[], failed: ReturnType<Rises['since']>): OfPair[] {
+function failuresOf(readings: readonly PairReading[], failed: ReturnType<Increases['since']>): OfPair[] {
   const once = [...new Map(readings.map((reading) => [reading.series, reading])).values()];
   return joinByPair(
     once,
@@ -358,9 +358,9 @@ function findingOf(
     ],
     increases: quantitySamples('svc_replication_task_failures_total', failed),
     details: Object.fromEntries(
-      Object.entries(found).map(([quantity, { metric, paired, untold }]) => [
+      Object.entries(found).map(([quantity, { metric, paired, unmatched }]) => [
         quantity,
-        { metric, series: paired.length, untold },
+        { metric, series: paired.length, unmatched },
       ]),
     ),
     remember: remembered(lastApplied),
@@ -372,8 +372,8 @@ const sentence = ({ pair: { source, target }, value }: OfPair): string =>
     ? `${target} has all of ${source}`
     : `${target} is ${Number(value.toPrecision(3))} s behind ${source}`;
 
-function whyUnknown({ metric, untold }: QuantityReadings): string {
-  return untold === 0
+function whyUnknown({ metric, unmatched }: QuantityReadings): string {
+  return unmatched === 0
     ? 'the lag is not known: no scraped metric has it'
-    : `the lag is not known: the labels of ${untold} series of ${metric} name no two clusters of the group`;
+    : `the lag is not known: the labels of ${unmatched} series of ${metric} name no two clusters of the group`;
 }

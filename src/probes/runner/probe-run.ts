@@ -17,7 +17,7 @@ export interface Attempt {
   /** The result, at the latest at the timeout; undefined if it was ended before. Never rejects. */
   readonly outcome: Promise<Outcome | undefined>;
   /** Resolves when the probe has settled and nothing of this run is open. Never rejects. */
-  readonly gone: Promise<void>;
+  readonly settled: Promise<void>;
   /** Aborts the run; it has no result. */
   end(): void;
 }
@@ -84,7 +84,7 @@ function startAttempt({ timeoutMs, open, recalled, clock }: AttemptOptions): Att
       resolve(worked);
     });
   });
-  return { outcome, gone: worked.then(() => {}), end };
+  return { outcome, settled: worked.then(() => {}), end };
 }
 
 /** The probe of a row, created at its first run. */
@@ -128,7 +128,7 @@ export function createOpened(row: ProbeRow, deps: ProbeDeps): OpenedProbe {
     progress: () => probe?.progress?.(),
     async close() {
       attempt?.end();
-      await waitAtMost(settleMs, clock, attempt?.gone ?? Promise.resolve());
+      await waitAtMost(settleMs, clock, attempt?.settled ?? Promise.resolve());
       // A probe that could not be created has nothing to close.
       const made = opening?.catch(() => undefined);
       const closed = Promise.resolve(made).then((probe) => probe?.close?.());

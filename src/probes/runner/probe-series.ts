@@ -113,7 +113,7 @@ export interface ShownOutcome extends Outcome {
   /** Wall clock, ms. */
   atMs: number;
   /** The new damped state, if it changed. */
-  turned?: ProbeState;
+  newState?: ProbeState;
 }
 
 /** The series of one probe. */
@@ -210,13 +210,13 @@ export function createProbeSeries(row: ProbeRow, intakes: ProbeIntakes, before?:
 
   return {
     show(shown) {
-      const { finding, turned } = shown;
+      const { finding, newState } = shown;
       current = shown;
       if (finding.reason) {
         failedOf(finding.reason).add(1);
         if (shows.failures) counterOf(within(shows.failures, { reason: finding.reason })).add(1);
       }
-      if (shows.transitions && turned) counterOf(within(shows.transitions, { to: turned })).add(1);
+      if (shows.transitions && newState) counterOf(within(shows.transitions, { to: newState })).add(1);
       for (const increase of finding.increases ?? []) counterOf(increase).add(increase.value);
       showTotals(shown);
       showGauges(shown);

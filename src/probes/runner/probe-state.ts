@@ -148,7 +148,7 @@ export interface ResultHistoryOptions {
 }
 
 /** The state and history of one probe. Logs changes of the state, not single results. */
-export interface ProbeStanding {
+export interface ProbeTracker {
   /** Adds one result; returns the new state if it changed from another one. */
   take(result: ProbeResult): ProbeState | undefined;
   report(): Pick<
@@ -157,11 +157,11 @@ export interface ProbeStanding {
   >;
 }
 
-export function createStanding(
+export function createProbeTracker(
   { name, kind, target, schedule }: ProbeRow,
   { history = 100, failures = 20 }: ResultHistoryOptions,
   log: Log,
-): ProbeStanding {
+): ProbeTracker {
   const damping = createDamping(schedule);
   const flapping = createFlapping();
   const results = createRing<ProbeResult>(history);

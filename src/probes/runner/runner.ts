@@ -11,9 +11,15 @@ import {
   type ProbeResult,
   resultOf,
 } from './probe-state.ts';
-import { createRunSlots, type RunSlot, startWatch, type Watch, type WatchOptions } from './schedule.ts';
+import {
+  createRunSlots,
+  type RunSlot,
+  type ScheduledProbe,
+  type ScheduleOptions,
+  scheduleProbe,
+} from './schedule.ts';
 
-export interface RunnerOptions extends WatchOptions {
+export interface RunnerOptions extends ScheduleOptions {
   /** Concurrent runs. Default 8. */
   concurrency?: number;
 }
@@ -56,10 +62,10 @@ export function createRunner(options: RunnerOptions, deps: RunnerDeps): Runner {
   const memories = createMemories();
   const declared = new WeakSet<DurableIntake>();
   const ending = new Set<Promise<void>>();
-  let watches = new Map<string, Watch>();
+  let watches = new Map<string, ScheduledProbe>();
 
   const latest = (name: string) => watches.get(name)?.latest();
-  const end = (watch: Watch, stay?: 'durable') => {
+  const end = (watch: ScheduledProbe, stay?: 'durable') => {
     const ended = watch.end(stay);
     ending.add(ended);
     void ended.then(() => ending.delete(ended));
@@ -89,7 +95,7 @@ export function createRunner(options: RunnerOptions, deps: RunnerDeps): Runner {
           before.delete(row.name);
           watches.set(row.name, known);
         } else {
-          watches.set(row.name, startWatch(row, intakes, options, { ...deps, latest, turns, memories }));
+          watches.set(row.name, scheduleProbe(row, intakes, options, { ...deps, latest, turns, memories }));
         }
       }
       // After the new ones have opened their series: a series that both have continues.
@@ -151,7 +157,7 @@ export async function probeOnce(
         resolve(undefined);
       };
       signal?.addEventListener('abort', cutOff);
-      withdraw = turns.ask({
+      withdraw = turns.request({
         lane: row.lane,
         start(turn) {
           signal?.removeEventListener('abort', cutOff);
@@ -174,10 +180,10 @@ async function runProbe(
   signal?.addEventListener('abort', attempt.end);
   const outcome = await attempt.outcome;
   signal?.removeEventListener('abort', attempt.end);
-  turn.leave();
+  turn.release();
   const result = outcome && resultOf(outcome, deps.clock.nowMs());
   if (result) deps.onResult?.(row, result);
   await opened.close();
-  turn.leaveLane();
+  turn.releaseLane();
   return result && { row, result, finding: outcome.finding };
 }

@@ -5,7 +5,7 @@ import type { Finding, ProbeDeps, ProbeRow, ProbeSchedule } from '../probe.ts';
 import { createOpened, type Outcome } from './probe-run.ts';
 import { createProbeSeries, type ProbeIntakes } from './probe-series.ts';
 import {
-  createStanding,
+  createProbeTracker,
   type Memories,
   type OnResult,
   type ProbeReport,
@@ -16,12 +16,12 @@ import {
 /** A granted slot. Both parts are released separately; releasing twice has no effect. */
 export interface RunSlot {
   /** Releases the concurrency slot. */
-  leave(): void;
+  release(): void;
   /** Releases the lane. */
-  leaveLane(): void;
+  releaseLane(): void;
 }
 
-export interface Asked {
+export interface SlotRequest {
   /** One run at a time per lane. */
   lane?: string;
   /** Requested by a person: runs before all others and takes no concurrency slot, but still waits for its lane. */
@@ -31,13 +31,13 @@ export interface Asked {
 
 /** Limits concurrent runs, and runs per lane to one; first come, first served. */
 export interface RunSlots {
-  /** Calls `start` as soon as it may run, possibly at once. Returns a function that withdraws the request. */
-  ask(asked: Asked): () => void;
+  /** Calls `start` as soon as the run may begin, possibly at once. Returns a function that withdraws the request. */
+  request(request: SlotRequest): () => void;
 }
 
 export function createRunSlots({ concurrency }: { concurrency: number }): RunSlots {
-  const urgent = new Set<Asked>();
-  const waiting = new Set<Asked>();
+  const urgent = new Set<SlotRequest>();
+  const waiting = new Set<SlotRequest>();
   const busyLanes = new Set<string>();
   let running = 0;
 
@@ -50,19 +50,19 @@ export function createRunSlots({ concurrency }: { concurrency: number }): RunSlo
       pump();
     };
   };
-  const mayRun = ({ lane, isUrgent }: Asked) =>
+  const mayRun = ({ lane, isUrgent }: SlotRequest) =>
     (isUrgent || running < concurrency) && (lane === undefined || !busyLanes.has(lane));
 
-  const start = (asked: Asked) => {
-    const { lane, isUrgent } = asked;
+  const start = (request: SlotRequest) => {
+    const { lane, isUrgent } = request;
     const places = isUrgent ? 0 : 1;
     running += places;
     if (lane !== undefined) busyLanes.add(lane);
-    asked.start({
-      leave: once(() => {
+    request.start({
+      release: once(() => {
         running -= places;
       }),
-      leaveLane: once(() => {
+      releaseLane: once(() => {
         if (lane !== undefined) busyLanes.delete(lane);
       }),
     });
@@ -70,16 +70,16 @@ export function createRunSlots({ concurrency }: { concurrency: number }): RunSlo
   /** A request that waits for its lane does not block the ones behind it. */
   const pump = () => {
     for (const queue of [urgent, waiting]) {
-      for (const asked of queue) if (mayRun(asked) && queue.delete(asked)) start(asked);
+      for (const request of queue) if (mayRun(request) && queue.delete(request)) start(request);
     }
   };
 
   return {
-    ask(asked) {
-      const queue = asked.isUrgent ? urgent : waiting;
-      queue.add(asked);
+    request(request) {
+      const queue = request.isUrgent ? urgent : waiting;
+      queue.add(request);
       pump();
-      return () => void queue.delete(asked);
+      return () => void queue.delete(request);
     },
   };
 }
@@ -169,7 +169,7 @@ export function startTicks(
 }
 
 /** One scheduled probe. */
-export interface Watch {
+export interface ScheduledProbe {
   readonly row: ProbeRow;
   report(): ProbeReport;
   /** The finding of the last run; none once it is too old to be shown. */
@@ -185,7 +185,7 @@ export interface Watch {
   end(stay?: 'durable'): Promise<void>;
 }
 
-export interface WatchOptions extends ResultHistoryOptions {
+export interface ScheduleOptions extends ResultHistoryOptions {
   instance: string;
 }
 
@@ -203,12 +203,12 @@ const freshMs = 1000;
 const vanishAfter = 3;
 
 /** Starts the schedule; the first run is due within 10 s. */
-export function startWatch(
+export function scheduleProbe(
   first: ProbeRow,
   intakes: ProbeIntakes,
-  options: WatchOptions,
+  options: ScheduleOptions,
   deps: WatchDeps,
-): Watch {
+): ScheduledProbe {
   const { clock, turns, memories } = deps;
   const { intervalMs, timeoutMs } = first.schedule;
   const { name, kind, lane } = first;
@@ -228,17 +228,17 @@ export function startWatch(
     const attempt = opened.run(memories.recall(name));
     const outcome = await attempt.outcome;
     begun.hasResult = true;
-    turn.leave();
+    turn.release();
     if (outcome && !isEnded) results.take(outcome);
     for (const resume of waiters) resume();
-    await attempt.gone;
+    await attempt.settled;
     current = undefined;
-    turn.leaveLane();
+    turn.releaseLane();
   };
   const ask = (isUrgent: boolean) => {
     withdraw();
     isWaiting = true;
-    withdraw = turns.ask({ lane, isUrgent, start: (turn) => void run(turn) });
+    withdraw = turns.request({ lane, isUrgent, start: (turn) => void run(turn) });
   };
 
   const { instance } = options;
@@ -253,7 +253,7 @@ export function startWatch(
   /** Releases the lane also if the probe ignores the signal. */
   const close = async () => {
     await opened.close();
-    current?.turn.leaveLane();
+    current?.turn.releaseLane();
   };
 
   return {
@@ -299,12 +299,12 @@ export function startWatch(
   };
 }
 
-/** What a probe's runs result in: its series, its standing, and what it remembers. */
-interface Results extends Pick<Watch, 'row' | 'latest' | 'move'> {
+/** What a probe's runs result in: its series, its state with its history, and what it remembers. */
+interface Results extends Pick<ScheduledProbe, 'row' | 'latest' | 'move'> {
   /** Takes an outcome in one step: what is remembered and what is counted from it belong together. */
   take(outcome: Outcome): void;
   skip(reason: ProbeSkipReason, runs?: number): void;
-  report(): ReturnType<ReturnType<typeof createStanding>['report']> & Pick<ProbeReport, 'skipped'>;
+  report(): ReturnType<ReturnType<typeof createProbeTracker>['report']> & Pick<ProbeReport, 'skipped'>;
   /** Whether the last result need not be refreshed. */
   isFresh(): boolean;
   /** Removes the series, except the durable ones if they `stay`. */
@@ -314,12 +314,12 @@ interface Results extends Pick<Watch, 'row' | 'latest' | 'move'> {
 function createResults(
   first: ProbeRow,
   intakes: ProbeIntakes,
-  options: WatchOptions,
+  options: ScheduleOptions,
   deps: WatchDeps,
 ): Results {
   const { clock, memories, log } = deps;
   const { name } = first;
-  const standing = createStanding(first, options, log);
+  const tracker = createProbeTracker(first, options, log);
   const skipped: Record<ProbeSkipReason, number> = { overlap: 0, backlog: 0 };
   let row = first;
   let series = createProbeSeries(row, intakes);
@@ -346,7 +346,7 @@ function createResults(
     },
     latest: () => latest,
     isFresh: () => clock.monotonicMs() - resultAtMs < freshMs,
-    report: () => ({ ...standing.report(), skipped: { ...skipped } }),
+    report: () => ({ ...tracker.report(), skipped: { ...skipped } }),
     skip(reason, runs = 1) {
       if (runs === 0) return;
       skipped[reason] += runs;
@@ -355,7 +355,7 @@ function createResults(
     take(outcome) {
       const result = resultOf(outcome, clock.nowMs());
       if (outcome.memory !== undefined) memories.keep(name, outcome.memory);
-      series.show({ ...outcome, atMs: result.atMs, turned: standing.take(result) });
+      series.show({ ...outcome, atMs: result.atMs, newState: tracker.take(result) });
       resultAtMs = clock.monotonicMs();
       latest = outcome.finding;
       vanishLater();

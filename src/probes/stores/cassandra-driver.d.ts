@@ -14,7 +14,7 @@ declare module 'cassandra-driver/lib/connection.js' {
     protocol: EventEmitter;
     parser: EventEmitter;
     bindSocketListeners(): void;
-    /** Greets, and authenticates if the server requires it. */
+    /** Negotiates the protocol, and authenticates if the server requires it. */
     startup(callback: (error?: Error | null) => void): void;
     sendStream(
       request: object,

@@ -150,7 +150,7 @@ async function prepareLogin({ address, user, password, tls }: StoreTarget) {
 }
 
 /** Ends the session, so that the server does not count an aborted client. */
-async function leave(connection: Connection): Promise<void> {
+async function endSession(connection: Connection): Promise<void> {
   const { stream } = connection as unknown as DriverConnection;
   if (stream.destroyed) return;
   connection.end(() => {});
@@ -205,7 +205,7 @@ export async function openSession(target: StoreTarget, signal: AbortSignal): Pro
           throw failure(thrown);
         }),
       async close() {
-        await leave(connection);
+        await endSession(connection);
         socket.destroy();
       },
     };

@@ -17,7 +17,7 @@ import type {
 export const keptForMs = 300_000;
 
 /** Time for the store to confirm the end of a session; after that the connection is closed without it. */
-const goodbyeMs = 500;
+const sessionEndMs = 500;
 
 /** Connections kept for one store: each of its databases has one where a connection belongs to a database. */
 export const keptAtMost = storeRoles.length;
@@ -80,7 +80,7 @@ export function createStoreServer(
       const overKept = taken && (await pollKept(taken, asked, target.timeoutMs, signal));
       const used = overKept === undefined ? await connections.open(target, database, signal) : taken!;
       const answer = overKept ?? (await pollOn(used, asked, signal));
-      await connections.giveBack(used, signal);
+      await connections.release(used, signal);
       if (answer.server) lastReport = { server: answer.server, askedFor: database, atMs: nowMs };
       const { phasesMs, tlsNotAfterMs } = used.connection;
       const server = answer.server ?? lastReport!.server;
@@ -104,7 +104,7 @@ interface StoreConnections {
   /** A new connection; if the store is at its limit, once the kept ones are closed. */
   open(target: StoreTarget, database: string | undefined, signal: AbortSignal): Promise<KeptConnection>;
   /** Keeps the connection for the next poll, or closes it where that would come too late. */
-  giveBack(used: KeptConnection, signal: AbortSignal): Promise<void>;
+  release(used: KeptConnection, signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -148,14 +148,14 @@ function createConnections(
         return connect(target, database, signal);
       }
     },
-    async giveBack(used, signal) {
+    async release(used, signal) {
       const isWorthIt = clock.monotonicMs() + intervalMs < used.openedMs + keptForMs;
       if (isWorthIt && !isClosed && kept.length < keptAtMost && used.connection.isOpen) kept.push(used);
       else await closeOne(used, signal);
     },
     async close() {
       isClosed = true;
-      await closeKept(AbortSignal.timeout(goodbyeMs));
+      await closeKept(AbortSignal.timeout(sessionEndMs));
     },
   };
 }

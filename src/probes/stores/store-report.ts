@@ -142,7 +142,7 @@ export interface StoreConnection {
   readonly tlsNotAfterMs?: number;
   /** Throws what the driver throws, and `ProbeError`. */
   poll(request: PollRequest): Promise<PollAnswer>;
-  /** Says goodbye, so that the server counts no aborted client; resolves once the socket is closed. */
+  /** Ends the session in order, so that the server does not count an aborted client; resolves once the socket is closed. */
   close(): Promise<void>;
 }
 

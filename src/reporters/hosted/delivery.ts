@@ -29,9 +29,9 @@ export interface Delivery {
 }
 
 /** Failures in a row after which a batch itself may be the cause. */
-const patience = 5;
+const failuresBeforeIsolation = 5;
 /** Failures in a row after which a single point is dropped. */
-const pointPatience = 3;
+const failuresBeforePointDrop = 3;
 /** Pause before a smaller request. */
 const mostSplitPauseMs = 5_000;
 
@@ -136,7 +136,7 @@ type IsolationDeps = Pick<DeliveryDeps, 'queue' | 'post' | 'limits' | 'backoff' 
 function createIsolation(deps: IsolationDeps): Isolation {
   const { post, limits, backoff, drops } = deps;
   /** A batch was the cause of its failures recently: the next one is likely to be, too. */
-  let isSuspicious = false;
+  let wasCauseRecently = false;
 
   /** How long to wait before smaller pieces are sent, ms. */
   const splitPauseMs = ({ retryAfterMs }: PostFailure): number => {
@@ -157,7 +157,7 @@ function createIsolation(deps: IsolationDeps): Isolation {
       return splitPauseMs(failure);
     }
     work.pointFailures += 1;
-    const isLost = !failure.isTransient && work.pointFailures >= pointPatience;
+    const isLost = !failure.isTransient && work.pointFailures >= failuresBeforePointDrop;
     if (!isLost || !(await acceptsAnother(deps, work))) return backoff.nextMs(failure.retryAfterMs);
     drops.count('hosted', 'rejected', head.points);
     work.pieces = work.pieces.slice(1);
@@ -174,15 +174,15 @@ function createIsolation(deps: IsolationDeps): Isolation {
       if (failure.isTransient && work.pieces.length === 1 && work.pieces[0]!.points === 1)
         return backoff.nextMs(failure.retryAfterMs);
       if (work.isCause) return isolate(work, failure);
-      const isDue = isSuspicious || work.failures >= patience;
+      const isDue = wasCauseRecently || work.failures >= failuresBeforeIsolation;
       if (!isDue || !(await acceptsAnother(deps, work))) return backoff.nextMs(failure.retryAfterMs);
       work.isCause = true;
       backoff.reset();
       return splitPauseMs(failure);
     },
     delivered(work, { acceptedAny }) {
-      if (work.isCause) isSuspicious = true;
-      else if (acceptedAny && work.failures === 0) isSuspicious = false;
+      if (work.isCause) wasCauseRecently = true;
+      else if (acceptedAny && work.failures === 0) wasCauseRecently = false;
     },
   };
 }

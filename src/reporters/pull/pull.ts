@@ -94,7 +94,7 @@ function deadlineOf(header: string | string[] | undefined, clock: Clock): number
   return clock.monotonicMs() + Math.max(0, timeoutMs - returnMs);
 }
 
-/** `/metrics`: CONTRACT, HTTP. HEAD gathers nothing. */
+/** `/metrics`: docs/http-api.md. HEAD gathers nothing. */
 export function metricsRoutes(options: PullReporterOptions, deps: PullDeps, gather: Gather): Routes {
   const vary = options.openMetrics ? 'Accept, Accept-Encoding' : 'Accept-Encoding';
   const renderer = createRenderer(options.prefix ? sanitizeName(`${options.prefix}_`) : '');
@@ -221,7 +221,7 @@ function createPageMemory() {
  * Renders the view until its end, or until all clients are gone; aborts the responses if rendering fails. Pieces that
  * are only compressed are used again for the same page, which waits for the compression.
  */
-async function pour(
+async function writePage(
   render: (spare: ArrayBuffer[]) => AsyncIterable<Buffer>,
   sink: Sink,
   spare: ArrayBuffer[],
@@ -263,7 +263,7 @@ function createDelivery(drops: Drops): (sink: Sink) => void {
 }
 
 /** Renders a view for all scrapes of a group that still wait, once per format. */
-function createShow(deps: ScrapesDeps): (view: View, group: ScrapeGroup) => Promise<void> {
+function createGroupAnswer(deps: ScrapesDeps): (view: View, group: ScrapeGroup) => Promise<void> {
   const deliver = createDelivery(deps.drops);
   const memory = createPageMemory();
 
@@ -279,7 +279,7 @@ function createShow(deps: ScrapesDeps): (view: View, group: ScrapeGroup) => Prom
       const sink = openSink(wanted, format, deps.vary);
       deliver(sink);
       const render = (spare: ArrayBuffer[]) => deps.renderer.render(view, format, spare);
-      await pour(render, sink, memory.spare(), memory.of(sink));
+      await writePage(render, sink, memory.spare(), memory.of(sink));
     }
   };
 }
@@ -291,7 +291,7 @@ function createShow(deps: ScrapesDeps): (view: View, group: ScrapeGroup) => Prom
  */
 function createScrapes(deps: ScrapesDeps): Scrapes {
   const open = new Map<string, ScrapeGroup>();
-  const show = createShow(deps);
+  const show = createGroupAnswer(deps);
 
   const run = async (group: ScrapeGroup): Promise<void> => {
     const { selection, deadlineMs } = group;
@@ -401,7 +401,7 @@ export interface Selection {
 }
 
 /**
- * The selection of a query (CONTRACT, HTTP): everything; with `?service=<role>` the series that the role sent; with
+ * The selection of a query (docs/http-api.md): everything; with `?service=<role>` the series that the role sent; with
  * `?service=agent` all others, so that each series is in exactly one of them. Undefined for any other value.
  */
 export function selectionOf(

@@ -35,7 +35,7 @@ export interface BaselineDeps {
 
 /**
  * How far each total has been pushed. A flush reads the view: the increase since the last flush is owed. `settle`
- * clears what is owed before datagrams are sent, and `giveBack` restores it if they were not: at any time each
+ * clears what is owed before datagrams are sent, and `restoreOwed` restores it if they were not: at any time each
  * increase is either owed or settled, never both.
  *
  * - A total that fell was reset and counts in full; so does one whose series has another start time, and a new one.
@@ -58,7 +58,7 @@ export interface Baseline {
   owed(entry: BaselineEntry, total: number): number;
   /** Clears what is owed and returns it. All totals of an entry are settled together. */
   settle(entry: BaselineEntry, total: number): number;
-  giveBack(entry: BaselineEntry, total: number, amount: number): void;
+  restoreOwed(entry: BaselineEntry, total: number, amount: number): void;
   freeze(): Uint8Array;
   /** Throws `snapshot_corrupt`. */
   restore(section: Uint8Array): void;
@@ -143,7 +143,7 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
       owing.delete(entry);
       return amount;
     },
-    giveBack(entry, total, amount) {
+    restoreOwed(entry, total, amount) {
       ledger.cells.live[owedAt(entry, total)]! += amount;
       entry.owes = true;
       owing.add(entry);

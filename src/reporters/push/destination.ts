@@ -25,7 +25,7 @@ export interface Destination {
   /** A socket to the current address of the name. Rejects with a `ResolveFailure` or with the socket's error. */
   link(): Promise<Link>;
   /** The address may be outdated: resolve the name at the next `link`. */
-  doubt(): void;
+  markStale(): void;
   close(): void;
 }
 
@@ -86,7 +86,7 @@ export function createDestination(hostPort: string, deps: DestinationDeps): Dest
       link = await openLink({ address, family: family === 6 ? 6 : 4, port }, open, deps.onError);
       return link;
     },
-    doubt() {
+    markStale() {
       resolvedMs = Number.NEGATIVE_INFINITY;
     },
     close() {

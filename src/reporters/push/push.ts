@@ -108,7 +108,7 @@ export function createPush(options: PushReporterOptions, deps: PushDeps): Report
 }
 
 interface PushDeliveryDeps extends Pick<DestinationDeps, 'lookup' | 'open' | 'clock'> {
-  baseline: Pick<Baseline, 'settle' | 'giveBack'>;
+  baseline: Pick<Baseline, 'settle' | 'restoreOwed'>;
   commit(): Promise<unknown>;
   outcomes: PushOutcomes;
   drops: Drops;
@@ -139,7 +139,7 @@ function createDelivery(
     onError(error) {
       const reason = sendFailure(error);
       if (reason === 'refused') noteRefused();
-      destination.doubt();
+      destination.markStale();
       outcomes.failed(reason, error);
     },
   });
@@ -154,9 +154,9 @@ function createDelivery(
     if (gauges > 0) drops.count('push', reason, gauges);
   };
 
-  const giveBack = (lines: readonly PushLine[]) => {
+  const restoreOwed = (lines: readonly PushLine[]) => {
     for (const { shares, amounts } of lines) {
-      for (const [i, { entry, total }] of shares.entries()) baseline.giveBack(entry, total, amounts[i]!);
+      for (const [i, { entry, total }] of shares.entries()) baseline.restoreOwed(entry, total, amounts[i]!);
     }
     dropGauges(lines, 'send_failed');
   };
@@ -175,7 +175,7 @@ function createDelivery(
   const noteFailedSend = (reason: PushFailureReason) => {
     if (reason === 'too_large') return;
     if (reason === 'refused') noteRefused();
-    destination.doubt();
+    destination.markStale();
     if (reason !== 'refused' && reason !== 'no_buffers') destination.close();
   };
 
@@ -184,7 +184,7 @@ function createDelivery(
     let failure: { reason: PushFailureReason; error: unknown } | undefined;
     let isDown = false;
     const sendLines = async (lines: readonly PushLine[]): Promise<void> => {
-      if (isDown) return giveBack(lines);
+      if (isDown) return restoreOwed(lines);
       try {
         await link.send(datagramOf({ lines }));
         handedLines = lines.length;
@@ -198,7 +198,7 @@ function createDelivery(
         }
         isDown = reason !== 'too_large';
         noteFailedSend(reason);
-        giveBack(lines);
+        restoreOwed(lines);
       }
     };
     for (const { lines } of packets) await sendLines(lines);
@@ -216,7 +216,7 @@ function createDelivery(
       try {
         if (lines.some(({ shares }) => shares.length > 0)) await deps.commit();
       } catch (error) {
-        for (const packet of packets) giveBack(packet.lines);
+        for (const packet of packets) restoreOwed(packet.lines);
         return outcomes.failed('no_view', error);
       }
       await send(link, packets);

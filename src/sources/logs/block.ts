@@ -111,7 +111,7 @@ const pathPattern = z
     }
   });
 
-/** `services.<service>.logs` (CONTRACT, Logs). */
+/** `services.<service>.logs` (docs/how-to/collect.md, Logs). */
 export const logsBlock = () =>
   z
     .strictObject({

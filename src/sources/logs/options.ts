@@ -1,4 +1,4 @@
-/** One user rule over log entries (CONTRACT, Logs). */
+/** One user rule over log entries (docs/how-to/collect.md, Logs). */
 export interface LogRule {
   /** Name of the metric. */
   name: string;

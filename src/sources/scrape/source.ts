@@ -10,18 +10,23 @@ import { createLineTable, type Page } from './exposition/line-table.ts';
 import { createPageReader, type PageReader } from './exposition/page-reader.ts';
 import { createFetch, type FetchDeps } from './fetch.ts';
 import { createScrapeStatus, dropOf, ScrapeFailure, type ScrapeStatus } from './scrape-status.ts';
-import { createPageSeries, type PageIntake, type PageResult, type PageShow } from './series/page-series.ts';
+import {
+  createPageSeries,
+  type PageIntake,
+  type PageResult,
+  type PageVisibility,
+} from './series/page-series.ts';
 
 export interface ScrapeDeps extends FetchDeps {
   intake: PageIntake;
   /** The values behind `intake`. */
-  show: PageShow;
+  show: PageVisibility;
   /** `svc_role_scrape_up` of the role. */
   up: Gauge;
   drops: Drops;
   log: Log;
-  /** The vocabulary of the target, by which `intake` translates. */
-  words: VocabularyDetector;
+  /** Detects the vocabulary of the target, by which `intake` translates. */
+  detector: VocabularyDetector;
   /** Called for each accepted page: how many counters were on the last page too, and how many of them fell. */
   onPage?(evidence: { fallen: number; counters: number }): void;
 }
@@ -48,7 +53,7 @@ const sharedMs = 1000;
 const forgottenMs = 10 * 60_000;
 
 export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
-  const { clock, drops, words, up } = deps;
+  const { clock, drops, detector, up } = deps;
   const fetch = createFetch(options, deps);
   const status = createScrapeStatus({ url: options.url, drops, log: deps.log, clock });
   const target = createTargetSeries(options, deps);
@@ -138,7 +143,7 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
       });
     },
     scrapeNow,
-    status: () => status.current(words.vocabulary?.name),
+    status: () => status.current(detector.vocabulary?.name),
     mapped: target.mapped,
     values: target.values,
   };
@@ -164,13 +169,13 @@ interface TargetSeries extends Readings, Pick<Scrape, 'mapped'> {
 
 function createTargetSeries(
   { limits }: ScrapeOptions,
-  { intake, words, show, up, onPage, clock }: ScrapeDeps,
+  { intake, detector, show, up, onPage, clock }: ScrapeDeps,
 ): TargetSeries {
   const table = createLineTable();
   const refusedLines = createRefusedLines(limits.samples);
   const reader = createPageReader(table, refusedLines, limits);
   const slice = createSlice({ clock });
-  const pageSeries = createPageSeries(table, { intake, refusedLines, words, slice });
+  const pageSeries = createPageSeries(table, { intake, refusedLines, detector, slice });
   let takenMs = Number.NEGATIVE_INFINITY;
   let goneSinceMs: number | undefined;
 

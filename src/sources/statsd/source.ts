@@ -62,8 +62,8 @@ export interface StatsdDeps {
   /** Place of the block in the configuration (`services.frontend.statsd`), for the log and errors. */
   name: string;
   intake: StatsdIntake;
-  /** The vocabulary of the sender, by which `intake` translates. */
-  words: VocabularyDetector;
+  /** Detects the vocabulary of the sender, by which `intake` translates. */
+  detector: VocabularyDetector;
   /** Upper bounds of timers, histograms and distributions. Default: the spec's. */
   bounds?: readonly number[];
   /** The store of `intake`, if those are to be summaries. Default: histograms. */
@@ -124,14 +124,14 @@ function createCopies() {
       bytes.copy(copied, 0, at);
       return copied;
     },
-    giveBack(copied: Buffer): void {
+    recycle(copied: Buffer): void {
       if (copied.length === copyBytes && free.length < mostFree) free.push(copied);
     },
   };
 }
 
 /** Hands bytes to the reader, a slice at a time; true if all of them were read at once. */
-function createTaking(reader: LineReader, slices: SliceQueue) {
+function createChunkReader(reader: LineReader, slices: SliceQueue) {
   const copies = createCopies();
   const readLater = (bytes: Buffer, from: number, end: number, done: () => void): void => {
     let at = from;
@@ -158,7 +158,7 @@ function createTaking(reader: LineReader, slices: SliceQueue) {
       if (at >= bytes.length) return true;
       const copied = copies.copy(bytes, at);
       readLater(copied, 0, bytes.length - at, () => {
-        copies.giveBack(copied);
+        copies.recycle(copied);
         taken();
       });
       return false;
@@ -167,15 +167,20 @@ function createTaking(reader: LineReader, slices: SliceQueue) {
 }
 
 /** The path of a line: the known lines, the reader, and the detection of the vocabulary. */
-function createPath(options: StatsdOptions, deps: StatsdDeps, tally: RefusedInput, slices: SliceQueue) {
-  const { intake, words, bounds = defaultBounds, clock } = deps;
+function createLinePipeline(
+  options: StatsdOptions,
+  deps: StatsdDeps,
+  refusedInput: RefusedInput,
+  slices: SliceQueue,
+) {
+  const { intake, detector, bounds = defaultBounds, clock } = deps;
   const { tagFormat = 'auto', tagKeys, prefix } = options;
   const { lineBytes } = defaults;
   const store = deps.summaries;
   const summaries = store && createSummaries({ intake, store, clock, slices });
-  const recorder = createSeriesRecorder({ intake, words, bounds, summaries });
+  const recorder = createSeriesRecorder({ intake, detector, bounds, summaries });
   const detection = createVocabularyDetection({
-    words,
+    detector,
     knownLines: () => knownLines,
     recorder,
     slices,
@@ -198,31 +203,36 @@ function createPath(options: StatsdOptions, deps: StatsdDeps, tally: RefusedInpu
     recorder,
     lineBytes,
     refuse: (reason, bytes, from, to) =>
-      tally.refused(reason, () => bytes.toString('utf8', from, Math.min(to, from + shownBytes))),
+      refusedInput.refused(reason, () => bytes.toString('utf8', from, Math.min(to, from + shownBytes))),
   });
   return { knownLines, reader, detection, summaries };
 }
 
 export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
   const { name, log, clock, onKernelDrops } = deps;
-  const tally = createRefusedInput({ drops: deps.drops, log, clock });
+  const refusedInput = createRefusedInput({ drops: deps.drops, log, clock });
   const slices = createSliceQueue(clock);
-  const { knownLines, reader, detection, summaries } = createPath(options, deps, tally, slices);
-  const take = createTaking(reader, slices);
+  const { knownLines, reader, detection, summaries } = createLinePipeline(
+    options,
+    deps,
+    refusedInput,
+    slices,
+  );
+  const take = createChunkReader(reader, slices);
   const bound: Partial<{ listen: BoundUdp; tcp: Bound; unix: Bound }> = {};
 
-  const onForbiddenSender = (address: string) => tally.refused('sender_not_allowed', () => address);
+  const onForbiddenSender = (address: string) => refusedInput.refused('sender_not_allowed', () => address);
   const streamOptions = (key: string) => ({ ...defaults, name: `${name}.${key}` });
   const streamDeps: StreamDeps = {
     log,
     take: take.chunk,
-    refuse: (reason, bytes) => tally.refused(reason, () => bytes.toString('utf8', 0, shownBytes)),
-    onHandshakeFailed: (reason) => tally.refused('handshake_failed', () => reason),
+    refuse: (reason, bytes) => refusedInput.refused(reason, () => bytes.toString('utf8', 0, shownBytes)),
+    onHandshakeFailed: (reason) => refusedInput.refused('handshake_failed', () => reason),
     onTooMany: () =>
-      tally.refused('too_many_connections', () => `more than ${defaults.connections} connections`),
+      refusedInput.refused('too_many_connections', () => `more than ${defaults.connections} connections`),
   };
   const takeDatagram = (bytes: Buffer) => {
-    if (bytes.length === 0) tally.refused('invalid_line', () => '');
+    if (bytes.length === 0) refusedInput.refused('invalid_line', () => '');
     else take.datagram(bytes);
   };
 
@@ -275,11 +285,11 @@ export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
       addresses: Object.fromEntries(Object.entries(bound).map(([key, { address }]) => [key, address])),
       datagrams: bound.listen?.datagrams ?? 0,
       lines: reader.lines,
-      refused: tally.counts(),
-      examples: tally.examples(),
+      refused: refusedInput.counts(),
+      examples: refusedInput.examples(),
       knownLines: knownLines.size,
       receiveBufferBytes: bound.listen?.receiveBufferBytes,
-      vocabulary: deps.words.vocabulary?.name,
+      vocabulary: deps.detector.vocabulary?.name,
     }),
   };
 }
@@ -293,7 +303,7 @@ export interface VocabularyDetection {
 }
 
 export interface VocabularyDetectionDeps {
-  words: VocabularyDetector;
+  detector: VocabularyDetector;
   knownLines(): KnownLines;
   recorder: SeriesRecorder;
   slices: SliceQueue;
@@ -305,7 +315,7 @@ const delayMs = 1000;
 const maxNames = 10_000;
 
 export function createVocabularyDetection({
-  words,
+  detector,
   knownLines,
   recorder,
   slices,
@@ -315,11 +325,11 @@ export function createVocabularyDetection({
   let cancel: (() => void) | undefined;
 
   /** Ids of known lines of these names, those of one series together. */
-  const bySeries = (reworded: ReadonlySet<string>): number[][] => {
+  const bySeries = (retranslated: ReadonlySet<string>): number[][] => {
     const groups = new Map<string, number[]>();
     for (let id = 0; id < knownLines().end; id++) {
       const series = knownLines().seriesOf(id);
-      if (series === undefined || !reworded.has(series.line.name)) continue;
+      if (series === undefined || !retranslated.has(series.line.name)) continue;
       const { type, name, tags } = series.line;
       const key = JSON.stringify([type, name, Object.entries(tags).sort(([a], [b]) => (a < b ? -1 : 1))]);
       const group = groups.get(key);
@@ -331,9 +341,9 @@ export function createVocabularyDetection({
   const reopenAll = (ids: readonly number[]) =>
     recorder.reopen(ids.map((id) => knownLines().seriesOf(id)).filter((series) => series !== undefined));
 
-  const reopen = (reworded: ReadonlySet<string>) => {
+  const reopen = (retranslated: ReadonlySet<string>) => {
     knownLines().forgetRefused();
-    const groups = bySeries(reworded);
+    const groups = bySeries(retranslated);
     // At once: a line that came meanwhile would join the old series. Few series have several lines.
     for (const group of groups) if (group.length > 1) reopenAll(group);
     const alone = groups.filter((group) => group.length === 1);
@@ -346,8 +356,8 @@ export function createVocabularyDetection({
 
   const listen = () => {
     cancel = undefined;
-    const reworded = words.detect(new Set(names));
-    if (reworded.size > 0) reopen(reworded);
+    const retranslated = detector.detect(new Set(names));
+    if (retranslated.size > 0) reopen(retranslated);
   };
 
   return {

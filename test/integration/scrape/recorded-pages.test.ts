@@ -22,7 +22,7 @@ const folder = fileURLToPath(new URL('../../../vocabularies/', import.meta.url))
 interface Page {
   raw: Sample[];
   shown: Sample[];
-  words: VocabularyDetector;
+  detector: VocabularyDetector;
   refusals: unknown;
 }
 
@@ -49,7 +49,7 @@ async function play(name: string): Promise<Page> {
   const clock = handClock();
   const limits = { seriesPerMetric: 2000, series: 50_000, forbiddenTags: [], allowValues: [] };
   const registry = createRegistry({ limits, serviceKeys: [name] }, { clock });
-  const words = vocabularyDetectorFor('auto', await readVocabularies(folder), 'test');
+  const detector = vocabularyDetectorFor('auto', await readVocabularies(folder), 'test');
   const store = createPageStore();
   const intake = registry.intake({
     service: name,
@@ -60,13 +60,13 @@ async function play(name: string): Promise<Page> {
     globalTags: {},
     received: true,
     tagService: true,
-    translate: words.translate,
+    translate: detector.translate,
   });
   target.page(page);
-  const one = await openScrape({ url: target.url }, clock, { intake, show: store, words });
+  const one = await openScrape({ url: target.url }, clock, { intake, show: store, detector });
   scraped.push(one);
   expect(await one.scrape.scrapeNow()).toEqual({ ok: true });
-  return { raw: parse(page), shown: await shownBy(registry), words, refusals: registry.status().refusals };
+  return { raw: parse(page), shown: await shownBy(registry), detector, refusals: registry.status().refusals };
 }
 
 const pages: Record<string, Page> = {};
@@ -116,9 +116,9 @@ test('only the frontend counts its own calls as calls to the frontend', () => {
 test.each(names)(
   '%s: what is left out on purpose is no refusal, and no tag of a shard, host or retry stays',
   (page) => {
-    const { refusals, shown, words } = pages[page]!;
+    const { refusals, shown, detector } = pages[page]!;
     expect(refusals).toEqual([]);
-    expect(words.vocabulary?.name).toBe('cadence');
+    expect(detector.vocabulary?.name).toBe('cadence');
     const catalogued = shown.filter(({ name }) =>
       /^svc_(persistence|history_cache|\w+_client|workflow)_/.test(name),
     );

@@ -34,7 +34,7 @@ const product = createVocabulary({
 /** A role's page on its way through the real registry. */
 async function openRole(service: string, rank = 0) {
   const store = createPageStore();
-  const words = createVocabularyDetector([catalogVocabulary(), product]);
+  const detector = createVocabularyDetector([catalogVocabulary(), product]);
   const intake = registry.intake({
     service,
     component: 'scrape',
@@ -44,9 +44,9 @@ async function openRole(service: string, rank = 0) {
     globalTags: { cluster: 'dc1' },
     received: true,
     tagService: true,
-    translate: words.translate,
+    translate: detector.translate,
   });
-  return openScrape({ url: target.url }, clock, { intake, show: store, words });
+  return openScrape({ url: target.url }, clock, { intake, show: store, detector });
 }
 
 /** What a reporter would show of the relayed families: `name{label="value",…}` to all numbers of the series. */

@@ -171,7 +171,7 @@ describe('what is owed', () => {
       return entry;
     };
     const entry = take(5);
-    baseline.giveBack(entry, 0, baseline.settle(entry, 0));
+    baseline.restoreOwed(entry, 0, baseline.settle(entry, 0));
     take(7);
     take(3);
     expect(baseline.owed(entry, 0)).toBe(10);

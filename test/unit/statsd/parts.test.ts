@@ -169,12 +169,12 @@ describe('turns', () => {
 });
 
 /** Everything behind a socket, with a clock that is moved by hand. */
-function path(words = createVocabularyDetector([])) {
+function path(detector = createVocabularyDetector([])) {
   const clock = handClock();
   const slices = createSliceQueue(clock);
-  const intake = recordingIntake(words);
-  const recorder = createSeriesRecorder({ intake, words, bounds: [1, 5] });
-  const { knownLines, read } = detectedLines({ words, recorder, slices, clock });
+  const intake = recordingIntake(detector);
+  const recorder = createSeriesRecorder({ intake, detector, bounds: [1, 5] });
+  const { knownLines, read } = detectedLines({ detector, recorder, slices, clock });
   return { clock, slices, knownLines, read, shown: intake.shown };
 }
 
@@ -255,14 +255,14 @@ describe('words of series that several lines share, at a real registry', () => {
       metrics: { starts: 'svc_restarts', lat: 'svc_lat', one: 'svc_one', two: 'svc_two' },
       tags: {},
     });
-    const words = createVocabularyDetector([
+    const detector = createVocabularyDetector([
       table,
       createVocabulary({ name: 'other', metrics: { alone: 'y' }, tags: {} }),
     ]);
     const slices = createSliceQueue(bed.clock);
-    const intake = bed.intake({ component: 'statsd', tagService: true, translate: words.translate });
-    const recorder = createSeriesRecorder({ intake, words, bounds: [1, 5] });
-    const { read } = detectedLines({ words, recorder, slices, clock: bed.clock });
+    const intake = bed.intake({ component: 'statsd', tagService: true, translate: detector.translate });
+    const recorder = createSeriesRecorder({ intake, detector, bounds: [1, 5] });
+    const { read } = detectedLines({ detector, recorder, slices, clock: bed.clock });
     const text = `${lines}\none:1|g\ntwo:2|g`;
     read(text);
     bed.clock.advance(1000);

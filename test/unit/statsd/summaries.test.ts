@@ -16,7 +16,7 @@ import { until } from '../../until.ts';
 const minute = 60_000;
 
 /** Lines into a registry, with timers as summaries and a clock that is moved by hand. */
-function path(words: VocabularyDetector = createVocabularyDetector([], true)) {
+function path(detector: VocabularyDetector = createVocabularyDetector([], true)) {
   const bed = testRegistry();
   const { clock } = bed;
   const store = createLazyStore();
@@ -24,12 +24,12 @@ function path(words: VocabularyDetector = createVocabularyDetector([], true)) {
     component: 'statsd',
     tagService: true,
     store,
-    translate: words.translate,
+    translate: detector.translate,
   });
   const slices = createSliceQueue(clock);
   const summaries = createSummaries({ intake, store, clock, slices });
-  const recorder = createSeriesRecorder({ intake, words, bounds: [1], summaries });
-  const { knownLines, read } = detectedLines({ words, recorder, slices, clock });
+  const recorder = createSeriesRecorder({ intake, detector, bounds: [1], summaries });
+  const { knownLines, read } = detectedLines({ detector, recorder, slices, clock });
   const stop = summaries.start();
   return {
     ...bed,

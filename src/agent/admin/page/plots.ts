@@ -41,7 +41,7 @@ const wanted = new Map<string, PlotSpec>();
 const knownOf = (values: Float32Array | undefined, shown: number): number[] =>
   Array.from(values?.subarray(-shown) ?? []).filter((value) => !Number.isNaN(value));
 
-/** The place of a plot; `drawPlots` fills it. Says its newest and highest values in words too. */
+/** The place of a plot; `drawPlots` fills it. Its label has the newest and the highest value of each line as text. */
 export function plot(spec: PlotSpec, { series }: Plotted, shown: number): HTMLElement {
   wanted.set(spec.id, spec);
   const words = spec.lines.map(({ series: name, label }) => {

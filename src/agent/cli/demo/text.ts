@@ -137,7 +137,7 @@ function nearby(path: string): string {
 const everyMs = 2000;
 
 /** What is up or down, by metric family. */
-const looked = {
+const statusGauges = {
   roles: 'svc_role_up',
   stores: 'svc_store_up',
   clusters: 'svc_cluster_up',
@@ -152,7 +152,7 @@ export function countsText(page: string): string {
       .filter((line) => line.startsWith(`${family}{`))
       .map((line) => Number(line.slice(line.lastIndexOf(' ') + 1)));
   const sum = (family: string) => values(family).reduce((total, value) => total + value, 0);
-  const up = Object.entries(looked)
+  const up = Object.entries(statusGauges)
     .filter(([, family]) => values(family).length > 0)
     .map(([what, family]) => `${sum(family)}/${values(family).length} ${what}`);
   return [

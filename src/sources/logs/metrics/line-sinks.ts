@@ -11,10 +11,10 @@ import { createLabelCache, findIn, keepIn } from './label-cache.ts';
 import type { LastErrors } from './last-errors.ts';
 import type { LogIntake } from './log-rule.ts';
 import {
-  type LifeEvents,
   type LogMetricsOptions,
   metricFields,
   openServiceLogMetrics,
+  type ProcessEvents,
   type ServiceLogMetrics,
 } from './service-metrics.ts';
 
@@ -30,7 +30,7 @@ export interface LineSinksDeps {
   intakes: (service: string) => LogIntake;
   drops: Drops;
   clock: Clock;
-  life?: LifeEvents;
+  life?: ProcessEvents;
   lastErrors?: LastErrors;
 }
 

@@ -17,7 +17,7 @@ import {
 import type { LogRule } from '../options.ts';
 import { createLabelCache, findIn, keepIn, keyHash, sweepIn } from './label-cache.ts';
 
-/** The metric of one log rule of one service (contract, Logs). */
+/** The metric of one log rule of one service (docs/how-to/collect.md, Logs). */
 export interface LogRuleMetric {
   count(fields: Fields): void;
   /** Releases series that had no entry for the rule's `expire`; `nowMs` is monotonic. */

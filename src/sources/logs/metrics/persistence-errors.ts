@@ -15,7 +15,7 @@ import {
 import type { FileState } from '../lines/line-classifier.ts';
 
 /**
- * Counts `svc_log_persistence_errors_total` of one service (contract, Logs).
+ * Counts `svc_log_persistence_errors_total` of one service (docs/how-to/collect.md, Logs).
  *
  * A failed call can leave two entries. The service's persistence client logs an unavailable store or an internal
  * error (`clientMessages`). The code that made the call may log the same error again (`callerMessages`), and it

@@ -28,7 +28,7 @@ export interface ServiceLogMetrics extends Omit<LineMetrics, 'entry'> {
 }
 
 /** Receives what a service's log shows of its processes, when the line is counted. */
-export interface LifeEvents {
+export interface ProcessEvents {
   /** The first entry of the service that this process reads. */
   logged(service: string): void;
   /** A line that a process of the service writes once when it starts. */
@@ -39,7 +39,7 @@ export interface LifeEvents {
 export type LogMetricsOptions = Pick<LogsOptions, 'levelKey' | 'rules'>;
 
 export interface ServiceMetricsDeps extends LogRuleDeps {
-  life?: LifeEvents;
+  life?: ProcessEvents;
   lastErrors?: LastErrors;
 }
 

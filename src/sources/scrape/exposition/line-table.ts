@@ -98,7 +98,7 @@ export function freeLine(table: LineTable, id: number): void {
   if (table.keys.keyLength[id] !== -1) removeKey(table.keys, id);
 }
 
-/** Gives memory back after many lines were freed. */
+/** Releases memory after many lines were freed. */
 export function trimLines(table: LineTable): void {
   if (trimTable(table.keys)) resizeColumns(table, table.keys.keyAt.length);
 }

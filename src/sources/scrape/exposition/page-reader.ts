@@ -58,7 +58,7 @@ export function createPageReader(
   let samples = 0;
   let invalidLines = 0;
   let firstInvalid: Page['firstInvalid'];
-  let born: number[] = [];
+  let addedIds: number[] = [];
   const leftOut = createBucketRun();
 
   const countSample = (): void => {
@@ -101,7 +101,7 @@ export function createPageReader(
         return true;
       }
       id = addLine(table, view, bytes, start, end, comment);
-      born.push(id);
+      addedIds.push(id);
       moved = true;
     } else if (table.seen[id] === round) return false;
     else {
@@ -190,8 +190,8 @@ export function createPageReader(
   const body = createBody(limits, { readLines, linesRead: () => lines });
 
   const discard = (): void => {
-    for (const id of born) freeLine(table, id);
-    born = [];
+    for (const id of addedIds) freeLine(table, id);
+    addedIds = [];
   };
 
   return {
@@ -221,7 +221,7 @@ export function createPageReader(
       [lastOrder, order] = [page.order, lastOrder];
       lastCount = page.count;
       [table.taken, table.incoming] = [table.incoming, table.taken];
-      born = [];
+      addedIds = [];
     },
     discard,
   };

@@ -16,7 +16,7 @@ export interface PageIntake {
 }
 
 /** The values of a target's series. What is set stays hidden until the swap. */
-export interface PageShow {
+export interface PageVisibility {
   swap(): void;
   /** Hides all values until the next swap. */
   hide(): void;
@@ -25,8 +25,8 @@ export interface PageShow {
 export interface PageSeriesDeps {
   intake: PageIntake;
   refusedLines: RefusedLines;
-  /** The vocabulary of the target, by which the intake translates. */
-  words: VocabularyDetector;
+  /** Detects the vocabulary of the target, by which the intake translates. */
+  detector: VocabularyDetector;
   slice: Slice;
 }
 
@@ -94,7 +94,7 @@ function both(one: Part, other: Part): Part {
 }
 
 export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSeries {
-  const { intake, refusedLines, words, slice } = deps;
+  const { intake, refusedLines, detector, slice } = deps;
   const partOf: (Part | undefined)[] = [];
   /** 1 for a line whose value only falls when its sender restarts. */
   const grows: number[] = [];
@@ -104,7 +104,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     grows[id] = 0;
   };
   const groups = createLineGroups(table, { forget, slice });
-  const catalog = createCatalogView(table, groups, words);
+  const catalog = createCatalogView(table, groups, detector);
   let removedLines = 0;
   let withdrawn = true;
 
@@ -163,15 +163,15 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
   };
 
   /** Closes the series whose meaning changed with the names on the page, so that they are opened anew. */
-  const closeReworded = (page: Page, affected: Set<ScrapedSeries>): void => {
+  const closeRetranslated = (page: Page, affected: Set<ScrapedSeries>): void => {
     const families = groups.families(page);
     for (const family of catalog.refused()) families.add(family);
-    const reworded = words.detect(families);
-    if (reworded.size === 0) return;
+    const retranslated = detector.detect(families);
+    if (retranslated.size === 0) return;
     // Refused lines come back as new ones on the next page, under their new meaning.
-    if (catalog.refused().some((family) => reworded.has(family))) forgetRefused();
+    if (catalog.refused().some((family) => retranslated.has(family))) forgetRefused();
     for (const series of groups.series.values()) {
-      if (!reworded.has(series.family)) continue;
+      if (!retranslated.has(series.family)) continue;
       close(series);
       affected.add(series);
     }
@@ -201,7 +201,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
 
   const updateLines = async (page: Page): Promise<Set<ScrapedSeries>> => {
     const affected = groups.removeMissing(page);
-    closeReworded(page, affected);
+    closeRetranslated(page, affected);
     // Missing series are closed first, to make room for new ones.
     for (const series of affected) if (series.lines.length === 0) close(series);
     for (const series of await groups.addNew(page, update)) affected.add(series);
@@ -266,14 +266,14 @@ interface CatalogView extends Pick<PageSeries, 'values' | 'mapped'> {
   seriesChanged(): void;
 }
 
-function createCatalogView(table: LineTable, groups: LineGroups, words: VocabularyDetector): CatalogView {
+function createCatalogView(table: LineTable, groups: LineGroups, detector: VocabularyDetector): CatalogView {
   const refusedFamilies = new Map<string, Mapped>();
   /** The results of `values`, valid while the series are the same. */
   const readings = new Map<string, LineReading[]>();
 
   const read = (series: ScrapedSeries) => {
     const { kind, family, tags, parts } = assemble(groups.linesOf(series), undefined);
-    const translated = words.translate(kind, family, tags);
+    const translated = detector.translate(kind, family, tags);
     return { parts, tags, translated: translated ?? { name: family, tags, divisor: 1 } };
   };
 
@@ -281,7 +281,7 @@ function createCatalogView(table: LineTable, groups: LineGroups, words: Vocabula
   const findReadings = (family: string): LineReading[] => {
     const found: LineReading[] = [];
     for (const series of groups.series.values()) {
-      if (series.family !== family && !words.vocabulary?.names.has(series.family)) continue;
+      if (series.family !== family && !detector.vocabulary?.names.has(series.family)) continue;
       const { parts, tags, translated } = read(series);
       if (parts !== 1 || translated === 'left_out') continue;
       const line = series.lines[0]!;

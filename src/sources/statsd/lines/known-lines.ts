@@ -85,7 +85,7 @@ function hashOfKey(bytes: Buffer, from: number, colon: number, bar: number, end:
  * Whether bytes that were decoded as `text` are not UTF-8. The text has a U+FFFD only then, or if the sender sent
  * one.
  */
-const isMarred = (text: string, bytes: Buffer, from: number, to: number): boolean =>
+const isInvalidUtf8 = (text: string, bytes: Buffer, from: number, to: number): boolean =>
   text.includes('\uFFFD') && !isUtf8(bytes.subarray(from, to));
 
 /** Interned lines: head and tail. */
@@ -182,7 +182,8 @@ export function createKnownLines({
     }
     const head = bytes.toString('utf8', from, colon);
     const tail = bytes.toString('utf8', bar, end);
-    if (isMarred(head, bytes, from, colon) || isMarred(tail, bytes, bar, end)) return 'invalid_line';
+    if (isInvalidUtf8(head, bytes, from, colon) || isInvalidUtf8(tail, bytes, bar, end))
+      return 'invalid_line';
     if (tail.includes('|T') && timeSection.test(tail)) {
       const key = Buffer.concat([bytes.subarray(from, colon), Buffer.from(tail.replace(timeSection, ''))]);
       return find(key, 0, colon - from, colon - from, key.length, value);

@@ -94,7 +94,7 @@ export function createLineReader({ knownLines, recorder, lineBytes, refuse }: Li
    * Reads numbers other than one plain decimal: several, or an unusual spelling. If the tags are in the name, all
    * colons but the last belong to a tag's value, because senders of that form never pack numbers.
    */
-  const takeOdd = (
+  const takeUnusual = (
     bytes: Buffer,
     from: number,
     head: number,
@@ -153,7 +153,7 @@ export function createLineReader({ knownLines, recorder, lineBytes, refuse }: Li
         if (!recorder.take(series, value, isSigned(bytes[at]))) fault = 'invalid_value';
         if (!series.isKnown) recorder.close(series);
       }
-    } else fault = takeOdd(bytes, from, head, at, bar, stop);
+    } else fault = takeUnusual(bytes, from, head, at, bar, stop);
     if (fault !== undefined) return refused(fault, bytes, from, stop, end);
     follows = isPacked;
     return isPacked ? stop + 1 : afterLine(bytes, stop, end);

@@ -34,7 +34,7 @@ export type StatsdIntake = Intake & Partial<Pick<OpenIntake, 'overflowOf' | 'ove
 
 export interface SeriesRecorderDeps {
   intake: StatsdIntake;
-  words: VocabularyDetector;
+  detector: VocabularyDetector;
   /** Upper bounds of timers, histograms and distributions. */
   bounds: readonly number[];
   /** Set if those are to be summaries. */
@@ -108,7 +108,7 @@ export function isShared(series: StatsdSeries): boolean {
   return handle.owners > 1 || handle.at < 0 || handle.next !== undefined || handle.previous !== undefined;
 }
 
-/** Whether a type may have this number. Counters only grow, and time does not run backwards. */
+/** Whether a type may have this number. Counters and timers have no negative numbers. */
 export function isAllowed(type: StatsdType, value: number): boolean {
   return value >= 0 ? value < Infinity : value > -Infinity && (type === 'gauge' || type === 'histogram');
 }
@@ -116,7 +116,7 @@ export function isAllowed(type: StatsdType, value: number): boolean {
 /** Opens the series of known lines at the intake. Timers are converted from milliseconds to seconds. */
 export function createSeriesRecorder({
   intake,
-  words,
+  detector,
   bounds,
   summaries,
 }: SeriesRecorderDeps): SeriesRecorder {
@@ -128,7 +128,7 @@ export function createSeriesRecorder({
     return summaries === undefined ? 'histogram' : 'summary';
   };
   const meaningOf = ({ name, tags, type }: StatsdLine): string =>
-    JSON.stringify(words.translate(kindOf(type), name, tags) ?? '');
+    JSON.stringify(detector.translate(kindOf(type), name, tags) ?? '');
 
   const acquire = (series: StatsdSeries): void => {
     const { name, tags } = series.line;
@@ -146,7 +146,7 @@ export function createSeriesRecorder({
 
   return {
     open(line, round) {
-      const isEarly = words.vocabulary === undefined && earlyLeft > 0;
+      const isEarly = detector.vocabulary === undefined && earlyLeft > 0;
       const series: StatsdSeries = {
         line,
         type: line.type,
@@ -187,12 +187,12 @@ export function createSeriesRecorder({
       for (const series of changed) {
         series.meaning = meaningOf(series.line);
         acquire(series);
-        carryOver(series);
+        addEarlierCount(series);
       }
       for (const series of all) series.early = undefined;
     },
     close: (series) => heldBy(series)?.release(),
-    ...createSharedSeries({ intake, words, shape, kindOf }),
+    ...createSharedSeries({ intake, detector, shape, kindOf }),
   };
 }
 
@@ -200,7 +200,7 @@ export function createSeriesRecorder({
  * Adds what a series counted before it was opened anew. A series that only repeats others is refused: the others
  * have counted the same.
  */
-function carryOver({
+function addEarlierCount({
   counter,
   gauge,
   histogram,
@@ -216,13 +216,13 @@ function carryOver({
   for (const value of early ?? []) (histogram ?? summary)?.observe(value, weight);
 }
 
-interface SharedSeriesDeps extends Pick<SeriesRecorderDeps, 'intake' | 'words'> {
+interface SharedSeriesDeps extends Pick<SeriesRecorderDeps, 'intake' | 'detector'> {
   shape: Shape;
   kindOf(type: StatsdType): Kind;
 }
 
 /** The series that count for refused lines: one for all lines of an overflow series, a type and a rate. */
-function createSharedSeries({ intake, words, shape, kindOf }: SharedSeriesDeps): SharedSeries {
+function createSharedSeries({ intake, detector, shape, kindOf }: SharedSeriesDeps): SharedSeries {
   const shared = new Map<string, StatsdSeries>();
   /** Numbers the overflow series. */
   const overflowNumbers = new WeakMap<Handle, number>();
@@ -274,7 +274,7 @@ function createSharedSeries({ intake, words, shape, kindOf }: SharedSeriesDeps):
     sharedForForm(line, tagKeys) {
       const { name, type } = line;
       const kind = kindOf(type);
-      if (words.readsValues(kind, name)) return undefined;
+      if (detector.readsValues(kind, name)) return undefined;
       const mayRefuse = shared.has(keyOf(line, 'refused'));
       const placeholders = new Map(tagKeys.map((key, i) => [key, `\u0001${i}`]));
       const form = intake.overLimitForm?.(kind, name, placeholders, shape, mayRefuse);

@@ -111,7 +111,7 @@ describe('the lag', () => {
     const [found] = await looks([page], { group: three });
     expect(found).toMatchObject({
       gauges: [],
-      details: { lag: { series: 0, untold: 2 } },
+      details: { lag: { series: 0, unmatched: 2 } },
     });
     expect(found!.msg).toContain('2 series of svc_replication_latency name no two clusters');
   });

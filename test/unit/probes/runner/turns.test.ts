@@ -8,100 +8,100 @@ function bed(concurrency: number) {
   return {
     started,
     ask: (name: string, more: { lane?: string; isUrgent?: boolean } = {}) =>
-      turns.ask({
+      turns.request({
         ...more,
         start(turn) {
           started.push(name);
           turnOf.set(name, turn);
         },
       }),
-    leave: (name: string) => turnOf.get(name)!.leave(),
-    leaveLane: (name: string) => turnOf.get(name)!.leaveLane(),
+    release: (name: string) => turnOf.get(name)!.release(),
+    releaseLane: (name: string) => turnOf.get(name)!.releaseLane(),
   };
 }
 
 test('so many at once, in the order in which they asked', () => {
-  const { started, ask, leave } = bed(2);
+  const { started, ask, release } = bed(2);
   for (const name of ['a', 'b', 'c', 'd', 'e']) ask(name);
   expect(started).toEqual(['a', 'b']);
-  leave('b');
-  leave('b');
+  release('b');
+  release('b');
   expect(started).toEqual(['a', 'b', 'c']);
-  leave('a');
-  leave('c');
+  release('a');
+  release('c');
   expect(started).toEqual(['a', 'b', 'c', 'd', 'e']);
 });
 
 test('one of each lane; who waits for a lane stands in nobody’s way', () => {
-  const { started, ask, leave, leaveLane } = bed(3);
+  const { started, ask, release, releaseLane } = bed(3);
   ask('a1', { lane: 'a' });
   ask('a2', { lane: 'a' });
   ask('b1', { lane: 'b' });
   ask('free');
   expect(started).toEqual(['a1', 'b1', 'free']);
-  leave('a1');
+  release('a1');
   expect(started).toHaveLength(3);
-  leaveLane('a1');
-  leaveLane('a1');
+  releaseLane('a1');
+  releaseLane('a1');
   expect(started).toEqual(['a1', 'b1', 'free', 'a2']);
 });
 
 test('a lane is held though its place is free', () => {
-  const { started, ask, leave, leaveLane } = bed(1);
+  const { started, ask, release, releaseLane } = bed(1);
   ask('a1', { lane: 'a' });
   ask('a2', { lane: 'a' });
   ask('b');
-  leave('a1');
+  release('a1');
   expect(started).toEqual(['a1', 'b']);
-  leaveLane('a1');
+  releaseLane('a1');
   expect(started).toEqual(['a1', 'b']);
-  leave('b');
+  release('b');
   expect(started).toEqual(['a1', 'b', 'a2']);
 });
 
 test('an urgent one takes no place', () => {
-  const { started, ask, leave } = bed(2);
+  const { started, ask, release } = bed(2);
   ask('a');
   ask('now', { isUrgent: true });
   ask('b');
   ask('c');
   ask('too', { isUrgent: true });
   expect(started).toEqual(['a', 'now', 'b', 'too']);
-  leave('now');
-  leave('too');
+  release('now');
+  release('too');
   expect(started).toHaveLength(4);
 });
 
 test('an urgent one keeps to its lane, and is the next in it', () => {
-  const { started, ask, leaveLane } = bed(3);
+  const { started, ask, releaseLane } = bed(3);
   ask('a1', { lane: 'a' });
   ask('a2', { lane: 'a' });
   ask('a-now', { lane: 'a', isUrgent: true });
   expect(started).toEqual(['a1']);
-  leaveLane('a1');
+  releaseLane('a1');
   expect(started).toEqual(['a1', 'a-now']);
-  leaveLane('a-now');
+  releaseLane('a-now');
   expect(started).toEqual(['a1', 'a-now', 'a2']);
 });
 
 test('who withdraws is not started', () => {
-  const { started, ask, leave } = bed(1);
+  const { started, ask, release } = bed(1);
   ask('a');
   const withdraw = ask('b');
   ask('c');
   withdraw();
-  leave('a');
+  release('a');
   expect(started).toEqual(['a', 'c']);
 });
 
 test('nobody starves: those who ask again and again go behind those who wait', () => {
-  const { started, ask, leave } = bed(1);
+  const { started, ask, release } = bed(1);
   const names = ['a', 'b', 'c', 'd'];
   for (const name of names) ask(name);
   for (let i = 0; i < 40; i++) {
     const name = started.at(-1)!;
     ask(name);
-    leave(name);
+    release(name);
   }
   for (const name of names) expect(started.filter((one) => one === name).length).toBeGreaterThanOrEqual(10);
 });
