@@ -4,6 +4,7 @@ import { configurationSchema } from '../src/agent/config/blocks.ts';
 import { agentMetrics } from '../src/core/agent-metrics.ts';
 import { catalog, type Metric } from '../src/core/catalog.ts';
 import { closedLists } from '../src/core/reasons.ts';
+import { reporterErrors } from '../src/monitoring/dashboards/queries.ts';
 import { pack, type RenderedAlert, renderPack, shippedOptions } from '../src/monitoring/packs.ts';
 import { unfedPanels } from './unfed-panels.ts';
 
@@ -95,6 +96,14 @@ const ownSpelling = (properties: Readonly<Record<string, Schema>>): readonly [st
   Object.entries(properties).filter(([key]) => !key.includes('_') || !Object.hasOwn(properties, camel(key)));
 const camel = (key: string): string => key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
+/** The table of a map's keys. A long list of keys that differ in their names only is one row. */
+function keyTable(rows: readonly (readonly Cell[])[]): string {
+  const [first] = rows;
+  const areAlike = rows.length > 8 && rows.every((row) => row.slice(1).join() === first!.slice(1).join());
+  const shown = areAlike ? [[rows.map(([key]) => key).join(', '), ...first!.slice(1)]] : rows;
+  return table(['key', 'value', 'default', ''], shown);
+}
+
 function configurationPage(): string {
   const root = configurationSchema() as Schema;
   const sections: string[] = [];
@@ -118,7 +127,7 @@ function configurationPage(): string {
     });
     if (path !== '') sections.push(`## ${code(path)}`);
     if (path !== '' && description) sections.push(description);
-    sections.push(table(['key', 'value', 'default', ''], rows));
+    sections.push(rows.length === 0 ? 'It has no keys: write `{}`.' : keyTable(rows));
     for (const [nested, text] of below) section(nested, text);
   };
   section({ path: '', schema: root }, undefined);
@@ -144,7 +153,7 @@ const metricRow = ({ name, kind, unit, tags, help }: Metric, roles?: readonly st
 ];
 
 function metricsPage(): string {
-  const own: readonly Metric[] = agentMetrics;
+  const own: readonly Metric[] = [...agentMetrics, reporterErrors];
   const groups = [...new Set(own.map(({ group }) => group))];
   return paragraphs(
     '# Metrics',

@@ -153,16 +153,14 @@ export function top(count: number, expr: string, overall = expr.replaceAll(inter
 export const rowsOf = (expr: string, count: number, chosenBy: string): string =>
   `${expr} and topk(${count}, ${chosenBy})`;
 
-/**
- * Counted by a rule on log lines that every agent has; `agentMetrics` does not have it.
- */
-const reporterErrors: Metric = {
+/** Counted by a log rule that every agent has, which is why `agentMetrics` does not have it. */
+export const reporterErrors: Metric = {
   name: 'svc_role_reporter_errors_total',
   kind: 'counter',
   unit: 'none',
   tags: ['svc_service'],
   group: 'logs',
-  help: '',
+  help: 'Warnings of the role that its own metrics reporter dropped series or could not report.',
 };
 
 /** Every metric that rules and dashboards may use. */

@@ -270,23 +270,37 @@ export const backupBlock = ({ secret }: { secret: z.ZodType<Secret> }) =>
       source: source(secret).describe('Where evidence of the backup comes from; exactly one key.'),
       schedule: z
         .strictObject({
-          every: time().optional().describe('Time between successes. Default: by type.'),
+          every: time()
+            .optional()
+            .describe(
+              'Time between successes. Default: full 24h, incremental 1h, log 5m, config on each change.',
+            ),
           grace: time()
             .optional()
-            .describe('Time that a success may be late. Default: by type and usual duration.'),
+            .describe(
+              'Time that a success may be late. Default: the usual duration plus 1h (full), 15m (incremental) or 5m (log, config).',
+            ),
         })
         .default({})
         .describe('How often a success is due, and how late it may be.'),
       objectives: z
         .strictObject({
-          rpo: time().optional().describe('Recovery point objective. Default: by type.'),
-          rto: time().optional().describe('Recovery time objective. Default: by type.'),
+          rpo: time()
+            .optional()
+            .describe('Recovery point objective. Default: full 24h, incremental 1h, log 5m, config 0.'),
+          rto: time()
+            .optional()
+            .describe('Recovery time objective. Default: full 4h, incremental 2h, log 30m, config 5m.'),
         })
         .default({})
         .describe('Recovery point and recovery time objective.'),
       retention: z
         .strictObject({
-          keep: time().optional().describe('How long backups are kept. Default: by type.'),
+          keep: time()
+            .optional()
+            .describe(
+              'How long backups are kept. Default: full 30d, incremental and log 7d, config for ever.',
+            ),
           minCount: z.int().min(0).default(1).describe('Minimum number of backups.'),
         })
         .prefault({})

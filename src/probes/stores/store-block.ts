@@ -68,7 +68,11 @@ export const storeBlock = (access: { secret: z.ZodType<Secret>; tls: z.ZodType<C
         .string(storeAddress.fault)
         .transform(parsedAs(storeAddress))
         .describe('host:port of the server.'),
-      user: z.string().min(1).optional().describe('User that the checks log in as.'),
+      user: z
+        .string()
+        .min(1)
+        .optional()
+        .describe('User that the checks log in as. Default: svc_agent, for PostgreSQL and MySQL.'),
       password: access.secret.optional(),
       tls: access.tls.optional(),
       credentials: z

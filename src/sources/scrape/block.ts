@@ -42,7 +42,7 @@ const limits = z
       .int()
       .min(1)
       .default(scrapeDefaults.limits.labelBytes)
-      .describe('Bytes of all labels of one sample.'),
+      .describe('Bytes of one label’s value, or of one name.'),
   })
   .prefault({})
   .describe('Limits of a page; one that exceeds them is discarded.');
