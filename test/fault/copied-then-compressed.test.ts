@@ -55,6 +55,23 @@ test('the original was given up before its archive appears', async () => {
   expect(tail.recorder.lines).toEqual(numbered(0, 80).lines);
 });
 
+test('the archive is one of few bytes: the copy was known, and more was read of its original', async () => {
+  const tail = createTail({ paths: ['app.log'] });
+  tail.create('app.log', numbered(0, 3).text);
+  await tail.scan();
+  copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
+  tail.append('app.log', numbered(3, 2).text);
+  await tail.scan();
+  tail.truncate('app.log');
+  tail.append('app.log', numbered(100, 10).text);
+  await tail.settle();
+  await tail.restart();
+  tail.gzip('app.log.1');
+  tail.rename('app.log.1.gz', 'app.log.2.gz');
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual([...numbered(0, 5).lines, ...numbered(100, 10).lines]);
+});
+
 test('the archive appears after a scan that found neither the copy nor the archive', async () => {
   const tail = createTail({ paths: ['app.log*'] });
   tail.create('app.log', numbered(0, 60).text);

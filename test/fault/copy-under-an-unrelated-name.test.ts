@@ -90,3 +90,18 @@ test('an original that was empty at first is known, though the agent is killed w
   await tail.settle();
   expect(tail.recorder.lines.toSorted()).toEqual(numbered(0, 65).lines);
 });
+
+test('a copy of the first few bytes is known after a truncation, too', async () => {
+  const tail = createTail({ paths: ['*'] });
+  tail.create('app.log', 'first\n');
+  await tail.scan();
+  copyFileSync(tail.path('app.log'), tail.path('saved-app.log'));
+  await tail.scan();
+  tail.append('app.log', numbered(0, 10).text);
+  await tail.scan();
+  tail.truncate('app.log');
+  tail.append('app.log', numbered(100, 5).text);
+  await tail.settle();
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual(['first', ...numbered(0, 10).lines, ...numbered(100, 5).lines]);
+});

@@ -104,3 +104,17 @@ test('a generation was deleted, and a younger and shorter one begins with the sa
     ...[banner, ...numbered(63, 5).lines],
   ]);
 });
+
+test('rotated files that were seen without their log, and not read, are renamed', async () => {
+  const tail = createTail({ paths: ['app.log*'] });
+  tail.create('app.log.4', numbered(0, 40).text);
+  tail.create('app.log.3', numbered(100, 40).text);
+  await tail.tailer.discover();
+  await tail.restart();
+  tail.rename('app.log.4', 'app.log.5');
+  tail.rename('app.log.3', 'app.log.4');
+  await tail.settle();
+  const expected = [...numbered(0, 40).lines, ...numbered(100, 40).lines];
+  expect(tail.recorder.lines.toSorted()).toEqual(expected);
+  expect(tail.recorder.skips).toEqual([]);
+});

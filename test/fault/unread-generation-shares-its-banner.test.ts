@@ -1,3 +1,4 @@
+import { copyFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { createTail, numbered } from '../tail.ts';
 
@@ -17,4 +18,23 @@ test('two generations are missing, and the archive of the one that was read is n
   await tail.settle();
   expect(tail.recorder.lines).toEqual([banner, ...numbered(0, 40).lines]);
   expect(tail.recorder.skips).toEqual([{ reason: 'vanished', bytes: unread.length }]);
+});
+
+test('a copy that is made of the next generation is not taken for the unread one', async () => {
+  const tail = createTail({ paths: ['app.log'] });
+  tail.create('app.log', `${banner}\n${numbered(0, 5).text}`);
+  await tail.tailer.discover();
+  await tail.restart();
+  tail.append('app.log', numbered(5, 40).text);
+  tail.copyTruncate('app.log', 'app.log.2');
+  tail.gzip('app.log.2');
+  tail.append('app.log', `${banner}\n${numbered(100, 1).text}`);
+  copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
+  await tail.scan();
+  tail.truncate('app.log');
+  tail.append('app.log', numbered(200, 5).text);
+  await tail.settle();
+  const expected = [numbered(0, 45), numbered(100, 1), numbered(200, 5)].flatMap(({ lines }) => lines);
+  expect(tail.recorder.lines.toSorted()).toEqual([banner, banner, ...expected].toSorted());
+  expect(tail.recorder.skips).toEqual([]);
 });

@@ -15,6 +15,11 @@ const onceWrong: readonly [kind: keyof typeof kinds, seed: number][] = [
   ['copied, truncated and compressed', 2_740],
   ['copied, truncated and compressed', 9_677],
   ['renamed and compressed', 24_182],
+  ['copied, truncated and compressed', 25_968],
+  ['copied, truncated and compressed', 28_775],
+  ['copied, truncated and compressed', 36_582],
+  ['copied under unrelated names', 35_778],
+  ['renamed, linked', 24_519],
 ];
 
 test.each(onceWrong)('%s, seed %i', async (kind, seed) => {

@@ -46,12 +46,12 @@ export function createCopies(
   const keyOf = ({ stat }: Sighting) => fileKey(stat);
 
   /** Postpones the decision about a file while it changes and for 10 s after. Returns false once they are over. */
-  const waitFor = (sighting: Sighting, of?: TrackedFile): boolean => {
+  const waitFor = (sighting: Sighting, of?: TrackedFile, isBeginning = false): boolean => {
     const { size, mtimeNs } = sighting.stat;
     const before = scan.undecided.get(keyOf(sighting));
     const isChanged = before?.size !== size || before.mtimeNs !== mtimeNs;
     const sinceMs = before && !isChanged ? before.sinceMs : clock.monotonicMs();
-    scan.nextUndecided.set(keyOf(sighting), { size, mtimeNs, sinceMs, of });
+    scan.nextUndecided.set(keyOf(sighting), { size, mtimeNs, sinceMs, of, isBeginning });
     if (clock.monotonicMs() - sinceMs >= undecidedMs) return false;
     return true;
   };
@@ -264,7 +264,7 @@ export function createCopies(
         lose(file, 'truncated');
         return true;
       }
-      if (isPrefix) return waitFor(sighting, file);
+      if (isPrefix) return waitFor(sighting, file, true);
     }
     return false;
   };

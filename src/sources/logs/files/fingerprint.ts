@@ -7,9 +7,11 @@ import { isCompressed, isGzip, isSameLog } from './rotated-names.ts';
 
 /** Bytes before the offset that identify a file. */
 export const tailBytes = 64;
+/** Fewer bytes than these at a file's beginning have no checksum. */
+export const checkedBytes = 16;
 /** Lengths of beginnings with a checksum, as far as the file has grown. */
 const headLengths: readonly number[] = [
-  16,
+  checkedBytes,
   ...Array.from({ length: 7 }, (_, i) => 32 * (i + 1)),
   ...Array.from({ length: 16 }, (_, i) => 256 * (i + 1)),
 ];
@@ -134,9 +136,24 @@ export function likeness(content: Content, known: KnownContent): Likeness {
   return 'whole';
 }
 
+const compareBytes = 4096;
+
+/** Whether the first `size` bytes of two files are the same: their beginning and their end are compared. */
+function beginAlike(size: number, a: Content['at'], b: Content['at']): boolean {
+  const length = Math.min(size, compareBytes);
+  const same = (position: number) => {
+    const bytes = a(position, length);
+    return bytes?.length === length && b(position, length)?.equals(bytes) === true;
+  };
+  return same(0) && same(size - length);
+}
+
+/** Whether a file holds the first bytes of another one, or all of them. */
+export const isBeginningOf = (content: Content, other: Content): boolean =>
+  content.size <= other.size && beginAlike(content.size, content.at, other.at);
+
 /** Bytes of a gzip file that are inflated to see its beginning: at most 6 MiB come of them. */
 const packedBytes = 6 * 1024;
-const compareBytes = 4096;
 const sumBytes = 256 * 1024;
 const cannotCompare = 'file cannot be compared';
 /** Files that are open for a comparison at a time. */
@@ -330,12 +347,8 @@ export function createContents({ disk, problems }: { disk: Disk; problems: Probl
     isPrefixOf(file, size, fd) {
       if (open(file) !== 'open') return false;
       const own = opened.get(keyOf(file))!.fd;
-      const from = Math.max(0, size - compareBytes);
-      const same = (length: number, position: number) => {
-        const bytes = readAt(own, length, position);
-        return bytes.length === length && bytes.equals(readAt(fd, length, position));
-      };
-      return same(Math.min(size, compareBytes), 0) && same(size - from, from);
+      const at = (of: number) => (position: number, length: number) => readAt(of, length, position);
+      return beginAlike(size, at(own), at(fd));
     },
     beginsWith: (fd, start) => readAt(fd, start.length, 0).equals(start),
     sumOf,

@@ -132,7 +132,8 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
 
   /**
    * The file is not followed any more. Of its copies as much was counted as of the file itself: what they have beyond its
-   * offset is read once they are seen again.
+   * offset is read once they are seen again. What a shorter copy holds is remembered as well: the beginnings of files that
+   * are known do not suffice to recognize its archive if that is small.
    */
   const releaseCopies = (file: TrackedFile) => {
     const content = knownContent(file);
@@ -143,6 +144,8 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
       const { path, dev, ino, mtimeNs } = copy;
       const size = copy.offset > file.offset ? -1 : copy.size;
       letGo(path, { dev, ino, size, mtimeNs, nlink: 1, kind: 'file' }, content, file.generation);
+      if (copy.offset < file.offset)
+        tracker.letGo({ ...copy, ino: -1n, generation: file.generation, copyOf: undefined, absences: 0 });
     }
   };
 

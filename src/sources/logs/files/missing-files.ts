@@ -1,7 +1,15 @@
 import { dirname } from 'node:path';
 import type { Copies } from './copies.ts';
 import type { Sighting } from './discovery.ts';
-import { headCovers, identifyingBytes, type Likeness, likeness, tailBytes } from './fingerprint.ts';
+import {
+  checkedBytes,
+  headCovers,
+  identifyingBytes,
+  isBeginningOf,
+  type Likeness,
+  likeness,
+  tailBytes,
+} from './fingerprint.ts';
 import type { Generations } from './generations.ts';
 import type { Grouped, Groups } from './groups.ts';
 import { isCompressed } from './rotated-names.ts';
@@ -43,7 +51,7 @@ export function createMissing(
   const { isHome, inOrder } = groups;
   const { letGoWhole, giveUp, resume, followAgain } = generations;
   const { directoryOf, seesDirectory, waitForDirectory, postponeGroup } = whereabouts;
-  const { keyOf, waitFor, hasPlainBeside } = copies;
+  const { keyOf, waitFor, hasPlainBeside, identifyGzip } = copies;
 
   /** Whether equal content is enough to identify a missing file: tiny files are alike. */
   const identifies = (file: TrackedFile, group: string, sighting: Sighting): boolean => {
@@ -67,8 +75,16 @@ export function createMissing(
     return contents.of(sighting, (own) => others.some((other) => likeness(own, other) !== 'none')) ?? true;
   };
 
-  const isCopyOf = (file: TrackedFile, { stat: { dev, ino } }: Sighting) =>
+  const isLetGoCopy = (file: TrackedFile, { stat: { dev, ino } }: Sighting) =>
     tracker.letGoAt(dev, ino)?.copyOf === file;
+
+  /** Whether the file was found to be a copy of the generation while that was still there, and has not changed since. */
+  const isCopyOf = (file: TrackedFile, sighting: Sighting) => {
+    if (isLetGoCopy(file, sighting)) return true;
+    const { size, mtimeNs } = sighting.stat;
+    const before = scan.undecided.get(keyOf(sighting));
+    return before?.isBeginning && before.of === file && before.size === size && before.mtimeNs === mtimeNs;
+  };
 
   /** Whether the generation may be in the file at all, by its name. */
   const isEligible = (file: TrackedFile, { sighting, group }: Grouped): boolean => {
@@ -88,9 +104,22 @@ export function createMissing(
     const isCut = file.lostBy === 'truncated' && sighting.stat.ino === file.formerIno;
     if (like === 'cut') return isCut && isHome(sighting, file.path);
     if (like !== 'short') return like !== 'none';
+    // Nothing is to be done about it, and another file may be the copy that is not known yet.
+    if (isLetGoCopy(file, sighting)) return false;
     if (file.state !== 'missing' || (isHome(sighting, file.path) && !isCut)) return false;
     // Only a truncation leaves a copy behind that is shorter. Other files begin the same for as long as a banner goes.
     return file.lostBy === 'truncated' || isCopyOf(file, sighting) || isCompressed(sighting.paths[0]!);
+  };
+
+  /**
+   * Whether a file is an archive of another generation, or a copy that is made of the file at the log's path. Of a generation
+   * of which nothing was counted perhaps only a banner is known, with which others begin, too.
+   */
+  const isOfAnother = (file: TrackedFile, { sighting, group }: Grouped, size: number): boolean => {
+    if (isCompressed(sighting.paths[0]!)) return identifyGzip(sighting, group).verdict !== 'new';
+    const home = scan.picture.files.get(scan.picture.found.get(file.path) ?? '');
+    if (!home || home === sighting || size === Math.max(file.size, file.nowSize)) return false;
+    return contents.of(sighting, (own) => contents.of(home, (other) => isBeginningOf(own, other))) ?? false;
   };
 
   /** The files that may be the generation, by their names and by what they hold. */
@@ -109,12 +138,16 @@ export function createMissing(
         continue;
       }
       const isCopy = isCopyOf(file, sighting);
-      const like = isCopy && file.offset + file.rest.length === 0 ? 'whole' : seen.like;
+      const isUnread = file.offset + file.rest.length === 0;
+      // The first few bytes have no checksum.
+      const isShort = isCopy && seen.size < Math.min(checkedBytes, file.offset);
+      const like = isCopy && isUnread ? 'whole' : isShort ? 'short' : seen.like;
       if (like === 'whole' && !isCopy && !identifies(file, file.path, sighting)) {
         // Nothing of it was counted, and the other file, which begins the same, is read from its beginning.
         if (file.offset === 0) Object.assign(file, { rest: noBytes, restBytes: 0, size: 0, nowSize: 0 });
         continue;
       }
+      if (isUnread && !isCopy && like !== 'none' && isOfAnother(file, candidate, seen.size)) continue;
       if (isAcceptable(file, sighting, like)) alike.push({ ...candidate, like, size: seen.size });
     }
     return alike;

@@ -194,9 +194,9 @@ export function createRotation(deps: RotationDeps): Rotation {
       homes = homeIndex();
     }
     verifyOriginals(first, unknown);
-    const rest = await findAllMissing(withGroups(unknown, homes));
+    // Those that are lost by now are looked for here; those that a comparison finds rewritten, in the next scan.
     scan.lostGroups.clear();
-    await identifyAll(rest);
+    await identifyAll(await findAllMissing(withGroups(unknown, homes)));
   };
 
   const prune = () => {

@@ -32,6 +32,8 @@ interface Undecided {
   readonly mtimeNs: bigint;
   readonly sinceMs: number;
   readonly of?: TrackedFile;
+  /** It was compared with that file, and holds its first bytes. */
+  readonly isBeginning: boolean;
 }
 
 const noPicture: Picture = { files: new Map(), found: new Map(), directories: new Map(), passedOver: [] };

@@ -4,7 +4,7 @@ import { type FileStat, saysAbsent } from './disk.ts';
 import { headCovers, identifyingBytes, likeness, type Seen, tailBytes } from './fingerprint.ts';
 import type { Generations } from './generations.ts';
 import type { Groups } from './groups.ts';
-import { isCompressed, isRotationOf } from './rotated-names.ts';
+import { isCompressed, isRotationOf, isSameLog } from './rotated-names.ts';
 import type { RotationDeps, ScanState } from './scan-state.ts';
 import { knownContent, type TrackedFile } from './tracked-file.ts';
 
@@ -84,12 +84,18 @@ export function createWhereabouts(
   const isSame = (file: TrackedFile, { stat, paths }: Seen): boolean | undefined => {
     if (file.fd !== undefined) return true;
     if (isCompressed(paths[0]!) !== file.compressed) return false;
-    if (file.isVerified && stat.size === file.nowSize && stat.mtimeNs === file.nowMtimeNs) return true;
+    const isUnchanged = stat.size === file.nowSize && stat.mtimeNs === file.nowMtimeNs;
+    if (file.isVerified && isUnchanged) return true;
     const known = knownContent(file);
     const isKnown = known.head.length > 0 || known.offset + known.rest.length > 0;
     // Under an unrelated name, a few equal bytes such as a banner do not identify a file: the inode may have been reused.
     const isWell = Math.max(headCovers(known.head), known.tailLength + known.rest.length) >= tailBytes;
-    const isOwnName = (path: string) => path === file.home || rootOf(path) === file.path;
+    // Until the log's own path is seen, its rotated files are groups of their own. A rotation changes neither size nor time;
+    // a snapshot has no time of a file that was not read.
+    const isUntouched = isUnchanged || (stat.size === file.nowSize && file.nowMtimeNs < 0n);
+    const isRenamed = (path: string) =>
+      isUntouched && dirname(path) === dirname(file.path) && isSameLog(basename(path), basename(file.path));
+    const isOwnName = (path: string) => path === file.home || rootOf(path) === file.path || isRenamed(path);
     // Logs of one service begin with the same banner, and the next file of one may get the inode of a deleted file of another.
     const isOthersName = (path: string) => tracker.hasGroup(rootOf(path));
     if (!paths.some(isOwnName) && (!isWell || paths.some(isOthersName))) return false;
