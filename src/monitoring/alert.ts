@@ -153,7 +153,7 @@ export const recovering = ({ name, of, by, subject, windows, dashboard }: Outage
       `max by (${by}) (max_over_time(ALERTS{alertname="${of}", alertstate="firing", pack="recommended"}[${seenFor[window]}])) == 1`,
     labels: { window },
     summary: `${subject} was down a short time ago.`,
-    description: `${subject} was down a short time ago: ${of} was {{ $value }} within the last ${seenFor[window]}. Until then the alerts that it explains stay inhibited, if their window is ${window} or less.`,
-    firstSteps: `Wait until the alert ends. What fires then is not explained by ${of}.`,
+    description: `${subject} was down a short time ago: ${of} fired within the last ${seenFor[window]} (ALERTS was {{ $value }}). Until this alert ends, alerts that the outage explains stay inhibited, if their window is ${window} or less.`,
+    firstSteps: `Wait until this alert ends. Alerts that fire after that have another cause than ${of}.`,
     dashboard,
   }));

@@ -142,26 +142,26 @@ function eventsBetween(before: StatusReport, now: StatusReport): HistoryEvent[] 
   ];
 }
 
+/** The values of all series, in one ring of 32-bit floats for each. */
+interface Rings {
+  /** The number of the newest step; -1 before the first. */
+  readonly tick: number;
+  /** Goes on by this many steps. Those that were missed, such as while the machine was suspended, have no values. */
+  advance(steps: number): void;
+  /** Sets the value of the newest step. False for a series beyond `mostSeries`. */
+  set(name: string, value: number): boolean;
+  /** See `History.packed`. */
+  packed(times: Pick<HistoryHeader, 'atMs' | 'stepMs'>): Buffer;
+}
+
 /**
- * Samples the status every `stepMs` into one ring of 32-bit floats per series, allocated when the series appears and
- * freed when it has no value left: memory is bounded by `points` × `mostSeries` × 4 bytes.
+ * A ring is allocated when its series appears and freed when it has no value left: memory is bounded by
+ * `points` × `mostSeries` × 4 bytes.
  */
-export function createHistory(
-  options: SeriesHistoryOptions,
-  { report, commit, clock }: HistoryDeps,
-): History {
-  const { stepMs, points, mostSeries } = { ...defaults, ...options };
+function createRings({ points, mostSeries }: Required<Omit<SeriesHistoryOptions, 'stepMs'>>): Rings {
   /** `lastAt` is the tick of the newest value that is a number. */
   const rings = new Map<string, { values: Float32Array; lastAt: number }>();
-  let totals = new Map<string, number>();
   let tick = -1;
-  let atMs = 0;
-  let sampledMs: number | undefined;
-  let before: StatusReport | undefined;
-  let events: HistoryEvent[] = [];
-  let newest: Tick | undefined;
-  let cancel = () => {};
-  let isRunning = false;
 
   const ringOf = (name: string) => {
     const known = rings.get(name);
@@ -170,33 +170,69 @@ export function createHistory(
     rings.set(name, ring);
     return ring;
   };
-  const forgetOld = () => {
-    for (const [name, { lastAt }] of rings) if (tick - lastAt >= points) rings.delete(name);
+
+  return {
+    get tick() {
+      return tick;
+    },
+    advance(steps) {
+      for (let i = 0; i < Math.min(steps, points); i++) {
+        tick++;
+        for (const { values } of rings.values()) values[tick % points] = Number.NaN;
+      }
+      for (const [name, { lastAt }] of rings) if (tick - lastAt >= points) rings.delete(name);
+    },
+    set(name, value) {
+      const ring = ringOf(name);
+      if (!ring) return false;
+      ring.values[tick % points] = value;
+      ring.lastAt = tick;
+      return true;
+    },
+    packed(times) {
+      const length = Math.min(tick + 1, points);
+      const header: HistoryHeader = { tick, ...times, points: length, series: [...rings.keys()] };
+      const text = Buffer.from(JSON.stringify(header));
+      const size = Buffer.alloc(4);
+      size.writeUInt32LE(text.length);
+      const parts = [...rings.values()].flatMap(({ values }) => {
+        const end = (tick + 1) % points;
+        const bytes = (from: number, to: number) =>
+          Buffer.from(values.buffer, values.byteOffset + 4 * from, 4 * (to - from));
+        return length < points ? [bytes(0, length)] : [bytes(end, points), bytes(0, end)];
+      });
+      return Buffer.concat([size, text, ...parts]);
+    },
   };
-  /** Steps that were missed, such as while the machine was suspended, have no values. */
-  const advance = (steps: number) => {
-    for (let i = 0; i < Math.min(steps, points); i++) {
-      tick++;
-      for (const { values } of rings.values()) values[tick % points] = Number.NaN;
-    }
-    forgetOld();
-  };
+}
+
+/** Samples the status every `stepMs`. */
+export function createHistory(
+  options: SeriesHistoryOptions,
+  { report, commit, clock }: HistoryDeps,
+): History {
+  const { stepMs, ...size } = { ...defaults, ...options };
+  const rings = createRings(size);
+  let totals = new Map<string, number>();
+  let atMs = 0;
+  let sampledMs: number | undefined;
+  let before: StatusReport | undefined;
+  let events: HistoryEvent[] = [];
+  let newest: Tick | undefined;
+  let cancel = () => {};
+  let isRunning = false;
 
   const take = () => {
     const nowMs = clock.monotonicMs();
     const elapsedMs = sampledMs === undefined ? stepMs : nowMs - sampledMs;
     sampledMs = nowMs;
-    advance(Math.max(1, Math.round(elapsedMs / stepMs)));
+    rings.advance(Math.max(1, Math.round(elapsedMs / stepMs)));
     const now = report();
     atMs = Date.parse(now.now);
     const values: Record<string, number> = {};
     const next = new Map<string, number>();
     const gauge = (name: string, value: number | undefined) => {
-      const ring = value === undefined ? undefined : ringOf(name);
-      if (value === undefined || !ring) return;
-      ring.values[tick % points] = value;
-      ring.lastAt = tick;
-      values[name] = value;
+      if (value !== undefined && rings.set(name, value)) values[name] = value;
     };
     const rate = (name: string, total: number) => {
       next.set(name, total);
@@ -206,7 +242,7 @@ export function createHistory(
     };
     sample(now, { gauge, rate });
     totals = next;
-    newest = { tick, atMs, values };
+    newest = { tick: rings.tick, atMs, values };
     if (before) events = [...events, ...eventsBetween(before, now)].slice(-mostEvents);
     before = now;
   };
@@ -232,19 +268,6 @@ export function createHistory(
     },
     newest: () => newest,
     events: () => events,
-    packed() {
-      const length = Math.min(tick + 1, points);
-      const header: HistoryHeader = { tick, atMs, stepMs, points: length, series: [...rings.keys()] };
-      const text = Buffer.from(JSON.stringify(header));
-      const size = Buffer.alloc(4);
-      size.writeUInt32LE(text.length);
-      const parts = [...rings.values()].flatMap(({ values }) => {
-        const end = (tick + 1) % points;
-        const bytes = (from: number, to: number) =>
-          Buffer.from(values.buffer, values.byteOffset + 4 * from, 4 * (to - from));
-        return length < points ? [bytes(0, length)] : [bytes(end, points), bytes(0, end)];
-      });
-      return Buffer.concat([size, text, ...parts]);
-    },
+    packed: () => rings.packed({ atMs, stepMs }),
   };
 }

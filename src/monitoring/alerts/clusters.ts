@@ -78,7 +78,7 @@ export const replication: RuleGroup = {
       name: 'SvcClusterRecovering',
       of: 'SvcClusterUnreachable',
       by: `${site}, remote_cluster`,
-      subject: 'Cluster {{ $labels.remote_cluster }}, as {{ $labels.cluster }} sees it,',
+      subject: 'Cluster {{ $labels.remote_cluster }}, seen from {{ $labels.cluster }},',
       windows: ['5m'],
       dashboard: 'dr',
     }),

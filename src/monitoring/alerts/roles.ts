@@ -100,7 +100,7 @@ export const availability: RuleGroup = {
       name: 'SvcAgentsRecovering',
       of: 'SvcRoleUnwatched',
       by: `${site}, job`,
-      subject: 'The agent beside {{ $labels.job }}',
+      subject: 'Every agent beside {{ $labels.job }}',
       windows: ['5m'],
       dashboard: 'agent',
     }),

@@ -28,7 +28,7 @@ export const persistence: RuleGroup = {
       // A minute longer than SvcStoreDown, which then is there first and inhibits it.
       for: '3m',
       summary: 'Persistence calls of {{ $labels.svc_service }} fail.',
-      description: `{{ $labels.svc_service }} has {{ $value | humanize }} persistence errors/s. The limit is $threshold/s for counted errors and ${loggedAtMost}/s for logged ones, which are a part of all.`,
+      description: `{{ $labels.svc_service }} has {{ $value | humanize }} persistence errors/s. The limit is $threshold/s for counted errors and ${loggedAtMost}/s for logged ones, because a role logs only some of its errors.`,
       firstSteps:
         'Check whether the store answers (svc_store_up), then its connections, its disk and the errors in the log of the role.',
       dashboard: 'persistence',

@@ -101,7 +101,24 @@ function failureOfAnswer(answer: ReceiverAnswer, reason: HostedFailureReason, no
   };
 }
 
-export function createPost({ protocol, limits, client, outcomes, drops, clock }: PostDeps): Post {
+/** Batches in the form that the receiver takes. Nothing here rejects; what cannot be sent is dropped and counted. */
+interface Preparation {
+  /** See `Post.split`. */
+  split(batch: Batch): Promise<readonly Batch[]>;
+  /** A batch in a format that the receiver understands, below the size that it refused; none if it cannot be sent. */
+  prepare(batch: Batch): Promise<readonly Batch[]>;
+  /** The batch in the older version, after the receiver refused the newer one. */
+  downgrade(batch: Batch): Promise<readonly Batch[]>;
+  /** Counts points that the receiver will never accept. */
+  drop(points: number): void;
+}
+
+function createPreparation({
+  protocol,
+  limits,
+  outcomes,
+  drops,
+}: Omit<PostDeps, 'client' | 'clock'>): Preparation {
   const drop = (points: number): void => {
     if (points > 0) drops.count('hosted', 'rejected', points);
   };
@@ -116,8 +133,8 @@ export function createPost({ protocol, limits, client, outcomes, drops, clock }:
     }
   };
   const split = (batch: Batch) => recode(batch, () => protocol.split(batch));
-
-  /** A batch in a format that the receiver understands, below the size that it refused; none if it cannot be sent. */
+  const convert = (batch: Batch, wasRefused: boolean) =>
+    recode(batch, async () => [await protocol.convert(batch, wasRefused)]);
   const prepare = async (batch: Batch): Promise<readonly Batch[]> => {
     if (!protocol.speaks(batch.format)) {
       drop(batch.points);
@@ -125,12 +142,15 @@ export function createPost({ protocol, limits, client, outcomes, drops, clock }:
       outcomes.failed('rejected', new HostedFailure('rejected', message));
       return [];
     }
-    if (!limits.allows(batch.points)) {
-      const halves = await split(batch);
-      return (await Promise.all(halves.map(prepare))).flat();
-    }
-    return recode(batch, async () => [await protocol.convert(batch, false)]);
+    if (limits.allows(batch.points)) return convert(batch, false);
+    const halves = await split(batch);
+    return (await Promise.all(halves.map(prepare))).flat();
   };
+  return { split, prepare, downgrade: (batch) => convert(batch, true), drop };
+}
+
+export function createPost({ protocol, limits, client, outcomes, drops, clock }: PostDeps): Post {
+  const { split, prepare, downgrade, drop } = createPreparation({ protocol, limits, outcomes, drops });
 
   const request = async (batch: Batch): Promise<ReceiverAnswer | HostedFailure> => {
     try {
@@ -163,7 +183,7 @@ export function createPost({ protocol, limits, client, outcomes, drops, clock }:
         drop(batch.points);
         return [];
       case 'downgrade':
-        return recode(batch, async () => [await protocol.convert(batch, true)]);
+        return downgrade(batch);
       case 'retry':
         outcomes.failed(verdict.reason, error);
         return undefined;

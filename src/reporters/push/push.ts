@@ -120,11 +120,33 @@ interface PushDelivery {
   close(): void;
 }
 
+/** What becomes of the increases and gauges of lines that are sent, or are not. */
+function createAccounting({ baseline, drops }: Pick<PushDeliveryDeps, 'baseline' | 'drops'>) {
+  /** Gauges are not kept: their next value is newer. */
+  const dropGauges = (lines: readonly PushLine[], reason: DropReason): void => {
+    const gauges = lines.filter(({ shares }) => shares.length === 0).length;
+    if (gauges > 0) drops.count('push', reason, gauges);
+  };
+  return {
+    dropGauges,
+    settle(lines: readonly PushLine[]): void {
+      for (const { shares } of lines) for (const { entry, total } of shares) baseline.settle(entry, total);
+    },
+    restoreOwed(lines: readonly PushLine[]): void {
+      for (const { shares, amounts } of lines) {
+        for (const [i, { entry, total }] of shares.entries()) baseline.restoreOwed(entry, total, amounts[i]!);
+      }
+      dropGauges(lines, 'send_failed');
+    },
+  };
+}
+
 function createDelivery(
   { hostPort, flushBytes }: Pick<PushOptions, 'hostPort' | 'flushBytes'>,
   deps: PushDeliveryDeps,
 ): PushDelivery {
-  const { baseline, outcomes, drops } = deps;
+  const { outcomes, drops } = deps;
+  const { settle, restoreOwed, dropGauges } = createAccounting(deps);
   /** Lines of the last datagram that the kernel accepted without reporting an error. */
   let handedLines = 0;
 
@@ -143,23 +165,6 @@ function createDelivery(
       outcomes.failed(reason, error);
     },
   });
-
-  const settle = (lines: readonly PushLine[]) => {
-    for (const { shares } of lines) for (const { entry, total } of shares) baseline.settle(entry, total);
-  };
-
-  /** Gauges are not kept: their next value is newer. */
-  const dropGauges = (lines: readonly PushLine[], reason: DropReason) => {
-    const gauges = lines.filter(({ shares }) => shares.length === 0).length;
-    if (gauges > 0) drops.count('push', reason, gauges);
-  };
-
-  const restoreOwed = (lines: readonly PushLine[]) => {
-    for (const { shares, amounts } of lines) {
-      for (const [i, { entry, total }] of shares.entries()) baseline.restoreOwed(entry, total, amounts[i]!);
-    }
-    dropGauges(lines, 'send_failed');
-  };
 
   const linkOr = async (lines: readonly PushLine[]): Promise<Link | undefined> => {
     try {

@@ -23,9 +23,61 @@ export const silentMs = 7_000;
 const retryMs = 5_000;
 const mostPoints = 2880;
 
+/** The parts of the status as they came last, by their keys. */
+type StatusParts = Map<string, unknown>;
+
+const listed = (parts: StatusParts, list: string) => (parts.get(list) ?? []) as readonly string[];
+
+/** Removes the entries of lists that the lists no longer have. */
+function removeUnlisted(parts: StatusParts): void {
+  const lists = ['probes', 'logs'];
+  const known = new Set(lists.flatMap((list) => listed(parts, list).map((name) => `${list}:${name}`)));
+  for (const key of parts.keys()) if (/^(probes|logs):/.test(key) && !known.has(key)) parts.delete(key);
+}
+
+/** The status as a whole, from its parts. */
+function reportOf(parts: StatusParts): StatusReport {
+  const entriesOf = <T>(list: string): T[] =>
+    listed(parts, list).flatMap((name) => (parts.get(`${list}:${name}`) as T) ?? []);
+  const plain = [...parts].filter(([key]) => !key.includes(':'));
+  return {
+    ...(Object.fromEntries(plain) as unknown as StatusReport),
+    probes: entriesOf<ProbeStatus>('probes'),
+    logs: entriesOf<LogFileReport>('logs'),
+  };
+}
+
+/** What `History.packed` wrote. */
+function unpacked(packed: ArrayBuffer): { tick: number; plotted: Plotted } {
+  const length = new DataView(packed).getUint32(0, true);
+  const text = new TextDecoder().decode(new Uint8Array(packed, 4, length));
+  const { tick, atMs, stepMs, points, series: names } = JSON.parse(text) as HistoryHeader;
+  const series = new Map<string, Float32Array>();
+  for (const [i, name] of names.entries()) {
+    const from = 4 + length + 4 * points * i;
+    series.set(name, new Float32Array(packed.slice(from, from + 4 * points)));
+  }
+  return { tick, plotted: { atMs, stepMs, length: points, series } };
+}
+
+/** The plots with the values of one more step. A series without any value left is removed. */
+function withTick({ stepMs, length, series: before }: Plotted, { atMs, values: newest }: Tick): Plotted {
+  const next = Math.min(length + 1, mostPoints);
+  const series = new Map<string, Float32Array>();
+  for (const name of new Set([...before.keys(), ...Object.keys(newest)])) {
+    const values = new Float32Array(next).fill(Number.NaN);
+    const old = before.get(name);
+    const kept = Math.min(old?.length ?? 0, next - 1);
+    if (old) values.set(old.subarray(old.length - kept), next - 1 - kept);
+    values[next - 1] = newest[name] ?? Number.NaN;
+    if (name in newest || values.some((value) => !Number.isNaN(value))) series.set(name, values);
+  }
+  return { atMs, stepMs, length: next, series };
+}
+
 /** Follows the agent: the status by its stream of changes, the plots by their history and each tick after it. */
 export function follow(changed: (data: Data, what: { ticked: boolean }) => void): Data {
-  const cells = new Map<string, unknown>();
+  const parts: StatusParts = new Map();
   const data: Data = {
     report: undefined,
     events: [],
@@ -35,40 +87,15 @@ export function follow(changed: (data: Data, what: { ticked: boolean }) => void)
   let tick = -1;
   let fetching = false;
 
-  const all = <T>(list: string): T[] =>
-    ((cells.get(list) ?? []) as string[]).flatMap((name) => (cells.get(`${list}:${name}`) as T) ?? []);
-  const assemble = () => {
-    const known = new Set(
-      ['probes', 'logs'].flatMap((list) =>
-        ((cells.get(list) ?? []) as string[]).map((name) => `${list}:${name}`),
-      ),
-    );
-    for (const key of cells.keys()) if (/^(probes|logs):/.test(key) && !known.has(key)) cells.delete(key);
-    const plain = [...cells].filter(([key]) => !key.includes(':'));
-    data.report = {
-      ...(Object.fromEntries(plain) as unknown as StatusReport),
-      probes: all<ProbeStatus>('probes'),
-      logs: all<LogFileReport>('logs'),
-    };
-    data.events = (cells.get('events') ?? []) as HistoryEvent[];
-  };
-
   const load = async () => {
     if (fetching) return;
     fetching = true;
     try {
       const answer = await fetch('api/history');
       if (!answer.ok) return;
-      const packed = await answer.arrayBuffer();
-      const length = new DataView(packed).getUint32(0, true);
-      const header = JSON.parse(new TextDecoder().decode(new Uint8Array(packed, 4, length))) as HistoryHeader;
-      const series = new Map<string, Float32Array>();
-      for (const [i, name] of header.series.entries()) {
-        const from = 4 + length + 4 * header.points * i;
-        series.set(name, new Float32Array(packed.slice(from, from + 4 * header.points)));
-      }
-      tick = header.tick;
-      data.plotted = { atMs: header.atMs, stepMs: header.stepMs, length: header.points, series };
+      const history = unpacked(await answer.arrayBuffer());
+      tick = history.tick;
+      data.plotted = history.plotted;
       changed(data, { ticked: true });
     } catch {
       // The next tick tries again.
@@ -83,22 +110,8 @@ export function follow(changed: (data: Data, what: { ticked: boolean }) => void)
       void load();
       return false;
     }
-    const { stepMs, length, series: before } = data.plotted;
-    const next = Math.min(length + 1, mostPoints);
-    const series = new Map<string, Float32Array>();
-    for (const name of new Set([...before.keys(), ...Object.keys(newest.values)])) {
-      const values = new Float32Array(next).fill(Number.NaN);
-      const old = before.get(name);
-      if (old)
-        values.set(
-          old.subarray(Math.max(0, old.length - (next - 1))),
-          next - 1 - Math.min(old.length, next - 1),
-        );
-      values[next - 1] = newest.values[name] ?? Number.NaN;
-      if (name in newest.values || values.some((value) => !Number.isNaN(value))) series.set(name, values);
-    }
     tick = newest.tick;
-    data.plotted = { atMs: newest.atMs, stepMs, length: next, series };
+    data.plotted = withTick(data.plotted, newest);
     return true;
   };
 
@@ -107,12 +120,14 @@ export function follow(changed: (data: Data, what: { ticked: boolean }) => void)
     source.onmessage = ({ data: text }) => {
       const version = data.report?.version;
       for (const [key, value] of Object.entries(JSON.parse(text as string) as Record<string, unknown>))
-        cells.set(key, value);
-      assemble();
+        parts.set(key, value);
+      removeUnlisted(parts);
+      data.report = reportOf(parts);
+      data.events = (parts.get('events') ?? []) as HistoryEvent[];
       // Another version of the agent has another version of this page.
-      if (version !== undefined && version !== data.report?.version) return location.reload();
+      if (version !== undefined && version !== data.report.version) return location.reload();
       data.lastMessageMs = Date.now();
-      const newest = cells.get('tick') as Tick | null;
+      const newest = parts.get('tick') as Tick | null;
       changed(data, { ticked: newest ? advance(newest) : false });
     };
     source.onerror = () => {
