@@ -19,7 +19,7 @@ export interface ObjectStoreServer {
   readonly objects: Map<string, string>;
   /** Paths with queries, in the order in which they came. */
   readonly asked: string[];
-  /** Content of the objects that were put, by key. */
+  /** Content of the objects that were put, by key, a character for each byte. */
   readonly contents: Map<string, string>;
   /** Methods and keys of the requests for single objects. */
   readonly changed: string[];
@@ -59,6 +59,7 @@ const statuses: Readonly<Record<string, number>> = {
 /** The page of a list that a query asks for, as ListObjectsV2 has it. */
 function listDocument(
   objects: ReadonlyMap<string, string>,
+  sizeOf: (key: string) => number,
   query: URLSearchParams,
   { pageSize = 1000, encodes = true }: ObjectStoreServerOptions,
 ): string {
@@ -74,7 +75,7 @@ function listDocument(
   const contents = page.map(
     (key) =>
       `<Contents><Key>${shown(key)}</Key><LastModified>${objects.get(key)}</LastModified>` +
-      `<ETag>&quot;d41d8cd98f00b204e9800998ecf8427e&quot;</ETag><Size>${key.endsWith('/') ? 0 : 7}</Size></Contents>`,
+      `<ETag>&quot;d41d8cd98f00b204e9800998ecf8427e&quot;</ETag><Size>${sizeOf(key)}</Size></Contents>`,
   );
   const more = wanted.length > page.length;
   const next = more
@@ -97,17 +98,24 @@ export async function openObjectStore(options: ObjectStoreServerOptions = {}): P
   const asked: string[] = [];
   const contents = new Map<string, string>();
   const changed: string[] = [];
+  const modified = new Map<string, string>();
+  const etagOf = (body: Buffer) => `"${createHash('md5').update(body).digest('hex')}"`;
   const refuse = (response: ServerResponse, code: string, status = statuses[code] ?? 403): void => {
     response.writeHead(status, { 'content-type': 'application/xml' }).end(errorDocument(code));
   };
+  const sizeOf = (key: string): number => contents.get(key)?.length ?? (key.endsWith('/') ? 0 : 7);
   const list = (request: IncomingMessage, response: ServerResponse): void => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://store');
     if (pathname.startsWith('/archive/')) serveObject(request, response, pathname.slice('/archive/'.length));
     else if (pathname !== '/archive') refuse(response, 'NoSuchBucket', 404);
-    else if (searchParams.get('list-type') !== '2') refuse(response, 'NotImplemented', 501);
+    // Whoever may write objects only may not create the bucket.
+    else if (request.method !== 'GET') refuse(response, 'AccessDenied');
+    // rclone lists one level by the first version of the request, which is the same for what fits into one answer.
+    else if (searchParams.get('list-type') !== '2' && searchParams.get('delimiter') !== '/')
+      refuse(response, 'NotImplemented', 501);
     else {
       response.writeHead(200, { 'content-type': 'application/xml' });
-      response.end(listDocument(objects, searchParams, options));
+      response.end(listDocument(objects, sizeOf, searchParams, options));
     }
   };
   const serveObject = (request: IncomingMessage, response: ServerResponse, path: string): void => {
@@ -117,18 +125,33 @@ export async function openObjectStore(options: ObjectStoreServerOptions = {}): P
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       const body = Buffer.concat(chunks);
+      const hash = request.headers['x-amz-content-sha256'];
       const isHashed =
-        createHash('sha256').update(body).digest('hex') === request.headers['x-amz-content-sha256'];
+        hash === 'UNSIGNED-PAYLOAD' || hash === createHash('sha256').update(body).digest('hex');
       if (!isHashed) return refuse(response, 'XAmzContentSHA256Mismatch');
       if (request.method === 'PUT') {
         if (options.isReadOnly) return refuse(response, 'AccessDenied', 403);
-        contents.set(key, body.toString());
+        const md5 = request.headers['content-md5'];
+        if (md5 && md5 !== createHash('md5').update(body).digest('base64'))
+          return refuse(response, 'BadDigest', 400);
+        contents.set(key, body.toString('latin1'));
+        modified.set(key, String(request.headers['x-amz-meta-mtime'] ?? ''));
         objects.set(key, new Date(clock.nowMs()).toISOString());
-        return response.end();
+        return response.writeHead(200, { etag: etagOf(body) }).end();
       }
       const content = contents.get(key);
+      if (request.method === 'HEAD') {
+        if (content === undefined) return response.writeHead(404).end();
+        const head = {
+          'content-length': content.length,
+          etag: etagOf(Buffer.from(content, 'latin1')),
+          'last-modified': new Date(objects.get(key)!).toUTCString(),
+          'x-amz-meta-mtime': modified.get(key),
+        };
+        return response.writeHead(200, head).end();
+      }
       if (content === undefined) return refuse(response, 'NoSuchKey', 404);
-      if (request.method === 'GET') return response.end(content);
+      if (request.method === 'GET') return response.end(content, 'latin1');
       contents.delete(key);
       objects.delete(key);
       response.writeHead(204).end();

@@ -1,5 +1,6 @@
 import type { BackupType } from '../core/reasons.ts';
 import type { StoreOptions } from '../probes/stores/store-options.ts';
+import { type OffsiteCopies, quoted } from './backup-offsite.ts';
 
 /** The jobs of one database, by the kind of its store. */
 
@@ -23,8 +24,7 @@ export const stamp = '$(date -u +%Y%m%dT%H%M%SZ)';
 export interface PlanTarget {
   /** Where the backups are written. */
   directory: string;
-  /** A line that copies a file or folder off-site, to the same path below the target. */
-  copy(what: string, to?: string): string;
+  offsite: OffsiteCopies;
   store: StoreOptions;
   role: string;
   database: string;
@@ -40,10 +40,6 @@ export const planners: Readonly<Record<StoreOptions['kind'], Planner>> = {
   widecolumn: planWideColumn,
 };
 
-/** A word of a shell. */
-export const quoted = (text: string): string =>
-  /^[\w./:@=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
-
 function entryOf(
   { store, role }: PlanTarget,
   name: string,
@@ -53,11 +49,17 @@ function entryOf(
   return { name, store: store.name, database: role, type, ...rest };
 }
 
+/** A dump that failed leaves nothing behind, nor does one that was killed longer than an hour ago. */
+const cleanUp = (directory: string, prefix: string) => [
+  `trap 'rm -f "$file.part"' EXIT`,
+  `find ${quoted(directory)} -maxdepth 1 -name '${prefix}-*.part' -mmin +60 -delete`,
+];
+
 const prune = (directory: string, prefix: string, days: number) =>
   `find ${quoted(directory)} -maxdepth 1 -name '${prefix}-*' -mtime +${days} -exec rm -r {} +`;
 
 function planPostgres(target: PlanTarget): readonly PlannedJob[] {
-  const { host, port, database, store, role, directory, copy } = target;
+  const { host, port, database, store, role, directory, offsite } = target;
   const prefix = `${store.name}-${role}`;
   const server = `--host=${quoted(host)} --port=${port}`;
   const connection = `${server} --username=backup`;
@@ -75,12 +77,13 @@ function planPostgres(target: PlanTarget): readonly PlannedJob[] {
       script: [
         `mkdir -p ${quoted(directory)}`,
         `file=${file}`,
+        ...cleanUp(directory, prefix),
         `pg_dump --format=custom ${connection} --file="$file.part" ${quoted(database)}`,
         '# Goes through all data: the table of contents alone finds neither truncation nor corruption.',
         'pg_restore --file=/dev/null "$file.part"',
         'mv "$file.part" "$file"',
         `(cd ${directory} && sha256sum "$(basename "$file")" > "$file.sha256")`,
-        copy('"$file"'),
+        ...offsite.copy(`${prefix}-full`, '"$file"'),
         prune(directory, prefix, 30),
       ],
       restore: [
@@ -90,6 +93,7 @@ function planPostgres(target: PlanTarget): readonly PlannedJob[] {
       entry: entryOf(target, `${prefix}-full`, 'full', {
         source: { files: { directory, pattern: `^${prefix}-(?<time>\\d{8}T\\d{6}Z)\\.dump$` } },
         integrity: { level: 'full' },
+        ...offsite.observed(`${prefix}-full`),
       }),
     },
     ...(role === 'persistence' ? [planBaseBackup(target, connection), planWal(target)] : []),
@@ -99,7 +103,7 @@ function planPostgres(target: PlanTarget): readonly PlannedJob[] {
 const debianPath = 'PATH=$PATH:$(echo /usr/lib/postgresql/*/bin | tr " " :)';
 
 /** The write-ahead log belongs to the server, so that one base backup and one archive serve all its databases. */
-function planBaseBackup({ store, directory, copy }: PlanTarget, connection: string): PlannedJob {
+function planBaseBackup({ store, directory, offsite }: PlanTarget, connection: string): PlannedJob {
   const prefix = `${store.name}-base`;
   return {
     name: prefix,
@@ -113,7 +117,7 @@ function planBaseBackup({ store, directory, copy }: PlanTarget, connection: stri
       '# Debian keeps it out of the path. The agent compares each file with the manifest, too.',
       debianPath,
       'pg_verifybackup --no-parse-wal "$folder"',
-      copy('"$folder"', '/$(basename "$folder")'),
+      ...offsite.copy(prefix, '"$folder"', '/$(basename "$folder")'),
       prune(directory, prefix, 30),
     ],
     restore: [
@@ -131,11 +135,12 @@ function planBaseBackup({ store, directory, copy }: PlanTarget, connection: stri
       type: 'full',
       source: { files: { directory, pattern: `^${prefix}-(?<time>\\d{8}T\\d{6}Z)$` } },
       integrity: { level: 'checksum' },
+      ...offsite.observed(prefix),
     },
   };
 }
 
-function planWal({ store, directory, copy }: PlanTarget): PlannedJob {
+function planWal({ store, directory, offsite }: PlanTarget): PlannedJob {
   const name = `${store.name}-wal`;
   return {
     name,
@@ -151,7 +156,7 @@ function planWal({ store, directory, copy }: PlanTarget): PlannedJob {
     ],
     script: [
       '# Copies and prunes what the server has archived.',
-      copy(`${directory}/wal`, '/wal'),
+      ...offsite.copy(name, `--exclude='*.part' ${quoted(`${directory}/wal`)}`),
       `find ${directory}/wal -type f -mtime +7 -delete`,
     ],
     restore: ['# The segments are read by the restore_command of the base backup.'],
@@ -160,12 +165,13 @@ function planWal({ store, directory, copy }: PlanTarget): PlannedJob {
       store: store.name,
       type: 'log',
       source: { segments: { directory: `${directory}/wal`, log: 'wal' } },
+      ...offsite.observed(name),
     },
   };
 }
 
 function planMysql(target: PlanTarget): readonly PlannedJob[] {
-  const { host, port, database, store, role, directory, copy } = target;
+  const { host, port, database, store, role, directory, offsite } = target;
   const prefix = `${store.name}-${role}`;
   const server = `--host=${quoted(host)} --port=${port}`;
   const connection = `${server} --user=backup`;
@@ -186,6 +192,7 @@ function planMysql(target: PlanTarget): readonly PlannedJob[] {
     script: [
       `mkdir -p ${quoted(directory)}`,
       `file=${directory}/${prefix}-${stamp}.sql.gz`,
+      ...cleanUp(directory, prefix),
       'set -o pipefail',
       `mysqldump ${connection} --single-transaction --routines --triggers --events --hex-blob --master-data=2 ${quoted(database)} | gzip > "$file.part"`,
       'gzip --test "$file.part"',
@@ -193,7 +200,7 @@ function planMysql(target: PlanTarget): readonly PlannedJob[] {
       `gzip --decompress --stdout "$file.part" | tail -n 5 | grep -q '^-- Dump completed'`,
       'mv "$file.part" "$file"',
       `(cd ${directory} && sha256sum "$(basename "$file")" > "$file.sha256")`,
-      copy('"$file"'),
+      ...offsite.copy(`${prefix}-full`, '"$file"'),
       prune(directory, prefix, 30),
     ],
     restore: [
@@ -203,12 +210,13 @@ function planMysql(target: PlanTarget): readonly PlannedJob[] {
     entry: entryOf(target, `${prefix}-full`, 'full', {
       source: { files: { directory, pattern: `^${prefix}-(?<time>\\d{8}T\\d{6}Z)\\.sql\\.gz$` } },
       integrity: { level: 'full' },
+      ...offsite.observed(`${prefix}-full`),
     }),
   };
   return role === 'persistence' ? [dump, planBinlog(target, server)] : [dump];
 }
 
-function planBinlog({ store, directory, copy }: PlanTarget, server: string): PlannedJob {
+function planBinlog({ store, directory, offsite }: PlanTarget, server: string): PlannedJob {
   const name = `${store.name}-binlog`;
   const connection = `${server} --user=backup`;
   return {
@@ -222,7 +230,7 @@ function planBinlog({ store, directory, copy }: PlanTarget, server: string): Pla
       `[ -n "$first" ] || first=$(mysql ${connection} --batch --skip-column-names --execute='SHOW BINARY LOGS' | head -n 1 | cut -f 1)`,
       `mysqladmin ${connection} flush-logs`,
       `mysqlbinlog ${connection} --read-from-remote-server --raw --to-last-log "$first"`,
-      copy(`${directory}/binlog`, '/binlog'),
+      ...offsite.copy(name, quoted(`${directory}/binlog`)),
       `find ${directory}/binlog -type f -mtime +7 -delete`,
     ],
     restore: [
@@ -234,16 +242,16 @@ function planBinlog({ store, directory, copy }: PlanTarget, server: string): Pla
       store: store.name,
       type: 'log',
       source: { segments: { directory: `${directory}/binlog`, log: 'binlog' } },
+      ...offsite.observed(name),
     },
   };
 }
 
 function planWideColumn(target: PlanTarget): readonly PlannedJob[] {
-  const { database, store, role, directory, copy } = target;
+  const { database, store, role, directory, offsite } = target;
   const prefix = `${store.name}-${role}`;
   const data = '/var/lib/cassandra/data';
   const copies = `${directory}/${prefix}`;
-  const off = (what: string) => copy(what, `/${prefix}/$(hostname)`);
   const place = { dataDirectory: copies, keyspace: database };
   /** In the layout of a data directory, so that each copy is known by its table. */
   const eachTable = (below: string, lines: readonly string[]) => [
@@ -260,13 +268,17 @@ function planWideColumn(target: PlanTarget): readonly PlannedJob[] {
       type: 'full',
       cron: '0 2 * * *',
       script: [
-        '# On every node:',
+        '# On every node; in the entry of its agent, HOSTNAME is what hostname prints there:',
         `name=${prefix}-${stamp}`,
         `nodetool snapshot --tag "$name" ${quoted(database)}`,
         ...eachTable('snapshots/"$name"', ['cp -p "$folder"/* "$copy"']),
         '# The copies are the backup; the snapshot would keep the disk of the node full.',
         `nodetool clearsnapshot -t "$name" ${quoted(database)}`,
-        off(quoted(copies)),
+        ...offsite.copyEach(
+          `${prefix}-full`,
+          `${quoted(copies)}/${quoted(database)}/*/snapshots/"$name"`,
+          `/$(hostname)/$name/$(basename "\${copy%/snapshots/*}")`,
+        ),
         `find ${quoted(copies)} -path '*/snapshots/*' -prune -mtime +30 -exec rm -r {} +`,
       ],
       restore: [
@@ -277,6 +289,7 @@ function planWideColumn(target: PlanTarget): readonly PlannedJob[] {
       entry: entryOf(target, `${prefix}-full`, 'full', {
         source: { snapshot: place },
         integrity: { level: 'full' },
+        ...offsite.observed(`${prefix}-full`, 'HOSTNAME'),
       }),
     },
     {
@@ -288,7 +301,7 @@ function planWideColumn(target: PlanTarget): readonly PlannedJob[] {
         '# the start of this job is the recovery point.',
         `nodetool flush ${quoted(database)}`,
         ...eachTable('backups', ['find "$folder" -maxdepth 1 -type f -exec mv -n -t "$copy" {} +']),
-        off(quoted(copies)),
+        ...offsite.copy(`${prefix}-incremental`, `--include='*/backups/*' ${quoted(copies)}`, '/$(hostname)'),
         `find ${quoted(copies)} -path '*/backups/*' -type f -mtime +8 -delete`,
       ],
       restore: [

@@ -2,7 +2,8 @@ import { resolve } from 'node:path';
 import { stringify } from 'yaml';
 import { parseAddress } from '../core/address.ts';
 import type { StoreOptions } from '../probes/stores/store-options.ts';
-import { type PlannedJob, planners, quoted, stamp } from './backup-jobs.ts';
+import { type PlannedJob, planners, stamp } from './backup-jobs.ts';
+import { type OffsiteTarget, offsiteOf, quoted } from './backup-offsite.ts';
 import type { AgentConfig } from './config/types.ts';
 
 /**
@@ -18,8 +19,8 @@ export interface PlanOptions {
   image?: string;
   /** Where the backups are written. */
   directory: string;
-  /** Target of `rclone copy`; without one the copies are left as comments. */
-  offsite?: string;
+  /** Where the copies go; without it they are left as comments. */
+  offsite?: OffsiteTarget;
   /** The agent's configuration file, where it is not at its usual place. */
   configFile?: string;
 }
@@ -39,9 +40,9 @@ const entriesOf = (jobs: readonly PlannedJob[]) => stringify({ backups: jobs.map
 /** Debian's cron looks in /usr/bin and /bin only. */
 const cronPath = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-const notes = (offsite: string | undefined) => [
+const notes = (offsite: OffsiteTarget | undefined) => [
   '# Passwords are not on the command lines: use ~/.pgpass, ~/.my.cnf or the environment of the job.',
-  ...(offsite === undefined ? ['# --offsite TARGET adds copies by rclone, such as backups:bucket/svc.'] : []),
+  ...offsiteOf(offsite).notes.map(comment),
 ];
 
 /** Everything as one text: entries for the agent's configuration, then the jobs. */
@@ -79,17 +80,10 @@ export function planFiles(config: AgentConfig, options: PlanOptions, folder: str
 const comment = (text: string) => `# ${text}`;
 const indented = (text: string) => text.replace(/^(?=.)/gm, '#   ');
 
-const copier =
-  (offsite: string | undefined) =>
-  (what: string, to = '') =>
-    offsite === undefined
-      ? comment(`rclone copy ${what} "TARGET${to}"`)
-      : `rclone copy ${what} ${quoted(offsite)}${to && `"${to}"`}`;
-
 function jobsOf(store: StoreOptions, { directory, offsite }: PlanOptions): readonly PlannedJob[] {
   const { host, port } = parseAddress(store.address) ?? { host: store.address, port: 0 };
   return Object.entries(store.databases).flatMap(([role, database]) =>
-    planners[store.kind]({ store, role, database, host, port, directory, copy: copier(offsite) }),
+    planners[store.kind]({ store, role, database, host, port, directory, offsite: offsiteOf(offsite) }),
   );
 }
 
@@ -99,6 +93,7 @@ function configurationJob(
 ): readonly PlannedJob[] {
   if (serviceConfig.length === 0 || backups.some(({ type }) => type === 'config')) return [];
   const copies = `${directory}/config`;
+  const { copy, observed } = offsiteOf(offsite);
   return [
     {
       name: 'configuration',
@@ -116,13 +111,14 @@ function configurationJob(
         `folder=${stamp}`,
         'mkdir "$folder"',
         `cp -p ${serviceConfig.map((path) => quoted(resolve(path))).join(' ')} "$folder"`,
-        copier(offsite)(`"${copies}/$folder"`, '/config/$folder'),
+        ...copy('configuration', `"${copies}/$folder"`, '/$folder'),
       ],
       restore: [`cp ${copies}/NEWEST/* DIRECTORY`],
       entry: {
         name: 'configuration',
         type: 'config',
         source: { configuration: { files: [...serviceConfig], directory: copies } },
+        ...observed('configuration'),
       },
     },
   ];

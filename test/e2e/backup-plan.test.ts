@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -8,10 +8,13 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
+import { systemClock } from '../../src/core/clock.ts';
+import { isInstalled } from '../installed.ts';
 import { hasMariadb, type Mariadb, startMariadb } from '../mariadb.ts';
+import { keys, type ObjectStoreServer, openObjectStore } from '../object-store.ts';
 import { hasPostgres, ownedByPostgres, type Postgres, postgresFolder, startPostgres } from '../postgres.ts';
 import { until } from '../until.ts';
 import { command, folder, mainFile } from './process.ts';
@@ -19,8 +22,21 @@ import { command, folder, mainFile } from './process.ts';
 // Everything that `svc-agent backup plan` prints is run as it is printed: what has to be there before, the lines of the
 // crontab, the manifests' commands, and the commands that restore.
 
+const hasRclone = isInstalled('rclone');
+
+/** Runs a program beside this process, in which servers of the test are. */
+function run(program: string, args: readonly string[], env: Record<string, string>) {
+  return new Promise<{ status: number | null; stdout: string; stderr: string }>((resolve) => {
+    const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const output = ['', ''];
+    for (const [at, stream] of [child.stdout, child.stderr].entries())
+      stream.setEncoding('utf8').on('data', (text: string) => (output[at] += text));
+    child.on('close', (status) => resolve({ status, stdout: output[0]!, stderr: output[1]! }));
+  });
+}
+
 /** The plan of a configuration as files, and cron's way to run it. */
-function planned(place: string, config: object, directory: string) {
+function planned(place: string, config: object, directory: string, offsite: readonly string[] = []) {
   const file = join(place, 'agent.yaml');
   const [out, bin, home] = ['plan', 'bin', 'home'].map((name) => join(place, name)) as [
     string,
@@ -33,18 +49,24 @@ function planned(place: string, config: object, directory: string) {
   writeFileSync(join(home, '.my.cnf'), '[client]\npassword=b\n');
   const whole = { stateDirectory: join(place, 'state'), ...config };
   writeFileSync(file, JSON.stringify(whole));
-  const args = ['backup', 'plan', '-c', file, '--directory', directory];
+  const args = ['backup', 'plan', '-c', file, '--directory', directory, ...offsite];
   const { status, stderr } = command([...args, '--out', out]);
   if (status !== 0) throw new Error(stderr);
   const text = (name: string) => readFileSync(join(out, name), 'utf8');
   const { backups } = parse(text('backups.yaml')) as { backups: object[] };
   writeFileSync(file, JSON.stringify({ ...whole, backups }));
   const crontab = text('crontab').split('\n');
+  // The keys are where rclone and the agent look for those of their user.
+  mkdirSync(join(home, '.aws'), { recursive: true });
+  writeFileSync(
+    join(home, '.aws', 'credentials'),
+    `[default]\naws_access_key_id = ${keys.accessKeyId}\naws_secret_access_key = ${keys.secretAccessKey}\n`,
+  );
   const env = {
     HOME: home,
     PATH: `${bin}:${/^PATH=(.*)$/m.exec(text('crontab'))![1]}`,
   };
-  const shell = (line: string) => spawnSync('bash', ['-c', line], { env, encoding: 'utf8' });
+  const shell = (line: string) => run('bash', ['-c', line], env);
   /** Comment lines of a script from one that begins with `from` to the next that is none. */
   const comments = (name: string, from: string) => {
     const lines = text(`${name}.sh`).split('\n');
@@ -64,10 +86,11 @@ function planned(place: string, config: object, directory: string) {
         .filter((line) => !line.startsWith('#'))
         .join('\n')
         .replace(/[A-Z_]{4,}/g, (name) => places[name] ?? name),
-    run(job: string) {
+    backups: backups as Entry[],
+    async run(job: string, expected = 0) {
       const line = crontab.find((each) => each.includes(`--job ${job} `))!;
-      const { status, stderr, stdout } = shell(line.replace(/^(?:\S+ ){5}root /, ''));
-      expect(status, `${stdout}${stderr}`).toBe(0);
+      const { status, stderr, stdout } = await shell(line.replace(/^(?:\S+ ){5}root /, ''));
+      expect(status, `${stdout}${stderr}`).toBe(expected);
     },
     manifests: () =>
       parseAllDocuments(command([...args, '--format', 'kubernetes']).stdout)
@@ -76,6 +99,11 @@ function planned(place: string, config: object, directory: string) {
   };
 }
 type Planned = ReturnType<typeof planned>;
+interface Entry {
+  name: string;
+  source: Record<string, object>;
+  offsite?: { objectStore: object };
+}
 
 const newest = (directory: string, pattern: RegExp) =>
   join(
@@ -93,6 +121,7 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
   let base: string;
   let backups: string;
   let server: Postgres;
+  let store: ObjectStoreServer;
   let plan: Planned;
   const configOf = (port: number) => ({
     stores: [
@@ -106,21 +135,24 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
   beforeAll(async () => {
     base = postgresFolder();
     backups = join(base, 'backups');
+    store = await openObjectStore({ clock: systemClock });
     const first = planned(place.path, configOf(1), backups);
     const settings = first.once('main-wal').filter((line) => / = /.test(line));
     const [install] = first.once('main-wal').filter((line) => line.startsWith('install '));
-    expect(first.shell(install!).status).toBe(0);
+    expect((await first.shell(install!)).status).toBe(0);
     server = await startPostgres({
       settings: ['wal_level=replica', ...settings.map((line) => line.replace(/ = '?(.*?)'?$/, '=$1'))],
     });
     await server.query('CREATE DATABASE svc');
     await server.query('CREATE TABLE executions AS SELECT generate_series(1, 500) i', 'svc');
-    plan = planned(place.path, configOf(server.port), backups);
+    const offsite = ['--offsite', 'away:archive/svc/', '--region', 'eu-west-1', '--endpoint', store.url];
+    plan = planned(place.path, configOf(server.port), backups, hasRclone ? offsite : []);
     for (const line of plan.once('main-persistence-full').filter((text) => text.endsWith(';')))
       await server.query(line.replace('<password>', 'b'));
   });
   afterAll(async () => {
     await server?.stop();
+    await store?.close();
     place.remove();
   });
   const rows = async () =>
@@ -128,13 +160,91 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
 
   test('every line of the crontab runs, and what it leaves is what the planned entries expect', async () => {
     for (const job of ['main-persistence-full', 'main-visibility-full', 'main-base', 'main-wal'])
-      plan.run(job);
+      await plan.run(job);
     expect(command(['check', '-c', plan.file]).status).toBe(0);
     expect(existsSync(newest(backups, /^main-persistence-.*\.dump$/))).toBe(true);
     expect(existsSync(join(newest(backups, /^main-base-/), 'backup_manifest'))).toBe(true);
   });
 
-  test('the command of the manifest takes a dump, too', () => {
+  /** What the agent finds in each entry, with files that count at once and copies that are due at once. */
+  const probed = async (): Promise<Record<string, { reason: string; msg: string }>> => {
+    const at = join(place.path, 'at-once.yaml');
+    const config = parse(readFileSync(plan.file, 'utf8')) as object;
+    const entries = plan.backups.map(({ source, offsite, ...rest }) => {
+      const [kind, options] = Object.entries(source)[0]!;
+      return {
+        ...rest,
+        source: { [kind]: { ...options, settle: '1ms' } },
+        // Verification is another test's.
+        integrity: { level: 'none' },
+        offsite: { ...offsite, maxLag: '0s' },
+      };
+    });
+    writeFileSync(at, JSON.stringify({ ...config, backups: entries }));
+    const { stdout } = await run(
+      process.execPath,
+      [mainFile, 'probe', 'backup', '--json', '-c', at],
+      plan.env,
+    );
+    return Object.fromEntries(
+      JSON.parse(stdout).map(({ name, ...rest }: { name: string; reason: string; msg: string }) => [
+        name.replace('backup/', ''),
+        rest,
+      ]),
+    );
+  };
+
+  /** An object of the bucket is gone until it is put back. */
+  const lose = (part: string) => {
+    const [key = 'none'] = [...store.objects.keys()].filter((each) => each.includes(part)).sort();
+    const [time, content] = [store.objects.get(key)!, store.contents.get(key)!];
+    store.objects.delete(key);
+    store.contents.delete(key);
+    return () => {
+      store.objects.set(key, time);
+      store.contents.set(key, content);
+    };
+  };
+
+  test.skipIf(!hasRclone)(
+    'rclone copies off-site, and the agent finds each copy that is missing',
+    async () => {
+      const { rows: switched } = await server.query('SELECT pg_walfile_name(pg_switch_wal()) AS name');
+      await until('the segment is archived', () => existsSync(join(backups, 'wal', switched[0].name)));
+      await plan.run('main-wal');
+      const missing = async () => {
+        const all = Object.entries(await probed());
+        return all.filter(([, { reason }]) => reason === 'offsite_missing').map(([name]) => name);
+      };
+      expect(await missing()).toEqual([]);
+      const undo = ['main-persistence-full/', 'backup_manifest', `main-wal/${switched[0].name}`].map(lose);
+      expect((await missing()).sort()).toEqual(['main-base', 'main-persistence-full', 'main-wal']);
+      await plan.run('main-wal');
+      expect((await missing()).sort()).toEqual(['main-base', 'main-persistence-full']);
+      for (const put of undo) put();
+    },
+  );
+
+  test.skipIf(!hasRclone)('a copy comes back as it was', async () => {
+    const dump = newest(backups, /^main-persistence-.*\.dump$/);
+    const remote = readFileSync(join(plan.out, 'main-wal.sh'), 'utf8').match(/^export RCLONE_.*$/gm)!;
+    const copy = `away:archive/svc/main-persistence-full/${basename(dump)}`;
+    const fetched = await plan.shell([...remote, `rclone copy ${copy} ${place.path}/fetched`].join('\n'));
+    expect(fetched.status, fetched.stderr).toBe(0);
+    expect(readFileSync(join(place.path, 'fetched', basename(dump))).equals(readFileSync(dump))).toBe(true);
+  });
+
+  test.skipIf(!hasRclone)('an upload that is refused fails the job', async () => {
+    Object.assign(plan.env, { AWS_ACCESS_KEY_ID: 'another', AWS_SECRET_ACCESS_KEY: 'secret' });
+    await server.query('SELECT pg_switch_wal()');
+    lose('main-wal/');
+    await plan.run('main-wal', 1);
+    for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']) Reflect.deleteProperty(plan.env, name);
+    expect((await probed())['main-wal']!.reason).toBe('backup_failed');
+    await plan.run('main-wal');
+  });
+
+  test('the command of the manifest takes a dump, too', async () => {
     const manifest = plan
       .manifests()
       .find(({ metadata }) => metadata.name === 'svc-backup-main-persistence-full');
@@ -144,7 +254,7 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
     args.splice(2, 0, '-c', plan.file);
     // The name of a dump is its second.
     execFileSync('sleep', ['1']);
-    const { status, stderr } = spawnSync(program, args, { env: plan.env, encoding: 'utf8' });
+    const { status, stderr } = await run(program, args, plan.env);
     expect(status, stderr).toBe(0);
     expect(countOf(backups, /\.dump$/)).toBe(before + 1);
   });
@@ -156,7 +266,7 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
     for (const damage of ['DROP TABLE executions', undefined]) {
       if (damage === undefined) await server.query('DROP DATABASE svc WITH (FORCE)');
       else await server.query(damage, 'svc');
-      const { status, stderr } = plan.shell(`set -e\n${lines}`);
+      const { status, stderr } = await plan.shell(`set -e\n${lines}`);
       expect(status, stderr).toBe(0);
       expect(await rows()).toBe(500);
     }
@@ -175,7 +285,7 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
       FOLDER: newest(backups, /^main-base-/),
       DATA_DIRECTORY: data,
     });
-    const { status, stderr } = plan.shell(`set -e\n${lines}`);
+    const { status, stderr } = await plan.shell(`set -e\n${lines}`);
     expect(status, stderr).toBe(0);
     server = await startPostgres({ data });
     await until('the log is replayed', async () => (await rows()) === 700 || undefined);
@@ -208,11 +318,11 @@ describe.skipIf(!hasMariadb || !hasMysqlPrograms)('the plan for MySQL', () => {
   });
 
   test('a dump and the binary log after it restore everything', async () => {
-    plan.run('main-binlog');
-    plan.run('main-persistence-full');
+    await plan.run('main-binlog');
+    await plan.run('main-persistence-full');
     await server.sql('INSERT INTO svc.executions SELECT seq FROM svc.seq_501_to_700');
-    plan.run('main-binlog');
-    plan.run('main-binlog');
+    await plan.run('main-binlog');
+    await plan.run('main-binlog');
     const dump = newest(backups, /\.sql\.gz$/);
     const head = execFileSync('sh', ['-c', `gzip -dc ${dump} | head -n 50`], { encoding: 'utf8' });
     const [, log, position] = /MASTER_LOG_FILE='([^']+)', MASTER_LOG_POS=(\d+)/.exec(head)!;
@@ -226,7 +336,7 @@ describe.skipIf(!hasMariadb || !hasMysqlPrograms)('the plan for MySQL', () => {
         .restore('main-binlog', { POSITION: position!, FILE: log! })
         .replace(/\S*LATER_FILES/, later.join(' ')),
     ];
-    const { status, stderr } = plan.shell(`set -e -o pipefail\n${lines.join('\n')}`);
+    const { status, stderr } = await plan.shell(`set -e -o pipefail\n${lines.join('\n')}`);
     expect(status, stderr).toBe(0);
     const [counted] = await server.sql('SELECT COUNT(*) AS n FROM svc.executions');
     expect(counted!.n).toBe(700);
@@ -234,7 +344,7 @@ describe.skipIf(!hasMariadb || !hasMysqlPrograms)('the plan for MySQL', () => {
   });
 });
 
-test('the configuration is copied when it has changed, and not otherwise', () => {
+test('the configuration is copied when it has changed, and not otherwise', async () => {
   const place = folder();
   const [live, backups] = [join(place.path, 'production.yaml'), join(place.path, 'backups')];
   writeFileSync(live, 'log: {level: info}\n');
@@ -246,15 +356,15 @@ test('the configuration is copied when it has changed, and not otherwise', () =>
     },
     backups,
   );
-  plan.run('configuration');
-  plan.run('configuration');
+  await plan.run('configuration');
+  await plan.run('configuration');
   const copies = () => readdirSync(join(backups, 'config'));
   expect(copies()).toHaveLength(1);
   expect(statSync(join(backups, 'config', copies()[0]!, 'production.yaml')).size).toBe(19);
   // The name of a copy is its second.
   execFileSync('sleep', ['1']);
   writeFileSync(live, 'log: {level: warn}\n\n');
-  plan.run('configuration');
+  await plan.run('configuration');
   expect(copies()).toHaveLength(2);
   place.remove();
 });

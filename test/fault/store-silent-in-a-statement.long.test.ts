@@ -1,5 +1,8 @@
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { createOpened, type OpenedProbe } from '../../src/probes/runner/probe-run.ts';
@@ -81,6 +84,38 @@ async function look(probe: OpenedProbe) {
 const rounds = Number(process.env.SILENT_ROUNDS ?? 3);
 const limitMs = 300_000 + rounds * 20_000;
 
+setFlagsFromString('--expose_gc');
+const collect = runInNewContext('gc') as () => void;
+
+/** What the process holds between two rounds, once what nobody refers to is collected. */
+async function held(sessions: () => Promise<number>) {
+  const count = await sessions();
+  collect();
+  const { heapUsed, external, rss } = process.memoryUsage();
+  const descriptors = readdirSync('/proc/self/fd').length;
+  return { heapBytes: heapUsed + external, residentBytes: rss, descriptors, sessions: count };
+}
+type Held = Awaited<ReturnType<typeof held>>;
+
+const middle = (samples: readonly Held[], of: keyof Held): number =>
+  samples.map((sample) => sample[of]).sort((one, other) => one - other)[samples.length >> 1]!;
+
+/** Nothing grows from the first rounds to the last ones; too few rounds show nothing. */
+function expectNoGrowth(samples: readonly Held[]): void {
+  if (samples.length < 30) return;
+  const [first, last] = [samples.slice(0, 10), samples.slice(-10)];
+  const shown = (['heapBytes', 'residentBytes', 'descriptors', 'sessions'] as const).map(
+    (of) => `${of} ${middle(first, of)} -> ${middle(last, of)}`,
+  );
+  process.stderr.write(`${samples.length} rounds: ${shown.join(', ')}\n`);
+  expect(middle(last, 'descriptors')).toBeLessThanOrEqual(middle(first, 'descriptors'));
+  expect(middle(last, 'sessions')).toBeLessThanOrEqual(middle(first, 'sessions'));
+  // A leak of 20 kB for each look; the samples themselves and the test runner's records are far below it.
+  expect(middle(last, 'heapBytes') - middle(first, 'heapBytes')).toBeLessThan(
+    2 * 20_000 * (samples.length - 10),
+  );
+}
+
 /** Silence for some looks of each database; `sessions` counts those that the server has of the agent. */
 async function silence(
   proxy: Awaited<ReturnType<typeof silentProxy>>,
@@ -89,13 +124,16 @@ async function silence(
 ): Promise<void> {
   for (const probe of probes) expect((await look(probe)).reason).toBeUndefined();
   const handles = process.getActiveResourcesInfo().filter((name) => name === 'ProcessWrap').length;
+  const samples: Held[] = [];
   proxy.isSilent = true;
   for (let round = 0; round < rounds; round++) {
     for (const probe of probes) {
       expect((await look(probe)).reason).toBe('too_slow');
       expect(await pollUntil(sessions, (count) => count <= keptAtMost)).toBeLessThanOrEqual(keptAtMost);
     }
+    samples.push(await held(sessions));
   }
+  expectNoGrowth(samples);
   // Each look was cut off in the midst of an answer, on the kept connection or on a new one.
   expect(proxy.cut).toBeGreaterThanOrEqual(rounds * probes.length);
   await pollUntil(

@@ -4,6 +4,7 @@ import { constants } from 'node:os';
 import { join, resolve } from 'node:path';
 import { AgentError, errorText, nearest, systemCode } from '../../core/errors.ts';
 import { journalPath, type RunRecord, recordRun } from '../../probes/backups/journal.ts';
+import { checkOffsite } from '../backup-offsite.ts';
 import {
   type PlanFiles,
   type PlanOptions,
@@ -17,13 +18,15 @@ import { type Io, onSignals } from './io.ts';
 
 const usage = `Usage: svc-agent backup run --job NAME [--artifact FILE] [-c FILE] -- COMMAND...
        svc-agent backup plan [--format cron|kubernetes] [--image IMAGE] [--directory DIR]
-                             [--offsite TARGET] [--out FOLDER] [-c FILE]
+                             [--offsite TARGET [--region REGION] [--endpoint URL]] [--out FOLDER] [-c FILE]
 
 run: runs COMMAND, passes its output and its exit status through, and records start, end, size and result for the
 entry NAME of backups. --artifact is the file whose size is recorded.
 plan: prints, for each configured store, the commands that back up, verify, copy off-site, prune and restore it.
   --directory DIR   where the backups are written (${planDirectory})
-  --offsite TARGET  copies them with rclone, such as to backups:bucket/svc
+  --offsite TARGET  copies them with rclone, to a directory or to a remote such as backups:bucket/svc
+  --region REGION   the remote is an S3-compatible bucket, which the agent observes; nothing is configured in rclone
+  --endpoint URL    URL of an object store that is not Amazon S3
   --out FOLDER      writes files instead: backups.yaml for the agent's configuration, a script for each job, crontab
 Exit status of run: that of COMMAND; 127 when it cannot be started; 2 wrong usage or an invalid configuration.
 `;
@@ -44,6 +47,8 @@ export async function backup(args: readonly string[], io: Io): Promise<number> {
       image: { type: 'string' },
       directory: { type: 'string' },
       offsite: { type: 'string' },
+      region: { type: 'string' },
+      endpoint: { type: 'string' },
       out: { type: 'string' },
     },
     1,
@@ -58,12 +63,14 @@ export async function backup(args: readonly string[], io: Io): Promise<number> {
     if (!planFormats.some((known) => known === format)) {
       throw wrongUsage('unknown --format', format, `use ${planFormats.join(' or ')}`);
     }
+    const { offsite: target, region, endpoint } = values;
+    checkOffsite({ target, region, endpoint });
     const { config } = await configured(values, io);
     const options: PlanOptions = {
       format: format as (typeof planFormats)[number],
       image: values.image,
       directory: values.directory ?? planDirectory,
-      offsite: values.offsite,
+      offsite: target === undefined ? undefined : { target, region, endpoint },
       configFile: values.config && resolve(io.cwd, values.config),
     };
     if (values.out === undefined) io.stdout(printPlan(config, options));

@@ -24,7 +24,7 @@ export interface SessionOptions {
   steps: readonly RecoveryStep[];
   /** File of the journal. */
   journal: string;
-  lock: Pick<SubjectLock, 'commandStarted' | 'commandEnded'>;
+  lock: Omit<SubjectLock, 'release'>;
   /** Runs commands; otherwise each is shown, and the operator confirms when it is done. */
   execute: boolean;
   /** Starts over after an interrupted run. */
@@ -222,7 +222,7 @@ async function act(
     if (!(await operator.ask(`Run ${which}?`))) return 'not run';
     const line = { step: step.id, command };
     write({ event: 'command_started', atMs: Date.now(), ...line });
-    const fault = await runStepCommand(command, options);
+    const fault = await runStepCommand(command, step.confirm !== undefined, options);
     write({ event: 'command_ended', atMs: Date.now(), ...line, fault });
     if (fault !== undefined) return fault;
   }
@@ -235,8 +235,10 @@ async function act(
  */
 function runStepCommand(
   [program = '', ...args]: readonly string[],
+  isDestructive: boolean,
   { commandOutput = 'stdout', lock }: SessionOptions,
 ): Promise<string | undefined> {
+  const marks = lock.commandStarts([program, ...args], isDestructive);
   return new Promise((resolve, reject) => {
     let interrupted = false;
     let unrecorded: unknown;
@@ -246,16 +248,20 @@ function runStepCommand(
     };
     // Before the command starts: a signal that came in between would end this process and leave the command running.
     const undo = onSignals({ stop: passOn('SIGTERM'), reload: passOn('SIGHUP') });
-    const child = spawn(program, args, { stdio: ['ignore', commandOutput === 'stdout' ? 1 : 2, 2] });
+    const child = spawn(program, args, {
+      stdio: ['ignore', commandOutput === 'stdout' ? 1 : 2, 2],
+      env: { ...process.env, ...marks },
+    });
     try {
-      if (child.pid !== undefined) lock.commandStarted([program, ...args], child.pid);
+      if (child.pid !== undefined) lock.commandStarted(child.pid);
     } catch (thrown) {
       unrecorded = thrown;
     }
     const ended = (fault: string | undefined) => {
       undo();
-      lock.commandEnded();
-      if (unrecorded === undefined) resolve(fault);
+      const left = lock.commandEnded(fault === undefined);
+      const behind = left === undefined ? '' : `; a process that it started still runs (${left})`;
+      if (unrecorded === undefined) resolve(fault && `${fault}${behind}`);
       else reject(unrecorded);
     };
     child.once('error', (thrown) => ended(`${program} cannot be started: ${errorText(thrown)}`));

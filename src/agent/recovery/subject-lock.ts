@@ -1,4 +1,5 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AgentError } from '../../core/errors.ts';
 import { takeLock } from '../state/lock.ts';
@@ -11,9 +12,15 @@ import { journalError } from './journal.ts';
  * command may outlive its run: it is on record here until its end, and keeps out the next run as well.
  */
 export interface SubjectLock {
+  /**
+   * Puts a command on record before it starts, and returns the variables of its environment. Those of a destructive one
+   * mark its processes, which may outlive the one that the run knows: `bash -c 'gzip … | mysql'`. Throws `internal`.
+   */
+  commandStarts(command: readonly string[], isDestructive: boolean): Readonly<Record<string, string>>;
   /** Throws `internal`. */
-  commandStarted(command: readonly string[], pid: number): void;
-  commandEnded(): void;
+  commandStarted(pid: number): void;
+  /** Returns a process of a command that did not succeed, for people, if one still runs: it keeps out the next run. */
+  commandEnded(succeeded: boolean): string | undefined;
   release(): Promise<void>;
 }
 
@@ -27,11 +34,15 @@ interface Holder {
 
 /** A command of a run, as written into the directory. */
 interface RunningCommand {
-  pid: number;
-  /** Tells the process from a later one of the same pid. */
-  start: string | undefined;
   command: readonly string[];
+  pid?: number;
+  /** Tells the process from a later one of the same pid. */
+  start?: string;
+  /** Value of the variable that each process of a destructive command has in its environment. */
+  mark?: string;
 }
+
+const markVariable = 'SVC_AGENT_RECOVERY_COMMAND';
 
 /** Throws `state_locked` with the holder's procedure, pid and start, or with the command that still runs. */
 export async function lockSubject(
@@ -66,11 +77,44 @@ export async function lockSubject(
     await lock.release();
     throw thrown;
   }
+  let running: RunningCommand | undefined;
   return {
-    commandStarted: (command, pid) => write(commandFile, { pid, start: startOf(pid), command }),
-    commandEnded: () => rmSync(commandFile, { force: true }),
+    commandStarts(command, isDestructive) {
+      running = { command, ...(isDestructive && { mark: randomUUID() }) };
+      write(commandFile, running);
+      return running.mark === undefined ? {} : Object.fromEntries([[markVariable, running.mark]]);
+    },
+    commandStarted(pid) {
+      running = { command: [], ...running, pid, start: startOf(pid) };
+      write(commandFile, running);
+    },
+    commandEnded(succeeded) {
+      // What a command that succeeded leaves behind is meant to stay, such as a server that it started.
+      const left = succeeded ? undefined : markedProcess(running?.mark);
+      if (left === undefined) rmSync(commandFile, { force: true });
+      return left;
+    },
     release: lock.release,
   };
+}
+
+/**
+ * A process with the mark in its environment, for people. One that runs as another user, or that was given a new
+ * environment, as sudo does, is not found. From proc(5).
+ */
+function markedProcess(mark: string | undefined): string | undefined {
+  if (mark === undefined) return undefined;
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const variables = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
+      if (!variables.includes(`${markVariable}=${mark}`)) continue;
+      const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1);
+      return `pid ${pid}: ${shellText(words)}`;
+    } catch {
+      // It has ended, or is another user's.
+    }
+  }
+  return undefined;
 }
 
 /** When a process began, with the boot of the machine; undefined if it has ended. From proc(5). */
@@ -88,11 +132,15 @@ function startOf(pid: number): string | undefined {
 
 /** A second restore beside one that outlived its run would ruin both. */
 function refuseBeside(running: RunningCommand | undefined): void {
-  if (running?.start === undefined || startOf(running.pid) !== running.start) return;
+  if (running === undefined) return;
+  const { pid, start, mark, command } = running;
+  const isItself = pid !== undefined && start !== undefined && startOf(pid) === start;
+  const left = isItself ? `pid ${pid}` : markedProcess(mark);
+  if (left === undefined) return;
   throw new AgentError('state_locked', {
     where: 'svc-agent recover',
-    what: `a command of an earlier run still runs (pid ${running.pid}): ${shellText(running.command)}`,
-    allowed: 'wait for its end',
+    what: `a command of an earlier run still runs (${left}): ${shellText(command)}`,
+    allowed: 'wait for its end, or end it',
   });
 }
 

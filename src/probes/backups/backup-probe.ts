@@ -19,7 +19,7 @@ import type { BackupOptions } from './block.ts';
 import { type Evidence, forEntry, unreadable, type VerifyAnswer, withArchive } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
 import type { LogReading } from './log-evidence.ts';
-import type { EvidenceDeps, OffsiteStanding } from './offsite.ts';
+import type { EvidenceDeps, OffsiteStanding, SizeOfCopy } from './offsite.ts';
 import type { Standing } from './readiness.ts';
 import type { Verifier } from './verifier.ts';
 import type { VerifyRequest } from './verify.ts';
@@ -327,22 +327,18 @@ async function askWithin<T>(
 
 async function offsiteOf(
   { offsite }: BackupOptions,
-  { artifacts }: Evidence,
+  { artifacts, segments, snapshots }: Evidence,
   deps: EvidenceDeps,
   deviceBefore: number | undefined,
 ): Promise<OffsiteStanding | undefined> {
   if (!offsite) return undefined;
-  const { compareOffsite, copiesInDirectory, listObjects } = await import('./offsite.ts');
+  const { compareOffsite, copiesInDirectory, withCopiesInBucket } = await import('./offsite.ts');
   const { objectStore, directory = '', maxLagMs } = offsite;
-  const nowMs = deps.clock.nowMs();
-  if (objectStore) {
-    const copies = (await listObjects(objectStore, deps)).map(({ key, sizeBytes }) => ({
-      name: key,
-      sizeBytes,
-    }));
-    return compareOffsite(artifacts, copies, maxLagMs, nowMs);
-  }
-  const copies = await copiesInDirectory(directory);
-  const device = await deviceOf(directory, copies.length === 0, deviceBefore);
-  return { ...compareOffsite(artifacts, copies, maxLagMs, nowMs), device };
+  const backups = segments?.map(({ name, ...rest }) => ({ id: name, ...rest })) ?? artifacts;
+  const compare = (sizeOf: SizeOfCopy) =>
+    compareOffsite(backups, sizeOf, { maxLagMs, nowMs: deps.clock.nowMs(), snapshots });
+  if (objectStore) return withCopiesInBucket(objectStore, deps, compare);
+  const copies = copiesInDirectory(directory);
+  const device = await deviceOf(directory, await copies.isEmpty(), deviceBefore);
+  return { ...(await compare(copies.sizeOf)), device };
 }

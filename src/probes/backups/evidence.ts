@@ -4,7 +4,7 @@ import { ProbeError } from '../probe.ts';
 import type { ArchivedLog } from '../stores/store-report.ts';
 import type { BackupSource, ReportFormat } from './block.ts';
 import type { WalRange } from './manifest.ts';
-import type { SegmentRun, VerifiedLog } from './segments.ts';
+import type { Segment, SegmentRun, VerifiedLog } from './segments.ts';
 
 /** How a backup was made, which says what can be replayed on top of it. */
 export type BackupMethod =
@@ -98,6 +98,8 @@ export interface Evidence {
   failures: readonly { id: string; endMs: number; msg: string }[];
   /** Archived log, for type `log`. */
   runs?: readonly SegmentRun[];
+  /** Its segments, in their order. */
+  segments?: readonly Segment[];
   /** Ranges of WAL that a tool keeps in its own archive, by the first and the last segment. */
   archives?: readonly { first: string; last: string }[];
   /** What is missing in the archive of a tool, by its own account. */

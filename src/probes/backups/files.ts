@@ -175,7 +175,8 @@ async function readDirectoryBackup(path: string): Promise<FoundBackup> {
   return { sizeBytes, lastMs, isIncomplete };
 }
 
-async function measure(path: string): Promise<{ sizeBytes: number; lastMs: number; names: string[] }> {
+/** Size and last change of all files below a directory, and the names in the directory itself. */
+export async function measure(path: string): Promise<{ sizeBytes: number; lastMs: number; names: string[] }> {
   const entries = await readdir(path, { withFileTypes: true, recursive: true });
   let sizeBytes = 0;
   let lastMs = 0;

@@ -54,7 +54,13 @@ export async function readSegments(
     source.log === 'wal' ? await segmentBytesOf(source.directory, listed, before.segmentBytes) : undefined;
   const placed = placeSegments(source.log, listed, segmentBytes);
   const verified = await verifiedLog(source.log, placed, before, verify);
-  return evidenceOf(source.log, listed, segmentBytes ? { ...verified, segmentBytes } : verified, server);
+  const evidence = evidenceOf(
+    source.log,
+    listed,
+    segmentBytes ? { ...verified, segmentBytes } : verified,
+    server,
+  );
+  return { ...evidence, segments: placed.map(({ segment }) => segment) };
 }
 
 /**

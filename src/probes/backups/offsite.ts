@@ -1,25 +1,25 @@
-import { stat } from 'node:fs/promises';
+import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ReadSecret } from '../../core/access.ts';
 import type { Clock } from '../../core/ports.ts';
 import { objectStoreAddress as endpointFormat } from '../../core/text-formats.ts';
 import { createTrace } from '../connection.ts';
 import type { StoredObject } from '../object-store/answers.ts';
-import { createBucket, createCredentialSource, objectStoreFailure } from '../object-store/object-store.ts';
+import {
+  type Bucket,
+  createBucket,
+  createCredentialSource,
+  objectStoreFailure,
+} from '../object-store/object-store.ts';
+import { ProbeError } from '../probe.ts';
 import type { ObjectStoreOptions } from './block.ts';
-import { type Artifact, type Evidence, unreadable } from './evidence.ts';
-import { listBackupDirectory, timeOfName } from './files.ts';
-
-/** A copy of a backup somewhere else: its name there and its size. */
-export interface OffsiteCopy {
-  name: string;
-  sizeBytes: number;
-}
+import { type Artifact, type Evidence, unlessMissing, unreadable } from './evidence.ts';
+import { measure, statOf, timeOfName } from './files.ts';
 
 export interface OffsiteStanding {
   /** End of the newest backup that has a copy, ms since the epoch. */
   newestMs?: number;
-  /** Backups that have a copy. */
+  /** Snapshots on the node that have a copy. */
   copied?: readonly string[];
   /** Backups without a copy of the same size although the time for it is over. */
   missing: readonly string[];
@@ -29,55 +29,111 @@ export interface OffsiteStanding {
   device?: number;
 }
 
+/** What has a copy: a backup, or a segment of a log. */
+export type Copied = Pick<Artifact, 'id' | 'endMs' | 'sizeBytes'>;
+
+/** Bytes of a copy, of a directory those of all files below it; undefined where there is none. */
+export type SizeOfCopy = (id: string) => Promise<number | undefined>;
+
+/** How many of the newest backups must have a copy, and how far back another copy shows that they had their time. */
+const newestInQuestion = 3;
+const looksBack = 7;
+
 /**
- * Which backups have reached the other place. A copy has the backup's name and size; of a backup that is a directory,
- * the copies below its name add up to it. A backup has `maxLagMs` after its end to get there.
+ * Which backups, the oldest first, have reached the other place. A copy has the backup's name and size; a backup has
+ * `maxLagMs` after its end to get there. Looks up few copies, however many backups there are.
  */
-export function compareOffsite(
-  artifacts: readonly Artifact[],
-  copies: readonly OffsiteCopy[],
-  maxLagMs: number,
-  nowMs: number,
-): OffsiteStanding {
-  const sizes = new Map<string, number>();
-  for (const { name, sizeBytes } of copies) {
-    const top = name.split('/')[0]!;
-    sizes.set(top, (sizes.get(top) ?? 0) + sizeBytes);
-  }
-  const hasCopy = ({ id, sizeBytes }: Artifact) => sizes.get(id) === sizeBytes;
-  const newest = artifacts.filter(hasCopy).at(-1);
+export async function compareOffsite(
+  backups: readonly Copied[],
+  sizeOf: SizeOfCopy,
+  { maxLagMs, nowMs, snapshots = [] }: { maxLagMs: number; nowMs: number; snapshots?: readonly string[] },
+): Promise<OffsiteStanding> {
+  const known = new Map<string, boolean>();
+  const hasCopy = async ({ id, sizeBytes }: Copied): Promise<boolean> => {
+    const has = known.get(id) ?? (await sizeOf(id)) === sizeBytes;
+    known.set(id, has);
+    return has;
+  };
+  const newest = await newestWith(backups, hasCopy);
+  const due = backups.filter(({ endMs }) => nowMs - endMs > maxLagMs);
+  const inQuestion = due.slice(-newestInQuestion);
+  const without: Copied[] = [];
+  for (const backup of inQuestion) if (!(await hasCopy(backup))) without.push(backup);
   // Older copies may have been removed by a retention of their own; from the first copy on none may be missing.
-  const firstWithCopy = artifacts.findIndex(hasCopy);
-  const missing = artifacts
-    .slice(Math.max(firstWithCopy, artifacts.length - 3, 0))
-    .filter((artifact) => !hasCopy(artifact) && nowMs - artifact.endMs > maxLagMs);
+  const isLater = newest !== undefined && newest.endMs >= (inQuestion[0]?.endMs ?? 0);
+  const isBegun = isLater && without.includes(inQuestion[0]!) && !(await isAny(olderOf(due), hasCopy));
+  const first = isBegun ? inQuestion.findIndex((backup) => !without.includes(backup)) : 0;
+  const missing = first < 0 ? [] : without.filter((backup) => inQuestion.indexOf(backup) >= first);
+  const copied: string[] = [];
+  for (const backup of backups)
+    if (snapshots.includes(backup.id) && (await hasCopy(backup))) copied.push(backup.id);
+  return { newestMs: newest?.endMs, copied, missing: missing.map(({ id }) => id) };
+}
+
+const olderOf = (due: readonly Copied[]) =>
+  due.slice(-newestInQuestion - looksBack, -newestInQuestion).toReversed();
+
+async function isAny<T>(all: readonly T[], is: (one: T) => Promise<boolean>): Promise<boolean> {
+  for (const one of all) if (await is(one)) return true;
+  return false;
+}
+
+/** The newest backup with a copy. Backups are copied in their order: halves what is in question with each look. */
+async function newestWith(
+  backups: readonly Copied[],
+  hasCopy: (backup: Copied) => Promise<boolean>,
+): Promise<Copied | undefined> {
+  const last = backups.at(-1);
+  if (last && (await hasCopy(last))) return last;
+  let [low, high] = [0, backups.length - 1];
+  let found: Copied | undefined;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (await hasCopy(backups[middle]!)) {
+      found = backups[middle];
+      low = middle + 1;
+    } else high = middle;
+  }
+  return found;
+}
+
+/**
+ * Copies in a second directory: a mounted share, or another disk. Throws `evidence_unreadable`, also for a directory
+ * that does not exist: it may be on a share that is not mounted.
+ */
+export function copiesInDirectory(directory: string): { sizeOf: SizeOfCopy; isEmpty(): Promise<boolean> } {
   return {
-    newestMs: newest?.endMs,
-    copied: artifacts.filter(hasCopy).map(({ id }) => id),
-    missing: missing.map(({ id }) => id),
+    async sizeOf(id) {
+      const stats = await statOf(join(directory, id));
+      return stats?.isDirectory() ? (await measure(join(directory, id))).sizeBytes : stats?.size;
+    },
+    async isEmpty() {
+      const opened = await unlessMissing(directory, opendir(directory));
+      if (opened === undefined)
+        throw unreadable(`${directory} does not exist; mount its file system, or create it`);
+      const entry = await opened.read();
+      await opened.close();
+      return entry === null;
+    },
   };
 }
 
 /**
- * The copies in a second directory: a mounted share, or another disk. Throws `evidence_unreadable`, also for a
- * directory that does not exist: it may be on a share that is not mounted.
+ * Has `use` look up copies in a bucket: the objects whose names begin with that of the backup. Throws
+ * `evidence_unreadable` when they cannot be listed.
  */
-export async function copiesInDirectory(directory: string): Promise<OffsiteCopy[]> {
-  const names = await listBackupDirectory(directory);
-  if (names === undefined)
-    throw unreadable(`${directory} does not exist; mount its file system, or create it`);
-  const copies: OffsiteCopy[] = [];
-  for (const name of names) {
-    const stats = await stat(join(directory, name)).catch(() => undefined);
-    if (stats?.isFile()) copies.push({ name, sizeBytes: stats.size });
-    else if (stats?.isDirectory()) {
-      for (const inside of (await listBackupDirectory(join(directory, name))) ?? []) {
-        const below = await stat(join(directory, name, inside)).catch(() => undefined);
-        if (below?.isFile()) copies.push({ name: `${name}/${inside}`, sizeBytes: below.size });
-      }
-    }
-  }
-  return copies;
+export async function withCopiesInBucket<T>(
+  options: ObjectStoreOptions,
+  deps: EvidenceDeps,
+  use: (sizeOf: SizeOfCopy) => Promise<T>,
+): Promise<T> {
+  return withBucket(options, deps, (list) =>
+    use(async (id) => {
+      const objects = (await list(id)).filter(({ key }) => key === id || key.startsWith(`${id}/`));
+      if (objects.length === 0) return undefined;
+      return objects.reduce((total, { sizeBytes }) => total + sizeBytes, 0);
+    }),
+  );
 }
 
 /**
@@ -120,12 +176,19 @@ const mostPages = 50;
  * All objects below the prefix. Throws ProbeError `evidence_unreadable` when they cannot be listed, and when there are
  * more than 50,000.
  */
-export async function listObjects(options: ObjectStoreOptions, deps: EvidenceDeps): Promise<StoredObject[]> {
-  const { region, bucket: name, prefix } = options;
+export const listObjects = (options: ObjectStoreOptions, deps: EvidenceDeps): Promise<StoredObject[]> =>
+  withBucket(options, deps, (list) => list(''));
+
+/** `list` returns the objects whose names, without the prefix of the configuration, begin with a text. */
+async function withBucket<T>(
+  options: ObjectStoreOptions,
+  deps: EvidenceDeps,
+  use: (list: (text: string) => Promise<StoredObject[]>) => Promise<T>,
+): Promise<T> {
+  const { region, bucket: name } = options;
   const { clock, signal } = deps;
   const place = endpointFormat.read(options.endpoint ?? `https://s3.${region}.amazonaws.com`);
   if (!place) throw unreadable(`${options.endpoint}: ${endpointFormat.fault}`);
-  const objects: StoredObject[] = [];
   try {
     const credentials = await credentialsOf(options, deps);
     const trace = createTrace(clock);
@@ -134,20 +197,30 @@ export async function listObjects(options: ObjectStoreOptions, deps: EvidenceDep
       { clock, trace, signal },
     );
     try {
-      let continuation: string | undefined;
-      for (let page = 0; page === 0 || continuation !== undefined; page++) {
-        if (page === mostPages)
-          throw unreadable(`more than ${mostPages * 1000} objects below ${name}/${prefix}`);
-        const listed = await bucket.list({ prefix, continuation });
-        objects.push(...listed.objects);
-        ({ continuation } = listed);
-      }
+      return await use((text) => listBelow(bucket, options, text));
     } finally {
       await bucket.close();
     }
   } catch (thrown) {
+    if (thrown instanceof ProbeError && thrown.reason === 'evidence_unreadable') throw thrown;
     const { message } = objectStoreFailure(thrown);
     throw unreadable(`bucket ${name}: ${message}`, thrown);
+  }
+}
+
+async function listBelow(
+  bucket: Bucket,
+  { bucket: name, prefix }: ObjectStoreOptions,
+  text: string,
+): Promise<StoredObject[]> {
+  const objects: StoredObject[] = [];
+  let continuation: string | undefined;
+  for (let page = 0; page === 0 || continuation !== undefined; page++) {
+    if (page === mostPages)
+      throw unreadable(`bucket ${name}: more than ${mostPages * 1000} objects below ${prefix}${text}`);
+    const listed = await bucket.list({ prefix: prefix + text, continuation });
+    objects.push(...listed.objects);
+    ({ continuation } = listed);
   }
   return objects.map((object) => ({ ...object, key: object.key.slice(prefix.length) }));
 }

@@ -238,10 +238,3 @@ export function cassandraFault(thrown: unknown): StoreFault {
   if (code !== undefined) return { reason: reasons.get(code) ?? 'query_failed', msg };
   return connectionFault(thrown);
 }
-
-/** The same error without the password, in case the server sent it back. */
-export function withoutPassword(thrown: unknown, password: string | undefined): unknown {
-  if (password && thrown instanceof Error && thrown.message.includes(password))
-    thrown.message = thrown.message.replaceAll(password, '<redacted>');
-  return thrown;
-}

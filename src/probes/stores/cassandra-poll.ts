@@ -18,7 +18,6 @@ import {
   connect,
   cqlErrors,
   errorCode,
-  withoutPassword,
 } from './cassandra-connection.ts';
 import type {
   DatabaseReport,
@@ -32,14 +31,7 @@ import type {
 /** Apache Cassandra and compatible stores. One node is polled; it reports on the others. */
 export const cassandra: StoreKind = {
   async connect(target, _, signal) {
-    const safely = async <T>(work: () => Promise<T>): Promise<T> => {
-      try {
-        return await work();
-      } catch (thrown) {
-        throw withoutPassword(thrown, target.password);
-      }
-    };
-    const connection = await safely(() => connect(target, signal));
+    const connection = await connect(target, signal);
     const poll = createCassandraPoll(connection);
     return {
       serves: () => true,
@@ -48,7 +40,7 @@ export const cassandra: StoreKind = {
       },
       phasesMs: connection.phasesMs,
       tlsNotAfterMs: connection.tlsNotAfterMs,
-      poll: (request) => safely(() => poll(request)),
+      poll,
       close: () => connection.close(),
     };
   },

@@ -165,9 +165,20 @@ export interface Redact {
   deep<T>(value: T): T;
 }
 
+/**
+ * A secret below this length is replaced only where it is a whole word, as drivers repeat it: in quotes, between spaces, in
+ * an address. Inside words it cannot be told from the text, so that nothing is disclosed, and replacing it there would
+ * make messages unreadable.
+ */
+const shortBelow = 4;
+
 /** Replaces a secret, also percent-encoded or quoted as JSON, and the user part of any URL. */
 export function createRedact(secret: string | undefined): Redact {
-  const pattern = secret ? new RegExp(patternOf(secret), 'g') : undefined;
+  const isShort = secret !== undefined && secret.length < shortBelow;
+  const words =
+    secret &&
+    (isShort ? `(?:(?<!\\w)|(?!\\w))(?:${patternOf(secret)})(?:(?!\\w)|(?<!\\w))` : patternOf(secret));
+  const pattern = words ? new RegExp(words, 'g') : undefined;
   const plain = (text: string) => {
     const withoutSecret = pattern === undefined ? text : text.replace(pattern, hidden);
     return withoutSecret.replace(userInfo, `$1${hidden}@`);

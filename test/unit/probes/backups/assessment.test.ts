@@ -247,25 +247,24 @@ describe('verification', () => {
   });
 });
 
-test('a snapshot that is still on the node after its off-site copy', () => {
+test('a snapshot that is still on the node after its off-site copy', async () => {
   const snapshots = [ofDay(0), ofDay(1)];
   const seen = evidence(snapshots, { snapshots: snapshots.map(({ id }) => id) });
   const nowMs = startMs + dayMs + hourMs;
-  const findingWith = (...copies: string[]) => {
-    const offsite = compareOffsite(
-      snapshots,
-      copies.map((name) => ({ name: `${name}/data.db`, sizeBytes: 1000 })),
-      2 * hourMs,
+  const findingWith = async (...copies: string[]) => {
+    const offsite = await compareOffsite(snapshots, async (id) => (copies.includes(id) ? 1000 : undefined), {
+      maxLagMs: 2 * hourMs,
       nowMs,
-    );
+      snapshots: seen.snapshots,
+    });
     return backupFinding(full, seen, assessing().at(nowMs, seen), [{ options: full }], offsite);
   };
   // The newest one is being copied.
-  expect(findingWith('day-0')).toMatchObject({
+  expect(await findingWith('day-0')).toMatchObject({
     reason: 'snapshot_not_cleared',
     msg: 'snapshots with an off-site copy still on the node: day-0',
   });
-  expect(findingWith('day-0', 'day-1').msg).toMatch(/day-0, day-1$/);
+  expect((await findingWith('day-0', 'day-1')).msg).toMatch(/day-0, day-1$/);
 });
 
 describe('configuration', () => {

@@ -11,6 +11,13 @@ describe('a password never leaves in a message', () => {
     ['quoted as JSON', 'a"b\\c', '{"p":"a\\"b\\\\c"}', '{"p":"***"}'],
     ['with signs of patterns', 'a.b*(c)[d]$', 'x a.b*(c)[d]$ axb', 'x *** axb'],
     ['in a URL, whoever’s', undefined, 'postgres://me:else@host/db', 'postgres://***@host/db'],
+    [
+      'a short one only as a whole word',
+      's',
+      "user 's' and s, session lost",
+      "user '***' and ***, session lost",
+    ],
+    ['a short sign wherever it is', '!', 'no!t here', 'no***t here'],
     ['no password at all', '', 'nothing to hide', 'nothing to hide'],
   ])('%s', (_, secret, text, shown) => expect(createRedact(secret)(text)).toBe(shown));
 
