@@ -1,7 +1,7 @@
 # Two images of one build:
 #   docker build --target agent -t svc-agent .              the agent alone: no shell, no package manager
-#   docker build --target agent-tools -t svc-agent-tools .  with the database clients and archivers that work on
-#                                                           stores and backups calls
+#   docker build --target agent-tools -t svc-agent-tools .  with the database clients and archivers that
+#                                                           backup jobs and probes call
 #
 # To pin the base images give their digests, which `docker buildx imagetools inspect NAME` prints:
 #   --build-arg AGENT_BASE=gcr.io/distroless/nodejs24-debian13:nonroot@sha256:…
@@ -38,14 +38,14 @@ COPY vocabularies /app/vocabularies
 # For svc-agent demo.
 COPY deploy/alertmanager /app/deploy/alertmanager
 COPY LICENSE /app/LICENSE
-# The only place that is written to: the root may be read-only.
+# The only place that the agent writes to: the root may be read-only.
 COPY --from=build --chown=65532:65532 /state /var/lib/svc-agent
 VOLUME ["/var/lib/svc-agent"]
 USER 65532:65532
 EXPOSE 9464
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s \
   CMD ["/nodejs/bin/node", "/app/dist/main.js", "healthcheck", "-c", "/etc/svc-agent/agent.yaml"]
-# V8's flags save memory and are refused in NODE_OPTIONS. Neither --jitless nor --lite-mode: the HTTP client needs
+# The V8 flags save memory; NODE_OPTIONS does not accept them. Do not add --jitless or --lite-mode: the HTTP client needs
 # WebAssembly, and reading logs would take several times the processor time.
 ENTRYPOINT ["/nodejs/bin/node", "--max-semi-space-size=1", "--optimize-for-size", "--v8-pool-size=1", "--max-old-space-size=128", "/app/dist/main.js"]
 CMD ["run", "-c", "/etc/svc-agent/agent.yaml"]
@@ -59,7 +59,7 @@ LABEL org.opencontainers.image.title="svc-agent-tools" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 ENV NODE_ENV=production
-# tini ends what a command left behind. A client must not be older than the server that it dumps.
+# tini ends processes that a command left behind. A database client must not be older than the server that it dumps.
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends \
       bzip2 ca-certificates gzip lz4 mariadb-client postgresql-client tar tini xz-utils zstd \

@@ -1,12 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { commands } from '../../../src/agent/cli/arguments.ts';
+import { dispatch } from '../../../src/agent/cli/dispatch.ts';
 import { configurationSchema } from '../../../src/agent/config/blocks.ts';
 import { agentMetrics } from '../../../src/core/agent-metrics.ts';
 import { catalog } from '../../../src/core/catalog.ts';
 import { closedLists } from '../../../src/core/reasons.ts';
 import { typeOf } from '../../../src/monitoring/dashboards/queries.ts';
 import { alertsOf, packs } from '../../../src/monitoring/packs.ts';
+import { fakeIo } from '../cli/fake-io.ts';
 import { root } from './imports.ts';
 
 // What a page names between backticks has to exist: metrics, alerts, keys of the configuration, paths of the listeners,
@@ -143,6 +146,34 @@ function isPath(path: string): boolean {
   };
   return follow(maps, path.replaceAll('[]', '').split('.'));
 }
+
+/** What a command prints for --help, with the options of every command that reads a configuration. */
+const helps = new Map<string, Promise<string>>();
+function helpOf(command: string): Promise<string> {
+  const read = async () => {
+    const io = fakeIo(root);
+    await dispatch([command, '--help'], io);
+    return io.out().includes('-c FILE') ? `${io.out()} --config` : io.out();
+  };
+  const help = helps.get(command) ?? read();
+  helps.set(command, help);
+  return help;
+}
+
+test.each(pages)('%s gives commands of the agent only options that they have', async (page) => {
+  const calls = [
+    ...textOf(page).matchAll(/(?<![\w./-])(?:svc-agent|node dist\/main\.js) ([a-z]+)((?: +[^`\n|;]*)?)/g),
+  ].filter(([, name]) => commands.some((command) => command.name === name));
+  const wrong: string[] = [];
+  for (const [call, name, rest = ''] of calls) {
+    const help = await helpOf(name!);
+    const [own = ''] = rest.split(/ -- | #| > /);
+    const options = own.match(/(?<=\s)--?[a-z][a-z-]*/g) ?? [];
+    if (options.some((option) => !new RegExp(`(?<![\\w-])${option}(?![\\w-])`).test(`${help} --help --json`)))
+      wrong.push(call);
+  }
+  expect(wrong).toEqual([]);
+});
 
 /** Words with an underscore in a runbook: reasons, results, labels. */
 test.each(runbooks)('%s names words of closed lists and labels that exist', (page) => {

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Rotates LOG_DIR/*.log in place (copy, then truncate), because the service never opens its log again: at MAX_BYTES, and
-# after a day. Keeps KEEP older files, and none beyond MAX_AGE_DAYS. Looks every INTERVAL seconds; `--once` looks once.
+# after a day. Keeps KEEP older files, none older than MAX_AGE_DAYS. Checks every INTERVAL seconds; `--once` checks once.
 # What the service writes between copy and truncation is lost.
 set -u
 : "${LOG_DIR:?}" "${MAX_BYTES:=67108864}" "${KEEP:=5}" "${MAX_AGE_DAYS:=14}" "${INTERVAL:=10}"
 
-# A day is counted from the time of this mark: the log's own time is that of its last line.
+# A day is counted from the time of this file, because the time of the log is that of its last line.
 mark_of() { echo "${1%/*}/.${1##*/}.rotated"; }
 
 is_due() {
@@ -23,7 +23,7 @@ rotate() {
     number=$((number - 1))
     [ ! -e "$1.$number" ] || mv -f "$1.$number" "$1.$older"
   done
-  # Without a whole copy nothing is truncated.
+  # If the copy is incomplete, nothing is truncated.
   cp -p "$1" "$1.1" || {
     rm -f "$1.1"
     return 1
