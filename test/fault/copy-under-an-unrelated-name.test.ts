@@ -105,3 +105,19 @@ test('a copy of the first few bytes is known after a truncation, too', async () 
   await tail.settle();
   expect(tail.recorder.lines).toEqual(['first', ...numbered(0, 10).lines, ...numbered(100, 5).lines]);
 });
+
+test('a copy that a generation of a few bytes goes on in is still known after a restart', async () => {
+  const tail = createTail({ paths: ['*'] });
+  tail.create('app.log', 'half');
+  await tail.scan();
+  tail.append('app.log', ` a line\n${numbered(0, 10).text}`);
+  tail.copyTruncate('app.log', 'saved-app.log');
+  tail.append('app.log', numbered(100, 5).text);
+  await tail.tailer.discover();
+  await tail.tailer.discover();
+  await tail.restart();
+  await tail.settle();
+  await tail.settle();
+  const expected = ['half a line', ...numbered(0, 10).lines, ...numbered(100, 5).lines];
+  expect(tail.recorder.lines.toSorted()).toEqual(expected);
+});

@@ -110,3 +110,29 @@ test('a restart in the middle of a compressed file', async () => {
   await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 60_010).lines);
 });
+
+test.each(['let go', 'missing'])(
+  'a smaller archive that begins with the same banner as a generation that is %s is read',
+  async (state) => {
+    const banner = '='.repeat(300);
+    const tail = createTail({ paths: ['app.log*'] });
+    tail.create('app.log', `${banner}\n${numbered(0, 40).text}`);
+    await tail.scan();
+    if (state === 'let go') {
+      tail.rename('app.log', 'app.log-20260101');
+      tail.gzip('app.log-20260101');
+      await tail.settle();
+    }
+    await tail.restart();
+    if (state === 'missing') tail.remove('app.log');
+    tail.create('app.log-20260102', `${banner}\n${numbered(100, 4).text}`);
+    tail.gzip('app.log-20260102');
+    await tail.settle();
+    expect(tail.recorder.lines).toEqual([
+      banner,
+      ...numbered(0, 40).lines,
+      banner,
+      ...numbered(100, 4).lines,
+    ]);
+  },
+);

@@ -48,3 +48,18 @@ test('a rotated file and its successor begin with the same banner', async () => 
   expect(rest).toEqual(numbered(0, 40).lines);
   expect(tail.recorder.lines).toHaveLength(44);
 });
+
+test('a rotated file that is seen first under that name begins like one that was read and is still there', async () => {
+  const banner = 'b'.repeat(100);
+  const tail = createTail({ paths: ['app.log*'] });
+  tail.create('app.log', `${banner}\n`);
+  await tail.scan();
+  tail.rename('app.log', 'app.log.1');
+  await tail.settle();
+  await tail.restart();
+  tail.rename('app.log.1', 'app.log.2');
+  tail.create('app.log.1', `${banner}\n${numbered(0, 10).text}`);
+  tail.create('app.log', numbered(20, 10).text);
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual([banner, banner, ...numbered(0, 10).lines, ...numbered(20, 10).lines]);
+});

@@ -130,7 +130,9 @@ export function createCopies(
         if (headAgrees(file.head, content.start) === false) continue;
         if (likeness(content, letGoContent(file)) !== 'whole') continue;
         const isWeak = file.offset < identifyingBytes || file.tailLength < Math.min(tailBytes, file.offset);
-        if (isWeak && content.size !== file.offset) continue;
+        // Another file that goes on after the same bytes, such as a banner, is another generation if this one is still whole.
+        const isThere = file.size === file.offset && scan.picture.files.has(fileKey(file));
+        if ((isWeak || isThere) && content.size !== file.offset) continue;
         return { file, size: content.size };
       }
       return undefined;
@@ -174,9 +176,10 @@ export function createCopies(
     return crc32(content.start.subarray(offset - tailLength, offset)) === tailSum;
   };
 
+  /** Only a truncation leaves a copy behind that is shorter than what was read. */
   const isArchiveOfLetGo = (content: Content, file: LetGo): boolean =>
     (content.size === file.offset && isAlike(content, letGoContent(file))) ||
-    (content.size < file.offset && likeness(content, letGoContent(file)) === 'short');
+    (content.size < file.offset && file.isGivenUp && likeness(content, letGoContent(file)) === 'short');
 
   /** Compares an archive with a tracked file. 'wait': the file turned out to be rewritten. */
   const compareArchive = (content: Content, file: TrackedFile): Verdict => {

@@ -77,6 +77,11 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     scan.needsScan = true;
   };
 
+  /** Nothing of the file was counted, and another one that begins the same is read from its beginning. */
+  const forgetBeginning = (file: TrackedFile) => {
+    Object.assign(file, { rest: noBytes, restBytes: 0, size: 0, nowSize: 0, record: undefined });
+  };
+
   /** Records what identifies a let-go file if it grows or is copied. */
   const letGo = (
     path: string,
@@ -281,6 +286,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     note,
     statOpen,
     lose,
+    forgetBeginning,
     letGo,
     letGoWhole,
     letGoTracked,

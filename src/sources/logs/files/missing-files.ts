@@ -14,7 +14,7 @@ import type { Generations } from './generations.ts';
 import type { Grouped, Groups } from './groups.ts';
 import { isCompressed } from './rotated-names.ts';
 import type { RotationDeps, ScanState } from './scan-state.ts';
-import { knownContent, letGoContent, noBytes, type TrackedFile } from './tracked-file.ts';
+import { knownContent, letGoContent, type TrackedFile } from './tracked-file.ts';
 import type { Whereabouts } from './whereabouts.ts';
 
 /**
@@ -49,7 +49,7 @@ export function createMissing(
 ) {
   const { clock, tracker, sinks, contents } = deps;
   const { isHome, inOrder } = groups;
-  const { letGoWhole, giveUp, resume, followAgain } = generations;
+  const { letGoWhole, giveUp, forgetBeginning, resume, followAgain } = generations;
   const { directoryOf, seesDirectory, waitForDirectory, postponeGroup } = whereabouts;
   const { keyOf, waitFor, hasPlainBeside, identifyGzip } = copies;
 
@@ -79,11 +79,12 @@ export function createMissing(
     tracker.letGoAt(dev, ino)?.copyOf === file;
 
   /** Whether the file was found to be a copy of the generation while that was still there, and has not changed since. */
-  const isCopyOf = (file: TrackedFile, sighting: Sighting) => {
+  const isCopyOf = (file: TrackedFile, sighting: Sighting): boolean => {
     if (isLetGoCopy(file, sighting)) return true;
     const { size, mtimeNs } = sighting.stat;
     const before = scan.undecided.get(keyOf(sighting));
-    return before?.isBeginning && before.of === file && before.size === size && before.mtimeNs === mtimeNs;
+    if (!before?.isBeginning || before.of !== file) return false;
+    return before.size === size && before.mtimeNs === mtimeNs;
   };
 
   /** Whether the generation may be in the file at all, by its name. */
@@ -108,7 +109,7 @@ export function createMissing(
     if (isLetGoCopy(file, sighting)) return false;
     if (file.state !== 'missing' || (isHome(sighting, file.path) && !isCut)) return false;
     // Only a truncation leaves a copy behind that is shorter. Other files begin the same for as long as a banner goes.
-    return file.lostBy === 'truncated' || isCopyOf(file, sighting) || isCompressed(sighting.paths[0]!);
+    return file.lostBy === 'truncated' || isCopyOf(file, sighting);
   };
 
   /**
@@ -143,8 +144,7 @@ export function createMissing(
       const isShort = isCopy && seen.size < Math.min(checkedBytes, file.offset);
       const like = isCopy && isUnread ? 'whole' : isShort ? 'short' : seen.like;
       if (like === 'whole' && !isCopy && !identifies(file, file.path, sighting)) {
-        // Nothing of it was counted, and the other file, which begins the same, is read from its beginning.
-        if (file.offset === 0) Object.assign(file, { rest: noBytes, restBytes: 0, size: 0, nowSize: 0 });
+        if (file.offset === 0) forgetBeginning(file);
         continue;
       }
       if (isUnread && !isCopy && like !== 'none' && isOfAnother(file, candidate, seen.size)) continue;

@@ -21,7 +21,7 @@ export function createWhereabouts(
 ) {
   const { disk, clock, tracker, openFiles, reader, contents } = deps;
   const { rootOf } = groups;
-  const { learn, note, statOpen, lose, giveUp, claim } = generations;
+  const { learn, note, statOpen, lose, forgetBeginning, giveUp, claim } = generations;
 
   /** The file where it was last seen; 'hidden' if the path cannot be looked up. */
   const statReal = (file: TrackedFile): FileStat | 'hidden' | undefined => {
@@ -134,6 +134,8 @@ export function createWhereabouts(
       return undefined;
     }
     if (isBarelyKnown(file, sighting)) {
+      const content = knownContent(file);
+      if (contents.of(sighting, (own) => likeness(own, content) !== 'none')) forgetBeginning(file);
       lose(file, 'vanished');
       return undefined;
     }
