@@ -21,7 +21,12 @@ export function createReadSecret(env: Readonly<Record<string, string | undefined
     }
     const text = await readFile(secret.file, 'utf8').catch((cause: unknown) => {
       const what = `file cannot be read (${errorText(cause)})`;
-      const fault = { where: 'secret', what, got: secret.file, allowed: 'put it there' };
+      const fault = {
+        where: 'secret',
+        what,
+        got: secret.file,
+        allowed: 'name a file that the agent can read',
+      };
       throw new AgentError('config_invalid', fault, cause);
     });
     return text.replace(/\r?\n$/, '');

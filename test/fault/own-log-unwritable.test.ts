@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, constants, existsSync, openSync, readSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { openLogSink } from '../../src/agent/log-sink.ts';
+import { openLogSink } from '../../src/agent/own-log.ts';
 import { folder, type RunningAgent, startAgent } from '../e2e/process.ts';
 import { until } from '../until.ts';
 

@@ -54,6 +54,10 @@ const burns = [
 const windows = ['5m', '30m', '1h', '2h', '6h', '1d', '3d'];
 const leastRequestsPerSecond = 0.1;
 
+/** How fast the budget is used up, against the rate at which it would last for its 30 days. */
+const paceOf = (factor: number): string =>
+  factor === 1 ? 'faster than allowed' : `${factor} times as fast as allowed`;
+
 const alertOf = (
   of: Objective,
   { severity, long, short, factor, ...rest }: (typeof burns)[number],
@@ -74,8 +78,8 @@ const alertOf = (
   drawn: (objective) => Number((factor * (1 - objective)).toPrecision(12)),
   for: rest.for,
   labels: { window: long },
-  summary: `Too many ${of.bad} in {{ $labels.cluster }}: the error budget burns ${factor} times too fast.`,
-  description: `{{ $value | humanizePercentage }} of the ${of.bad} in ${long}; the objective is $threshold, and ${factor} times its budget is used.`,
+  summary: `Too many ${of.bad} in {{ $labels.cluster }}: the error budget is used up ${paceOf(factor)}.`,
+  description: `{{ $value | humanizePercentage }} of the ${of.bad} in ${long}; the objective is $threshold, so that the error budget is used up ${paceOf(factor)}.`,
   firstSteps:
     'Find the operations that fail or are slow, and since when; undo the last change, or follow the alerts of the roles.',
   dashboard: of.dashboard,
