@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
 import type { ReadSecret } from '../src/core/access.ts';
 import { AgentError } from '../src/core/errors.ts';
 import type { Clock, Log } from '../src/core/ports.ts';
@@ -258,6 +259,7 @@ export async function openArchive(setting: ArchiveSetting): Promise<Look> {
     clock: setting.clock ?? handClock(),
     log: silent,
   });
+  onTestFinished(() => probe.close?.());
   return {
     row: row!,
     check(signal = new AbortController().signal, recalled) {

@@ -91,14 +91,16 @@ test(`a dump of ${megabytes} MB is verified while the agent stays within ${allow
   }
   await writeDump(dump, megabytes);
   const busy = { mib: 0, ms: [] as number[] };
-  await until('the dump is verified', async () => {
+  // The verification has the lowest priority, so that a busy machine leaves it little time.
+  const verified = async () => {
     const { page, ms } = await scrape();
     if (verifying()) {
       busy.ms.push(ms);
       busy.mib = Math.max(busy.mib, residentMiB());
     }
     return isVerified(page, statSync(dump).size) || undefined;
-  });
+  };
+  await until('the dump is verified', verified, { withinMs: 540_000 });
   const median = (values: number[]) => [...values].sort((one, other) => one - other)[values.length >> 1];
   const shown = [idle, busy].map(
     ({ mib, ms }) => `${mib.toFixed(1)} MiB, /metrics ${median(ms)?.toFixed(1)} ms`,

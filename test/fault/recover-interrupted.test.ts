@@ -172,7 +172,8 @@ test.skipIf(!available('script', existsSync('/usr/bin/script')))(
     configure(['sh', '-c', 'echo waits; exec sleep 600.5']);
     const command = [process.execPath, ...words('database-corruption', '--execute')];
     const quoted = command.map((word) => `'${word}'`).join(' ');
-    const run = start('/usr/bin/script', ['-qefc', quoted, '/dev/null']);
+    // A shell that stayed would be interrupted as well, and end with a status of its own.
+    const run = start('/usr/bin/script', ['-qefc', `exec ${quoted}`, '/dev/null']);
     running.push(run);
     await until('it asks', () => run.output().includes('Run it?') || undefined);
     run.child.stdin?.write('y\n');

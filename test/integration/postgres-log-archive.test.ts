@@ -87,6 +87,8 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
     };
   };
 
+  const position = async () =>
+    (await server.query('SELECT pg_current_wal_insert_lsn()::text AS lsn')).rows[0].lsn as string;
   const archived = async () =>
     (await server.query('SELECT last_archived_wal AS wal FROM pg_stat_archiver')).rows[0].wal as
       | string
@@ -95,10 +97,9 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
   const atRest = () =>
     pollUntil(
       async () => {
-        const lsn = () => server.query('SELECT pg_current_wal_insert_lsn()::text AS lsn');
-        const before = (await lsn()).rows[0].lsn;
+        const before = await position();
         await new Promise((resolve) => setTimeout(resolve, 3000));
-        return before === (await lsn()).rows[0].lsn && (await archived()) !== null;
+        return before === (await position()) && (await archived()) !== null;
       },
       (rests) => rests,
     );
@@ -111,19 +112,31 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
     const { poll, close } = await open();
     const first = await poll();
     expect(first).toMatchObject({ check: true, reason: undefined });
+    let before = await position();
+    let polls = 0;
+    let knownUntilMs = 0;
     for (let minutes = 2; minutes <= 60; minutes += 2) {
       clock.advance(2 * minuteMs);
-      expect(await poll(), `after ${minutes} minutes`).toMatchObject({
+      const found = await poll();
+      // The server writes a record of its own now and then: the poll that meets it cannot know whether it matters.
+      const after = await position();
+      const isStill = after === before;
+      before = after;
+      if (!isStill) continue;
+      polls++;
+      knownUntilMs = clock.nowMs();
+      expect(found, `after ${minutes} minutes`).toMatchObject({
         wholeUntilMs: clock.nowMs(),
         endMs: clock.nowMs(),
         reason: undefined,
       });
     }
+    expect(polls).toBeGreaterThan(20);
     // What is written after that is in no segment yet.
     server.configure(['archive_timeout=0']);
     await server.query('INSERT INTO executions VALUES (2)');
     clock.advance(11 * minuteMs);
-    expect(await poll()).toMatchObject({ wholeUntilMs: undefined, endMs: clock.nowMs() - 11 * minuteMs });
+    expect(await poll()).toMatchObject({ wholeUntilMs: undefined, endMs: knownUntilMs });
     await close();
   });
 

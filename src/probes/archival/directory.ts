@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ArchiveFailureReason } from '../../core/reasons.ts';
+import { untilAborted } from '../connection.ts';
 import { type Finding, type Probe, ProbeError, timeText } from '../probe.ts';
 import { type ArchiveTarget, later, newestGauge } from './archives.ts';
 import {
@@ -74,7 +75,7 @@ export function createDirectoryProbe(
       hanging = checking.finally(() => {
         hanging = undefined;
       });
-      return Promise.race([hanging, aborted(signal, directory)]);
+      return withinTime(hanging, signal, directory);
     },
     close: () => walk.close(),
   };
@@ -294,14 +295,11 @@ function memoryOf(recalled: unknown, uri: string): DirectoryMemory {
   };
 }
 
-function aborted(signal: AbortSignal, directory: string): Promise<Finding> {
-  const finding: Finding = {
-    reason: 'too_slow',
-    msg: `${directory}: the file system did not answer in time`,
-  };
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve(finding);
-    else signal.addEventListener('abort', () => resolve(finding), { once: true });
+/** What the check finds, or that it was not done when the signal aborted. */
+function withinTime(check: Promise<Finding>, signal: AbortSignal, directory: string): Promise<Finding> {
+  return untilAborted(check, signal).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+    return { reason: 'too_slow', msg: `${directory}: the file system did not answer in time` };
   });
 }
 
