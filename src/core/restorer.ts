@@ -38,55 +38,63 @@ export interface RestorerDeps {
 
 const ownLabel = (name: string) => name.replace(/^(?:exported_)+/, '');
 
-export function createRestorer({ state, admission, source, labeller, exempt }: RestorerDeps): Restorer {
+/** Whether a series of the state has the labels that its rule gives today. */
+function createFits(labeller: Labeller, shape: Shape): (retained: SeriesRecord) => boolean {
+  const { globals } = labeller;
+  const tags = shape.tags && new Set(shape.tags.map(sanitizeName));
+  const isGiven = (name: string): boolean =>
+    name === 'svc_service' ||
+    (!labeller.isForbidden(name) && (!tags || tags.has(name) || tags.has(ownLabel(name))));
+  /** Many series have the same few names. */
+  const given = new Map<string, boolean>();
+  const mayHave = (name: string): boolean => {
+    let may = given.get(name);
+    if (may === undefined) {
+      may = isGiven(name);
+      given.set(name, may);
+    }
+    return may;
+  };
+  return ({ labels, overflow }) => {
+    let found = 0;
+    for (const [name, value] of labels) {
+      const global = globals.get(name);
+      if (global?.[1] === value) found += 1;
+      else if (global || !((overflow && name === 'overflow') || mayHave(name))) return false;
+    }
+    return found === globals.size;
+  };
+}
+
+/** The series of the state as a source would ask for it. */
+function specOf(
+  retained: SeriesRecord,
+  rawName: string,
+  shape: Shape,
+  { state, source, exempt }: Pick<RestorerDeps, 'state' | 'source' | 'exempt'>,
+): SeriesSpec {
+  const { family, kind, labels, identity, texts } = retained;
+  const bounds = kind === 'histogram' ? { bounds: texts.map(Number), boundTexts: texts } : {};
+  return {
+    source,
+    family,
+    kind,
+    rawName,
+    rawKey: '',
+    labels,
+    identity,
+    scope: state.scopeOf(serviceOf(labels), source.relayed),
+    layout: layoutOf(kind, { ...bounds, quantiles: texts }),
+    help: shape.help ?? '',
+    divisor: 1,
+    exempt,
+  };
+}
+
+export function createRestorer(deps: RestorerDeps): Restorer {
+  const { state, admission, source, labeller } = deps;
   const { globals } = labeller;
   const restored: RestoredFamily[] = [];
-
-  /** Whether a series of the state has the labels that its rule gives today. */
-  const createFits = (shape: Shape) => {
-    const tags = shape.tags && new Set(shape.tags.map(sanitizeName));
-    const isGiven = (name: string): boolean =>
-      name === 'svc_service' ||
-      (!labeller.isForbidden(name) && (!tags || tags.has(name) || tags.has(ownLabel(name))));
-    /** Many series have the same few names. */
-    const given = new Map<string, boolean>();
-    const mayHave = (name: string): boolean => {
-      let may = given.get(name);
-      if (may === undefined) {
-        may = isGiven(name);
-        given.set(name, may);
-      }
-      return may;
-    };
-    return ({ labels, overflow }: SeriesRecord): boolean => {
-      let found = 0;
-      for (const [name, value] of labels) {
-        const global = globals.get(name);
-        if (global?.[1] === value) found += 1;
-        else if (global || !((overflow && name === 'overflow') || mayHave(name))) return false;
-      }
-      return found === globals.size;
-    };
-  };
-
-  const specOf = (retained: SeriesRecord, rawName: string, shape: Shape): SeriesSpec => {
-    const { family, kind, labels, identity, texts } = retained;
-    const bounds = kind === 'histogram' ? { bounds: texts.map(Number), boundTexts: texts } : {};
-    return {
-      source,
-      family,
-      kind,
-      rawName,
-      rawKey: '',
-      labels,
-      identity,
-      scope: state.scopeOf(serviceOf(labels), source.relayed),
-      layout: layoutOf(kind, { ...bounds, quantiles: texts }),
-      help: shape.help ?? '',
-      divisor: 1,
-      exempt,
-    };
-  };
 
   function* reopen(
     index: SeriesIndex,
@@ -95,14 +103,14 @@ export function createRestorer({ state, admission, source, labeller, exempt }: R
   ): Steps<RawTags[]> {
     const back: RawTags[] = [];
     const layout = layoutOf(kind, shape);
-    const fits = createFits(shape);
+    const fits = createFits(labeller, shape);
     for (const retained of index.retainedOf(family.name)) {
       yield;
       if (serviceOf(retained.labels) !== source.service) continue;
       // Between two steps another kind may have taken the name, or a source may have asked for the series.
       if (family.taken || family.kind !== kind) break;
       if (index.find(family.name, retained.identity) !== retained) continue;
-      const spec = specOf(retained, rawName, shape);
+      const spec = specOf(retained, rawName, shape, deps);
       const isWanted = isSameShape(retained, { kind, layout }) && fits(retained);
       if (!isWanted || (!retained.overflow && overLimit(state, family, spec))) index.discard(retained);
       else {

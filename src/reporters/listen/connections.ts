@@ -27,6 +27,8 @@ export interface Connections {
 }
 
 interface ClientConnection {
+  /** Address and port of the client. */
+  readonly key: string;
   readonly socket: Socket;
   readonly client: string;
   /** Requests in progress; with pipelining more than one. */
@@ -63,52 +65,76 @@ export function clientOf(address: string): string {
 
 const keyOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
 
-export function createConnections(limits: ConnectionLimits, drops: Drops): Connections {
-  /** Oldest activity first. */
+/** The open connections, the one with the oldest activity first, with their number by client. */
+function createConnectionTable() {
   const open = new Map<string, ClientConnection>();
   const counts = new Map<string, number>();
+  const countOf = (client: string): number => counts.get(client) ?? 0;
+  return {
+    get size() {
+      return open.size;
+    },
+    countOf,
+    all: (): IterableIterator<ClientConnection> => open.values(),
+    add(connection: ClientConnection): void {
+      open.set(connection.key, connection);
+      counts.set(connection.client, countOf(connection.client) + 1);
+    },
+    /** Does nothing for a connection that is not there any more. */
+    remove(connection: ClientConnection): void {
+      const { key, client } = connection;
+      if (open.get(key) !== connection) return;
+      open.delete(key);
+      if (countOf(client) > 1) counts.set(client, countOf(client) - 1);
+      else counts.delete(client);
+    },
+    /** Moves a connection to the end, as the one with the most recent activity. */
+    touch(socket: Socket): ClientConnection | undefined {
+      const key = keyOf(socket);
+      const connection = open.get(key);
+      if (!connection) return undefined;
+      open.delete(key);
+      open.set(key, connection);
+      return connection;
+    },
+  };
+}
+
+export function createConnections(limits: ConnectionLimits, drops: Drops): Connections {
+  const open = createConnectionTable();
   /** Clients that were served, the least recent first. */
   const served = new Set<string>();
   const perClient = Math.min(limits.connectionsPerAddress, limits.connections);
   const forUnknown = limits.connections - Math.min(limits.reservedConnections, limits.connections >> 2);
 
-  const countOf = (client: string): number => counts.get(client) ?? 0;
-  const forget = (key: string, connection: ClientConnection): void => {
-    if (open.get(key) !== connection) return;
-    open.delete(key);
-    const { client } = connection;
-    if (countOf(client) > 1) counts.set(client, countOf(client) - 1);
-    else counts.delete(client);
-  };
-
   /** Prefers clients that were never served, then those with most connections, then the oldest activity. */
   const isBetterVictim = (one: ClientConnection, other: ClientConnection | undefined): boolean => {
     if (!other) return true;
     if (served.has(one.client) !== served.has(other.client)) return !served.has(one.client);
-    return countOf(one.client) > countOf(other.client);
+    return open.countOf(one.client) > open.countOf(other.client);
   };
   /** Closes a connection without a request in progress among those that may go; false if there is none. */
   const makeRoom = (mayGo: (connection: ClientConnection) => boolean): boolean => {
-    let victim: [key: string, connection: ClientConnection] | undefined;
-    for (const [key, connection] of open) {
+    let victim: ClientConnection | undefined;
+    for (const connection of open.all()) {
       if (connection.requests > 0 || !mayGo(connection)) continue;
-      if (isBetterVictim(connection, victim?.[1])) victim = [key, connection];
+      if (isBetterVictim(connection, victim)) victim = connection;
     }
     if (!victim) return false;
-    const [key, connection] = victim;
     // An idle connection has received all its responses.
-    if (!connection.isIdle) drops.count('pull', 'too_many_connections');
-    forget(key, connection);
-    connection.socket.destroy();
+    if (!victim.isIdle) drops.count('pull', 'too_many_connections');
+    open.remove(victim);
+    victim.socket.destroy();
     return true;
   };
   const unknownCount = (): number => {
     let count = 0;
-    for (const { client } of open.values()) if (!served.has(client)) count += 1;
+    for (const { client } of open.all()) if (!served.has(client)) count += 1;
     return count;
   };
   const hasRoom = (client: string): boolean => {
-    if (countOf(client) >= perClient && !makeRoom((connection) => connection.client === client)) return false;
+    if (open.countOf(client) >= perClient && !makeRoom((connection) => connection.client === client))
+      return false;
     if (served.has(client)) return open.size < limits.connections || makeRoom(() => true);
     const isUnknown = ({ client: other }: ClientConnection): boolean => !served.has(other);
     if (unknownCount() >= forUnknown && !makeRoom(isUnknown)) return false;
@@ -119,16 +145,6 @@ export function createConnections(limits: ConnectionLimits, drops: Drops): Conne
     served.add(client);
     if (served.size > mostClients) served.delete(served.values().next().value!);
   };
-  /** Moves a connection to the end, as the one with the most recent activity. */
-  const touch = (socket: Socket): ClientConnection | undefined => {
-    const key = keyOf(socket);
-    const connection = open.get(key);
-    if (!connection) return undefined;
-    open.delete(key);
-    open.set(key, connection);
-    return connection;
-  };
-
   return {
     admit(socket) {
       const client = clientOf(socket.remoteAddress ?? '');
@@ -137,16 +153,14 @@ export function createConnections(limits: ConnectionLimits, drops: Drops): Conne
         socket.destroy();
         return false;
       }
-      const key = keyOf(socket);
-      const connection: ClientConnection = { socket, client, requests: 0, isIdle: false };
-      open.set(key, connection);
-      counts.set(client, countOf(client) + 1);
-      socket.once('close', () => forget(key, connection));
+      const connection: ClientConnection = { key: keyOf(socket), socket, client, requests: 0, isIdle: false };
+      open.add(connection);
+      socket.once('close', () => open.remove(connection));
       return true;
     },
     requestStarted(socket) {
       if (socket.destroyed) return false;
-      const connection = touch(socket);
+      const connection = open.touch(socket);
       if (!connection) return true;
       connection.requests += 1;
       if (connection.requests <= mostRequests) return true;
@@ -155,7 +169,7 @@ export function createConnections(limits: ConnectionLimits, drops: Drops): Conne
       return false;
     },
     requestEnded(socket, isServed) {
-      const connection = touch(socket);
+      const connection = open.touch(socket);
       if (!connection) return;
       connection.requests -= 1;
       connection.isIdle = true;
