@@ -318,7 +318,7 @@ function watched({ probes, scrapes, statsd, logs }: StatusFacts): string[] {
   return [...counts].flatMap(([noun, { size }]) => (size > 0 ? [`${size} ${plural(noun, size)}`] : []));
 }
 
-function calm(facts: StatusFacts): Pick<Verdict, 'level' | 'headline'> {
+function verdictWithoutProblems(facts: StatusFacts): Pick<Verdict, 'level' | 'headline'> {
   const all = watched(facts);
   if (!facts.ready) return { level: 'unknown', headline: 'The agent is starting' };
   if (all.length === 0)
@@ -353,7 +353,7 @@ export function verdictOf(facts: StatusFacts, nowMs: number): Verdict {
     ...agentProblems(facts),
   ].sort((a, b) => rank(a) - rank(b));
   if (found.length === 0) {
-    const { level, headline } = calm(facts);
+    const { level, headline } = verdictWithoutProblems(facts);
     return { ok: level === 'ok', level, headline, sentence: `${headline}.`, problems: [] };
   }
   const problems = found.map(problemOf);

@@ -331,7 +331,7 @@ export function createDurableStore(): DurableStore {
   const retained = createRetained();
   let step = 0;
   let published: Frozen | undefined;
-  let lastBirth = 0;
+  let lastOpenedStep = 0;
   let visibility = 0;
 
   const remove = (at: number, width: number) => {
@@ -366,7 +366,7 @@ export function createDurableStore(): DurableStore {
       return visibility;
     },
     currentStep() {
-      lastBirth = step;
+      lastOpenedStep = step;
       return step;
     },
     hold: () => ({ values: published?.values ?? nothing, release: () => {} }),
@@ -380,7 +380,7 @@ export function createDurableStore(): DurableStore {
     },
     publish(frozen) {
       if (published && frozen.seq <= published.seq) return;
-      if (lastBirth >= (published?.seq ?? 0)) visibility += 1;
+      if (lastOpenedStep >= (published?.seq ?? 0)) visibility += 1;
       published = frozen;
     },
     restore(bytes, values) {

@@ -252,7 +252,7 @@ export function createPageStore(): PageStore {
   let shown: HeldPage = { values: new Float64Array(0), holders: 0 };
   let step = 0;
   let shownStep = 0;
-  let lastBirth = 0;
+  let lastOpenedStep = 0;
   let visibility = 0;
 
   /** An array of the size of the shown one that no view holds. */
@@ -271,7 +271,7 @@ export function createPageStore(): PageStore {
       return visibility;
     },
     currentStep() {
-      lastBirth = step;
+      lastOpenedStep = step;
       return step;
     },
     hold() {
@@ -289,7 +289,7 @@ export function createPageStore(): PageStore {
       const next = freePage(before);
       next.set(shown.values);
       cells.live = next;
-      if (lastBirth >= shownStep) visibility += 1;
+      if (lastOpenedStep >= shownStep) visibility += 1;
       step += 1;
       shownStep = step;
       for (const [series, nowMs] of restarts.splice(0)) series.beginAt(nowMs);

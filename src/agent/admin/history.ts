@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/ports.ts';
-import type { Levels, Problem, StatusReport } from './report.ts';
+import { type Problem, type StatusReport, severeEntries } from './report.ts';
 
 /** Something that happened, for the time line. */
 export interface HistoryEvent {
@@ -102,10 +102,8 @@ function sample(report: StatusReport, { gauge, rate }: HistorySampler): void {
   for (const { source, target, lagSeconds } of replication)
     gauge(`replication/${source} to ${target}`, lagSeconds);
   for (const { block, queueBytes } of reporters) gauge(`queue/${block}`, queueBytes);
-  for (const { service, levels } of entries.services) rate(`errors/${service}`, severeOf(levels));
+  for (const { service, levels } of entries.services) rate(`errors/${service}`, severeEntries(levels));
 }
-
-const severeOf = ({ error = 0, fatal = 0 }: Levels) => error + fatal;
 
 /**
  * Whether a problem of a store's settings began or ended only because the store went down or came up: while it is

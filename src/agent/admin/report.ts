@@ -59,6 +59,9 @@ export type ProbeStatus = Omit<ProbeReport, 'sinceMs' | 'nextRunMs' | 'last' | '
 /** Log entries by level. */
 export type Levels = Readonly<Record<string, number>>;
 
+/** The entries of level error and fatal. */
+export const severeEntries = ({ error = 0, fatal = 0 }: Levels): number => error + fatal;
+
 /** Summary of the logs; counts are those of `svc_log_entries_total`. */
 export interface EntriesReport {
   services: readonly { service: string; levels: Levels }[];

@@ -12,16 +12,17 @@ import type { ReporterStatus } from '../reporters.ts';
 import type { RoleSources } from '../role-pipeline.ts';
 import type { State } from '../state/state.ts';
 import { verdictOf } from '../verdict.ts';
-import type {
-  BackupReport,
-  Dated,
-  DomainReport,
-  EntriesReport,
-  Levels,
-  LogFileReport,
-  ProbeStatus,
-  StatusFacts,
-  StatusReport,
+import {
+  type BackupReport,
+  type Dated,
+  type DomainReport,
+  type EntriesReport,
+  type Levels,
+  type LogFileReport,
+  type ProbeStatus,
+  type StatusFacts,
+  type StatusReport,
+  severeEntries,
 } from './report.ts';
 
 /** The spec's health response. */
@@ -125,7 +126,6 @@ function measured(view: View): ReadFamily {
 
 /** Loggers of the status; the rest is in the metrics. */
 const mostLoggers = 20;
-const severeOf = ({ error = 0, fatal = 0 }: Levels) => error + fatal;
 const sumOf = (levels: Levels) => Object.values(levels).reduce((sum, count) => sum + count, 0);
 
 function entriesOf(rowsOf: ReadFamily, lastErrors: readonly LoggedError[]): EntriesReport {
@@ -146,7 +146,7 @@ function entriesOf(rowsOf: ReadFamily, lastErrors: readonly LoggedError[]): Entr
     add(one.levels, row);
   }
   const all = [...loggers.values()].filter(({ logger, levels }) => logger !== '' && sumOf(levels) > 0);
-  all.sort((a, b) => severeOf(b.levels) - severeOf(a.levels) || sumOf(b.levels) - sumOf(a.levels));
+  all.sort((a, b) => severeEntries(b.levels) - severeEntries(a.levels) || sumOf(b.levels) - sumOf(a.levels));
   return {
     services: [...services].map(([service, levels]) => ({ service, levels })),
     loggers: all.slice(0, mostLoggers),

@@ -72,7 +72,7 @@ async function lookUp(pattern: Compiled): Promise<Omit<SurveyedPattern, 'pattern
       return listed;
     },
   };
-  const troubled = new Set<string>();
+  const unlistable = new Set<string>();
   const discovery = createDiscovery({
     disk: counting,
     slices: {
@@ -80,7 +80,7 @@ async function lookUp(pattern: Compiled): Promise<Omit<SurveyedPattern, 'pattern
       turn: () => Promise.reject(tooMany),
     },
     problems: {
-      report: (path) => void troubled.add(path || '/'),
+      report: (path) => void unlistable.add(path || '/'),
       resolve: () => {},
       of: () => undefined,
     },
@@ -89,7 +89,7 @@ async function lookUp(pattern: Compiled): Promise<Omit<SurveyedPattern, 'pattern
   const none = new Map<string, ReadonlySet<string>>();
   const picture = await discovery.scan({ patterns, isRemembered: () => true, homes: none, targets: none });
   const files = [...picture.found.keys()];
-  const directories = [...troubled].filter((path) => unreadableFile(path) === 'a directory');
+  const directories = [...unlistable].filter((path) => unreadableFile(path) === 'a directory');
   const isMatched = (path: string) => pattern.globs.some((glob) => glob.matches(path));
   return {
     files,
@@ -113,19 +113,19 @@ function missingDirectory({ steps }: Glob): string | undefined {
 }
 
 /** Something about a pattern: a fault, or what is only worth a warning. */
-interface PatternTrouble {
+interface PatternFinding {
   isFault: boolean;
   what: string;
   allowed: string;
 }
 
 /** Faults of what a pattern matches. */
-export function checkPattern(surveyed: SurveyedPattern): PatternTrouble[] {
+export function checkPattern(surveyed: SurveyedPattern): PatternFinding[] {
   const { pattern, services, files, denied, compressed, directories, unlisted, missing } = surveyed;
   const also = services.length > 1 ? ` (the same for ${services.slice(1).join(', ')})` : '';
   const several = (paths: readonly string[]) =>
     paths.length === 1 ? paths[0] : `${paths[0]} and ${paths.length - 1} more`;
-  const found: PatternTrouble[] = [];
+  const found: PatternFinding[] = [];
   const report = (isFault: boolean, what: string, allowed: string) =>
     found.push({ isFault, what: what + also, allowed });
   if (files.length + compressed.length === 0) {

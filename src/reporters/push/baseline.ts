@@ -117,7 +117,10 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
       if (!isSame) ledger.known.set(series, entry);
       const from = series.at + first;
       const { live } = ledger.cells;
-      if (found && (fell(live, entry, numbers, from) || beganAnew(live, entry, family, series, isSame))) {
+      if (
+        found &&
+        (fell(live, entry, numbers, from) || hasStartedAgain(live, entry, family, series, isSame))
+      ) {
         live.fill(0, seenAt(entry, 0), seenAt(entry, count));
       }
       live[entry.at] = series.startMs;
@@ -156,7 +159,7 @@ export function createBaseline(options: BaselineOptions, deps: BaselineDeps): Ba
   };
 }
 
-function beganAnew(
+function hasStartedAgain(
   cells: Float64Array,
   entry: BaselineEntry,
   family: FamilyView,

@@ -1,4 +1,4 @@
-import type { Levels, StatusReport } from '../report.ts';
+import { type StatusReport, severeEntries } from '../report.ts';
 import type { Data } from './data.ts';
 import { type Child, h, table } from './dom.ts';
 import { ago, bytes, count, moment, percent, perSecond, span } from './format.ts';
@@ -12,7 +12,6 @@ const levelColours: readonly [string, string][] = [
   ['info', '--c1'],
   ['debug', '--c6'],
 ];
-const severeOf = ({ error = 0, fatal = 0 }: Levels) => error + fatal;
 const mostFiles = 8;
 
 /** Rates by level, loggers with most errors, the last errors, and the files. */
@@ -50,7 +49,7 @@ function loggerTable({ loggers, loggerCount }: StatusReport['entries']): Child {
     cells: [
       h('strong', {}, logger),
       service,
-      h('span', { class: 'number' }, count(severeOf(levels))),
+      h('span', { class: 'number' }, count(severeEntries(levels))),
       h('span', { class: 'number' }, count(Object.values(levels).reduce((sum, n) => sum + n, 0))),
     ],
   }));
