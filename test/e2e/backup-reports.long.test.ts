@@ -37,6 +37,8 @@ const hourMs = 3_600_000;
 const has = (program: string, ...args: string[]) => spawnSync(program, args).status === 0;
 const hasPgBackRest = hasPostgres && has('pgbackrest', 'version');
 const hasBarman = hasPostgres && has('barman', '--version');
+/** Debian has no package of it: these tests run where it is installed. */
+const hasWalG = hasPostgres && has('wal-g', '--version');
 
 function flipMiddle(path: string): void {
   const bytes = readFileSync(path);
@@ -496,5 +498,92 @@ exit 1
     const found = await after(damage, () => judge());
     expect(found.of('nightly')).toMatchObject({ reason: 'backup_failed' });
     expect(found).toMatchObject({ ready: 1 });
+  });
+});
+
+describe.skipIf(!hasWalG)('WAL-G', () => {
+  let server: Postgres;
+  let base: string;
+  let repository: string;
+  const place = folder();
+  const tool = (...args: string[]) =>
+    asPostgres([
+      ...['env', `WALG_FILE_PREFIX=${repository}`, 'WALG_DELTA_MAX_STEPS=3'],
+      ...[`PGHOST=${server.folder}`, `PGPORT=${server.port}`, 'PGUSER=postgres', 'PGDATABASE=postgres'],
+      ...['wal-g', ...args],
+    ]);
+  const run = (...args: string[]) => {
+    const [program, ...rest] = tool(...args);
+    return execFileSync(program!, rest, { cwd: '/', encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  };
+  const source = (...args: string[]): BackupSource => ({
+    ...{ kind: 'command', format: 'walg', timeoutMs: 60_000, command: tool(...args) },
+    verify: undefined,
+  });
+  const show = ['wal-show', '--detailed-json'];
+  const nightly = (args = show) => entry('nightly', 'full', source(...args), 'header');
+  const hourly = () => entry('hourly', 'incremental', source(...show), 'header');
+  let states = 0;
+  const judge = (backups: readonly BackupOptions[]) =>
+    judged(server, backups, join(place.path, `state-${states++}`));
+  const switched = async () => {
+    await server.query('INSERT INTO executions SELECT generate_series(1, 1000)');
+    const { rows } = await server.query('SELECT pg_walfile_name(pg_switch_wal()) AS name');
+    await until('the segment is archived', async () => {
+      const { rows: archiver } = await server.query('SELECT last_archived_wal AS name FROM pg_stat_archiver');
+      return String(archiver[0].name) >= rows[0].name;
+    });
+  };
+
+  beforeAll(async () => {
+    base = postgresFolder();
+    repository = join(base, 'repository');
+    mkdirSync(repository);
+    ownedByPostgres(repository);
+    server = await startPostgres({
+      settings: [
+        ...['wal_level=replica', 'archive_mode=on', 'max_wal_senders=4'],
+        `archive_command=WALG_FILE_PREFIX=${repository} wal-g wal-push %p`,
+      ],
+    });
+    await server.query('CREATE TABLE executions (i int)');
+  }, 60_000);
+  afterAll(async () => {
+    await server?.stop();
+    if (base) rmSync(base, { recursive: true, force: true });
+    place.remove();
+  });
+
+  test('no backup yet; then a full one, a delta upon it, and the range of the log', async () => {
+    expect(await judge([nightly()])).toMatchObject({ ready: 0, recovery: { reason: 'no_backup' } });
+    run('backup-push', server.data);
+    await switched();
+    run('backup-push', server.data);
+    await switched();
+    const found = await judge([nightly(), hourly()]);
+    expect(found.of('nightly')).toMatchObject({ reason: undefined });
+    expect(found.of('hourly')).toMatchObject({ reason: undefined });
+    // WAL-G reads nothing again, so that its backups are not verified.
+    expect(found).toMatchObject({ ready: 0, recovery: { reason: 'unverified' } });
+    const listed = await judge([nightly(['backup-list', '--detail', '--json'])]);
+    expect(listed.of('nightly')).toMatchObject({ reason: undefined });
+  }, 120_000);
+
+  test('a script that verifies makes it ready, as far as the server has archived', async () => {
+    const verifying = { ...source(...show), verify: ['true'] } as BackupSource;
+    const found = await judge([entry('nightly', 'full', verifying, 'full')]);
+    expect(found).toMatchObject({ ready: 1 });
+    expect(found.recoveryPointMs).toBeGreaterThanOrEqual(await archivedAtMs(server));
+  });
+
+  test('a segment that is missing is a gap of its report', async () => {
+    const remove = () => {
+      const names = readdirSync(join(repository, 'wal_005')).filter((name) =>
+        /^[0-9A-F]{24}\.\w+$/.test(name),
+      );
+      unlinkSync(join(repository, 'wal_005', names.sort().at(-2)!));
+    };
+    const found = await damaged(repository, remove, () => judge([nightly()]));
+    expect(found.of('nightly')).toMatchObject({ reason: 'log_gap' });
   });
 });

@@ -265,6 +265,7 @@ test('a count of workflows that fails, as where a table is missing, does not hol
         client: () => undefined,
         named: () => ['sh', '-c', 'echo relation missing >&2; exit 1'],
         restore: () => undefined,
+        restoreByHand: () => undefined,
       },
       env: {},
     },

@@ -1,4 +1,5 @@
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Address, parseAddress } from '../../core/address.ts';
 import type { StoreOptions } from '../../probes/stores/store-options.ts';
 import type { AgentConfig } from '../config/types.ts';
@@ -28,6 +29,8 @@ export interface Commands {
   ): readonly string[] | undefined;
   /** Restores one database from a backup, with the store's own programs. */
   restore(): readonly (readonly string[])[] | undefined;
+  /** Shell lines for the operator, where a restore needs the server stopped. */
+  restoreByHand(): readonly string[] | undefined;
 }
 
 type RestoreCommands = (
@@ -61,6 +64,23 @@ const restoreCommands: Readonly<Partial<Record<StoreOptions['kind'], RestoreComm
   },
 };
 
+/**
+ * A base backup of PostgreSQL, with the archived log behind it if there is one. It is restored with the server stopped,
+ * on its host, where this program may not be.
+ */
+const baseRestore = (folder: string, archive: string | undefined): readonly string[] => [
+  '# On the host of the server, as root. Every database of the server is replaced.',
+  '# Stop the server, then keep its files until the restore is proved:',
+  'mv DATA_DIRECTORY DATA_DIRECTORY.damaged',
+  `cp -a ${shellText([folder])} DATA_DIRECTORY`,
+  ...(archive === undefined
+    ? []
+    : [`echo "restore_command = 'cp ${archive}/%f %p'" >> DATA_DIRECTORY/postgresql.auto.conf`]),
+  'touch DATA_DIRECTORY/recovery.signal',
+  'chown -R postgres: DATA_DIRECTORY && chmod 700 DATA_DIRECTORY',
+  '# Start the server, and wait until it accepts writes: it replays the log first.',
+];
+
 const isDirectory = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 /** The client fed with the file, which is unpacked on the way. */
@@ -89,8 +109,9 @@ export function commandsOf(
     recovery,
     domains,
     stores,
+    backups,
     clusterGroupMetadata: group,
-  }: Pick<AgentConfig, 'recovery' | 'domains' | 'stores' | 'clusterGroupMetadata'>,
+  }: Pick<AgentConfig, 'recovery' | 'domains' | 'stores' | 'backups' | 'clusterGroupMetadata'>,
 ): Commands {
   const client = recovery.client ?? clientIn(domains?.describe?.command ?? []);
   const store = stores.find(({ name }) => name === subject.store);
@@ -114,6 +135,13 @@ export function commandsOf(
       // What takes more than these commands, such as a base backup, is restored by hand.
       if (isDirectory(subject.backup)) return undefined;
       return restoreCommands[store.kind]?.(subject.backup, database, parseAddress(store.address));
+    },
+    restoreByHand() {
+      if (store?.kind !== 'postgres' || !subject.backup) return undefined;
+      if (!existsSync(join(subject.backup, 'backup_manifest'))) return undefined;
+      const sources = backups.filter((each) => each.store === store.name).map(({ source }) => source);
+      const archive = sources.find((source) => source.kind === 'segments' && source.log === 'wal');
+      return baseRestore(subject.backup, archive && 'directory' in archive ? archive.directory : undefined);
     },
   };
 }

@@ -90,7 +90,9 @@ function restoreDatabase({ subject, commands, checks }: Situation): RecoveryStep
     text: 'What is in the database now is replaced by the backup.',
     requires: [checks.backupVerified(), checks.servicesStopped()],
     commands: commands.named('restore') ? oneOf(commands.named('restore')) : commands.restore(),
-    byHand: `Restore ${subject.backup ?? 'the backup'} with the store’s own tools; svc-agent backup plan prints the commands. --backup FILE restores a dump here.`,
+    byHand:
+      commands.restoreByHand()?.join('\n  ') ??
+      `Restore ${subject.backup ?? 'the backup'} with the store’s own tools; svc-agent backup plan prints the commands. --backup FILE restores a dump here.`,
     proves: [checks.storeUp()],
     confirm: subject.store,
   };

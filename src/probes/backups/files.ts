@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Stats } from 'node:fs';
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { opendir, readdir, readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { BackupSource } from './block.ts';
@@ -25,9 +25,21 @@ const mostEntries = 20_000;
 
 /** Undefined for a directory that does not exist. Throws `evidence_unreadable` for one that cannot be read. */
 export async function listBackupDirectory(directory: string): Promise<string[] | undefined> {
-  const names = await unlessMissing(directory, readdir(directory));
+  const names = await unlessMissing(directory, firstNames(directory));
   if (names === undefined || names.length <= mostEntries) return names;
-  throw unreadable(`${directory} has ${names.length} entries; at most ${mostEntries} are read`);
+  throw unreadable(
+    `${directory} has more than ${mostEntries} entries, of which no more are read; remove old ones, or give each backup a directory of its own`,
+  );
+}
+
+/** Reads no more than is necessary to know that there are too many: the names of a million files take 100 MB. */
+async function firstNames(directory: string): Promise<string[]> {
+  const names: string[] = [];
+  for await (const { name } of await opendir(directory, { bufferSize: 1024 })) {
+    names.push(name);
+    if (names.length > mostEntries) break;
+  }
+  return names;
 }
 
 /** Undefined for a file that was removed meanwhile. Throws `evidence_unreadable` if it cannot be read. */

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { planBackups } from '../../../src/probes/backups/backups.ts';
 import type { BackupOptions } from '../../../src/probes/backups/block.ts';
+import { listBackupDirectory } from '../../../src/probes/backups/files.ts';
 import type { ProbeRow } from '../../../src/probes/probe.ts';
 import { handClock } from '../../clock.ts';
 import { bench, gauge } from '../../store-probe.ts';
@@ -72,4 +73,16 @@ test('a live file that differs from its newest copy is late after the grace, unt
   mkdirSync(join(copies, 'second'));
   copyFileSync(live, join(copies, 'second', 'production.yaml'));
   expect((await look(60_000)).reason).toBeUndefined();
+});
+
+test('of a directory with more entries than are read, nothing is known, and the message says what to do', async () => {
+  const crowded = join(place, 'crowded');
+  mkdirSync(crowded);
+  for (let index = 0; index <= 20_000; index++) writeFileSync(join(crowded, `${index}.dump`), '');
+  await expect(listBackupDirectory(crowded)).rejects.toMatchObject({
+    reason: 'evidence_unreadable',
+    message: expect.stringContaining('more than 20000 entries'),
+  });
+  rmSync(join(crowded, '0.dump'));
+  expect(await listBackupDirectory(crowded)).toHaveLength(20_000);
 });

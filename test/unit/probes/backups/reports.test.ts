@@ -79,6 +79,42 @@ test('WAL-G: a delta names its parent', () => {
   });
 });
 
+test('WAL-G: what wal-show --detailed-json of version 3 printed of a full backup and a delta', () => {
+  const common = {
+    ...{ storage_name: 'default', date_fmt: '%Y-%m-%dT%H:%M:%S.%fZ', hostname: 'db', data_dir: '/data' },
+    ...{ pg_version: 150018, is_permanent: false, system_identifier: 7711240810066628000 },
+  };
+  const delta = {
+    backup_name: 'base_000000010000000000000004_D_000000010000000000000002',
+    ...{ time: '2026-11-23T05:52:55.334246917Z', wal_file_name: '000000010000000000000004' },
+    ...{ start_time: '2026-11-23T05:52:54.429133Z', finish_time: '2026-11-23T05:52:55.335716Z' },
+    ...{ start_lsn: 67108904, finish_lsn: 67109120, uncompressed_size: 272391, compressed_size: 46898 },
+  };
+  const full = {
+    backup_name: 'base_000000010000000000000002',
+    ...{ time: '2026-11-23T05:52:53.362246938Z', wal_file_name: '000000010000000000000002' },
+    ...{ start_time: '2026-11-23T05:52:51.795569Z', finish_time: '2026-11-23T05:52:53.359856Z' },
+    ...{ start_lsn: 33554472, finish_lsn: 33554688, uncompressed_size: 23223696, compressed_size: 4342109 },
+  };
+  const timeline = {
+    ...{ id: 1, parent_id: 0, switch_point_lsn: 0 },
+    ...{ start_segment: '000000010000000000000001', end_segment: '000000010000000000000005' },
+    ...{ segments_count: 5, missing_segments: [], segment_range_size: 5, status: 'OK' },
+    backups: [delta, full].map((backup) => ({ ...common, ...backup })),
+  };
+  expect(parseReport('walg', JSON.stringify([timeline]))).toMatchObject({
+    artifacts: [
+      {
+        ...{ id: full.backup_name, startMs: Date.parse(full.start_time), sizeBytes: 4342109 },
+        wal: [{ timeline: 1, start: '0/2000028', end: '0/2000100' }],
+      },
+      { id: delta.backup_name, parent: full.backup_name, endMs: Date.parse(delta.finish_time) },
+    ],
+    archives: [{ first: '000000010000000000000001', last: '000000010000000000000005' }],
+  });
+  expect(parseReport('walg', '[]').artifacts).toEqual([]);
+});
+
 test('WAL-G: positions are numbers, and give the log that a backup needs', () => {
   const backup = {
     backup_name: 'base_000000010000000100000040',

@@ -1,0 +1,134 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, connect, createServer as createListener, type Server as Listener } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  hasPostgres,
+  ownedByPostgres,
+  type Postgres,
+  postgresFolder,
+  postgresProgram,
+  startPostgres,
+} from '../postgres.ts';
+import { until } from '../until.ts';
+import { command, folder, mainFile, start } from './process.ts';
+
+// database-corruption with a base backup and the archived log: the operator runs the lines that the program prints.
+describe.skipIf(!hasPostgres || process.getuid?.() !== 0)('recover from a base backup', () => {
+  const place = folder();
+  const file = join(place.path, 'agent.yaml');
+  /** The history role is down while this file is there. */
+  const stopped = join(place.path, 'stopped');
+  let server: Postgres;
+  let history: Server;
+  /** The address of the server, which is on another port after a restart. */
+  let front: Listener;
+  const frontPort = () => (front.address() as AddressInfo).port;
+  let backups: string;
+  const wal = () => join(backups, 'wal');
+  const count = async () =>
+    (await server.query('SELECT count(*)::int AS n FROM executions', 'svc')).rows[0].n;
+
+  beforeAll(async () => {
+    backups = postgresFolder();
+    mkdirSync(wal());
+    ownedByPostgres(wal());
+    history = createServer((_, response) =>
+      response.end(JSON.stringify({ ok: !existsSync(stopped), msg: '' })),
+    );
+    await new Promise<void>((resolve) => history.listen(0, '127.0.0.1', resolve));
+    front = createListener((client) => {
+      const behind = connect(server.port, '127.0.0.1');
+      client.on('error', () => behind.destroy()).pipe(behind);
+      behind.on('error', () => client.destroy()).pipe(client);
+    });
+    await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+    server = await startPostgres({
+      settings: [
+        ...['wal_level=replica', 'archive_mode=on'],
+        `archive_command=cp %p ${wal()}/%f.part && mv ${wal()}/%f.part ${wal()}/%f`,
+      ],
+    });
+    await server.query('CREATE DATABASE svc');
+    await server.query('CREATE TABLE executions AS SELECT generate_series(1, 500) i', 'svc');
+    await server.query(
+      "CREATE TABLE schema_version AS SELECT 'svc' AS db_name, now() AS creation_time, '0.8' AS curr_version, '0.8' AS min_compatible_version",
+      'svc',
+    );
+    const port = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
+    const base = join(backups, 'base-20260101T000000Z');
+    postgresProgram('pg_basebackup', [...port, '-D', base, '--wal-method=none', '--checkpoint=fast']);
+    await server.query('INSERT INTO executions SELECT generate_series(501, 700)', 'svc');
+    const { rows } = await server.query('SELECT pg_walfile_name(pg_switch_wal()) AS name');
+    await until('the segment is archived', () => existsSync(join(wal(), rows[0].name)));
+  });
+  afterAll(async () => {
+    await server?.stop();
+    history?.close();
+    front?.close();
+    if (backups) rmSync(backups, { recursive: true, force: true });
+    place.remove();
+  });
+
+  test('the rows come back, those of the log too, and the drill is recorded', async () => {
+    const { port } = history.address() as AddressInfo;
+    writeFileSync(
+      file,
+      `stateDirectory: ${join(place.path, 'state')}
+roles: [history]
+services: {history: {health: 'http://127.0.0.1:${port}/health'}}
+stores: [{name: main, kind: postgres, address: '127.0.0.1:${frontPort()}', user: postgres, databases: {persistence: svc}}]
+backups:
+  - {name: base, store: main, type: full, source: {files: {directory: ${backups}, pattern: '^base-', settle: 1ms}}, integrity: {level: checksum}}
+  - {name: wal, store: main, type: log, source: {segments: {directory: ${wal()}, log: wal, settle: 1ms}}}
+recovery:
+  allowExecute: true
+  commands:
+    stopServices: [touch, ${stopped}]
+    startServices: [rm, ${stopped}]
+    countWorkflows: [psql, --host=127.0.0.1, --port=${frontPort()}, --username=postgres, --no-align, --tuples-only, '--command=SELECT count(*) FROM executions', '{database}']
+`,
+    );
+    await server.kill();
+    // What makes a server of PostgreSQL end at its start.
+    writeFileSync(join(server.data, 'global', 'pg_control'), '');
+    const words = ['database-corruption', '-c', file, '--store', 'main', '--database', 'persistence'];
+    const run = start(process.execPath, [mainFile, 'recover', ...words, '--execute']);
+    let read = 0;
+    const answer = async (question: string, text: string) => {
+      await until(question, () => {
+        const at = run.output().indexOf(question, read);
+        if (at < 0 && run.child.exitCode !== null) throw new Error(run.output());
+        if (at >= 0) read = at + question.length;
+        return at >= 0 || undefined;
+      });
+      run.child.stdin!.write(`${text}\n`);
+    };
+    await answer('Run it?', 'y');
+    await answer('Type main', 'main');
+    const shown = /By hand: (.*?)\n *This cannot/s.exec(run.output())![1]!;
+    const lines = shown.split('\n').map((line) => line.trim().replaceAll('DATA_DIRECTORY', server.data));
+    expect(lines.join('\n')).toContain(`cp -a ${backups}/base-20260101T000000Z ${server.data}`);
+    await server.restart([], () => {
+      execFileSync('bash', ['-euc', lines.join('\n')]);
+    });
+    await until('the log is replayed', async () => {
+      const { rows } = await server.query('SELECT pg_is_in_recovery() AS still');
+      return rows[0].still === false || undefined;
+    });
+    await answer('Is it done?', 'y');
+    await answer('Run it?', 'y');
+    const status = await run.ended;
+    expect(run.output()).toContain('700');
+    expect(status, run.output()).toBe(0);
+    expect(await count()).toBe(700);
+    expect(readdirSync(server.data)).not.toContain('recovery.signal');
+    const probed = JSON.parse(command(['probe', 'recovery', 'backup', '-c', file, '--json']).stdout) as {
+      name: string;
+      details: { drill?: object };
+    }[];
+    expect(probed.find(({ name }) => name === 'recovery/main/persistence')?.details.drill).toBeDefined();
+  });
+});
