@@ -56,6 +56,7 @@ const nightlyFiles = 'test/**/*.nightly.test.ts';
 /** Files that `npm test` runs in a small size: they ask `bySize` of test/size.ts. */
 const sized = [
   'e2e/backup-run',
+  'e2e/backup-tools',
   'e2e/big-backup',
   'e2e/dashboards',
   'e2e/failover',
@@ -65,7 +66,10 @@ const sized = [
   'e2e/status-page',
   'e2e/stop',
   'fault/reload-with-many-log-series',
+  'fault/state-restart',
   'fault/statsd-million-tag-values',
+  'fault/store-far',
+  'integration/mutated-config',
   'integration/rotation-model/*',
   'integration/tailer-model',
   'unit/config/any-bytes',
@@ -85,12 +89,9 @@ const sized = [
   'unit/statsd/reference',
 ].map((name) => `test/${name}.test.ts`);
 /** Those of which only the nightly run does more. */
-const sizedAtNight = [
-  'e2e/limits-bound-memory',
-  'e2e/mutated-config',
-  'integration/mutated-config',
-  'integration/rules/alerts',
-].map((name) => `test/${name}.test.ts`);
+const sizedAtNight = ['e2e/limits-bound-memory', 'e2e/mutated-config', 'integration/rules/alerts'].map(
+  (name) => `test/${name}.test.ts`,
+);
 
 const usual = [
   project('unit', filesOf('unit'), pure),

@@ -14,7 +14,7 @@ export const kinds = {
   'copied under unrelated names': { compress: false, styles: ['strangeCopy'] },
 } satisfies Record<string, ModelOptions>;
 
-const seeds = bySize({ short: 200, long: 2_500, nightly: 1_000_000 });
+const seeds = bySize({ short: 50, long: 2_500, nightly: 1_000_000 });
 /** CPU time after which a kind ends: several times what an idle machine needs for the seeds of a long run. */
 const limitSeconds = bySize({ short: 240, long: 240, nightly: 7200 });
 

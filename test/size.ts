@@ -20,6 +20,10 @@ const size = sizeOf(process.env.TEST_SIZE);
 export const onlyShort = <Define extends object>(define: Define): Define =>
   size === 'short' ? define : ((() => {}) as unknown as Define);
 
+/** Defines a test or a group that takes long and shows one more case of what `npm test` shows: the longer runs have it. */
+export const onlyLong = <Define extends object>(define: Define): Define =>
+  size === 'short' ? ((() => {}) as unknown as Define) : define;
+
 export const bySize = <T>(of: Readonly<Record<Size, T>>): T => of[size];
 
 /** How often a property is tried that is tried `long` times in the long run. */

@@ -20,6 +20,7 @@ import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
 import { handClock } from '../clock.ts';
 import { isInstalled } from '../installed.ts';
 import { hasMariadb, type Mariadb, startMariadb } from '../mariadb.ts';
+import { onlyLong, onlyShort } from '../size.ts';
 import { bench, gauge, storeOn } from '../store-probe.ts';
 import { command, folder } from './process.ts';
 
@@ -94,7 +95,7 @@ ${yaml}`,
   };
 }
 
-describe.skipIf(!hasMariadb || !hasMariadbBackup)('mariadb-backup', () => {
+onlyShort(describe.skipIf(!hasMariadb || !hasMariadbBackup))('mariadb-backup', () => {
   let server: Mariadb;
   let full: string;
   let whole: string;
@@ -233,7 +234,7 @@ describe.skipIf(!hasMariadb || !hasMariadbBackup)('mariadb-backup', () => {
   });
 });
 
-describe.skipIf(!hasCassandra)('a snapshot by nodetool', () => {
+onlyLong(describe.skipIf(!hasCassandra))('a snapshot by nodetool', () => {
   let server: Cassandra;
   let keyspace: string;
   let tools: ReturnType<typeof bed>;

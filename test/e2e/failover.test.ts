@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { askFrontend } from '../../examples/cli/ask.ts';
 import type { DescribedDomain } from '../../examples/service/clusters/domains.ts';
 import { paths } from '../../examples/service/clusters/frontend.ts';
-import { bySize, onlyShort } from '../size.ts';
+import { onlyLong, onlyShort } from '../size.ts';
 import { until } from '../until.ts';
 import { type Example, startExample } from './example.ts';
 import { commandHere, folder, mainFile, start } from './process.ts';
@@ -15,9 +15,8 @@ import { commandHere, folder, mainFile, start } from './process.ts';
 
 const client = fileURLToPath(new URL('../../dist/example-cli.js', import.meta.url));
 
-/** Lines of the journal: one that says that a command was started, or all of them. */
-const [command, all] = [[5], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]];
-const killedAfterLines = bySize({ short: command, long: all, nightly: all });
+/** All lines of the journal. */
+const killedAfterLines = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
 
 describe('failover and failback', () => {
   let example: Example;
@@ -161,24 +160,27 @@ ${recovery}`,
     },
   );
 
-  onlyShort(describe)('refuses, and changes nothing,', () => {
-    test('a failover while the active cluster answers; a reason overrides it and is recorded', async () => {
-      const { status, output } = await executeHere('datacenter-failure', 'orders', 'dc2');
-      expect({ status, output }).toMatchObject({
-        status: 1,
-        output: expect.stringContaining('dc1 still answers'),
-      });
-      expect(output).toContain('--force REASON overrides this');
-      expect(await activeCluster()).toBe('dc1');
-      const forced = await execute('datacenter-failure', 'orders', 'dc2', '--force', 'a drill');
-      expect(forced, forced.output).toMatchObject({ status: 0 });
-      expect(await activeCluster()).toBe('dc2');
-      expect(journal('datacenter-failure')).toContainEqual(
-        expect.objectContaining({ event: 'forced', check: 'active_cluster_down', reason: 'a drill' }),
-      );
-    });
+  describe('refuses, and changes nothing,', () => {
+    onlyShort(test)(
+      'a failover while the active cluster answers; a reason overrides it and is recorded',
+      async () => {
+        const { status, output } = await executeHere('datacenter-failure', 'orders', 'dc2');
+        expect({ status, output }).toMatchObject({
+          status: 1,
+          output: expect.stringContaining('dc1 still answers'),
+        });
+        expect(output).toContain('--force REASON overrides this');
+        expect(await activeCluster()).toBe('dc1');
+        const forced = await execute('datacenter-failure', 'orders', 'dc2', '--force', 'a drill');
+        expect(forced, forced.output).toMatchObject({ status: 0 });
+        expect(await activeCluster()).toBe('dc2');
+        expect(journal('datacenter-failure')).toContainEqual(
+          expect.objectContaining({ event: 'forced', check: 'active_cluster_down', reason: 'a drill' }),
+        );
+      },
+    );
 
-    test('a failover to a cluster that is lost', async () => {
+    onlyLong(test)('a failover to a cluster that is lost', async () => {
       await lose('dc2');
       const { status, output } = await executeHere(
         'datacenter-failure',
@@ -198,16 +200,28 @@ ${recovery}`,
       expect(await activeCluster()).toBe('dc1');
     });
 
-    test.each([
-      ['a domain that is not global', 'internal', 'dc2', /internal is a global domain: it is a local domain/],
-      [
-        'a cluster that is not in the list of the domain',
-        'orders',
-        'dc3',
-        /FAILED\s+dc3 is in the list of clusters/,
-      ],
-      ['a domain that does not exist', 'mail', 'dc2', /it is not known where mail is active.*does not exist/],
-    ])('%s', async (_, domain, to, message) => {
+    onlyShort(
+      test.each([
+        [
+          'a domain that is not global',
+          'internal',
+          'dc2',
+          /internal is a global domain: it is a local domain/,
+        ],
+        [
+          'a cluster that is not in the list of the domain',
+          'orders',
+          'dc3',
+          /FAILED\s+dc3 is in the list of clusters/,
+        ],
+        [
+          'a domain that does not exist',
+          'mail',
+          'dc2',
+          /it is not known where mail is active.*does not exist/,
+        ],
+      ]),
+    )('%s', async (_, domain, to, message) => {
       await lose('dc1');
       const { status, output } = await executeHere('datacenter-failure', domain, to);
       expect({ status, output }).toMatchObject({ status: 1, output: expect.stringMatching(message) });
@@ -215,7 +229,7 @@ ${recovery}`,
       expect(await activeCluster()).toBe('dc1');
     });
 
-    test('a failback while replication is behind, and one to a cluster that is lost', async () => {
+    onlyLong(test)('a failback while replication is behind, and one to a cluster that is lost', async () => {
       await update('dc2');
       await example.incident('replication-behind', 'dc1');
       await until('replication is behind', async () =>
@@ -235,7 +249,7 @@ ${recovery}`,
       expect(back, back.output).toMatchObject({ status: 0 });
     });
 
-    test('where the standby still reaches the active cluster', async () => {
+    onlyLong(test)('where the standby still reaches the active cluster', async () => {
       await lose('dc1');
       configure('dc1', "    standbyProbe: [sh, -c, 'test {cluster} = dc1']\n");
       const seen = await executeHere('datacenter-failure', 'orders', 'dc2');
@@ -255,7 +269,7 @@ ${recovery}`,
     });
   });
 
-  onlyShort(test)(
+  onlyLong(test)(
     'seen from the standby itself, nothing is left unproved; with --json stdout is one object',
     async () => {
       configure('dc2');
@@ -272,40 +286,43 @@ ${recovery}`,
     },
   );
 
-  test('a run that is killed after any line of its journal resumes, and does each step once', async () => {
-    const path = join(state, 'recovery-runs', 'datacenter-failure.orders.steps.jsonl');
-    const lines = () => {
-      try {
-        return readFileSync(path, 'utf8').split('\n').filter(Boolean).length;
-      } catch {
-        return 0;
-      }
-    };
-    await lose('dc1');
-    for (const killedAfter of killedAfterLines) {
-      rmSync(state, { recursive: true, force: true });
-      await update('dc1');
-      await example.endIncident('cluster-down');
+  onlyLong(test)(
+    'a run that is killed after any line of its journal resumes, and does each step once',
+    async () => {
+      const path = join(state, 'recovery-runs', 'datacenter-failure.orders.steps.jsonl');
+      const lines = () => {
+        try {
+          return readFileSync(path, 'utf8').split('\n').filter(Boolean).length;
+        } catch {
+          return 0;
+        }
+      };
       await lose('dc1');
-      const args = ['--domain', 'orders', '--to', 'dc2', '--execute', '--yes', '--confirm', 'orders'];
-      const first = recover('datacenter-failure', ...args);
-      await until(`line ${killedAfter}`, () => lines() >= killedAfter || first.child.exitCode !== null);
-      await first.end('SIGKILL');
-      let { status, output } = await execute('datacenter-failure', 'orders', 'dc2');
-      // A command that outlived its run is waited for.
-      while (output.includes('still runs'))
-        ({ status, output } = await execute('datacenter-failure', 'orders', 'dc2'));
-      expect(status, `${killedAfter}: ${output}`).toBe(0);
-      expect(await activeCluster()).toBe('dc2');
-      const events = journal('datacenter-failure');
-      expect(events.filter(({ event }) => event === 'started')).toHaveLength(1);
-      const done = events.filter(({ event }) => event === 'step_done').map(({ step }) => step);
-      expect(done).toEqual(['confirm', 'update-domain', 'repoint-traffic', 'watch-replication']);
-    }
-    await recovered();
-  });
+      for (const killedAfter of killedAfterLines) {
+        rmSync(state, { recursive: true, force: true });
+        await update('dc1');
+        await example.endIncident('cluster-down');
+        await lose('dc1');
+        const args = ['--domain', 'orders', '--to', 'dc2', '--execute', '--yes', '--confirm', 'orders'];
+        const first = recover('datacenter-failure', ...args);
+        await until(`line ${killedAfter}`, () => lines() >= killedAfter || first.child.exitCode !== null);
+        await first.end('SIGKILL');
+        let { status, output } = await execute('datacenter-failure', 'orders', 'dc2');
+        // A command that outlived its run is waited for.
+        while (output.includes('still runs'))
+          ({ status, output } = await execute('datacenter-failure', 'orders', 'dc2'));
+        expect(status, `${killedAfter}: ${output}`).toBe(0);
+        expect(await activeCluster()).toBe('dc2');
+        const events = journal('datacenter-failure');
+        expect(events.filter(({ event }) => event === 'started')).toHaveLength(1);
+        const done = events.filter(({ event }) => event === 'step_done').map(({ step }) => step);
+        expect(done).toEqual(['confirm', 'update-domain', 'repoint-traffic', 'watch-replication']);
+      }
+      await recovered();
+    },
+  );
 
-  onlyShort(test)('a command that outlives its run is not run beside itself', async () => {
+  onlyLong(test)('a command that outlives its run is not run beside itself', async () => {
     configure('dc2');
     writeFileSync(
       file,

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { bySize, onlyShort } from '../size.ts';
+import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
 import { folder, mainFile, type Running, start, startAgent } from './process.ts';
@@ -67,7 +67,7 @@ test('SIGTERM with 100 scrapes and a reload under way ends with 0 within 5 s', a
 const hasChild = (pid: number): boolean =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim() !== '';
 
-const delayStep = bySize({ short: 3, long: 1, nightly: 0.1 });
+const delayStep = bySize({ short: 4, long: 1, nightly: 0.1 });
 
 test('SIGTERM at any moment after the start ends with 0', async () => {
   const directory = newPlace();
@@ -97,7 +97,7 @@ const alone: [name: string, text: (at: string, directory: string) => string][] =
   ['statsd', () => 'services: {a: {statsd: "127.0.0.1:0"}}\n'],
 ];
 
-onlyShort(test.each(alone))(
+test.each(bySize({ short: alone.slice(0, 3), long: alone, nightly: alone }))(
   '%s alone, without the admin listener: runs until it is told to stop',
   async (_, text) => {
     const directory = newPlace();

@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { createState, type State } from '../../src/agent/state/state.ts';
 import type { Durable } from '../../src/core/ports.ts';
 import { handClock } from '../clock.ts';
+import { runs } from '../size.ts';
 import { keptLog } from './state/bed.ts';
 import { type FaultyFs, faultyFs, type Operation } from './state/faulty-fs.ts';
 import { type NamedCounters, namedCounters } from './state/values.ts';
@@ -147,5 +148,5 @@ async function play(fsync: boolean, all: readonly Step[]): Promise<void> {
 
 test('whatever fails, a value once shown is never larger than what a restart brings back, unless degraded', async () => {
   const run = fc.asyncProperty(fc.boolean(), fc.array(step, { minLength: 5, maxLength: 40 }), play);
-  await fc.assert(run, { numRuns: 250 });
+  await fc.assert(run, { numRuns: runs(250) });
 });
