@@ -1,7 +1,7 @@
 import { AgentError } from '../core/errors.ts';
 import { shellText } from './recovery/commands.ts';
 
-/** Off-site copies of `svc-agent backup plan`: what rclone is told, and what the agent observes of it. */
+/** Off-site copies of `svc-agent backup plan`: the options of rclone, and what the agent observes. */
 
 export interface OffsiteTarget {
   /** What rclone copies to: a directory, or a remote as `REMOTE:BUCKET/PATH`. */

@@ -194,7 +194,7 @@ export const backupResults = [
 ] as const;
 export type BackupResult = (typeof backupResults)[number];
 
-/** Why a backup is not as it should be, or cannot be judged. */
+/** Why a backup is not as it should be, or cannot be assessed. */
 export const backupFailureReasons = [
   'no_backup',
   'late',

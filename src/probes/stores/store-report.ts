@@ -48,7 +48,7 @@ export interface LogState {
   closes?: { withinMs: number; fromMs: number };
 }
 
-/** What `/probes` shows of a store's log, and what the judgement of its archive builds upon. */
+/** What `/probes` shows of a store's log, and what the assessment of its archive uses. */
 export interface ArchivedLog {
   /** The newest segment that the server says is archived. */
   archived?: string;
