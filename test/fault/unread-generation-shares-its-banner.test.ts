@@ -38,3 +38,19 @@ test('a copy that is made of the next generation is not taken for the unread one
   expect(tail.recorder.lines.toSorted()).toEqual([banner, banner, ...expected].toSorted());
   expect(tail.recorder.skips).toEqual([]);
 });
+
+test('an unread generation goes on in the archive of its known copy', async () => {
+  const tail = createTail({ paths: ['app.log*'] });
+  tail.create('app.log', '');
+  await tail.scan();
+  tail.append('app.log', `${banner}\n${numbered(0, 5).text}`);
+  await tail.tailer.discover();
+  copyFileSync(tail.path('app.log'), tail.path('app.log.1'));
+  await tail.tailer.discover();
+  tail.truncate('app.log');
+  tail.append('app.log', numbered(100, 5).text);
+  tail.gzip('app.log.1');
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual([banner, ...numbered(0, 5).lines, ...numbered(100, 5).lines]);
+  expect(tail.recorder.skips).toEqual([]);
+});

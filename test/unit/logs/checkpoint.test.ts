@@ -125,6 +125,7 @@ const letGoOf = fc.record({
   tailSum: fc.integer({ min: 0, max: 2 ** 32 - 1 }),
   tailLength: fc.nat(64),
   head: fc.array(fc.integer({ min: 0, max: 2 ** 32 - 1 }), { maxLength: 9 }),
+  lostBy: fc.constantFrom(undefined, 'vanished' as const, 'truncated' as const),
 });
 
 const byInode = (a: LetGo, b: LetGo) => Number(a.ino > b.ino) - Number(a.ino < b.ino);
@@ -134,9 +135,7 @@ test('what was let go is read', () => {
   fc.assert(
     fc.property(uniqueFiles, (files) => {
       const tracker = createTracker(handClock());
-      const known = files.map(
-        (file): LetGo => ({ ...file, copyOf: undefined, isGivenUp: false, absences: 0 }),
-      );
+      const known = files.map((file): LetGo => ({ ...file, copyOf: undefined, absences: 0 }));
       for (const file of known) tracker.letGo(file);
       const positions = { patterns: [], lastGeneration: 1, files: [] };
       const section = encodePositions(positions, createLetGoEncoder(tracker)());
@@ -158,7 +157,6 @@ test('a copy is recorded with its original', () => {
     ino: 9n,
     generation: 0,
     copyOf: original,
-    isGivenUp: false,
     absences: 0,
   });
   const positions = { patterns: [], lastGeneration: 5, files: [original] };
@@ -194,7 +192,7 @@ test('version 2, which took the sums of other lengths, is read: of each beginnin
   const head = [1, 2, 3, 4, 5];
   const tracker = createTracker(handClock());
   const row = { path: '/a', dev: 1n, ino: 2n, generation: 1, size: 7, mtimeNs: 5n, offset: 7 };
-  const rest = { tailLength: 3, tailSum: 9, copyOf: undefined, isGivenUp: false, absences: 0 };
+  const rest = { tailLength: 3, tailSum: 9, copyOf: undefined, absences: 0 };
   tracker.letGo({ ...row, ...rest, head });
   const stat = { dev: 1n, ino: 3n, size: 10, mtimeNs: 1n };
   const file = newTrackedFile({ path: '/a', home: '/a', real: '/a' }, stat, 5, []);

@@ -26,7 +26,7 @@ const version = 3;
  * which keep lone surrogates; `home` and `real` are left out where they equal `path`.
  *
  * Row: dev u64 · ino i64 · generation f64 · size f64 · mtime in ns i64 · offset f64 · tail sum u32 · tail length u8 · count of
- * head sums u8 · flags u16: a copy of the tracked file with that generation, given up · 24 head sums u32, in
+ * head sums u8 · flags u16: a copy of the tracked file with that generation, given up, truncated · 24 head sums u32, in
  * version 2 twenty.
  */
 const fixedBytes = 4 + 6 * 8 + 5 * 4;
@@ -34,7 +34,7 @@ const rowBytes = 6 * 8 + 8 + headSums * 4;
 const rowBytesOfVersion2 = 6 * 8 + 8 + 20 * 4;
 const flags = { compressed: 1, hasSinkState: 4, missing: 8, truncated: 16, blank: 32 } as const;
 
-const rowFlags = { copy: 1, givenUp: 2 } as const;
+const rowFlags = { copy: 1, givenUp: 2, truncated: 4 } as const;
 
 const pathBytes = (path: string, same: string) =>
   path === same ? noBytes : Buffer.from(JSON.stringify(path));
@@ -159,7 +159,11 @@ function writeRow(bytes: Buffer, from: number, file: LetGo): number {
   at = bytes.writeUInt32LE(file.tailSum, at);
   at = bytes.writeUInt8(file.tailLength, at);
   at = bytes.writeUInt8(file.head.length, at);
-  at = bytes.writeUInt16LE((file.copyOf ? rowFlags.copy : 0) | (file.isGivenUp ? rowFlags.givenUp : 0), at);
+  const flag =
+    (file.copyOf ? rowFlags.copy : 0) |
+    (file.lostBy ? rowFlags.givenUp : 0) |
+    (file.lostBy === 'truncated' ? rowFlags.truncated : 0);
+  at = bytes.writeUInt16LE(flag, at);
   for (let i = 0; i < headSums; i++) at = bytes.writeUInt32LE(file.head[i] ?? 0, at);
   return at;
 }
@@ -185,7 +189,7 @@ function readRow(row: Buffer, path: string, files: readonly TrackedFile[], writt
       written,
     ),
     copyOf: flag & rowFlags.copy ? files.find(isOriginal) : undefined,
-    isGivenUp: (flag & rowFlags.givenUp) !== 0,
+    lostBy: flag & rowFlags.givenUp ? (flag & rowFlags.truncated ? 'truncated' : 'vanished') : undefined,
     absences: 0,
   };
 }

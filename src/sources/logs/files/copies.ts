@@ -146,7 +146,7 @@ export function createCopies(
 
   /** Whether an archive goes on where a generation was given up. The bytes before that are compared when it is read. */
   const holdsMoreOf = (sighting: Sighting, content: Content, file: LetGo): boolean => {
-    if (!file.isGivenUp || content.size <= file.offset || scan.ruledOut.has(keyOf(sighting))) return false;
+    if (!file.lostBy || content.size <= file.offset || scan.ruledOut.has(keyOf(sighting))) return false;
     if (file.offset < identifyingBytes || file.tailLength < Math.min(tailBytes, file.offset)) return false;
     const like = likeness(content, letGoContent(file));
     return like === 'whole' || like === 'perhaps';
@@ -179,7 +179,9 @@ export function createCopies(
   /** Only a truncation leaves a copy behind that is shorter than what was read. */
   const isArchiveOfLetGo = (content: Content, file: LetGo): boolean =>
     (content.size === file.offset && isAlike(content, letGoContent(file))) ||
-    (content.size < file.offset && file.isGivenUp && likeness(content, letGoContent(file)) === 'short');
+    (content.size < file.offset &&
+      file.lostBy === 'truncated' &&
+      likeness(content, letGoContent(file)) === 'short');
 
   /** Compares an archive with a tracked file. 'wait': the file turned out to be rewritten. */
   const compareArchive = (content: Content, file: TrackedFile): Verdict => {

@@ -89,7 +89,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     content: KnownContent | undefined,
     generation: number,
     copyOf?: TrackedFile,
-    isGivenUp = false,
+    lostBy?: TrackedFile['lostBy'],
   ) => {
     const { dev, ino, size, mtimeNs } = stat;
     const { offset, head, tailLength, tailSum } = content ?? {
@@ -110,7 +110,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
       tailLength,
       tailSum,
       copyOf,
-      isGivenUp,
+      lostBy,
       absences: 0,
     });
   };
@@ -164,14 +164,13 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
       size: file.nowSize,
       mtimeNs: file.nowMtimeNs,
     };
-    const isGivenUp = by === 'given up';
     letGo(
       file.path,
       { ...stat, nlink: 1, kind: 'file' },
       knownContent(file),
       file.generation,
       undefined,
-      isGivenUp,
+      by === 'given up' ? file.lostBy : undefined,
     );
     releaseCopies(file);
   };

@@ -117,9 +117,14 @@ export function createMissing(
    * of which nothing was counted perhaps only a banner is known, with which others begin, too.
    */
   const isOfAnother = (file: TrackedFile, { sighting, group }: Grouped, size: number): boolean => {
-    if (isCompressed(sighting.paths[0]!)) return identifyGzip(sighting, group).verdict !== 'new';
+    if (isCompressed(sighting.paths[0]!)) {
+      const { verdict, of } = identifyGzip(sighting, group);
+      return verdict !== 'new' && of !== file;
+    }
     const home = scan.picture.files.get(scan.picture.found.get(file.path) ?? '');
     if (!home || home === sighting || size === Math.max(file.size, file.nowSize)) return false;
+    // Opened first: the one that was opened longest ago may be closed for it.
+    if (contents.open(home) !== 'open') return false;
     return contents.of(sighting, (own) => contents.of(home, (other) => isBeginningOf(own, other))) ?? false;
   };
 

@@ -98,8 +98,8 @@ export interface LetGo {
   readonly tailSum: number;
   /** Nothing in the file counts while this one is tracked. */
   copyOf?: TrackedFile;
-  /** Its bytes were nowhere when it was let go: there may have been more of them. */
-  readonly isGivenUp: boolean;
+  /** Why its bytes were nowhere when it was given up: there may have been more of them. Undefined if it was not. */
+  readonly lostBy?: TrackedFile['lostBy'];
   /** Settled listings in a row that it was not in. */
   absences: number;
 }
