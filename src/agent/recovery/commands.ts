@@ -138,7 +138,10 @@ export function commandsOf(
     },
     restoreByHand() {
       if (store?.kind !== 'postgres' || !subject.backup) return undefined;
-      if (!existsSync(join(subject.backup, 'backup_manifest'))) return undefined;
+      // A backup in tar format has a manifest, too, and is not a data directory.
+      const { backup } = subject;
+      if (!['backup_manifest', 'PG_VERSION'].every((name) => existsSync(join(backup, name))))
+        return undefined;
       const sources = backups.filter((each) => each.store === store.name).map(({ source }) => source);
       const archive = sources.find((source) => source.kind === 'segments' && source.log === 'wal');
       return baseRestore(subject.backup, archive && 'directory' in archive ? archive.directory : undefined);

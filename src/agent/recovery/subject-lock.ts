@@ -98,13 +98,22 @@ export async function lockSubject(
   };
 }
 
+/** None on a system without /proc. */
+function processIds(): string[] {
+  try {
+    return readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  } catch {
+    return [];
+  }
+}
+
 /**
  * A process with the mark in its environment, for people. One that runs as another user, or that was given a new
  * environment, as sudo does, is not found. From proc(5).
  */
 function markedProcess(mark: string | undefined): string | undefined {
   if (mark === undefined) return undefined;
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+  for (const pid of processIds()) {
     try {
       const variables = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
       if (!variables.includes(`${markVariable}=${mark}`)) continue;
