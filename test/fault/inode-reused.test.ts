@@ -126,6 +126,7 @@ test('by the next file of the same log, which begins with the same banner and is
 });
 
 test.each([
+  ['nothing', ''],
   ['half a timestamp', '2026-01-01T0'],
   ['a timestamp', '2026-01-01T00:00:10Z'],
 ])('of a file of which %s was seen, by a copy of the generation before', async (_, seen) => {

@@ -13,7 +13,7 @@ import {
 } from './fingerprint.ts';
 import type { OpenFiles } from './open-files.ts';
 import type { Problems } from './problems.ts';
-import { noBytes, restKeptBytes, type TrackedFile } from './tracked-file.ts';
+import { isBarelyKnown, noBytes, restKeptBytes, type TrackedFile } from './tracked-file.ts';
 
 /** Hands a file's bytes to its sink; what is counted and the offset move in the same step. */
 export interface Sinks {
@@ -280,7 +280,13 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
   return {
     turn(file, pass) {
       const wasOpen = file.fd !== undefined;
-      return onOpen(file, (fd) => take(fd, file, pass, wasOpen)) ?? 'absent';
+      const mayBeAnother = !wasOpen && file.offset === 0 && file.real !== file.home;
+      return (
+        onOpen(file, (fd) => {
+          if (mayBeAnother && isBarelyKnown(file, disk.fstat(fd))) return 'changed';
+          return take(fd, file, pass, wasOpen);
+        }) ?? 'absent'
+      );
     },
     isIntact(file, wasOpen) {
       return onOpen(file, (fd) => {

@@ -2,7 +2,13 @@ import { crc32 } from 'node:zlib';
 import type { Clock } from '../../../core/ports.ts';
 import type { LineSink } from '../sink.ts';
 import type { FileStat } from './disk.ts';
-import { type Fingerprint, type KnownContent, noFingerprint } from './fingerprint.ts';
+import {
+  type Fingerprint,
+  headCovers,
+  identifyingBytes,
+  type KnownContent,
+  noFingerprint,
+} from './fingerprint.ts';
 
 /** Where a tracked file is; see the state machine in `rotation.ts`. */
 export type FileState = 'live' | 'rotated' | 'unlinked' | 'missing';
@@ -173,6 +179,19 @@ export const knownContent = ({ fingerprint, tailSum, offset, rest }: TrackedFile
   tail: fingerprint.tail,
   rest,
 });
+
+/**
+ * Whether too little is known of a closed, rotated file to recognize it by its inode, as it has changed: lines begin with the
+ * same timestamps, and a rotated file rarely changes. Nothing of it was counted, so that it may as well be identified anew.
+ */
+export const isBarelyKnown = (
+  { offset, compressed, fingerprint, restBytes, nowSize, nowMtimeNs }: TrackedFile,
+  { size, mtimeNs }: Pick<FileStat, 'size' | 'mtimeNs'>,
+): boolean => {
+  const known = Math.max(headCovers(fingerprint.head), restBytes);
+  const isChanged = size !== nowSize || mtimeNs !== nowMtimeNs;
+  return offset === 0 && !compressed && known < identifyingBytes && isChanged;
+};
 
 export const letGoContent = (file: LetGo): KnownContent => ({ ...file, rest: noBytes });
 

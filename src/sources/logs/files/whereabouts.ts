@@ -1,12 +1,12 @@
 import { basename, dirname } from 'node:path';
 import { fileKey, type Sighting } from './discovery.ts';
 import { type FileStat, saysAbsent } from './disk.ts';
-import { headCovers, identifyingBytes, likeness, type Seen, tailBytes } from './fingerprint.ts';
+import { headCovers, likeness, type Seen, tailBytes } from './fingerprint.ts';
 import type { Generations } from './generations.ts';
 import type { Groups } from './groups.ts';
 import { isCompressed, isRotationOf, isSameLog } from './rotated-names.ts';
 import type { RotationDeps, ScanState } from './scan-state.ts';
-import { knownContent, type TrackedFile } from './tracked-file.ts';
+import { isBarelyKnown, knownContent, type TrackedFile } from './tracked-file.ts';
 
 /** How long a file is kept whose directory does not exist, for example because it is not mounted yet. */
 const absentKeptMs = 24 * 60 * 60 * 1000;
@@ -69,17 +69,6 @@ export function createWhereabouts(
     learn(file);
   };
 
-  /**
-   * Whether too little is known of a closed, rotated file to recognize it by its inode once it has changed: lines begin with the
-   * same timestamps, and a rotated file rarely changes. Nothing of it was counted, so that it may as well be identified anew.
-   */
-  const isBarelyKnown = (file: TrackedFile, { stat: { size, mtimeNs }, paths }: Seen): boolean => {
-    if (file.fd !== undefined || file.offset > 0 || file.compressed || paths.includes(file.home))
-      return false;
-    const known = Math.max(headCovers(file.fingerprint.head), file.restBytes);
-    return known > 0 && known < identifyingBytes && !(size === file.nowSize && mtimeNs === file.nowMtimeNs);
-  };
-
   /** Whether the inode is still that of the tracked file, as it is while the file is open. Undefined if that cannot be checked now. */
   const isSame = (file: TrackedFile, { stat, paths }: Seen): boolean | undefined => {
     if (file.fd !== undefined) return true;
@@ -133,9 +122,12 @@ export function createWhereabouts(
       tracker.remove(file);
       return undefined;
     }
-    if (isBarelyKnown(file, sighting)) {
+    const isElsewhere = file.fd === undefined && !sighting.paths.includes(file.home);
+    if (isElsewhere && isBarelyKnown(file, sighting.stat)) {
       const content = knownContent(file);
-      if (contents.of(sighting, (own) => likeness(own, content) !== 'none')) forgetBeginning(file);
+      const isUnknown = content.head.length + content.rest.length === 0;
+      if (isUnknown || contents.of(sighting, (own) => likeness(own, content) !== 'none'))
+        forgetBeginning(file);
       lose(file, 'vanished');
       return undefined;
     }
