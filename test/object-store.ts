@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { onTestFinished } from 'vitest';
 import type { ReadSecret } from '../src/core/access.ts';
 import { AgentError } from '../src/core/errors.ts';
 import type { Clock, Log } from '../src/core/ports.ts';
@@ -225,6 +224,7 @@ export interface Look {
   row: ProbeRow;
   /** One look; given nothing unless told. */
   check(signal?: AbortSignal, recalled?: unknown): Promise<Finding>;
+  close(): Promise<void>;
 }
 
 export interface ArchiveSetting {
@@ -259,12 +259,12 @@ export async function openArchive(setting: ArchiveSetting): Promise<Look> {
     clock: setting.clock ?? handClock(),
     log: silent,
   });
-  onTestFinished(() => probe.close?.());
   return {
     row: row!,
     check(signal = new AbortController().signal, recalled) {
       useEnvironment(env);
       return probe.check(signal, recalled);
     },
+    close: async () => probe.close?.(),
   };
 }

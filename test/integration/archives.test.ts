@@ -41,7 +41,11 @@ describe('a file archive', () => {
     writeFileSync(join(directory, path), 'x');
     utimesSync(join(directory, path), new Date(time), new Date(time));
   };
-  const open = () => openArchive({ uri: `${pathToFileURL(directory).href}/` });
+  const open = async () => {
+    const look = await openArchive({ uri: `${pathToFileURL(directory).href}/` });
+    onTestFinished(look.close);
+    return look;
+  };
 
   test('is there, writable, and its newest file lies anywhere in it', async () => {
     write('a.history', '2026-01-02T03:04:05Z');
