@@ -45,7 +45,13 @@ async function open(
   page?: Page,
 ): Promise<Opened> {
   const tab =
-    page ?? (await browser.newPage({ viewport: { width, height }, colorScheme: dark ? 'dark' : 'light' }));
+    page ??
+    (await browser.newPage({
+      viewport: { width, height },
+      colorScheme: dark ? 'dark' : 'light',
+      // Half-way between two colors there is no contrast to be checked.
+      reducedMotion: 'reduce',
+    }));
   closing.push(() => tab.close());
   const complaints: string[] = [];
   tab.on('pageerror', (error) => complaints.push(String(error)));
