@@ -60,13 +60,16 @@ describe('datagrams', () => {
     expect(granted).toBeLessThan(2 ** 30);
   });
 
-  test('an address in use', async () => {
+  test('an address in use, of which no socket is left', async () => {
     open = await openStatsd({ listen: '127.0.0.1:0' }, systemClock);
     const listen = open.statsd.status().addresses.listen!;
+    const sockets = () => process.getActiveResourcesInfo().filter((kind) => kind === 'UDPWrap').length;
+    const before = sockets();
     await expect(openStatsd({ listen }, systemClock)).rejects.toMatchObject({
       code: 'address_in_use',
       fault: { where: 'services.frontend.statsd.listen', got: listen },
     });
+    await until('its socket is closed', () => sockets() === before, { withinMs: 20_000 });
   });
 
   test('what was bound before one that cannot be is free again', async () => {

@@ -39,11 +39,13 @@ export interface BoundUdp extends Bound {
 
 const kernelPollMs = 1000;
 
+/** Closes a socket that cannot be bound: it would keep its descriptor. */
 function bind(socket: Socket, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    socket.once('error', reject);
+    const fail = (error: Error) => socket.close(() => reject(error));
+    socket.once('error', fail);
     socket.bind({ port, address: host, exclusive: true }, () => {
-      socket.off('error', reject);
+      socket.off('error', fail);
       resolve();
     });
   });
