@@ -38,6 +38,8 @@ export interface Ledger {
   device?: number;
   /** The same of the off-site directory. */
   offsiteDevice?: number;
+  /** The segment of a log up to which each one was found off-site. */
+  offsiteCopiedTo?: string;
 }
 
 export interface Success {

@@ -19,7 +19,7 @@ import type { BackupOptions } from './block.ts';
 import { type Evidence, forEntry, unreadable, type VerifyAnswer, withArchive } from './evidence.ts';
 import type { RunRecord } from './journal.ts';
 import type { LogReading } from './log-evidence.ts';
-import type { EvidenceDeps, OffsiteStanding, SizeOfCopy } from './offsite.ts';
+import type { Copies, EvidenceDeps, OffsiteStanding } from './offsite.ts';
 import type { Standing } from './readiness.ts';
 import type { Verifier } from './verifier.ts';
 import type { VerifyRequest } from './verify.ts';
@@ -147,12 +147,13 @@ async function checkBackup(
   const assessment = assess(backup, evidence, answers, ledger, clock.nowMs());
   assessment.ledger.device = device;
   shared.standings.set(backup.name, { options: backup, assessed: { evidence, assessment } });
-  const offsite = await offsiteOf(backup, evidence, deps, ledger?.offsiteDevice).catch((thrown) => {
-    if (thrown instanceof ProbeError)
-      return { missing: [], unreadable: thrown.message, device: ledger?.offsiteDevice };
+  const before = { device: ledger?.offsiteDevice, copiedTo: ledger?.offsiteCopiedTo };
+  const offsite = await offsiteOf(backup, evidence, deps, before).catch((thrown) => {
+    if (thrown instanceof ProbeError) return { ...before, missing: [], unreadable: thrown.message };
     throw thrown;
   });
   assessment.ledger.offsiteDevice = offsite?.device;
+  assessment.ledger.offsiteCopiedTo = offsite?.copiedTo;
   return backupFinding(backup, evidence, assessment, siblingsOf(backup, shared), offsite);
 }
 
@@ -329,16 +330,19 @@ async function offsiteOf(
   { offsite }: BackupOptions,
   { artifacts, segments, snapshots }: Evidence,
   deps: EvidenceDeps,
-  deviceBefore: number | undefined,
+  before: Pick<OffsiteStanding, 'device' | 'copiedTo'>,
 ): Promise<OffsiteStanding | undefined> {
   if (!offsite) return undefined;
   const { compareOffsite, copiesInDirectory, withCopiesInBucket } = await import('./offsite.ts');
   const { objectStore, directory = '', maxLagMs } = offsite;
   const backups = segments?.map(({ name, ...rest }) => ({ id: name, ...rest })) ?? artifacts;
-  const compare = (sizeOf: SizeOfCopy) =>
-    compareOffsite(backups, sizeOf, { maxLagMs, nowMs: deps.clock.nowMs(), snapshots });
+  const compare = (copies: Copies) =>
+    compareOffsite(backups, copies, {
+      ...{ maxLagMs, nowMs: deps.clock.nowMs(), snapshots },
+      ...{ isLog: segments !== undefined, copiedTo: before.copiedTo },
+    });
   if (objectStore) return withCopiesInBucket(objectStore, deps, compare);
   const copies = copiesInDirectory(directory);
-  const device = await deviceOf(directory, await copies.isEmpty(), deviceBefore);
-  return { ...(await compare(copies.sizeOf)), device };
+  const device = await deviceOf(directory, await copies.isEmpty(), before.device);
+  return { ...(await compare(copies)), device };
 }

@@ -27,35 +27,90 @@ export interface OffsiteStanding {
   unreadable?: string;
   /** The file system of the directory in which copies were last found, by its device. */
   device?: number;
+  /** Of a log: the segment up to which each one was found to have a copy. */
+  copiedTo?: string;
 }
 
 /** What has a copy: a backup, or a segment of a log. */
 export type Copied = Pick<Artifact, 'id' | 'endMs' | 'sizeBytes'>;
 
-/** Bytes of a copy, of a directory those of all files below it; undefined where there is none. */
-export type SizeOfCopy = (id: string) => Promise<number | undefined>;
+/** The other place. */
+export interface Copies {
+  /** Bytes of a copy, of a directory those of all files below it; undefined where there is none. */
+  sizeOf(id: string): Promise<number | undefined>;
+  /** The same of copies that are files, by their ids. */
+  sizesOf(ids: readonly string[]): Promise<ReadonlyMap<string, number>>;
+}
+
+export interface OffsiteComparison {
+  maxLagMs: number;
+  nowMs: number;
+  snapshots?: readonly string[];
+  /** The backups are segments of a log, of which none may be missing between two others. */
+  isLog?: boolean;
+  /** Of the comparison before. */
+  copiedTo?: string;
+}
 
 /** How many of the newest backups must have a copy, and how far back another copy shows that they had their time. */
 const newestInQuestion = 3;
 const looksBack = 7;
+/** Segments that one comparison looks up; the next one continues there. */
+const mostSegments = 5_000;
+
+type HasCopy = (backup: Copied) => Promise<boolean>;
 
 /**
  * Which backups, the oldest first, have reached the other place. A copy has the backup's name and size; a backup has
- * `maxLagMs` after its end to get there. Looks up few copies, however many backups there are.
+ * `maxLagMs` after its end to get there. Of a log each segment is looked up once, of other backups a few of the newest.
  */
 export async function compareOffsite(
   backups: readonly Copied[],
-  sizeOf: SizeOfCopy,
-  { maxLagMs, nowMs, snapshots = [] }: { maxLagMs: number; nowMs: number; snapshots?: readonly string[] },
+  copies: Copies,
+  { maxLagMs, nowMs, snapshots = [], isLog = false, copiedTo }: OffsiteComparison,
 ): Promise<OffsiteStanding> {
   const known = new Map<string, boolean>();
-  const hasCopy = async ({ id, sizeBytes }: Copied): Promise<boolean> => {
-    const has = known.get(id) ?? (await sizeOf(id)) === sizeBytes;
+  const hasCopy: HasCopy = async ({ id, sizeBytes }) => {
+    const has = known.get(id) ?? (await copies.sizeOf(id)) === sizeBytes;
     known.set(id, has);
     return has;
   };
   const newest = await newestWith(backups, hasCopy);
   const due = backups.filter(({ endMs }) => nowMs - endMs > maxLagMs);
+  const continued = isLog ? await missingAfter(due, copiedTo, copies, hasCopy) : undefined;
+  const { missing, ...rest } = continued ?? (await missingOfNewest(due, newest, hasCopy));
+  const copied: string[] = [];
+  for (const backup of backups)
+    if (snapshots.includes(backup.id) && (await hasCopy(backup))) copied.push(backup.id);
+  return { newestMs: newest?.endMs, copied, missing: missing.map(({ id }) => id), ...(isLog && rest) };
+}
+
+interface Missing {
+  missing: readonly Copied[];
+  copiedTo: string | undefined;
+}
+
+/** Undefined if the segment is not known up to which all were copied, or its copy is not there any more. */
+async function missingAfter(
+  due: readonly Copied[],
+  copiedTo: string | undefined,
+  copies: Copies,
+  hasCopy: HasCopy,
+): Promise<Missing | undefined> {
+  const last = due.findLastIndex(({ id }) => id === copiedTo);
+  if (last < 0 || !(await hasCopy(due[last]!))) return undefined;
+  const inQuestion = due.slice(last + 1, last + 1 + mostSegments);
+  const sizes = await copies.sizesOf(inQuestion.map(({ id }) => id));
+  const missing = inQuestion.filter(({ id, sizeBytes }) => sizes.get(id) !== sizeBytes);
+  const whole = missing.length === 0 ? inQuestion : inQuestion.slice(0, inQuestion.indexOf(missing[0]!));
+  return { missing, copiedTo: whole.at(-1)?.id ?? copiedTo };
+}
+
+async function missingOfNewest(
+  due: readonly Copied[],
+  newest: Copied | undefined,
+  hasCopy: HasCopy,
+): Promise<Missing> {
   const inQuestion = due.slice(-newestInQuestion);
   const without: Copied[] = [];
   for (const backup of inQuestion) if (!(await hasCopy(backup))) without.push(backup);
@@ -64,10 +119,7 @@ export async function compareOffsite(
   const isBegun = isLater && without.includes(inQuestion[0]!) && !(await isAny(olderOf(due), hasCopy));
   const first = isBegun ? inQuestion.findIndex((backup) => !without.includes(backup)) : 0;
   const missing = first < 0 ? [] : without.filter((backup) => inQuestion.indexOf(backup) >= first);
-  const copied: string[] = [];
-  for (const backup of backups)
-    if (snapshots.includes(backup.id) && (await hasCopy(backup))) copied.push(backup.id);
-  return { newestMs: newest?.endMs, copied, missing: missing.map(({ id }) => id) };
+  return { missing, copiedTo: missing.length === 0 && first >= 0 ? due.at(-1)?.id : undefined };
 }
 
 const olderOf = (due: readonly Copied[]) =>
@@ -79,10 +131,7 @@ async function isAny<T>(all: readonly T[], is: (one: T) => Promise<boolean>): Pr
 }
 
 /** The newest backup with a copy. Backups are copied in their order: halves what is in question with each look. */
-async function newestWith(
-  backups: readonly Copied[],
-  hasCopy: (backup: Copied) => Promise<boolean>,
-): Promise<Copied | undefined> {
+async function newestWith(backups: readonly Copied[], hasCopy: HasCopy): Promise<Copied | undefined> {
   const last = backups.at(-1);
   if (last && (await hasCopy(last))) return last;
   let [low, high] = [0, backups.length - 1];
@@ -101,11 +150,19 @@ async function newestWith(
  * Copies in a second directory: a mounted share, or another disk. Throws `evidence_unreadable`, also for a directory
  * that does not exist: it may be on a share that is not mounted.
  */
-export function copiesInDirectory(directory: string): { sizeOf: SizeOfCopy; isEmpty(): Promise<boolean> } {
+export function copiesInDirectory(directory: string): Copies & { isEmpty(): Promise<boolean> } {
   return {
     async sizeOf(id) {
       const stats = await statOf(join(directory, id));
       return stats?.isDirectory() ? (await measure(join(directory, id))).sizeBytes : stats?.size;
+    },
+    async sizesOf(ids) {
+      const sizes = new Map<string, number>();
+      for (const id of ids) {
+        const stats = await statOf(join(directory, id));
+        if (stats) sizes.set(id, stats.size);
+      }
+      return sizes;
     },
     async isEmpty() {
       const opened = await unlessMissing(directory, opendir(directory));
@@ -125,13 +182,27 @@ export function copiesInDirectory(directory: string): { sizeOf: SizeOfCopy; isEm
 export async function withCopiesInBucket<T>(
   options: ObjectStoreOptions,
   deps: EvidenceDeps,
-  use: (sizeOf: SizeOfCopy) => Promise<T>,
+  use: (copies: Copies) => Promise<T>,
 ): Promise<T> {
   return withBucket(options, deps, (list) =>
-    use(async (id) => {
-      const objects = (await list(id)).filter(({ key }) => key === id || key.startsWith(`${id}/`));
-      if (objects.length === 0) return undefined;
-      return objects.reduce((total, { sizeBytes }) => total + sizeBytes, 0);
+    use({
+      async sizeOf(id) {
+        const objects = (await list({ begin: id })).filter(
+          ({ key }) => key === id || key.startsWith(`${id}/`),
+        );
+        if (objects.length === 0) return undefined;
+        return objects.reduce((total, { sizeBytes }) => total + sizeBytes, 0);
+      },
+      async sizesOf(ids) {
+        const sizes = new Map<string, number>();
+        const sorted = [...ids].sort();
+        const [first, last] = [sorted[0], sorted.at(-1)];
+        if (first === undefined || last === undefined) return sizes;
+        // What is listed begins after a key: after the one that is a character shorter.
+        for (const { key, sizeBytes } of await list({ after: first.slice(0, -1), to: last }))
+          sizes.set(key, sizeBytes);
+        return sizes;
+      },
     }),
   );
 }
@@ -177,13 +248,22 @@ const mostPages = 50;
  * more than 50,000.
  */
 export const listObjects = (options: ObjectStoreOptions, deps: EvidenceDeps): Promise<StoredObject[]> =>
-  withBucket(options, deps, (list) => list(''));
+  withBucket(options, deps, (list) => list({}));
 
-/** `list` returns the objects whose names, without the prefix of the configuration, begin with a text. */
+/** Names are without the prefix of the configuration. */
+interface ListedRange {
+  /** Only names that begin with this. */
+  begin?: string;
+  /** Only names after this one. */
+  after?: string;
+  /** The last name that is of interest. */
+  to?: string;
+}
+
 async function withBucket<T>(
   options: ObjectStoreOptions,
   deps: EvidenceDeps,
-  use: (list: (text: string) => Promise<StoredObject[]>) => Promise<T>,
+  use: (list: (range: ListedRange) => Promise<StoredObject[]>) => Promise<T>,
 ): Promise<T> {
   const { region, bucket: name } = options;
   const { clock, signal } = deps;
@@ -197,7 +277,7 @@ async function withBucket<T>(
       { clock, trace, signal },
     );
     try {
-      return await use((text) => listBelow(bucket, options, text));
+      return await use((range) => listBelow(bucket, options, range));
     } finally {
       await bucket.close();
     }
@@ -211,16 +291,18 @@ async function withBucket<T>(
 async function listBelow(
   bucket: Bucket,
   { bucket: name, prefix }: ObjectStoreOptions,
-  text: string,
+  { begin = '', after, to }: ListedRange,
 ): Promise<StoredObject[]> {
   const objects: StoredObject[] = [];
+  const startAfter = after && prefix + after;
+  const isPast = ({ key }: StoredObject) => to !== undefined && key > prefix + to;
   let continuation: string | undefined;
   for (let page = 0; page === 0 || continuation !== undefined; page++) {
     if (page === mostPages)
-      throw unreadable(`bucket ${name}: more than ${mostPages * 1000} objects below ${prefix}${text}`);
-    const listed = await bucket.list({ prefix: prefix + text, continuation });
+      throw unreadable(`bucket ${name}: more than ${mostPages * 1000} objects below ${prefix}${begin}`);
+    const listed = await bucket.list({ prefix: prefix + begin, startAfter, continuation });
     objects.push(...listed.objects);
-    ({ continuation } = listed);
+    continuation = listed.objects.some(isPast) ? undefined : listed.continuation;
   }
   return objects.map((object) => ({ ...object, key: object.key.slice(prefix.length) }));
 }

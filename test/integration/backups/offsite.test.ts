@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { Log } from '../../../src/core/ports.ts';
 import { planBackups } from '../../../src/probes/backups/backups.ts';
@@ -42,26 +42,29 @@ const backUp = (name: string, hoursAgo: number, bytes = sizeBytes) => {
 };
 const upload = (name: string) => server.objects.set(`nightly/${name}`, new Date(nowMs).toISOString());
 
-async function check(secretKey = keys.secretAccessKey) {
-  const backup: BackupOptions = {
-    ...{ name: 'nightly', store: 'main', database: 'persistence', type: 'full' },
-    source: { kind: 'files', directory, pattern: '\\.gz$', settleMs: 0 },
-    schedule: { everyMs: 24 * hourMs, usualGraceMs: hourMs },
-    objectives: { rpoMs: 24 * hourMs, rtoMs: hourMs },
-    retention: { minCount: 1 },
-    integrity: { level: 'none', minBytes: 1, maxShrink: 1, bytesPerSecond: 1e9 },
-    offsite: {
-      objectStore: {
-        ...{ endpoint: server.url, region: 'eu-west-1', bucket: 'archive', prefix: 'nightly/' },
-        ...{ accessKey: keys.accessKeyId, secretKey },
-      },
-      maxLagMs: 2 * hourMs,
-    },
-    intervalMs: 60_000,
-  };
-  const rows = planBackups({ stores: [], backups: [backup], stateDirectory: directory });
-  const deps = { readSecret: secretsOf({}), readings: { values: () => [] }, clock: systemClock, log };
-  const [polled] = await probeOnce(rows.slice(0, 1), deps);
+const backupIn = (place: BackupOptions['offsite'], source: BackupOptions['source']): BackupOptions => ({
+  ...{ name: 'nightly', store: 'main', database: 'persistence', type: 'full', source },
+  schedule: { everyMs: 24 * hourMs, usualGraceMs: hourMs },
+  objectives: { rpoMs: 24 * hourMs, rtoMs: hourMs },
+  retention: { minCount: 1 },
+  integrity: { level: 'none', minBytes: 1, maxShrink: 1, bytesPerSecond: 1e9 },
+  offsite: place,
+  intervalMs: 60_000,
+});
+const bucket = (secretKey = keys.secretAccessKey): BackupOptions['offsite'] => ({
+  objectStore: {
+    ...{ endpoint: server.url, region: 'eu-west-1', bucket: 'archive', prefix: 'nightly/' },
+    ...{ accessKey: keys.accessKeyId, secretKey },
+  },
+  maxLagMs: 2 * hourMs,
+});
+const rowsOf = (backup: BackupOptions) =>
+  planBackups({ stores: [], backups: [backup], stateDirectory: directory }).slice(0, 1);
+const deps = { readSecret: secretsOf({}), readings: { values: () => [] }, clock: systemClock, log };
+
+async function check(secretKey?: string) {
+  const files: BackupOptions['source'] = { kind: 'files', directory, pattern: '\\.gz$', settleMs: 0 };
+  const [polled] = await probeOnce(rowsOf(backupIn(bucket(secretKey), files)), deps);
   const { reason, msg, gauges = [] } = polled!.finding;
   const newest = gauges.find(({ name }) => name === 'svc_backup_offsite_last_success_timestamp_seconds');
   const success = gauges.find(({ name }) => name === 'svc_backup_last_success_timestamp_seconds');
@@ -120,4 +123,52 @@ test.each([
   expect(assessed).toMatchObject({ reason: 'evidence_unreadable', msg: expect.stringMatching(message) });
   expect(assessed.newest).toBeUndefined();
   expect(assessed.success).toBeCloseTo(end, 2);
+});
+
+describe('segments of a log', () => {
+  const nameOf = (number: number) => `binlog.${String(number).padStart(6, '0')}`;
+  let copies: string;
+  beforeEach(() => {
+    copies = mkdtempSync(join(tmpdir(), 'svc-agent-offsite-copies-'));
+  });
+  afterEach(() => rmSync(copies, { recursive: true, force: true }));
+  const copy = (name: string) => writeFileSync(join(copies, name), Buffer.alloc(sizeBytes));
+
+  test.each<[string, () => BackupOptions['offsite'], (name: string) => void, (name: string) => void]>([
+    ['a bucket', bucket, upload, (name) => server.objects.delete(`nightly/${name}`)],
+    [
+      'a directory',
+      () => ({ directory: copies, maxLagMs: 2 * hourMs }),
+      copy,
+      (name) => rmSync(join(copies, name)),
+    ],
+  ])('one without a copy between the others is found in %s', async (_, place, put, remove) => {
+    const log = backupIn(place(), { kind: 'segments', directory, log: 'binlog', settleMs: 0 });
+    const [row] = rowsOf({ ...log, schedule: { everyMs: 100 * hourMs, usualGraceMs: hourMs } });
+    const probe = await row!.open(deps);
+    let recalled: unknown;
+    const checked = async () => {
+      const finding = await probe.check(new AbortController().signal, recalled);
+      recalled = JSON.parse(JSON.stringify(finding.remember));
+      return finding.reason && `${finding.reason}: ${finding.msg}`;
+    };
+    const add = (from: number, to: number) => {
+      for (let number = from; number <= to; number++) {
+        backUp(nameOf(number), 50 - number);
+        put(nameOf(number));
+      }
+    };
+    // Copies that are older than what is kept here.
+    for (const number of [1, 2, 3]) put(nameOf(number));
+    add(4, 10);
+    expect(await checked()).toBeUndefined();
+    add(11, 40);
+    remove(nameOf(20));
+    expect(await checked()).toBe(`offsite_missing: no off-site copy of ${nameOf(20)}`);
+    add(41, 45);
+    expect(await checked()).toBe(`offsite_missing: no off-site copy of ${nameOf(20)}`);
+    put(nameOf(20));
+    expect(await checked()).toBeUndefined();
+    await probe.close?.();
+  });
 });

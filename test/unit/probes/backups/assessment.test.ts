@@ -252,11 +252,14 @@ test('a snapshot that is still on the node after its off-site copy', async () =>
   const seen = evidence(snapshots, { snapshots: snapshots.map(({ id }) => id) });
   const nowMs = startMs + dayMs + hourMs;
   const findingWith = async (...copies: string[]) => {
-    const offsite = await compareOffsite(snapshots, async (id) => (copies.includes(id) ? 1000 : undefined), {
-      maxLagMs: 2 * hourMs,
-      nowMs,
-      snapshots: seen.snapshots,
-    });
+    const offsite = await compareOffsite(
+      snapshots,
+      {
+        sizeOf: async (id) => (copies.includes(id) ? 1000 : undefined),
+        sizesOf: () => Promise.reject(new Error('only of a log')),
+      },
+      { maxLagMs: 2 * hourMs, nowMs, snapshots: seen.snapshots },
+    );
     return backupFinding(full, seen, assessing().at(nowMs, seen), [{ options: full }], offsite);
   };
   // The newest one is being copied.

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Copied, compareOffsite } from '../../../../src/probes/backups/offsite.ts';
 
 const hourMs = 36e5;
@@ -15,9 +15,15 @@ async function compared(count: number, copied: (index: number) => boolean, every
     looks++;
     return copied(Number(id.slice(1))) ? 10 : undefined;
   };
-  const { newestMs, missing } = await compareOffsite(backups, sizeOf, { maxLagMs: 2 * hourMs, nowMs });
+  const { newestMs, missing } = await compareOffsite(
+    backups,
+    { sizeOf, sizesOf },
+    { maxLagMs: 2 * hourMs, nowMs },
+  );
   return { missing, newest: backups.findIndex(({ endMs }) => endMs === newestMs), looks };
 }
+
+const sizesOf = () => Promise.reject(new Error('only of a log'));
 
 // The newest of each is one hour old, so that it still has time.
 test.each<[string, (index: number) => boolean, string[], number]>([
@@ -37,4 +43,52 @@ test('of a hundred thousand segments few are looked up', async () => {
   const { missing, newest, looks } = await compared(100_000, (index) => index < 60_000, 1 / 60);
   expect({ missing: missing.length, newest }).toEqual({ missing: 3, newest: 59_999 });
   expect(looks).toBeLessThan(30);
+});
+
+describe('of a log', () => {
+  const minuteMs = 60_000;
+  /** Segments of one minute each; all of them had their time. */
+  const segments = (count: number, from = 0) =>
+    Array.from({ length: count - from }, (_, index): Copied => {
+      return { id: `s${index + from}`, endMs: nowMs - (10_000 - index - from) * minuteMs, sizeBytes: 16 };
+    });
+  const numberOf = (id: string) => Number(id.slice(1));
+  /** The missing ones and the number of the segment up to which all are copied. */
+  async function comparedFrom(backups: readonly Copied[], isCopied: (n: number) => boolean, copiedTo?: number) {
+    let looks = 0;
+    const sizeOf = async (id: string) => {
+      looks++;
+      return isCopied(numberOf(id)) ? 16 : undefined;
+    };
+    const sizesOf = async (ids: readonly string[]) => {
+      looks += ids.length;
+      return new Map(ids.filter((id) => isCopied(numberOf(id))).map((id) => [id, 16]));
+    };
+    const { missing, copiedTo: to } = await compareOffsite(
+      backups,
+      { sizeOf, sizesOf },
+      { maxLagMs: minuteMs, nowMs, isLog: true, copiedTo: copiedTo === undefined ? undefined : `s${copiedTo}` },
+    );
+    return { missing, copiedTo: to && numberOf(to), looks };
+  }
+
+  test.each<[string, number, (n: number) => boolean, number | undefined, string[], number | undefined]>([
+    ['the first comparison looks at the newest', 100, () => true, undefined, [], 99],
+    ['one that is missing far behind the newest', 100, (n) => n !== 55, 49, ['s55'], 54],
+    ['none is missing any more', 100, () => true, 54, [], 99],
+    ['more than are looked up at once', 9_000, () => true, 100, [], 5_100],
+    ['the place is empty', 100, () => false, 49, ['s97', 's98', 's99'], undefined],
+    ['older copies were removed, and with them the last one known', 100, (n) => n > 60, 49, [], 99],
+  ])('%s', async (_, count, isCopied, copiedTo, missing, now) => {
+    expect(await comparedFrom(segments(count), isCopied, copiedTo)).toMatchObject({ missing, copiedTo: now });
+  });
+
+  test('the last one known is not here any more: the newest are looked at', async () => {
+    const found = await comparedFrom(segments(100, 80), (n) => n !== 90, 49);
+    expect(found).toMatchObject({ missing: [], copiedTo: 99 });
+  });
+
+  test('a segment that was found is not looked up again', async () => {
+    expect((await comparedFrom(segments(8_000), () => true, 7_990)).looks).toBeLessThan(15);
+  });
 });
