@@ -1,4 +1,5 @@
 import { AgentError } from '../core/errors.ts';
+import { objectStoreAddress } from '../core/text-formats.ts';
 import { shellText } from './recovery/commands.ts';
 
 /** Off-site copies of `svc-agent backup plan`: the options of rclone, and what the agent observes. */
@@ -30,6 +31,14 @@ export function checkOffsite({ target, region, endpoint }: Partial<OffsiteTarget
   };
   if (endpoint !== undefined && region === undefined)
     refuse('--endpoint without --region', endpoint, 'add the region that requests are signed for');
+  for (const [option, value] of Object.entries({ offsite: target, region, endpoint }))
+    if (value === '') refuse(`--${option} is empty`, value, 'give a value, or leave the option out');
+  if (endpoint !== undefined && !objectStoreAddress.read(endpoint))
+    refuse(
+      '--endpoint is not that of an object store',
+      endpoint,
+      'use the form https://s3.example.com, host or host:port',
+    );
   if (region === undefined) return;
   if (target === undefined) refuse('--region without --offsite', region, 'add --offsite REMOTE:BUCKET/PATH');
   else if (!bucketTarget.test(target))

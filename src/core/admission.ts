@@ -319,7 +319,7 @@ function createSeries(state: RegistryState, spec: SeriesSpec, isOverflow: boolea
   }
   if (retained) store.index?.discard(retained);
   const at = store.cells.take(spec.layout.width);
-  const series = new Series(spec, at, store.currentStep(), state.startMs(), isOverflow);
+  const series = new Series(spec, at, store.noteOpening(), state.startMs(), isOverflow);
   store.index?.add(series);
   return series;
 }

@@ -365,7 +365,7 @@ export function createDurableStore(): DurableStore {
     get visibility() {
       return visibility;
     },
-    currentStep() {
+    noteOpening() {
       lastOpenedStep = step;
       return step;
     },

@@ -138,8 +138,8 @@ export interface Store {
   readonly shownStep: number;
   /** Changes whenever series that exist may have become visible or invisible. */
   readonly visibility: number;
-  /** The step of a series that opens now. */
-  currentStep(): number;
+  /** Notes that a series opens now, and returns its step. */
+  noteOpening(): number;
   /** The numbers that views show now. */
   hold(): HeldValues;
   /** Call it when a sender's total fell: the series started again. */
@@ -199,7 +199,7 @@ export function createImmediateStore(): Store {
     cells,
     shownStep: 1,
     visibility: 0,
-    currentStep: () => 0,
+    noteOpening: () => 0,
     hold: () => ({ values: cells.copy(), release: () => {} }),
     restarted: (series, nowMs) => series.beginAt(nowMs),
   };
@@ -270,7 +270,7 @@ export function createPageStore(): PageStore {
     get visibility() {
       return visibility;
     },
-    currentStep() {
+    noteOpening() {
       lastOpenedStep = step;
       return step;
     },
