@@ -6,6 +6,7 @@ import pg from 'pg';
 import { available } from './installed.ts';
 import { freePort } from './ports.ts';
 import { copyTemplate } from './templates.ts';
+import { until } from './until.ts';
 
 const debian = '/usr/lib/postgresql';
 
@@ -74,6 +75,8 @@ export interface Postgres {
   readonly port: number;
   /** One connection as the superuser `postgres`; ended by `stop`. */
   query(sql: string, database?: string): Promise<pg.QueryResult>;
+  /** Ends the current segment of WAL and waits until its archive_command has succeeded; returns its name. */
+  archiveWal(): Promise<string>;
   /** Adds settings that need no restart, and has them read. */
   configure(settings: readonly string[]): void;
   /** Goes on serving with the same data after `settings` are added. */
@@ -183,6 +186,17 @@ export async function startPostgres({
     ...['shared_buffers=16MB', 'dynamic_shared_memory_type=mmap', 'autovacuum=off', 'log_timezone=UTC'],
     ...settings,
   ]);
+  const query: Postgres['query'] = async (sql, database = 'postgres') => {
+    let client = clients.get(database);
+    if (client === undefined) {
+      client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', database, ssl: false });
+      // Such as by DROP DATABASE … WITH (FORCE).
+      client.on('error', () => clients.delete(database));
+      await client.connect();
+      clients.set(database, client);
+    }
+    return client.query(sql);
+  };
   await start();
   return {
     folder,
@@ -190,16 +204,15 @@ export async function startPostgres({
     get port() {
       return port;
     },
-    async query(sql, database = 'postgres') {
-      let client = clients.get(database);
-      if (client === undefined) {
-        client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', database, ssl: false });
-        // Such as by DROP DATABASE … WITH (FORCE).
-        client.on('error', () => clients.delete(database));
-        await client.connect();
-        clients.set(database, client);
-      }
-      return client.query(sql);
+    query,
+    async archiveWal() {
+      const { rows } = await query('SELECT pg_walfile_name(pg_switch_wal()) AS name');
+      const last = 'SELECT last_archived_wal AS name FROM pg_stat_archiver';
+      await until(
+        `${rows[0].name} is archived`,
+        async () => (await query(last)).rows[0].name >= rows[0].name,
+      );
+      return rows[0].name;
     },
     configure(more) {
       write(more);

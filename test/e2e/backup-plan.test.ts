@@ -209,15 +209,14 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
   test.skipIf(!hasRclone)(
     'rclone copies off-site, and the agent finds each copy that is missing',
     async () => {
-      const { rows: switched } = await server.query('SELECT pg_walfile_name(pg_switch_wal()) AS name');
-      await until('the segment is archived', () => existsSync(join(backups, 'wal', switched[0].name)));
+      const segment = await server.archiveWal();
       await plan.run('main-wal');
       const missing = async () => {
         const all = Object.entries(await probed());
         return all.filter(([, { reason }]) => reason === 'offsite_missing').map(([name]) => name);
       };
       expect(await missing()).toEqual([]);
-      const undo = ['main-persistence-full/', 'backup_manifest', `main-wal/${switched[0].name}`].map(lose);
+      const undo = ['main-persistence-full/', 'backup_manifest', `main-wal/${segment}`].map(lose);
       expect((await missing()).sort()).toEqual(['main-base', 'main-persistence-full', 'main-wal']);
       await plan.run('main-wal');
       expect((await missing()).sort()).toEqual(['main-base', 'main-persistence-full']);
@@ -274,8 +273,7 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
 
   test('a base backup and the log restore what was written after it', async () => {
     await server.query('INSERT INTO executions SELECT generate_series(501, 700)', 'svc');
-    const { rows: switched } = await server.query('SELECT pg_walfile_name(pg_switch_wal()) AS name');
-    await until('the segment is archived', () => existsSync(join(backups, 'wal', switched[0].name)));
+    await server.archiveWal();
     await server.stop();
     const data = join(postgresFolder(), 'data');
     mkdirSync(data, { mode: 0o700 });

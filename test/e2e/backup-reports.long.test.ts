@@ -28,7 +28,6 @@ import {
   startPostgres,
 } from '../postgres.ts';
 import { bench, gauge, storeOn } from '../store-probe.ts';
-import { until } from '../until.ts';
 import { command, folder } from './process.ts';
 
 // Real backups of a real PostgreSQL by the tools themselves, read through the configured command.
@@ -45,6 +44,11 @@ function flipMiddle(path: string): void {
   const at = bytes.length >> 1;
   bytes[at] = bytes[at]! ^ 0x10;
   writeFileSync(path, bytes);
+}
+
+async function writeSegment(server: Postgres): Promise<void> {
+  await server.query('INSERT INTO executions SELECT generate_series(1, 1000)');
+  await server.archiveWal();
 }
 
 const entry = (
@@ -159,14 +163,6 @@ describe.skipIf(!hasPgBackRest)('pgBackRest', () => {
   let states = 0;
   const judge = (backups = all(), laterMs = 0) =>
     judged(server, backups, join(place.path, `state-${states++}`), laterMs);
-  const switched = async () => {
-    await server.query('INSERT INTO executions SELECT generate_series(1, 1000)');
-    const { rows } = await server.query('SELECT pg_walfile_name(pg_switch_wal()) AS name');
-    await until('the segment is archived', async () => {
-      const { rows: archiver } = await server.query('SELECT last_archived_wal AS name FROM pg_stat_archiver');
-      return String(archiver[0].name) >= rows[0].name;
-    });
-  };
 
   beforeAll(async () => {
     base = postgresFolder();
@@ -211,11 +207,11 @@ pg1-user=postgres
   test('no backup yet; then a full one, one upon it and the log: verified by the tool, and ready', async () => {
     expect(await judge()).toMatchObject({ ready: 0, recovery: { reason: 'no_backup' } });
     run('backup', '--type=full');
-    await switched();
+    await writeSegment(server);
     run('backup', '--type=incr');
     // A differential one builds upon the full one, past the one between them.
     run('backup', '--type=diff');
-    await switched();
+    await writeSegment(server);
     const whole = await judge();
     expect(whole).toMatchObject({ ready: 1, links: ['full', 'incremental', 'incremental', 'log'] });
     expect(whole.of('nightly')).toMatchObject({ reason: undefined });
@@ -361,14 +357,6 @@ describe.skipIf(!hasBarman)('Barman', () => {
       'main/wals',
       readdirSync(join(home, 'main/wals')).find((name) => /^[0-9A-F]{16}$/.test(name))!,
     );
-  const switched = async () => {
-    await server.query('INSERT INTO executions SELECT generate_series(1, 1000)');
-    const { rows } = await server.query('SELECT pg_walfile_name(pg_switch_wal()) AS name');
-    await until('the segment is archived', async () => {
-      const { rows: archiver } = await server.query('SELECT last_archived_wal AS name FROM pg_stat_archiver');
-      return String(archiver[0].name) >= rows[0].name;
-    });
-  };
   /** What Barman's cron job does with new segments. */
   const filed = () => run('archive-wal', 'main');
 
@@ -407,7 +395,7 @@ archiver=on
     );
     chmodSync(config, 0o644);
     await server.query('CREATE TABLE executions (i int)');
-    await switched();
+    await writeSegment(server);
     filed();
   }, 60_000);
   afterAll(async () => {
@@ -420,8 +408,8 @@ archiver=on
     expect(await judge()).toMatchObject({ ready: 0 });
     // Its end waits for a segment that the switch of the backup itself archives.
     run('backup', 'main');
-    await switched();
-    await switched();
+    await writeSegment(server);
+    await writeSegment(server);
     filed();
     const whole = await judge();
     expect(whole).toMatchObject({ ready: 1, links: ['full', 'log'] });
@@ -526,14 +514,6 @@ describe.skipIf(!hasWalG)('WAL-G', () => {
   let states = 0;
   const judge = (backups: readonly BackupOptions[]) =>
     judged(server, backups, join(place.path, `state-${states++}`));
-  const switched = async () => {
-    await server.query('INSERT INTO executions SELECT generate_series(1, 1000)');
-    const { rows } = await server.query('SELECT pg_walfile_name(pg_switch_wal()) AS name');
-    await until('the segment is archived', async () => {
-      const { rows: archiver } = await server.query('SELECT last_archived_wal AS name FROM pg_stat_archiver');
-      return String(archiver[0].name) >= rows[0].name;
-    });
-  };
 
   beforeAll(async () => {
     base = postgresFolder();
@@ -557,9 +537,9 @@ describe.skipIf(!hasWalG)('WAL-G', () => {
   test('no backup yet; then a full one, a delta upon it, and the range of the log', async () => {
     expect(await judge([nightly()])).toMatchObject({ ready: 0, recovery: { reason: 'no_backup' } });
     run('backup-push', server.data);
-    await switched();
+    await writeSegment(server);
     run('backup-push', server.data);
-    await switched();
+    await writeSegment(server);
     const found = await judge([nightly(), hourly()]);
     expect(found.of('nightly')).toMatchObject({ reason: undefined });
     expect(found.of('hourly')).toMatchObject({ reason: undefined });

@@ -61,8 +61,7 @@ describe.skipIf(!hasPostgres || process.getuid?.() !== 0)('recover from a base b
     const base = join(backups, 'base-20260101T000000Z');
     postgresProgram('pg_basebackup', [...port, '-D', base, '--wal-method=none', '--checkpoint=fast']);
     await server.query('INSERT INTO executions SELECT generate_series(501, 700)', 'svc');
-    const { rows } = await server.query('SELECT pg_walfile_name(pg_switch_wal()) AS name');
-    await until('the segment is archived', () => existsSync(join(wal(), rows[0].name)));
+    await server.archiveWal();
   });
   afterAll(async () => {
     await server?.stop();

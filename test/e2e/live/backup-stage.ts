@@ -1,7 +1,6 @@
-import { copyFileSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ownedByPostgres, postgresFolder, startPostgres } from '../../postgres.ts';
-import { until } from '../../until.ts';
 import { mainFile, type RunningAgent, start, startAgent } from '../process.ts';
 import { startLivePrometheus } from './prometheus.ts';
 
@@ -102,10 +101,7 @@ export async function startBackupStage(directory: string): Promise<BackupStage> 
       if (status !== 0) throw new Error(`the dump ended with ${status}`);
       copyFileSync(path, join(away, `main-${stamp}.dump`));
       await server.query('INSERT INTO executions SELECT i, md5(i::text) FROM generate_series(1, 500) i');
-      await server.query('SELECT pg_switch_wal()');
-      await until('a segment is archived', () =>
-        readdirSync(wal).some((name) => statSync(join(wal, name)).size > 0),
-      );
+      await server.archiveWal();
     },
     async fail() {
       await run('sh', '-c', 'exit 3');

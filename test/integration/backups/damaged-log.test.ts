@@ -24,7 +24,6 @@ import {
   startPostgres,
 } from '../../postgres.ts';
 import { bench, gauge, storeOn } from '../../store-probe.ts';
-import { pollUntil } from '../../until.ts';
 
 const minuteMs = 60_000;
 const backup = (name: string, type: 'full' | 'log', source: BackupOptions['source']): BackupOptions => ({
@@ -52,11 +51,7 @@ describe.skipIf(!hasPostgres)('a byte flipped in the archived log of a real Post
       .sort();
   const writeSegment = async (rows: number) => {
     await server.query(`INSERT INTO executions SELECT i, md5(i::text) FROM generate_series(1, ${rows}) i`);
-    const { rows: named } = await server.query('SELECT pg_walfile_name(pg_switch_wal()) AS name');
-    await pollUntil(
-      async () => segments(),
-      (names) => names.includes(named[0].name),
-    );
+    await server.archiveWal();
     clock.jumpTo(Math.max(clock.nowMs(), Date.now() + 1));
   };
   const open = async () => {

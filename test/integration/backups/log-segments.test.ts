@@ -26,7 +26,6 @@ import {
   postgresProgram,
   startPostgres,
 } from '../../postgres.ts';
-import { pollUntil } from '../../until.ts';
 
 type Level = 'header' | 'checksum' | 'full';
 
@@ -91,11 +90,7 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
     );
     await server.query("SELECT pg_logical_emit_message(false, 'x', repeat('long', 800000))");
     await server.query('INSERT INTO executions VALUES (0)');
-    const { rows } = await server.query('SELECT pg_walfile_name(pg_switch_wal()) AS name');
-    await pollUntil(
-      async () => readdirSync(archive),
-      (there) => there.includes(rows[0].name),
-    );
+    await server.archiveWal();
     names = readdirSync(archive).sort();
     expect(names.length).toBeGreaterThan(6);
   });

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
@@ -38,9 +38,7 @@ test.skipIf(!hasPostgres)(
       ...['-D', join(folder, 'base'), '-X', 'none', '--checkpoint=fast'],
     ]);
     await server.query('INSERT INTO executions SELECT i, md5(i::text) FROM generate_series(1, 30000) i');
-    const { rows } = await server.query('SELECT pg_walfile_name(pg_switch_wal()) AS last');
-    const last: string = rows[0].last;
-    await expect.poll(() => existsSync(join(archive, last)), { timeout: 20_000 }).toBe(true);
+    const last = await server.archiveWal();
 
     const nowMs = Date.now() + 120_000;
     const files = { kind: 'files' as const, directory: folder, pattern: '^base$', settleMs: 0 };

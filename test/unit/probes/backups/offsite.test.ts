@@ -54,7 +54,11 @@ describe('of a log', () => {
     });
   const numberOf = (id: string) => Number(id.slice(1));
   /** The missing ones and the number of the segment up to which all are copied. */
-  async function comparedFrom(backups: readonly Copied[], isCopied: (n: number) => boolean, copiedTo?: number) {
+  async function comparedFrom(
+    backups: readonly Copied[],
+    isCopied: (n: number) => boolean,
+    copiedTo?: number,
+  ) {
     let looks = 0;
     const sizeOf = async (id: string) => {
       looks++;
@@ -67,7 +71,12 @@ describe('of a log', () => {
     const { missing, copiedTo: to } = await compareOffsite(
       backups,
       { sizeOf, sizesOf },
-      { maxLagMs: minuteMs, nowMs, isLog: true, copiedTo: copiedTo === undefined ? undefined : `s${copiedTo}` },
+      {
+        maxLagMs: minuteMs,
+        nowMs,
+        isLog: true,
+        copiedTo: copiedTo === undefined ? undefined : `s${copiedTo}`,
+      },
     );
     return { missing, copiedTo: to && numberOf(to), looks };
   }
