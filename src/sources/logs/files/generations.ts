@@ -267,11 +267,12 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
   const followAgain = (file: LetGo, sighting: Sighting) => {
     logEvent('file is followed again', sighting.paths[0]!, file);
     tracker.forget(file);
-    const next = track(file.path, sighting, 'beginning');
+    // Compared first: the descriptor goes over to the tracked file.
     const tail = contents.of(sighting, ({ at }) => {
       const bytes = at(file.offset - file.tailLength, file.tailLength);
       return bytes && Buffer.from(bytes);
     });
+    const next = track(file.path, sighting, 'beginning');
     next.offset = file.offset;
     next.size = file.offset;
     next.fingerprint = { head: file.head, tail: tail ?? noBytes };

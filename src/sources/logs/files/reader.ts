@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import { AgentError, systemCode } from '../../../core/errors.ts';
 import type { SkipReason } from '../../../core/reasons.ts';
 import type { LineSink, OpenSink } from '../sink.ts';
@@ -130,6 +131,17 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
   let buffer = Buffer.allocUnsafe(tailBytes + chunkBytes);
   const start = Buffer.allocUnsafe(headBytes);
 
+  /** Reads the bytes before the offset if only their sum is known; false if they are others. */
+  const completeTail = (fd: number, file: TrackedFile): boolean => {
+    const { tailSum, offset, fingerprint } = file;
+    if (tailSum === undefined) return true;
+    const tail = Buffer.allocUnsafeSlow(tailSum.length);
+    const length = disk.read(fd, tail, 0, tail.length, offset - tail.length);
+    if (length < tail.length || crc32(tail) !== tailSum.sum) return false;
+    Object.assign(file, { tailSum: undefined, fingerprint: { head: fingerprint.head, tail } });
+    return true;
+  };
+
   const readFrom = (fd: number, file: TrackedFile): number => {
     const { tail } = file.fingerprint;
     let filled = 0;
@@ -226,6 +238,7 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
   };
 
   const take = (fd: number, file: TrackedFile, pass: number, wasOpen: boolean): Turn => {
+    if (!completeTail(fd, file)) return 'changed';
     const filled = readFrom(fd, file);
     const state = compare(fd, file, filled, pass);
     if (state === 'changed') return 'changed';
@@ -294,6 +307,7 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
         const hasShrunk = size < file.nowSize;
         if (hasShrunk) file.size = Math.max(file.size, file.nowSize);
         Object.assign(file, { nowSize: size, nowMtimeNs: mtimeNs });
+        if (!completeTail(fd, file)) return false;
         const state = compare(fd, file, readFrom(fd, file), -1);
         // A file that was not open all the time and lost bytes may be another one with the same beginning.
         if (state === 'changed' || (!wasOpen && (state === 'cut' || hasShrunk))) return false;

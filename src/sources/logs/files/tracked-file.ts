@@ -35,7 +35,7 @@ export interface TrackedFile {
   /** First byte that is not part of a counted line. */
   offset: number;
   fingerprint: Fingerprint;
-  /** What is known of the bytes before the offset where the fingerprint does not have them: in the depth of an archive. */
+  /** What is known of the bytes before the offset where the fingerprint does not have them: not read since the file was let go. */
   tailSum?: { readonly length: number; readonly sum: number };
   /** Bytes after the offset that its sink has seen and not counted: an unfinished line. */
   restBytes: number;
