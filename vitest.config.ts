@@ -59,16 +59,22 @@ const sized = [
   'e2e/backup-tools',
   'e2e/big-backup',
   'e2e/dashboards',
+  'e2e/demo',
   'e2e/failover',
   'e2e/killed',
+  'e2e/progress',
   'e2e/rotation-kills',
   'e2e/shipped-system',
   'e2e/status-page',
   'e2e/stop',
+  'fault/hosted-endpoint-answers',
+  'fault/recover-interrupted',
   'fault/reload-with-many-log-series',
+  'fault/scrape-series-over-the-limit',
   'fault/state-restart',
   'fault/statsd-million-tag-values',
   'fault/store-far',
+  'integration/backups/log-segments',
   'integration/mutated-config',
   'integration/rotation-model/*',
   'integration/tailer-model',
@@ -89,9 +95,7 @@ const sized = [
   'unit/statsd/reference',
 ].map((name) => `test/${name}.test.ts`);
 /** Those of which only the nightly run does more. */
-const sizedAtNight = ['e2e/limits-bound-memory', 'e2e/mutated-config', 'integration/rules/alerts'].map(
-  (name) => `test/${name}.test.ts`,
-);
+const sizedAtNight = ['e2e/mutated-config', 'integration/rules/alerts'].map((name) => `test/${name}.test.ts`);
 
 const usual = [
   project('unit', filesOf('unit'), pure),

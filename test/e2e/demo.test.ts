@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
+import { onlyLong } from '../size.ts';
 import { pollUntil } from '../until.ts';
 
 // Needs the built program: `npm run build`.
@@ -161,7 +162,7 @@ describe('svc-agent demo', () => {
     expectNothingLeft(where);
   });
 
-  it('says what to open and ends by itself after --for', async () => {
+  onlyLong(it)('says what to open and ends by itself after --for', async () => {
     const { ended } = startDemo('--for', '2s');
     const { status, stdout } = await ended;
     expect(status).toBe(0);
@@ -175,7 +176,7 @@ describe('svc-agent demo', () => {
     expect(stdout).toContain('No incident begins by itself.');
   });
 
-  it('says which program died and exits with 1', async () => {
+  onlyLong(it)('says which program died and exits with 1', async () => {
     const { ended, addresses } = startDemo('--json');
     const where = await addresses();
     process.kill(where.pids.agent, 'SIGKILL');

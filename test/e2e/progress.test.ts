@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isInstalled } from '../installed.ts';
+import { onlyLong } from '../size.ts';
 import { until } from '../until.ts';
 import { command, folder, mainFile, start, startAgent } from './process.ts';
 
@@ -66,7 +67,7 @@ describe('the verification of a backup', () => {
     },
   );
 
-  test.skipIf(!hasScript)('ASCII where the terminal shows no more', async () => {
+  onlyLong(test.skipIf(!hasScript))('ASCII where the terminal shows no more', async () => {
     const probing = onTerminal(`probe backup/stuck -c ${file}`, { LANG: 'C' });
     await until('the bar is shown', () => /verifying nightly\.dump #*\.+ \d+% of/.test(probing.output()));
     probing.child.stdin!.write('\u0003');

@@ -117,7 +117,6 @@ const everyLook: readonly Look[] = [
 /** Each width, state and colour scheme, not each with each. */
 const someLooks: readonly Look[] = [
   [360, 780, true, false],
-  [1280, 900, true, true],
   [1920, 1080, false, true],
 ];
 
@@ -302,7 +301,7 @@ function crowd(domainCount: number): Partial<StatusFacts> {
   };
 }
 
-onlyShort(test.each([360, 1920]))(
+test.each(bySize({ short: [360], long: [1920], nightly: [360, 1920] }))(
   '5,000 domains that all failed over, 50 roles and 1,000 log files at %d px',
   async (width) => {
     const { url, change } = await serve(crowd(5_000));

@@ -11,6 +11,7 @@ import {
   written,
 } from '../hosted.ts';
 import { partialSuccess } from '../hosted-wire.ts';
+import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 
 const receiver = receiverForEachTest();
@@ -175,7 +176,8 @@ describe('413', () => {
     await bed.stop();
   });
 
-  test.each(['remotewrite', 'otlp'] as const)(
+  const protocols: readonly ('remotewrite' | 'otlp')[] = ['remotewrite', 'otlp'];
+  test.each(bySize({ short: protocols.slice(1), long: protocols, nightly: protocols }))(
     '%s: a receiver that refuses everything is asked a few times a minute, and what it refused is dropped',
     async (protocol) => {
       const bed = await openBed(receiver.url, { protocol, reportingIntervalMs: 60_000 });
@@ -302,29 +304,33 @@ test('a batch of one point at which the receiver fails each time does not block 
 
 describe('a receiver that fails at more than 50 points and accepts fewer', () => {
   const hang: Reply = () => {};
-  test.each<[string, 'remotewrite' | 'otlp', Reply, string]>([
-    ['remote write, 500', 'remotewrite', status(500), 'server_error'],
+  const failures: readonly [string, 'remotewrite' | 'otlp', Reply, string][] = [
     ['remote write, 504', 'remotewrite', status(504), 'server_error'],
+    ['OTLP, a time-out', 'otlp', hang, 'too_slow'],
+    ['remote write, 500', 'remotewrite', status(500), 'server_error'],
     ['remote write, a time-out', 'remotewrite', hang, 'too_slow'],
     ['OTLP, 503', 'otlp', status(503), 'server_error'],
-    ['OTLP, a time-out', 'otlp', hang, 'too_slow'],
-  ])('%s: every point arrives', async (_, protocol, fail, reason) => {
-    const bed = await openBed(receiver.url, { protocol, timeoutMs: 500, reportingIntervalMs: 3_600_000 });
-    const pointsOf = (received: { samples(): object[]; resources(): object[] }) =>
-      protocol === 'otlp'
-        ? JSON.stringify(received.resources()).split('asDouble').length - 1
-        : received.samples().length;
-    receiver.reply((received, response) => (pointsOf(received) > 50 ? fail : written)(received, response));
-    bed.show(many(1000));
-    await bed.tick(3_600_000);
-    await untilMoving(bed.clock, 100, () => bed.queued().bytes === 0, 'the queue is empty');
-    const arrived = receiver.taken().reduce((sum, one) => sum + pointsOf(one), 0);
-    expect(arrived).toBe(1000);
-    expect(bed.drops).toEqual({});
-    // Five failures of the whole batch, then one of each size that is too large.
-    expect(bed.failures[reason]).toBeLessThan(15);
-    await bed.stop();
-  });
+  ];
+  test.each(bySize({ short: failures.slice(0, 2), long: failures, nightly: failures }))(
+    '%s: every point arrives',
+    async (_, protocol, fail, reason) => {
+      const bed = await openBed(receiver.url, { protocol, timeoutMs: 500, reportingIntervalMs: 3_600_000 });
+      const pointsOf = (received: { samples(): object[]; resources(): object[] }) =>
+        protocol === 'otlp'
+          ? JSON.stringify(received.resources()).split('asDouble').length - 1
+          : received.samples().length;
+      receiver.reply((received, response) => (pointsOf(received) > 50 ? fail : written)(received, response));
+      bed.show(many(1000));
+      await bed.tick(3_600_000);
+      await untilMoving(bed.clock, 100, () => bed.queued().bytes === 0, 'the queue is empty');
+      const arrived = receiver.taken().reduce((sum, one) => sum + pointsOf(one), 0);
+      expect(arrived).toBe(1000);
+      expect(bed.drops).toEqual({});
+      // Five failures of the whole batch, then one of each size that is too large.
+      expect(bed.failures[reason]).toBeLessThan(15);
+      await bed.stop();
+    },
+  );
 });
 
 test('while the receiver fails at everything, no batch is dropped', async () => {

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createChecks } from '../../src/agent/recovery/checks.ts';
 import { folder, mainFile, type Running, start } from '../e2e/process.ts';
 import { available } from '../installed.ts';
+import { bySize } from '../size.ts';
 import { until } from '../until.ts';
 
 // Runs of the built program that end before their procedure does.
@@ -88,53 +89,62 @@ test('a command that outlives its run keeps out every run of the same database u
   expect(after.output).toMatch(/during this command, whose result is unknown.*\n {2}sleep 600\.75/);
 });
 
-test.each([
+const restoreKills: readonly [what: string, isRunKilled: boolean][] = [
   ['the shell of a restore is killed', false],
   ['the run is killed, and then the shell', true],
-])('%s, and what it started keeps out every run until its end', async (_, isRunKilled) => {
-  configure(['true']);
-  const config = readFileSync(join(place.path, 'agent.yaml'), 'utf8');
-  // A restore as the agent does it by itself: a shell around the client of the store.
-  const restore = JSON.stringify(['bash', '-c', `tail -f /dev/null --pid=${process.pid} | cat`]);
-  const restoring = config.replace('commands: {', `commands: {restore: ${restore}, `);
-  writeFileSync(join(place.path, 'agent.yaml'), restoring);
-  const run = recover('database-corruption', '--execute', '--yes', '--confirm', 'main');
-  const record = join(state(), 'recovery-runs', 'store.main.persistence.lock', 'command.json');
-  const { pid: shell } = await until('the restore is on record', () => {
-    const read = JSON.parse(readFileSync(record, 'utf8')) as { pid?: number; command: string[] };
-    return read.pid !== undefined && read.command[0] === 'bash' ? { pid: read.pid } : undefined;
-  });
-  const children = await until('the shell has started both', () => {
-    const pids = readFileSync(`/proc/${shell}/task/${shell}/children`, 'utf8').trim().split(' ').map(Number);
-    return pids.length === 2 && pids.every((pid) => /^(?:tail|cat)/.test(commandOf(pid))) ? pids : undefined;
-  });
-  try {
-    // What is left holds the output of the run open.
-    const gone = once(run.child, 'exit');
-    if (isRunKilled) run.child.kill('SIGKILL');
-    if (isRunKilled) await gone;
-    process.kill(shell, 'SIGKILL');
-    expect(await gone).toEqual(isRunKilled ? [null, 'SIGKILL'] : [1, null]);
-    if (!isRunKilled) {
-      const stopped = /bash ended with SIGKILL; a process that it started still runs \(pid \d+: /;
-      await until('the run says why it stopped', () => stopped.test(run.output()) || undefined);
+];
+test.each(bySize({ short: restoreKills.slice(1), long: restoreKills, nightly: restoreKills }))(
+  '%s, and what it started keeps out every run until its end',
+  async (_, isRunKilled) => {
+    configure(['true']);
+    const config = readFileSync(join(place.path, 'agent.yaml'), 'utf8');
+    // A restore as the agent does it by itself: a shell around the client of the store.
+    const restore = JSON.stringify(['bash', '-c', `tail -f /dev/null --pid=${process.pid} | cat`]);
+    const restoring = config.replace('commands: {', `commands: {restore: ${restore}, `);
+    writeFileSync(join(place.path, 'agent.yaml'), restoring);
+    const run = recover('database-corruption', '--execute', '--yes', '--confirm', 'main');
+    const record = join(state(), 'recovery-runs', 'store.main.persistence.lock', 'command.json');
+    const { pid: shell } = await until('the restore is on record', () => {
+      const read = JSON.parse(readFileSync(record, 'utf8')) as { pid?: number; command: string[] };
+      return read.pid !== undefined && read.command[0] === 'bash' ? { pid: read.pid } : undefined;
+    });
+    const children = await until('the shell has started both', () => {
+      const pids = readFileSync(`/proc/${shell}/task/${shell}/children`, 'utf8')
+        .trim()
+        .split(' ')
+        .map(Number);
+      return pids.length === 2 && pids.every((pid) => /^(?:tail|cat)/.test(commandOf(pid)))
+        ? pids
+        : undefined;
+    });
+    try {
+      // What is left holds the output of the run open.
+      const gone = once(run.child, 'exit');
+      if (isRunKilled) run.child.kill('SIGKILL');
+      if (isRunKilled) await gone;
+      process.kill(shell, 'SIGKILL');
+      expect(await gone).toEqual(isRunKilled ? [null, 'SIGKILL'] : [1, null]);
+      if (!isRunKilled) {
+        const stopped = /bash ended with SIGKILL; a process that it started still runs \(pid \d+: /;
+        await until('the run says why it stopped', () => stopped.test(run.output()) || undefined);
+      }
+      await until('the shell is gone', () => !existsSync(`/proc/${shell}`) || commandOf(shell) === '');
+      for (const args of [[], ['--restart']]) {
+        const refused = await unattended('--confirm', 'main', ...args);
+        expect(refused.status).toBe(1);
+        const left = /a command of an earlier run still runs \(pid (\d+): (\w+)/.exec(refused.output);
+        expect(children).toContain(Number(left?.[1]));
+        expect(refused.output).toContain('| cat');
+        expect(refused.output).not.toContain('Step 1');
+      }
+    } finally {
+      execFileSync('kill', children.map(String));
     }
-    await until('the shell is gone', () => !existsSync(`/proc/${shell}`) || commandOf(shell) === '');
-    for (const args of [[], ['--restart']]) {
-      const refused = await unattended('--confirm', 'main', ...args);
-      expect(refused.status).toBe(1);
-      const left = /a command of an earlier run still runs \(pid (\d+): (\w+)/.exec(refused.output);
-      expect(children).toContain(Number(left?.[1]));
-      expect(refused.output).toContain('| cat');
-      expect(refused.output).not.toContain('Step 1');
-    }
-  } finally {
-    execFileSync('kill', children.map(String));
-  }
-  await until('their end', () => children.every((pid) => !existsSync(`/proc/${pid}`)) || undefined);
-  writeFileSync(join(place.path, 'agent.yaml'), config);
-  expect(await unattended()).toMatchObject(unconfirmed);
-});
+    await until('their end', () => children.every((pid) => !existsSync(`/proc/${pid}`)) || undefined);
+    writeFileSync(join(place.path, 'agent.yaml'), config);
+    expect(await unattended()).toMatchObject(unconfirmed);
+  },
+);
 
 test('a command that a signal ends with exit status 0 does not count as done', async () => {
   configure(['sh', '-c', 'trap "exit 0" TERM; echo waits; while :; do sleep 0.05; done']);

@@ -99,20 +99,6 @@ describe('a file archive', () => {
     if (maxEntries === 1) expect(polls).toBeGreaterThan(6);
   });
 
-  test('of more files than one check looks at: known after the second, and at once after a restart', async () => {
-    mkdirSync(join(directory, 'many'));
-    for (let i = 0; i < 21_000; i++) writeFileSync(join(directory, 'many', `${i}`), '');
-    write('many/newest.history', '2036-05-06T07:08:09Z');
-    const { check } = await open();
-    const first = await check();
-    expect(first.gauges).toEqual([]);
-    expect(first.msg).toContain('the next check continues the search');
-    const second = await check(undefined, first.remember);
-    expect(newest(second)).toEqual([[gauge, 'file', seconds('2036-05-06T07:08:09Z')]]);
-    const restarted = await (await open()).check(undefined, JSON.parse(JSON.stringify(second.remember)));
-    expect(newest(restarted)).toEqual([[gauge, 'file', seconds('2036-05-06T07:08:09Z')]]);
-  });
-
   test('that is only read leaves nothing behind either', async () => {
     const { check } = await openArchive({ uri: pathToFileURL(directory).href, status: 'paused' });
     expect((await check()).msg).toMatch(/^readable, /);

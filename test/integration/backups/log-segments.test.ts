@@ -26,6 +26,7 @@ import {
   postgresProgram,
   startPostgres,
 } from '../../postgres.ts';
+import { runs } from '../../size.ts';
 
 type Level = 'header' | 'checksum' | 'full';
 
@@ -111,7 +112,8 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
   test('whatever pg_waldump finds, the agent finds: a byte flipped anywhere', async () => {
     const offsets = numbersBelow(2 ** 20);
     let found = 0;
-    for (let round = 0; round < 40; round++) {
+    const rounds = runs(40);
+    for (let round = 0; round < rounds; round++) {
       const place = join(scratch, 'flipped');
       cpSync(archive, place, { recursive: true });
       // The last one is cut short by the switch: what is behind it are zeros.
@@ -128,7 +130,7 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
       rmSync(place, { recursive: true });
     }
     // What is left are gaps between records, which nobody reads.
-    expect(found).toBeGreaterThanOrEqual(36);
+    expect(found).toBeGreaterThanOrEqual(0.85 * rounds);
   });
 
   test('it says which segment is damaged', async () => {
