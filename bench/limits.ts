@@ -95,12 +95,12 @@ async function million(): Promise<void> {
     await pause(3_000);
     const idle = usageOf(agent.pid);
     let mostMiB = 0;
-    const looking = setInterval(() => {
+    const sampling = setInterval(() => {
       mostMiB = Math.max(mostMiB, usageOf(agent.pid).anonymousMiB);
     }, 50);
     const close = await sendClients(agent, 1_000_000);
     const { cpuSeconds, anonymousMiB } = usageOf(agent.pid);
-    clearInterval(looking);
+    clearInterval(sampling);
     process.stdout.write(
       `a million values of a tag: ${(cpuSeconds - idle.cpuSeconds).toFixed(2)} CPU s, private ${(anonymousMiB - idle.anonymousMiB).toFixed(1)} MiB above idle, at most ${(mostMiB - idle.anonymousMiB).toFixed(1)}\n`,
     );

@@ -106,11 +106,11 @@ async function idleFiles(): Promise<void> {
   const section = Uint8Array.from(tailer.freeze());
   await tailer.close();
   const next = tailerOver('*.log');
-  const restoreAndLook = () => {
+  const restoreAndScan = () => {
     next.restore(section);
     return next.scan();
   };
-  print(`restore and first look, ${files} files`, ms(await timed(restoreAndLook)));
+  print(`restore and first look, ${files} files`, ms(await timed(restoreAndScan)));
   await next.close();
 }
 

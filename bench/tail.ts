@@ -108,18 +108,18 @@ async function mtail(log: string, lines: number): Promise<Counted> {
   );
   let page = '';
   let usage: Usage = { cpuSeconds: 0, residentMiB: 0, anonymousMiB: 0, peakMiB: 0 };
-  const look = setInterval(() => {
+  const sampling = setInterval(() => {
     try {
       const seen = usageOf(child.pid!);
       // A process that has just ended has a state, but no memory.
       if (!Number.isNaN(seen.peakMiB)) usage = seen;
     } catch {
-      clearInterval(look);
+      clearInterval(sampling);
     }
   }, 10);
   child.stdout.setEncoding('utf8').on('data', (text: string) => (page += text));
   const status = await new Promise((resolve) => child.on('close', resolve));
-  clearInterval(look);
+  clearInterval(sampling);
   if (status !== 0) throw new Error(`mtail ended with ${status}`);
   const entries = [...page.matchAll(/^svc_log_entries_total\{.*\} (\d+)/gm)].reduce(
     (n, [, v]) => n + Number(v),

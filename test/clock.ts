@@ -1,7 +1,7 @@
 import type { Clock } from '../src/core/ports.ts';
 
 /** A clock that stands still until a test moves it. */
-export interface HandClock extends Clock {
+export interface ManualClock extends Clock {
   /** Moves both clocks on and runs what falls due, in order of time, then of registration. */
   advance(ms: number): void;
   /** Sets the wall clock alone, as a jump of the system's time does. */
@@ -16,7 +16,7 @@ interface Timer {
 }
 
 /** `startMs` is the wall clock's first reading, 2026-01-01T00:00:00Z unless told; the monotonic clock starts at 0. */
-export function handClock(startMs = 1_767_225_600_000): HandClock {
+export function manualClock(startMs = 1_767_225_600_000): ManualClock {
   let wallOffsetMs = startMs;
   let elapsedMs = 0;
   const timers = new Set<Timer>();

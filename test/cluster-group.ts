@@ -2,7 +2,7 @@ import type { Clock, Log, Readings } from '../src/core/ports.ts';
 import type { ClusterGroupOptions, ClusterOptions } from '../src/probes/clusters/block.ts';
 import type { ProbesOptions } from '../src/probes/plan.ts';
 import type { Finding, ProbeDeps, ProbeRow } from '../src/probes/probe.ts';
-import { handClock } from './clock.ts';
+import { manualClock } from './clock.ts';
 
 /** Clusters `dc1` (the own one), `dc2`, … with the initial versions 0, 1, …, by tens. */
 export function clusterGroup(...clusters: Partial<ClusterOptions>[]): ClusterGroupOptions {
@@ -32,7 +32,7 @@ export interface TestDeps {
   logged?: unknown[];
 }
 
-export function probeDeps({ readings, clock = handClock(), logged = [] }: TestDeps = {}): ProbeDeps {
+export function probeDeps({ readings, clock = manualClock(), logged = [] }: TestDeps = {}): ProbeDeps {
   const log: Log = { write: (level, msg, fields) => logged.push([level, msg, fields]), named: () => log };
   return {
     readings: readings ?? { values: () => [] },

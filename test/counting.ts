@@ -2,7 +2,7 @@ import { createLineSinks, type LineSinks } from '../src/sources/logs/metrics/lin
 import type { ProcessEvents } from '../src/sources/logs/metrics/service-metrics.ts';
 import type { LogsOptions } from '../src/sources/logs/options.ts';
 import type { LineSink } from '../src/sources/logs/sink.ts';
-import { type HandClock, handClock } from './clock.ts';
+import { type ManualClock, manualClock } from './clock.ts';
 import { createFakeDrops, createFakeIntake, type FakeIntake } from './fake-intake.ts';
 
 const defaults: LogsOptions = {
@@ -18,7 +18,7 @@ const defaults: LogsOptions = {
 
 export interface Counting {
   sinks: LineSinks;
-  clock: HandClock;
+  clock: ManualClock;
   drops: ReadonlyMap<string, number>;
   intake(service?: string): FakeIntake;
   /** Series of a service that are not 0, as `name{tags}` to value. */
@@ -34,7 +34,7 @@ export function createCounting(
 ): Counting {
   const intakes = new Map<string, FakeIntake>();
   const drops = createFakeDrops();
-  const clock = handClock();
+  const clock = manualClock();
   const intake = (service = 'history') => {
     const known = intakes.get(service) ?? createFakeIntake();
     intakes.set(service, known);

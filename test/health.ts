@@ -6,7 +6,7 @@ import type { Lookup } from '../src/probes/connection.ts';
 import type { HealthOptions } from '../src/probes/health/block.ts';
 import { planHealth } from '../src/probes/plan.ts';
 import type { Finding, ProbeDeps } from '../src/probes/probe.ts';
-import { handClock } from './clock.ts';
+import { manualClock } from './clock.ts';
 
 /** A server on a port of its own; `close` ends its connections too. */
 export interface TestServer {
@@ -42,7 +42,7 @@ export const httpServer = (
   serve: (request: IncomingMessage, response: ServerResponse) => void,
 ): Promise<TestServer> => listening(createHttpServer(serve));
 
-export interface LookOptions extends Partial<HealthOptions> {
+export interface HealthCheckOptions extends Partial<HealthOptions> {
   url: string;
   service?: string;
   signal?: AbortSignal;
@@ -54,11 +54,11 @@ export interface LookOptions extends Partial<HealthOptions> {
 }
 
 /** One look at a role as the configuration `options` asks for it. */
-export async function look(options: LookOptions): Promise<Finding> {
+export async function checkHealth(options: HealthCheckOptions): Promise<Finding> {
   const { service = 'frontend', signal, lookup, env = {}, recalled, onStep, ...more } = options;
   const health = { intervalMs: 15_000, timeoutMs: 5000, failureThreshold: 3, successThreshold: 1, ...more };
   const [row] = planHealth({ services: [{ name: service, selected: true, health }] }, lookup);
-  const clock = handClock();
+  const clock = manualClock();
   const deps: ProbeDeps = {
     readSecret: createReadSecret(env),
     readings: { values: () => [] },

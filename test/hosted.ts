@@ -8,7 +8,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach } from 'vitest';
 import type { Drops, Log, Stop } from '../src/core/ports.ts';
 import { createHosted, type HostedDeps, type HostedReporterOptions } from '../src/reporters/hosted/hosted.ts';
-import { type HandClock, handClock } from './clock.ts';
+import { type ManualClock, manualClock } from './clock.ts';
 import { readOtlp, readRw1, readRw2, type WireResource, type WireSample } from './hosted-wire.ts';
 import { until } from './until.ts';
 import { type FamilySpec, type TestView, viewOf } from './view.ts';
@@ -116,7 +116,7 @@ export function receiverForEachTest(): Receiver {
 
 /** A reporter over pictures that a test hands it, with everything it reports kept. */
 export interface Bed {
-  clock: HandClock;
+  clock: ManualClock;
   directory: string;
   drops: Record<string, number>;
   failures: Record<string, number>;
@@ -147,9 +147,9 @@ export const counter = (value: number, labels: Record<string, string> = {}): Fam
 export async function openBed(
   endpoint: string,
   own: Partial<HostedReporterOptions> = {},
-  deps: Partial<HostedDeps> & { directory?: string; clock?: HandClock } = {},
+  deps: Partial<HostedDeps> & { directory?: string; clock?: ManualClock } = {},
 ): Promise<Bed> {
-  const { directory = folder(), clock = handClock(), ...rest } = deps;
+  const { directory = folder(), clock = manualClock(), ...rest } = deps;
   const drops: Record<string, number> = {};
   const failures: Record<string, number> = {};
   const logged: string[] = [];
@@ -248,7 +248,7 @@ const turnsPerStep = 10;
  * Moves the clock on in steps until something is so: whatever waits for a backoff gets its turn. A step is over after work
  * of this process and of the disk, not after a time, or requests would be too slow wherever the machine is busy.
  */
-export async function untilMoving(clock: HandClock, stepMs: number, isSo: () => boolean, what: string) {
+export async function untilMoving(clock: ManualClock, stepMs: number, isSo: () => boolean, what: string) {
   const poll = async () => {
     if (isSo()) return true;
     clock.advance(stepMs);

@@ -7,7 +7,7 @@ import { AgentError } from '../src/core/errors.ts';
 import type { Clock, Log } from '../src/core/ports.ts';
 import { planArchives } from '../src/probes/plan.ts';
 import type { Finding, ProbeRow } from '../src/probes/probe.ts';
-import { handClock } from './clock.ts';
+import { manualClock } from './clock.ts';
 import { type Keys, refusalCode } from './sigv4.ts';
 
 export const keys: Keys = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'a+secret/of=test' };
@@ -93,7 +93,7 @@ function listDocument(
 
 /** An object store on loopback with one bucket, `archive`, that refuses what is not signed as it should be. */
 export async function openObjectStore(options: ObjectStoreServerOptions = {}): Promise<ObjectStoreServer> {
-  const { region = 'eu-west-1', clock = handClock(), tls } = options;
+  const { region = 'eu-west-1', clock = manualClock(), tls } = options;
   const objects = new Map<string, string>();
   const asked: string[] = [];
   const contents = new Map<string, string>();
@@ -220,7 +220,7 @@ export const environmentOf = ({ accessKeyId, secretAccessKey, sessionToken }: Ke
 
 const silent: Log = { write() {}, named: () => silent };
 
-export interface Look {
+export interface OpenedArchive {
   row: ProbeRow;
   /** One look; given nothing unless told. */
   check(signal?: AbortSignal, recalled?: unknown): Promise<Finding>;
@@ -239,7 +239,7 @@ export interface ArchiveSetting {
 }
 
 /** The probe of a history archive as the configuration makes it. */
-export async function openArchive(setting: ArchiveSetting): Promise<Look> {
+export async function openArchive(setting: ArchiveSetting): Promise<OpenedArchive> {
   const {
     uri,
     endpoint,
@@ -256,7 +256,7 @@ export async function openArchive(setting: ArchiveSetting): Promise<Look> {
   const probe = await row!.open({
     readSecret: secretsOf(env, setting.files),
     readings: { values: () => [] },
-    clock: setting.clock ?? handClock(),
+    clock: setting.clock ?? manualClock(),
     log: silent,
   });
   return {

@@ -2,7 +2,7 @@ import { planClusters } from '../src/probes/plan.ts';
 import type { Finding } from '../src/probes/probe.ts';
 import { clusterGroup, probeOnce, probesOptions } from './cluster-group.ts';
 
-export interface PeerLook {
+export interface PeerCheck {
   port: number;
   rpcTransport?: string;
   rpcName?: string;
@@ -13,7 +13,7 @@ export interface PeerLook {
 }
 
 /** One look at a peer cluster that listens on loopback. */
-export function lookAtPeer({ port, rpcTransport, rpcName, ...deps }: PeerLook): Promise<Finding> {
+export function checkPeer({ port, rpcTransport, rpcName, ...deps }: PeerCheck): Promise<Finding> {
   const peer = { rpcAddress: `127.0.0.1:${port}`, rpcTransport, rpcName };
   const rows = planClusters(probesOptions({ clusterGroupMetadata: clusterGroup({}, peer) }));
   return probeOnce(rows[1]!, deps);

@@ -10,7 +10,7 @@ export interface Seen {
 }
 
 /** One look at a port of loopback, with the service's usual table of schema versions. */
-export async function look(
+export async function pollCassandra(
   { port, ...target }: Partial<PollTarget> & { port: number },
   signal: AbortSignal = AbortSignal.timeout(50_000),
 ): Promise<Seen> {

@@ -4,7 +4,7 @@ import type { View } from '../src/core/model.ts';
 import type { Drops, Gather, Log, Stop } from '../src/core/ports.ts';
 import type { OpenDatagrams } from '../src/reporters/push/destination.ts';
 import { createPush, type PushDeps, type PushReporterOptions } from '../src/reporters/push/push.ts';
-import { handClock } from './clock.ts';
+import { manualClock } from './clock.ts';
 import { until } from './until.ts';
 import { type FamilySpec, type SeriesSpec, viewOf } from './view.ts';
 
@@ -94,7 +94,7 @@ export function inMemory(take: (datagram: string) => void): OpenDatagrams {
 }
 
 export interface PushRig {
-  readonly clock: ReturnType<typeof handClock>;
+  readonly clock: ReturnType<typeof manualClock>;
   /** `reason n` of every drop of the push reporter. */
   readonly dropped: Map<string, number>;
   readonly failures: string[];
@@ -127,7 +127,7 @@ export async function startPush(
   options: Partial<PushReporterOptions>,
   deps: Partial<PushDeps> & { section?: Uint8Array; gather?: Gather } = {},
 ): Promise<PushRig> {
-  const clock = handClock();
+  const clock = manualClock();
   const dropped = new Map<string, number>();
   const failures: string[] = [];
   const logged: PushRig['logged'] = [];

@@ -1,14 +1,14 @@
 import type { IntakeOptions, OpenIntake } from '../src/core/intake.ts';
 import { createRegistry, type Registry, type RegistryOptions } from '../src/core/registry.ts';
 import { createPageStore, type PageStore } from '../src/core/value-stores.ts';
-import { type HandClock, handClock } from './clock.ts';
+import { type ManualClock, manualClock } from './clock.ts';
 
 export const wideLimits = { seriesPerMetric: 2000, series: 50_000, forbiddenTags: [], allowValues: [] };
 
 /** A registry under test with the clock that it reads. */
 export interface TestRegistry {
   registry: Registry;
-  clock: HandClock;
+  clock: ManualClock;
   /** An intake of the immediate store that receives; told otherwise by `options`. */
   intake(options?: Partial<IntakeOptions>): OpenIntake;
   /** An intake with a page store of its own. */
@@ -45,7 +45,7 @@ export function showAll(registry: Registry): Record<string, number | number[]> {
 }
 
 export function testRegistry(options: Partial<RegistryOptions> = {}): TestRegistry {
-  const clock = handClock();
+  const clock = manualClock();
   const registry = createRegistry({ limits: wideLimits, ...options }, { clock });
   const defaults: IntakeOptions = {
     service: 'frontend',

@@ -4,7 +4,7 @@ import type { ProbeStatus, StatusFacts, StatusReport } from '../src/agent/admin/
 import type { StatusSources } from '../src/agent/admin/routes.ts';
 import { verdictOf } from '../src/agent/verdict.ts';
 import type { Clock } from '../src/core/ports.ts';
-import { handClock } from './clock.ts';
+import { manualClock } from './clock.ts';
 
 /** What `/api/status` serves of an agent that watches nothing, with `facts` in place of its own. */
 export function statusReportOf(facts: Partial<StatusFacts> = {}): StatusReport {
@@ -70,7 +70,7 @@ export function probeStatusOf(
 /** What the routes of the status page serve, of reports made by hand; its history is not started. */
 export function statusSourcesOf(
   report: () => StatusReport,
-  clock: Clock = handClock(),
+  clock: Clock = manualClock(),
   drops: string[] = [],
 ): StatusSources {
   const commit = async () => {};

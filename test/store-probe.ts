@@ -4,7 +4,7 @@ import type { StoreOptions, StoreRole } from '../src/probes/stores/store-options
 import { createStoreProbe } from '../src/probes/stores/store-probe.ts';
 import type { StoreFault, StoreKind, StoreReport, StoreTarget } from '../src/probes/stores/store-report.ts';
 import { planStores } from '../src/probes/stores/stores.ts';
-import { type HandClock, handClock } from './clock.ts';
+import { type ManualClock, manualClock } from './clock.ts';
 
 /** One store of a configuration, on loopback. */
 export function storeOn(port: number, over: Partial<StoreOptions> = {}): StoreOptions {
@@ -23,14 +23,14 @@ export function storeOn(port: number, over: Partial<StoreOptions> = {}): StoreOp
 }
 
 export interface Bench {
-  clock: HandClock;
+  clock: ManualClock;
   logged: { level: string; msg: string; fields: unknown }[];
   deps: ProbeDeps;
 }
 
 /** What a probe is given, with a clock that stands still and a log that is kept. */
 export function bench(secret: ProbeDeps['readSecret'] = async (text) => String(text)): Bench {
-  const clock = handClock();
+  const clock = manualClock();
   const logged: Bench['logged'] = [];
   const log: ProbeDeps['log'] = {
     write: (level, msg, fields) => void logged.push({ level, msg, fields }),
@@ -40,7 +40,7 @@ export function bench(secret: ProbeDeps['readSecret'] = async (text) => String(t
 }
 
 /** One look at the first database of a store, as its row of the plan has it. */
-export async function lookAt(
+export async function checkStore(
   options: StoreOptions,
   {
     recalled,

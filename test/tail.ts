@@ -25,7 +25,7 @@ import type { Disk } from '../src/sources/logs/files/disk.ts';
 import { createTailer, type Tailer } from '../src/sources/logs/files/tailer.ts';
 import type { LogsOptions } from '../src/sources/logs/options.ts';
 import type { LineSink, OpenSink, SinkFile } from '../src/sources/logs/sink.ts';
-import { type HandClock, handClock } from './clock.ts';
+import { type ManualClock, manualClock } from './clock.ts';
 
 export interface Skip {
   reason: string;
@@ -106,7 +106,7 @@ export interface TailOptions {
 /** A tailer over a directory of its own, and what happens to the files in it. */
 export interface Tail {
   readonly root: string;
-  readonly clock: HandClock;
+  readonly clock: ManualClock;
   readonly recorder: Recorder;
   readonly lags: Map<string, number>;
   readonly logged: { level: string; msg: string; fields?: LogFields }[];
@@ -195,7 +195,7 @@ const filesIn = (path: (name: string) => string, atEnd: (call: () => void) => vo
 /** Not bound to a test: `end` closes and removes everything. */
 export function openTail(options: TailOptions = {}): Tail & { end(): Promise<void> } {
   const root = mkdtempSync(join(tmpdir(), 'tail-'));
-  const clock = handClock();
+  const clock = manualClock();
   const recorder = createRecorder();
   const lags = new Map<string, number>();
   const logged: Tail['logged'] = [];

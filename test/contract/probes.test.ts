@@ -95,7 +95,7 @@ function expectFits({ name, labels }: SeriesName, own: readonly string[] = []): 
   expect([...Object.keys(labels), ...own].sort(), name).toEqual([...tags].sort());
 }
 
-async function lookAt(row: ProbeRow, signal: AbortSignal): Promise<Finding> {
+async function runCheck(row: ProbeRow, signal: AbortSignal): Promise<Finding> {
   const probe = await row.open(deps);
   try {
     return await probe.check(signal, undefined);
@@ -113,7 +113,7 @@ describe.each(rows.map((row) => [row.name, row] as const))('%s', (_, row) => {
     const { port } = server.address() as { port: number };
     await new Promise((resolve) => server.close(resolve));
     const there = planProbes(everything(`127.0.0.1:${port}`)).find(({ name }) => name === row.name)!;
-    finding = await lookAt(there, AbortSignal.timeout(30_000));
+    finding = await runCheck(there, AbortSignal.timeout(30_000));
   });
 
   test('its name says its kind, and neither key nor target holds a secret', () => {

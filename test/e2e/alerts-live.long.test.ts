@@ -78,22 +78,22 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('alerts, liv
     for (const { what, expected } of heldBack) {
       const { heldBackBy = [] } = expected;
       test(`${nameOf(expected)} fires and is held back by ${heldBackBy.join(' or ')}: ${what}`, async () => {
-        const look = async () => {
+        const fact = async () => {
           const by = await watch.inhibitors(expected);
           return by.find((name) => heldBackBy.includes(name));
         };
-        await watch.wait('an inhibition', look, deadlineMs);
+        await watch.wait('an inhibition', fact, deadlineMs);
       });
     }
 
     test('they fire as long as the faults are there', async () => {
       const lasting = cases.map(({ expected }) => expected).filter(({ comesAndGoes }) => !comesAndGoes);
-      const look = async () => {
+      const fact = async () => {
         const silent = await watch.silent(lasting);
         if (silent.length > 0) throw new Error(silent.map(nameOf).join(' '));
         return true;
       };
-      await watch.wait('all fire', look, performance.now() + withinMs);
+      await watch.wait('all fire', fact, performance.now() + withinMs);
     });
 
     test('the literal pack is held back by the recommended one, but where it speaks alone', async () => {
@@ -107,7 +107,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('alerts, liv
         );
       stage.service.startsInDc2.rise(1);
       await stage.prometheusBy({ withoutJob: 'worker', packs: [...packsRun, 'spec'] });
-      const look = async () => {
+      const fact = async () => {
         const held = (await stage.alertmanager.held()).filter(
           ({ labels }) => labels.pack === 'spec' && !isAlone(labels),
         );
@@ -116,7 +116,7 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('alerts, liv
         if (missing.length + free.length > 0) throw new Error(JSON.stringify([missing, free]));
         return true;
       };
-      await watch.wait('every literal alert that can fire is held back', look, deadline);
+      await watch.wait('every literal alert that can fire is held back', fact, deadline);
       await watch.wait('the lone one is told', () => noticesOf(true).length > 0 || undefined, deadline);
       expect(noticesOf(false)).toEqual([]);
       stage.service.startsInDc2.rise(0);

@@ -17,7 +17,7 @@ import type { BackupOptions, BackupSource } from '../../src/probes/backups/block
 import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { planStores } from '../../src/probes/stores/stores.ts';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import {
   asPostgres,
   hasPostgres,
@@ -66,7 +66,7 @@ const entry = (
 
 /** Checks the store and its backups as an agent does that was started now, `laterMs` from now. */
 async function judged(server: Postgres, backups: readonly BackupOptions[], state: string, laterMs = 0) {
-  const clock = handClock(Date.now() + 1000);
+  const clock = manualClock(Date.now() + 1000);
   const options = {
     ...{ services: [], backups, stateDirectory: state },
     stores: [storeOn(server.port, { user: 'postgres' })],
@@ -112,13 +112,13 @@ async function archivedAtMs(server: Postgres): Promise<number> {
 }
 
 /** Damages a folder of backups, looks at it, and puts a copy of the whole one back. */
-async function damaged<T>(path: string, damage: () => void, look: () => Promise<T>): Promise<T> {
+async function damaged<T>(path: string, damage: () => void, check: () => Promise<T>): Promise<T> {
   const whole = `${path}.whole`;
   cpSync(path, whole, { recursive: true, preserveTimestamps: true });
   execFileSync('chown', ['-R', '--reference', path, whole]);
   try {
     damage();
-    return await look();
+    return await check();
   } finally {
     rmSync(path, { recursive: true, force: true });
     renameSync(whole, path);
@@ -159,7 +159,7 @@ describe.skipIf(!hasPgBackRest)('pgBackRest', () => {
       .sort()
       .map((name) => join(archive(), inside!, name));
   };
-  const after = <T>(damage: () => void, look: () => Promise<T>) => damaged(repository, damage, look);
+  const after = <T>(damage: () => void, check: () => Promise<T>) => damaged(repository, damage, check);
   let states = 0;
   const judge = (backups = all(), laterMs = 0) =>
     judged(server, backups, join(place.path, `state-${states++}`), laterMs);
@@ -346,7 +346,7 @@ describe.skipIf(!hasBarman)('Barman', () => {
   });
   const nightly = (verify = true) => entry('nightly', 'full', report(verify));
   const all = () => [nightly(), entry('wal', 'log', segments())];
-  const after = <T>(damage: () => void, look: () => Promise<T>) => damaged(home, damage, look);
+  const after = <T>(damage: () => void, check: () => Promise<T>) => damaged(home, damage, check);
   let states = 0;
   const judge = (backups = all(), laterMs = 0) =>
     judged(server, backups, join(place.path, `state-${states++}`), laterMs);

@@ -17,7 +17,7 @@ import type { BackupOptions } from '../../src/probes/backups/block.ts';
 import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { isInstalled } from '../installed.ts';
 import { hasMariadb, type Mariadb, startMariadb } from '../mariadb.ts';
 import { onlyLong, onlyShort } from '../size.ts';
@@ -65,7 +65,7 @@ ${yaml}`,
     take: (job: string, argv: readonly string[]) =>
       command(['backup', 'run', '--job', job, '-c', file, '--', ...argv]),
     async judged() {
-      const clock = handClock(Date.now() + 1000);
+      const clock = manualClock(Date.now() + 1000);
       const options = {
         services: [],
         stores: [storeOn(1, { kind: 'mysql' })],

@@ -15,7 +15,7 @@ import type { BackupOptions, BackupSource } from '../../src/probes/backups/block
 import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { bench, gauge, storeOn } from '../store-probe.ts';
 import { command, folder } from './process.ts';
 
@@ -74,7 +74,7 @@ describe.skipIf(!hasCassandra)('incremental backups of a real Cassandra', () => 
 
   /** An agent that is started now. With a state directory of its own it knows what was recorded, and has verified nothing. */
   const agent = async (stateDirectory = state) => {
-    const clock = handClock(Date.now() + 1000);
+    const clock = manualClock(Date.now() + 1000);
     const backups = [
       entry('main-persistence-full', 'full', 'snapshot'),
       entry('main-persistence-incremental', 'incremental', 'incrementals'),

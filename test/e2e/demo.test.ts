@@ -21,7 +21,7 @@ interface Addresses {
   pids: { agent: number; service: number };
 }
 
-interface Look {
+interface ProbeResult {
   name: string;
   kind: string;
   last?: { ok: boolean; reason?: string };
@@ -116,8 +116,8 @@ describe('svc-agent demo', () => {
     const { metrics, admin, directory, pids, probes, config, incident, end } = where;
     expect((await fetch(admin)).status).toBe(200);
     const scrape = async () => (await fetch(metrics)).text();
-    const looks = async () => (await (await fetch(probes)).json()) as Look[];
-    const all = await pollUntil(looks, (found) => found.every(({ last }) => last?.ok === true));
+    const probeResults = async () => (await (await fetch(probes)).json()) as ProbeResult[];
+    const all = await pollUntil(probeResults, (found) => found.every(({ last }) => last?.ok === true));
     expect(all.map(({ name }) => name).sort()).toEqual(everyProbe);
     const once = spawnSync(process.execPath, [main, 'probe', '-c', config], { encoding: 'utf8' });
     expect([once.status, once.stderr]).toEqual([0, '']);
@@ -143,7 +143,7 @@ describe('svc-agent demo', () => {
     expect((await fetch(`${end}?kind=persistence-errors`, { method: 'POST' })).status).toBe(200);
     await strike('failover');
     await strike('store-down');
-    const seenDown = async () => ({ page: await scrape(), found: await looks() });
+    const seenDown = async () => ({ page: await scrape(), found: await probeResults() });
     await pollUntil(seenDown, ({ page, found }) => {
       const roles = found.filter(({ kind }) => kind === 'health');
       const blamesStore = roles.every(({ last }) => last?.reason === 'persistence');

@@ -36,13 +36,13 @@ function startWith(reporter: string): Running {
 async function whileRunning<T>(
   agent: Running,
   what: string,
-  look: () => Promise<T | undefined> | T | undefined,
+  fact: () => Promise<T | undefined> | T | undefined,
 ) {
   const ended = agent.ended.then((status) => {
     throw new Error(`the agent ended with ${status} before ${what}: ${agent.output()}`);
   });
   ended.catch(() => {});
-  return Promise.race([until(what, look), ended]);
+  return Promise.race([until(what, fact), ended]);
 }
 
 type Query = (expression: string) => Promise<{ metric: Record<string, string>; value: number }[]>;

@@ -20,8 +20,8 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('the end of 
   let stage: Stage;
   let watch: Watch;
 
-  const wait = <T>(what: string, look: () => Promise<T | undefined> | T | undefined) =>
-    watch.wait(what, look, performance.now() + withinMs);
+  const wait = <T>(what: string, fact: () => Promise<T | undefined> | T | undefined) =>
+    watch.wait(what, fact, performance.now() + withinMs);
   /** On a busy machine a scrape may miss its second, so that other alerts come and go. */
   const quiet = (alerts: readonly Expected[]) =>
     wait('the alerts are over', async () =>

@@ -106,8 +106,8 @@ test('document, script and style are below 150 kB', () => {
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(150_000);
 });
 
-type Look = readonly [width: number, height: number, isIll: boolean, dark: boolean];
-const everyLook: readonly Look[] = [
+type Appearance = readonly [width: number, height: number, isIll: boolean, dark: boolean];
+const everyAppearance: readonly Appearance[] = [
   [360, 780],
   [1280, 900],
   [1920, 1080],
@@ -115,12 +115,12 @@ const everyLook: readonly Look[] = [
   [false, true].flatMap((isIll) => [false, true].map((dark) => [width!, height!, isIll, dark] as const)),
 );
 /** Each width, state and colour scheme, not each with each. */
-const someLooks: readonly Look[] = [
+const someAppearances: readonly Appearance[] = [
   [360, 780, true, false],
   [1920, 1080, false, true],
 ];
 
-test.each(bySize({ short: someLooks, long: everyLook, nightly: everyLook }))(
+test.each(bySize({ short: someAppearances, long: everyAppearance, nightly: everyAppearance }))(
   '%d × %d, ill %s, dark %s: no complaint, no sideways scrolling, no violation that axe knows',
   async (width, height, isIll, dark) => {
     const { tab, complaints } = await open(await example(isIll), { width, height, dark });

@@ -30,8 +30,8 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres)('what is tol
   let stage: Stage;
   let watch: Watch;
 
-  const wait = <T>(what: string, look: () => Promise<T | undefined> | T | undefined) =>
-    watch.wait(what, look, performance.now() + withinMs);
+  const wait = <T>(what: string, fact: () => Promise<T | undefined> | T | undefined) =>
+    watch.wait(what, fact, performance.now() + withinMs);
   const count = () => stage.alertmanager.notices.length;
   /** What people were told since so many notices; what is for the record tells nobody. */
   const told = (since: number) =>

@@ -25,8 +25,8 @@ describe.skipIf(!hasPrometheus || !hasAlertmanager || !hasPostgres || isShort)('
   let stage: Stage;
   let watch: Watch;
 
-  const wait = <T>(what: string, look: () => Promise<T | undefined> | T | undefined) =>
-    watch.wait(what, look, performance.now() + withinMs);
+  const wait = <T>(what: string, fact: () => Promise<T | undefined> | T | undefined) =>
+    watch.wait(what, fact, performance.now() + withinMs);
   /** What was told of the wrong environment, or of both together. */
   const mixedUp = () =>
     stage.alertmanager.notices

@@ -9,7 +9,7 @@ const isRoot = process.getuid?.() === 0;
 const directories = ['closed', 'locked', 'locked/inside', 'hidden', 'mixed', 'mixed/hidden', 'open'];
 let root: string;
 
-const look = async (directory: string, status?: 'enabled' | 'paused') =>
+const runCheck = async (directory: string, status?: 'enabled' | 'paused') =>
   (await openArchive({ uri: `file://${join(root, directory)}/`, status })).check();
 
 /** Root may write everywhere, so that this process becomes somebody else for the rest of its life. */
@@ -19,7 +19,7 @@ beforeAll(async () => {
   writeFileSync(join(root, 'mixed', 'a.history'), '');
   if (isRoot) for (const directory of ['', ...directories]) chownSync(join(root, directory), nobody, nobody);
   // What is loaded only when it is used is loaded as long as everything may be read.
-  await look('open');
+  await runCheck('open');
   chmodSync(join(root, 'closed'), 0o555);
   chmodSync(join(root, 'locked'), 0o000);
   chmodSync(join(root, 'hidden'), 0o300);
@@ -35,32 +35,32 @@ afterAll(() => {
 });
 
 test('a directory that may be read and not written', async () => {
-  expect(await look('closed')).toMatchObject({
+  expect(await runCheck('closed')).toMatchObject({
     reason: 'not_writable',
     msg: `${root}/closed/: the agent’s user (uid ${process.geteuid?.()}) has no permission to write`,
   });
-  expect((await look('closed', 'paused')).reason).toBeUndefined();
+  expect((await runCheck('closed', 'paused')).reason).toBeUndefined();
 });
 
 test('a directory that cannot be reached', async () => {
-  const finding = await look('locked/inside');
+  const finding = await runCheck('locked/inside');
   expect(finding).toMatchObject({ reason: 'denied', msg: expect.stringContaining('EACCES') });
 });
 
 test('a directory that may be written and not read', async () => {
-  expect(await look('hidden')).toMatchObject({
+  expect(await runCheck('hidden')).toMatchObject({
     reason: 'denied',
     msg: expect.stringContaining('cannot be read'),
   });
 });
 
 test('a part that may not be read: the newest file is not known', async () => {
-  const finding = await look('mixed');
+  const finding = await runCheck('mixed');
   expect(finding.reason).toBeUndefined();
   expect(finding.gauges).toEqual([]);
   expect(finding.msg).toContain('not all of it was searched: parts of it cannot be read');
 });
 
 test('a directory that may be both', async () => {
-  expect(await look('open')).toMatchObject({ msg: expect.stringMatching(/^writable, /) });
+  expect(await runCheck('open')).toMatchObject({ msg: expect.stringMatching(/^writable, /) });
 });

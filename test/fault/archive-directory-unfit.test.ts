@@ -9,7 +9,7 @@ import {
   leastFreeBytes,
 } from '../../src/probes/archival/directory.ts';
 import type { Finding } from '../../src/probes/probe.ts';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { openArchive } from '../object-store.ts';
 import { canMount, tmpfs } from './state/mount.ts';
 
@@ -20,7 +20,7 @@ beforeEach(() => {
 afterEach(() => {
   rmSync(root, { recursive: true, force: true });
 });
-const look = async (directory: string, status?: 'enabled' | 'paused') =>
+const runCheck = async (directory: string, status?: 'enabled' | 'paused') =>
   (await openArchive({ uri: `file://${directory}/`, status })).check();
 const never = new AbortController().signal;
 const target = (isWritten: boolean) => ({
@@ -30,8 +30,8 @@ const target = (isWritten: boolean) => ({
   isWritten,
   writeCheck: isWritten,
 });
-const lookWith = (disk: Partial<ArchiveDisk>, isWritten = true): Promise<Finding> =>
-  createDirectoryProbe(root, target(isWritten), { clock: handClock(), disk: { ...files, ...disk } }).check(
+const checkWith = (disk: Partial<ArchiveDisk>, isWritten = true): Promise<Finding> =>
+  createDirectoryProbe(root, target(isWritten), { clock: manualClock(), disk: { ...files, ...disk } }).check(
     never,
     undefined,
   );
@@ -54,14 +54,14 @@ test('missing: no fault before the first archival, a fault once it existed', asy
 });
 
 test('missing, and only read', async () => {
-  expect((await look(join(root, 'none'), 'paused')).reason).toBe('not_found');
+  expect((await runCheck(join(root, 'none'), 'paused')).reason).toBe('not_found');
 });
 
 describe('a test file', () => {
   const left = () => readdirSync(root);
   test('is written, read and deleted', async () => {
     const calls: string[] = [];
-    const finding = await lookWith({
+    const finding = await checkWith({
       async writeFile(path, text, options) {
         calls.push('write');
         return files.writeFile(path, text, options);
@@ -77,9 +77,9 @@ describe('a test file', () => {
   });
 
   test('that a killed agent left is replaced, and never the newest file', async () => {
-    await lookWith({ unlink: async () => {} });
+    await checkWith({ unlink: async () => {} });
     expect(left()).toHaveLength(1);
-    const finding = await lookWith({});
+    const finding = await checkWith({});
     expect(finding).toMatchObject({ gauges: [], msg: expect.stringMatching(/^writable, .*no file yet$/) });
     expect(left()).toEqual([]);
   });
@@ -87,7 +87,7 @@ describe('a test file', () => {
   test('is not written where that is turned off', async () => {
     const writeFile = async () => expect.fail('written');
     const off = { ...target(true), writeCheck: false };
-    const probe = createDirectoryProbe(root, off, { clock: handClock(), disk: { ...files, writeFile } });
+    const probe = createDirectoryProbe(root, off, { clock: manualClock(), disk: { ...files, writeFile } });
     expect((await probe.check(never, undefined)).msg).toMatch(/^readable, writing is not tested, /);
   });
 
@@ -101,11 +101,11 @@ describe('a test file', () => {
     ['EDQUOT', 'no_space'],
     ['EIO', 'failed'],
   ])('that cannot be written for %s is a fault', async (code, reason) => {
-    expect((await lookWith(failing(code))).reason).toBe(reason);
+    expect((await checkWith(failing(code))).reason).toBe(reason);
   });
 
   test('that reads back with other content is a fault', async () => {
-    const { reason, msg } = await lookWith({ readFile: async () => 'other' });
+    const { reason, msg } = await checkWith({ readFile: async () => 'other' });
     expect([reason, msg]).toEqual(['failed', expect.stringContaining('reads back with other content')]);
     expect(left()).toEqual([]);
   });
@@ -114,12 +114,12 @@ describe('a test file', () => {
     'that the agent’s own user or mount refuses by %s proves nothing',
     async (code) => {
       const stat = async (path: string) => Object.assign(await files.stat(path), { uid: 4321 });
-      const finding = await lookWith({ ...failing(code), stat });
+      const finding = await checkWith({ ...failing(code), stat });
       expect(finding.reason).toBeUndefined();
       expect(finding.msg).toContain('whether the service can write is not known');
       expect(finding.details).toMatchObject({ writable: 'unknown' });
       const disk = { ...files, ...failing(code), stat };
-      const probe = createDirectoryProbe(root, target(true), { clock: handClock(), disk });
+      const probe = createDirectoryProbe(root, target(true), { clock: manualClock(), disk });
       const couldBefore = { uri: target(true).uri, existed: true, written: true };
       expect((await probe.check(never, couldBefore)).reason).toBe('not_writable');
     },
@@ -128,8 +128,8 @@ describe('a test file', () => {
 
 test('a file', async () => {
   writeFileSync(join(root, 'file'), '');
-  expect(await look(join(root, 'file'))).toMatchObject({ reason: 'not_found' });
-  const { reason } = await lookWith({ stat: () => files.stat(join(root, 'file')) });
+  expect(await runCheck(join(root, 'file'))).toMatchObject({ reason: 'not_found' });
+  const { reason } = await checkWith({ stat: () => files.stat(join(root, 'file')) });
   expect(reason).toBe('not_found');
 });
 
@@ -144,7 +144,7 @@ describe('less room than the floor', () => {
     ['one block less', { bavail: blocks - 1 }, 'no_space', 'less than 100 MiB free: 99 MiB'],
     ['no inodes', { bavail: blocks, ffree: 0 }, 'no_space', 'no inodes free'],
   ])('%s', async (_, more, reason, msg) => {
-    expect(await lookWith({ statfs: statfs(more) })).toMatchObject({
+    expect(await checkWith({ statfs: statfs(more) })).toMatchObject({
       reason,
       msg: expect.stringContaining(msg),
     });
@@ -154,24 +154,24 @@ describe('less room than the floor', () => {
     ['a file system that counts no inodes', { bavail: blocks, files: 0, ffree: 0 }, true],
     ['an archive that is only read', { bavail: 0, ffree: 0 }, false],
   ])('%s is well', async (_, more, isWritten) => {
-    expect((await lookWith({ statfs: statfs(more) }, isWritten)).reason).toBeUndefined();
+    expect((await checkWith({ statfs: statfs(more) }, isWritten)).reason).toBeUndefined();
   });
 });
 
 describe.skipIf(!canMount())('a file system of its own', () => {
   test('that is full', async () => {
     const { directory } = tmpfs('1m');
-    expect(await look(directory)).toMatchObject({ reason: 'no_space' });
-    expect((await look(directory, 'paused')).reason).toBeUndefined();
+    expect(await runCheck(directory)).toMatchObject({ reason: 'no_space' });
+    expect((await runCheck(directory, 'paused')).reason).toBeUndefined();
   });
   test('that is mounted read-only', async () => {
     const { directory, remount } = tmpfs('200m');
-    expect((await look(directory)).reason).toBeUndefined();
+    expect((await runCheck(directory)).reason).toBeUndefined();
     remount('ro');
-    expect(await look(directory)).toMatchObject({
+    expect(await runCheck(directory)).toMatchObject({
       reason: 'not_writable',
       msg: `${directory}/: its file system is mounted read-only`,
     });
-    expect((await look(directory, 'paused')).reason).toBeUndefined();
+    expect((await runCheck(directory, 'paused')).reason).toBeUndefined();
   });
 });

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type ArchiveDisk, createDirectoryProbe } from '../../src/probes/archival/directory.ts';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 
 let root: string;
 beforeEach(() => {
@@ -29,7 +29,7 @@ function hangingAt(call: 'stat' | 'writeFile' | 'unlink' | 'statfs' | 'opendir' 
   return { disk: disk as unknown as ArchiveDisk, letGo, calls: () => calls };
 }
 
-const open = (disk: ArchiveDisk, clock = handClock()) => {
+const open = (disk: ArchiveDisk, clock = manualClock()) => {
   const target = {
     archive: 'history',
     scheme: 'file',
@@ -47,9 +47,9 @@ test.each(['stat', 'writeFile', 'unlink', 'statfs', 'opendir', 'lstat'] as const
     const { disk, letGo, calls } = hangingAt(call);
     const probe = open(disk);
     const stop = new AbortController();
-    const looking = probe.check(stop.signal, undefined);
+    const pending = probe.check(stop.signal, undefined);
     stop.abort();
-    expect(await looking).toEqual({
+    expect(await pending).toEqual({
       reason: 'too_slow',
       msg: `${root}: the file system did not answer in time`,
     });
@@ -69,7 +69,7 @@ test.each(['stat', 'writeFile', 'unlink', 'statfs', 'opendir', 'lstat'] as const
 test('a slow one: the newest file is known once the checks have gone through all of it', async () => {
   writeFileSync(join(root, 'a.history'), '');
   writeFileSync(join(root, 'b.history'), '');
-  const clock = handClock();
+  const clock = manualClock();
   const lstat: ArchiveDisk['lstat'] = async (path) => {
     clock.advance(10_000);
     return files.lstat(path);

@@ -7,7 +7,7 @@ beforeEach(async () => {
 });
 afterEach(() => store.close());
 
-const look = async () => (await openArchive({ uri: 's3://archive/h/', endpoint: store.url })).check();
+const runCheck = async () => (await openArchive({ uri: 's3://archive/h/', endpoint: store.url })).check();
 
 test.each([
   ['HTML', '<!doctype html><html><body>Sign in</body></html>', 'not XML at character 0'],
@@ -23,7 +23,7 @@ test.each([
   ['an error with status 200', '<Error><Code>InternalError</Code></Error>', '<Error> instead of'],
 ] as const)('%s', async (_, body, msg) => {
   store.answer((_, response) => response.end(body));
-  expect(await look()).toMatchObject({ reason: 'invalid_answer', msg: expect.stringContaining(msg) });
+  expect(await runCheck()).toMatchObject({ reason: 'invalid_answer', msg: expect.stringContaining(msg) });
 });
 
 test('a list that never ends', async () => {
@@ -32,7 +32,7 @@ test('a list that never ends', async () => {
       '<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken></ListBucketResult>',
     ),
   );
-  expect(await look()).toMatchObject({
+  expect(await runCheck()).toMatchObject({
     reason: 'invalid_answer',
     msg: 'the object store continues with the page just requested',
   });
@@ -53,7 +53,7 @@ test.each(['<ListBucketResult>', '<', '<a ', ' '])('100 MB of %j are not taken',
     response.on('drain', pour);
     pour();
   });
-  const finding = await look();
+  const finding = await runCheck();
   expect(finding).toMatchObject({ reason: 'too_large', msg: 'the response has more than 8388608 bytes' });
   expect(written).toBeLessThan(64e6);
 });
@@ -63,14 +63,14 @@ test('an answer that ends too early', async () => {
     response.writeHead(200, { 'content-length': '1000' });
     response.write('<ListBucketResult>', () => response.destroy());
   });
-  expect((await look()).reason).toBe('reset');
+  expect((await runCheck()).reason).toBe('reset');
 });
 
 test('no HTTP', async () => {
   store.answer((request) => {
     request.socket.end('SSH-2.0-OpenSSH_9.2\r\n');
   });
-  expect(await look()).toMatchObject({
+  expect(await runCheck()).toMatchObject({
     reason: 'invalid_answer',
     msg: expect.stringContaining('the response is not HTTP'),
   });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import {
   environmentOf,
   errorDocument,
@@ -10,26 +10,26 @@ import {
 } from '../object-store.ts';
 
 let store: ObjectStoreServer;
-const clock = handClock();
+const clock = manualClock();
 beforeEach(async () => {
   store = await openObjectStore({ clock });
 });
 afterEach(() => store.close());
 
-const look = async (more: Partial<Parameters<typeof openArchive>[0]> = {}) => {
+const runCheck = async (more: Partial<Parameters<typeof openArchive>[0]> = {}) => {
   const archive = await openArchive({ uri: 's3://archive/h/', endpoint: store.url, clock, ...more });
   return archive.check();
 };
 
 test('a bucket that is missing', async () => {
-  expect(await look({ uri: 's3://elsewhere/h/' })).toMatchObject({
+  expect(await runCheck({ uri: 's3://elsewhere/h/' })).toMatchObject({
     reason: 'not_found',
     msg: 'the object store refused: status 404, NoSuchBucket, no',
   });
 });
 
 test('a wrong secret', async () => {
-  const finding = await look({ env: environmentOf({ ...keys, secretAccessKey: 'hunter2' }) });
+  const finding = await runCheck({ env: environmentOf({ ...keys, secretAccessKey: 'hunter2' }) });
   expect(finding).toMatchObject({
     reason: 'denied',
     msg: expect.stringContaining('the secret key does not belong to the access key'),
@@ -38,12 +38,12 @@ test('a wrong secret', async () => {
 });
 
 test('a key that is not known', async () => {
-  const finding = await look({ env: environmentOf({ ...keys, accessKeyId: 'NOBODY' }) });
+  const finding = await runCheck({ env: environmentOf({ ...keys, accessKeyId: 'NOBODY' }) });
   expect(finding.reason).toBe('credentials');
 });
 
 test('half a pair of keys: nothing is asked', async () => {
-  const finding = await look({ env: { HOME: '/nowhere', AWS_ACCESS_KEY_ID: 'AKID' } });
+  const finding = await runCheck({ env: { HOME: '/nowhere', AWS_ACCESS_KEY_ID: 'AKID' } });
   expect(finding).toMatchObject({
     reason: 'credentials',
     msg: expect.stringContaining('AWS_ACCESS_KEY_ID is set'),
@@ -52,8 +52,8 @@ test('half a pair of keys: nothing is asked', async () => {
 });
 
 test.each([16, -16])('a clock that is wrong by %i minutes', async (minutes) => {
-  const wrong = handClock(clock.nowMs() + minutes * 60e3);
-  expect(await look({ clock: wrong })).toMatchObject({
+  const wrong = manualClock(clock.nowMs() + minutes * 60e3);
+  expect(await runCheck({ clock: wrong })).toMatchObject({
     reason: 'clock_skew',
     msg: expect.stringContaining('the clock of this machine or of the store is wrong'),
   });
@@ -83,13 +83,13 @@ test.each([
   ['no content', 204, '', 'http_status', 'status 204'],
 ] as const)('%s', async (_, status, body, reason, msg) => {
   store.answer((_, response) => response.writeHead(status).end(body || undefined));
-  expect(await look()).toMatchObject({ reason, msg: expect.stringContaining(msg) });
+  expect(await runCheck()).toMatchObject({ reason, msg: expect.stringContaining(msg) });
 });
 
 test('a redirect is told, not followed', async () => {
   const other = await openObjectStore({ clock });
   store.answer((_, response) => response.writeHead(307, { location: `${other.url}/archive` }).end());
-  const finding = await look();
+  const finding = await runCheck();
   await other.close();
   expect(finding).toMatchObject({
     reason: 'http_status',
@@ -101,7 +101,7 @@ test('a redirect is told, not followed', async () => {
 test('a bucket of another region', async () => {
   const headers = { 'x-amz-bucket-region': 'ap-south-1' };
   store.answer((_, response) => response.writeHead(301, headers).end(errorDocument('PermanentRedirect')));
-  expect(await look()).toMatchObject({
+  expect(await runCheck()).toMatchObject({
     reason: 'http_status',
     msg: expect.stringContaining('the bucket is in region ap-south-1'),
   });

@@ -32,10 +32,10 @@ test('silence after the request ends with the signal, and the connection with it
     isAsked = true;
   });
   const { check } = await openArchive({ uri: 's3://archive/', endpoint: `http://${host}` });
-  const looking = check(stop.signal);
+  const pending = check(stop.signal);
   await vi.waitFor(() => expect(isAsked).toBe(true), patience);
   stop.abort();
-  expect(await looking).toMatchObject({
+  expect(await pending).toMatchObject({
     reason: 'too_slow',
     msg: 'the object store did not answer in time',
   });
@@ -48,10 +48,10 @@ test('silence in the TLS handshake', async () => {
     isGreeted = true;
   });
   const { check } = await openArchive({ uri: 's3://archive/', endpoint: `https://${host}` });
-  const looking = check(stop.signal);
+  const pending = check(stop.signal);
   await vi.waitFor(() => expect(isGreeted).toBe(true), patience);
   stop.abort();
-  expect((await looking).reason).toBe('tls');
+  expect((await pending).reason).toBe('tls');
   await vi.waitFor(() => expect(sockets.size).toBe(0), patience);
 });
 
@@ -66,10 +66,10 @@ test('a drip of bytes', async () => {
     drip();
   });
   const { check } = await openArchive({ uri: 's3://archive/', endpoint: `http://${host}` });
-  const looking = check(stop.signal);
+  const pending = check(stop.signal);
   await vi.waitFor(() => expect(drops).toBeGreaterThan(10), patience);
   stop.abort();
-  expect((await looking).reason).toBe('too_slow');
+  expect((await pending).reason).toBe('too_slow');
   await vi.waitFor(() => expect(sockets.size).toBe(0), patience);
 });
 

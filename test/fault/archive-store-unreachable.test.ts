@@ -4,23 +4,23 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
 import { environmentOf, keys, openArchive, openObjectStore } from '../object-store.ts';
 
-const look = async (endpoint: string, env = environmentOf(keys) as Record<string, string>) =>
+const runCheck = async (endpoint: string, env = environmentOf(keys) as Record<string, string>) =>
   (await openArchive({ uri: 's3://archive/', endpoint, env })).check();
 
 test('refused', async () => {
-  const finding = await look('http://127.0.0.1:1');
+  const finding = await runCheck('http://127.0.0.1:1');
   expect(finding.reason).toBe('refused');
   expect(finding.gauges).toBeUndefined();
 });
 
 test('a name that nobody has', async () => {
-  expect((await look('http://no-such-host.invalid')).reason).toBe('resolve');
+  expect((await runCheck('http://no-such-host.invalid')).reason).toBe('resolve');
 });
 
 test('plain HTTP where TLS is expected', async () => {
   const store = await openObjectStore();
   onTestFinished(() => store.close());
-  expect((await look(`127.0.0.1:${store.port}`)).reason).toBe('tls');
+  expect((await runCheck(`127.0.0.1:${store.port}`)).reason).toBe('tls');
 });
 
 const hasOpenssl = (() => {
@@ -47,7 +47,7 @@ describe.skipIf(!hasOpenssl)('a certificate', () => {
     const tls = { cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') };
     const store = await openObjectStore({ tls });
     onTestFinished(() => store.close());
-    const finding = await look(store.url, { ...environmentOf(keys), AWS_CA_BUNDLE: authority.cert });
+    const finding = await runCheck(store.url, { ...environmentOf(keys), AWS_CA_BUNDLE: authority.cert });
     expect(finding.reason).toBe(reason);
     expect(finding.tlsNotAfterMs).toEqual(expect.any(Number));
     expect(store.asked).toEqual([]);
@@ -57,6 +57,6 @@ describe.skipIf(!hasOpenssl)('a certificate', () => {
     const store = await openObjectStore();
     onTestFinished(() => store.close());
     const env = { ...environmentOf(keys), AWS_CA_BUNDLE: '/nowhere/ca.pem' };
-    expect((await look(store.url.replace('http:', 'https:'), env)).reason).toBe('credentials');
+    expect((await runCheck(store.url.replace('http:', 'https:'), env)).reason).toBe('credentials');
   });
 });

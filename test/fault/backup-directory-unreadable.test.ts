@@ -190,32 +190,32 @@ describe('a file system that is unmounted', () => {
 
   test.skipIf(!canMount)('its backups are not known, neither good nor gone, until it is back', async () => {
     mkdirSync(path('dumps'));
-    const look = await watching();
+    const runCheck = await watching();
     mount('dumps');
-    expect(ready(await look())).toBe(1);
+    expect(ready(await runCheck())).toBe(1);
     unmount('dumps');
     for (let times = 0; times < 2; times++) {
-      const found = await look();
+      const found = await runCheck();
       expect(found.map(({ reason }) => reason)).toEqual(['evidence_unreadable', 'evidence_unreadable']);
       expect(found[0]!.msg).toContain('is on another file system than before');
       expect(ready(found)).toBeUndefined();
       expect(found[0]!.increases).toBeUndefined();
     }
     mount('dumps');
-    const back = await look();
+    const back = await runCheck();
     expect(back.map(({ reason }) => reason)).toEqual([undefined, undefined]);
     expect(ready(back)).toBe(1);
     // Deleted on the file system that is there: that is a loss, and said to be one.
     rmSync(path('dumps', 'a.dump'));
-    expect(ready(await look())).toBe(0);
+    expect(ready(await runCheck())).toBe(0);
   });
 
   test.skipIf(!canMount)('of an off-site one no copy is missing, and the backups count', async () => {
     write('dumps/a.dump', 'x');
     mkdirSync(path('away'));
-    const look = await watching({ offsite: { directory: path('away', 'copies'), maxLagMs: 0 } });
+    const runCheck = await watching({ offsite: { directory: path('away', 'copies'), maxLagMs: 0 } });
     const found = async () => {
-      const findings = await look();
+      const findings = await runCheck();
       expect(ready(findings)).toBe(1);
       return findings[0]!;
     };

@@ -11,8 +11,8 @@ import {
   shortText,
   startServer,
 } from '../cql-server.ts';
-import { look } from '../poll-cassandra.ts';
-import { bench, lookAt, storeOn } from '../store-probe.ts';
+import { pollCassandra } from '../poll-cassandra.ts';
+import { bench, checkStore, storeOn } from '../store-probe.ts';
 import { until } from '../until.ts';
 
 let server: FakeServer;
@@ -85,7 +85,12 @@ test.each(Object.entries(cases))('a server that %s', async (name, { serve, reaso
     serve(socket);
     if (name.startsWith('closes')) socket.on('data', () => socket.end());
   });
-  const { fault } = await look({ port: server.port, user: 'agent', password: 'hunter2', database: 'svc' });
+  const { fault } = await pollCassandra({
+    port: server.port,
+    user: 'agent',
+    password: 'hunter2',
+    database: 'svc',
+  });
   expect(fault).toMatchObject({ reason, msg: expect.stringMatching(msg) });
   await until('the connection is closed', () => server.open.size === 0);
 });
@@ -99,7 +104,7 @@ test('a server that sends the password back', async () => {
   const password = 'hunter2';
   const deps = bench().deps;
   const login = { user: 'agent', password, databases: { persistence: 'svc' } };
-  const finding = await lookAt(storeOn(server.port, { kind: 'widecolumn', ...login }), { deps });
+  const finding = await checkStore(storeOn(server.port, { kind: 'widecolumn', ...login }), { deps });
   expect(finding).toMatchObject({
     reason: 'credentials',
     msg: expect.stringContaining('*** is not the password'),
@@ -119,7 +124,7 @@ test('a frame that never ends is not kept', async () => {
     socket.write(endless);
     more();
   });
-  const { fault } = await look({ port: server.port });
+  const { fault } = await pollCassandra({ port: server.port });
   expect(fault).toEqual({ reason: 'protocol', msg: `the answers are over ${16 * 1024 * 1024} bytes` });
 });
 
@@ -134,7 +139,7 @@ test('whatever bytes come, the look ends with a reason and the process lives', a
       // Half of them look like answers to the greeting at first.
       const answer = frame(random[0]! % 0x11, 0, Buffer.from(random));
       bytes = random.length % 2 === 0 ? answer : Buffer.from(random);
-      const { fault } = await look({ port: server.port, user: 'agent', password: 'hunter2' });
+      const { fault } = await pollCassandra({ port: server.port, user: 'agent', password: 'hunter2' });
       expect(possible).toContain(fault?.reason);
     }),
     { numRuns: 200 },

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
 import { between, type FakeServer, startServer } from '../cql-server.ts';
-import { look } from '../poll-cassandra.ts';
+import { pollCassandra } from '../poll-cassandra.ts';
 import { until } from '../until.ts';
 
 /** Calls as soon as the look asks for the schema's version, before the server hears of it. */
@@ -32,22 +32,24 @@ describe.skipIf(!hasCassandra)('Apache Cassandra under a look', () => {
     };
     front = await startServer(between(server.port, onceAsked(stop)));
     const controller = new AbortController();
-    const seen = look({ port: front.port, database: 'svc' }, controller.signal);
+    const seen = pollCassandra({ port: front.port, database: 'svc' }, controller.signal);
     await until('the server is stopped', () => stopped > 0);
     controller.abort();
     expect(await seen).toEqual({ fault: { reason: 'too_slow', msg: 'no answer in time' } });
     server.child.kill('SIGCONT');
     await front.close();
-    expect((await look({ port: server.port, database: 'svc' })).found?.serverVersion).toMatch(/^5\./);
+    expect((await pollCassandra({ port: server.port, database: 'svc' })).found?.serverVersion).toMatch(
+      /^5\./,
+    );
   });
 
   test('killed in the middle of a query, the connection is reset, and then refused', async () => {
     const kill = () => void server.child.kill('SIGKILL');
     front = await startServer(between(server.port, onceAsked(kill)));
-    const { fault } = await look({ port: front.port, database: 'svc' });
+    const { fault } = await pollCassandra({ port: front.port, database: 'svc' });
     expect(fault).toMatchObject({ reason: 'reset' });
     await server.ended;
-    expect(await look({ port: server.port, database: 'svc' })).toMatchObject({
+    expect(await pollCassandra({ port: server.port, database: 'svc' })).toMatchObject({
       fault: { reason: 'refused' },
     });
   });

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { type FakeServer, frame, opcodes, requestOf, startServer } from '../cql-server.ts';
-import { look } from '../poll-cassandra.ts';
+import { pollCassandra } from '../poll-cassandra.ts';
 import { until } from '../until.ts';
 
 let server: FakeServer;
@@ -10,7 +10,7 @@ afterEach(() => server.close());
 /** Looks, gives up once `asked` holds, and tells what came of it. */
 async function giveUpOnce(asked: () => boolean) {
   const controller = new AbortController();
-  const seen = look({ port: server.port, user: 'agent', password: 'hunter2' }, controller.signal);
+  const seen = pollCassandra({ port: server.port, user: 'agent', password: 'hunter2' }, controller.signal);
   await until('it was asked', asked);
   controller.abort();
   return seen;
@@ -40,7 +40,7 @@ test('a server that falls silent after its greeting is given up when the time is
 
 test('a server that closes before it answers is told from one that is slow', async () => {
   server = await startServer((socket) => void socket.on('data', () => socket.end()));
-  const { fault } = await look({ port: server.port });
+  const { fault } = await pollCassandra({ port: server.port });
   expect(fault).toEqual({
     reason: 'reset',
     msg: 'the server closed the connection, which it also does when it has too many',
@@ -50,14 +50,14 @@ test('a server that closes before it answers is told from one that is slow', asy
 test('nobody listens any more', async () => {
   server = await startServer(() => {});
   await server.close();
-  const { fault } = await look({ port: server.port });
+  const { fault } = await pollCassandra({ port: server.port });
   expect(fault).toMatchObject({ reason: 'refused' });
 });
 
 test('a look that is over before it begins opens nothing', async () => {
   let accepted = 0;
   server = await startServer(() => void accepted++);
-  const { fault } = await look({ port: server.port }, AbortSignal.abort());
+  const { fault } = await pollCassandra({ port: server.port }, AbortSignal.abort());
   expect(fault).toBeDefined();
   expect(accepted).toBe(0);
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { type Aggregator, aggregator, startPush } from '../push.ts';
 import { testRegistry } from '../registry.ts';
 import { openScrape, openTarget, sampleName as s, type Target } from '../scrape.ts';
@@ -61,7 +61,7 @@ describe.each(jumps)('the wall clock jumps an hour %s', (_, jumpMs) => {
   });
 
   test('pages are fetched once an interval, and a page of a second ago is still young', async () => {
-    const clock = handClock();
+    const clock = manualClock();
     target.page('x 1\n');
     const scraped = await openScrape({ url: target.url, intervalMs: 15_000 }, clock);
     await scraped.scrape.scrapeNow();
@@ -78,7 +78,7 @@ describe.each(jumps)('the wall clock jumps an hour %s', (_, jumpMs) => {
   });
 
   test('what came by datagrams does not expire by it', async () => {
-    const clock = handClock();
+    const clock = manualClock();
     const open = await openStatsd({ listen: '127.0.0.1:0', expireMs: 60_000 }, clock);
     const address = open.statsd.status().addresses.listen!;
     await sendDatagrams(address, ['a:1|c']);
@@ -106,7 +106,7 @@ describe('a machine that slept an hour', () => {
   });
 
   test('fetches one page, not one for each interval it missed', async () => {
-    const clock = handClock();
+    const clock = manualClock();
     target.page('x 1\n');
     const scraped = await openScrape({ url: target.url, intervalMs: 15_000, timeoutMs: 10_000 }, clock);
     await scraped.scrape.scrapeNow();

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { bareServer } from '../health.ts';
-import { lookAtPeer } from '../peer.ts';
+import { checkPeer } from '../peer.ts';
 
 test.each([
   ['bytes that mean nothing', Buffer.alloc(4096, 0xa5)],
@@ -10,7 +10,7 @@ test.each([
   const server = await bareServer((socket) => {
     socket.once('data', () => socket.end(garbage));
   });
-  const found = await lookAtPeer({ port: server.port, rpcTransport: 'grpc' });
+  const found = await checkPeer({ port: server.port, rpcTransport: 'grpc' });
   await server.close();
   expect(found.reason).toMatch(/^(?:invalid_answer|reset)$/);
 });

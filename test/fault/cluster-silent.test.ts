@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { bareServer } from '../health.ts';
-import { lookAtPeer } from '../peer.ts';
+import { checkPeer } from '../peer.ts';
 
 test('a peer that accepts and says nothing is down when the time is over, and its connection is closed', async () => {
   const stop = new AbortController();
@@ -9,7 +9,7 @@ test('a peer that accepts and says nothing is down when the time is over, and it
     gone = new Promise((resolve) => socket.once('close', () => resolve()));
     socket.once('data', () => stop.abort());
   });
-  const found = await lookAtPeer({ port: server.port, rpcTransport: 'grpc', signal: stop.signal });
+  const found = await checkPeer({ port: server.port, rpcTransport: 'grpc', signal: stop.signal });
   await gone;
   await server.close();
   expect(found.reason).toBe('first_byte_timeout');

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { kept, lookBy } from '../domain-command.ts';
+import { checkBy, kept } from '../domain-command.ts';
 import { until } from '../until.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-agent-hangs-'));
@@ -21,10 +21,10 @@ test('a command that hangs is ended with all it started when the time is over', 
   const file = join(folder, 'pids');
   const script = 'trap "" TERM; sleep 600 & echo "$$ $!" > "$0.new"; mv "$0.new" "$0"; wait; wait';
   const stop = new AbortController();
-  const looking = lookBy(['sh', '-c', script, file], stop.signal);
+  const pending = checkBy(['sh', '-c', script, file], stop.signal);
   await until('the command runs', () => existsSync(file));
   stop.abort();
-  const found = await looking;
+  const found = await pending;
   expect(found).toEqual({ reason: 'too_slow', msg: 'sh: did not end in time', remember: kept });
   const pids = readFileSync(file, 'utf8').trim().split(' ').map(Number);
   expect(pids).toHaveLength(2);

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { kept, lookBy } from '../domain-command.ts';
+import { checkBy, kept } from '../domain-command.ts';
 
 test('a program that is not there', async () => {
-  const found = await lookBy(['svc-no-such-client', '{domain}']);
+  const found = await checkBy(['svc-no-such-client', '{domain}']);
   expect(found).toMatchObject({ reason: 'command_missing', remember: kept });
   expect(found.msg).toContain('svc-no-such-client');
 });

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { kept, lookBy } from '../domain-command.ts';
+import { checkBy, kept } from '../domain-command.ts';
 
 test('a command that prints 100 MB is ended at its first megabyte', async () => {
-  const found = await lookBy(['head', '-c', '100000000', '/dev/zero']);
+  const found = await checkBy(['head', '-c', '100000000', '/dev/zero']);
   expect(found).toEqual({
     reason: 'too_large',
     msg: 'head: more than 1048576 bytes on standard output',
@@ -11,7 +11,7 @@ test('a command that prints 100 MB is ended at its first megabyte', async () => 
 });
 
 test('a megabyte of anything is read, and is no description', async () => {
-  const found = await lookBy(['head', '-c', '1048576', '/dev/zero']);
+  const found = await checkBy(['head', '-c', '1048576', '/dev/zero']);
   expect(found).toMatchObject({
     reason: 'invalid_answer',
     msg: 'the output is not a description of a domain: nothing',

@@ -8,7 +8,7 @@ import {
   startMariadb,
   usersStatements,
 } from '../mariadb.ts';
-import { lookAt, storeOn } from '../store-probe.ts';
+import { checkStore, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
 
 describe.skipIf(!hasGalera)('a Galera cluster of two nodes', () => {
@@ -31,8 +31,8 @@ describe.skipIf(!hasGalera)('a Galera cluster of two nodes', () => {
     await first?.stop();
   });
 
-  const look = ({ port }: Mariadb): Promise<Finding> =>
-    lookAt(
+  const runCheck = ({ port }: Mariadb): Promise<Finding> =>
+    checkStore(
       storeOn(port, {
         ...{ kind: 'mysql', user: 'full', password: 'swordfish' },
         databases: { persistence: 'svc_main' },
@@ -42,13 +42,13 @@ describe.skipIf(!hasGalera)('a Galera cluster of two nodes', () => {
     ((details?.checks ?? []) as { check: string; holds: unknown; found: string }[]).find(
       ({ check }) => check === name,
     );
-  const lookUntil = (server: Mariadb, isSo: (finding: Finding) => boolean) =>
-    pollUntil(() => look(server), isSo);
+  const checkUntil = (server: Mariadb, isSo: (finding: Finding) => boolean) =>
+    pollUntil(() => runCheck(server), isSo);
   const isWhole = (finding: Finding) =>
     checkOf(finding, 'standbys')?.holds === true && checkOf(finding, 'nodes')?.holds === true;
 
   test('both are there: the checks hold on each, and they are one store by identity', async () => {
-    const [one, other] = [await lookUntil(first, isWhole), await lookUntil(second, isWhole)];
+    const [one, other] = [await checkUntil(first, isWhole), await checkUntil(second, isWhole)];
     expect(checkOf(one, 'nodes')?.found).toBe('nodes: 2');
     expect(other.details!.schema).toBe('0.8');
     expect(one.details!.identity).toBe(other.details!.identity);
@@ -56,38 +56,38 @@ describe.skipIf(!hasGalera)('a Galera cluster of two nodes', () => {
 
   test('a node that is desynchronized, as a donor is, may lag behind', async () => {
     await second.sql('SET GLOBAL wsrep_desync = ON');
-    const { reason, details } = await lookUntil(second, (finding) => !isWhole(finding));
+    const { reason, details } = await checkUntil(second, (finding) => !isWhole(finding));
     await second.sql('SET GLOBAL wsrep_desync = OFF');
     expect(reason).toBeUndefined();
     expect(checkOf({ msg: '', details }, 'standbys')).toMatchObject({
       holds: false,
       found: 'wsrep_cluster_status = Primary, wsrep_ready = ON, wsrep_local_state_comment = Donor/Desynced',
     });
-    await lookUntil(second, isWhole);
+    await checkUntil(second, isWhole);
   });
 
   test('a node that hangs takes the majority with it: the other refuses, says why, and comes back', async () => {
     second.signal('SIGSTOP');
-    const { msg } = await lookUntil(first, ({ reason }) => reason === 'query_failed');
+    const { msg } = await checkUntil(first, ({ reason }) => reason === 'query_failed');
     expect(msg).toMatch(
       /^WSREP has not yet prepared node .*\(1047\); this node is outside the primary component/,
     );
     second.signal('SIGCONT');
-    await lookUntil(first, isWhole);
-    await lookUntil(second, isWhole);
+    await checkUntil(first, isWhole);
+    await checkUntil(second, isWhole);
   });
 
   test('a node that is stopped in good order is missing among those that are configured', async () => {
     second.signal('SIGTERM');
-    const finding = await lookUntil(first, (found) => {
+    const finding = await checkUntil(first, (found) => {
       return checkOf(found, 'nodes')?.holds === false && checkOf(found, 'standbys')?.holds === true;
     });
     expect(finding.reason).toBeUndefined();
     expect(checkOf(finding, 'nodes')?.found).toBe('nodes: 1 of 2 that wsrep_cluster_address names');
     expect(checkOf(finding, 'standbys')?.holds).toBe(true);
     expect(finding.failedChecks).toContain('nodes');
-    await lookUntil(second, ({ reason }) => reason === 'refused');
+    await checkUntil(second, ({ reason }) => reason === 'refused');
     await second.restart();
-    await lookUntil(first, isWhole);
+    await checkUntil(first, isWhole);
   });
 });

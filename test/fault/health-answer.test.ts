@@ -1,15 +1,15 @@
 import { afterEach, expect, test } from 'vitest';
-import { bareServer, look, type TestServer } from '../health.ts';
+import { bareServer, checkHealth, type TestServer } from '../health.ts';
 
 let server: TestServer;
 afterEach(() => server.close());
 
 /** A look at a server that answers with these very bytes. */
-async function lookAt(answer: string, end = true) {
+async function runCheck(answer: string, end = true) {
   server = await bareServer((socket) => {
     socket.once('data', () => (end ? socket.end(answer) : socket.write(answer)));
   });
-  return look({ url: `http://127.0.0.1:${server.port}/health` });
+  return checkHealth({ url: `http://127.0.0.1:${server.port}/health` });
 }
 const http = (status: string, body: string, headers = 'content-type: application/json\r\n') =>
   `HTTP/1.1 ${status}\r\n${headers}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
@@ -73,12 +73,12 @@ test.each([
     200,
   ],
 ])('%s', async (_, answer, reason, msg, httpStatus) => {
-  expect(await lookAt(answer)).toMatchObject({ reason, msg, details: { httpStatus } });
+  expect(await runCheck(answer)).toMatchObject({ reason, msg, details: { httpStatus } });
 });
 
 test('a message with colours, line breaks and no end is one short line', async () => {
   const msg = `\u001b[31mdown\u0000\r\n${'x'.repeat(1000)}`;
-  const found = await lookAt(http('200 OK', JSON.stringify({ ok: false, msg })));
+  const found = await runCheck(http('200 OK', JSON.stringify({ ok: false, msg })));
   expect(found.msg).toBe(`${`[31mdown ${'x'.repeat(1000)}`.slice(0, 200)}…`);
 });
 
@@ -86,7 +86,7 @@ test.each([
   ['with its length said', `content-length: ${65_537}\r\n\r\n`],
   ['without', '\r\n'],
 ])('a body over 64 KiB, %s', async (_, head) => {
-  const found = await lookAt(`HTTP/1.1 200 OK\r\n${head}${' '.repeat(65_537)}`);
+  const found = await runCheck(`HTTP/1.1 200 OK\r\n${head}${' '.repeat(65_537)}`);
   expect(found).toMatchObject({ reason: 'too_large' });
 });
 
@@ -101,7 +101,7 @@ test('a body that never ends is given up at 64 KiB', async () => {
       more();
     });
   });
-  const found = await look({ url: `http://127.0.0.1:${server.port}/health` });
+  const found = await checkHealth({ url: `http://127.0.0.1:${server.port}/health` });
   expect(found).toMatchObject({ reason: 'too_large' });
 });
 
@@ -110,16 +110,16 @@ test.each([
   ['bytes', '\u0000\u0001\u0002\u0003\u0004'],
   ['the greeting of a database', 'J\u0000\u0000\u0000\n8.0.36\u0000'],
 ])('garbage instead of HTTP: %s', async (_, garbage) => {
-  expect(await lookAt(garbage, false)).toMatchObject({ reason: 'invalid_answer' });
+  expect(await runCheck(garbage, false)).toMatchObject({ reason: 'invalid_answer' });
 });
 
 test('a head without an end', async () => {
-  const found = await lookAt(`HTTP/1.1 200 OK\r\nx: ${'y'.repeat(100_000)}`, false);
+  const found = await runCheck(`HTTP/1.1 200 OK\r\nx: ${'y'.repeat(100_000)}`, false);
   expect(found).toMatchObject({ reason: 'invalid_answer' });
 });
 
 test('a server that greets before it is asked', async () => {
   server = await bareServer((socket) => socket.write('SSH-2.0-OpenSSH_9.2\r\n'));
-  const found = await look({ url: `http://127.0.0.1:${server.port}/health` });
+  const found = await checkHealth({ url: `http://127.0.0.1:${server.port}/health` });
   expect(found).toMatchObject({ reason: 'invalid_answer' });
 });

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { bareServer, listening, look, type TestServer } from '../health.ts';
+import { bareServer, checkHealth, listening, type TestServer } from '../health.ts';
 import { type Certificate, type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
 
 let made: Certificates;
@@ -54,7 +54,7 @@ describe.each(['https', 'grpcs'])('%s', (scheme) => {
     const certificate = make();
     const server = await serving(certificate);
     const before = heard;
-    const found = await look({
+    const found = await checkHealth({
       url: `${scheme}://127.0.0.1:${server.port}/`,
       tls: { caFile: ours.cert },
       auth: { bearer: 'secret' },
@@ -70,7 +70,7 @@ describe.each(['https', 'grpcs'])('%s', (scheme) => {
     const server = await bareServer((socket) =>
       socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
     );
-    const found = await look({ url: `${scheme}://127.0.0.1:${server.port}/` });
+    const found = await checkHealth({ url: `${scheme}://127.0.0.1:${server.port}/` });
     await server.close();
     expect(found).toMatchObject({ reason: 'tls' });
   });
@@ -80,7 +80,7 @@ test('a server that wants no HTTP/2 over TLS', async () => {
   const { cert, key } = made.signed('old', ours);
   const files = { cert: readFileSync(cert), key: readFileSync(key) };
   const server = await listening(createServer({ ...files, ALPNProtocols: ['http/1.1'] }));
-  const found = await look({ url: `grpcs://127.0.0.1:${server.port}`, tls: { caFile: ours.cert } });
+  const found = await checkHealth({ url: `grpcs://127.0.0.1:${server.port}`, tls: { caFile: ours.cert } });
   await server.close();
   expect(found).toMatchObject({ reason: 'tls' });
 });
@@ -88,8 +88,8 @@ test('a server that wants no HTTP/2 over TLS', async () => {
 test('a CA that is not there, or is none', async () => {
   const server = await listening(createServer());
   const url = `https://127.0.0.1:${server.port}/`;
-  const missing = await look({ url, tls: { caFile: `${made.folder}/none.pem` } });
-  const garbled = await look({ url, tls: { certFile: ours.key, keyFile: ours.key } });
+  const missing = await checkHealth({ url, tls: { caFile: `${made.folder}/none.pem` } });
+  const garbled = await checkHealth({ url, tls: { certFile: ours.key, keyFile: ours.key } });
   await server.close();
   expect(missing).toMatchObject({ reason: 'credentials', msg: expect.stringContaining('none.pem') });
   expect(garbled).toMatchObject({ reason: 'credentials' });

@@ -1,7 +1,7 @@
 import { createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { bareServer, listening, look } from '../health.ts';
+import { bareServer, checkHealth, listening } from '../health.ts';
 import { type GrpcServer, grpcServer } from '../integration/health-grpc-server.ts';
 
 const half = 'HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\n{"ok":true';
@@ -18,7 +18,7 @@ test.each<[string, string, (socket: Socket) => void]>([
   ['grpc', 'reset instead of an answer', (socket) => socket.resetAndDestroy()],
 ])('%s: %s', async (scheme, _, lose) => {
   const server = await bareServer((socket) => socket.once('data', () => lose(socket)));
-  const found = await look({ url: `${scheme}://127.0.0.1:${server.port}/` });
+  const found = await checkHealth({ url: `${scheme}://127.0.0.1:${server.port}/` });
   await server.close();
   expect(found).toMatchObject({ reason: 'reset' });
 });
@@ -27,7 +27,7 @@ test('a gRPC server that goes away in the middle of a call', async () => {
   let server: GrpcServer;
   const recalled = { method: 'standard' };
   server = await grpcServer({ check: () => server.close() });
-  const found = await look({ url: `grpc://127.0.0.1:${server.port}`, recalled });
+  const found = await checkHealth({ url: `grpc://127.0.0.1:${server.port}`, recalled });
   expect(found).toMatchObject({ reason: 'reset', remember: recalled });
 });
 
@@ -74,7 +74,7 @@ test.each<[string, string, (stream: ServerHttp2Stream) => void]>([
   ],
 ])('an HTTP/2 answer that %s', async (_, reason, serve) => {
   const server = await listening(answering(serve));
-  const found = await look({ url: `grpc://127.0.0.1:${server.port}` });
+  const found = await checkHealth({ url: `grpc://127.0.0.1:${server.port}` });
   await server.close();
   expect(found).toMatchObject({ reason });
 });
@@ -84,7 +84,7 @@ test.each([
   ['the greeting of a database', 'J\u0000\u0000\u0000\n8.0.36\u0000'],
 ])('garbage instead of HTTP/2: %s', async (_, garbage) => {
   const server = await bareServer((socket) => socket.once('data', () => socket.write(garbage.repeat(10))));
-  const found = await look({ url: `grpc://127.0.0.1:${server.port}` });
+  const found = await checkHealth({ url: `grpc://127.0.0.1:${server.port}` });
   await server.close();
   expect(found).toMatchObject({ reason: 'invalid_answer' });
 });

@@ -1,11 +1,11 @@
 import { createServer, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { bareServer, listening, look } from '../health.ts';
+import { bareServer, checkHealth, listening } from '../health.ts';
 import { until } from '../until.ts';
 
 /** A look at a server that has got a request and then does what `serve` does, until the test stops the look. */
-async function stoppedLook(
+async function stoppedCheck(
   scheme: string,
   serve: (socket: Socket, noticed: () => Promise<unknown>) => unknown,
 ) {
@@ -19,7 +19,7 @@ async function stoppedLook(
     });
   });
   const url = `${scheme}://127.0.0.1:${server.port}/`;
-  const found = await look({ url, signal: stop.signal, onStep: () => steps++ });
+  const found = await checkHealth({ url, signal: stop.signal, onStep: () => steps++ });
   await server.close();
   return found;
 }
@@ -30,13 +30,13 @@ test.each([
   ['grpc', 'first_byte_timeout', 'first_byte'],
   ['grpcs', 'tls', 'tls'],
 ])('%s: accepted and silent', async (scheme, reason, phase) => {
-  const found = await stoppedLook(scheme, () => {});
+  const found = await stoppedCheck(scheme, () => {});
   expect(found.reason).toBe(reason);
   expect(Object.keys(found.phasesMs!)).toEqual(['resolve', 'connect', phase]);
 });
 
 test('the answer drips, byte by byte, and is not done with its head in time', async () => {
-  const found = await stoppedLook('http', async (socket, noticed) => {
+  const found = await stoppedCheck('http', async (socket, noticed) => {
     socket.setNoDelay();
     for (const byte of 'HTTP/1.1 200 O') await new Promise((sent) => socket.write(byte, sent));
     await noticed();
@@ -49,7 +49,7 @@ test('the answer drips, byte by byte, and is not done with its head in time', as
 });
 
 test('the head comes, the body does not', async () => {
-  const found = await stoppedLook('http', async (socket, noticed) => {
+  const found = await stoppedCheck('http', async (socket, noticed) => {
     socket.write('HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\n{"ok":true');
     await noticed();
   });
@@ -73,7 +73,7 @@ test.each([
     }),
   );
   const url = `grpc://127.0.0.1:${server.port}`;
-  const found = await look({ url, signal: stop.signal, onStep: () => steps++ });
+  const found = await checkHealth({ url, signal: stop.signal, onStep: () => steps++ });
   await server.close();
   expect(found).toMatchObject({
     reason: 'body_timeout',
@@ -85,7 +85,10 @@ test('a look whose time is over before it begins opens nothing', async () => {
   let connections = 0;
   const server = await bareServer(() => connections++);
   for (const scheme of ['http', 'https', 'grpc', 'tcp']) {
-    const found = await look({ url: `${scheme}://localhost:${server.port}/`, signal: AbortSignal.abort() });
+    const found = await checkHealth({
+      url: `${scheme}://localhost:${server.port}/`,
+      signal: AbortSignal.abort(),
+    });
     expect(found.reason).toBe('resolve');
   }
   await server.close();

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { Lookup } from '../../src/probes/connection.ts';
-import { bareServer, look } from '../health.ts';
+import { bareServer, checkHealth } from '../health.ts';
 
 const schemes = ['http', 'https', 'grpc', 'grpcs', 'tcp'];
 
 test.each(schemes)('%s: nobody listens', async (scheme) => {
   const { port, close } = await bareServer(() => {});
   await close();
-  const found = await look({ url: `${scheme}://127.0.0.1:${port}` });
+  const found = await checkHealth({ url: `${scheme}://127.0.0.1:${port}` });
   expect(found).toMatchObject({ reason: 'refused', details: { address: `127.0.0.1:${port}` } });
   expect(found.msg).toContain(`127.0.0.1:${port}`);
   expect(Object.keys(found.phasesMs!)).toEqual(['resolve', 'connect']);
@@ -20,13 +20,13 @@ const failing =
 
 describe('the name', () => {
   test.each(['ENOTFOUND', 'EAI_AGAIN'])('cannot be resolved: %s', async (code) => {
-    const found = await look({ url: 'http://role.test:1', lookup: failing(code) });
+    const found = await checkHealth({ url: 'http://role.test:1', lookup: failing(code) });
     expect(found).toMatchObject({ reason: 'resolve', msg: `getaddrinfo ${code} role.test` });
     expect(Object.keys(found.phasesMs!)).toEqual(['resolve']);
   });
 
   test('has no address', async () => {
-    const found = await look({ url: 'tcp://role.test:1', lookup: async () => [] });
+    const found = await checkHealth({ url: 'tcp://role.test:1', lookup: async () => [] });
     expect(found).toMatchObject({ reason: 'resolve', msg: 'role.test: the name has no address' });
   });
 
@@ -36,13 +36,13 @@ describe('the name', () => {
       queueMicrotask(() => stop.abort());
       return new Promise(() => {});
     };
-    const found = await look({ url: 'grpc://role.test:1', lookup, signal: stop.signal });
+    const found = await checkHealth({ url: 'grpc://role.test:1', lookup, signal: stop.signal });
     expect(found).toMatchObject({ reason: 'resolve', msg: 'role.test:1: name resolution timed out' });
   });
 
   test('has a second address, which is not tried', async () => {
     const server = await bareServer(() => {});
-    const found = await look({
+    const found = await checkHealth({
       url: `tcp://role.test:${server.port}`,
       lookup: async () => ['127.0.0.2', '127.0.0.1'],
     });
@@ -60,7 +60,7 @@ test.each(schemes)('%s: the time is over before the connection is there', async 
     process.nextTick(() => stop.abort());
     return ['127.0.0.1'];
   };
-  const found = await look({ url, lookup, signal: stop.signal });
+  const found = await checkHealth({ url, lookup, signal: stop.signal });
   await server.close();
   expect(found).toMatchObject({
     reason: 'connect_timeout',

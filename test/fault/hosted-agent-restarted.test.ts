@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { folder, openBed, receiverForEachTest } from '../hosted.ts';
 import { metricsOf, pointsOf } from '../hosted-wire.ts';
 import { until } from '../until.ts';
@@ -44,7 +44,7 @@ async function twoLives(protocol: 'otlp' | 'remotewrite'): Promise<void> {
     const bed = await openBed(
       receiver.url,
       { protocol },
-      { directory, clock: handClock(startedMs), hasExternalTotals: ({ relayed }) => relayed },
+      { directory, clock: manualClock(startedMs), hasExternalTotals: ({ relayed }) => relayed },
     );
     bed.show(shownBy(startedMs, total));
     await bed.tick();
@@ -103,7 +103,7 @@ describe('an orderly stop', () => {
     bed.clock.advance(500);
     const stopMs = bed.clock.nowMs();
     await bed.stop();
-    const next = await openBed(receiver.url, {}, { directory, clock: handClock(stopMs + 1000) });
+    const next = await openBed(receiver.url, {}, { directory, clock: manualClock(stopMs + 1000) });
     next.show(families);
     await next.tick();
     await until('the next life reports', () => next.delivered() > 0);

@@ -1,7 +1,7 @@
 import { cpSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import {
   type Bed,
   counter,
@@ -134,7 +134,7 @@ test('batches that waited for another protocol are dropped and counted', async (
 test('batches that grew too old while nobody ran are dropped and counted', async () => {
   const bed = await withBacklog([1, 2]);
   const other = await openReceiver();
-  const clock = handClock(bed.clock.nowMs() + 7_200_000);
+  const clock = manualClock(bed.clock.nowMs() + 7_200_000);
   const later = await openBed(other.url, {}, { directory: killed(bed), clock });
   await until('the newer one goes through', () => later.delivered() === 1);
   expect(later.drops).toEqual({ 'hosted/too_old': 1 });

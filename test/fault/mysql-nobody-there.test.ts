@@ -47,10 +47,10 @@ async function faultAt(port: number, signal = new AbortController().signal, tls?
 /** Looks, and lets time run out once somebody is connected and `isSo`. */
 async function outOfTime(port: number, isSo: () => boolean, tls?: ClientTls) {
   const controller = new AbortController();
-  const looking = faultAt(port, controller.signal, tls);
+  const pending = faultAt(port, controller.signal, tls);
   while (sockets.size === 0 || !isSo()) await new Promise((resolve) => setImmediate(resolve));
   controller.abort(new Error('no result in time'));
-  const fault = await looking;
+  const fault = await pending;
   while (sockets.size > 0) await new Promise((resolve) => setImmediate(resolve));
   return fault;
 }

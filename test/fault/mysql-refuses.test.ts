@@ -23,9 +23,9 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that refuses', () => {
   let certificates: Certificates;
   let caFile: string;
 
-  const look = (target: Partial<PollTarget> = {}) => pollOnce(mysql, targetOf(server, target), never);
+  const pollStore = (target: Partial<PollTarget> = {}) => pollOnce(mysql, targetOf(server, target), never);
   const faultOf = async (target: Partial<PollTarget> = {}) => {
-    const thrown = await look(target).then(
+    const thrown = await pollStore(target).then(
       () => expect.fail('the look succeeded'),
       (error: unknown) => error,
     );
@@ -72,7 +72,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that refuses', () => {
     expect((await faultOf({ user: 'secured' })).msg).toContain(
       'if the account requires TLS, add tls: {} to the store',
     );
-    const found = await look({ user: 'secured', tls: { insecure: true } });
+    const found = await pollStore({ user: 'secured', tls: { insecure: true } });
     expect(found.serverVersion).toContain('MariaDB');
   });
 
@@ -95,27 +95,35 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that refuses', () => {
   });
 
   test('a database that is somebody else’s: the store is up, its schema unknown', async () => {
-    expect((await look({ database: 'mysql' })).schemaUnknown).toContain('Access denied');
+    expect((await pollStore({ database: 'mysql' })).schemaUnknown).toContain('Access denied');
   });
 
   test('a table or a row that is missing is a finding, a column that is missing is unknown; the store is up', async () => {
     await server.sql('RENAME TABLE svc_main.schema_version TO svc_main.elsewhere');
-    expect((await look()).schemaMissing).toContain("doesn't exist");
+    expect((await pollStore()).schemaMissing).toContain("doesn't exist");
     await server.sql('RENAME TABLE svc_main.elsewhere TO svc_main.schema_version');
-    expect((await look({ schemaQuery: 'SELECT nothing FROM schema_version' })).schemaUnknown).toContain(
+    expect((await pollStore({ schemaQuery: 'SELECT nothing FROM schema_version' })).schemaUnknown).toContain(
       'nothing',
     );
-    const other = await look({ schemaQuery: "SELECT curr_version FROM schema_version WHERE db_name = 'x'" });
+    const other = await pollStore({
+      schemaQuery: "SELECT curr_version FROM schema_version WHERE db_name = 'x'",
+    });
     expect(other.schemaMissing).toBe('the schema query gives no row');
     expect(other.schemaVersion).toBeUndefined();
-    expect((await look({ schemaQuery: 'SELECT NULL' })).schemaMissing).toBe('the schema query gives no row');
-    expect((await look()).schemaVersion).toBe('0.8');
+    expect((await pollStore({ schemaQuery: 'SELECT NULL' })).schemaMissing).toBe(
+      'the schema query gives no row',
+    );
+    expect((await pollStore()).schemaVersion).toBe('0.8');
   });
 
   test('a name with quotes is a name', async () => {
     await server.sql("CREATE DATABASE `it's ``here``\\`");
     await server.sql("CREATE USER wide@'%' IDENTIFIED BY 'swordfish'; GRANT SELECT ON *.* TO wide@'%'");
-    const found = await look({ user: 'wide', database: "it's `here`\\", schemaQuery: 'SELECT {database}' });
+    const found = await pollStore({
+      user: 'wide',
+      database: "it's `here`\\",
+      schemaQuery: 'SELECT {database}',
+    });
     expect(found.schemaVersion).toBe("it's `here`\\");
   });
 
@@ -141,12 +149,12 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that refuses', () => {
     expect(await faultOf()).toEqual({ reason: 'too_many_connections', msg: 'Too many connections (1040)' });
     for (const connection of held) connection.destroy();
     await server.sql('SET GLOBAL max_connections = 151');
-    expect((await look()).connectionsMax).toBe(151);
+    expect((await pollStore()).connectionsMax).toBe(151);
   });
 
   test('a certificate that has expired', async () => {
     expect((await faultOf({ tls: { caFile } })).reason).toBe('tls_expired');
-    const found = await look({ tls: { caFile, insecure: true } });
+    const found = await pollStore({ tls: { caFile, insecure: true } });
     expect(found.tlsNotAfterMs).toBeLessThan(Date.now());
   });
 

@@ -22,10 +22,10 @@ test('between two slices the positions agree with what was counted', async () =>
   await tail.restart({ clock: { ...tail.clock, monotonicMs: () => readings++ * 5 } });
   const { text, lines } = numbered(0, 200_000);
   tail.create('app.log', text);
-  const looking = tail.scan();
+  const scanning = tail.scan();
   const seen: [number, number][] = [];
   let isLooking = true;
-  void looking.then(() => {
+  void scanning.then(() => {
     isLooking = false;
   });
   while (isLooking) {
@@ -46,10 +46,10 @@ test('stopped in the middle of a large file: goes on there', async () => {
   const { text, lines } = numbered(0, 200_000);
   tail.create('app.log', text);
   await tail.restart({ clock: { ...tail.clock, monotonicMs: () => readings++ * 5 } });
-  const looking = tail.scan();
+  const scanning = tail.scan();
   while (tail.recorder.lines.length === 0) await new Promise((resolve) => setImmediate(resolve));
   await tail.restart();
-  await looking;
+  await scanning;
   expect(tail.recorder.lines.length).toBeLessThan(200_000);
   await tail.scan();
   expect(tail.recorder.lines).toEqual(lines);

@@ -6,15 +6,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ClientTls } from '../../src/core/access.ts';
 import { type Certificate, type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
 import { hasPostgres, ownedByPostgres, type Postgres, startPostgres } from '../postgres.ts';
-import { lookAt, storeOn } from '../store-probe.ts';
+import { checkStore, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
 
 describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
   let certificates: Certificates;
   let authority: Certificate;
   let server: Postgres;
-  const look = (tls?: ClientTls, host = '127.0.0.1') =>
-    lookAt(storeOn(server.port, { user: 'postgres', tls, address: `${host}:${server.port}` }));
+  const runCheck = (tls?: ClientTls, host = '127.0.0.1') =>
+    checkStore(storeOn(server.port, { user: 'postgres', tls, address: `${host}:${server.port}` }));
   /** Has the server show another certificate; what is read anew is seen by new connections, a moment later. */
   const show = async ({ cert, key }: Certificate) => {
     copyFileSync(cert, join(server.data, 'server.crt'));
@@ -26,7 +26,7 @@ describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
     server.configure(['ssl=on']);
     const endMs = Date.parse(new X509Certificate(readFileSync(cert)).validTo);
     await pollUntil(
-      async () => (await look({ caFile: authority.cert, insecure: true })).tlsNotAfterMs,
+      async () => (await runCheck({ caFile: authority.cert, insecure: true })).tlsNotAfterMs,
       (seenMs) => seenMs === endMs,
     );
   };
@@ -41,7 +41,7 @@ describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
   });
 
   test('TLS is asked for, and the server has none', async () => {
-    expect(await look({})).toMatchObject({
+    expect(await runCheck({})).toMatchObject({
       reason: 'tls',
       msg: expect.stringContaining('set ssl = on there, or remove tls from the store'),
     });
@@ -49,19 +49,19 @@ describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
 
   test('trusted by its authority; its end is shown', async () => {
     await show(certificates.signed('good', authority, { days: 1 }));
-    const finding = await look({ caFile: authority.cert }, 'localhost');
+    const finding = await runCheck({ caFile: authority.cert }, 'localhost');
     expect(finding.reason).toBeUndefined();
     expect(Object.keys(finding.phasesMs!)).toEqual(expect.arrayContaining(['connect', 'tls', 'round_trip']));
-    expect(await look({})).toMatchObject({
+    expect(await runCheck({})).toMatchObject({
       reason: 'tls_untrusted',
       msg: expect.stringContaining('set tls.caFile to the certificate of its authority'),
     });
-    expect((await look({ insecure: true })).reason).toBeUndefined();
-    expect(await look({ caFile: authority.cert, serverName: 'elsewhere' })).toMatchObject({
+    expect((await runCheck({ insecure: true })).reason).toBeUndefined();
+    expect(await runCheck({ caFile: authority.cert, serverName: 'elsewhere' })).toMatchObject({
       reason: 'tls_hostname',
       msg: expect.stringMatching(/the certificate is for .*127\.0\.0\.1.*set tls\.serverName/),
     });
-    expect(await look({ caFile: '/nowhere/ca.pem' })).toMatchObject({
+    expect(await runCheck({ caFile: '/nowhere/ca.pem' })).toMatchObject({
       reason: 'credentials',
       msg: expect.stringContaining('tls.caFile: cannot be read'),
     });
@@ -71,7 +71,7 @@ describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
     const other = certificates.authority('other');
     const caFile = authority.cert;
     const files = { caFile, certFile: other.cert, keyFile: other.key };
-    const message = async (tls: ClientTls) => (await look(tls)).msg;
+    const message = async (tls: ClientTls) => (await runCheck(tls)).msg;
     expect(await message({ ...files, keyFile: authority.key })).toMatch(
       /^tls\.keyFile: not the key of tls\.certFile \(/,
     );
@@ -86,7 +86,7 @@ describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
     plain.on('connection', (socket) => socket.on('data', () => socket.write('HTTP/1.1 400 no\r\n')));
     await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve));
     const { port } = plain.address() as { port: number };
-    const found = await lookAt(storeOn(port, { tls: {} }));
+    const found = await checkStore(storeOn(port, { tls: {} }));
     plain.close();
     expect(found.reason).toBe('tls');
     expect(found.msg).toMatch(/^the server does not (?:speak|offer) TLS/);
@@ -94,12 +94,12 @@ describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
 
   test('it has expired', async () => {
     await show(certificates.signed('old', authority, { days: -1 }));
-    expect((await look({ caFile: authority.cert })).reason).toBe('tls_expired');
+    expect((await runCheck({ caFile: authority.cert })).reason).toBe('tls_expired');
   });
 
   test('it is of another name, which may be told', async () => {
     await show(certificates.signed('other', authority, { sans: 'DNS:store.example', days: 1 }));
-    expect((await look({ caFile: authority.cert })).reason).toBe('tls_hostname');
-    expect((await look({ caFile: authority.cert, serverName: 'store.example' })).reason).toBeUndefined();
+    expect((await runCheck({ caFile: authority.cert })).reason).toBe('tls_hostname');
+    expect((await runCheck({ caFile: authority.cert, serverName: 'store.example' })).reason).toBeUndefined();
   });
 });

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
-import { lookAt, storeOn } from '../store-probe.ts';
+import { checkStore, storeOn } from '../store-probe.ts';
 
 test.each([
   ['without a word', undefined, ''],
@@ -14,7 +14,7 @@ test.each([
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };
-  const finding = await lookAt(storeOn(port, { tls }), { signal: new AbortController().signal });
+  const finding = await checkStore(storeOn(port, { tls }), { signal: new AbortController().signal });
   expect(finding.reason).toBe('reset');
   await new Promise((resolve) => server.close(resolve));
 });

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { expect, test } from 'vitest';
 import { hasPostgres, startPostgres } from '../postgres.ts';
-import { lookAt, storeOn } from '../store-probe.ts';
+import { checkStore, storeOn } from '../store-probe.ts';
 
 test.skipIf(!hasPostgres)('no connection is left: of the role, then of the server', async () => {
   const server = await startPostgres({
@@ -10,14 +10,14 @@ test.skipIf(!hasPostgres)('no connection is left: of the role, then of the serve
   const clients: pg.Client[] = [];
   try {
     await server.query('CREATE ROLE one LOGIN CONNECTION LIMIT 0; CREATE ROLE other LOGIN');
-    expect((await lookAt(storeOn(server.port, { user: 'one' }))).reason).toBe('too_many_connections');
-    expect((await lookAt(storeOn(server.port, { user: 'other' }))).reason).toBeUndefined();
+    expect((await checkStore(storeOn(server.port, { user: 'one' }))).reason).toBe('too_many_connections');
+    expect((await checkStore(storeOn(server.port, { user: 'other' }))).reason).toBeUndefined();
     for (let count = 0; count < 7; count++) {
       const client = new pg.Client({ host: '127.0.0.1', port: server.port, user: 'postgres', ssl: false });
       clients.push(client);
       await client.connect();
     }
-    const finding = await lookAt(storeOn(server.port, { user: 'other' }));
+    const finding = await checkStore(storeOn(server.port, { user: 'other' }));
     expect(finding).toMatchObject({ reason: 'too_many_connections' });
     expect(finding.msg).toContain('53300');
   } finally {

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
-import { lookAt, storeOn } from '../store-probe.ts';
+import { checkStore, storeOn } from '../store-probe.ts';
 
 const message = (type: string, length: number, rest = '') =>
   Buffer.concat([
@@ -18,7 +18,7 @@ async function reasonFor(answer: Buffer | readonly Buffer[]): Promise<string | u
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };
   try {
-    return (await lookAt(storeOn(port))).reason;
+    return (await checkStore(storeOn(port))).reason;
   } finally {
     server.close();
   }
@@ -58,6 +58,6 @@ test('an error that comes byte by byte is an error', async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };
-  expect(await lookAt(storeOn(port))).toMatchObject({ reason: 'credentials', msg: 'no, not so (28P01)' });
+  expect(await checkStore(storeOn(port))).toMatchObject({ reason: 'credentials', msg: 'no, not so (28P01)' });
   server.close();
 });

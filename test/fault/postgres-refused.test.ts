@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest';
-import { lookAt, storeOn } from '../store-probe.ts';
+import { checkStore, storeOn } from '../store-probe.ts';
 
 /** The port multiplexer, which nobody runs any more. */
 const portOfNobody = 1;
 
 test('nobody listens: refused, and what was remembered is kept', async () => {
   const recalled = { identity: 'a', changes: {} };
-  const finding = await lookAt(storeOn(portOfNobody), { recalled });
+  const finding = await checkStore(storeOn(portOfNobody), { recalled });
   expect(finding).toMatchObject({ reason: 'refused', remember: recalled });
   expect(finding.gauges).toBeUndefined();
 });
 
 test('a name that nobody knows: resolve', async () => {
-  const finding = await lookAt(storeOn(5432, { address: 'no-such-host.invalid:5432' }));
+  const finding = await checkStore(storeOn(5432, { address: 'no-such-host.invalid:5432' }));
   expect(finding.reason).toBe('resolve');
 });

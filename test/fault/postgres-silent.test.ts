@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { lookAt, storeOn } from '../store-probe.ts';
+import { checkStore, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
 
 test.each([
@@ -15,13 +15,13 @@ test.each([
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };
   const stop = new AbortController();
-  const looking = lookAt(storeOn(port, { tls }), { signal: stop.signal });
+  const pending = checkStore(storeOn(port, { tls }), { signal: stop.signal });
   await pollUntil(
     async () => sockets.some(({ bytesRead }) => bytesRead > 0),
     (spoke) => spoke,
   );
   stop.abort();
-  expect((await looking).reason).toBe(reason);
+  expect((await pending).reason).toBe(reason);
   await pollUntil(
     async () => sockets.every(({ destroyed }) => destroyed),
     (gone) => gone,

@@ -2,16 +2,16 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
-import { bench, lookAt, storeOn } from '../store-probe.ts';
+import { bench, checkStore, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
 
 const right = 'p@ss/ "wörd"';
 
 describe.skipIf(!hasPostgres)('a password that is wrong', () => {
   let server: Postgres;
-  const look = async (password: string | undefined, user: string) => {
+  const runCheck = async (password: string | undefined, user: string) => {
     const { deps, logged } = bench();
-    const finding = await lookAt(storeOn(server.port, { user, password }), { deps });
+    const finding = await checkStore(storeOn(server.port, { user, password }), { deps });
     return { finding, shown: JSON.stringify([finding, logged]) };
   };
   beforeAll(async () => {
@@ -30,23 +30,23 @@ describe.skipIf(!hasPostgres)('a password that is wrong', () => {
     writeFileSync(file, lines.join('') + nobody + readFileSync(file, 'utf8'));
     server.configure([]);
     await pollUntil(
-      () => look('wrong', 'nobody'),
+      () => runCheck('wrong', 'nobody'),
       ({ finding }) => finding.msg.includes('pg_hba.conf'),
     );
   });
   afterAll(() => server?.stop());
 
   test.each(['md5', 'scram-sha-256', 'password'])('by %s', async (method) => {
-    const wrong = await look('hunter2', `by ${method}`);
+    const wrong = await runCheck('hunter2', `by ${method}`);
     expect(wrong.finding.reason).toBe('credentials');
     expect(wrong.shown).not.toContain('hunter2');
-    expect((await look(undefined, `by ${method}`)).finding.reason).toBe('credentials');
-    const good = await look(right, `by ${method}`);
+    expect((await runCheck(undefined, `by ${method}`)).finding.reason).toBe('credentials');
+    const good = await runCheck(right, `by ${method}`);
     expect(good.finding.reason).toBeUndefined();
     expect(good.shown).not.toContain('wörd');
   });
 
   test('a user who may not come in', async () => {
-    expect((await look('hunter2', 'nobody')).finding.reason).toBe('credentials');
+    expect((await runCheck('hunter2', 'nobody')).finding.reason).toBe('credentials');
   });
 });

@@ -14,7 +14,7 @@ describe.each([
     const probe = scripted('health/a', { intervalMs: 60_000 });
     bed.configure(probe);
     await bed.due(probe);
-    await probe.look.finds({ gauges: [{ name: 'svc_clusters', labels: {}, value: 1 }] });
+    await probe.lastCheck.finds({ gauges: [{ name: 'svc_clusters', labels: {}, value: 1 }] });
     const dueInMs = bed.report(probe).nextRunMs - bed.clock.nowMs();
     bed.clock.jumpTo(bed.clock.nowMs() + jumpMs);
     return { bed, probe, dueInMs };
@@ -24,14 +24,14 @@ describe.each([
     const { bed, probe, dueInMs } = await scene();
     expect(bed.report(probe).nextRunMs - bed.clock.nowMs()).toBe(dueInMs);
     await bed.pass(dueInMs - 1);
-    expect(probe.looks).toHaveLength(1);
+    expect(probe.checks).toHaveLength(1);
     await bed.pass(1);
-    expect(probe.looks).toHaveLength(2);
-    await probe.look.finds();
+    expect(probe.checks).toHaveLength(2);
+    await probe.lastCheck.finds();
     await bed.pass(59_999);
-    expect(probe.looks).toHaveLength(2);
+    expect(probe.checks).toHaveLength(2);
     await bed.pass(1);
-    expect(probe.looks).toHaveLength(3);
+    expect(probe.checks).toHaveLength(3);
     expect(bed.report(probe).skipped).toEqual({ overlap: 0, backlog: 0 });
   });
 
@@ -41,7 +41,7 @@ describe.each([
     await bed.pass(70);
     bed.clock.jumpTo(bed.clock.nowMs() - jumpMs);
     await bed.pass(30);
-    await probe.look.finds();
+    await probe.lastCheck.finds();
     expect(bed.report(probe).last).toMatchObject({ durationMs: 100, atMs: bed.clock.nowMs() });
     expect(bed.series('svc_probe_last_run')).toEqual({
       'svc_probe_last_run_timestamp_seconds{probe="health/a"}': bed.clock.nowMs() / 1e3,
@@ -51,7 +51,7 @@ describe.each([
   test('gauges vanish by the time that went by, and a young result stays young', async () => {
     const { bed, probe, dueInMs } = await scene();
     await bed.runner.checkNow('health/a');
-    expect(probe.looks).toHaveLength(1);
+    expect(probe.checks).toHaveLength(1);
     expect(bed.series('svc_clusters')).toEqual({ svc_clusters: 1 });
     // The next look hangs, so that after its own result nothing comes.
     await bed.pass(dueInMs);

@@ -18,7 +18,7 @@ describe('a probe that listens to its signal', () => {
     bed.configure(probe);
     await bed.due(probe);
     await bed.pass(4999);
-    expect(probe.look.signal.aborted).toBe(false);
+    expect(probe.lastCheck.signal.aborted).toBe(false);
     await bed.pass(1);
     expect(bed.report(probe).last).toMatchObject({ reason: 'first_byte_timeout', phasesMs: { connect: 3 } });
     expect(bed.report(probe)).toMatchObject({ isRunning: false, last: { durationMs: 5000 } });
@@ -62,7 +62,7 @@ describe('a probe that does not', () => {
   test('is too slow at its timeout; its place is free then, its lane is not', async () => {
     const { bed, hog, sibling, other } = await scene();
     await bed.pass(4999);
-    expect([hog.looks.length, other.looks.length, bed.heard]).toEqual([1, 0, []]);
+    expect([hog.checks.length, other.checks.length, bed.heard]).toEqual([1, 0, []]);
     await bed.pass(1);
     expect(bed.heard).toEqual([['store/hog', false]]);
     expect(bed.report(hog)).toMatchObject({
@@ -70,7 +70,7 @@ describe('a probe that does not', () => {
       last: { reason: 'too_slow', durationMs: 5000 },
     });
     await bed.pass(10_000);
-    expect([other.looks.length, sibling.looks.length]).toEqual([1, 0]);
+    expect([other.checks.length, sibling.checks.length]).toEqual([1, 0]);
   });
 
   test('is not started again until it has settled: what is due counts as overlap', async () => {
@@ -78,7 +78,7 @@ describe('a probe that does not', () => {
     await bed.pass(5000);
     const { overlap } = bed.report(hog).skipped;
     await bed.pass(60_000, 5000);
-    expect(hog.looks).toHaveLength(1);
+    expect(hog.checks).toHaveLength(1);
     expect(bed.report(hog).skipped).toEqual({ overlap: overlap + 6, backlog: 0 });
     expect(bed.series('svc_probe_skipped_total{probe="store/hog",reason="overlap"}')).toEqual({
       'svc_probe_skipped_total{probe="store/hog",reason="overlap"}': overlap + 6,
@@ -88,18 +88,18 @@ describe('a probe that does not', () => {
   test('has nothing of what it says later taken, and goes on then', async () => {
     const { bed, hog, sibling, other } = await scene();
     await bed.pass(10_000);
-    await hog.look.finds({
+    await hog.lastCheck.finds({
       msg: 'late',
       remember: { late: true },
       gauges: [{ name: 'svc_clusters', labels: {}, value: 1 }],
     });
     expect(bed.heard).toEqual([['store/hog', false]]);
     expect(bed.series('svc_clusters')).toEqual({});
-    await other.look.finds();
-    expect(sibling.looks).toHaveLength(1);
-    await sibling.look.finds();
+    await other.lastCheck.finds();
+    expect(sibling.checks).toHaveLength(1);
+    await sibling.lastCheck.finds();
     await bed.due(hog);
-    expect([hog.looks.length, hog.look.recalled]).toEqual([2, undefined]);
+    expect([hog.checks.length, hog.lastCheck.recalled]).toEqual([2, undefined]);
   });
 });
 
@@ -116,9 +116,9 @@ test('a probe that hangs while it is made is too slow, and is there when it is r
   expect(bed.report(probe).last?.reason).toBe('too_slow');
   make();
   await rest();
-  expect(ready.looks).toHaveLength(0);
+  expect(ready.checks).toHaveLength(0);
   await bed.due(probe);
-  expect(ready.looks).toHaveLength(1);
+  expect(ready.checks).toHaveLength(1);
 });
 
 test.each([
@@ -140,7 +140,7 @@ test.each([
   expect(bed.report(probe).last).toMatchObject({ reason: 'failed', msg: 'no driver' });
   isBroken = false;
   await bed.due(probe);
-  expect(probe.looks).toHaveLength(1);
+  expect(probe.checks).toHaveLength(1);
 });
 
 describe('the agent stops', () => {
@@ -161,11 +161,11 @@ describe('the agent stops', () => {
     bed.configure(a, b);
     await bed.pass(10_000);
     const seen = stopped(bed.runner.stop());
-    expect([a, b].map(({ look }) => look.signal.aborted)).toEqual([true, true]);
+    expect([a, b].map(({ lastCheck }) => lastCheck.signal.aborted)).toEqual([true, true]);
     expect(bed.series()).toEqual({});
-    await a.look.throws(new Error('aborted'));
+    await a.lastCheck.throws(new Error('aborted'));
     expect([seen.isOver, a.closed, b.closed]).toEqual([false, 1, 0]);
-    await b.look.finds();
+    await b.lastCheck.finds();
     expect([seen.isOver, a.closed, b.closed]).toEqual([true, 1, 1]);
     expect([bed.heard, bed.clock.waiting]).toEqual([[], 0]);
   });
@@ -194,7 +194,7 @@ describe('the agent stops', () => {
     probe.row = { ...probe.row, open: hangs };
     bed.configure(probe);
     await bed.due(probe);
-    await probe.look.finds();
+    await probe.lastCheck.finds();
     const seen = stopped(bed.runner.stop());
     await rest();
     await bed.pass(499);
@@ -214,7 +214,7 @@ describe('the agent stops', () => {
     probe.row = { ...probe.row, open: fails };
     bed.configure(probe);
     await bed.due(probe);
-    await probe.look.finds();
+    await probe.lastCheck.finds();
     await bed.runner.stop();
     expect(bed.entries).toMatchObject([
       { level: 'warn', msg: 'a probe did not close', fields: { probe: 'health/a' } },

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/core/ports.ts';
 import { createRunner } from '../../src/probes/runner/runner.ts';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { testRegistry } from '../registry.ts';
 import { probeDeps, rest, runnerBed, scripted } from '../unit/probes/runner/bed.ts';
 
 /** A clock whose timers fire when `wake` is called, however late that is. */
 function sleepyClock() {
-  const hand = handClock();
+  const hand = manualClock();
   let waiting: { dueMs: number; call: () => void }[] = [];
   const clock: Clock = {
     ...hand,
@@ -50,16 +50,16 @@ test('what was due in the meantime is run once, the rest counts as backlog, and 
   runner.configure([probe.row], { immediate: () => intake, kept: () => intake, durable: () => intake });
   await wake(10_000);
   const beat = runner.reports()[0]!.nextRunMs;
-  expect(probe.looks).toHaveLength(1);
+  expect(probe.checks).toHaveLength(1);
 
   await wake(beat - hand.nowMs() + 5 * 60_000 + 7);
-  expect(probe.looks).toHaveLength(2);
+  expect(probe.checks).toHaveLength(2);
   expect(runner.reports()[0]).toMatchObject({
     skipped: { overlap: 0, backlog: 5 },
     nextRunMs: beat + 6 * 60_000,
   });
   await wake(59_993);
-  expect(probe.looks).toHaveLength(3);
+  expect(probe.checks).toHaveLength(3);
   await runner.stop();
 });
 
@@ -69,8 +69,8 @@ test('an answer that came in the meantime is not too slow', async () => {
   bed.configure(probe);
   await bed.due(probe);
   // It is there, but the event loop has not read it yet when the timeout fires.
-  setImmediate(() => void probe.look.finds());
+  setImmediate(() => void probe.lastCheck.finds());
   await bed.pass(6000);
-  expect(probe.looks).toHaveLength(1);
+  expect(probe.checks).toHaveLength(1);
   expect(bed.heard).toEqual([['health/a', true]]);
 });

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { afterEach, expect, test } from 'vitest';
-import { get, handGather, type Rig, say, startPull } from '../integration/pull/scraper.ts';
+import { get, manualGather, type Rig, say, startPull } from '../integration/pull/scraper.ts';
 import { until } from '../until.ts';
 import { type TestView, viewOf } from '../view.ts';
 
@@ -33,7 +33,7 @@ let rig: Rig;
 afterEach(() => rig.stop());
 
 test('gone before the gather ends: the view is released unseen', async () => {
-  const hand = handGather();
+  const hand = manualGather();
   rig = await startPull(hand.gather);
   const socket = await say(rig.address, scrape('identity'));
   await until('the gather', () => hand.requests.length === 1);
@@ -50,7 +50,7 @@ test.each(['identity', 'gzip'])(
   'gone in the middle of the page (%s): the rendering stops',
   async (encoding) => {
     const view = watched(large());
-    rig = await startPull(handGather(() => view).gather);
+    rig = await startPull(manualGather(() => view).gather);
     const socket = await say(rig.address, scrape(encoding));
     await once(socket, 'readable');
     socket.resetAndDestroy();
@@ -62,7 +62,7 @@ test.each(['identity', 'gzip'])(
 );
 
 test('gone among others: they get the whole page', async () => {
-  const hand = handGather();
+  const hand = manualGather();
   rig = await startPull(hand.gather);
   const socket = await say(rig.address, scrape('identity'));
   const stays = get(rig.address, '/metrics');

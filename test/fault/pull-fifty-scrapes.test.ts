@@ -1,6 +1,14 @@
 import { gunzipSync } from 'node:zlib';
 import { afterEach, expect, test } from 'vitest';
-import { type Answer, get, handGather, type Rig, rest, say, startPull } from '../integration/pull/scraper.ts';
+import {
+  type Answer,
+  get,
+  manualGather,
+  type Rig,
+  rest,
+  say,
+  startPull,
+} from '../integration/pull/scraper.ts';
 import { readOpenMetrics } from '../openmetrics.ts';
 import { until } from '../until.ts';
 import { type TestView, viewOf } from '../view.ts';
@@ -55,7 +63,7 @@ let rig: Rig;
 afterEach(() => rig.stop());
 
 /** A scraper that has asked for a page of 12 MB and reads nothing of it. */
-async function stuckReader(hand: ReturnType<typeof handGather>) {
+async function stuckReader(hand: ReturnType<typeof manualGather>) {
   const socket = await say(rig.address, scrape);
   socket.pause();
   await until('its gather', () => hand.requests.length === 1);
@@ -66,7 +74,7 @@ async function stuckReader(hand: ReturnType<typeof handGather>) {
 }
 
 test('50 scrapes of every kind beside one that never reads: one gather, one rendering for each format', async () => {
-  const hand = handGather();
+  const hand = manualGather();
   rig = await startPull(hand.gather, { openMetrics: true, limits: { writeMs: 30_000 } });
   const stuck = await stuckReader(hand);
 
@@ -106,7 +114,7 @@ test('50 scrapes of every kind beside one that never reads: one gather, one rend
 });
 
 test('who shares the page of one that never reads gets it whole', async () => {
-  const hand = handGather();
+  const hand = manualGather();
   rig = await startPull(hand.gather, { limits: { writeMs: 30_000 } });
   const stuck = await say(rig.address, scrape);
   stuck.pause();
@@ -125,7 +133,7 @@ test('who shares the page of one that never reads gets it whole', async () => {
 });
 
 test('100 scrapes in a row are answered while one client never reads', async () => {
-  const hand = handGather();
+  const hand = manualGather();
   rig = await startPull(hand.gather);
   const stuck = await stuckReader(hand);
   for (let i = 0; i < 100; i++) {

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { get, handGather, type Rig, rest, say, startPull } from '../integration/pull/scraper.ts';
+import { get, manualGather, type Rig, rest, say, startPull } from '../integration/pull/scraper.ts';
 import { until } from '../until.ts';
 import { viewOf } from '../view.ts';
 
@@ -10,14 +10,14 @@ let rig: Rig;
 afterEach(() => rig.stop());
 
 test('a few requests that do not wait for answers are answered in order', async () => {
-  rig = await startPull(handGather(() => viewOf([])).gather);
+  rig = await startPull(manualGather(() => viewOf([])).gather);
   const text = await rest(await say(rig.address, scrape.repeat(3) + last));
   expect(text.match(/HTTP\/1\.1 200 /g)).toHaveLength(4);
   expect(rig.dropped).toEqual([]);
 });
 
 test('a connection with hundreds of them is closed, counted once, and makes one gather at most', async () => {
-  const gathers = handGather(() => viewOf([]));
+  const gathers = manualGather(() => viewOf([]));
   rig = await startPull(gathers.gather);
   const text = await rest(await say(rig.address, scrape.repeat(500)));
   expect(text).not.toContain('200 OK');
@@ -30,7 +30,7 @@ test('answers that wait behind another are given up with their connection', asyn
   const big = () =>
     viewOf([{ name: 'a', kind: 'gauge', series: [{ labels: { x: 'x'.repeat(12_000_000) }, numbers: [1] }] }]);
   const view = big();
-  rig = await startPull(handGather(() => view).gather, { limits: { writeMs: 30_000 } });
+  rig = await startPull(manualGather(() => view).gather, { limits: { writeMs: 30_000 } });
   const socket = await say(rig.address, scrape.repeat(3));
   socket.pause();
   await until('the page is rendered', () => view.released === 1);

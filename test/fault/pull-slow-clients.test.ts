@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { get, handGather, type Rig, say, startPull } from '../integration/pull/scraper.ts';
+import { get, manualGather, type Rig, say, startPull } from '../integration/pull/scraper.ts';
 import { viewOf } from '../view.ts';
 
 const view = () => viewOf([{ name: 'a', kind: 'gauge', series: [{ numbers: [1] }] }]);
@@ -24,7 +24,7 @@ test.each([
   ['rest after a request', 'GET /ready HTTP/1.1\r\nHost: a\r\n\r\n'],
   ['never read a page', 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n'],
 ])('1,000 clients that %s do not keep a scraper out', async (_, sent) => {
-  rig = await startPull(handGather(view).gather);
+  rig = await startPull(manualGather(view).gather);
   await slowClients(500, sent);
   for (let scrape = 0; scrape < 20; scrape++) {
     await slowClients(25, sent);

@@ -64,8 +64,8 @@ test(`${2 * loggers} series change their intake in slices, and each keeps its to
   configure('lines');
   const after = await configOf();
   // Each look at the clock finds it 3 ms further on, so that a slice ends after the second one.
-  let looks = 0;
-  const clock = { ...systemClock, monotonicMs: () => 3 * looks++ };
+  let lookups = 0;
+  const clock = { ...systemClock, monotonicMs: () => 3 * lookups++ };
   const registry = createRegistry(
     { limits: before.limits, serviceKeys: ['history'] },
     { clock: systemClock },

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { systemDisk } from '../../src/sources/logs/files/disk.ts';
 import { createContents } from '../../src/sources/logs/files/fingerprint.ts';
 import { createSchedule } from '../../src/sources/logs/files/schedule.ts';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { createTail, numbered, type Tail } from '../tail.ts';
 
 test('copytruncate: down across one rotation, back between the next copy and its truncation', async () => {
@@ -116,7 +116,7 @@ test('a rotated file that was finished long ago is not read again when its name 
 });
 
 test('after a scan that took long, the next one is at most two seconds away', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   const log = { write: () => {}, named: () => log };
   const scans: number[] = [];
   const schedule = createSchedule({

@@ -102,10 +102,10 @@ test('a restart in the middle of a compressed file', async () => {
   tail.rename('app.log', 'app.log.1');
   tail.gzip('app.log.1');
   tail.create('app.log', '');
-  const looking = tail.scan();
+  const scanning = tail.scan();
   while (tail.recorder.lines.length < 10_000) await new Promise((resolve) => setImmediate(resolve));
   await tail.restart();
-  await looking;
+  await scanning;
   expect(tail.recorder.lines.length).toBeLessThan(60_010);
   await tail.scan();
   expect(tail.recorder.lines).toEqual(numbered(0, 60_010).lines);

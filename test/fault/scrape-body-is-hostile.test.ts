@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { openScrape, openTarget, sampleName as s, type Target } from '../scrape.ts';
 
 let target: Target;
@@ -15,7 +15,7 @@ const gzip = { 'content-encoding': 'gzip' };
 const text = { 'content-type': 'text/plain; version=0.0.4' };
 
 async function scrapeOnce() {
-  const scraped = await openScrape({ url: target.url, limits }, handClock());
+  const scraped = await openScrape({ url: target.url, limits }, manualClock());
   const result = await scraped.scrape.scrapeNow();
   const shown = scraped.shown();
   await scraped.stop();
@@ -111,7 +111,7 @@ test('a label of a million characters', async () => {
 test('a line without end', async () => {
   const wide = { ...limits, bodyBytes: 64 << 20 };
   target.page(`x{a="${'v'.repeat(4_000_000)}`);
-  const scraped = await openScrape({ url: target.url, limits: wide }, handClock());
+  const scraped = await openScrape({ url: target.url, limits: wide }, manualClock());
   expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'label_too_long' });
   await scraped.stop();
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { scrapeMarkHeader } from '../../src/core/access.ts';
 import { parseAddress } from '../../src/core/address.ts';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { openScrape, openTarget } from '../scrape.ts';
 
 test.each(['0.0.0.0', '127.0.0.1'])(
@@ -11,7 +11,7 @@ test.each(['0.0.0.0', '127.0.0.1'])(
     target.page('x 1\n');
     const { port } = new URL(target.url);
     const own = parseAddress(`${host}:${port}`)!;
-    const scraped = await openScrape({ url: target.url }, handClock(), { ownListeners: () => [own] });
+    const scraped = await openScrape({ url: target.url }, manualClock(), { ownListeners: () => [own] });
     expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'own_endpoint' });
     expect(target.requests).toHaveLength(0);
     await scraped.stop();
@@ -25,7 +25,7 @@ test('a loop over a proxy is found by the mark on the request', async () => {
     const isOwn = request.headers[scrapeMarkHeader] === 'agent-7';
     response.writeHead(isOwn ? 508 : 200, { 'content-type': 'text/plain' }).end('x 1\n');
   });
-  const scraped = await openScrape({ url: target.url }, handClock(), { mark: 'agent-7' });
+  const scraped = await openScrape({ url: target.url }, manualClock(), { mark: 'agent-7' });
   expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'own_endpoint' });
   await scraped.stop();
   await target.close();

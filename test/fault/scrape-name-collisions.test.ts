@@ -4,7 +4,7 @@ import { createRegistry } from '../../src/core/registry.ts';
 import { createPageStore } from '../../src/core/value-stores.ts';
 import { createVocabularyDetector } from '../../src/core/vocabulary.ts';
 import { createRenderer } from '../../src/reporters/pull/exposition.ts';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { openScrape, openTarget, type Target } from '../scrape.ts';
 
 let target: Target;
@@ -15,7 +15,7 @@ afterEach(() => target.close());
 
 /** The page as the agent re-exposes it after taking these pages one after the other. */
 async function relay(...pages: string[]): Promise<{ page: string; refused: number }> {
-  const clock = handClock();
+  const clock = manualClock();
   const limits = { seriesPerMetric: 100, series: 1000, forbiddenTags: [], allowValues: [] };
   const registry = createRegistry({ limits, serviceKeys: ['history'] }, { clock });
   const store = createPageStore();

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { openScrape, openTarget, sampleName as s, type Target } from '../scrape.ts';
 import { until } from '../until.ts';
 
@@ -18,7 +18,7 @@ const finish = (response: ServerResponse, page: string): void => {
 test('never two requests at a time; intervals that pass meanwhile are counted', async () => {
   const waiting: ServerResponse[] = [];
   target.answer((_, response) => void waiting.push(response));
-  const clock = handClock();
+  const clock = manualClock();
   const scraped = await openScrape({ url: target.url, intervalMs: 1000, timeoutMs: 60_000 }, clock);
   await until('the first request is there', () => waiting.length === 1);
   clock.advance(3000);
@@ -35,7 +35,7 @@ test('never two requests at a time; intervals that pass meanwhile are counted', 
 });
 
 test('a page that misses the deadline of one scrape is absent from it, and shown when it is there', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   target.page('x 1\n');
   const scraped = await openScrape({ url: target.url }, clock);
   await scraped.scrape.scrapeNow();
@@ -59,7 +59,7 @@ test('a page that misses the deadline of one scrape is absent from it, and shown
 
 test('stopping does not wait for a target that hangs', async () => {
   target.answer(() => {});
-  const scraped = await openScrape({ url: target.url }, handClock());
+  const scraped = await openScrape({ url: target.url }, manualClock());
   await until('the target is asked', () => target.requests.length === 1);
   await scraped.stop();
   expect(scraped.shown()).toEqual({});

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { openScrape, openTarget, sampleName as s, type Target } from '../scrape.ts';
 
 let target: Target;
@@ -11,7 +11,7 @@ afterEach(() => target.close());
 const gone = (request: { socket: { resetAndDestroy(): void } }): void => request.socket.resetAndDestroy();
 
 test('series vanish with the target and come back once each', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   target.page('# TYPE a counter\na{k="1"} 5\na{k="2"} 6\n');
   const scraped = await openScrape({ url: target.url }, clock);
   await scraped.scrape.scrapeNow();
@@ -33,7 +33,7 @@ test('series vanish with the target and come back once each', async () => {
 });
 
 test('a target that is gone for ten minutes gives its places back, and gets them again', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   target.page('a 1\n');
   const scraped = await openScrape({ url: target.url, intervalMs: 3_600_000 }, clock);
   await scraped.scrape.scrapeNow();
@@ -51,7 +51,7 @@ test('a target that is gone for ten minutes gives its places back, and gets them
 });
 
 test('the series of a target that is gone are closed in slices', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   target.page(Array.from({ length: 2_000 }, (_, i) => `a{k="${i}"} ${i}\n`).join(''));
   const scraped = await openScrape({ url: target.url, intervalMs: 3_600_000 }, clock);
   await scraped.scrape.scrapeNow();
@@ -80,7 +80,7 @@ test('the series of a target that is gone are closed in slices', async () => {
 });
 
 test('series that leave the page go, the others stay where they are', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   target.page('a{k="1"} 1\na{k="2"} 2\na{k="3"} 3\n');
   const scraped = await openScrape({ url: target.url }, clock);
   await scraped.scrape.scrapeNow();

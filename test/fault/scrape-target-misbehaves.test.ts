@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { type Answer, openScrape, openTarget, pageAnswer, sampleName, type Target } from '../scrape.ts';
 import { until } from '../until.ts';
 
@@ -76,7 +76,7 @@ const refusals: Record<string, { answer: Answer; reason: string; drop: string }>
 
 test.each(Object.entries(refusals))('a target that %s', async (_, { answer, reason, drop }) => {
   target.page(good);
-  const clock = handClock();
+  const clock = manualClock();
   const scraped = await openScrape({ url: target.url }, clock);
   expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
   expect(scraped.shown()).toEqual(goodSamples);
@@ -107,7 +107,7 @@ const hangs: Record<string, Answer> = {
 
 test.each(Object.entries(hangs))('a target that hangs %s', async (_, answer) => {
   target.page(good);
-  const clock = handClock();
+  const clock = manualClock();
   const scraped = await openScrape({ url: target.url, timeoutMs: 5000 }, clock);
   await scraped.scrape.scrapeNow();
   target.answer(answer);
@@ -124,13 +124,13 @@ test.each(Object.entries(hangs))('a target that hangs %s', async (_, answer) => 
 test('a target that refuses connections', async () => {
   const { url } = target;
   await target.close();
-  const scraped = await openScrape({ url }, handClock());
+  const scraped = await openScrape({ url }, manualClock());
   expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'refused' });
   await scraped.stop();
 });
 
 test('a target whose name does not resolve', async () => {
-  const scraped = await openScrape({ url: 'http://no-such-host.invalid:1/metrics' }, handClock());
+  const scraped = await openScrape({ url: 'http://no-such-host.invalid:1/metrics' }, manualClock());
   expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'resolve' });
   await scraped.stop();
 });
@@ -140,7 +140,7 @@ test('a target that accepts and never shakes hands: the next scrape connects ane
   const server = createServer((socket) => void sockets.push(socket));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  const clock = handClock();
+  const clock = manualClock();
   const url = `https://127.0.0.1:${port}/metrics`;
   const scraped = await openScrape({ url, timeoutMs: 5000, intervalMs: 60_000 }, clock);
   for (const attempt of [1, 2]) {
@@ -162,7 +162,7 @@ test('a target that speaks another protocol', async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  const scraped = await openScrape({ url: `http://127.0.0.1:${port}/metrics` }, handClock());
+  const scraped = await openScrape({ url: `http://127.0.0.1:${port}/metrics` }, manualClock());
   expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'failed' });
   await scraped.stop();
   for (const socket of sockets) socket.destroy();
@@ -177,7 +177,7 @@ const accepted: Record<string, Record<string, string>> = {
 
 test.each(Object.entries(accepted))('a target with %s is read as text', async (_, headers) => {
   target.answer((_request, response) => void response.writeHead(200, headers).end(good));
-  const scraped = await openScrape({ url: target.url }, handClock());
+  const scraped = await openScrape({ url: target.url }, manualClock());
   expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
   expect(scraped.shown()).toEqual(goodSamples);
   await scraped.stop();

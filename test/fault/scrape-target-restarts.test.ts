@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { openScrape, openTarget, sampleName as s, type Target } from '../scrape.ts';
 
 let target: Target;
@@ -23,7 +23,7 @@ const page = (calls: number, observed: number, depth: number) =>
   ].join('\n');
 
 test('counters that went down are evidence of one restart, and shown as they are', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   target.page(page(100, 50, 9));
   const scraped = await openScrape({ url: target.url }, clock);
   await scraped.scrape.scrapeNow();
@@ -43,7 +43,7 @@ test('counters that went down are evidence of one restart, and shown as they are
 });
 
 test('a restart that happened while the target was gone is still seen', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   target.page(page(100, 50, 9));
   const scraped = await openScrape({ url: target.url }, clock);
   await scraped.scrape.scrapeNow();
@@ -57,7 +57,7 @@ test('a restart that happened while the target was gone is still seen', async ()
 });
 
 test('a gauge that falls is no restart', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   target.page(page(100, 50, 9));
   const scraped = await openScrape({ url: target.url }, clock);
   await scraped.scrape.scrapeNow();

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createState, type State } from '../../src/agent/state/state.ts';
 import type { Durable } from '../../src/core/ports.ts';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { runs } from '../size.ts';
 import { keptLog } from './state/bed.ts';
 import { type FaultyFs, faultyFs, type Operation } from './state/faulty-fs.ts';
@@ -45,7 +45,7 @@ async function startAgent(directory: string, fsync: boolean, plan: FaultyFs['pla
       restoredSum = Number(Buffer.from(section).toString());
     },
   };
-  const deps = { values, durables: [sum], clock: handClock(), log: keptLog().log, fs };
+  const deps = { values, durables: [sum], clock: manualClock(), log: keptLog().log, fs };
   const state = createState({ directory, fsync }, deps);
   await state.load();
   return { fs, state, values, restoredSum };

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { createState } from '../../src/agent/state/state.ts';
 import type { Durable } from '../../src/core/ports.ts';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { afterRestart, errors, keptLog, loadedBed, stateBed, temporaryDirectory } from './state/bed.ts';
 import { namedCounters, notedText } from './state/values.ts';
 
@@ -46,7 +46,7 @@ test('a table that the values cannot read: the snapshot before it is taken', asy
     restore(table, numbers);
   };
   const { log, entries } = keptLog();
-  const state = createState({ directory, fsync: false }, { values, durables: [], clock: handClock(), log });
+  const state = createState({ directory, fsync: false }, { values, durables: [], clock: manualClock(), log });
   expect(await state.load()).toEqual({ sequence: 1 });
   await state.commit();
   await state.close();

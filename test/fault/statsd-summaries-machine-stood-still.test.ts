@@ -3,7 +3,7 @@ import type { Clock } from '../../src/core/ports.ts';
 import { createSliceQueue } from '../../src/core/slices.ts';
 import { createLazyStore } from '../../src/core/value-stores.ts';
 import { createSummaries } from '../../src/sources/statsd/summaries.ts';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { testRegistry } from '../registry.ts';
 import { until } from '../until.ts';
 
@@ -11,7 +11,7 @@ const minute = 60_000;
 
 /** A clock whose timers come too late: time may pass without them. */
 function lateClock() {
-  const hand = handClock();
+  const hand = manualClock();
   let lostMs = 0;
   const clock: Clock = {
     nowMs: hand.nowMs,

@@ -72,7 +72,7 @@ function probesOf(port: number, options: Partial<StoreOptions>): OpenedProbe[] {
   return opened;
 }
 
-async function look(probe: OpenedProbe) {
+async function runCheck(probe: OpenedProbe) {
   const attempt = probe.run(undefined);
   const outcome = await attempt.outcome;
   // Nothing of it goes on behind its result.
@@ -122,13 +122,13 @@ async function silence(
   probes: readonly OpenedProbe[],
   sessions: () => Promise<number>,
 ): Promise<void> {
-  for (const probe of probes) expect((await look(probe)).reason).toBeUndefined();
+  for (const probe of probes) expect((await runCheck(probe)).reason).toBeUndefined();
   const handles = process.getActiveResourcesInfo().filter((name) => name === 'ProcessWrap').length;
   const samples: Held[] = [];
   proxy.isSilent = true;
   for (let round = 0; round < rounds; round++) {
     for (const probe of probes) {
-      expect((await look(probe)).reason).toBe('too_slow');
+      expect((await runCheck(probe)).reason).toBe('too_slow');
       expect(await pollUntil(sessions, (count) => count <= keptAtMost)).toBeLessThanOrEqual(keptAtMost);
     }
     samples.push(await held(sessions));
@@ -142,7 +142,7 @@ async function silence(
   );
   expect(process.getActiveResourcesInfo().filter((name) => name === 'ProcessWrap')).toHaveLength(handles);
   proxy.isSilent = false;
-  for (const probe of probes) expect((await look(probe)).reason).toBeUndefined();
+  for (const probe of probes) expect((await runCheck(probe)).reason).toBeUndefined();
   expect(await sessions()).toBeLessThanOrEqual(keptAtMost);
 }
 
@@ -159,14 +159,14 @@ describe('a store that is silent in the midst of its answers ends each look in t
         (
           await server.query("SELECT pid FROM pg_stat_activity WHERE application_name = 'svc-agent'")
         ).rows.map(({ pid }) => pid);
-      expect((await look(probe!)).reason).toBeUndefined();
+      expect((await runCheck(probe!)).reason).toBeUndefined();
       const [stopped] = await pids();
       process.kill(stopped!, 'SIGSTOP');
       after.push(async () => {
         if ((await pids()).includes(stopped!)) process.kill(stopped!, 'SIGCONT');
       });
-      for (let looks = 0; looks < 3; looks++) {
-        expect((await look(probe!)).reason).toBeUndefined();
+      for (let checks = 0; checks < 3; checks++) {
+        expect((await runCheck(probe!)).reason).toBeUndefined();
         expect(await pids()).toHaveLength(2);
       }
       process.kill(stopped!, 'SIGCONT');

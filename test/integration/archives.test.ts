@@ -15,7 +15,7 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createDirectoryWalk, maxDepth } from '../../src/probes/archival/directory-walk.ts';
 import type { Finding } from '../../src/probes/probe.ts';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import {
   environmentOf,
   keys,
@@ -42,9 +42,9 @@ describe('a file archive', () => {
     utimesSync(join(directory, path), new Date(time), new Date(time));
   };
   const open = async () => {
-    const look = await openArchive({ uri: `${pathToFileURL(directory).href}/` });
-    onTestFinished(look.close);
-    return look;
+    const archive = await openArchive({ uri: `${pathToFileURL(directory).href}/` });
+    onTestFinished(archive.close);
+    return archive;
   };
 
   test('is there, writable, and its newest file lies anywhere in it', async () => {
@@ -88,7 +88,7 @@ describe('a file archive', () => {
   test.each([1, 2, 3, 5, 1000])('of any size, %i entries at a time', async (maxEntries) => {
     for (const name of ['a', 'b/c', 'b/d', 'b/e/f', 'g']) write(`${name}.history`, '2026-01-02T03:04:05Z');
     write('b/e/newest.history', '2026-05-06T07:08:09Z');
-    const walk = createDirectoryWalk(directory, { maxEntries }, { disk: files, clock: handClock() });
+    const walk = createDirectoryWalk(directory, { maxEntries }, { disk: files, clock: manualClock() });
     onTestFinished(() => walk.close());
     let polls = 0;
     for (; walk.last === undefined; polls++) {
@@ -109,7 +109,7 @@ describe('a file archive', () => {
 
 describe('an object store', () => {
   let store: ObjectStoreServer;
-  const clock = handClock();
+  const clock = manualClock();
   const open = async (options: Parameters<typeof openObjectStore>[0] = {}) => {
     store = await openObjectStore({ clock, ...options });
     onTestFinished(() => store.close());
@@ -148,19 +148,19 @@ describe('an object store', () => {
     await open({ pageSize: 1 });
     for (let i = 10; i < 35; i++) store.objects.set(`h/${i} +`, `2026-01-01T00:00:${i}.000Z`);
     store.objects.set('h/31 +', '2026-02-02T00:00:00.000Z');
-    const look = async (recalled: unknown) => {
+    const runCheck = async (recalled: unknown) => {
       const { check } = await openArchive({ uri: 's3://archive/h/', endpoint: store.url, clock });
       return check(undefined, JSON.parse(JSON.stringify(recalled ?? null)));
     };
-    const first = await look(undefined);
+    const first = await runCheck(undefined);
     expect(first.gauges).toEqual([]);
     expect(first.msg).toContain('newest object seen from 2026-01-01T00:00:19.000Z');
-    const second = await look(first.remember);
+    const second = await runCheck(first.remember);
     expect(second.gauges).toEqual([]);
-    const third = await look(second.remember);
+    const third = await runCheck(second.remember);
     expect(newest(third)).toEqual([[gauge, 's3', seconds('2026-02-02T00:00:00Z')]]);
     expect(third.details).toEqual({ pages: 5, objects: 5, complete: true });
-    const fourth = await look(third.remember);
+    const fourth = await runCheck(third.remember);
     expect(newest(fourth)).toEqual([[gauge, 's3', seconds('2026-02-02T00:00:00Z')]]);
     expect(fourth.msg).toContain('newest object from 2026-02-02T00:00:00.000Z, or later');
     expect(store.asked.filter((path) => !/start-after|continuation/.test(path))).toHaveLength(2);
@@ -242,7 +242,7 @@ describe('an object store behind TLS', () => {
   test('is trusted by AWS_CA_BUNDLE, and the end of its certificate is told', async () => {
     const authority = certificates.authority('authority');
     const { cert, key } = certificates.signed('store', authority);
-    const clock = handClock();
+    const clock = manualClock();
     const tls = { cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') };
     const store = await openObjectStore({ clock, tls });
     onTestFinished(() => store.close());

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
-import { look, verdict } from '../poll-cassandra.ts';
+import { pollCassandra, verdict } from '../poll-cassandra.ts';
 import { until } from '../until.ts';
 import { type Certificate, type Certificates, makeCertificates } from './pull/certificates.ts';
 
@@ -42,7 +42,7 @@ client_encryption_options:
   });
 
   test('incremental backups are on, snapshots before a drop are off, connections are limited', async () => {
-    const { found } = await look({ port: server.port });
+    const { found } = await pollCassandra({ port: server.port });
     expect(verdict(found, 'incremental_backups')).toMatchObject({
       holds: true,
       found: 'incremental_backups = true',
@@ -52,7 +52,7 @@ client_encryption_options:
   });
 
   const secure = (tls: object, host = 'localhost') =>
-    look({ port: server.port, address: { host, port: server.port }, tls });
+    pollCassandra({ port: server.port, address: { host, port: server.port }, tls });
 
   test('over TLS the certificate’s end is known', async () => {
     const { found } = await secure({ caFile: ours.cert });
@@ -77,13 +77,16 @@ client_encryption_options:
         const socket = connect(server.port, '127.0.0.1').on('error', () => {});
         held.push(socket);
         await once(socket, 'connect');
-        const { fault } = await look({ port: server.port });
+        const { fault } = await pollCassandra({ port: server.port });
         return fault;
       });
       expect(refused.reason).toBe('reset');
     } finally {
       for (const socket of held) socket.destroy();
     }
-    await until('there is room again', async () => (await look({ port: server.port })).found !== undefined);
+    await until(
+      'there is room again',
+      async () => (await pollCassandra({ port: server.port })).found !== undefined,
+    );
   });
 });

@@ -4,7 +4,7 @@ import type { WatchedNodes } from '../../src/probes/stores/cassandra-checks.ts';
 import { grantStatements } from '../../src/probes/stores/store-grants.ts';
 import { type Cassandra, hasCassandra, startCassandra, superuser } from '../cassandra.ts';
 import { between, startServer } from '../cql-server.ts';
-import { look, type Seen, verdict } from '../poll-cassandra.ts';
+import { pollCassandra, type Seen, verdict } from '../poll-cassandra.ts';
 import { until } from '../until.ts';
 
 const keyspace = (name: string, replication: string, more = '') =>
@@ -37,7 +37,7 @@ describe.skipIf(!hasCassandra)('Apache Cassandra that asks for users and grants'
   afterAll(() => server?.remove());
 
   const as = (user: string, password: string, database?: string): Promise<Seen> =>
-    look({ port: server.port, user, password, database });
+    pollCassandra({ port: server.port, user, password, database });
   const asAgent = (database?: string) => as('Agent', 'pw', database);
   /** A busy machine may be late with its clients, which a look does without. */
   const withClients = (user: string, password: string) =>
@@ -127,7 +127,8 @@ describe.skipIf(!hasCassandra)('Apache Cassandra that asks for users and grants'
 
   test('a table or a row that is missing is a finding, a column that is missing is unknown', async () => {
     const found = async (database: string, schemaQuery?: string) =>
-      (await look({ port: server.port, user: 'Agent', password: 'pw', database, schemaQuery })).found!;
+      (await pollCassandra({ port: server.port, user: 'Agent', password: 'pw', database, schemaQuery }))
+        .found!;
     expect((await found('three')).schemaMissing).toMatch(/schema_version does not exist/);
     expect((await found('Safe')).schemaMissing).toBe('schema_version has no row for Safe');
     const other = await found('svc', 'SELECT version FROM schema_version');
@@ -149,7 +150,7 @@ describe.skipIf(!hasCassandra)('Apache Cassandra that asks for users and grants'
       expect(fault).toMatchObject({ reason: 'credentials' });
       expect(fault!.msg).not.toContain('hunter2');
     }
-    expect(await look({ port: server.port, database: 'svc' })).toEqual({
+    expect(await pollCassandra({ port: server.port, database: 'svc' })).toEqual({
       fault: {
         reason: 'credentials',
         msg: 'the server requires a user and a password; none are configured',
@@ -176,7 +177,12 @@ describe.skipIf(!hasCassandra)('Apache Cassandra that asks for users and grants'
         return 'drop';
       }),
     );
-    const { found } = await look({ port: front.port, user: 'Agent', password: 'pw', database: 'svc' });
+    const { found } = await pollCassandra({
+      port: front.port,
+      user: 'Agent',
+      password: 'pw',
+      database: 'svc',
+    });
     await front.close();
     expect(asked).toHaveLength(1);
     expect(found).toMatchObject({ schemaVersion: '0.10' });

@@ -1,13 +1,13 @@
 import grpc from '@grpc/grpc-js';
 import { expect, test } from 'vitest';
 import { bareServer } from '../health.ts';
-import { lookAtPeer } from '../peer.ts';
+import { checkPeer } from '../peer.ts';
 import { grpcServer, type Served } from './health-grpc-server.ts';
 
-async function lookByGrpc(served: Served) {
+async function checkByGrpc(served: Served) {
   const server = await grpcServer(served);
   try {
-    return await lookAtPeer({ port: server.port, rpcTransport: 'grpc', rpcName: 'svc-frontend' });
+    return await checkPeer({ port: server.port, rpcTransport: 'grpc', rpcName: 'svc-frontend' });
   } finally {
     server.close();
   }
@@ -28,7 +28,7 @@ test.each<[string, Served]>([
   ['refuses the call', fails(grpc.status.PERMISSION_DENIED, 'who are you?')],
   ['fails at the call', fails(grpc.status.INTERNAL, 'oops')],
 ])('a peer that %s is up', async (_, served) => {
-  const found = await lookByGrpc(served);
+  const found = await checkByGrpc(served);
   expect(found.reason).toBeUndefined();
   expect(Object.keys(found.phasesMs!)).toContain('first_byte');
 });
@@ -42,12 +42,12 @@ test.each<[string, Served, string]>([
   ],
   ['is unavailable behind its proxy', fails(grpc.status.UNAVAILABLE, 'no healthy upstream'), 'not_ok'],
 ])('a peer that %s is down', async (_, served, reason) => {
-  expect((await lookByGrpc(served)).reason).toBe(reason);
+  expect((await checkByGrpc(served)).reason).toBe(reason);
 });
 
 test('the peer is called by its rpcName', async () => {
   const names: unknown[] = [];
-  await lookByGrpc({
+  await checkByGrpc({
     check(call, callback) {
       names.push(...call.metadata.get('rpc-service'));
       callback(null, { status: 1 });
@@ -62,7 +62,7 @@ test.each([
 ])('transport %s is only connected to, and that is said once', async (rpcTransport, said) => {
   const server = await bareServer(() => {});
   const logged: unknown[] = [];
-  const found = await lookAtPeer({ port: server.port, rpcTransport, logged });
+  const found = await checkPeer({ port: server.port, rpcTransport, logged });
   await server.close();
   const warning = `${said}, the agent only opens a TCP connection to the frontend; set rpcTransport: grpc for a health check`;
   expect(found.reason).toBeUndefined();

@@ -14,7 +14,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { digestOf, unreadDigest } from '../../src/agent/config/environment.ts';
 import { watchConfiguration } from '../../src/agent/reload.ts';
 import { systemClock } from '../../src/core/clock.ts';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 
 let place: string;
 let stop = () => {};
@@ -95,7 +95,7 @@ test.each(Object.entries(styles))(
 
 test('a change in the same tick of the file system’s clock as the comparison before it is seen', async () => {
   const file = join(place, 'agent.yaml');
-  const clock = handClock();
+  const clock = manualClock();
   writeFileSync(file, contentOf(0));
   let seen = '';
   stop = watchConfiguration({ [file]: digestOf(Buffer.from(contentOf(0))) }, clock, () => {

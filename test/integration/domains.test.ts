@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import type { ClusterGroupOptions } from '../../src/probes/clusters/block.ts';
 import { planDomains } from '../../src/probes/plan.ts';
 import type { Finding } from '../../src/probes/probe.ts';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { clusterGroup, probeOnce, probesOptions, samplesOf } from '../cluster-group.ts';
 import { until } from '../until.ts';
 
@@ -51,20 +51,20 @@ const three = clusterGroup(
 );
 
 /** One look at `orders` by a command that prints a file, in a new life of the agent. */
-function look(
+function runCheck(
   file: string,
   { group, recalled }: { group?: ClusterGroupOptions; recalled?: unknown } = {},
 ): Promise<Finding> {
   const describeBy = { command: ['cat', join(folder, file)], intervalMs: 60_000, timeoutMs: 10_000 };
   const domains = { watch: ['orders'], describe: describeBy };
   const [row] = planDomains(probesOptions({ domains, clusterGroupMetadata: group }));
-  return probeOnce(row!, { recalled, clock: handClock(Date.UTC(2026, 3, 1)) });
+  return probeOnce(row!, { recalled, clock: manualClock(Date.UTC(2026, 3, 1)) });
 }
 
 describe('a domain', () => {
   test('shows all that is said of it', async () => {
     shows('all', { active: 'dc2', version: 11, history: [['2026-03-02T10:15:30Z', 'dc1', 'dc2']] });
-    const found = await look('all', { group: three });
+    const found = await runCheck('all', { group: three });
     expect(found.reason).toBeUndefined();
     expect(found.msg).toBe('active in dc2, of dc1, dc2, dc3');
     expect(samplesOf(found)).toEqual([
@@ -92,7 +92,7 @@ describe('a domain', () => {
     const counted: number[] = [];
     const next = async (shown: Shown) => {
       shows('fails', shown);
-      const found = await look('fails', { group: three, recalled });
+      const found = await runCheck('fails', { group: three, recalled });
       recalled = JSON.parse(JSON.stringify(found.remember));
       counted.push(...(found.increases ?? []).map(({ value }) => value));
       return found;
@@ -114,38 +114,40 @@ describe('a domain', () => {
 
   test('a look that fails keeps what was known', async () => {
     shows('kept', { active: 'dc1' });
-    const { remember } = await look('kept');
-    const failed = await look('not-there', { recalled: remember });
+    const { remember } = await runCheck('kept');
+    const failed = await runCheck('not-there', { recalled: remember });
     expect(failed.reason).toBe('command_failed');
     expect(failed.gauges).toBeUndefined();
     expect(failed.remember).toBe(remember);
     shows('kept', { active: 'dc2' });
-    expect((await look('kept', { recalled: failed.remember })).increases).toMatchObject([{ value: 1 }]);
+    expect((await runCheck('kept', { recalled: failed.remember })).increases).toMatchObject([{ value: 1 }]);
   });
 
   test('has a version of another cluster than its name', async () => {
     shows('mismatch', { active: 'dc1', version: 12 });
-    const found = await look('mismatch', { group: three });
+    const found = await runCheck('mismatch', { group: three });
     expect(found).toMatchObject({
       reason: 'version_mismatch',
       msg: 'active in dc1, but its failover version 12 belongs to dc3',
     });
     expect(samplesOf(found)).toContain('svc_domain_failover_version{domain="orders"} 12');
     shows('mismatch', { active: 'dc1', version: 17 });
-    expect((await look('mismatch', { group: three })).msg).toContain('belongs to no cluster of the group');
-    expect((await look('mismatch')).reason).toBeUndefined();
+    expect((await runCheck('mismatch', { group: three })).msg).toContain(
+      'belongs to no cluster of the group',
+    );
+    expect((await runCheck('mismatch')).reason).toBeUndefined();
   });
 
   test('that is local has a version that means nothing', async () => {
     shows('local', { active: 'dc1', version: 17, global: false, clusters: ['dc1'] });
-    const found = await look('local', { group: three });
+    const found = await runCheck('local', { group: three });
     expect(found.reason).toBeUndefined();
     expect(found.msg).toBe('active in dc1, a local domain');
   });
 
   test('spans fewer clusters than suggested, and is active outside of them', async () => {
     shows('few', { active: 'dc3', version: 2, clusters: ['dc1', 'dc2'] });
-    const found = await look('few', { group: three });
+    const found = await runCheck('few', { group: three });
     expect(found.reason).toBeUndefined();
     expect(found.details).toMatchObject({
       notes: [
@@ -158,7 +160,7 @@ describe('a domain', () => {
 
   test('of another name is not what was asked for', async () => {
     shows('other', { active: 'dc1', name: 'payments' });
-    expect(await look('other')).toMatchObject({
+    expect(await runCheck('other')).toMatchObject({
       reason: 'invalid_answer',
       msg: 'the output describes another domain, payments',
     });
@@ -166,20 +168,20 @@ describe('a domain', () => {
 
   test('in an unknown shape is shown from its beginning', async () => {
     writeFileSync(join(folder, 'unknown'), `| NAME |\tACTIVE |\n${'-'.repeat(1000)}`);
-    const { reason, msg, gauges } = await look('unknown');
+    const { reason, msg, gauges } = await runCheck('unknown');
     expect(reason).toBe('invalid_answer');
     expect(msg).toMatch(/^the output is not a description of a domain: "\| NAME \| ACTIVE \| -+…"$/);
     expect(msg.length).toBeLessThan(200);
     expect(gauges).toBeUndefined();
     writeFileSync(join(folder, 'unknown'), '');
-    expect((await look('unknown')).msg).toBe('the output is not a description of a domain: nothing');
+    expect((await runCheck('unknown')).msg).toBe('the output is not a description of a domain: nothing');
   });
 });
 
 describe('a domain through each cluster', () => {
   test('is seen alike', async () => {
     for (const cluster of ['dc1', 'dc2', 'dc3']) shows(`alike-${cluster}`, { active: 'dc2', version: 1 });
-    const found = await look('alike-{cluster}', { group: three });
+    const found = await runCheck('alike-{cluster}', { group: three });
     expect(found.reason).toBeUndefined();
     expect(found.details).toMatchObject({
       views: {
@@ -194,7 +196,7 @@ describe('a domain through each cluster', () => {
     shows('apart-10.0.0.1:1', { active: 'dc1', version: 10 });
     shows('apart-10.0.0.2:2', { active: 'dc2', version: 11 });
     shows('apart-10.0.0.3:3', { active: 'dc1', version: 10 });
-    const found = await look('apart-{address}', { group: three });
+    const found = await runCheck('apart-{address}', { group: three });
     expect(found).toMatchObject({
       reason: 'clusters_disagree',
       msg: 'active in dc1 according to this cluster, but dc2 says dc2',
@@ -206,7 +208,7 @@ describe('a domain through each cluster', () => {
   test('one that cannot be asked is named, and the domain is well all the same', async () => {
     shows('gone-dc1', { active: 'dc1', version: 10 });
     shows('gone-dc3', { active: 'dc1', version: 10 });
-    const found = await look('gone-{cluster}', { group: three });
+    const found = await runCheck('gone-{cluster}', { group: three });
     expect(found.reason).toBeUndefined();
     expect(found.msg).toContain('not known through dc2: cat: exit status 1');
   });
@@ -218,11 +220,11 @@ describe('a domain through each cluster', () => {
     const command = ['sh', '-c', script, '{cluster}', join(folder, 'hangs'), started];
     const domains = { watch: ['orders'], describe: { command, intervalMs: 60_000, timeoutMs: 10_000 } };
     const [row] = planDomains(probesOptions({ domains, clusterGroupMetadata: clusterGroup({}, {}) }));
-    const clock = handClock();
-    const looking = probeOnce(row!, { clock, signal: new AbortController().signal });
+    const clock = manualClock();
+    const pending = probeOnce(row!, { clock, signal: new AbortController().signal });
     await until('the command runs', () => existsSync(started));
     clock.advance(8000);
-    const found = await looking;
+    const found = await pending;
     expect(found.reason).toBeUndefined();
     expect(found.msg).toBe('active in dc1, of dc1, dc2, dc3; not known through dc2: sh: did not end in time');
     expect(clock.waiting).toBe(0);
@@ -232,15 +234,15 @@ describe('a domain through each cluster', () => {
     const group = clusterGroup({}, { enabled: false }, {}, {});
     for (const cluster of ['dc2', 'dc4']) shows(`asked-${cluster}`, { active: cluster });
     for (const cluster of ['dc1', 'dc3']) shows(`asked-${cluster}`, { active: 'dc1', version: 0 });
-    expect((await look('asked-{cluster}', { group })).reason).toBeUndefined();
+    expect((await runCheck('asked-{cluster}', { group })).reason).toBeUndefined();
     shows('asked-dc1', { active: 'dc1', global: false, clusters: ['dc1'] });
-    const local = await look('asked-{cluster}', { group });
+    const local = await runCheck('asked-{cluster}', { group });
     expect(local).toMatchObject({ msg: 'active in dc1, a local domain', details: { views: undefined } });
   });
 
   test('the own cluster that cannot be asked leaves nothing', async () => {
     shows('own-dc2', { active: 'dc2' });
-    const found = await look('own-{cluster}', { group: three });
+    const found = await runCheck('own-{cluster}', { group: three });
     expect(found.reason).toBe('command_failed');
     expect(found.gauges).toBeUndefined();
   });

@@ -17,11 +17,11 @@ import { parseAddress } from '../../src/core/address.ts';
 import { roles } from '../../src/core/catalog.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { checkGrpc } from '../../src/probes/health/grpc-check.ts';
-import { type HandClock, handClock } from '../clock.ts';
+import { type ManualClock, manualClock } from '../clock.ts';
 import { until } from '../until.ts';
 
 let directory: string;
-let clock: HandClock;
+let clock: ManualClock;
 let service: Service;
 let addresses: ServiceAddresses;
 let announced: Incident[];
@@ -56,7 +56,7 @@ async function start(options: Partial<ServiceOptions> = {}) {
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'example-service-'));
-  clock = handClock();
+  clock = manualClock();
 });
 
 afterEach(async () => {

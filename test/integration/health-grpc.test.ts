@@ -1,6 +1,6 @@
 import { status as Status } from '@grpc/grpc-js';
 import { afterEach, describe, expect, test } from 'vitest';
-import { httpServer, look } from '../health.ts';
+import { checkHealth, httpServer } from '../health.ts';
 import { type GrpcServer, grpcServer, type Served } from './health-grpc-server.ts';
 import { makeCertificates } from './pull/certificates.ts';
 
@@ -22,7 +22,7 @@ describe('the standard method', () => {
     [3, 'not_ok', 'SERVICE_UNKNOWN'],
   ])('status %d', async (status, reason, msg) => {
     const at = await serve({ check: (_, answer) => answer(null, { status }) });
-    const found = await look({ url: `grpc://${at}` });
+    const found = await checkHealth({ url: `grpc://${at}` });
     expect(found).toMatchObject({
       msg,
       details: { address: at, protocol: 'grpc', method: 'grpc.health.v1.Health/Check', grpcStatus: 0 },
@@ -41,9 +41,9 @@ describe('the standard method', () => {
         else answer(null, { status: 1 });
       },
     });
-    expect((await look({ url: `grpc://${at}/my.pkg.Frontend` })).reason).toBeUndefined();
-    expect((await look({ url: `grpc://${at}/` })).reason).toBeUndefined();
-    expect(await look({ url: `grpc://${at}/gone` })).toMatchObject({
+    expect((await checkHealth({ url: `grpc://${at}/my.pkg.Frontend` })).reason).toBeUndefined();
+    expect((await checkHealth({ url: `grpc://${at}/` })).reason).toBeUndefined();
+    expect(await checkHealth({ url: `grpc://${at}/gone` })).toMatchObject({
       reason: 'not_ok',
       msg: 'gRPC status 5: unknown service',
       details: { grpcStatus: 5 },
@@ -65,7 +65,7 @@ describe('the service’s own method', () => {
 
   test('answers where the standard one is not implemented, and is asked first from then on', async () => {
     const at = await serve({ own: { [metaApi]: own } });
-    const first = await look({ url: `grpc://${at}`, service: 'history', timeoutMs: 4000 });
+    const first = await checkHealth({ url: `grpc://${at}`, service: 'history', timeoutMs: 4000 });
     expect(first).toMatchObject({ msg: 'OK', remember: { method: 'own' } });
     expect(first.reason).toBeUndefined();
   });
@@ -86,10 +86,10 @@ describe('the service’s own method', () => {
       },
     });
     const recalled = { method: 'own' };
-    expect(await look({ url: `grpc://${both}`, recalled })).toMatchObject({ remember: recalled });
-    expect(await look({ url: `grpc://${both}` })).toMatchObject({ remember: { method: 'standard' } });
+    expect(await checkHealth({ url: `grpc://${both}`, recalled })).toMatchObject({ remember: recalled });
+    expect(await checkHealth({ url: `grpc://${both}` })).toMatchObject({ remember: { method: 'standard' } });
     const one = await serve({ check });
-    const turned = await look({ url: `grpc://${one}`, recalled });
+    const turned = await checkHealth({ url: `grpc://${one}`, recalled });
     expect(turned).toMatchObject({ msg: 'SERVING', remember: { method: 'standard' } });
     expect(asked).toEqual(['own', 'standard', 'standard']);
   });
@@ -102,7 +102,7 @@ describe('the service’s own method', () => {
     [{}, 'not_ok', 'not ok, without a message'],
   ])('%j', async (response, reason, msg) => {
     const at = await serve({ own: { [metaApi]: (_, answer) => answer(null, response) } });
-    const found = await look({ url: `grpc://${at}/${metaApi}` });
+    const found = await checkHealth({ url: `grpc://${at}/${metaApi}` });
     expect(found.msg).toBe(msg);
     expect(found.reason).toBe(reason);
   });
@@ -117,7 +117,7 @@ describe('the service’s own method', () => {
         },
       },
     });
-    expect(await look({ url: `grpc://${at}/svc.api.v1.MetaAPI` })).toMatchObject({
+    expect(await checkHealth({ url: `grpc://${at}/svc.api.v1.MetaAPI` })).toMatchObject({
       msg: 'OK',
       details: { method: 'svc.api.v1.MetaAPI/Health' },
     });
@@ -135,7 +135,7 @@ describe('a call that fails', () => {
     [Status.UNKNOWN, '', 'not_ok'],
   ])('with status %d', async (code, details, reason) => {
     const at = await serve({ check: (_, answer) => answer({ code, details }) });
-    const found = await look({ url: `grpc://${at}` });
+    const found = await checkHealth({ url: `grpc://${at}` });
     expect(found).toMatchObject({
       reason,
       msg: `gRPC status ${code}: ${details || 'without a message'}`,
@@ -145,7 +145,7 @@ describe('a call that fails', () => {
 
   test('because nothing of it is implemented', async () => {
     const at = await serve({});
-    const found = await look({ url: `grpc://${at}`, recalled: { method: 'own' } });
+    const found = await checkHealth({ url: `grpc://${at}`, recalled: { method: 'own' } });
     expect(found).toMatchObject({ reason: 'unimplemented' });
     expect(found.msg).toContain('grpc.health.v1.Health/Check');
     expect(found.msg).toContain(`${metaApi}/Health`);
@@ -153,7 +153,7 @@ describe('a call that fails', () => {
 
   test('because the server speaks HTTP/1.1', async () => {
     const server = await httpServer((_, response) => response.end('{"ok":true}'));
-    const found = await look({ url: `grpc://127.0.0.1:${server.port}` });
+    const found = await checkHealth({ url: `grpc://127.0.0.1:${server.port}` });
     await server.close();
     expect(found).toMatchObject({ reason: 'invalid_answer' });
   });
@@ -167,8 +167,8 @@ test('credentials are sent with the call', async () => {
     },
   });
   const url = `grpc://${at}`;
-  expect((await look({ url, auth: { bearer: 'secret' } })).reason).toBeUndefined();
-  expect((await look({ url })).reason).toBe('credentials');
+  expect((await checkHealth({ url, auth: { bearer: 'secret' } })).reason).toBeUndefined();
+  expect((await checkHealth({ url })).reason).toBe('credentials');
 });
 
 test('over TLS', async () => {
@@ -179,8 +179,8 @@ test('over TLS', async () => {
     certificate: made.signed('server', ours, { days: 1 }),
   });
   const url = `grpcs://${at}`;
-  const trusted = await look({ url, tls: { caFile: ours.cert } });
-  const untrusted = await look({ url });
+  const trusted = await checkHealth({ url, tls: { caFile: ours.cert } });
+  const untrusted = await checkHealth({ url });
   made.remove();
   expect(trusted).toMatchObject({ msg: 'SERVING', details: { tlsVersion: 'TLSv1.3' } });
   expect(trusted.reason).toBeUndefined();

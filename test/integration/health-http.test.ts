@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpsServer } from 'node:https';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { bareServer, httpServer, listening, look, type TestServer } from '../health.ts';
+import { bareServer, checkHealth, httpServer, listening, type TestServer } from '../health.ts';
 import { type Certificate, type Certificates, makeCertificates } from './pull/certificates.ts';
 
 const servers: TestServer[] = [];
@@ -26,7 +26,7 @@ describe('a role that answers', () => {
         response.setHeader('content-type', 'application/json').end(healthy);
       }),
     );
-    const found = await look({ url: `http://127.0.0.1:${port}/health?deep=1` });
+    const found = await checkHealth({ url: `http://127.0.0.1:${port}/health?deep=1` });
     expect(asked).toEqual([['GET', '/health?deep=1', `127.0.0.1:${port}`, 'application/json']]);
     expect(found).toMatchObject({
       msg: 'OK',
@@ -50,7 +50,7 @@ describe('a role that answers', () => {
       }),
     );
     for (let n = 1; n <= 3; n++) {
-      expect((await look({ url: `http://127.0.0.1:${port}/health` })).reason).toBeUndefined();
+      expect((await checkHealth({ url: `http://127.0.0.1:${port}/health` })).reason).toBeUndefined();
       expect(connections).toBe(n);
     }
     await Promise.all(closed);
@@ -58,19 +58,22 @@ describe('a role that answers', () => {
 
   test('may take all of 64 KiB for it', async () => {
     const port = await opened(httpServer((_, response) => response.end(healthy.padEnd(65_536))));
-    expect((await look({ url: `http://127.0.0.1:${port}/health` })).reason).toBeUndefined();
+    expect((await checkHealth({ url: `http://127.0.0.1:${port}/health` })).reason).toBeUndefined();
   });
 
   test('is found by its name, at the address that stands first', async () => {
     const port = await opened(httpServer((_, response) => response.end(healthy)));
     const lookup = async (host: string) => (host === 'role.test' ? ['127.0.0.1', '192.0.2.1'] : []);
-    const found = await look({ url: `http://role.test:${port}/health`, lookup });
+    const found = await checkHealth({ url: `http://role.test:${port}/health`, lookup });
     expect(found).toMatchObject({ msg: 'OK', details: { address: `127.0.0.1:${port}` } });
   });
 
   test('as localhost is looked for at IPv4 first', async () => {
     const port = await opened(httpServer((_, response) => response.end(healthy)));
-    const found = await look({ url: `http://localhost:${port}`, lookup: async () => ['::1', '127.0.0.1'] });
+    const found = await checkHealth({
+      url: `http://localhost:${port}`,
+      lookup: async () => ['::1', '127.0.0.1'],
+    });
     expect(found).toMatchObject({ msg: 'OK', details: { address: `127.0.0.1:${port}` } });
   });
 });
@@ -85,9 +88,9 @@ describe('credentials', () => {
   test('of a bearer are read at each look', async () => {
     const url = `http://127.0.0.1:${await opened(guarded('Bearer new'))}/health`;
     const auth = { bearer: { env: 'TOKEN' } };
-    expect(await look({ url, auth, env: { TOKEN: 'old' } })).toMatchObject({ reason: 'credentials' });
-    expect((await look({ url, auth, env: { TOKEN: 'new' } })).reason).toBeUndefined();
-    const missing = await look({ url, auth });
+    expect(await checkHealth({ url, auth, env: { TOKEN: 'old' } })).toMatchObject({ reason: 'credentials' });
+    expect((await checkHealth({ url, auth, env: { TOKEN: 'new' } })).reason).toBeUndefined();
+    const missing = await checkHealth({ url, auth });
     expect(missing).toMatchObject({
       reason: 'credentials',
       msg: 'the credentials of the health check cannot be read',
@@ -97,7 +100,7 @@ describe('credentials', () => {
   test('that no header may hold are not sent, and not shown', async () => {
     for (const scheme of ['http', 'grpc']) {
       const url = `${scheme}://127.0.0.1:${await opened(guarded('Bearer x'))}/health`;
-      const found = await look({ url, auth: { bearer: 'hidden\nvalue' } });
+      const found = await checkHealth({ url, auth: { bearer: 'hidden\nvalue' } });
       expect(found.reason).toBe('credentials');
       expect(JSON.stringify(found)).not.toContain('hidden');
     }
@@ -106,8 +109,8 @@ describe('credentials', () => {
   test('of a user are sent as Basic', async () => {
     const url = `http://127.0.0.1:${await opened(guarded('Basic dXNlcjpwYXNz'))}/health`;
     const auth = { basic: { username: 'user', password: 'pass' } };
-    expect((await look({ url, auth })).reason).toBeUndefined();
-    expect(await look({ url })).toMatchObject({ reason: 'credentials', details: { httpStatus: 401 } });
+    expect((await checkHealth({ url, auth })).reason).toBeUndefined();
+    expect(await checkHealth({ url })).toMatchObject({ reason: 'credentials', details: { httpStatus: 401 } });
   });
 });
 
@@ -139,7 +142,7 @@ describe('over TLS', () => {
   test('the certificate’s end is found, and the handshake is timed', async () => {
     const server = made.signed('server', ours, { days: 1 });
     const url = `https://127.0.0.1:${await serving(server)}/health`;
-    const found = await look({ url, tls: { caFile: ours.cert } });
+    const found = await checkHealth({ url, tls: { caFile: ours.cert } });
     expect(found).toMatchObject({
       msg: 'OK',
       tlsNotAfterMs: endOf(server),
@@ -155,7 +158,7 @@ describe('over TLS', () => {
     const chain = join(made.folder, 'chain.pem');
     writeFileSync(chain, readFileSync(leaf.cert, 'utf8') + readFileSync(middle.cert, 'utf8'));
     const url = `https://127.0.0.1:${await serving({ cert: chain, key: leaf.key })}/health`;
-    const found = await look({ url, tls: { caFile: ours.cert } });
+    const found = await checkHealth({ url, tls: { caFile: ours.cert } });
     expect(found).toMatchObject({ msg: 'OK', tlsNotAfterMs: endOf(middle) });
     expect(endOf(middle)).toBeLessThan(endOf(leaf));
   });
@@ -163,13 +166,13 @@ describe('over TLS', () => {
   test('another name may be asked for', async () => {
     const server = made.signed('other', ours, { sans: 'DNS:role.internal' });
     const url = `https://127.0.0.1:${await serving(server)}/health`;
-    const found = await look({ url, tls: { caFile: ours.cert, serverName: 'role.internal' } });
+    const found = await checkHealth({ url, tls: { caFile: ours.cert, serverName: 'role.internal' } });
     expect(found.reason).toBeUndefined();
   });
 
   test('any certificate will do where that is allowed', async () => {
     const url = `https://127.0.0.1:${await serving(made.signed('any', ours))}/health`;
-    expect((await look({ url, tls: { insecure: true } })).reason).toBeUndefined();
+    expect((await checkHealth({ url, tls: { insecure: true } })).reason).toBeUndefined();
   });
 
   test('a certificate of ours is shown, as its file is now', async () => {
@@ -180,15 +183,15 @@ describe('over TLS', () => {
     const url = `https://127.0.0.1:${port}/health`;
     const files = { certFile: join(made.folder, 'live.pem'), keyFile: join(made.folder, 'live.key') };
     const tls = { caFile: ours.cert, ...files };
-    expect(await look({ url, tls })).toMatchObject({
+    expect(await checkHealth({ url, tls })).toMatchObject({
       reason: 'credentials',
       msg: expect.stringContaining('live.pem'),
     });
     writeFileSync(files.certFile, readFileSync(client.cert));
     writeFileSync(files.keyFile, readFileSync(client.key));
-    expect((await look({ url, tls })).reason).toBeUndefined();
+    expect((await checkHealth({ url, tls })).reason).toBeUndefined();
     writeFileSync(files.certFile, 'half a certificate');
-    expect(await look({ url, tls })).toMatchObject({ reason: 'credentials' });
-    expect((await look({ url, tls: { caFile: ours.cert } })).reason).toMatch(/^(?:tls|reset)$/);
+    expect(await checkHealth({ url, tls })).toMatchObject({ reason: 'credentials' });
+    expect((await checkHealth({ url, tls: { caFile: ours.cert } })).reason).toMatch(/^(?:tls|reset)$/);
   });
 });

@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { createServer as createTlsServer } from 'node:tls';
 import { expect, test } from 'vitest';
 import { lookupOfSystem } from '../../src/probes/connection.ts';
-import { bareServer, listening, look } from '../health.ts';
+import { bareServer, checkHealth, listening } from '../health.ts';
 import { makeCertificates } from './pull/certificates.ts';
 
 test('whoever accepts is up, and hears nothing', async () => {
@@ -18,7 +18,7 @@ test('whoever accepts is up, and hears nothing', async () => {
     socket.on('close', () => ended());
     socket.write('hello');
   });
-  const found = await look({ url: `tcp://127.0.0.1:${server.port}` });
+  const found = await checkHealth({ url: `tcp://127.0.0.1:${server.port}` });
   await gone;
   await server.close();
   expect(found).toMatchObject({ msg: 'accepts connections', details: { protocol: 'tcp' } });
@@ -32,7 +32,7 @@ const hasIPv6 = Object.values(networkInterfaces()).some((all) =>
 );
 test.skipIf(!hasIPv6)('over IPv6', async () => {
   const server = await listening(createServer(), '::1');
-  const found = await look({ url: `tcp://[::1]:${server.port}` });
+  const found = await checkHealth({ url: `tcp://[::1]:${server.port}` });
   await server.close();
   expect(found).toMatchObject({ details: { address: `[::1]:${server.port}` } });
   expect(found.reason).toBeUndefined();
@@ -51,8 +51,8 @@ test('with TLS asked for, hands are shaken too', async () => {
   const { cert, key } = made.signed('server', ours, { days: 1 });
   const server = await listening(createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }));
   const url = `tcp://127.0.0.1:${server.port}`;
-  const trusted = await look({ url, tls: { caFile: ours.cert } });
-  const untrusted = await look({ url, tls: {} });
+  const trusted = await checkHealth({ url, tls: { caFile: ours.cert } });
+  const untrusted = await checkHealth({ url, tls: {} });
   await server.close();
   made.remove();
   expect(trusted.reason).toBeUndefined();

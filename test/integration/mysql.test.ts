@@ -18,11 +18,11 @@ import { type Certificates, makeCertificates } from './pull/certificates.ts';
 
 const never = new AbortController().signal;
 
-const look = (server: Mariadb, target: Partial<PollTarget> = {}): Promise<StoreReport> =>
+const pollStore = (server: Mariadb, target: Partial<PollTarget> = {}): Promise<StoreReport> =>
   pollOnce(mysql, targetOf(server, target), never);
 
-const reasonOf = (looking: Promise<StoreReport>) =>
-  looking.then(
+const reasonOf = (pending: Promise<StoreReport>) =>
+  pending.then(
     () => 'none',
     (thrown: unknown) => mysql.faultOf(thrown).reason,
   );
@@ -86,7 +86,7 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
     const [{ version, datadir, max }] = (await primary.sql(
       'SELECT VERSION() AS version, @@datadir AS datadir, @@max_connections AS max',
     )) as [{ version: string; datadir: string; max: number }];
-    const found = await look(primary);
+    const found = await pollStore(primary);
     expect(found).toMatchObject({
       serverVersion: version,
       readOnly: false,
@@ -103,7 +103,7 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
   });
 
   test('a primary that is well set up passes every check that it has', async () => {
-    expect(holds(await look(primary))).toEqual({
+    expect(holds(await pollStore(primary))).toEqual({
       log_bin: true,
       sync_binlog: true,
       binlog_retention: true,
@@ -124,16 +124,16 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
     ['flush_log_at_commit', 'innodb_flush_log_at_trx_commit', '3', '1', true],
   ])('%s with %s = %s, which was %s', async (check, setting, value, usual, expected) => {
     await primary.sql(`SET GLOBAL ${setting} = ${value}`);
-    const changed = await look(primary);
+    const changed = await pollStore(primary);
     await primary.sql(`SET GLOBAL ${setting} = ${usual}`);
     expect(holds(changed)[check]).toBe(expected);
     expect(foundOf(changed, check)).toContain(`${setting} = ${value}`);
-    expect(holds(await look(primary))[check]).toBe(true);
+    expect(holds(await pollStore(primary))[check]).toBe(true);
   });
 
   test('a table without transactions fails the check of engines', async () => {
     await primary.sql('CREATE TABLE svc_main.old (id INT) ENGINE = MyISAM');
-    const changed = await look(primary);
+    const changed = await pollStore(primary);
     await primary.sql('DROP TABLE svc_main.old');
     expect(holds(changed).storage_engine).toBe(false);
     expect(foundOf(changed, 'storage_engine')).toContain('1 of MyISAM');
@@ -146,7 +146,7 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
     };
     // Connections of earlier looks may still be on their way out.
     const [seen, own] = await pollMariadb(
-      async () => [(await look(primary)).connections!, await counted()] as const,
+      async () => [(await pollStore(primary)).connections!, await counted()] as const,
       ([{ running, idle }, count]) => running! + idle! === count + 1,
     );
     expect(seen.running).toBeGreaterThanOrEqual(1);
@@ -155,7 +155,7 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
 
   test('a server with nothing set has no binary log, so that there is nothing to say of how it is kept', async () => {
     await caughtUp();
-    expect(holds(await look(replica))).toEqual({
+    expect(holds(await pollStore(replica))).toEqual({
       log_bin: false,
       flush_log_at_commit: true,
       replica: true,
@@ -167,16 +167,16 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
   test('with PROCESS, transactions that are left open are named: idle ones and prepared ones', async () => {
     // What the check says is run as it stands.
     const [, grant] =
-      /; run (GRANT PROCESS .*)$/.exec(foundOf(await look(primary), 'open_transactions') ?? '') ?? [];
+      /; run (GRANT PROCESS .*)$/.exec(foundOf(await pollStore(primary), 'open_transactions') ?? '') ?? [];
     expect(grant).toBe("GRANT PROCESS ON *.* TO 'full'@'%'");
     await primary.sql(grant!);
-    expect(foundOf(await look(primary), 'open_transactions')).toBe('no transaction is idle');
+    expect(foundOf(await pollStore(primary), 'open_transactions')).toBe('no transaction is idle');
     await primary.sql('START TRANSACTION');
     await primary.sql('SELECT * FROM svc_main.schema_version');
     const [own] = await primary.sql('SELECT CONNECTION_ID() AS id');
     // The server renews that table ten times a second.
     const found = await pollMariadb(
-      () => look(primary),
+      () => pollStore(primary),
       (seen) => foundOf(seen, 'open_transactions') !== 'no transaction is idle',
     );
     expect(foundOf(found, 'open_transactions')).toMatch(
@@ -186,19 +186,19 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
     await primary.sql("XA START 'left'; INSERT INTO svc_main.schema_version (db_name) VALUES ('x')");
     await primary.sql("XA END 'left'; XA PREPARE 'left'");
     await pollMariadb(
-      () => look(primary),
+      () => pollStore(primary),
       (seen) => foundOf(seen, 'open_transactions') !== 'no transaction is idle',
     );
     await primary.sql("XA ROLLBACK 'left'");
     await pollMariadb(
-      () => look(primary),
+      () => pollStore(primary),
       (seen) => holds(seen).open_transactions === true,
     );
     await primary.sql("REVOKE PROCESS ON *.* FROM full@'%'");
   });
 
   test('a copy of the binary log as long as the server’s own holds everything', async () => {
-    const { log, directories } = await look(primary);
+    const { log, directories } = await pollStore(primary);
     const [row] = await primary.sql('SHOW MASTER STATUS');
     expect(log).toEqual({
       archived: row!.File,
@@ -215,9 +215,9 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
 
   test('read_only shows', async () => {
     await replica.sql('SET GLOBAL read_only = 1');
-    expect((await look(replica)).readOnly).toBe(true);
+    expect((await pollStore(replica)).readOnly).toBe(true);
     await replica.sql('SET GLOBAL read_only = 0');
-    expect((await look(replica)).readOnly).toBe(false);
+    expect((await pollStore(replica)).readOnly).toBe(false);
   });
 
   test('a replica works, then its SQL thread stops, then its IO thread is broken', async () => {
@@ -227,18 +227,18 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
       return `${Slave_IO_Running} ${Slave_SQL_Running}`;
     };
     await caughtUp();
-    const copying = await look(replica);
+    const copying = await pollStore(replica);
     expect(copying).toMatchObject({ replica: true, details: { sources: [{ secondsBehind: 0 }] } });
     expect(holds(copying).replica).toBe(true);
 
     await replica.sql('STOP SLAVE SQL_THREAD');
-    const stopped = await look(replica);
+    const stopped = await pollStore(replica);
     expect(holds(stopped).replica).toBe(false);
     expect(foundOf(stopped, 'replica')).toBe('IO thread Yes, SQL thread No, unknown s behind');
 
     await replica.sql("STOP SLAVE; CHANGE MASTER TO MASTER_PASSWORD = 'wrong'; START SLAVE");
     const broken = await pollMariadb(
-      () => look(replica),
+      () => pollStore(replica),
       (found) => foundOf(found, 'replica')?.includes('error 1045') === true,
     );
     expect(holds(broken).replica).toBe(false);
@@ -248,7 +248,7 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
     await replica.sql("STOP SLAVE; CHANGE MASTER TO MASTER_PASSWORD = 'x'; START SLAVE");
     await pollMariadb(works, (state) => state === 'Yes Yes');
     await pollMariadb(
-      () => look(replica),
+      () => pollStore(replica),
       (found) => holds(found).replica === true,
     );
   });
@@ -257,41 +257,41 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
     await replica.sql("INSERT INTO svc_main.executions VALUES (77, 'here first')");
     await primary.sql("INSERT INTO svc_main.executions VALUES (77, 'private words')");
     const stopped = await pollMariadb(
-      () => look(replica),
+      () => pollStore(replica),
       (found) => holds(found).replica === false,
     );
     expect(foundOf(stopped, 'replica')).toContain('error 1062');
     expect(JSON.stringify(stopped)).not.toContain('private words');
     await replica.sql('DELETE FROM svc_main.executions WHERE shard_id = 77; START SLAVE');
     await pollMariadb(
-      () => look(replica),
+      () => pollStore(replica),
       (found) => holds(found).replica === true,
     );
   });
 
   test('a user with the printed grants sees all of it, and none of the data', async () => {
-    const found = await look(primary, { user: 'svc_agent' });
-    expect(holds(found)).toEqual(holds(await look(primary)));
+    const found = await pollStore(primary, { user: 'svc_agent' });
+    expect(holds(found)).toEqual(holds(await pollStore(primary)));
     expect(found).toMatchObject({ schemaVersion: '0.8', replica: false, readOnly: false });
     await caughtUp();
-    const copy = await look(replica, { user: 'svc_agent' });
+    const copy = await pollStore(replica, { user: 'svc_agent' });
     expect(holds(copy)).toMatchObject({ replica: true, storage_engine: true });
 
-    const read = await look(primary, { user: 'svc_agent', schemaQuery: 'SELECT data FROM executions' });
+    const read = await pollStore(primary, { user: 'svc_agent', schemaQuery: 'SELECT data FROM executions' });
     expect(read.schemaUnknown).toContain('SELECT command denied');
-    const others = await look(primary, { user: 'svc_agent', database: 'mysql' });
+    const others = await pollStore(primary, { user: 'svc_agent', database: 'mysql' });
     expect(others.schemaUnknown).toContain('Access denied');
   });
 
   test('the printed right on a database is on that one alone, not on those with a similar name', async () => {
     await primary.sql('CREATE DATABASE svcxmain');
-    expect((await look(primary, { user: 'svc_agent', database: 'svcxmain' })).schemaUnknown).toContain(
+    expect((await pollStore(primary, { user: 'svc_agent', database: 'svcxmain' })).schemaUnknown).toContain(
       'denied',
     );
   });
 
   test('for a user without rights the store is up, and what they would show is unknown', async () => {
-    const found = await look(primary, { user: 'nobody' });
+    const found = await pollStore(primary, { user: 'nobody' });
     expect(holds(found)).toEqual({
       log_bin: true,
       sync_binlog: true,
@@ -309,7 +309,7 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
 
   test('with a right on single tables only, engines are unknown', async () => {
     await primary.sql("GRANT SELECT ON svc_main.schema_version TO nobody@'%'");
-    const found = await look(primary, { user: 'nobody' });
+    const found = await pollStore(primary, { user: 'nobody' });
     await primary.sql("REVOKE SELECT ON svc_main.schema_version FROM nobody@'%'");
     expect(found.schemaVersion).toBe('0.8');
     expect(foundOf(found, 'storage_engine')).toBe('the user does not see every table');
@@ -324,14 +324,14 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
     };
     const sessions = () => primary.sql("SELECT id FROM information_schema.PROCESSLIST WHERE user = 'full'");
     const before = await aborted();
-    for (let count = 0; count < 5; count++) await look(primary);
+    for (let count = 0; count < 5; count++) await pollStore(primary);
     await pollMariadb(sessions, (rows) => rows.length === 0);
     expect(await aborted()).toEqual(before);
   });
 
   test('names itself to the server', async () => {
     await primary.sql("GRANT SELECT ON performance_schema.* TO full@'%'");
-    const found = await look(primary, {
+    const found = await pollStore(primary, {
       schemaQuery: `SELECT attr_value FROM performance_schema.session_connect_attrs
         WHERE attr_name = 'program_name' AND processlist_id = CONNECTION_ID()`,
     });
@@ -339,23 +339,23 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
   });
 
   test('writes nothing, whatever the configuration asks for', async () => {
-    const found = await look(primary, { schemaQuery: "UPDATE schema_version SET curr_version = '9'" });
+    const found = await pollStore(primary, { schemaQuery: "UPDATE schema_version SET curr_version = '9'" });
     expect(found.schemaUnknown).toContain('READ ONLY');
-    const two = await look(primary, { schemaQuery: "SELECT '1'; DROP TABLE schema_version" });
+    const two = await pollStore(primary, { schemaQuery: "SELECT '1'; DROP TABLE schema_version" });
     expect(two.schemaUnknown).toContain('syntax');
-    expect((await look(primary)).schemaVersion).toBe('0.8');
+    expect((await pollStore(primary)).schemaVersion).toBe('0.8');
   });
 
   test('waits for nobody: a locked table leaves the version unknown', async () => {
     await primary.sql('LOCK TABLES svc_main.schema_version WRITE');
-    const found = await look(primary);
+    const found = await pollStore(primary);
     await primary.sql('UNLOCK TABLES');
     expect(found.schemaUnknown).toContain('Lock wait timeout');
     expect(found.serverVersion).toContain('MariaDB');
   });
 
   test('has the server end a statement that takes longer than the look may', async () => {
-    const found = await look(primary, { schemaQuery: 'SELECT SLEEP(600)', timeoutMs: 50 });
+    const found = await pollStore(primary, { schemaQuery: 'SELECT SLEEP(600)', timeoutMs: 50 });
     expect(found.schemaUnknown).toContain('max_statement_time');
   });
 
@@ -364,34 +364,36 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
     const end = execFileSync('openssl', ['x509', '-in', certFile, '-noout', '-enddate'], {
       encoding: 'utf8',
     });
-    const byAddress = await look(primary, { tls: { caFile } });
+    const byAddress = await pollStore(primary, { tls: { caFile } });
     expect(byAddress.tlsNotAfterMs).toBe(Date.parse(end.replace('notAfter=', '').trim()));
     expect(Object.keys(byAddress.phasesMs!)).toEqual(['resolve', 'connect', 'first_byte', 'tls']);
-    const ciphered = await look(primary, {
+    const ciphered = await pollStore(primary, {
       tls: { caFile, serverName: 'db.test' },
       schemaQuery:
         "SELECT VARIABLE_VALUE FROM information_schema.SESSION_STATUS WHERE VARIABLE_NAME = 'SSL_VERSION'",
     });
     expect(ciphered.schemaVersion).toMatch(/^TLSv1\.[23]$/);
-    expect((await look(primary, { tls: { insecure: true } })).schemaVersion).toBe('0.8');
-    expect(await reasonOf(look(primary, { tls: {} }))).toBe('tls_untrusted');
-    expect(await reasonOf(look(primary, { tls: { caFile, serverName: 'other.test' } }))).toBe('tls_hostname');
-    expect(await reasonOf(look(primary, { tls: { caFile: `${caFile}.gone` } }))).toBe('credentials');
-    expect(await reasonOf(look(replica, { tls: { caFile } }))).toBe('tls');
+    expect((await pollStore(primary, { tls: { insecure: true } })).schemaVersion).toBe('0.8');
+    expect(await reasonOf(pollStore(primary, { tls: {} }))).toBe('tls_untrusted');
+    expect(await reasonOf(pollStore(primary, { tls: { caFile, serverName: 'other.test' } }))).toBe(
+      'tls_hostname',
+    );
+    expect(await reasonOf(pollStore(primary, { tls: { caFile: `${caFile}.gone` } }))).toBe('credentials');
+    expect(await reasonOf(pollStore(replica, { tls: { caFile } }))).toBe('tls');
   });
 
   test('a restart shows as a later start of the same data', async () => {
-    const before = await look(replica);
-    expect((await look(replica)).startedAtMs).toBe(before.startedAtMs);
+    const before = await pollStore(replica);
+    expect((await pollStore(replica)).startedAtMs).toBe(before.startedAtMs);
     // The server knows its start by the second.
     await pollMariadb(
       () => replica.sql('SELECT UNIX_TIMESTAMP() AS now'),
       ([row]) => row!.now * 1000 > before.startedAtMs!,
     );
     await replica.restart();
-    const after = await look(replica);
+    const after = await pollStore(replica);
     expect(after.startedAtMs).toBeGreaterThan(before.startedAtMs!);
     expect(after.identity).toBe(before.identity);
-    expect(after.identity).not.toBe((await look(primary)).identity);
+    expect(after.identity).not.toBe((await pollStore(primary)).identity);
   });
 });

@@ -1,7 +1,7 @@
 import { PGlite } from '@electric-sql/pglite';
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 import { expect, test } from 'vitest';
-import { checksOf, gauge, lookAt, storeOn } from '../store-probe.ts';
+import { checkStore, checksOf, gauge, storeOn } from '../store-probe.ts';
 
 test('PostgreSQL embedded in a program, by the wire', async () => {
   const db = await PGlite.create();
@@ -13,7 +13,7 @@ test('PostgreSQL embedded in a program, by the wire', async () => {
   const port = Number((server.getServerConn() as string).split(':')[1]);
   try {
     for (const _ of [1, 2]) {
-      const finding = await lookAt(storeOn(port, { user: 'postgres', schema: { persistence: '0.9' } }));
+      const finding = await checkStore(storeOn(port, { user: 'postgres', schema: { persistence: '0.9' } }));
       expect(finding.reason).toBeUndefined();
       expect(finding.details!.schema).toBe('0.10');
       expect(gauge(finding, 'svc_store_schema_compatible')).toBe(1);

@@ -7,7 +7,7 @@ import type { BackupOptions } from '../../src/probes/backups/block.ts';
 import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import type { Finding, Probe, ProbeRow } from '../../src/probes/probe.ts';
 import { planStores } from '../../src/probes/stores/stores.ts';
-import { handClock } from '../clock.ts';
+import { manualClock } from '../clock.ts';
 import { hasPostgres, ownedByPostgres, type Postgres, postgresFolder, startPostgres } from '../postgres.ts';
 import { bench, checksOf, gauge, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
@@ -30,7 +30,7 @@ describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
   let folder: string;
   let archive: string;
   const state = mkdtempSync(join(tmpdir(), 'svc-agent-state-'));
-  const clock = handClock(Date.now() + 1000);
+  const clock = manualClock(Date.now() + 1000);
 
   beforeAll(async () => {
     folder = postgresFolder();

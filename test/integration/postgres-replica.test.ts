@@ -10,7 +10,7 @@ import {
   startPostgres,
   startPostgresProgram,
 } from '../postgres.ts';
-import { bench, checkGauges, checksOf, gauge, lookAt, storeOn } from '../store-probe.ts';
+import { bench, checkGauges, checkStore, checksOf, gauge, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
 
 describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
@@ -18,7 +18,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
   let standby: Postgres;
   let copy: string | undefined;
   const looked = (server: Postgres, recalled?: unknown, deps = bench().deps) =>
-    lookAt(storeOn(server.port, { user: 'postgres' }), { recalled, deps });
+    checkStore(storeOn(server.port, { user: 'postgres' }), { recalled, deps });
 
   beforeAll(async () => {
     primary = await startPostgres({ settings: ['wal_keep_size=64MB'] });
@@ -40,7 +40,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
   test('a replica that follows is read-only, and well', async () => {
     const finding = await pollUntil(
       () => looked(standby),
-      (look) => checkGauges(look).replica === 1,
+      (finding) => checkGauges(finding).replica === 1,
     );
     expect(gauge(finding, 'svc_store_read_only')).toBe(1);
     expect(finding.details).toMatchObject({ replica: true });
@@ -52,7 +52,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
     // The base backup that made the standby receives the log too: its process may outlive it for a moment.
     const finding = await pollUntil(
       () => looked(primary),
-      (look) => checkGauges(look).slots === 1 && checkGauges(look).archive_mode === 0,
+      (finding) => checkGauges(finding).slots === 1 && checkGauges(finding).archive_mode === 0,
     );
     expect(checksOf(finding)).not.toHaveProperty('replica');
     expect(checkGauges(finding)).not.toHaveProperty('archive_timeout');
@@ -71,13 +71,13 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
     primary.configure(['synchronous_standby_names=another']);
     const waits = await pollUntil(
       () => looked(primary),
-      (look) => checkGauges(look).standbys === 0,
+      (finding) => checkGauges(finding).standbys === 0,
     );
     expect(found(waits)).toContain('commits wait: no standby is synchronous');
     primary.configure(['synchronous_standby_names=walreceiver']);
     const waitsForOne = await pollUntil(
       () => looked(primary),
-      (look) => checkGauges(look).standbys === 1,
+      (finding) => checkGauges(finding).standbys === 1,
     );
     expect(found(waitsForOne)).toContain('walreceiver (synchronous)');
     primary.configure([
@@ -91,14 +91,14 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
       await primary.query("SELECT pg_logical_emit_message(false, 'x', 'x'); SELECT pg_switch_wal()");
     const stuck = await pollUntil(
       () => looked(primary),
-      (look) => checkGauges(look).standbys === 0,
+      (finding) => checkGauges(finding).standbys === 0,
     );
     expect(found(stuck)).toMatch(/walreceiver \(asynchronous\) \d+ s and (?:3|4|5)\d MiB behind/);
     await standby.query('SELECT pg_wal_replay_resume()');
     primary.configure(['max_wal_size=1GB', 'wal_keep_size=64MB']);
     await pollUntil(
       () => looked(primary),
-      (look) => checkGauges(look).standbys === 1,
+      (finding) => checkGauges(finding).standbys === 1,
     );
     expect(checksOf(await looked(standby))).not.toHaveProperty('standbys');
   });
@@ -110,7 +110,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
     try {
       const finding = await pollUntil(
         () => looked(primary),
-        (look) => checkGauges(look).archive_mode === 1,
+        (finding) => checkGauges(finding).archive_mode === 1,
       );
       expect(JSON.stringify(finding.details)).toContain('barman_receive_wal receives the log');
     } finally {
@@ -119,7 +119,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
     }
     await pollUntil(
       () => looked(primary),
-      (look) => checkGauges(look).archive_mode === 0,
+      (finding) => checkGauges(finding).archive_mode === 0,
     );
   });
 
@@ -145,7 +145,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
     await standby.query('SELECT pg_wal_replay_pause()');
     const finding = await pollUntil(
       () => looked(standby),
-      (look) => checkGauges(look).replica === 0,
+      (finding) => checkGauges(finding).replica === 0,
     );
     expect(JSON.stringify(finding.details)).toContain('replay is paused');
     await standby.query('SELECT pg_wal_replay_resume()');
@@ -153,11 +153,11 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
 
   test('the primary dies: nothing streams in', async () => {
     await primary.kill();
-    const look = await pollUntil(
+    const finding = await pollUntil(
       () => looked(standby),
-      (look) => checkGauges(look).replica !== 1,
+      (finding) => checkGauges(finding).replica !== 1,
     );
-    expect(checkGauges(look).replica).toBe(0);
+    expect(checkGauges(finding).replica).toBe(0);
   });
 
   test('promotion changes the timeline, not the data; it is told once', async () => {
@@ -166,7 +166,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
     await standby.query('SELECT pg_promote()');
     const after = await pollUntil(
       () => looked(standby, before.remember, bench().deps),
-      (look) => checkGauges(look).timeline === 0,
+      (finding) => checkGauges(finding).timeline === 0,
     );
     expect(checkGauges(after)).toMatchObject({ identity: 1, uptime: 1 });
     const first = await looked(standby, before.remember, deps);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { printGrants } from '../../src/probes/stores/store-grants.ts';
 import { hasPostgres, type Postgres, postgresProgram, startPostgres } from '../postgres.ts';
-import { checkGauges, checksOf, gauge, lookAt, storeOn } from '../store-probe.ts';
+import { checkGauges, checkStore, checksOf, gauge, storeOn } from '../store-probe.ts';
 
 describe.skipIf(!hasPostgres)('rights in PostgreSQL', () => {
   let server: Postgres;
@@ -34,7 +34,7 @@ describe.skipIf(!hasPostgres)('rights in PostgreSQL', () => {
 
   test('what is printed is all that it takes: no check is unknown', async () => {
     for (const [role, name] of Object.entries(databases)) {
-      const finding = await lookAt(store({ databases: { [role]: name }, schema: { [role]: '0.8' } }));
+      const finding = await checkStore(store({ databases: { [role]: name }, schema: { [role]: '0.8' } }));
       expect(finding.reason).toBeUndefined();
       expect(Object.entries(checksOf(finding)).filter(([, holds]) => holds !== true)).toEqual([]);
       expect(Object.keys(checksOf(finding))).toEqual(
@@ -63,7 +63,7 @@ describe.skipIf(!hasPostgres)('rights in PostgreSQL', () => {
   test('a role with nothing but LOGIN: the store is up, what it may not see is unknown', async () => {
     await server.query('GRANT CONNECT ON DATABASE orders TO nobody');
     // Without USAGE on its schema the table looks missing to this role; it exists.
-    const finding = await lookAt(store({ user: 'nobody' }));
+    const finding = await checkStore(store({ user: 'nobody' }));
     expect(finding.reason).toBeUndefined();
     expect(checksOf(finding)).toMatchObject({
       schema: 'unknown',
@@ -78,19 +78,21 @@ describe.skipIf(!hasPostgres)('rights in PostgreSQL', () => {
 
   test('no right to the table', async () => {
     await server.query('GRANT USAGE ON SCHEMA public TO nobody', 'orders');
-    const finding = await lookAt(store({ user: 'nobody' }));
+    const finding = await checkStore(store({ user: 'nobody' }));
     expect(finding.details!.schemaUnknown).toContain('permission denied for table schema_version');
     expect(finding.reason).toBeUndefined();
   });
 
   test('no right to connect', async () => {
-    const finding = await lookAt(store({ user: 'nobody', databases: { visibility: databases.visibility } }));
+    const finding = await checkStore(
+      store({ user: 'nobody', databases: { visibility: databases.visibility } }),
+    );
     expect(finding).toMatchObject({ reason: 'denied' });
     expect(finding.msg).toContain('permission denied for database');
   });
 
   test.each(['own', 'service'] as const)('whose credentials are in use is told: %s', async (credentials) => {
-    const { details } = await lookAt(store({ credentials }));
+    const { details } = await checkStore(store({ credentials }));
     expect(details!.credentials).toContain(credentials === 'own' ? 'the agent’s own' : 'the service itself');
   });
 });

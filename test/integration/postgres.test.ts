@@ -3,7 +3,7 @@ import { closeSync, openSync, readdirSync, utimesSync, writeSync } from 'node:fs
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasPostgres, type Postgres, postgresProgram, startPostgres } from '../postgres.ts';
-import { bench, checkGauges, checksOf, gauge, lookAt, storeOn } from '../store-probe.ts';
+import { bench, checkGauges, checkStore, checksOf, gauge, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
 
 const minuteMs = 60_000;
@@ -44,7 +44,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
   afterAll(() => server?.stop());
 
   test('every check holds, and every gauge is there', async () => {
-    const finding = await lookAt(store());
+    const finding = await checkStore(store());
     expect(finding.reason).toBeUndefined();
     const holds = [
       ...[
@@ -73,7 +73,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
   });
 
   test('what it says of itself is what the server’s own programs say', async () => {
-    const { details, remember } = await lookAt(store());
+    const { details, remember } = await checkStore(store());
     const control = postgresProgram('pg_controldata', ['-D', server.data]);
     const field = (name: string) => new RegExp(`^${name}: +(.*)$`, 'm').exec(control)?.[1];
     expect(details).toMatchObject({
@@ -88,7 +88,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
   });
 
   test('no connection stays behind', async () => {
-    await lookAt(store());
+    await checkStore(store());
     await pollUntil(
       async () =>
         (await server.query("SELECT 1 FROM pg_stat_activity WHERE application_name = 'svc-agent'")).rows,
@@ -97,7 +97,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
   });
 
   test('a schema that is older than expected: 0.9 is older than 0.10', async () => {
-    const finding = await lookAt(store({ databases: { visibility: 'orders_visibility' } }));
+    const finding = await checkStore(store({ databases: { visibility: 'orders_visibility' } }));
     expect(gauge(finding, 'svc_store_schema_compatible')).toBe(0);
     expect(checkGauges(finding).schema).toBe(0);
     expect(finding.reason).toBeUndefined();
@@ -110,12 +110,12 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     ['two statements', { query: 'COMMIT; DROP TABLE schema_version' }, null, '42601'],
     ['a write', { query: "UPDATE schema_version SET curr_version = '9' RETURNING '9'" }, null, '25006'],
   ])('schema query: %s', async (_, schema, version, why) => {
-    const finding = await lookAt(store({ schema: { ...schema, persistence: '0.1' } }));
+    const finding = await checkStore(store({ schema: { ...schema, persistence: '0.1' } }));
     expect(finding.reason).toBeUndefined();
     expect(finding.details!.schema).toBe(version);
     if (why !== undefined) expect(finding.details!.schemaUnknown).toContain(why);
     expect(gauge(finding, 'svc_store_schema_compatible')).toBe(version === null ? undefined : 1);
-    expect((await lookAt(store())).details!.schema).toBe('0.10');
+    expect((await checkStore(store())).details!.schema).toBe('0.10');
   });
 
   test.each([
@@ -127,7 +127,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     async (_, schema, name, why) => {
       if (name === 'postgres')
         await server.query('CREATE TABLE schema_version (db_name text, curr_version text)');
-      const finding = await lookAt(store({ databases: { persistence: name }, schema }));
+      const finding = await checkStore(store({ databases: { persistence: name }, schema }));
       expect(finding.reason).toBeUndefined();
       expect(finding.details!.schemaMissing).toBe(why);
       expect(finding.failedChecks).toContain('schema');
@@ -141,24 +141,24 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     async (command) => {
       server.configure([`archive_command=${command}`]);
       await pollUntil(
-        () => lookAt(store()),
-        (look) => checkGauges(look).archive_mode === 0,
+        () => checkStore(store()),
+        (finding) => checkGauges(finding).archive_mode === 0,
       );
       server.configure(['archive_command=true && test -f %p']);
       await pollUntil(
-        () => lookAt(store()),
-        (look) => checkGauges(look).archive_mode === 1,
+        () => checkStore(store()),
+        (finding) => checkGauges(finding).archive_mode === 1,
       );
     },
   );
 
   test('commits that do not wait for the disk, by what is set for another role', async () => {
-    const durable = async () => checkGauges(await lookAt(store())).durable_settings;
+    const durable = async () => checkGauges(await checkStore(store())).durable_settings;
     await server.query('CREATE ROLE svc; ALTER ROLE svc IN DATABASE template1 SET synchronous_commit = off');
     // Neither of the store's databases.
     expect(await durable()).toBe(1);
     await server.query('ALTER ROLE svc SET synchronous_commit = off');
-    const finding = await lookAt(store());
+    const finding = await checkStore(store());
     expect(checkGauges(finding).durable_settings).toBe(0);
     expect(JSON.stringify(finding.details)).toContain('synchronous_commit = off for svc');
     await server.query('ALTER ROLE svc RESET synchronous_commit');
@@ -171,23 +171,23 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
   test('the command of a schema tool is asked in place of the table', async () => {
     const print = "console.log('Version of', process.argv[1], 'at', process.argv[2], 'is 0.8')";
     const command = [process.execPath, '-e', print, '{keyspace}', '{endpoint}'];
-    const finding = await lookAt(store({ schema: { command, persistence: '0.8' } }));
+    const finding = await checkStore(store({ schema: { command, persistence: '0.8' } }));
     expect(finding.details!.schema).toBe('0.8');
     expect(gauge(finding, 'svc_store_schema_compatible')).toBe(1);
   });
 
   test('a restart is noticed once, also by an agent that was away; the data stay the same', async () => {
-    const first = await lookAt(store());
+    const first = await checkStore(store());
     await server.restart();
     const { deps, logged, clock } = bench();
-    const second = await lookAt(store(), { deps, recalled: JSON.parse(JSON.stringify(first.remember)) });
+    const second = await checkStore(store(), { deps, recalled: JSON.parse(JSON.stringify(first.remember)) });
     expect(checkGauges(second)).toMatchObject({ uptime: 0, identity: 1, timeline: 1 });
     clock.advance(30 * minuteMs);
-    const third = await lookAt(store(), { deps, recalled: second.remember });
+    const third = await checkStore(store(), { deps, recalled: second.remember });
     expect(checkGauges(third).uptime).toBe(0);
     expect(logged).toHaveLength(1);
     clock.advance(31 * minuteMs);
-    expect(checkGauges(await lookAt(store(), { deps, recalled: third.remember })).uptime).toBe(1);
+    expect(checkGauges(await checkStore(store(), { deps, recalled: third.remember })).uptime).toBe(1);
     expect(logged).toHaveLength(1);
   });
 
@@ -197,7 +197,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     await server.query('BEGIN', 'orders');
     await server.query("SET application_name = 'pg_dump'; BEGIN", 'orders_visibility');
     const idle = async () => {
-      const { details } = await lookAt(store());
+      const { details } = await checkStore(store());
       const checks = details!.checks as { check: string; found: string }[];
       return checks.find(({ check }) => check === 'open_transactions')!.found;
     };
@@ -211,7 +211,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
   });
 
   test('free space is that of the file system, as df has it', async () => {
-    const { details } = await lookAt(store());
+    const { details } = await checkStore(store());
     const checks = details!.checks as { check: string; found: string }[];
     const { found } = checks.find(({ check }) => check === 'free_space')!;
     const [, free, total] = /^data and WAL: ([\d.]+) of ([\d.]+) GiB free$/.exec(found)!;
@@ -223,13 +223,13 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
 
   test('connections near the limit', async () => {
     await server.restart(['max_connections=6', 'superuser_reserved_connections=1', 'max_wal_senders=0']);
-    expect(checkGauges(await lookAt(store())).connections).toBe(1);
+    expect(checkGauges(await checkStore(store())).connections).toBe(1);
     for (const database of ['postgres', 'orders', 'orders_visibility', 'template1'])
       await server.query('SELECT 1', database);
     // The server sees a connection of before for a moment longer than we do.
     const finding = await pollUntil(
-      () => lookAt(store()),
-      (look) => gauge(look, 'svc_store_connections', { state: 'idle' }) === 4,
+      () => checkStore(store()),
+      (finding) => gauge(finding, 'svc_store_connections', { state: 'idle' }) === 4,
     );
     expect(checkGauges(finding).connections).toBe(0);
     expect(gauge(finding, 'svc_store_connections', { state: 'active' })).toBe(1);
@@ -240,13 +240,13 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     await server.restart(['max_connections=20', 'max_wal_senders=3']);
     server.configure(['archive_command=false', 'archive_timeout=0']);
     await pollUntil(
-      () => lookAt(store()),
-      (look) => checkGauges(look).archive_timeout === 0,
+      () => checkStore(store()),
+      (finding) => checkGauges(finding).archive_timeout === 0,
     );
     await server.query('CREATE TABLE written (n int); SELECT pg_switch_wal()');
     const finding = await pollUntil(
-      () => lookAt(store()),
-      (look) => checkGauges(look).archiver === 0 && look.totals![0]!.value > 0,
+      () => checkStore(store()),
+      (finding) => checkGauges(finding).archiver === 0 && finding.totals![0]!.value > 0,
     );
     const { rows } = await server.query(
       "SELECT extract(epoch FROM min(modification))::float8 AS oldest FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'",
@@ -262,15 +262,15 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     const waiting = join(server.data, 'pg_wal/archive_status');
     for (const name of readdirSync(waiting).filter((file) => file.endsWith('.ready')))
       utimesSync(join(waiting, name), new Date(), new Date(Date.now() - 10 * minuteMs));
-    expect(checkGauges(await lookAt(store())).wal_backlog).toBe(0);
+    expect(checkGauges(await checkStore(store())).wal_backlog).toBe(0);
   });
 
   test('an archiver that is repaired is well again, and nothing waits', async () => {
     server.configure(['archive_command=test -f %p']);
     await server.query('SELECT pg_switch_wal()');
     const finding = await pollUntil(
-      () => lookAt(store()),
-      (look) => gauge(look, 'svc_store_wal_oldest_unarchived_timestamp_seconds') === undefined,
+      () => checkStore(store()),
+      (finding) => gauge(finding, 'svc_store_wal_oldest_unarchived_timestamp_seconds') === undefined,
     );
     expect(checkGauges(finding)).toMatchObject({ archiver: 1, wal_backlog: 1 });
     expect(finding.totals![0]!.value).toBeGreaterThan(0);
@@ -279,14 +279,14 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
   test('a slot that nobody reads is well until it holds back more than the server keeps anyway', async () => {
     server.configure(['max_wal_size=32MB', 'min_wal_size=32MB']);
     await server.query("SELECT pg_create_physical_replication_slot('forgotten', true)");
-    expect(checkGauges(await lookAt(store())).slots).toBe(1);
+    expect(checkGauges(await checkStore(store())).slots).toBe(1);
     for (let segment = 0; segment < 4; segment++)
       await server.query("SELECT pg_logical_emit_message(false, 'x', 'x'); SELECT pg_switch_wal()");
-    const finding = await lookAt(store());
+    const finding = await checkStore(store());
     expect(checkGauges(finding).slots).toBe(0);
     expect(JSON.stringify(finding.details)).toMatch(/forgotten is inactive and holds back \d+ MiB/);
     await server.query("SELECT pg_drop_replication_slot('forgotten')");
-    expect(checkGauges(await lookAt(store())).slots).toBe(1);
+    expect(checkGauges(await checkStore(store())).slots).toBe(1);
   });
 
   test('a page that is damaged on the disk', async () => {
@@ -299,8 +299,8 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
     });
     await expect(server.query('SELECT * FROM damaged', 'orders')).rejects.toThrow('invalid page');
     const finding = await pollUntil(
-      () => lookAt(store()),
-      (look) => checkGauges(look).checksum_failures === 0,
+      () => checkStore(store()),
+      (finding) => checkGauges(finding).checksum_failures === 0,
     );
     expect(finding.reason).toBeUndefined();
   });
@@ -321,7 +321,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should not be', () => {
   afterAll(() => server?.stop());
 
   test('no archive, no checksums, nothing durable, refusing writes', async () => {
-    const finding = await lookAt(storeOn(server.port, { user: 'postgres' }));
+    const finding = await checkStore(storeOn(server.port, { user: 'postgres' }));
     expect(finding.reason).toBeUndefined();
     expect(checkGauges(finding)).toMatchObject({
       ...{ schema: 0, archive_mode: 0, wal_level: 0, data_checksums: 0, durable_settings: 0 },
@@ -343,10 +343,12 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should not be', () => {
   test('a role that is itself told to read only does not make the server read-only', async () => {
     await server.query('SET transaction_read_only = off; CREATE ROLE reader LOGIN');
     await server.query('BEGIN READ WRITE; ALTER ROLE reader SET default_transaction_read_only = on; COMMIT');
-    const look = () => lookAt(storeOn(server.port, { user: 'reader' }));
-    expect(gauge(await look(), 'svc_store_read_only')).toBe(0);
+    const runCheck = () => checkStore(storeOn(server.port, { user: 'reader' }));
+    expect(gauge(await runCheck(), 'svc_store_read_only')).toBe(0);
     await server.restart(['default_transaction_read_only=off']);
-    expect(gauge(await look(), 'svc_store_read_only')).toBe(0);
-    expect(gauge(await lookAt(storeOn(server.port, { user: 'postgres' })), 'svc_store_read_only')).toBe(0);
+    expect(gauge(await runCheck(), 'svc_store_read_only')).toBe(0);
+    expect(gauge(await checkStore(storeOn(server.port, { user: 'postgres' })), 'svc_store_read_only')).toBe(
+      0,
+    );
   });
 });

@@ -36,7 +36,7 @@ function domain(name: string): Scripted {
 interface Life {
   bed: RunnerBed;
   /** Looks at each probe once. */
-  look(...probes: Scripted[]): Promise<void>;
+  runCheck(...probes: Scripted[]): Promise<void>;
   commit(): Promise<void>;
   /** Failovers as a reader sees them. */
   shown(): Record<string, unknown>;
@@ -54,7 +54,7 @@ async function live(directory: string): Promise<Life> {
   state.section('probes').assign(bed.runner.durable);
   return {
     bed,
-    async look(...probes) {
+    async runCheck(...probes) {
       await bed.pass(1000);
       for (const { row } of probes) await bed.runner.checkNow(row.name);
     },
@@ -84,13 +84,13 @@ describe('failovers across restarts', () => {
     const orders = domain('orders');
     const first = await live(directory);
     first.bed.configure(orders);
-    await first.look(orders);
+    await first.runCheck(orders);
     histories.orders!.push('v2');
-    await first.look(orders);
+    await first.runCheck(orders);
     await first.commit();
     expect(first.shown()).toEqual(total('orders', 1));
     histories.orders!.push('v3');
-    await first.look(orders);
+    await first.runCheck(orders);
     expect(first.shown()).toEqual(total('orders', 1));
     await first.kill();
 
@@ -99,8 +99,8 @@ describe('failovers across restarts', () => {
     second.bed.configure(orders);
     await second.commit();
     expect(second.shown()).toEqual(total('orders', 1));
-    await second.look(orders);
-    await second.look(orders);
+    await second.runCheck(orders);
+    await second.runCheck(orders);
     await second.commit();
     expect(second.shown()).toEqual(total('orders', 3));
     await second.commit();
@@ -108,7 +108,7 @@ describe('failovers across restarts', () => {
 
     const third = await live(directory);
     third.bed.configure(orders);
-    await third.look(orders);
+    await third.runCheck(orders);
     await third.commit();
     expect(third.shown()).toEqual(total('orders', 3));
     await third.kill();
@@ -119,9 +119,9 @@ describe('failovers across restarts', () => {
     const orders = domain('orders');
     const first = await live(directory);
     first.bed.configure(orders);
-    await first.look(orders);
+    await first.runCheck(orders);
     histories.orders!.push('v2');
-    await first.look(orders);
+    await first.runCheck(orders);
     await first.bed.runner.stop();
     await first.commit();
     await first.kill();
@@ -137,9 +137,9 @@ describe('failovers across restarts', () => {
     const orders = domain('orders');
     const first = await live(directory);
     first.bed.configure(orders);
-    await first.look(orders);
+    await first.runCheck(orders);
     histories.orders!.push('v2');
-    await first.look(orders);
+    await first.runCheck(orders);
     await first.commit();
     await first.kill();
     const second = await live(directory);
@@ -150,7 +150,7 @@ describe('failovers across restarts', () => {
     histories.orders!.push('v3');
     const third = await live(directory);
     third.bed.configure(orders);
-    await third.look(orders);
+    await third.runCheck(orders);
     await third.commit();
     expect(third.shown()).toEqual(total('orders', 2));
     await third.kill();
@@ -161,10 +161,10 @@ describe('failovers across restarts', () => {
     const [orders, payments] = [domain('orders'), domain('payments')];
     const first = await live(directory);
     first.bed.configure(orders, payments);
-    await first.look(orders, payments);
+    await first.runCheck(orders, payments);
     histories.orders!.push('v2');
     histories.payments!.push('w2');
-    await first.look(orders, payments);
+    await first.runCheck(orders, payments);
     await first.commit();
     expect(first.shown()).toEqual({ ...total('orders', 1), ...total('payments', 1) });
     await first.kill();
@@ -174,7 +174,7 @@ describe('failovers across restarts', () => {
     expect(second.shown()).toEqual(total('payments', 1));
     // It is back: its total begins anew, what was counted before is not counted again.
     second.bed.configure(orders, payments);
-    await second.look(orders);
+    await second.runCheck(orders);
     await second.commit();
     expect(second.shown()).toEqual({ ...total('orders', 0), ...total('payments', 1) });
     await second.kill();
@@ -189,14 +189,14 @@ describe('failovers across reloads', () => {
     const life = await live(stateDirectory());
     const orders = domain('orders');
     life.bed.configure(orders);
-    await life.look(orders);
+    await life.runCheck(orders);
     histories.orders!.push('v2');
-    await life.look(orders);
+    await life.runCheck(orders);
     await life.commit();
     renewIntakes(life.bed, globalTags);
     life.bed.configure(orders);
     histories.orders!.push('v3');
-    await life.look(orders);
+    await life.runCheck(orders);
     await life.commit();
     expect(life.shown()).toEqual(total('orders', expected, tag));
     expect(life.bed.dropped('refused_series')).toBe(0);

@@ -123,7 +123,7 @@ function rotateByCopy(tail: Tail, model: Model, between: number): void {
 const happenings: Record<string, (tail: Tail, model: Model, n: number) => Promise<void> | void> = {
   write: (tail, model, n) => write(tail, model, n + 1),
   partial: writePartial,
-  async look(tail, model) {
+  async runCheck(tail, model) {
     await tail.scan();
     looked(model);
   },

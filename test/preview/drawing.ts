@@ -41,7 +41,7 @@ export const stepsOf = (panel: PanelJson, target: TargetJson): readonly StepJson
   (fieldProperty(panel, target, 'thresholds') as { steps: readonly StepJson[] } | undefined)?.steps ?? [];
 
 /** What a value looks like by the mappings and the steps. */
-export function lookOf(
+export function appearanceOf(
   panel: PanelJson,
   target: TargetJson,
   value: number,

@@ -1,5 +1,5 @@
 import { columnName } from '../../tools/grafana.ts';
-import { type Canvas, lookOf, unitOf } from './drawing.ts';
+import { appearanceOf, type Canvas, unitOf } from './drawing.ts';
 import { escaped, formatted } from './format.ts';
 
 interface Cell {
@@ -24,16 +24,16 @@ export function rows({ panel, shown, height, to }: Canvas): string {
       const row = byLabels.get(key) ?? { metric, cells: new Map() };
       byLabels.set(key, row);
       const value = values.at(-1)![1];
-      const look = lookOf(panel, target, value);
+      const appearance = appearanceOf(panel, target, value);
       const colour = panel.fieldConfig!.overrides.some(
         ({ matcher, properties }) =>
           matcher.options === columnName(panel, target) &&
           properties.some(({ id }) => id === 'custom.cellOptions'),
       )
-        ? look.colour
+        ? appearance.colour
         : undefined;
       row.cells.set(columnName(panel, target)!, {
-        text: look.text ?? formatted(value, unitOf(panel, target), to),
+        text: appearance.text ?? formatted(value, unitOf(panel, target), to),
         colour,
         value,
       });

@@ -1,5 +1,5 @@
 import { times } from './chart.ts';
-import { type Canvas, lookOf, nameOf, unitOf } from './drawing.ts';
+import { appearanceOf, type Canvas, nameOf, unitOf } from './drawing.ts';
 import { escaped, formatted } from './format.ts';
 
 /** A bar per series, coloured by its state, as SVG. */
@@ -15,7 +15,7 @@ export function timeline({ panel, shown, width, height, from, to }: Canvas): str
     const top = index * each;
     const cells = of.values.map(([seconds, value]) => {
       const end = Math.min(to, seconds + step);
-      return `<rect x="${x(seconds)}" y="${top + 2}" width="${Math.max(1, x(end) - x(seconds) + 0.5)}" height="${Math.max(2, each - 4)}" fill="${lookOf(panel, target, value).colour}"/>`;
+      return `<rect x="${x(seconds)}" y="${top + 2}" width="${Math.max(1, x(end) - x(seconds) + 0.5)}" height="${Math.max(2, each - 4)}" fill="${appearanceOf(panel, target, value).colour}"/>`;
     });
     const size = Math.min(11, Math.max(7, each - 1));
     return `<text x="${left - 6}" y="${top + each / 2 + 3}" text-anchor="end" style="font-size:${size}px">${escaped(short(name))}</text>${cells.join('')}`;
@@ -31,7 +31,7 @@ export function stat({ panel, shown, width, height, to }: Canvas): string {
   const size = Math.min(38, width / values.length / 3);
   const tiles = values.map(({ target, of }) => {
     const value = of.values.at(-1)![1];
-    const { text, colour } = lookOf(panel, target, value);
+    const { text, colour } = appearanceOf(panel, target, value);
     return `<div class="tile" style="background:${colour}"><span>${escaped(nameOf(target, of))}</span><b style="font-size:${size}px">${escaped(text ?? formatted(value, unitOf(panel, target), to))}</b></div>`;
   });
   return `<div class="tiles" style="height:${height}px">${tiles.join('')}</div>`;

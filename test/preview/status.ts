@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 import type { BackupReport, ProbeStatus, StatusReport } from '../../src/agent/admin/report.ts';
-import { type HandClock, handClock } from '../clock.ts';
+import { type ManualClock, manualClock } from '../clock.ts';
 import { servePage } from '../status-page.ts';
 import { probeStatusOf, statusReportOf } from '../status-report.ts';
 import { fewerColours } from './png.ts';
@@ -297,9 +297,9 @@ function reportAt(nowMs: number, startMs: number, isIll: boolean): StatusReport 
 /** Four hours of history behind a served page, as the agent would have after them. */
 export async function exampleOf(
   isIll: boolean,
-): Promise<{ url: string; clock: HandClock; close(): Promise<void> }> {
+): Promise<{ url: string; clock: ManualClock; close(): Promise<void> }> {
   const startMs = Date.now() - 4 * hourMs;
-  const clock = handClock(startMs);
+  const clock = manualClock(startMs);
   const served = await servePage(() => reportAt(clock.nowMs(), startMs, isIll), clock);
   served.history.start();
   for (let ms = 0; ms < 4 * hourMs; ms += 5_000) {

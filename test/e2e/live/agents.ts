@@ -17,7 +17,7 @@ export interface LiveAgent {
   kill(signal?: NodeJS.Signals): Promise<unknown>;
   restart(): Promise<void>;
   /** Has it look at everything that it has to look at, whatever the intervals. */
-  look(): Promise<void>;
+  fact(): Promise<void>;
   /** How many things it looks at. */
   probes(): Promise<number>;
   stop(): Promise<unknown>;
@@ -65,7 +65,7 @@ export async function startLiveAgent(directory: string, name: string, config: Co
       running = await startAgent(file);
       isUp = true;
     },
-    async look() {
+    async fact() {
       if (!isUp) return;
       try {
         await Promise.all((await probes()).map((probe) => get(`probe?name=${encodeURIComponent(probe)}`)));

@@ -199,7 +199,7 @@ export async function startStage(
   onStop(() => prometheus.end());
   const { pulse, check, end } = createPulses();
   onStop(end);
-  for (const agent of Object.values(agents)) pulse(() => agent.look());
+  for (const agent of Object.values(agents)) pulse(() => agent.fact());
   for (const role of Object.values(around.service.roles)) pulse(() => role.work());
   return {
     ...around,

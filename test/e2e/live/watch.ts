@@ -10,7 +10,7 @@ export interface Watch {
   /** All labels of an alert. */
   labelsOf(expected: Expected): Labels;
   /** Waits for a fact; gives up at the deadline, or as soon as work done meanwhile has failed. */
-  wait<T>(what: string, look: () => Promise<T | undefined> | T | undefined, deadlineMs: number): Promise<T>;
+  wait<T>(what: string, fact: () => Promise<T | undefined> | T | undefined, deadlineMs: number): Promise<T>;
   /** What receivers were told last of an alert; `since` so many notices. */
   lastNotice(expected: Expected, since?: number): Notice | undefined;
   /** Whether Alertmanager has it. */
@@ -37,12 +37,12 @@ export function watchOn(stage: Stage): Watch {
   };
   return {
     labelsOf,
-    wait: (what, look, deadlineMs) =>
+    wait: (what, fact, deadlineMs) =>
       until(
         what,
         () => {
           stage.check();
-          return look();
+          return fact();
         },
         // Prometheus evaluates twice a second; to ask it oftener costs both of them, and shows nothing new.
         { everyMs: 250, withinMs: Math.max(1, deadlineMs - performance.now()) },

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 import type { StateFs } from '../../../src/agent/state/snapshot-files.ts';
 import { createState, type State } from '../../../src/agent/state/state.ts';
 import type { Durable, Log, LogFields, LogLevel } from '../../../src/core/ports.ts';
-import { type HandClock, handClock } from '../../clock.ts';
+import { type ManualClock, manualClock } from '../../clock.ts';
 import { type NamedCounters, namedCounters } from './values.ts';
 
 export interface Entry {
@@ -34,7 +34,7 @@ export interface Bed {
   state: State;
   values: NamedCounters;
   entries: Entry[];
-  clock: HandClock;
+  clock: ManualClock;
 }
 
 export interface BedOptions {
@@ -48,7 +48,7 @@ export interface BedOptions {
 export function stateBed({ directory, fsync = false, durables = [], fs }: BedOptions): Bed {
   const { log, entries } = keptLog();
   const values = namedCounters();
-  const clock = handClock();
+  const clock = manualClock();
   const state = createState({ directory, fsync }, { values, durables, clock, log, fs });
   onTestFinished(() => state.close());
   return { state, values, entries, clock };

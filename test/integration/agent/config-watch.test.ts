@@ -13,7 +13,7 @@ import { afterEach, expect, test } from 'vitest';
 import { digestOf, unreadDigest } from '../../../src/agent/config/environment.ts';
 import { watchConfiguration } from '../../../src/agent/reload.ts';
 import { systemClock } from '../../../src/core/clock.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 
 const place = mkdtempSync(join(tmpdir(), 'svc-agent-watch-'));
 const stops: (() => void)[] = [];
@@ -57,7 +57,7 @@ test('a mounted ConfigMap whose ..data link is swung round', async () => {
 test('a mount that rings no bell is looked at all the same, and an untouched file rings nothing', () => {
   const file = join(place, 'silent.yaml');
   writeFileSync(file, 'roles: []\n');
-  const clock = handClock();
+  const clock = manualClock();
   let rings = 0;
   stops.push(watchConfiguration({ [file]: undefined }, clock, () => rings++));
   clock.advance(60_000);
@@ -75,7 +75,7 @@ test('a change between the loading and the watch is not missed', () => {
   writeFileSync(file, 'roles: []\n');
   const loaded = digestOf(readFileSync(file));
   writeFileSync(file, 'roles: [worker]\n');
-  const clock = handClock();
+  const clock = manualClock();
   let rings = 0;
   stops.push(watchConfiguration({ [file]: loaded }, clock, () => rings++));
   clock.advance(1_000);
@@ -89,7 +89,7 @@ test('a directory that is removed and made again', () => {
   const file = join(folder, 'agent.yaml');
   mkdirSync(folder);
   writeFileSync(file, 'roles: []\n');
-  const clock = handClock();
+  const clock = manualClock();
   let rings = 0;
   stops.push(watchConfiguration({ [file]: undefined }, clock, () => rings++));
   rmSync(folder, { recursive: true });
@@ -102,7 +102,7 @@ test('a directory that is removed and made again', () => {
 test('a watch that is stopped by its own call compares no more', () => {
   const file = join(place, 'once.yaml');
   writeFileSync(file, 'a: 1\n');
-  const clock = handClock();
+  const clock = manualClock();
   const stop = watchConfiguration({ [file]: digestOf(Buffer.from('a: 0\n')) }, clock, () => stop());
   clock.advance(1_000);
   expect(clock.waiting).toBe(0);
@@ -111,7 +111,7 @@ test('a watch that is stopped by its own call compares no more', () => {
 test('a file that could not be read when it was loaded, and can be before the watch begins', () => {
   const file = join(place, 'late.yaml');
   writeFileSync(file, 'a: 1\n');
-  const clock = handClock();
+  const clock = manualClock();
   let calls = 0;
   stops.push(watchConfiguration({ [file]: unreadDigest }, clock, () => calls++));
   clock.advance(1_000);

@@ -12,7 +12,7 @@ import { statusReportOf, statusSourcesOf } from '../../status-report.ts';
 import { fakeIo } from '../../unit/cli/fake-io.ts';
 import { viewOf } from '../../view.ts';
 import { type Certificate, type Certificates, makeCertificates } from '../pull/certificates.ts';
-import { get, handGather, listenerDeps } from '../pull/scraper.ts';
+import { get, listenerDeps, manualGather } from '../pull/scraper.ts';
 import { basic, getSecurely } from '../pull/secure.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-agent-protected-'));
@@ -64,7 +64,7 @@ async function take(text: string, deps: EndpointsDeps): Promise<string> {
   expect(faults.map(faultLine)).toEqual([]);
   const next = await bindEndpoints(config!, deps);
   outlets.push(next);
-  await next.open(handGather(() => viewOf([])).gather);
+  await next.open(manualGather(() => viewOf([])).gather);
   return next.addresses[0]!.address;
 }
 

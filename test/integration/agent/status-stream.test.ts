@@ -5,7 +5,7 @@ import { afterEach, expect, test } from 'vitest';
 import type { StatusFacts, StatusReport } from '../../../src/agent/admin/report.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { Clock } from '../../../src/core/ports.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 import { type ServedPage, servePage } from '../../status-page.ts';
 import { probeStatusOf, statusReportOf } from '../../status-report.ts';
 
@@ -115,7 +115,7 @@ test('of 200 clients 16 are served, and the others are told to come later; the l
 });
 
 test('a client that never reads is dropped, and what it did not read is not piled up', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   let fill = 0;
   // 2 MB that are different each time: more than the kernel takes.
   const served = await serve(() => ({ conflicts: [`${fill++} ${'x'.repeat(2_000_000)}`] }), clock);
@@ -137,7 +137,7 @@ test('a client that never reads is dropped, and what it did not read is not pile
 });
 
 test('an hour with a browser: streams end every ten minutes, and nothing grows', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   let n = 0;
   const served = await serve(
     () => ({ conflicts: [`conflict ${n++}`], probes: [probeStatusOf('health/a')] }),
@@ -182,7 +182,7 @@ test('an hour with a browser: streams end every ten minutes, and nothing grows',
 });
 
 test('nothing is kept, and nothing is asked for, while nobody looks', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   let reports = 0;
   const served = await serve(() => {
     reports++;

@@ -14,7 +14,7 @@ import { planBackups } from '../../../src/probes/backups/backups.ts';
 import type { BackupOptions } from '../../../src/probes/backups/block.ts';
 import { verifyBackup } from '../../../src/probes/backups/verify.ts';
 import type { Finding, Probe, ProbeRow } from '../../../src/probes/probe.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 import {
   hasPostgres,
   ownedByPostgres,
@@ -42,7 +42,7 @@ describe.skipIf(!hasPostgres)('a byte flipped in the archived log of a real Post
   let probes: [ProbeRow, Probe][];
   const found = new Map<string, Finding>();
   const remembered = new Map<string, unknown>();
-  const clock = handClock(Date.now());
+  const clock = manualClock(Date.now());
   const state = mkdtempSync(join(tmpdir(), 'svc-agent-state-'));
 
   const segments = () =>

@@ -6,7 +6,7 @@ import { planBackups } from '../../../src/probes/backups/backups.ts';
 import type { BackupOptions } from '../../../src/probes/backups/block.ts';
 import { listBackupDirectory } from '../../../src/probes/backups/files.ts';
 import type { ProbeRow } from '../../../src/probes/probe.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 import { bench, gauge } from '../../store-probe.ts';
 
 // What directories show of backups: sentinels of dumps, and copies of live configuration files.
@@ -20,7 +20,7 @@ afterEach(() => rmSync(place, { recursive: true, force: true }));
 
 /** The probe of one backup on a clock that is moved by hand. */
 async function probeOf(type: BackupOptions['type'], source: BackupOptions['source']) {
-  const clock = handClock(Date.now());
+  const clock = manualClock(Date.now());
   const backup: BackupOptions = {
     ...{ name: 'b', store: 'main', database: 'persistence', type, source, intervalMs: 60_000 },
     schedule: { everyMs: type === 'config' ? undefined : 24 * hourMs, usualGraceMs: 300_000 },
@@ -50,10 +50,10 @@ test('a dump counts with its sentinel only', async () => {
   const endSeconds = Math.floor(Date.now() / 1000) - 600;
   utimesSync(dump, endSeconds, endSeconds);
   const source = { kind: 'files', directory, pattern: '\\.dump$', settleMs: 1000, sentinel: '.ok' } as const;
-  const look = await probeOf('full', source);
-  expect((await look(0)).success).toBeUndefined();
+  const runCheck = await probeOf('full', source);
+  expect((await runCheck(0)).success).toBeUndefined();
   writeFileSync(`${dump}.ok`, '');
-  expect((await look(60_000)).success).toBe(endSeconds);
+  expect((await runCheck(60_000)).success).toBe(endSeconds);
 });
 
 test('a live file that differs from its newest copy is late after the grace, until it is copied', async () => {
@@ -61,18 +61,18 @@ test('a live file that differs from its newest copy is late after the grace, unt
   mkdirSync(join(copies, 'first'), { recursive: true });
   writeFileSync(live, 'log: {level: info}\n');
   copyFileSync(live, join(copies, 'first', 'production.yaml'));
-  const look = await probeOf('config', { kind: 'configuration', files: [live], directory: copies });
-  const first = await look(0);
-  const second = await look(hourMs);
+  const runCheck = await probeOf('config', { kind: 'configuration', files: [live], directory: copies });
+  const first = await runCheck(0);
+  const second = await runCheck(hourMs);
   expect(first.reason).toBeUndefined();
   // It is good at each look, so that its time moves.
   expect(second.success! - first.success!).toBeCloseTo(3600, 0);
   writeFileSync(live, 'log: {level: warn}\n');
-  await look(60_000);
-  expect((await look(400_000)).reason).toBe('drifted');
+  await runCheck(60_000);
+  expect((await runCheck(400_000)).reason).toBe('drifted');
   mkdirSync(join(copies, 'second'));
   copyFileSync(live, join(copies, 'second', 'production.yaml'));
-  expect((await look(60_000)).reason).toBeUndefined();
+  expect((await runCheck(60_000)).reason).toBeUndefined();
 });
 
 test('of a directory with more entries than are read, nothing is known, and the message says what to do', async () => {

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { countsText, showLive } from '../../../src/agent/cli/demo/text.ts';
 import { plainScreen } from '../../../src/agent/cli/io.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 
 const page = `# TYPE svc_log_entries_total counter
 svc_log_entries_total{level="info",svc_service="history"} 40
@@ -33,7 +33,7 @@ it('the line is rewritten as the agent’s page changes, until it is ended', asy
   const server = createServer((_, response) => response.end(page));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  const clock = handClock();
+  const clock = manualClock();
   const written: string[] = [];
   const end = await new Promise<() => void>((resolve) => {
     const stop = showLive(

@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
 import { createLogs, type LogsSource } from '../../../src/sources/logs/source.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 import { createRecorder, createTail, logsOptions, numbered, type Tail } from '../../tail.ts';
 import { until } from '../../until.ts';
 
@@ -33,7 +33,7 @@ test('the doorbell and the clock of the system: lines are counted as they come',
 });
 
 test('without a doorbell: found within a quarter of a second while active, within a second when idle', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   const tail = createTail();
   tail.create('app.log', numbered(0, 1).text);
   const { recorder, logs } = logsOver(tail, [tail.path('app.log')], { clock });

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { readOpenMetrics } from '../../openmetrics.ts';
 import { until } from '../../until.ts';
 import { type TestView, viewOf } from '../../view.ts';
-import { get, handGather, type Rig, startPull } from './scraper.ts';
+import { get, manualGather, type Rig, startPull } from './scraper.ts';
 
 const small = () =>
   viewOf([{ name: 'a_total', kind: 'counter', series: [{ labels: { x: '1' }, numbers: [3] }] }]);
@@ -29,7 +29,7 @@ afterEach(async () => {
 
 test('answers a scrape with the text page, and releases the view', async () => {
   const view = small();
-  const { address } = await started(handGather(() => view).gather);
+  const { address } = await started(manualGather(() => view).gather);
   const { status, headers, body } = await get(address, '/metrics');
   expect(status).toBe(200);
   expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
@@ -39,7 +39,7 @@ test('answers a scrape with the text page, and releases the view', async () => {
 });
 
 test('compresses for who wants it, and what comes out is the same page', async () => {
-  const { address } = await started(handGather(large).gather);
+  const { address } = await started(manualGather(large).gather);
   const plain = await get(address, '/metrics');
   const zipped = await get(address, '/metrics', { 'accept-encoding': 'gzip' });
   expect(zipped.headers['content-encoding']).toBe('gzip');
@@ -50,9 +50,9 @@ test('compresses for who wants it, and what comes out is the same page', async (
 
 test('negotiates OpenMetrics only where it is on', async () => {
   const accept = { accept: 'application/openmetrics-text;version=1.0.0,text/plain;q=0.5' };
-  const off = await started(handGather(small).gather);
+  const off = await started(manualGather(small).gather);
   expect((await get(off.address, '/metrics', accept)).body.toString()).toBe(page);
-  const on = await started(handGather(small).gather, { openMetrics: true });
+  const on = await started(manualGather(small).gather, { openMetrics: true });
   const { headers, body } = await get(on.address, '/metrics', accept);
   expect(headers['content-type']).toBe('application/openmetrics-text; version=1.0.0; charset=utf-8');
   expect(headers.vary).toBe('Accept, Accept-Encoding');
@@ -68,12 +68,12 @@ test('negotiates OpenMetrics only where it is on', async () => {
 });
 
 test('puts the prefix before every name, sanitized', async () => {
-  const { address } = await started(handGather(small).gather, { prefix: 'my-svc' });
+  const { address } = await started(manualGather(small).gather, { prefix: 'my-svc' });
   expect((await get(address, '/metrics')).body.toString()).toBe(page.replaceAll('a_total', 'my_svc_a_total'));
 });
 
 test('HEAD has the head of GET, no body, and gathers nothing', async () => {
-  const { gather, requests } = handGather(small);
+  const { gather, requests } = manualGather(small);
   const { address, down } = await started(gather);
   const head = await get(address, '/metrics', { 'accept-encoding': 'gzip' }, 'HEAD');
   expect([head.status, head.body.length]).toEqual([200, 0]);
@@ -86,7 +86,7 @@ test('HEAD has the head of GET, no body, and gathers nothing', async () => {
 });
 
 test('50 scrapes at a time share one gather; later ones get the next', async () => {
-  const hand = handGather();
+  const hand = manualGather();
   const { address } = await started(hand.gather);
   const first = Array.from({ length: 50 }, (_, i) =>
     get(address, '/metrics', i % 2 ? { 'accept-encoding': 'gzip' } : {}),
@@ -111,7 +111,7 @@ test('50 scrapes at a time share one gather; later ones get the next', async () 
 });
 
 test('a scrape that comes after the freeze does not share it', async () => {
-  const hand = handGather();
+  const hand = manualGather();
   const { address } = await started(hand.gather);
   const early = get(address, '/metrics');
   await until('the first gather', () => hand.requests.length === 1);
@@ -125,7 +125,7 @@ test('a scrape that comes after the freeze does not share it', async () => {
 });
 
 test('scrapes of different services do not share', async () => {
-  const hand = handGather();
+  const hand = manualGather();
   const { address } = await started(hand.gather);
   const answers = ['', '?service=frontend', '?service=agent'].map((query) =>
     get(address, `/metrics${query}`),
@@ -138,7 +138,7 @@ test('scrapes of different services do not share', async () => {
 });
 
 test('the deadline is the scraper’s timeout less half a second; without one the targets’ own decide', async () => {
-  const { gather, requests } = handGather(small);
+  const { gather, requests } = manualGather(small);
   const { address, clock } = await started(gather);
   clock.advance(1_000);
   for (const timeout of ['10', '2.5', '0.2', 'soon', '-1', '0']) {
@@ -150,7 +150,7 @@ test('the deadline is the scraper’s timeout less half a second; without one th
 });
 
 test('who cannot wait as long as the others is not made to', async () => {
-  const hand = handGather();
+  const hand = manualGather();
   const { address } = await started(hand.gather);
   const timeout = (seconds: number) => ({ 'x-prometheus-scrape-timeout-seconds': `${seconds}` });
   const patient = get(address, '/metrics', timeout(60));
@@ -164,7 +164,7 @@ test('who cannot wait as long as the others is not made to', async () => {
 });
 
 test('a role that is down answers 503 to its own scrape alone, judged after the gather', async () => {
-  const hand = handGather();
+  const hand = manualGather();
   const { address, down } = await started(hand.gather);
   const view = small();
   const role = get(address, '/metrics?service=frontend');
@@ -182,7 +182,7 @@ test('a role that is down answers 503 to its own scrape alone, judged after the 
 });
 
 test('an unknown or unwatched service is 404', async () => {
-  const { gather, requests } = handGather(small);
+  const { gather, requests } = manualGather(small);
   const { address } = await started(gather);
   for (const query of ['service=matching', 'service=', 'service=frontend&service=history']) {
     expect((await get(address, `/metrics?${query}`)).status).toBe(404);
@@ -191,14 +191,14 @@ test('an unknown or unwatched service is 404', async () => {
 });
 
 test('a scrape by the agent itself is refused, one by another agent is not', async () => {
-  const { address } = await started(handGather(small).gather);
+  const { address } = await started(manualGather(small).gather);
   const asked = (mark: string) => get(address, '/metrics', { 'x-svc-agent-scrape': mark });
   expect((await asked('agent-1')).status).toBe(508);
   expect((await asked('agent-2')).status).toBe(200);
 });
 
 test('a gather that fails is a 500 without its reason, which the log has', async () => {
-  const hand = handGather();
+  const hand = manualGather();
   const { address, logged } = await started(hand.gather);
   const error = new Error('secret path /x');
   const answer = get(address, '/metrics');
@@ -230,7 +230,7 @@ test('a rendering that fails breaks the answer off and releases the view', async
       released += 1;
     },
   };
-  const { address, logged } = await started(handGather(() => broken).gather);
+  const { address, logged } = await started(manualGather(() => broken).gather);
   await expect(get(address, '/metrics')).rejects.toThrow(/aborted|hang up|ECONNRESET/);
   expect(released).toBe(1);
   expect(logged.some(({ msg }) => msg === 'scrape failed')).toBe(true);

@@ -9,7 +9,7 @@ import {
   type ListenerLimits,
 } from '../../../src/reporters/listen/listener.ts';
 import { createPull, type PullDeps, type PullReporterOptions } from '../../../src/reporters/pull/pull.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 import type { TestView } from '../../view.ts';
 
 export interface Answer {
@@ -59,7 +59,7 @@ export async function rest(socket: Socket): Promise<string> {
 }
 
 /** A gather that a test answers by hand, or at once from `view`. */
-export interface HandGather {
+export interface ManualGather {
   readonly gather: Gather;
   readonly requests: readonly GatherRequest[];
   /** Freezes and answers the n-th request. */
@@ -67,7 +67,7 @@ export interface HandGather {
   fail(n: number, error: Error): void;
 }
 
-export function handGather(view?: () => TestView): HandGather {
+export function manualGather(view?: () => TestView): ManualGather {
   const requests: GatherRequest[] = [];
   const waiting: { resolve(view: TestView): void; reject(error: Error): void }[] = [];
   return {
@@ -88,7 +88,7 @@ export function handGather(view?: () => TestView): HandGather {
 
 export interface Rig {
   readonly address: string;
-  readonly clock: ReturnType<typeof handClock>;
+  readonly clock: ReturnType<typeof manualClock>;
   /** `component reason` of every drop. */
   readonly dropped: string[];
   readonly logged: { level: string; msg: string; fields: LogFields | undefined }[];
@@ -106,7 +106,7 @@ export function listenerDeps() {
     write: (level, msg, fields) => void logged.push({ level, msg, fields }),
     named: () => log,
   };
-  const clock: ReturnType<typeof handClock> & Clock = handClock();
+  const clock: ReturnType<typeof manualClock> & Clock = manualClock();
   return { clock, drops, log, readSecret: createReadSecret(process.env), dropped, logged };
 }
 

@@ -8,7 +8,7 @@ import { AgentError } from '../../../src/core/errors.ts';
 import type { Clock, Durable, Log } from '../../../src/core/ports.ts';
 import { createRegistry } from '../../../src/core/registry.ts';
 import { createPush, type PushDeps } from '../../../src/reporters/push/push.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 import { type Aggregator, aggregator, startPush } from '../../push.ts';
 import { decodeLine } from '../../push-lines.ts';
 import { wideLimits } from '../../registry.ts';
@@ -105,7 +105,7 @@ test('log counts and a histogram over two restarts: the deltas add up, none twic
   cleanUps.push(() => rm(directory, { recursive: true }));
   const target = await aggregator();
   cleanUps.push(() => target.close());
-  const clock = handClock();
+  const clock = manualClock();
 
   const first = await live(directory, target, clock);
   first.entries.add(5);

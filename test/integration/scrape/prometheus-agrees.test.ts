@@ -22,10 +22,10 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-async function poll<T>(look: () => Promise<T | undefined>, what: string): Promise<T> {
+async function poll<T>(read: () => Promise<T | undefined>, what: string): Promise<T> {
   const giveUpMs = performance.now() + 30_000;
   for (;;) {
-    const found = await look().catch(() => undefined);
+    const found = await read().catch(() => undefined);
     if (found !== undefined) return found;
     if (performance.now() > giveUpMs) throw new Error(`waited in vain for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 50));

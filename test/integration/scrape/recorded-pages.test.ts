@@ -5,7 +5,7 @@ import { createPageStore } from '../../../src/core/value-stores.ts';
 import type { VocabularyDetector } from '../../../src/core/vocabulary.ts';
 import { createRenderer } from '../../../src/reporters/pull/exposition.ts';
 import { readVocabularies, vocabularyDetectorFor } from '../../../src/sources/vocabularies.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 import {
   compare,
   pageNames as names,
@@ -46,7 +46,7 @@ async function shownBy(registry: Registry): Promise<Sample[]> {
 
 async function play(name: string): Promise<Page> {
   const page = rawPage(name);
-  const clock = handClock();
+  const clock = manualClock();
   const limits = { seriesPerMetric: 2000, series: 50_000, forbiddenTags: [], allowValues: [] };
   const registry = createRegistry({ limits, serviceKeys: [name] }, { clock });
   const detector = vocabularyDetectorFor('auto', await readVocabularies(folder), 'test');

@@ -6,15 +6,15 @@ import {
   createVocabulary,
   createVocabularyDetector,
 } from '../../../src/core/vocabulary.ts';
-import { type HandClock, handClock } from '../../clock.ts';
+import { type ManualClock, manualClock } from '../../clock.ts';
 import { openScrape, openTarget, type Target } from '../../scrape.ts';
 
 let target: Target;
-let clock: HandClock;
+let clock: ManualClock;
 let registry: Registry;
 beforeEach(async () => {
   target = await openTarget();
-  clock = handClock();
+  clock = manualClock();
   registry = createRegistry(
     {
       limits: { seriesPerMetric: 100, series: 1000, forbiddenTags: [], allowValues: [] },

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 import { openScrape, openTarget, pageAnswer, sampleName as s, type Target } from '../../scrape.ts';
 import { until } from '../../until.ts';
 
@@ -18,7 +18,7 @@ beforeEach(async () => {
 afterEach(() => target.close());
 
 test('a page younger than a second is shared, an older one fetched again', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   const scraped = await openScrape({ url: target.url }, clock);
   await Promise.all([scraped.scrape.scrapeNow(), scraped.scrape.scrapeNow()]);
   clock.advance(999);
@@ -31,7 +31,7 @@ test('a page younger than a second is shared, an older one fetched again', async
 });
 
 test('the source fetches by itself when nobody has come for an interval', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   const scraped = await openScrape({ url: target.url, intervalMs: 15_000 }, clock);
   await until('the first page is shown', () => scraped.up() === 1);
   clock.advance(10_000);
@@ -48,7 +48,7 @@ test('the source fetches by itself when nobody has come for an interval', async 
 });
 
 test('a request says what it wants, and uses one connection', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   const ports = new Set<number | undefined>();
   target.answer((request, response) => {
     ports.add(request.socket.remotePort);
@@ -73,7 +73,7 @@ test('a request says what it wants, and uses one connection', async () => {
 });
 
 test('a kept connection that the target has just closed is no failure', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   const sockets = new Set<{ destroy(): void }>();
   let closeFirst = false;
   target.answer((request, response) => {
@@ -93,7 +93,7 @@ test('a kept connection that the target has just closed is no failure', async ()
 });
 
 test('basic credentials are read at each use, and their loss is a failure by name', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   let password: string | undefined = 'one';
   const readSecret = () =>
     password === undefined ? Promise.reject(new Error('ENOENT')) : Promise.resolve(`${password}\n`);
@@ -113,7 +113,7 @@ test('basic credentials are read at each use, and their loss is a failure by nam
 });
 
 test('readings are those of the page shown', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   target.page('# TYPE lag gauge\nlag{shard="1"} 5\nlag{shard="2"} 7\nother 1\n');
   const scraped = await openScrape({ url: target.url }, clock);
   await scraped.scrape.scrapeNow();
@@ -175,7 +175,7 @@ async function openTlsTarget(): Promise<{ url: string; server: Server; clients: 
 
 test('TLS: its own authority, a client certificate, a server name; files are read for each connection', async () => {
   const { url, server, clients } = await openTlsTarget();
-  const clock = handClock();
+  const clock = manualClock();
   const file = (name: string) => join(directory, name);
   const shown = { caFile: file('ca.pem'), serverName: 'role.test' };
 

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { readIntoSharedBuffer } from '../../../src/sources/scrape/shared-read-buffer.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 import { openScrape, openTarget, sampleName } from '../../scrape.ts';
 import { until } from '../../until.ts';
 
@@ -91,7 +91,7 @@ test('a reader may put back what it has not used', async () => {
 });
 
 test('compressed and plain pages of several targets do not mix', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   const pages = [0, 1, 2, 3].map((role) =>
     Array.from({ length: 8_000 }, (_, n) => `calls{key="${(n * 7919 + role) % 99_991}"} ${n + role}`),
   );

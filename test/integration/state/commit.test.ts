@@ -27,19 +27,19 @@ test('callers that come while a commit writes share one commit, whose freeze has
   const fs = faultyFs();
   const { state, values } = await loadedBed({ directory: temporaryDirectory(), fs });
   const late: Promise<number>[] = [];
-  const commitAndLook = async () => {
+  const commitAndRead = async () => {
     await state.commit();
     return values.shown().n!;
   };
   fs.plan = (operation) => {
     if (operation === 'write' && late.length < 3) {
       values.add('n', 1);
-      late.push(commitAndLook(), commitAndLook(), commitAndLook());
+      late.push(commitAndRead(), commitAndRead(), commitAndRead());
     }
     return undefined;
   };
   values.add('n', 1);
-  expect(await commitAndLook()).toBe(1);
+  expect(await commitAndRead()).toBe(1);
   expect(await Promise.all(late)).toEqual([2, 2, 2]);
   expect(state.status().sequence).toBe(2);
 });

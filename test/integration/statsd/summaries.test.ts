@@ -10,7 +10,7 @@ import { createOtlp } from '../../../src/reporters/hosted/otlp/otlp.ts';
 import { createRequestLimits } from '../../../src/reporters/hosted/protocol.ts';
 import { createRemoteWrite } from '../../../src/reporters/hosted/remote-write/remote-write.ts';
 import { createRenderer } from '../../../src/reporters/pull/exposition.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 import { metricsOf, nameOf, pointsOf, readOtlp, readRw2 } from '../../hosted-wire.ts';
 import { readOpenMetrics } from '../../openmetrics.ts';
 import { wideLimits } from '../../registry.ts';
@@ -19,7 +19,7 @@ import { agentFile } from '../../unit/config/agent-file.ts';
 import { until } from '../../until.ts';
 import { hasPromtool } from '../rules/promtool.ts';
 
-const clock = handClock();
+const clock = manualClock();
 const origin = {
   instance: 'host-1',
   hostName: 'h.local',
@@ -151,7 +151,7 @@ describe('timers of a service whose block says summary', () => {
 
   test('leave by OTLP', async () => {
     await shown(async (view) => {
-      const protocol = createOtlp(origin, createRequestLimits(handClock()));
+      const protocol = createOtlp(origin, createRequestLimits(manualClock()));
       const points = [];
       for await (const { body } of protocol.encode({ view, vanished: [], timeMs: clock.nowMs() })) {
         points.push(...metricsOf(readOtlp(body)).flatMap(pointsOf));
@@ -170,7 +170,7 @@ describe('timers of a service whose block says summary', () => {
 
   test('leave by remote write', async () => {
     await shown(async (view) => {
-      const protocol = createRemoteWrite(origin, createRequestLimits(handClock()));
+      const protocol = createRemoteWrite(origin, createRequestLimits(manualClock()));
       const samples = new Map<string, unknown>();
       for await (const { body } of protocol.encode({ view, vanished: [], timeMs: clock.nowMs() })) {
         for (const sample of readRw2(body)) samples.set(nameOf(sample), sample.value);

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { createHistory, type History, type HistoryHeader } from '../../../src/agent/admin/history.ts';
 import type { StatusFacts } from '../../../src/agent/admin/report.ts';
-import { type HandClock, handClock } from '../../clock.ts';
+import { type ManualClock, manualClock } from '../../clock.ts';
 import { probeStatusOf, statusReportOf } from '../../status-report.ts';
 
 const turn = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
 /** Lets `seconds` pass, one sample at a time: each waits for a commit. */
-async function pass(clock: HandClock, seconds: number): Promise<void> {
+async function pass(clock: ManualClock, seconds: number): Promise<void> {
   for (let i = 0; i < seconds / 5; i++) {
     clock.advance(5_000);
     await turn();
@@ -30,7 +30,7 @@ function unpacked(history: History): { header: HistoryHeader; values: Record<str
 }
 
 function started(facts: () => Partial<StatusFacts>, options = {}) {
-  const clock = handClock();
+  const clock = manualClock();
   const report = () => statusReportOf({ ...facts(), now: new Date(clock.nowMs()).toISOString() });
   const history = createHistory(options, { report, commit: async () => {}, clock });
   history.start();
@@ -79,7 +79,7 @@ test('a sample every 5 s: a role as 1 or 0, what rises as a rate, what is unknow
 });
 
 test('time that was slept through has no values', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   let wake = () => {};
   const commit = () => new Promise<void>((resolve) => (wake = resolve));
   const report = () => statusReportOf({ now: new Date(clock.nowMs()).toISOString() });
@@ -168,7 +168,7 @@ test('a store that is down says nothing of its settings: they neither end nor be
 });
 
 test('a state that cannot be written does not end it, and a stop does', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   const commit = () => Promise.reject(new Error('ENOSPC'));
   const history = createHistory({}, { report: () => statusReportOf(), commit, clock });
   history.start();

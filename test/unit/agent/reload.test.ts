@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import type { AgentConfig } from '../../../src/agent/config/types.ts';
 import { createReloads, type Prepare, prepareAll } from '../../../src/agent/reload.ts';
 import { createSelfMetrics } from '../../../src/agent/self-metrics.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 import { keptLog } from '../../fault/state/bed.ts';
 
 test('a part that cannot be built: those before it are given back, the last one first', async () => {
@@ -53,7 +53,7 @@ test('a swap that throws all the same: the other parts are swapped, and the relo
     loaded: () => {},
     prepare: async () => [part('sources'), part('listeners', true), part('old listeners')],
     self,
-    clock: handClock(),
+    clock: manualClock(),
     log,
   });
   reloads.ask();

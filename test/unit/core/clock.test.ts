@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 
 describe('the hand-moved clock', () => {
   it('runs due timers in order of time, then of registration, each at its own moment', () => {
-    const clock = handClock(1000);
+    const clock = manualClock(1000);
     const seen: string[] = [];
     const note = (name: string) => () => void seen.push(`${name}@${clock.monotonicMs()}/${clock.nowMs()}`);
     clock.after(20, note('b'));
@@ -17,7 +17,7 @@ describe('the hand-moved clock', () => {
   });
 
   it('runs what a timer registers in the same stretch, and nothing that was cancelled', () => {
-    const clock = handClock(0);
+    const clock = manualClock(0);
     const seen: number[] = [];
     const tick = () => {
       seen.push(clock.monotonicMs());
@@ -30,7 +30,7 @@ describe('the hand-moved clock', () => {
   });
 
   it('jumps the wall clock without moving the monotonic one', () => {
-    const clock = handClock(0);
+    const clock = manualClock(0);
     clock.advance(5);
     clock.jumpTo(1_000_000);
     clock.advance(1);

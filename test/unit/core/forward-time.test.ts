@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { monotonicWallTime } from '../../../src/core/clock.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 
 /** Rows: what happens in turn, `jump` to a wall time or `pass` ms, and what is told after each. */
 test.each<[string, readonly (readonly ['jump' | 'pass', number, number])[]]>([
@@ -43,7 +43,7 @@ test.each<[string, readonly (readonly ['jump' | 'pass', number, number])[]]>([
     ],
   ],
 ])('%s', (_, steps) => {
-  const clock = handClock(1000);
+  const clock = manualClock(1000);
   const now = monotonicWallTime(clock);
   for (const [what, ms, expected] of steps) {
     if (what === 'jump') clock.jumpTo(ms);

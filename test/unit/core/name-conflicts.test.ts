@@ -68,8 +68,8 @@ describe('closing an intake in slices', () => {
     const left: number[] = [];
     // Each look at the clock, after 64 series, finds it 3 ms further on.
     const nowMs = clock.monotonicMs;
-    let looks = 0;
-    clock.monotonicMs = () => nowMs() + 3 * looks++;
+    let lookups = 0;
+    clock.monotonicMs = () => nowMs() + 3 * lookups++;
     await source.closeInSlices(async () => {
       left.push(registry.status().series);
       expect(source.parts('counter', 'x', { i: 'new' }).refused).toBe(true);

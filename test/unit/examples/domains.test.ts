@@ -3,10 +3,10 @@ import { domainJson, domainText } from '../../../examples/cli/print.ts';
 import { createDomains, nextVersion } from '../../../examples/service/clusters/domains.ts';
 import { createRandom } from '../../../examples/service/random.ts';
 import { parseDescription } from '../../../src/probes/domains/description.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 
 const begin = () => {
-  const clock = handClock(Date.UTC(2026, 0, 1));
+  const clock = manualClock(Date.UTC(2026, 0, 1));
   const archives = { history: 'file:///a/history/', visibility: 'file:///a/visibility/' };
   return { clock, domains: createDomains({ clock, random: createRandom(1), archives }) };
 };

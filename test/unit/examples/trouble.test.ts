@@ -2,15 +2,15 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { incidentKinds, parseIncident } from '../../../examples/service/incidents.ts';
 import { createRandom } from '../../../examples/service/random.ts';
 import { createTrouble, type Trouble } from '../../../examples/service/trouble.ts';
-import { type HandClock, handClock } from '../../clock.ts';
+import { type ManualClock, manualClock } from '../../clock.ts';
 
 const kinds = incidentKinds({ hasStore: true });
-let clock: HandClock;
+let clock: ManualClock;
 let trouble: Trouble;
 let done: unknown[];
 
 beforeEach(() => {
-  clock = handClock();
+  clock = manualClock();
   done = [];
   trouble = createTrouble(
     { everyMs: 0, kinds },

@@ -6,7 +6,7 @@ import {
   type ReceiverAnswer,
   type Report,
 } from '../../../src/reporters/hosted/protocol.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 import { metricsOf, partialSuccess, pointsOf, readOtlp, type WirePoint } from '../../hosted-wire.ts';
 import { type FamilySpec, viewOf } from '../../view.ts';
 
@@ -15,7 +15,7 @@ const nanoseconds = '1767225600123000000';
 const opened = (prefix = '') =>
   createOtlp(
     { instance: 'host-1', hostName: 'h.local', version: '1.2.3', prefix, hasExternalTotals: () => false },
-    createRequestLimits(handClock()),
+    createRequestLimits(manualClock()),
   );
 
 const frontend = { service: 'frontend', relayed: true };

@@ -6,7 +6,7 @@ import {
   type Report,
 } from '../../../src/reporters/hosted/protocol.ts';
 import { createRemoteWrite } from '../../../src/reporters/hosted/remote-write/remote-write.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 import { nameOf, readRw1, readRw2, type WireSample } from '../../hosted-wire.ts';
 import { type FamilySpec, viewOf } from '../../view.ts';
 
@@ -19,7 +19,7 @@ const origin = {
   hasExternalTotals: () => false,
 };
 const opened = (own: Partial<typeof origin> = {}) =>
-  createRemoteWrite({ ...origin, ...own }, createRequestLimits(handClock()));
+  createRemoteWrite({ ...origin, ...own }, createRequestLimits(manualClock()));
 
 const specs: FamilySpec[] = [
   {

@@ -12,7 +12,7 @@ import {
   newTrackedFile,
   type TrackedFile,
 } from '../../../src/sources/logs/files/tracked-file.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 import { runs } from '../../size.ts';
 
 const bytes = (maxLength: number) => fc.uint8Array({ maxLength }).map((array) => Buffer.from(array));
@@ -100,7 +100,7 @@ const sample = (() => {
   return encodePositions({ patterns: ['/a*'], lastGeneration: 5, files: [file] }, Buffer.alloc(4));
 })();
 
-const nothing = createLetGoEncoder(createTracker(handClock()));
+const nothing = createLetGoEncoder(createTracker(manualClock()));
 
 test('what was written is read', () => {
   fc.assert(
@@ -134,7 +134,7 @@ test('what was let go is read', () => {
   const uniqueFiles = fc.uniqueArray(letGoOf, { maxLength: 20, selector: ({ ino }) => ino });
   fc.assert(
     fc.property(uniqueFiles, (files) => {
-      const tracker = createTracker(handClock());
+      const tracker = createTracker(manualClock());
       const known = files.map((file): LetGo => ({ ...file, copyOf: undefined, absences: 0 }));
       for (const file of known) tracker.letGo(file);
       const positions = { patterns: [], lastGeneration: 1, files: [] };
@@ -145,7 +145,7 @@ test('what was let go is read', () => {
 });
 
 test('a copy is recorded with its original', () => {
-  const tracker = createTracker(handClock());
+  const tracker = createTracker(manualClock());
   const stat = { dev: 1n, ino: 2n, size: 3, mtimeNs: 4n };
   const original = newTrackedFile({ path: '/a', home: '/a', real: '/a' }, stat, 5, []);
   tracker.add(original);
@@ -190,7 +190,7 @@ test('version 1, which did not record what was let go, is read', () => {
 
 test('version 2, which took the sums of other lengths, is read: of each beginning the first 64 bytes are known', () => {
   const head = [1, 2, 3, 4, 5];
-  const tracker = createTracker(handClock());
+  const tracker = createTracker(manualClock());
   const row = { path: '/a', dev: 1n, ino: 2n, generation: 1, size: 7, mtimeNs: 5n, offset: 7 };
   const rest = { tailLength: 3, tailSum: 9, copyOf: undefined, absences: 0 };
   tracker.letGo({ ...row, ...rest, head });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { runEvery } from '../../../src/core/clock.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 
 /** A task that ends when told. */
 function slowTask() {
@@ -23,7 +23,7 @@ function slowTask() {
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 test('the first beat comes after one interval, and then each on its own', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   let runs = 0;
   const end = runEvery(100, clock, async () => {
     runs += 1;
@@ -42,7 +42,7 @@ test('the first beat comes after one interval, and then each on its own', async 
 });
 
 test('never two at a time; what a long one runs over is left out, and the beat stays', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   const { ends, task, most } = slowTask();
   const end = runEvery(100, clock, task);
   clock.advance(100);
@@ -61,7 +61,7 @@ test('never two at a time; what a long one runs over is left out, and the beat s
 });
 
 test('a jump of the wall clock changes nothing', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   let runs = 0;
   const end = runEvery(100, clock, async () => {
     runs += 1;
@@ -75,7 +75,7 @@ test('a jump of the wall clock changes nothing', async () => {
 });
 
 test('the end waits for the one under way', async () => {
-  const clock = handClock();
+  const clock = manualClock();
   const { ends, task } = slowTask();
   const end = runEvery(100, clock, task);
   clock.advance(100);

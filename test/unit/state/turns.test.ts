@@ -8,7 +8,7 @@ interface Run {
 }
 
 /** Turns whose runs the test moves by hand. */
-function handTurns() {
+function manualTurns() {
   const runs: Run[] = [];
   const turns = createTurns<string>(
     (shut) => new Promise((resolve, reject) => void runs.push({ shut, resolve, reject })),
@@ -20,7 +20,7 @@ function handTurns() {
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 test('callers share a run until it shuts, later ones share the next, which waits', async () => {
-  const { turns, runs } = handTurns();
+  const { turns, runs } = manualTurns();
   const early = [turns.join(), turns.join()];
   await settle();
   early.push(turns.join());
@@ -39,7 +39,7 @@ test('callers share a run until it shuts, later ones share the next, which waits
 });
 
 test('a run that fails fails its callers alone', async () => {
-  const { turns, runs } = handTurns();
+  const { turns, runs } = manualTurns();
   const first = turns.join();
   await settle();
   runs[0]!.shut();
@@ -52,7 +52,7 @@ test('a run that fails fails its callers alone', async () => {
 });
 
 test('a run that ends before it shuts is not joined afterwards', async () => {
-  const { turns, runs } = handTurns();
+  const { turns, runs } = manualTurns();
   const first = turns.join();
   await settle();
   runs[0]!.reject(new Error('failed early'));
@@ -64,7 +64,7 @@ test('a run that ends before it shuts is not joined afterwards', async () => {
 });
 
 test('idle waits for the run and for the one that waits', async () => {
-  const { turns, runs } = handTurns();
+  const { turns, runs } = manualTurns();
   const first = turns.join();
   await settle();
   runs[0]!.shut();

@@ -8,7 +8,7 @@ import { createSeriesRecorder } from '../../../src/sources/statsd/lines/statsd-s
 import { createSenders } from '../../../src/sources/statsd/listen/senders.ts';
 import { createFraming } from '../../../src/sources/statsd/listen/stream.ts';
 import { localText, rowsOf } from '../../../src/sources/statsd/listen/udp.ts';
-import { handClock } from '../../clock.ts';
+import { manualClock } from '../../clock.ts';
 import { testRegistry } from '../../registry.ts';
 import { detectedLines, recordingIntake } from '../../statsd.ts';
 import { until } from '../../until.ts';
@@ -170,7 +170,7 @@ describe('turns', () => {
 
 /** Everything behind a socket, with a clock that is moved by hand. */
 function path(detector = createVocabularyDetector([])) {
-  const clock = handClock();
+  const clock = manualClock();
   const slices = createSliceQueue(clock);
   const intake = recordingIntake(detector);
   const recorder = createSeriesRecorder({ intake, detector, bounds: [1, 5] });

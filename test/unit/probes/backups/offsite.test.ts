@@ -10,9 +10,9 @@ async function compared(count: number, copied: (index: number) => boolean, every
     const hoursAgo = (count - index) * everyHours - everyHours + 1;
     return { id: `b${index}`, endMs: nowMs - hoursAgo * hourMs, sizeBytes: 10 };
   });
-  let looks = 0;
+  let lookups = 0;
   const sizeOf = async (id: string) => {
-    looks++;
+    lookups++;
     return copied(Number(id.slice(1))) ? 10 : undefined;
   };
   const { newestMs, missing } = await compareOffsite(
@@ -20,7 +20,7 @@ async function compared(count: number, copied: (index: number) => boolean, every
     { sizeOf, sizesOf },
     { maxLagMs: 2 * hourMs, nowMs },
   );
-  return { missing, newest: backups.findIndex(({ endMs }) => endMs === newestMs), looks };
+  return { missing, newest: backups.findIndex(({ endMs }) => endMs === newestMs), lookups };
 }
 
 const sizesOf = () => Promise.reject(new Error('only of a log'));
@@ -40,9 +40,9 @@ test.each<[string, (index: number) => boolean, string[], number]>([
 });
 
 test('of a hundred thousand segments few are looked up', async () => {
-  const { missing, newest, looks } = await compared(100_000, (index) => index < 60_000, 1 / 60);
+  const { missing, newest, lookups } = await compared(100_000, (index) => index < 60_000, 1 / 60);
   expect({ missing: missing.length, newest }).toEqual({ missing: 3, newest: 59_999 });
-  expect(looks).toBeLessThan(30);
+  expect(lookups).toBeLessThan(30);
 });
 
 describe('of a log', () => {
@@ -59,13 +59,13 @@ describe('of a log', () => {
     isCopied: (n: number) => boolean,
     copiedTo?: number,
   ) {
-    let looks = 0;
+    let lookups = 0;
     const sizeOf = async (id: string) => {
-      looks++;
+      lookups++;
       return isCopied(numberOf(id)) ? 16 : undefined;
     };
     const sizesOf = async (ids: readonly string[]) => {
-      looks += ids.length;
+      lookups += ids.length;
       return new Map(ids.filter((id) => isCopied(numberOf(id))).map((id) => [id, 16]));
     };
     const { missing, copiedTo: to } = await compareOffsite(
@@ -78,7 +78,7 @@ describe('of a log', () => {
         copiedTo: copiedTo === undefined ? undefined : `s${copiedTo}`,
       },
     );
-    return { missing, copiedTo: to && numberOf(to), looks };
+    return { missing, copiedTo: to && numberOf(to), lookups };
   }
 
   test.each<[string, number, (n: number) => boolean, number | undefined, string[], number | undefined]>([
@@ -98,6 +98,6 @@ describe('of a log', () => {
   });
 
   test('a segment that was found is not looked up again', async () => {
-    expect((await comparedFrom(segments(8_000), () => true, 7_990)).looks).toBeLessThan(15);
+    expect((await comparedFrom(segments(8_000), () => true, 7_990)).lookups).toBeLessThan(15);
   });
 });

@@ -18,9 +18,9 @@ const entry = (atMs: number, to: string): FailoverEntry => ({ key: `${atMs} ${to
 const [e1, e2, e3] = [entry(1000, 'b'), entry(2000, 'a'), entry(3000, 'b')];
 
 /** Looks one after the other, each in a new life of the agent: what is kept passes through JSON. */
-function counts(looks: readonly Seen[]): number[] {
+function counts(checks: readonly Seen[]): number[] {
   let kept: unknown;
-  return looks.map((seen) => {
+  return checks.map((seen) => {
     const { count, memory } = countFailovers(failoverMemory(kept), seen, nowMs);
     kept = JSON.parse(JSON.stringify(memory));
     return count;
@@ -119,20 +119,23 @@ describe('failovers between looks', () => {
       [0, 1],
     ],
     ['nothing known is nothing new', [{ activeCluster: 'a' }, {}, { activeCluster: 'a' }], [0, 0, 0]],
-  ])('%s', (_, looks, expected) => expect(counts(looks)).toEqual(expected));
+  ])('%s', (_, checks, expected) => expect(counts(checks)).toEqual(expected));
 
   test('when the last one was: by the history, else the look that noticed', () => {
-    const looks = (...all: Seen[]) => {
+    const checks = (...all: Seen[]) => {
       let memory: FailoverMemory | undefined;
       for (const seen of all) memory = countFailovers(memory, seen, nowMs).memory;
       return memory?.lastMs;
     };
-    expect(looks({ activeCluster: 'a' })).toBeUndefined();
-    expect(looks({ activeCluster: 'a', failoverHistory: [e2, e1] })).toBe(2000);
-    expect(looks({ activeCluster: 'a' }, { activeCluster: 'b' })).toBe(nowMs);
-    expect(looks({ activeCluster: 'a' }, { activeCluster: 'b' }, { activeCluster: 'b' })).toBe(nowMs);
+    expect(checks({ activeCluster: 'a' })).toBeUndefined();
+    expect(checks({ activeCluster: 'a', failoverHistory: [e2, e1] })).toBe(2000);
+    expect(checks({ activeCluster: 'a' }, { activeCluster: 'b' })).toBe(nowMs);
+    expect(checks({ activeCluster: 'a' }, { activeCluster: 'b' }, { activeCluster: 'b' })).toBe(nowMs);
     expect(
-      looks({ activeCluster: 'a', failoverHistory: [e1] }, { activeCluster: 'b', failoverHistory: [e3, e1] }),
+      checks(
+        { activeCluster: 'a', failoverHistory: [e1] },
+        { activeCluster: 'b', failoverHistory: [e3, e1] },
+      ),
     ).toBe(3000);
   });
 
@@ -178,19 +181,19 @@ function run(
   let active = 0;
   let happened = 0;
   let counted = 0;
-  let looksWithNews = 0;
+  let checksWithNews = 0;
   let history: FailoverEntry[] = [];
   let kept: unknown;
-  all.forEach((step, look) => {
+  all.forEach((step, index) => {
     for (let n = 0; n < step.failovers; n++) {
       const to = (active + 1 + (n % (size - 1))) % size;
       const next = Math.floor(version / 10) * 10 + to;
       version = next < version ? next + 10 : next;
       active = to;
-      history = [entry(look * 1000 + n, names[to]!), ...history].slice(0, historyLength);
-      if (look > 0) happened++;
+      history = [entry(index * 1000 + n, names[to]!), ...history].slice(0, historyLength);
+      if (index > 0) happened++;
     }
-    if (look > 0 && step.failovers > 0) looksWithNews++;
+    if (index > 0 && step.failovers > 0) checksWithNews++;
     const { showsHistory, showsVersion, showsActive } = shows(step);
     const seen: Seen = {
       activeCluster: showsActive ? names[active] : undefined,
@@ -202,7 +205,7 @@ function run(
     counted += count;
     kept = step.restart ? JSON.parse(JSON.stringify(memory)) : memory;
   });
-  return { happened, counted, looksWithNews };
+  return { happened, counted, looksWithNews: checksWithNews };
 }
 
 describe('whatever happens', () => {
@@ -243,12 +246,16 @@ describe('whatever happens', () => {
   test('with the version alone, each check that comes after failovers counts at least one', () => {
     fc.assert(
       fc.property(steps, (all) => {
-        const { looksWithNews, happened, counted } = run(all, () => ({
+        const {
+          looksWithNews: checksWithNews,
+          happened,
+          counted,
+        } = run(all, () => ({
           showsHistory: false,
           showsVersion: true,
           showsActive: true,
         }));
-        expect(counted).toBeGreaterThanOrEqual(looksWithNews);
+        expect(counted).toBeGreaterThanOrEqual(checksWithNews);
         expect(counted).toBeLessThanOrEqual(happened);
       }),
     );

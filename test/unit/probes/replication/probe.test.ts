@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ClusterGroupOptions } from '../../../../src/probes/clusters/block.ts';
 import type { ReplicationOptions } from '../../../../src/probes/domains/block.ts';
 import { planReplication } from '../../../../src/probes/plan.ts';
-import { handClock } from '../../../clock.ts';
+import { manualClock } from '../../../clock.ts';
 import { clusterGroup, probeDeps, probesOptions, samplesOf } from '../../../cluster-group.ts';
 
 type Page = Record<string, [labels: Record<string, string>, value: number][]>;
@@ -19,13 +19,13 @@ interface Life {
 }
 
 /** A life of the agent that looks at one page after the other, 15 s apart. */
-async function looks(pages: Page[], { group = two, replication, recalled }: Life = {}) {
+async function checks(pages: Page[], { group = two, replication, recalled }: Life = {}) {
   const domains = { watch: [], replication: replication && { intervalMs: 15_000, ...replication } };
   const [row] = planReplication(probesOptions({ clusterGroupMetadata: group, domains }));
-  const clock = handClock(startMs);
+  const clock = manualClock(startMs);
   let page: Page = {};
-  const look = (family: string) => (page[family] ?? []).map(([labels, value]) => ({ labels, value }));
-  const probe = await row!.open(probeDeps({ clock, readings: { values: look } }));
+  const valuesOf = (family: string) => (page[family] ?? []).map(([labels, value]) => ({ labels, value }));
+  const probe = await row!.open(probeDeps({ clock, readings: { values: valuesOf } }));
   const findings = [];
   let kept = recalled;
   for (const next of pages) {
@@ -39,7 +39,7 @@ async function looks(pages: Page[], { group = two, replication, recalled }: Life
 }
 
 const lagOf = async (page: Page, life?: Life) =>
-  (await looks([page], life))
+  (await checks([page], life))
     .flatMap(samplesOf)
     .filter((line) => line.startsWith('svc_replication_lag_seconds'));
 
@@ -85,7 +85,7 @@ describe('the lag', () => {
   });
 
   test('that is not known is absent, never 0', async () => {
-    const [nothing] = await looks([{}]);
+    const [nothing] = await checks([{}]);
     expect(nothing).not.toHaveProperty('reason');
     expect(nothing).toMatchObject({
       msg: 'the lag is not known: no scraped metric has it',
@@ -98,7 +98,7 @@ describe('the lag', () => {
         [{}, Number.POSITIVE_INFINITY],
       ],
     };
-    expect((await looks([odd]))[0]).toMatchObject({ gauges: [] });
+    expect((await checks([odd]))[0]).toMatchObject({ gauges: [] });
   });
 
   test('that names no pair of the group is not guessed', async () => {
@@ -108,7 +108,7 @@ describe('the lag', () => {
         [{}, 7],
       ],
     };
-    const [found] = await looks([page], { group: three });
+    const [found] = await checks([page], { group: three });
     expect(found).toMatchObject({
       gauges: [],
       details: { lag: { series: 0, unmatched: 2 } },
@@ -123,7 +123,7 @@ describe('the lag', () => {
         [{ target_cluster: 'dc3' }, 0],
       ],
     };
-    const [found] = await looks([page], { group: three });
+    const [found] = await checks([page], { group: three });
     expect(found).toMatchObject({ msg: 'dc2 is 61.2 s behind dc1, dc3 has all of dc1' });
     expect(found!.reason).toBeUndefined();
   });
@@ -133,11 +133,11 @@ describe('when a task was last applied', () => {
   const applied = (value: number, target_cluster = 'dc2'): Page => ({
     svc_history_replication_tasks_applied: [[{ svc_service: 'history', target_cluster }, value]],
   });
-  const times = (findings: Awaited<ReturnType<typeof looks>>) =>
+  const times = (findings: Awaited<ReturnType<typeof checks>>) =>
     findings.map(({ gauges = [] }) => gauges.map(({ value }) => value - startSeconds));
 
   test('is the look that found the total risen; before that it is not known', async () => {
-    const findings = await looks([applied(5), applied(5), applied(6), applied(6), applied(9)]);
+    const findings = await checks([applied(5), applied(5), applied(6), applied(6), applied(9)]);
     expect(times(findings)).toEqual([[], [], [30], [30], [60]]);
     expect(samplesOf(findings[4]!)).toEqual([
       `svc_replication_last_applied_timestamp_seconds{source_cluster="dc2",target_cluster="dc1"} ${startSeconds + 60}`,
@@ -145,17 +145,17 @@ describe('when a task was last applied', () => {
   });
 
   test('a role that restarts, or was gone for a while, has not applied anything by that', async () => {
-    expect(times(await looks([applied(5), applied(2), applied(3)]))).toEqual([[], [], [30]]);
-    expect(times(await looks([applied(5), {}, applied(9), applied(10)]))).toEqual([[], [], [], [45]]);
+    expect(times(await checks([applied(5), applied(2), applied(3)]))).toEqual([[], [], [30]]);
+    expect(times(await checks([applied(5), {}, applied(9), applied(10)]))).toEqual([[], [], [], [45]]);
   });
 
   test('is remembered in the next life of the agent, and only of clusters that are still there', async () => {
-    const [, last] = await looks([applied(5), applied(6)]);
-    expect(times(await looks([applied(9)], { recalled: last!.remember }))).toEqual([[15]]);
+    const [, last] = await checks([applied(5), applied(6)]);
+    expect(times(await checks([applied(9)], { recalled: last!.remember }))).toEqual([[15]]);
     expect(
-      times(await looks([applied(9)], { recalled: last!.remember, group: clusterGroup({}, { name: 'x' }) })),
+      times(await checks([applied(9)], { recalled: last!.remember, group: clusterGroup({}, { name: 'x' }) })),
     ).toEqual([[]]);
-    expect(times(await looks([applied(9)], { recalled: [['dc2'], 7, null] }))).toEqual([[]]);
+    expect(times(await checks([applied(9)], { recalled: [['dc2'], 7, null] }))).toEqual([[]]);
   });
 
   test('is told apart by source', async () => {
@@ -165,7 +165,7 @@ describe('when a task was last applied', () => {
         ...applied(4, 'dc3').svc_history_replication_tasks_applied!,
       ],
     }));
-    const findings = await looks(pages, { group: three });
+    const findings = await checks(pages, { group: three });
     expect(times(findings)).toEqual([[], [15]]);
   });
 });
@@ -175,7 +175,7 @@ describe('failures', () => {
     replication_tasks_failed: values.map(([operation, value]) => [{ operation }, value]),
   });
   const increases = async (pages: Page[]) =>
-    (await looks(pages)).map((finding) => finding.increases?.map(({ value }) => value));
+    (await checks(pages)).map((finding) => finding.increases?.map(({ value }) => value));
 
   test('are those since the look before, of all series of a pair', async () => {
     const pages = [
@@ -185,7 +185,7 @@ describe('failures', () => {
       failed(['a', 2], ['b', 8], ['c', 51]),
     ];
     expect(await increases(pages)).toEqual([[0], [4], [0], [3]]);
-    expect(samplesOf((await looks(pages.slice(0, 2)))[1]!)).toEqual([
+    expect(samplesOf((await checks(pages.slice(0, 2)))[1]!)).toEqual([
       'svc_replication_task_failures_total{source_cluster="dc2",target_cluster="dc1"} 4',
     ]);
   });

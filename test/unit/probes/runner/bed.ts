@@ -6,7 +6,7 @@ import type { Finding, ProbeDeps, ProbeRow } from '../../../../src/probes/probe.
 import type { ProbeIntakes } from '../../../../src/probes/runner/probe-series.ts';
 import type { OnResult, ProbeReport } from '../../../../src/probes/runner/probe-state.ts';
 import { createRunner, type Runner, type RunnerOptions } from '../../../../src/probes/runner/runner.ts';
-import { type HandClock, handClock } from '../../../clock.ts';
+import { type ManualClock, manualClock } from '../../../clock.ts';
 import { type TestRegistry, testRegistry } from '../../../registry.ts';
 
 /** Lets everything run that waits for nothing but its turn in the event loop. */
@@ -15,7 +15,7 @@ export async function rest(): Promise<void> {
 }
 
 /** One look that a scripted probe was asked for; it lasts until the test ends it. */
-export interface ScriptedLook {
+export interface ScriptedCheck {
   readonly signal: AbortSignal;
   readonly recalled: unknown;
   /** Settles it, and lets the runner deal with that. */
@@ -26,9 +26,9 @@ export interface ScriptedLook {
 /** A probe that does what the test says. */
 export interface Scripted {
   row: ProbeRow;
-  readonly looks: ScriptedLook[];
+  readonly checks: ScriptedCheck[];
   /** The last of them. */
-  readonly look: ScriptedLook;
+  readonly lastCheck: ScriptedCheck;
   opened: number;
   closed: number;
 }
@@ -45,11 +45,11 @@ export interface Script {
 
 export function scripted(name: string, script: Script = {}): Scripted {
   const { intervalMs = 60_000, timeoutMs = 5_000, failureThreshold, successThreshold } = script;
-  const looks: ScriptedLook[] = [];
+  const checks: ScriptedCheck[] = [];
   const probe: Scripted = {
-    looks,
-    get look() {
-      return looks.at(-1)!;
+    checks: checks,
+    get lastCheck() {
+      return checks.at(-1)!;
     },
     opened: 0,
     closed: 0,
@@ -67,7 +67,7 @@ export function scripted(name: string, script: Script = {}): Scripted {
         return {
           check: (signal, recalled) =>
             new Promise<Finding>((resolve, reject) => {
-              looks.push({
+              checks.push({
                 signal,
                 recalled,
                 async finds(finding = {}) {
@@ -108,7 +108,7 @@ export interface RunnerBed extends TestRegistry {
   /** Moves the clock on in steps, and lets what falls due in each come to rest. */
   pass(ms: number, stepMs?: number): Promise<void>;
   /** Moves the clock to the moment at which the probe is next due; returns its last look then. */
-  due(probe: Scripted): Promise<ScriptedLook>;
+  due(probe: Scripted): Promise<ScriptedCheck>;
   report(probe: Scripted): ProbeReport;
   /** What views show of a probe's series, durable ones as committed. */
   series(start?: string): Record<string, number | number[]>;
@@ -191,7 +191,7 @@ export function runnerBed({
     },
     async due(probe) {
       await bed.pass(bed.report(probe).nextRunMs - clock.nowMs());
-      return probe.look;
+      return probe.lastCheck;
     },
     report: ({ row }) => runner.reports().find(({ name }) => name === row.name)!,
     series(start = '') {
@@ -209,9 +209,9 @@ export function renewIntakes(bed: RunnerBed, globalTags: RawTags = {}): void {
 }
 
 export function probeDeps(
-  clock: HandClock = handClock(),
+  clock: ManualClock = manualClock(),
   entries: Entry[] = [],
-): ProbeDeps & { clock: HandClock } {
+): ProbeDeps & { clock: ManualClock } {
   const log: Log = {
     write: (level, msg, fields = {}) => void entries.push({ level, msg, fields }),
     named: () => log,

@@ -3,9 +3,9 @@ import type { ProbeReport } from '../../../../src/probes/runner/probe-state.ts';
 import { rest, runnerBed, scripted } from './bed.ts';
 
 /** What a look came to; undefined as long as it has not come. */
-function followed(look: Promise<ProbeReport | undefined>) {
+function followed(report: Promise<ProbeReport | undefined>) {
   const seen: { report?: ProbeReport; isOver: boolean } = { isOver: false };
-  void look.then((report) => {
+  void report.then((report) => {
     seen.report = report;
     seen.isOver = true;
   });
@@ -26,9 +26,9 @@ describe('a look on demand', () => {
     bed.configure(probe);
     const seen = followed(bed.runner.checkNow('health/a'));
     await rest();
-    expect(probe.looks).toHaveLength(1);
+    expect(probe.checks).toHaveLength(1);
     await bed.pass(40);
-    await probe.look.finds({ reason: 'not_ok', msg: 'no', details: { status: 503 } });
+    await probe.lastCheck.finds({ reason: 'not_ok', msg: 'no', details: { status: 503 } });
     const result = { atMs: bed.clock.nowMs(), ok: false, reason: 'not_ok', msg: 'no', durationMs: 40 };
     expect(seen.report?.last).toEqual({ ...result, phasesMs: undefined, details: { status: 503 } });
     expect(seen.report).toMatchObject({ consecutiveFailures: 1, history: [result], failures: [result] });
@@ -42,9 +42,9 @@ describe('a look on demand', () => {
     await bed.due(probe);
     const both = [followed(bed.runner.checkNow('health/a')), followed(bed.runner.checkNow('health/a'))];
     await rest();
-    expect(probe.looks).toHaveLength(1);
+    expect(probe.checks).toHaveLength(1);
     expect(both.some(({ isOver }) => isOver)).toBe(false);
-    await probe.look.finds();
+    await probe.lastCheck.finds();
     expect(both.map(({ report }) => report?.last?.ok)).toEqual([true, true]);
     expect(bed.heard).toHaveLength(1);
   });
@@ -56,10 +56,10 @@ describe('a look on demand', () => {
     await bed.due(probe);
     await bed.pass(999);
     expect((await bed.runner.checkNow('health/a'))?.last?.ok).toBe(true);
-    expect(probe.looks).toHaveLength(1);
+    expect(probe.checks).toHaveLength(1);
     await bed.pass(1);
     await bed.runner.checkNow('health/a');
-    expect(probe.looks).toHaveLength(2);
+    expect(probe.checks).toHaveLength(2);
   });
 
   test('goes before those that wait, though all places are taken', async () => {
@@ -67,12 +67,12 @@ describe('a look on demand', () => {
     const probes = ['a', 'b', 'c'].map((name) => scripted(name, { timeoutMs: 60_000 }));
     bed.configure(...probes);
     await bed.pass(10_000);
-    const waiting = probes.filter(({ looks }) => looks.length === 0);
+    const waiting = probes.filter(({ checks }) => checks.length === 0);
     expect(waiting).toHaveLength(2);
     const seen = followed(bed.runner.checkNow(waiting[1]!.row.name));
     await rest();
-    expect(waiting.map(({ looks }) => looks.length)).toEqual([0, 1]);
-    await waiting[1]!.look.finds();
+    expect(waiting.map(({ checks }) => checks.length)).toEqual([0, 1]);
+    await waiting[1]!.lastCheck.finds();
     expect(seen.report?.last?.ok).toBe(true);
   });
 
@@ -88,8 +88,8 @@ describe('a look on demand', () => {
     expect(seen.isOver).toBe(false);
     await bed.pass(1);
     expect(seen.report).toMatchObject({ name: 'store/a', last: undefined });
-    await hog.look.finds();
-    expect(probe.looks).toHaveLength(1);
+    await hog.lastCheck.finds();
+    expect(probe.checks).toHaveLength(1);
   });
 
   test('once its turn has come it has its whole timeout', async () => {
@@ -101,10 +101,10 @@ describe('a look on demand', () => {
     bed.configure(hog, probe);
     const seen = followed(bed.runner.checkNow('store/a'));
     await bed.pass(4000);
-    await hog.look.finds();
+    await hog.lastCheck.finds();
     await bed.pass(4000);
-    expect([probe.looks.length, seen.isOver]).toEqual([1, false]);
-    await probe.look.finds();
+    expect([probe.checks.length, seen.isOver]).toEqual([1, false]);
+    await probe.lastCheck.finds();
     expect(seen.report?.last).toMatchObject({ ok: true, durationMs: 4000 });
   });
 
@@ -116,7 +116,7 @@ describe('a look on demand', () => {
     await bed.pass(5000);
     await bed.pass(2000);
     expect((await bed.runner.checkNow('health/a'))?.last?.reason).toBe('too_slow');
-    expect(probe.looks).toHaveLength(1);
+    expect(probe.checks).toHaveLength(1);
   });
 
   test('a reload or stop ends the wait', async () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createDamping, createFlapping } from '../../../../src/probes/runner/probe-state.ts';
 
 /** `+` is a look that went well, `-` one that failed. */
-const looks = (text: string) => [...text].map((sign) => sign === '+');
+const checks = (text: string) => [...text].map((sign) => sign === '+');
 
 describe('the damped state', () => {
   // Below each look the state after it: u up, d down, . not known.
@@ -15,7 +15,7 @@ describe('the damped state', () => {
     ['both', { failureThreshold: 2, successThreshold: 3 }, '+++-+--++-+++', '..uuuuddddddu'],
   ])('%s', (_, options, told, states) => {
     const damping = createDamping(options);
-    const seen = looks(told).map((ok) => {
+    const seen = checks(told).map((ok) => {
       const before = damping.state;
       const turned = damping.take(ok);
       expect(turned).toBe(damping.state === before ? undefined : damping.state);
@@ -26,7 +26,7 @@ describe('the damped state', () => {
 
   test('counts failures in a row', () => {
     const damping = createDamping({ failureThreshold: 5 });
-    const counts = looks('--+---').map((ok) => {
+    const counts = checks('--+---').map((ok) => {
       damping.take(ok);
       return damping.consecutiveFailures;
     });
@@ -37,7 +37,7 @@ describe('the damped state', () => {
 describe('flapping', () => {
   const run = (text: string) => {
     const flapping = createFlapping();
-    return looks(text).flatMap((ok, i) => {
+    return checks(text).flatMap((ok, i) => {
       const change = flapping.take(ok);
       return change ? [[i, change]] : [];
     });
@@ -60,9 +60,9 @@ describe('flapping', () => {
 
   test('says so while it lasts', () => {
     const flapping = createFlapping();
-    for (const ok of looks('+-+-+-+')) flapping.take(ok);
+    for (const ok of checks('+-+-+-+')) flapping.take(ok);
     expect(flapping.isFlapping).toBe(true);
-    for (const ok of looks('+'.repeat(20))) flapping.take(ok);
+    for (const ok of checks('+'.repeat(20))) flapping.take(ok);
     expect(flapping.isFlapping).toBe(false);
   });
 });

@@ -61,16 +61,16 @@ describe('what a probe remembers', () => {
     const probe = scripted('domain/orders');
     bed.configure(probe);
     await bed.due(probe);
-    expect(probe.look.recalled).toBeUndefined();
+    expect(probe.lastCheck.recalled).toBeUndefined();
     const remember = { failovers: ['v1'] };
-    await probe.look.finds({ remember });
+    await probe.lastCheck.finds({ remember });
     remember.failovers.push('later');
     await bed.due(probe);
-    expect(probe.look.recalled).toEqual({ failovers: ['v1'] });
-    (probe.look.recalled as typeof remember).failovers.push('mine');
-    await probe.look.finds({ reason: 'too_slow', msg: 'slow' });
+    expect(probe.lastCheck.recalled).toEqual({ failovers: ['v1'] });
+    (probe.lastCheck.recalled as typeof remember).failovers.push('mine');
+    await probe.lastCheck.finds({ reason: 'too_slow', msg: 'slow' });
     await bed.due(probe);
-    expect(probe.look.recalled).toEqual({ failovers: ['v1'] });
+    expect(probe.lastCheck.recalled).toEqual({ failovers: ['v1'] });
   });
 
   test('what is no JSON is a failed look, and counts nothing', async () => {
@@ -79,7 +79,7 @@ describe('what a probe remembers', () => {
     const probe = scripted('domain/orders', { row: { shows: { counters: [counter] } } });
     bed.configure(probe);
     await bed.due(probe);
-    await probe.look.finds({ remember: 10n, increases: [{ ...counter, value: 1 }] });
+    await probe.lastCheck.finds({ remember: 10n, increases: [{ ...counter, value: 1 }] });
     expect(bed.report(probe).last).toMatchObject({ ok: false, reason: 'failed' });
     expect(bed.series('svc_domain')).toEqual({ 'svc_domain_failovers_total{domain="orders"}': 0 });
   });
@@ -89,7 +89,7 @@ describe('what a probe remembers', () => {
     const probe = scripted('domain/orders');
     bed.configure(probe);
     await bed.due(probe);
-    await probe.look.finds({ remember: { n: 1 } });
+    await probe.lastCheck.finds({ remember: { n: 1 } });
     expect(bed.runner.durable.name).toBe('probes');
     expect(text(bed.runner.durable.freeze()).memories).toEqual([['domain/orders', { n: 1 }]]);
     bed.configure();

@@ -1,19 +1,19 @@
 import { expect, test } from 'vitest';
 import { type OnceOptions, probeOnce } from '../../../../src/probes/runner/runner.ts';
-import { handClock } from '../../../clock.ts';
+import { manualClock } from '../../../clock.ts';
 import { probeDeps, rest, type Scripted, scripted } from './bed.ts';
 
 function once(probes: readonly Scripted[], options?: OnceOptions) {
-  const clock = handClock();
+  const clock = manualClock();
   const heard: string[] = [];
   const seen: { results?: [name: string, ok: boolean, reason?: string][] } = {};
   const onResult = ({ name }: { name: string }) => void heard.push(name);
-  const looks = probeOnce(
+  const checks = probeOnce(
     probes.map(({ row }) => row),
     { ...probeDeps(clock), onResult },
     options,
   );
-  void looks.then((looked) => {
+  void checks.then((looked) => {
     seen.results = looked.map(({ row, result }) => [row.name, result.ok, result.reason]);
   });
   const pass = async (ms: number) => {
@@ -27,9 +27,9 @@ test('results are told as they come, and stand in the rows’ order at the end; 
   const [a, b] = [scripted('a'), scripted('b')];
   const { heard, seen } = once([a, b]);
   await rest();
-  await b.look.finds({ reason: 'not_ok', msg: 'no' });
+  await b.lastCheck.finds({ reason: 'not_ok', msg: 'no' });
   expect(heard).toEqual(['b']);
-  await a.look.finds();
+  await a.lastCheck.finds();
   expect(heard).toEqual(['b', 'a']);
   expect(seen.results).toEqual([
     ['a', true, undefined],
@@ -51,14 +51,14 @@ test('few at once, one of a lane', async () => {
   const [a, b, c, d] = probes as [Scripted, Scripted, Scripted, Scripted];
   const { seen } = once(probes, { concurrency: 2 });
   await rest();
-  const begun = () => probes.map(({ looks }) => looks.length);
+  const begun = () => probes.map(({ checks }) => checks.length);
   expect(begun()).toEqual([1, 0, 1, 0]);
-  await c.look.finds();
+  await c.lastCheck.finds();
   expect(begun()).toEqual([1, 0, 1, 1]);
-  await a.look.finds();
+  await a.lastCheck.finds();
   expect(begun()).toEqual([1, 1, 1, 1]);
-  await d.look.finds();
-  await b.look.finds();
+  await d.lastCheck.finds();
+  await b.lastCheck.finds();
   expect(seen.results?.map(([name]) => name)).toEqual(['a', 'b', 'c', 'd']);
 });
 
@@ -67,11 +67,11 @@ test('a probe that hangs is too slow, and holds the others of its lane up for tw
   const { heard, seen, pass } = once([a, b]);
   await rest();
   await pass(5000);
-  expect([heard, b.looks.length]).toEqual([['a'], 0]);
+  expect([heard, b.checks.length]).toEqual([['a'], 0]);
   await pass(1999);
-  expect(b.looks).toHaveLength(0);
+  expect(b.checks).toHaveLength(0);
   await pass(1);
-  await b.look.finds();
+  await b.lastCheck.finds();
   expect(seen.results).toEqual([
     ['a', false, 'too_slow'],
     ['b', true, undefined],
@@ -84,12 +84,16 @@ test('the signal ends looks under way, and others do not begin', async () => {
   const end = new AbortController();
   const { heard, seen } = once(probes, { concurrency: 2, signal: end.signal });
   await rest();
-  await a.look.finds();
+  await a.lastCheck.finds();
   end.abort();
   await rest();
-  expect([b.look.signal.aborted, c.look.signal.aborted, seen.results]).toEqual([true, true, undefined]);
-  await b.look.throws(new Error('aborted'));
-  await c.look.throws(new Error('aborted'));
+  expect([b.lastCheck.signal.aborted, c.lastCheck.signal.aborted, seen.results]).toEqual([
+    true,
+    true,
+    undefined,
+  ]);
+  await b.lastCheck.throws(new Error('aborted'));
+  await c.lastCheck.throws(new Error('aborted'));
   expect(seen.results).toEqual([['a', true, undefined]]);
   expect(heard).toEqual(['a']);
 });
@@ -107,7 +111,7 @@ test('rows that wait when the signal aborts have no result', async () => {
   const { seen } = once([a, b], { concurrency: 1, signal: end.signal });
   await rest();
   end.abort();
-  await a.look.throws(new Error('aborted'));
+  await a.lastCheck.throws(new Error('aborted'));
   expect([seen.results, b.opened]).toEqual([[], 0]);
 });
 

@@ -20,7 +20,7 @@ describe('a reload of a probe with the same key', () => {
     const probe = health();
     bed.configure(probe);
     await bed.due(probe);
-    await probe.look.finds({ reason: 'not_ok', msg: 'no' });
+    await probe.lastCheck.finds({ reason: 'not_ok', msg: 'no' });
     const [before, series] = [bed.report(probe), bed.series()];
     expect(series).toMatchObject({ [up()]: 0, [notOk()]: 1 });
 
@@ -29,7 +29,7 @@ describe('a reload of a probe with the same key', () => {
     expect(bed.report(probe)).toEqual(before);
     expect(bed.series()).toEqual(series);
     await bed.due(probe);
-    expect([probe.looks.length, again.looks.length, probe.opened, probe.closed]).toEqual([2, 0, 1, 0]);
+    expect([probe.checks.length, again.checks.length, probe.opened, probe.closed]).toEqual([2, 0, 1, 0]);
   });
 
   test('under other global tags gauges are shown at once, counters begin anew', async () => {
@@ -37,7 +37,7 @@ describe('a reload of a probe with the same key', () => {
     const probe = health();
     bed.configure(probe);
     await bed.due(probe);
-    await probe.look.finds({ reason: 'not_ok', msg: 'no', tlsNotAfterMs: 1_800_000_000_000 });
+    await probe.lastCheck.finds({ reason: 'not_ok', msg: 'no', tlsNotAfterMs: 1_800_000_000_000 });
     const lastRun = bed.clock.nowMs() / 1e3;
     renewIntakes(bed, { cluster: 'dc1' });
     bed.configure(probe);
@@ -54,7 +54,7 @@ describe('a reload of a probe with the same key', () => {
       [`svc_probe_skipped_total{${tag}probe="health/frontend",reason="backlog"}`]: 0,
     });
     await bed.due(probe);
-    await probe.look.finds({ reason: 'not_ok', msg: 'no' });
+    await probe.lastCheck.finds({ reason: 'not_ok', msg: 'no' });
     expect(bed.series()).toMatchObject({ [notOk(tag)]: 1 });
     expect(bed.dropped('refused_series')).toBe(0);
   });
@@ -78,8 +78,8 @@ describe('a reload of a probe with the same key', () => {
     await bed.due(probe);
     renewIntakes(bed, { cluster: 'dc1' });
     bed.configure(probe);
-    expect(probe.look.signal.aborted).toBe(false);
-    await probe.look.finds();
+    expect(probe.lastCheck.signal.aborted).toBe(false);
+    await probe.lastCheck.finds();
     expect(bed.series('svc_role_up')).toEqual({ [up('cluster="dc1",')]: 1 });
   });
 });
@@ -92,21 +92,21 @@ describe('a reload of a probe whose key changed', () => {
     const [before, after] = [health(), changed()];
     bed.configure(before);
     await bed.due(before);
-    await before.look.finds({ reason: 'not_ok', msg: 'no', remember: { seen: 7 } });
+    await before.lastCheck.finds({ reason: 'not_ok', msg: 'no', remember: { seen: 7 } });
     await bed.due(before);
-    const { look } = before;
+    const { lastCheck } = before;
     bed.configure(after);
-    expect(look.signal.aborted).toBe(true);
+    expect(lastCheck.signal.aborted).toBe(true);
     expect(bed.report(after)).toMatchObject({ state: undefined, last: undefined, history: [] });
     // Its counters were the same series: they go on. Its gauges were what the old one had seen.
     expect(bed.series('svc_role')).toMatchObject({ [notOk()]: 1 });
     expect(bed.series('svc_role_up')).toEqual({});
-    await look.finds({ reason: 'not_ok', msg: 'too late', remember: { seen: 8 } });
+    await lastCheck.finds({ reason: 'not_ok', msg: 'too late', remember: { seen: 8 } });
     expect(before.closed).toBe(1);
     expect(bed.series('svc_role')).toMatchObject({ [notOk()]: 1 });
     await bed.due(after);
-    expect(after.look.recalled).toEqual({ seen: 7 });
-    expect(before.looks).toHaveLength(2);
+    expect(after.lastCheck.recalled).toEqual({ seen: 7 });
+    expect(before.checks).toHaveLength(2);
   });
 
   test('the new one waits for the lane until the old one has settled', async () => {
@@ -114,13 +114,13 @@ describe('a reload of a probe whose key changed', () => {
     const [before, after] = [health({ row: { lane: 'a' } }), changed({ row: { lane: 'a' } })];
     bed.configure(before);
     await bed.due(before);
-    const { look } = before;
+    const { lastCheck } = before;
     bed.configure(after);
     await bed.pass(1999);
-    expect(after.looks).toHaveLength(0);
-    await look.finds();
+    expect(after.checks).toHaveLength(0);
+    await lastCheck.finds();
     await bed.pass(10_000);
-    expect(after.looks).toHaveLength(1);
+    expect(after.checks).toHaveLength(1);
   });
 
   test('or for two seconds at most', async () => {
@@ -130,7 +130,7 @@ describe('a reload of a probe whose key changed', () => {
     await bed.due(before);
     bed.configure(after);
     await bed.pass(12_000, 100);
-    expect(after.looks).toHaveLength(1);
+    expect(after.checks).toHaveLength(1);
     expect(before.closed).toBe(1);
   });
 });
@@ -141,12 +141,12 @@ describe('a reload without the row', () => {
     const probe = health();
     bed.configure(probe);
     await bed.due(probe);
-    await probe.look.finds();
+    await probe.lastCheck.finds();
     bed.configure();
     expect(bed.series()).toEqual({});
     expect(bed.runner.reports()).toEqual([]);
     await bed.pass(600_000, 60_000);
-    expect([probe.looks.length, probe.closed]).toEqual([1, 1]);
+    expect([probe.checks.length, probe.closed]).toEqual([1, 1]);
   });
 
   test('one that never looked is never opened', async () => {

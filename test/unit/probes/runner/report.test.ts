@@ -44,7 +44,7 @@ test('keeps the last 100 results and the last 20 failures', async () => {
   bed.configure(probe);
   for (let i = 0; i < 250; i++) {
     await bed.due(probe);
-    await probe.look.finds(i % 5 === 0 ? { reason: 'not_ok', msg: `${i}` } : { msg: `${i}` });
+    await probe.lastCheck.finds(i % 5 === 0 ? { reason: 'not_ok', msg: `${i}` } : { msg: `${i}` });
   }
   const { history, failures, last } = bed.report(probe);
   expect(history.map(({ msg }) => Number(msg))).toEqual(Array.from({ length: 100 }, (_, i) => 150 + i));
@@ -58,7 +58,7 @@ test('as many as told', async () => {
   bed.configure(probe);
   for (let i = 0; i < 9; i++) {
     await bed.due(probe);
-    await probe.look.finds({ reason: 'not_ok', msg: `${i}` });
+    await probe.lastCheck.finds({ reason: 'not_ok', msg: `${i}` });
   }
   expect(bed.report(probe)).toMatchObject({ history: [{ msg: '7' }, { msg: '8' }], failures: [] });
 });
@@ -69,7 +69,7 @@ test('the log says what changed, not what each look found', async () => {
   bed.configure(probe);
   for (const sign of '++-+---+++') {
     await bed.due(probe);
-    await probe.look.finds(sign === '+' ? { msg: 'fine' } : { reason: 'not_ok', msg: 'no shards' });
+    await probe.lastCheck.finds(sign === '+' ? { msg: 'fine' } : { reason: 'not_ok', msg: 'no shards' });
   }
   expect(said(bed.entries)).toEqual([
     ['warn', 'the target of a probe is down', 'health/a', 'not_ok', 'no shards'],
@@ -83,10 +83,10 @@ test('since when', async () => {
   const probe = scripted('health/a');
   bed.configure(probe);
   await bed.due(probe);
-  await probe.look.finds({ reason: 'not_ok', msg: 'no' });
+  await probe.lastCheck.finds({ reason: 'not_ok', msg: 'no' });
   const sinceMs = bed.clock.nowMs();
   await bed.due(probe);
-  await probe.look.finds({ reason: 'not_ok', msg: 'no' });
+  await probe.lastCheck.finds({ reason: 'not_ok', msg: 'no' });
   expect(bed.report(probe)).toMatchObject({ state: 'down', sinceMs, consecutiveFailures: 2 });
 });
 
@@ -97,7 +97,7 @@ test('flapping is said once at its begin and once at its end', async () => {
   const flags: boolean[] = [];
   for (const sign of `+-+-+-+-+${'+'.repeat(25)}`) {
     await bed.due(probe);
-    await probe.look.finds(sign === '+' ? {} : { reason: 'not_ok', msg: 'no' });
+    await probe.lastCheck.finds(sign === '+' ? {} : { reason: 'not_ok', msg: 'no' });
     flags.push(bed.report(probe).flapping);
   }
   expect([flags[5], flags[6], flags[20], flags.at(-1)]).toEqual([false, true, true, false]);

@@ -10,11 +10,11 @@ describe('when probes run', () => {
     const probes = many(20, { answers: ok });
     bed.configure(...probes);
     await bed.pass(10_000, 500);
-    expect(probes.map(({ looks }) => looks.length)).toEqual(probes.map(() => 1));
+    expect(probes.map(({ checks }) => checks.length)).toEqual(probes.map(() => 1));
     const firstDue = probes.map((probe) => bed.report(probe).nextRunMs % 60_000);
     expect(new Set(firstDue).size).toBeGreaterThan(15);
     for (let i = 0; i < 300; i++) await bed.pass(1000);
-    for (const probe of probes) expect(probe.looks.length).toBeGreaterThanOrEqual(5);
+    for (const probe of probes) expect(probe.checks.length).toBeGreaterThanOrEqual(5);
     expect(probes.map((probe) => bed.report(probe).nextRunMs % 60_000)).toEqual(firstDue);
 
     const later = runnerBed();
@@ -44,13 +44,13 @@ describe('when probes run', () => {
     await bed.pass(10_000);
     const ended = new Set<Scripted>();
     while (ended.size < 20) {
-      const begun = probes.filter((probe) => probe.looks.length > 0 && !ended.has(probe));
+      const begun = probes.filter((probe) => probe.checks.length > 0 && !ended.has(probe));
       expect(begun).toHaveLength(Math.min(expected, 20 - ended.size));
-      await begun[0]!.look.finds();
+      await begun[0]!.lastCheck.finds();
       ended.add(begun[0]!);
     }
     expect(bed.heard).toHaveLength(20);
-    expect(probes.every(({ looks }) => looks.length === 1)).toBe(true);
+    expect(probes.every(({ checks }) => checks.length === 1)).toBe(true);
   });
 
   test('one of a lane at a time', async () => {
@@ -62,11 +62,11 @@ describe('when probes run', () => {
     ];
     bed.configure(a, b, free);
     await bed.pass(10_000);
-    expect(free.looks).toHaveLength(1);
-    const [first, second] = a.looks.length === 1 ? [a, b] : [b, a];
-    expect([first.looks.length, second.looks.length]).toEqual([1, 0]);
-    await first.look.finds();
-    expect([first.looks.length, second.looks.length]).toEqual([1, 1]);
+    expect(free.checks).toHaveLength(1);
+    const [first, second] = a.checks.length === 1 ? [a, b] : [b, a];
+    expect([first.checks.length, second.checks.length]).toEqual([1, 0]);
+    await first.lastCheck.finds();
+    expect([first.checks.length, second.checks.length]).toEqual([1, 1]);
   });
 });
 
@@ -84,7 +84,7 @@ describe('runs that are left out', () => {
     expect(bed.series('svc_probe')).toEqual(skippedOf('health/a', 0, 0));
     bed.clock.advance(bed.report(probe).nextRunMs - bed.clock.nowMs());
     expect(bed.series('svc_probe_skipped')).toEqual(skippedOf('health/a', 1, 0));
-    expect(probe.looks).toHaveLength(1);
+    expect(probe.checks).toHaveLength(1);
     expect(bed.report(probe).skipped).toEqual({ overlap: 1, backlog: 0 });
   });
 
@@ -100,11 +100,11 @@ describe('runs that are left out', () => {
     const before = bed.report(probe).skipped.backlog;
     await bed.pass(50_000, 10_000);
     expect(bed.report(probe).skipped).toEqual({ overlap: 0, backlog: before + 5 });
-    expect(probe.looks).toHaveLength(0);
-    await slow.look.finds();
-    expect(probe.looks).toHaveLength(1);
-    await probe.look.finds();
-    expect(probe.looks).toHaveLength(1);
+    expect(probe.checks).toHaveLength(0);
+    await slow.lastCheck.finds();
+    expect(probe.checks).toHaveLength(1);
+    await probe.lastCheck.finds();
+    expect(probe.checks).toHaveLength(1);
   });
 
   test('nobody starves while there is more to do than time', async () => {
@@ -114,12 +114,12 @@ describe('runs that are left out', () => {
     const settled = new Map<Scripted, number>();
     for (let i = 0; i < 120; i++) {
       await bed.pass(5000);
-      const running = probes.find((probe) => probe.looks.length > (settled.get(probe) ?? 0));
+      const running = probes.find((probe) => probe.checks.length > (settled.get(probe) ?? 0));
       if (!running) continue;
-      settled.set(running, running.looks.length);
-      await running.look.finds();
+      settled.set(running, running.checks.length);
+      await running.lastCheck.finds();
     }
-    const counts = probes.map(({ looks }) => looks.length);
+    const counts = probes.map(({ checks }) => checks.length);
     expect(Math.min(...counts)).toBeGreaterThanOrEqual(15);
     expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(2);
   });

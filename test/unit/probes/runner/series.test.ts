@@ -55,21 +55,21 @@ describe('series of a probe', () => {
     bed.configure(probe);
     await bed.due(probe);
     await bed.pass(250);
-    await probe.look.finds();
+    await probe.lastCheck.finds();
     expect(bed.series()).toEqual({ ...skipped, ...counters({}), ...gauges(1, 0.25, bed.clock.nowMs()) });
 
     await bed.due(probe);
-    await probe.look.finds({ reason: 'not_ok', msg: 'no' });
+    await probe.lastCheck.finds({ reason: 'not_ok', msg: 'no' });
     const afterOne = { ...skipped, ...counters({ notOk: 1 }), ...gauges(0, 0, bed.clock.nowMs()) };
     expect(bed.series()).toEqual(afterOne);
 
     await bed.due(probe);
-    await probe.look.throws(new Error('broken'));
+    await probe.lastCheck.throws(new Error('broken'));
     const afterTwo = { ...skipped, ...counters({ notOk: 1, failed: 1, down: 1 }) };
     expect(bed.series()).toEqual({ ...afterTwo, ...gauges(0, 0, bed.clock.nowMs()) });
 
     await bed.due(probe);
-    await probe.look.finds();
+    await probe.lastCheck.finds();
     const afterThree = { ...skipped, ...counters({ notOk: 1, failed: 1, down: 1, up: 1 }) };
     expect(bed.series()).toEqual({ ...afterThree, ...gauges(1, 0, bed.clock.nowMs()) });
   });
@@ -79,7 +79,7 @@ describe('series of a probe', () => {
     const probe = health();
     bed.configure(probe);
     await bed.due(probe);
-    await probe.look.finds({ reason: 'refused', msg: 'refused' });
+    await probe.lastCheck.finds({ reason: 'refused', msg: 'refused' });
     expect(bed.series()).toHaveProperty(
       [`svc_role_health_failures_total{reason="refused",${of('frontend')}}`],
       1,
@@ -104,9 +104,12 @@ describe('series of a probe', () => {
     bed.configure(probe);
     const fields = { domain: 'orders', from: 'dc1', to: 'dc2', failovers: 1 };
     await bed.due(probe);
-    await probe.look.finds({ msg: 'ok', events: [{ level: 'info', msg: 'a domain failed over', fields }] });
+    await probe.lastCheck.finds({
+      msg: 'ok',
+      events: [{ level: 'info', msg: 'a domain failed over', fields }],
+    });
     await bed.due(probe);
-    await probe.look.finds({ msg: 'ok' });
+    await probe.lastCheck.finds({ msg: 'ok' });
     expect(bed.entries.filter(({ msg }) => msg === 'a domain failed over')).toEqual([
       expect.objectContaining({ level: 'info', fields }),
     ]);
@@ -143,7 +146,7 @@ describe('series of a probe', () => {
     const name = 'svc_probe_failures_total{probe="domain/orders",reason="clusters_disagree"}';
     expect(bed.series('svc_probe_failures_total')).toEqual({ [name]: 0 });
     await bed.due(probe);
-    await probe.look.finds({ reason: 'clusters_disagree', msg: 'dc2 says dc3' });
+    await probe.lastCheck.finds({ reason: 'clusters_disagree', msg: 'dc2 says dc3' });
     expect(bed.series('svc_probe_failures_total')).toEqual({ [name]: 1 });
   });
 
@@ -158,7 +161,7 @@ describe('series of a probe', () => {
     const clusters = { name: 'svc_domain_clusters' as const, labels: { domain: 'orders' }, value: 2 };
     bed.configure(probe);
     await bed.due(probe);
-    await probe.look.finds({ gauges: [active('dc1'), clusters], tlsNotAfterMs: 1_800_000_000_000 });
+    await probe.lastCheck.finds({ gauges: [active('dc1'), clusters], tlsNotAfterMs: 1_800_000_000_000 });
     expect(bed.series('svc_domain')).toEqual({
       'svc_domain_active_cluster{active_cluster="dc1",domain="orders"}': 1,
       'svc_domain_clusters{domain="orders"}': 2,
@@ -167,7 +170,7 @@ describe('series of a probe', () => {
     expect(bed.series('svc_probe_tls')).toEqual({ [tls]: 1_800_000_000 });
 
     await bed.due(probe);
-    await probe.look.finds({ gauges: [active('dc2')] });
+    await probe.lastCheck.finds({ gauges: [active('dc2')] });
     expect(bed.series('svc_domain')).toEqual({
       'svc_domain_active_cluster{active_cluster="dc2",domain="orders"}': 1,
     });
@@ -194,7 +197,7 @@ describe('series of a probe', () => {
       [3, 5, [5, 5]],
     ] as const) {
       await bed.due(probe);
-      await probe.look.finds({
+      await probe.lastCheck.finds({
         increases: [{ ...tasks, value: increase }],
         totals: [{ ...wal, value: total }],
       });
@@ -227,7 +230,7 @@ describe('a probe without results', () => {
     const hog = scripted('store/hog', { row: { lane: 'one' } });
     bed.configure(probe);
     await bed.due(probe);
-    await probe.look.finds({ tlsNotAfterMs: 1_800_000_000_000, gauges: [] });
+    await probe.lastCheck.finds({ tlsNotAfterMs: 1_800_000_000_000, gauges: [] });
     const lastMs = bed.clock.nowMs();
     bed.configure(probe, hog);
     await bed.due(hog);
@@ -235,15 +238,15 @@ describe('a probe without results', () => {
       Object.keys(bed.series()).filter((key) => key.includes('frontend') && !key.includes('_total'));
     await bed.pass(lastMs + 180_000 - 1 - bed.clock.nowMs(), 10_000);
     expect(gaugesShown()).toHaveLength(4);
-    expect(probe.looks).toHaveLength(1);
+    expect(probe.checks).toHaveLength(1);
     await bed.pass(1);
     expect(gaugesShown()).toEqual([]);
     expect(bed.series()).toMatchObject(counters({}));
     expect(bed.report(probe).skipped.backlog).toBeGreaterThan(0);
 
-    await hog.look.finds();
-    expect(probe.looks).toHaveLength(2);
-    await probe.look.finds({ tlsNotAfterMs: 1_800_000_000_000 });
+    await hog.lastCheck.finds();
+    expect(probe.checks).toHaveLength(2);
+    await probe.lastCheck.finds({ tlsNotAfterMs: 1_800_000_000_000 });
     expect(gaugesShown()).toHaveLength(4);
     expect(bed.series()).toMatchObject(gauges(1, 0, bed.clock.nowMs()));
   });

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../../../src/core/ports.ts';
 import { startTicks } from '../../../../src/probes/runner/schedule.ts';
-import { handClock } from '../../../clock.ts';
+import { manualClock } from '../../../clock.ts';
 
 const phase = { firstMs: 100, thenMs: 1700, intervalMs: 1000 };
 
 /** A clock whose timers come late by what `lateMs` says, one after the other. */
 function lateClock(latenessMs: number[]) {
-  const hand = handClock();
+  const hand = manualClock();
   const clock: Clock = {
     ...hand,
     after: (delayMs, call) => hand.after(delayMs + (latenessMs.shift() ?? 0), call),

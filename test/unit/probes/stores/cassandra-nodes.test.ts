@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type WatchedNodes, watchNodes } from '../../../../src/probes/stores/cassandra-checks.ts';
-import { handClock } from '../../../clock.ts';
+import { manualClock } from '../../../clock.ts';
 
 const dayMs = 86_400_000;
 const row = (address: string, heartbeat: number, status = 'NORMAL,1') => ({
@@ -17,7 +17,7 @@ const seen = (rows: readonly object[], peers = 2): WatchedNodes => ({
 
 /** Polls, 30 seconds apart; each gives the state of the check `nodes` and what was found. */
 function polls(...all: WatchedNodes[]) {
-  const clock = handClock();
+  const clock = manualClock();
   const watch = watchNodes(clock);
   return all.map((watched) => {
     const [nodes] = watch(watched);
@@ -64,7 +64,7 @@ describe('nodes', () => {
   );
 
   test('polls in quick succession do not make a node silent', () => {
-    const clock = handClock();
+    const clock = manualClock();
     const watch = watchNodes(clock);
     const holds = [0, 1, 2, 3, 4].map(() => {
       clock.advance(4999);
@@ -94,7 +94,7 @@ describe('nodes', () => {
 });
 
 describe('snapshots', () => {
-  const clock = handClock();
+  const clock = manualClock();
   const of = (...rows: object[]) =>
     watchNodes(clock)({ ...seen([], 0), snapshots: { rows: rows as never } })[1];
   const old = { name: 'before-upgrade', created_at: new Date(clock.nowMs() - 8 * dayMs), ephemeral: false };

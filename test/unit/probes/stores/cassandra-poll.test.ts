@@ -66,7 +66,7 @@ function scripted(changes: Record<string, readonly CassandraRow[] | Error> = {})
   const usual: PollRequest = { database: "it's", schema: {}, server: true };
   return {
     sent,
-    async look(over: Partial<PollRequest> = {}) {
+    async pollStore(over: Partial<PollRequest> = {}) {
       const { server, database } = await poll({ ...usual, ...over });
       return { ...server!, ...database, checks: [...server!.checks, ...database.checks] };
     },
@@ -77,8 +77,8 @@ const holds = ({ checks }: { checks: readonly { check: string; holds: unknown }[
   Object.fromEntries(checks.map((result) => [result.check, result.holds]));
 
 test('everything that a healthy node tells', async () => {
-  const { look, sent } = scripted();
-  const found = await look();
+  const { pollStore, sent } = scripted();
+  const found = await pollStore();
   expect(found).toMatchObject({
     serverVersion: '5.0.5',
     identity: 'c',
@@ -107,7 +107,7 @@ test('everything that a healthy node tells', async () => {
 });
 
 test('Cassandra 3 has older peers and no settings', async () => {
-  const { look } = scripted({
+  const { pollStore } = scripted({
     'system.peers_v2': invalid('unconfigured table peers_v2'),
     'system.peers': [{ data_center: 'dc1', schema_version: 's2' }],
     'system_views.settings': invalid('Keyspace system_views does not exist'),
@@ -115,7 +115,7 @@ test('Cassandra 3 has older peers and no settings', async () => {
     'system_views.gossip_info': invalid('Keyspace system_views does not exist'),
     'system_views.snapshots': invalid('Keyspace system_views does not exist'),
   });
-  const found = await look();
+  const found = await pollStore();
   expect(holds(found)).toMatchObject({
     incremental_backups: 'unknown',
     auto_snapshot: 'unknown',
@@ -127,7 +127,7 @@ test('Cassandra 3 has older peers and no settings', async () => {
 
 test('a limit of connections', async () => {
   const settings = [{ name: 'native_transport_max_concurrent_connections', value: '128' }];
-  expect((await scripted({ 'system_views.settings': settings }).look()).connectionsMax).toBe(128);
+  expect((await scripted({ 'system_views.settings': settings }).pollStore()).connectionsMax).toBe(128);
 });
 
 test.each([
@@ -140,15 +140,15 @@ test.each([
   ['the row', [], "schema_version has no row for it's"],
   ['the version', [{ curr_version: null }], "schema_version has no row for it's"],
 ])('what is missing of the schema is a finding: %s', async (_, answer, schemaMissing) => {
-  const found = await scripted({ schema_version: answer }).look();
+  const found = await scripted({ schema_version: answer }).pollStore();
   expect(found).toMatchObject({ schemaMissing });
   expect(found.schemaVersion).toBeUndefined();
 });
 
 test('a configured query runs in the keyspace, which is chosen once', async () => {
-  const { look, sent } = scripted({ versions: [{ version: '7' }], USE: [] });
+  const { pollStore, sent } = scripted({ versions: [{ version: '7' }], USE: [] });
   const schema = { query: 'SELECT version FROM versions WHERE name = {database}' };
-  for (const _ of [1, 2]) expect((await look({ schema })).schemaVersion).toBe('7');
+  for (const _ of [1, 2]) expect((await pollStore({ schema })).schemaVersion).toBe('7');
   expect(sent.filter((cql) => cql.startsWith('USE'))).toEqual([`USE "it's"`]);
   expect(sent).toContain(`SELECT version FROM versions WHERE name = 'it''s'`);
 });
@@ -157,7 +157,7 @@ test.each([
   ['the rights are missing', unauthorized('no SELECT'), 'too few rights: no SELECT'],
   ['the statement is wrong', new errors.ResponseError(0x2000, 'line 1:0'), 'line 1:0'],
 ])('the schema’s version is unknown: %s', async (_, answer, schemaUnknown) => {
-  const found = await scripted({ schema_version: answer }).look();
+  const found = await scripted({ schema_version: answer }).pollStore();
   expect(found).toMatchObject({ schemaUnknown });
   expect(found.schemaVersion).toBeUndefined();
 });
@@ -179,14 +179,14 @@ test.each([
   ['the node has no row of itself', { 'system.local': [] }, 'query_failed'],
 ])('the look fails: %s', async (_, answers, reason) => {
   const thrown = await scripted(answers as Record<string, readonly CassandraRow[] | Error>)
-    .look()
+    .pollStore()
     .catch((error: unknown) => error);
   expect(cassandraFault(thrown)).toMatchObject({ reason });
 });
 
 test('without a keyspace nothing is asked of one', async () => {
-  const { look, sent } = scripted();
-  expect(holds(await look({ database: undefined, schema: undefined }))).toEqual({
+  const { pollStore, sent } = scripted();
+  expect(holds(await pollStore({ database: undefined, schema: undefined }))).toEqual({
     incremental_backups: true,
     auto_snapshot: true,
     schema_agreement: true,

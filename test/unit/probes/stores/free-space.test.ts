@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createFreeSpace, type MeasureSpace } from '../../../../src/probes/stores/free-space.ts';
-import { handClock } from '../../../clock.ts';
+import { manualClock } from '../../../clock.ts';
 
 const gibibyte = 1024 ** 3;
 const here = { host: '127.0.0.1', port: 5432 };
@@ -13,7 +13,7 @@ const disk = (freeBytes: number, totalBytes = 100 * gibibyte) => ({ device: 1, f
 
 /** One poll every five minutes; `freeAt` gives the free GiB after so many minutes. */
 async function watch(freeAt: (minute: number) => number, minutes: number) {
-  const clock = handClock();
+  const clock = manualClock();
   let minute = 0;
   const space = createFreeSpace(clock, async () => disk(freeAt(minute) * gibibyte));
   for (; minute < minutes; minute += 5) {
@@ -69,7 +69,7 @@ describe('free space', () => {
     const measure: MeasureSpace = async (path) =>
       path === '/data' ? { ...disk(50 * gibibyte), device: 1 } : { ...disk(gibibyte), device: 2 };
     const found = 'data: 50.0 of 100.0 GiB free; WAL: 1.0 of 100.0 GiB free';
-    expect(await createFreeSpace(handClock(), measure).check(directories, here, signal())).toMatchObject({
+    expect(await createFreeSpace(manualClock(), measure).check(directories, here, signal())).toMatchObject({
       holds: false,
       found,
     });
@@ -77,7 +77,7 @@ describe('free space', () => {
 
   test('what the agent may not see is unknown, unless what it sees is full', async () => {
     let free = 50 * gibibyte;
-    const space = createFreeSpace(handClock(), async (path) => {
+    const space = createFreeSpace(manualClock(), async (path) => {
       if (path === '/data') return disk(free);
       throw new Error('EACCES: permission denied');
     });
@@ -91,7 +91,7 @@ describe('free space', () => {
 
   test('directories of another host are not looked for here', async () => {
     const measure: MeasureSpace = () => Promise.reject(new Error('measured here'));
-    const space = createFreeSpace(handClock(), measure);
+    const space = createFreeSpace(manualClock(), measure);
     const there = { host: 'db.example', port: 3306 };
     expect(await space.check(directories, there, signal())).toMatchObject({
       holds: 'unknown',
@@ -103,7 +103,7 @@ describe('free space', () => {
 
   test('a file system that hangs ends the poll in time and is not asked again', async () => {
     let asked = 0;
-    const space = createFreeSpace(handClock(), () => {
+    const space = createFreeSpace(manualClock(), () => {
       asked += 1;
       return new Promise(() => {});
     });
@@ -116,7 +116,7 @@ describe('free space', () => {
   });
 
   test('a file system without a size is unknown', async () => {
-    const space = createFreeSpace(handClock(), async () => disk(0, 0));
+    const space = createFreeSpace(manualClock(), async () => disk(0, 0));
     expect(await space.check(directories, here, signal())).toMatchObject({ holds: 'unknown' });
   });
 });

@@ -76,7 +76,7 @@ const mysql84: Answers = [
   [/information_schema\.INNODB_TRX/, []],
 ];
 
-const look = (answers: Answers, ...others: Answers): Promise<Seen> =>
+const pollStore = (answers: Answers, ...others: Answers): Promise<Seen> =>
   polled(scripted([...others, ...answers]));
 
 const holds = ({ checks }: Seen) => Object.fromEntries(checks.map((result) => [result.check, result.holds]));
@@ -128,7 +128,7 @@ describe('a poll of a MySQL 8.4', () => {
   });
 
   test('finds what its own statements and names tell', async () => {
-    expect(await look(mysql84)).toMatchObject({
+    expect(await pollStore(mysql84)).toMatchObject({
       serverVersion: '8.4.3',
       readOnly: false,
       replica: false,
@@ -146,7 +146,7 @@ describe('a poll of a MySQL 8.4', () => {
   });
 
   test('passes every check', async () => {
-    expect(holds(await look(mysql84))).toEqual({
+    expect(holds(await pollStore(mysql84))).toEqual({
       log_bin: true,
       sync_binlog: true,
       binlog_retention: true,
@@ -166,7 +166,7 @@ describe('a poll of a MySQL 8.4', () => {
 
   test.each(['super_read_only', 'read_only', 'innodb_read_only'])('%s makes it read-only', async (name) => {
     const changed = variables({ ...variables84, [name]: 'ON' });
-    expect((await look(mysql84, [/^SHOW GLOBAL VARIABLES/, changed])).readOnly).toBe(true);
+    expect((await pollStore(mysql84, [/^SHOW GLOBAL VARIABLES/, changed])).readOnly).toBe(true);
   });
 
   test.each<[string, Partial<typeof replicaStatus> | { Seconds_Behind_Source: null }, boolean, string]>([
@@ -180,7 +180,7 @@ describe('a poll of a MySQL 8.4', () => {
     ['is behind by more', { Seconds_Behind_Source: '301' }, false, ', 301 s behind'],
   ])('a replica that %s', async (_, change, expected, found) => {
     const rows = [{ ...replicaStatus, ...change }];
-    const seen = await look(mysql84, [/^SHOW REPLICA STATUS$/, rows]);
+    const seen = await pollStore(mysql84, [/^SHOW REPLICA STATUS$/, rows]);
     expect(seen.replica).toBe(true);
     expect(seen.checks).toContainEqual({
       check: 'replica',
@@ -194,7 +194,7 @@ describe('a poll of a MySQL 8.4', () => {
       { ...replicaStatus, Channel_Name: 'east' },
       { ...replicaStatus, Channel_Name: 'west', Replica_IO_Running: 'No' },
     ];
-    const seen = await look(mysql84, [/^SHOW REPLICA STATUS$/, rows]);
+    const seen = await pollStore(mysql84, [/^SHOW REPLICA STATUS$/, rows]);
     expect(holds(seen).replica).toBe(false);
     expect(seen.checks.find(({ check }) => check === 'replica')?.found).toContain('west: IO thread No');
   });
@@ -217,7 +217,7 @@ describe('older servers of MySQL', () => {
   };
 
   test('are asked by the older names', async () => {
-    expect(await look(mysql57)).toMatchObject({
+    expect(await pollStore(mysql57)).toMatchObject({
       replica: true,
       details: { binaryLog: { file: 'mysql-bin.000003' } },
     });
@@ -228,21 +228,21 @@ describe('older servers of MySQL', () => {
     ['6', false],
     ['7', true],
   ])('keep logs by days: %s', async (value, expected) => {
-    expect(holds(await look(mysql57, [/^SHOW GLOBAL VARIABLES/, days(value)])).binlog_retention).toBe(
+    expect(holds(await pollStore(mysql57, [/^SHOW GLOBAL VARIABLES/, days(value)])).binlog_retention).toBe(
       expected,
     );
   });
 
   test('show their counters elsewhere: in the older table, or without the clock', async () => {
     const off: Reply = { errno: 3167, sqlState: 'HY000', sqlMessage: 'The feature is disabled' };
-    const older = await look(
+    const older = await pollStore(
       mysql57,
       [/performance_schema/, []],
       [/information_schema\.GLOBAL_STATUS/, status],
     );
     expect(older.startedAtMs).toBe(1_700_000_600_000);
     const shown = variables({ Threads_connected: '4', Threads_running: '6', Uptime: '400' });
-    const least = await look(
+    const least = await pollStore(
       mysql57,
       [/performance_schema|information_schema\.GLOBAL/, off],
       [/^SHOW GLOBAL STATUS/, shown],
@@ -254,7 +254,7 @@ describe('older servers of MySQL', () => {
 
 describe('what the rights or the version keep back', () => {
   test('is unknown, and the store is up', async () => {
-    const seen = await look(
+    const seen = await pollStore(
       mysql84,
       [/^SHOW REPLICA STATUS$/, denied('SUPER, REPLICATION CLIENT')],
       [/^SHOW BINARY LOG STATUS$/, denied('SUPER, REPLICATION CLIENT')],
@@ -308,7 +308,7 @@ describe('what the rights or the version keep back', () => {
     [3024, 'HY000'],
   ])('of the schema, error %s', async (errno, sqlState) => {
     const reply = { errno, sqlState, sqlMessage: 'the words of the server' };
-    const seen = await look(mysql84, [/db_name/, reply]);
+    const seen = await pollStore(mysql84, [/db_name/, reply]);
     expect(seen.schemaVersion).toBeUndefined();
     expect(seen.schemaUnknown).toBe('the words of the server');
   });
@@ -320,7 +320,7 @@ describe('what the rights or the version keep back', () => {
     ['a query that is killed', 1317, '70100'],
   ])('but %s is a failure', async (_, errno, sqlState) => {
     const reply = { errno, sqlState, sqlMessage: 'broken' };
-    await expect(look(mysql84, [/db_name/, reply])).rejects.toMatchObject({ errno });
+    await expect(pollStore(mysql84, [/db_name/, reply])).rejects.toMatchObject({ errno });
   });
 
   test.each([
@@ -332,12 +332,12 @@ describe('what the rights or the version keep back', () => {
     ['the row', [], 'schema_version has no row for svc'],
     ['the version', [{ curr_version: null }], 'schema_version has no row for svc'],
   ] as const)('what is missing of the schema is a finding: %s', async (_, reply, schemaMissing) => {
-    expect(await look(mysql84, [/db_name/, reply])).toMatchObject({ schemaMissing });
+    expect(await pollStore(mysql84, [/db_name/, reply])).toMatchObject({ schemaMissing });
   });
 
   test('a missing database is a failure', async () => {
     const reply = { errno: 1049, sqlState: '42000', sqlMessage: "Unknown database 'svc'" };
-    await expect(look(mysql84, [/^USE/, reply])).rejects.toMatchObject({ errno: 1049 });
+    await expect(pollStore(mysql84, [/^USE/, reply])).rejects.toMatchObject({ errno: 1049 });
   });
 
   test('without a database nothing is said of one', async () => {
@@ -355,12 +355,12 @@ describe('what it is', () => {
     const node: Answers = [
       [/performance_schema/, [...status, { name: 'wsrep_cluster_state_uuid', value: uuid, now: '1' }]],
     ];
-    expect((await look(mysql84, ...node)).identity).toBe(uuid);
+    expect((await pollStore(mysql84, ...node)).identity).toBe(uuid);
     const none = '00000000-0000-0000-0000-000000000000';
     const alone: Answers = [
       [/performance_schema/, [...status, { name: 'wsrep_cluster_state_uuid', value: none, now: '1' }]],
     ];
-    expect((await look(mysql84, ...alone)).identity).toBe(variables84.server_uuid);
+    expect((await pollStore(mysql84, ...alone)).identity).toBe(variables84.server_uuid);
   });
 
   test('a table of an unknown engine does not pass', async () => {
@@ -368,10 +368,12 @@ describe('what it is', () => {
       { engine: 'InnoDB', tables: '20' },
       { engine: null, tables: '1' },
     ];
-    expect(holds(await look(mysql84, [/information_schema\.TABLES/, rows])).storage_engine).toBe(false);
+    expect(holds(await pollStore(mysql84, [/information_schema\.TABLES/, rows])).storage_engine).toBe(false);
   });
 
   test('no table at all says nothing', async () => {
-    expect(holds(await look(mysql84, [/information_schema\.TABLES/, []])).storage_engine).toBe('unknown');
+    expect(holds(await pollStore(mysql84, [/information_schema\.TABLES/, []])).storage_engine).toBe(
+      'unknown',
+    );
   });
 });

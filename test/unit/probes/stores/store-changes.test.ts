@@ -3,22 +3,22 @@ import { changeShownMs, noticeChanges, readRemembered } from '../../../../src/pr
 import type { StoreReport } from '../../../../src/probes/stores/store-report.ts';
 
 const nowMs = 1_767_225_600_000;
-const look = (over: Partial<StoreReport>): StoreReport => ({
+const report = (over: Partial<StoreReport>): StoreReport => ({
   serverVersion: 'any 1',
   roundTripMs: 1,
   checks: [],
   ...over,
 });
 const nothing = readRemembered(undefined);
-const seen = (over: Partial<StoreReport>) => noticeChanges(nothing, look(over), nowMs).remember;
+const seen = (over: Partial<StoreReport>) => noticeChanges(nothing, report(over), nowMs).remember;
 const holding = ({ checks }: ReturnType<typeof noticeChanges>) =>
   Object.fromEntries(checks.map(({ check, holds }) => [check, holds]));
 
 test('a node that answers in place of another was not restarted', () => {
   const first = { identity: 'c', node: 'a', startedAtMs: 1000, startTimeIsExact: true };
   const other = { ...first, node: 'b', startedAtMs: 9000 };
-  expect(holding(noticeChanges(seen(first), look(other), nowMs))).toMatchObject({ uptime: true });
-  expect(holding(noticeChanges(seen(first), look({ ...other, node: 'a' }), nowMs))).toMatchObject({
+  expect(holding(noticeChanges(seen(first), report(other), nowMs))).toMatchObject({ uptime: true });
+  expect(holding(noticeChanges(seen(first), report({ ...other, node: 'a' }), nowMs))).toMatchObject({
     uptime: false,
   });
 });
@@ -48,21 +48,21 @@ describe('what changed since the last poll', () => {
     ['an earlier start', { ...first, startedAtMs: 1 }, { uptime: true }],
     ['what is not shown any more', {}, {}],
   ])('%s', (_, second, expected) => {
-    const noticed = noticeChanges(seen(first), look(second), nowMs);
+    const noticed = noticeChanges(seen(first), report(second), nowMs);
     expect(holding(noticed)).toMatchObject(expected);
     if (Object.keys(second).length === 0) expect(noticed.checks).toEqual([]);
     expect(noticed.news).toHaveLength(Object.values(expected).filter((holds) => !holds).length);
   });
 
   test('the first look has nothing to compare with', () => {
-    const noticed = noticeChanges(nothing, look(first), nowMs);
+    const noticed = noticeChanges(nothing, report(first), nowMs);
     expect(holding(noticed)).toEqual({ identity: true, timeline: true, uptime: true });
     expect(noticed.news).toEqual([]);
   });
 
   test('what a look does not tell stays remembered', () => {
-    const { remember } = noticeChanges(seen(first), look({}), nowMs);
-    expect(holding(noticeChanges(remember, look({ ...first, timeline: 2 }), nowMs))).toMatchObject({
+    const { remember } = noticeChanges(seen(first), report({}), nowMs);
+    expect(holding(noticeChanges(remember, report({ ...first, timeline: 2 }), nowMs))).toMatchObject({
       timeline: false,
     });
   });
@@ -70,9 +70,9 @@ describe('what changed since the last poll', () => {
 
 describe('a change shows for an hour, and is told once', () => {
   const before = seen({ identity: 'a' });
-  const changed = noticeChanges(before, look({ identity: 'b' }), nowMs);
+  const changed = noticeChanges(before, report({ identity: 'b' }), nowMs);
   const later = (ms: number, identity = 'b') =>
-    noticeChanges(changed.remember, look({ identity }), nowMs + ms);
+    noticeChanges(changed.remember, report({ identity }), nowMs + ms);
 
   test.each([
     ['at once', 0, false],
@@ -87,17 +87,17 @@ describe('a change shows for an hour, and is told once', () => {
     const again = later(changeShownMs - 1, 'c');
     expect(again.news).toEqual([]);
     expect(
-      holding(noticeChanges(again.remember, look({ identity: 'c' }), nowMs + 2 * changeShownMs - 2)),
+      holding(noticeChanges(again.remember, report({ identity: 'c' }), nowMs + 2 * changeShownMs - 2)),
     ).toEqual({
       identity: false,
     });
   });
 
   test('a clock that is set back does not keep it for longer than an hour', () => {
-    const back = noticeChanges(changed.remember, look({ identity: 'b' }), nowMs - 1e9);
+    const back = noticeChanges(changed.remember, report({ identity: 'b' }), nowMs - 1e9);
     expect(holding(back)).toEqual({ identity: false });
     expect(
-      holding(noticeChanges(back.remember, look({ identity: 'b' }), nowMs - 1e9 + changeShownMs)),
+      holding(noticeChanges(back.remember, report({ identity: 'b' }), nowMs - 1e9 + changeShownMs)),
     ).toEqual({
       identity: true,
     });
@@ -116,6 +116,6 @@ test.each([
 ])('of %j nothing is believed', (recalled) => expect(readRemembered(recalled)).toEqual({ changes: {} }));
 
 test('what is remembered survives as JSON', () => {
-  const { remember } = noticeChanges(seen({ identity: 'a' }), look({ identity: 'b', timeline: 3 }), nowMs);
+  const { remember } = noticeChanges(seen({ identity: 'a' }), report({ identity: 'b', timeline: 3 }), nowMs);
   expect(readRemembered(JSON.parse(JSON.stringify(remember)))).toEqual(JSON.parse(JSON.stringify(remember)));
 });

@@ -7,7 +7,7 @@ import type {
   StoreKind,
   StoreTarget,
 } from '../../../../src/probes/stores/store-report.ts';
-import { type HandClock, handClock } from '../../../clock.ts';
+import { type ManualClock, manualClock } from '../../../clock.ts';
 
 const target: StoreTarget = {
   store: 'main',
@@ -72,7 +72,7 @@ function scripted({ oneDatabase = false, reason = 'reset' as StoreFault['reason'
 }
 
 function setUp(options: Parameters<typeof scripted>[0] = {}, interval = intervalMs) {
-  const clock: HandClock = handClock();
+  const clock: ManualClock = manualClock();
   const { script, kind } = scripted(options);
   const server = createStoreServer({ intervalMs: interval }, kind, clock);
   const poll = (database: string, signal = never, over: Partial<StoreTarget> = {}) =>

@@ -3,10 +3,10 @@ import type { StoreOptions } from '../../../../src/probes/stores/store-options.t
 import type { StoreReport, StoreTarget } from '../../../../src/probes/stores/store-report.ts';
 import { bench, checkGauges, checksOf, gauge, kindOf, probeOf, storeOn } from '../../../store-probe.ts';
 
-const seen = (look: Partial<StoreReport>, options: Partial<StoreOptions> = {}, recalled?: unknown) => {
+const seen = (report: Partial<StoreReport>, options: Partial<StoreOptions> = {}, recalled?: unknown) => {
   const probe = probeOf(
     storeOn(1, options),
-    kindOf(async () => look),
+    kindOf(async () => report),
     bench().deps,
   );
   return probe.check(new AbortController().signal, recalled);
@@ -66,8 +66,8 @@ describe('what a look shows', () => {
     ['no version', { schemaVersion: 'main' }, { persistence: '0.9' }, undefined],
     ['unknown', { schemaUnknown: 'no table' }, { persistence: '0.9' }, undefined],
     ['nothing expected', { schemaVersion: '0.9' }, {}, undefined],
-  ])('the schema: %s', async (_, look, schema, compatible) => {
-    expect(gauge(await seen(look, { schema }), 'svc_store_schema_compatible')).toBe(compatible);
+  ])('the schema: %s', async (_, report, schema, compatible) => {
+    expect(gauge(await seen(report, { schema }), 'svc_store_schema_compatible')).toBe(compatible);
   });
 
   test.each([
