@@ -103,7 +103,7 @@ try {
   const hung = [
     ...page.matchAll(/^svc_role_health_failures_total\{.*reason="first_byte_timeout".*\} (\d+)$/gm),
   ];
-  console.log(`${hung.reduce((sum, [, count]) => sum + Number(count), 0)} looks hung until their timeout`);
+  console.log(`${hung.reduce((sum, [, count]) => sum + Number(count), 0)} checks hung until their timeout`);
   const [before, after] = [report('without probes', without), report('ten that hang', withHanging)];
   console.log(`ratio            ${(after / before).toFixed(2)} of the p99 without probes`);
 } finally {

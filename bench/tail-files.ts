@@ -1,5 +1,5 @@
 /**
- * What following files costs, in one process: a look over idle files, the positions of all of them (all
+ * What following files costs, in one process: a scan over idle files, the positions of all of them (all
  * changed, one changed, none changed), and reading one large file into a sink that only finds the last newline.
  *
  *   npm run bench -- tail-files [FILES] [MEGABYTES]
@@ -85,8 +85,8 @@ async function idleFiles(): Promise<void> {
   for (let n = 0; n < files; n++) writeFileSync(path(n), `{"level":"info","msg":"file ${n}"}\n`);
   const before = held();
   const tailer = tailerOver('*.log');
-  print(`first look, ${files} files`, ms(await timed(() => tailer.scan())));
-  print(`a look, ${files} idle files`, ms(await best(10, () => tailer.scan())));
+  print(`first scan, ${files} files`, ms(await timed(() => tailer.scan())));
+  print(`a scan, ${files} idle files`, ms(await best(10, () => tailer.scan())));
   print(`memory of ${files} files`, `${((held() - before) / 2 ** 20).toFixed(1)} MiB`);
   const freezeAll = async () => {
     for (let n = 0; n < files; n++) {
@@ -110,7 +110,7 @@ async function idleFiles(): Promise<void> {
     next.restore(section);
     return next.scan();
   };
-  print(`restore and first look, ${files} files`, ms(await timed(restoreAndScan)));
+  print(`restore and first scan, ${files} files`, ms(await timed(restoreAndScan)));
   await next.close();
 }
 

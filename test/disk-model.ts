@@ -8,7 +8,7 @@ export interface ModelFile {
   mtimeMs: number;
   names: number;
   descriptors: number;
-  /** As the last look at it found it. */
+  /** As the last scan found it. */
   stat: FileStat | undefined;
   statMs: number;
 }

@@ -49,11 +49,11 @@ export interface HealthCheckOptions extends Partial<HealthOptions> {
   lookup?: Lookup;
   env?: Record<string, string>;
   recalled?: unknown;
-  /** Called whenever the look reads its clock, which it does as each step begins and ends. */
+  /** Called whenever the check reads its clock, which it does as each step begins and ends. */
   onStep?: () => void;
 }
 
-/** One look at a role as the configuration `options` asks for it. */
+/** One check of a role as the configuration `options` asks for it. */
 export async function checkHealth(options: HealthCheckOptions): Promise<Finding> {
   const { service = 'frontend', signal, lookup, env = {}, recalled, onStep, ...more } = options;
   const health = { intervalMs: 15_000, timeoutMs: 5000, failureThreshold: 3, successThreshold: 1, ...more };

@@ -222,7 +222,7 @@ const silent: Log = { write() {}, named: () => silent };
 
 export interface OpenedArchive {
   row: ProbeRow;
-  /** One look; given nothing unless told. */
+  /** One check; given nothing unless told. */
   check(signal?: AbortSignal, recalled?: unknown): Promise<Finding>;
   close(): Promise<void>;
 }

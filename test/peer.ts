@@ -12,7 +12,7 @@ export interface PeerCheck {
   logged?: unknown[];
 }
 
-/** One look at a peer cluster that listens on loopback. */
+/** One check of a peer cluster that listens on loopback. */
 export function checkPeer({ port, rpcTransport, rpcName, ...deps }: PeerCheck): Promise<Finding> {
   const peer = { rpcAddress: `127.0.0.1:${port}`, rpcTransport, rpcName };
   const rows = planClusters(probesOptions({ clusterGroupMetadata: clusterGroup({}, peer) }));

@@ -3,13 +3,13 @@ import { cassandra } from '../src/probes/stores/cassandra-poll.ts';
 import type { CheckResult, StoreFault, StoreReport } from '../src/probes/stores/store-report.ts';
 import { type PollTarget, pollOnce } from './poll-store.ts';
 
-/** What a look found, or why it failed. */
+/** What a check found, or why it failed. */
 export interface Seen {
   found?: StoreReport;
   fault?: StoreFault;
 }
 
-/** One look at a port of loopback, with the service's usual table of schema versions. */
+/** One check of a port of loopback, with the service's usual table of schema versions. */
 export async function pollCassandra(
   { port, ...target }: Partial<PollTarget> & { port: number },
   signal: AbortSignal = AbortSignal.timeout(50_000),

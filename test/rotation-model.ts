@@ -53,7 +53,7 @@ interface Line {
   /** How often the counts of the last snapshot have it. */
   saved: number;
   counted: number;
-  /** Was there, and not read, before the agent's first look. */
+  /** Was there, and not read, before the agent's first scan. */
   before: number;
   mayLose: boolean;
 }
@@ -452,10 +452,10 @@ export async function play(seed: number, options: ModelOptions = {}): Promise<Ve
     for (; n > 0; n--) step();
   };
 
-  // What was there before the agent's first look.
+  // What was there before the agent's first scan.
   const early = random(3) === 0 ? random(120) : random(10);
   steps(early);
-  // Equal content under unrelated names is two files at the first look: no copy is under way then.
+  // Equal content under unrelated names is two files at the first scan: no copy is under way then.
   while (style === 'strangeCopy' && world.busy > 0) step();
   const wide = style !== 'links' && random(3) > 0;
   const patterns = style === 'strangeCopy' ? ['*'] : wide ? [`*.log*`] : ['app.log', 'other.log'];

@@ -39,7 +39,7 @@ export function bench(secret: ProbeDeps['readSecret'] = async (text) => String(t
   return { clock, logged, deps: { clock, log, readSecret: secret, readings: { values: () => [] } } };
 }
 
-/** One look at the first database of a store, as its row of the plan has it. */
+/** One check of the first database of a store, as its row of the plan has it. */
 export async function checkStore(
   options: StoreOptions,
   {

@@ -54,7 +54,7 @@ describe.skipIf(!hasCassandra)('two nodes of Cassandra', () => {
     return probe;
   }
 
-  /** One look through a node; what is remembered is that of the store, whichever node answers. */
+  /** One check through a node; what is remembered is that of the store, whichever node answers. */
   async function through(node: Cassandra, persistence = 'svc') {
     const probe = await probeOf(node, persistence);
     const finding = await probe.check(AbortSignal.timeout(30_000), remembered.get(persistence));

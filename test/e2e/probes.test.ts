@@ -182,7 +182,7 @@ describe.skipIf(!hasPostgres)('a real PostgreSQL', () => {
   });
   afterAll(async () => void (down ? undefined : await server.stop()));
 
-  test('is looked at with the rights that are printed, by command and by the running agent', async () => {
+  test('is probed with the rights that are printed, by command and by the running agent', async () => {
     const storeEvery = (schedule: string) =>
       agentFile(
         newPlace(),
@@ -191,7 +191,7 @@ stores:
   - {name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: mon, password: {env: E2E_STORE_PASSWORD}, databases: {persistence: svc}, schema: {persistence: "0.9"}, ${schedule}}
 `,
       );
-    // On a busy machine a whole look, which begins with a login, takes longer than the timeout of the other tests.
+    // On a busy machine a whole check, which begins with a login, takes longer than the timeout of the other tests.
     const file = storeEvery('interval: 1m, timeout: 1m');
     const env = { E2E_STORE_PASSWORD: secret };
     const probe = (...args: string[]) => command(['probe', '-c', file, ...args], env);
@@ -218,9 +218,9 @@ stores:
     expect(command(['probe', '-c', accepting], env).stdout).toContain(
       'archive_mode fails, which is accepted: no backups here',
     );
-    const looked = command(['probe', '-c', accepting, '--json'], env);
-    expect(looked.status, looked.stdout).toBe(0);
-    const [found] = JSON.parse(looked.stdout) as {
+    const probed = command(['probe', '-c', accepting, '--json'], env);
+    expect(probed.status, probed.stdout).toBe(0);
+    const [found] = JSON.parse(probed.stdout) as {
       ok: boolean;
       details: { checks: { check: string; holds: unknown }[] };
     }[];
@@ -249,7 +249,7 @@ stores:
     await untilIs(agent, `svc_store_up{${labels}}`, 0);
     await untilIs(agent, `svc_store_schema_compatible{${labels}}`, undefined);
     const probes = await (await fetch(`${admin}/probes`)).text();
-    const seen = [refused, grants, looked, text, unknown].flatMap(({ stdout, stderr }) => [stdout, stderr]);
+    const seen = [refused, grants, probed, text, unknown].flatMap(({ stdout, stderr }) => [stdout, stderr]);
     for (const output of [...seen, debug, probes, await page(agent), agent.output()])
       expect(output).not.toContain(secret);
   });

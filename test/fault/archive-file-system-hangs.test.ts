@@ -41,7 +41,7 @@ const open = (disk: ArchiveDisk, clock = manualClock()) => {
 };
 
 test.each(['stat', 'writeFile', 'unlink', 'statfs', 'opendir', 'lstat'] as const)(
-  '%s hangs: the look ends with its signal, and no further call is made until it has come back',
+  '%s hangs: the check ends with its signal, and no further call is made until it has come back',
   async (call) => {
     writeFileSync(join(root, 'a.history'), '');
     const { disk, letGo, calls } = hangingAt(call);

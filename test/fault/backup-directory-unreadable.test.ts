@@ -155,7 +155,7 @@ describe('a file system that is unmounted', () => {
   };
   const unmount = (name: string) => execFileSync('umount', [path(name)]);
 
-  /** Looks at the backups of the directory `dumps` and at the recovery, with what was remembered of the look before. */
+  /** Checks the backups of the directory `dumps` and at the recovery, with what was remembered of the check before. */
   async function watching(more: Partial<BackupOptions> = {}) {
     const backup: BackupOptions = {
       ...{ name: 'nightly', store: 'main', database: 'persistence', type: 'full', intervalMs: 60_000 },

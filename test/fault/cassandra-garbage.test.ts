@@ -128,7 +128,7 @@ test('a frame that never ends is not kept', async () => {
   expect(fault).toEqual({ reason: 'protocol', msg: `the answers are over ${16 * 1024 * 1024} bytes` });
 });
 
-test('whatever bytes come, the look ends with a reason and the process lives', async () => {
+test('whatever bytes come, the check ends with a reason and the process lives', async () => {
   let bytes: Buffer = Buffer.alloc(0);
   server = await startServer((socket) => {
     socket.end(bytes);

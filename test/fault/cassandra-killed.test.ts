@@ -4,13 +4,13 @@ import { between, type FakeServer, startServer } from '../cql-server.ts';
 import { pollCassandra } from '../poll-cassandra.ts';
 import { until } from '../until.ts';
 
-/** Calls as soon as the look asks for the schema's version, before the server hears of it. */
+/** Calls as soon as the check asks for the schema's version, before the server hears of it. */
 const onceAsked = (call: () => void) => (request: string) => {
   if (request.includes('schema_version WHERE')) call();
   return undefined;
 };
 
-describe.skipIf(!hasCassandra)('Apache Cassandra under a look', () => {
+describe.skipIf(!hasCassandra)('Apache Cassandra under a check', () => {
   let server: Cassandra;
   let front: FakeServer;
   beforeAll(async () => {

@@ -54,7 +54,7 @@ test('nobody listens any more', async () => {
   expect(fault).toMatchObject({ reason: 'refused' });
 });
 
-test('a look that is over before it begins opens nothing', async () => {
+test('a check that is over before it begins opens nothing', async () => {
   let accepted = 0;
   server = await startServer(() => void accepted++);
   const { fault } = await pollCassandra({ port: server.port }, AbortSignal.abort());

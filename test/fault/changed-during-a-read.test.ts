@@ -13,7 +13,7 @@ const disturbed = (disturb: () => void): Disk => ({
   },
 });
 
-test('grows faster than it is read: the look ends, and nothing is lost', async () => {
+test('grows faster than it is read: the scan ends, and nothing is lost', async () => {
   let at = 0;
   const tail = createTail();
   const grow = () => {

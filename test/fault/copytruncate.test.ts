@@ -66,7 +66,7 @@ test('a copy that nobody truncates after: never read, also when the original goe
   expect(tail.recorder.lines).toEqual(numbered(0, 15).lines);
 });
 
-test('several copies between two looks, in order', async () => {
+test('several copies between two scans, in order', async () => {
   const tail = createTail();
   tail.create('app.log', numbered(0, 10).text);
   await tail.scan();

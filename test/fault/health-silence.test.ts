@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { bareServer, checkHealth, listening } from '../health.ts';
 import { until } from '../until.ts';
 
-/** A look at a server that has got a request and then does what `serve` does, until the test stops the look. */
+/** A check of a server that has got a request and then does what `serve` does, until the test stops the check. */
 async function stoppedCheck(
   scheme: string,
   serve: (socket: Socket, noticed: () => Promise<unknown>) => unknown,
@@ -14,7 +14,7 @@ async function stoppedCheck(
   const server = await bareServer((socket) => {
     socket.once('data', async () => {
       const before = steps;
-      await serve(socket, () => until('the look notices', () => steps > before));
+      await serve(socket, () => until('the check notices', () => steps > before));
       stop.abort();
     });
   });
@@ -68,7 +68,7 @@ test.each([
       const before = steps;
       stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
       stream.write(bytes);
-      await until('the look notices', () => steps > before);
+      await until('the check notices', () => steps > before);
       stop.abort();
     }),
   );
@@ -81,7 +81,7 @@ test.each([
   });
 });
 
-test('a look whose time is over before it begins opens nothing', async () => {
+test('a check whose time is over before it begins opens nothing', async () => {
   let connections = 0;
   const server = await bareServer(() => connections++);
   for (const scheme of ['http', 'https', 'grpc', 'tcp']) {

@@ -36,7 +36,7 @@ const saying = (...chunks: Buffer[]) =>
 
 async function faultAt(port: number, signal = new AbortController().signal, tls?: ClientTls) {
   const thrown = await pollOnce(mysql, targetOf({ port }, { tls }), signal).then(
-    () => expect.fail('the look succeeded'),
+    () => expect.fail('the check succeeded'),
     (error: unknown) => error,
   );
   const fault = mysql.faultOf(thrown);

@@ -26,7 +26,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that refuses', () => {
   const pollStore = (target: Partial<PollTarget> = {}) => pollOnce(mysql, targetOf(server, target), never);
   const faultOf = async (target: Partial<PollTarget> = {}) => {
     const thrown = await pollStore(target).then(
-      () => expect.fail('the look succeeded'),
+      () => expect.fail('the check succeeded'),
       (error: unknown) => error,
     );
     const fault = mysql.faultOf(thrown);

@@ -38,12 +38,12 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that is stopped in the middl
   const sessions = () =>
     server.sql("SELECT id, info FROM information_schema.PROCESSLIST WHERE user = 'full'");
 
-  /** A look that hangs in its query, as the server's id of its session and the fault that it ends with. */
+  /** A check that hangs in its query, as the server's id of its session and the fault that it ends with. */
   async function hanging(target: Partial<PollTarget> = {}, signal = new AbortController().signal) {
     // A session that was killed a moment ago may still be listed.
     const known = new Set((await sessions()).map((row) => row.id));
     const fault = pollOnce(mysql, targetOf(server, { ...sleeping, ...target }), signal).then(
-      () => expect.fail('the look succeeded'),
+      () => expect.fail('the check succeeded'),
       (thrown: unknown) => mysql.faultOf(thrown),
     );
     const ownSession = async () =>
@@ -68,7 +68,7 @@ describe.skipIf(!hasMariadb)('a store of kind mysql that is stopped in the middl
     await pollMariadb(sessions, (rows) => rows.length === 0);
   });
 
-  test('time runs out: the connection is gone when the look settles', async () => {
+  test('time runs out: the connection is gone when the check settles', async () => {
     const controller = new AbortController();
     const { fault, id } = await hanging({}, controller.signal);
     controller.abort(new Error('no result in time'));

@@ -41,7 +41,7 @@ test('denied at first, then granted: said once, then read from where it was', as
   expect(tail.tailer.files()[0]!.state).toBe('following');
 });
 
-test('denied at the first look with startAt end: what was there stays passed over', async () => {
+test('denied at the first scan with startAt end: what was there stays passed over', async () => {
   const tail = createTail({ startAt: 'end' });
   tail.create('app.log', numbered(0, 5).text);
   chmodSync(tail.path('app.log'), 0o000);

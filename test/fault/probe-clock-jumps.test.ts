@@ -35,7 +35,7 @@ describe.each([
     expect(bed.report(probe).skipped).toEqual({ overlap: 0, backlog: 0 });
   });
 
-  test('during a look: how long it took is right, its moment is what the clock says', async () => {
+  test('during a check: how long it took is right, its moment is what the clock says', async () => {
     const { bed, probe } = await scene();
     await bed.due(probe);
     await bed.pass(70);
@@ -53,7 +53,7 @@ describe.each([
     await bed.runner.checkNow('health/a');
     expect(probe.checks).toHaveLength(1);
     expect(bed.series('svc_clusters')).toEqual({ svc_clusters: 1 });
-    // The next look hangs, so that after its own result nothing comes.
+    // The next check hangs, so that after its own result nothing comes.
     await bed.pass(dueInMs);
     await bed.pass(5000);
     expect(bed.series('svc_probe_last_run')).not.toEqual({});

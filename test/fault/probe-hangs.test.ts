@@ -129,7 +129,7 @@ test.each([
     },
   ],
   ['cannot be made', () => Promise.reject(new Error('no driver'))],
-])('a probe that %s has failed, and is made again at the next look', async (_, fail) => {
+])('a probe that %s has failed, and is made again at the next check', async (_, fail) => {
   const bed = runnerBed();
   const probe = scripted('store/a');
   const { open } = probe.row;
@@ -152,7 +152,7 @@ describe('the agent stops', () => {
     return seen;
   };
 
-  test('every look is aborted; those that listen are waited for, all are closed', async () => {
+  test('every check is aborted; those that listen are waited for, all are closed', async () => {
     const bed = runnerBed();
     const [a, b] = ['health/a', 'health/b'].map((name) => scripted(name, { timeoutMs: 60_000 })) as [
       Scripted,

@@ -32,7 +32,7 @@ test('renamed over while the agent is down, same content', async () => {
   expect(tail.recorder.lines).toEqual(numbered(0, 30).lines);
 });
 
-test('deleted and made anew with the same name and size, within one look', async () => {
+test('deleted and made anew with the same name and size, within one scan', async () => {
   const tail = createTail();
   tail.create('app.log', numbered(0, 20).text);
   await tail.scan();

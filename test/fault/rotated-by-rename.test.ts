@@ -105,7 +105,7 @@ test.each(['old/app.log', 'app-2026-01-01.log', 'saved'])(
   },
 );
 
-test.each(['app.log', 'app.log*'])('several rotations between two looks (%s)', async (pattern) => {
+test.each(['app.log', 'app.log*'])('several rotations between two scans (%s)', async (pattern) => {
   for (const rotations of [2, 5]) {
     const tail = createTail({ paths: [pattern] });
     tail.create('app.log', numbered(0, 10).text);
@@ -121,7 +121,7 @@ test.each(['app.log', 'app.log*'])('several rotations between two looks (%s)', a
   }
 });
 
-test('generations that were there before the first look are left alone', async () => {
+test('generations that were there before the first scan are left alone', async () => {
   const tail = createTail();
   tail.create('app.log.2', numbered(0, 5).text);
   tail.create('app.log.1', numbered(5, 5).text);

@@ -10,7 +10,7 @@ const namings: [string, (rotation: number) => string][] = [
 test.each(
   namings.flatMap(([how, name]) => ['app.log', 'app.log*'].map((pattern) => [how, pattern, name] as const)),
 )(
-  'five rotations between two looks, names counting %s (%s): nothing lost, in order',
+  'five rotations between two scans, names counting %s (%s): nothing lost, in order',
   async (_, pattern, nameOf) => {
     const tail = createTail({ paths: [pattern] });
     let line = 0;

@@ -81,7 +81,7 @@ test('EIO: told once, tried again, nothing lost', async () => {
   expect(tail.recorder.lines).toEqual(numbered(0, 5).lines);
 });
 
-test('a silent event source: the regular look finds what was written', async () => {
+test('a silent event source: the regular scan finds what was written', async () => {
   const tail = createTail();
   tail.create('app.log', numbered(0, 5).text);
   await tail.scan();

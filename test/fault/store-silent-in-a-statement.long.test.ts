@@ -110,13 +110,13 @@ function expectNoGrowth(samples: readonly Held[]): void {
   process.stderr.write(`${samples.length} rounds: ${shown.join(', ')}\n`);
   expect(middle(last, 'descriptors')).toBeLessThanOrEqual(middle(first, 'descriptors'));
   expect(middle(last, 'sessions')).toBeLessThanOrEqual(middle(first, 'sessions'));
-  // A leak of 20 kB for each look; the samples themselves and the test runner's records are far below it.
+  // A leak of 20 kB for each check; the samples themselves and the test runner's records are far below it.
   expect(middle(last, 'heapBytes') - middle(first, 'heapBytes')).toBeLessThan(
     2 * 20_000 * (samples.length - 10),
   );
 }
 
-/** Silence for some looks of each database; `sessions` counts those that the server has of the agent. */
+/** Silence for some checks of each database; `sessions` counts those that the server has of the agent. */
 async function silence(
   proxy: Awaited<ReturnType<typeof silentProxy>>,
   probes: readonly OpenedProbe[],
@@ -134,7 +134,7 @@ async function silence(
     samples.push(await held(sessions));
   }
   expectNoGrowth(samples);
-  // Each look was cut off in the midst of an answer, on the kept connection or on a new one.
+  // Each check was cut off in the midst of an answer, on the kept connection or on a new one.
   expect(proxy.cut).toBeGreaterThanOrEqual(rounds * probes.length);
   await pollUntil(
     async () => proxy.clients.size,
@@ -146,7 +146,7 @@ async function silence(
   expect(await sessions()).toBeLessThanOrEqual(keptAtMost);
 }
 
-describe('a store that is silent in the midst of its answers ends each look in time and keeps nothing open', () => {
+describe('a store that is silent in the midst of its answers ends each check in time and keeps nothing open', () => {
   const databases = { persistence: 'svc_main', visibility: 'svc_visibility' };
 
   test.skipIf(!hasPostgres)(

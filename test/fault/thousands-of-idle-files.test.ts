@@ -25,7 +25,7 @@ function counted(): { disk: Disk; calls: Map<string, number> } {
   };
 }
 
-test('an idle look costs one stat per file and one listing, and its positions encode once', async () => {
+test('an idle scan costs one stat per file and one listing, and its positions encode once', async () => {
   const { disk, calls } = counted();
   const tail = createTail({ paths: ['*.log'], disk });
   const count = 3000;
@@ -44,7 +44,7 @@ test('an idle look costs one stat per file and one listing, and its positions en
   expect(calls.get('read')).toBeLessThan(5);
 });
 
-test('10,000 files come and go: a look is cut into slices', async () => {
+test('10,000 files come and go: a scan is cut into slices', async () => {
   let readings = 0;
   const tail = createTail({ paths: ['*.log'] });
   for (let n = 0; n < 2000; n++) tail.create(`f${n}.log`, `line ${n}\n`);

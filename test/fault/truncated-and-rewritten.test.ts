@@ -8,7 +8,7 @@ test.each([
   ['smaller', 20],
   ['the same size', 50],
   ['larger', 90],
-])('rewritten within one look to %s', async (_, count) => {
+])('rewritten within one scan to %s', async (_, count) => {
   const tail = createTail();
   tail.create('app.log', before.text);
   await tail.scan();

@@ -16,7 +16,7 @@ const logOf = () => {
 };
 const warning = 'warn directories cannot be watched, and are only scanned';
 
-test.each(['ENOSPC', 'EMFILE'])('%s at once: one warning, and the look goes on without', (code) => {
+test.each(['ENOSPC', 'EMFILE'])('%s at once: one warning, and the scan goes on without', (code) => {
   const { log, told } = logOf();
   let tries = 0;
   const refuse = () => {

@@ -144,7 +144,7 @@ describe('an object store', () => {
     expect(newest(finding)).toEqual([[gauge, 's3', seconds('2026-01-08T00:00:00Z')]]);
   });
 
-  test('with more pages than one look asks for: the next looks go on, across restarts', async () => {
+  test('with more pages than one check asks for: the next checks go on, across restarts', async () => {
     await open({ pageSize: 1 });
     for (let i = 10; i < 35; i++) store.objects.set(`h/${i} +`, `2026-01-01T00:00:${i}.000Z`);
     store.objects.set('h/31 +', '2026-02-02T00:00:00.000Z');
@@ -166,7 +166,7 @@ describe('an object store', () => {
     expect(store.asked.filter((path) => !/start-after|continuation/.test(path))).toHaveLength(2);
   });
 
-  test('takes temporary credentials, read again at each look', async () => {
+  test('takes temporary credentials, read again at each check', async () => {
     await open({ keys: { ...keys, sessionToken: 'token//+=' } });
     const env: Record<string, string> = { ...environmentOf(keys) };
     const { check } = await openArchive({ uri: 's3://archive/', endpoint: store.url, clock, env });

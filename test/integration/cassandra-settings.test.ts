@@ -9,7 +9,7 @@ import { pollCassandra, verdict } from '../poll-cassandra.ts';
 import { until } from '../until.ts';
 import { type Certificate, type Certificates, makeCertificates } from './pull/certificates.ts';
 
-/** More than the few that the looks before it may still hold at the node. */
+/** More than the few that the checks before it may still hold at the node. */
 const limit = 16;
 
 describe.skipIf(!hasCassandra)('Apache Cassandra with other settings, TLS and a limit of connections', () => {

@@ -39,14 +39,14 @@ describe.skipIf(!hasCassandra)('Apache Cassandra that asks for users and grants'
   const as = (user: string, password: string, database?: string): Promise<Seen> =>
     pollCassandra({ port: server.port, user, password, database });
   const asAgent = (database?: string) => as('Agent', 'pw', database);
-  /** A busy machine may be late with its clients, which a look does without. */
+  /** A busy machine may be late with its clients, which a check does without. */
   const withClients = (user: string, password: string) =>
     until('the clients are told', async () => {
       const { found } = await as(user, password, 'svc');
       return found?.connections && found;
     });
 
-  test('a look sees the node as the driver’s own client does', async () => {
+  test('a check sees the node as the driver’s own client does', async () => {
     const client = new Client({
       contactPoints: [`127.0.0.1:${server.port}`],
       localDataCenter: 'datacenter1',
@@ -202,10 +202,10 @@ describe.skipIf(!hasCassandra)('Apache Cassandra that asks for users and grants'
     expect(found!.details).toMatchObject({ peers: 1 });
   });
 
-  test('no look leaves a connection behind', async () => {
+  test('no check leaves a connection behind', async () => {
     await asAgent('svc');
     // The node forgets a closed connection in its own time.
-    await until('the look’s own connection is the only one', async () => {
+    await until('the check’s own connection is the only one', async () => {
       const { found } = await asAgent('svc');
       return found?.connections?.ready === 1;
     });

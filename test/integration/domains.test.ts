@@ -50,7 +50,7 @@ const three = clusterGroup(
   { rpcAddress: '10.0.0.3:3' },
 );
 
-/** One look at `orders` by a command that prints a file, in a new life of the agent. */
+/** One check of `orders` by a command that prints a file, in a new life of the agent. */
 function runCheck(
   file: string,
   { group, recalled }: { group?: ClusterGroupOptions; recalled?: unknown } = {},
@@ -112,7 +112,7 @@ describe('a domain', () => {
     );
   });
 
-  test('a look that fails keeps what was known', async () => {
+  test('a check that fails keeps what was known', async () => {
     shows('kept', { active: 'dc1' });
     const { remember } = await runCheck('kept');
     const failed = await runCheck('not-there', { recalled: remember });

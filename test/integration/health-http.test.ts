@@ -85,7 +85,7 @@ describe('credentials', () => {
       response.end(response.statusCode === 200 ? healthy : 'no');
     });
 
-  test('of a bearer are read at each look', async () => {
+  test('of a bearer are read at each check', async () => {
     const url = `http://127.0.0.1:${await opened(guarded('Bearer new'))}/health`;
     const auth = { bearer: { env: 'TOKEN' } };
     expect(await checkHealth({ url, auth, env: { TOKEN: 'old' } })).toMatchObject({ reason: 'credentials' });

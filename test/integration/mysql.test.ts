@@ -39,7 +39,7 @@ async function grant(server: Mariadb, user: string): Promise<void> {
   for (const line of printed) if (line !== '') await server.sql(line.replace('<password>', 'swordfish'));
 }
 
-describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
+describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
   let primary: Mariadb;
   let replica: Mariadb;
   let certificates: Certificates;
@@ -144,7 +144,7 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
       const rows = await primary.sql("SHOW GLOBAL STATUS LIKE 'Threads_connected'");
       return Number(rows[0]!.Value);
     };
-    // Connections of earlier looks may still be on their way out.
+    // Connections of earlier checks may still be on their way out.
     const [seen, own] = await pollMariadb(
       async () => [(await pollStore(primary)).connections!, await counted()] as const,
       ([{ running, idle }, count]) => running! + idle! === count + 1,
@@ -315,7 +315,7 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
     expect(foundOf(found, 'storage_engine')).toBe('the user does not see every table');
   });
 
-  test('nothing of a look stays behind, and the server counts none as aborted', async () => {
+  test('nothing of a check stays behind, and the server counts none as aborted', async () => {
     const aborted = async () => {
       const rows = await primary.sql(
         "SHOW GLOBAL STATUS WHERE Variable_name IN ('Aborted_clients', 'Aborted_connects')",
@@ -354,7 +354,7 @@ describe.skipIf(!hasMariadb)('a look at a MariaDB', () => {
     expect(found.serverVersion).toContain('MariaDB');
   });
 
-  test('has the server end a statement that takes longer than the look may', async () => {
+  test('has the server end a statement that takes longer than the check may', async () => {
     const found = await pollStore(primary, { schemaQuery: 'SELECT SLEEP(600)', timeoutMs: 50 });
     expect(found.schemaUnknown).toContain('max_statement_time');
   });

@@ -17,7 +17,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
   let primary: Postgres;
   let standby: Postgres;
   let copy: string | undefined;
-  const looked = (server: Postgres, recalled?: unknown, deps = bench().deps) =>
+  const check = (server: Postgres, recalled?: unknown, deps = bench().deps) =>
     checkStore(storeOn(server.port, { user: 'postgres' }), { recalled, deps });
 
   beforeAll(async () => {
@@ -39,7 +39,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
 
   test('a replica that follows is read-only, and well', async () => {
     const finding = await pollUntil(
-      () => looked(standby),
+      () => check(standby),
       (finding) => checkGauges(finding).replica === 1,
     );
     expect(gauge(finding, 'svc_store_read_only')).toBe(1);
@@ -51,12 +51,12 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
   test('on the primary there is nothing to follow; a standby is no archive', async () => {
     // The base backup that made the standby receives the log too: its process may outlive it for a moment.
     const finding = await pollUntil(
-      () => looked(primary),
+      () => check(primary),
       (finding) => checkGauges(finding).slots === 1 && checkGauges(finding).archive_mode === 0,
     );
     expect(checksOf(finding)).not.toHaveProperty('replica');
     expect(checkGauges(finding)).not.toHaveProperty('archive_timeout');
-    const { remember } = await looked(standby);
+    const { remember } = await check(standby);
     expect(remember).toMatchObject({ identity: finding.details!.identity });
   });
 
@@ -65,18 +65,18 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
       (finding.details!.checks as { check: string; found: string }[]).find(
         ({ check }) => check === 'standbys',
       )?.found;
-    const follows = await looked(primary);
+    const follows = await check(primary);
     expect(checkGauges(follows).standbys).toBe(1);
     expect(found(follows)).toMatch(/^walreceiver \(asynchronous\) \d+ s and 0 MiB behind$/);
     primary.configure(['synchronous_standby_names=another']);
     const waits = await pollUntil(
-      () => looked(primary),
+      () => check(primary),
       (finding) => checkGauges(finding).standbys === 0,
     );
     expect(found(waits)).toContain('commits wait: no standby is synchronous');
     primary.configure(['synchronous_standby_names=walreceiver']);
     const waitsForOne = await pollUntil(
-      () => looked(primary),
+      () => check(primary),
       (finding) => checkGauges(finding).standbys === 1,
     );
     expect(found(waitsForOne)).toContain('walreceiver (synchronous)');
@@ -90,17 +90,17 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
     for (let segment = 0; segment < 3; segment++)
       await primary.query("SELECT pg_logical_emit_message(false, 'x', 'x'); SELECT pg_switch_wal()");
     const stuck = await pollUntil(
-      () => looked(primary),
+      () => check(primary),
       (finding) => checkGauges(finding).standbys === 0,
     );
     expect(found(stuck)).toMatch(/walreceiver \(asynchronous\) \d+ s and (?:3|4|5)\d MiB behind/);
     await standby.query('SELECT pg_wal_replay_resume()');
     primary.configure(['max_wal_size=1GB', 'wal_keep_size=64MB']);
     await pollUntil(
-      () => looked(primary),
+      () => check(primary),
       (finding) => checkGauges(finding).standbys === 1,
     );
-    expect(checksOf(await looked(standby))).not.toHaveProperty('standbys');
+    expect(checksOf(await check(standby))).not.toHaveProperty('standbys');
   });
 
   test('a program that receives the log and writes it is an archive, whatever it calls itself', async () => {
@@ -109,7 +109,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
     const receiver = startPostgresProgram('pg_receivewal', ['-D', folder, '-d', from, '--no-sync']);
     try {
       const finding = await pollUntil(
-        () => looked(primary),
+        () => check(primary),
         (finding) => checkGauges(finding).archive_mode === 1,
       );
       expect(JSON.stringify(finding.details)).toContain('barman_receive_wal receives the log');
@@ -118,7 +118,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
       rmSync(folder, { recursive: true });
     }
     await pollUntil(
-      () => looked(primary),
+      () => check(primary),
       (finding) => checkGauges(finding).archive_mode === 0,
     );
   });
@@ -131,7 +131,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
     writeFileSync(join(data, 'standby.signal'), '');
     const shipped = await startPostgres({ data, settings: ['restore_command=false'] });
     try {
-      const finding = await looked(shipped);
+      const finding = await check(shipped);
       expect(finding.reason).toBeUndefined();
       expect(checksOf(finding).replica).not.toBe(false);
       expect(JSON.stringify(finding.details)).toContain('restores from an archive');
@@ -144,7 +144,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
   test('replay that is paused', async () => {
     await standby.query('SELECT pg_wal_replay_pause()');
     const finding = await pollUntil(
-      () => looked(standby),
+      () => check(standby),
       (finding) => checkGauges(finding).replica === 0,
     );
     expect(JSON.stringify(finding.details)).toContain('replay is paused');
@@ -154,7 +154,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
   test('the primary dies: nothing streams in', async () => {
     await primary.kill();
     const finding = await pollUntil(
-      () => looked(standby),
+      () => check(standby),
       (finding) => checkGauges(finding).replica !== 1,
     );
     expect(checkGauges(finding).replica).toBe(0);
@@ -162,25 +162,25 @@ describe.skipIf(!hasPostgres)('PostgreSQL and its replica', () => {
 
   test('promotion changes the timeline, not the data; it is told once', async () => {
     const { deps, logged } = bench();
-    const before = await looked(standby, undefined, deps);
+    const before = await check(standby, undefined, deps);
     await standby.query('SELECT pg_promote()');
     const after = await pollUntil(
-      () => looked(standby, before.remember, bench().deps),
+      () => check(standby, before.remember, bench().deps),
       (finding) => checkGauges(finding).timeline === 0,
     );
     expect(checkGauges(after)).toMatchObject({ identity: 1, uptime: 1 });
-    const first = await looked(standby, before.remember, deps);
-    const second = await looked(standby, first.remember, deps);
+    const first = await check(standby, before.remember, deps);
+    const second = await check(standby, first.remember, deps);
     expect(checkGauges(second).timeline).toBe(0);
     expect(gauge(second, 'svc_store_read_only')).toBe(0);
     expect(logged).toMatchObject([{ fields: { check: 'timeline', found: 'timeline 2, it was 1' } }]);
   });
 
   test('another server at the same address', async () => {
-    const { remember } = await looked(standby);
+    const { remember } = await check(standby);
     const other = await startPostgres({ initdb: ['--data-checksums'] });
     try {
-      const finding = await looked(other, remember);
+      const finding = await check(other, remember);
       expect(checkGauges(finding)).toMatchObject({ identity: 0, timeline: 1, uptime: 1 });
     } finally {
       await other.stop();

@@ -21,7 +21,7 @@ beforeEach(() => {
   histories = { orders: ['v1'], payments: ['w1'] };
 });
 
-/** Counts entries of the history that it has not seen; those of the first look ever are not news. */
+/** Counts entries of the history that it has not seen; those of the first check ever are not news. */
 function domain(name: string): Scripted {
   const counter = { name: 'svc_domain_failovers_total', labels: { domain: name } } as const;
   const answers = async (_: AbortSignal, recalled: unknown): Promise<Finding> => {

@@ -26,7 +26,7 @@ interface Model {
   copiesMatch: boolean;
   /** Restarted, and not looked since: nothing is open, so an unread file's inode may be another's by now. */
   isBlind: boolean;
-  /** Index of the generation that was current at the last look. */
+  /** Index of the generation that was current at the last scan. */
   seenGeneration: number;
 }
 

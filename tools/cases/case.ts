@@ -18,7 +18,7 @@ export interface Plan {
   ruleLabels?: Readonly<Record<string, string>>;
   /** When it is looked at, in minutes; enough for range and hold. */
   at: number;
-  /** Minutes from sample to sample, and from look to look. Default: 1. */
+  /** Minutes from sample to sample, and from look to check. Default: 1. */
   every?: number;
   bad: Series;
   good: Series;

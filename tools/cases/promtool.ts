@@ -116,7 +116,7 @@ const gap = ({ at }: Plan, ended: Series, here: Firing): Extra => ({
   fires: [here],
 });
 
-/** The values up to the moment of the look, then the end of the series. */
+/** The values up to the moment of the check, then the end of the series. */
 function until(values: string, { at, every = 1 }: Plan): string {
   const whole = values.split(' ').flatMap((part) => samples(part));
   return `${whole.slice(0, at / every + 1).join(' ')} stale`;

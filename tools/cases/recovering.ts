@@ -12,7 +12,7 @@ function end(alert: string, of: string, labels: Labels, window: '5m' | '30m', mi
   const fired = (values: string) => alerts(of, labels, 'firing', values);
   const here = { cluster: 'dc1', instance: 'a' };
   const at = 60;
-  /** Fires until so many minutes before the look. */
+  /** Fires until so many minutes before the check. */
   const until = (before: number) => `_x10 1x${at - 10 - before} stale`;
   return {
     alert,

@@ -214,7 +214,7 @@ const bucketBound = expressionLint('bucket-bound', (expr) =>
 const fragile = expressionLint('fragile', (expr) =>
   eachNode((node) =>
     node.type === 'aggregate' && picking.has(node.op)
-      ? `${node.op} changes its series from look to look`
+      ? `${node.op} changes its series from look to check`
       : undefined,
   )(expr),
 );

@@ -79,7 +79,7 @@ const templateLabels = forAlerts('template-label', ({ annotations: given, labels
 const valueInLabel = forAlerts('value-in-label', ({ labels }) =>
   Object.entries(labels)
     .filter(([, text]) => text.includes('$value'))
-    .map(([label]) => `label ${label} holds the value: another alert at each look`),
+    .map(([label]) => `label ${label} holds the value: another alert at each check`),
 );
 
 const severity = forAlerts('severity', ({ labels }) =>

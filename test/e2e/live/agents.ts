@@ -16,7 +16,7 @@ export interface LiveAgent {
   /** Default: SIGKILL. */
   kill(signal?: NodeJS.Signals): Promise<unknown>;
   restart(): Promise<void>;
-  /** Has it look at everything that it has to look at, whatever the intervals. */
+  /** Has it check everything, whatever the intervals. */
   fact(): Promise<void>;
   /** How many things it looks at. */
   probes(): Promise<number>;

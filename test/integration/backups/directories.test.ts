@@ -65,7 +65,7 @@ test('a live file that differs from its newest copy is late after the grace, unt
   const first = await runCheck(0);
   const second = await runCheck(hourMs);
   expect(first.reason).toBeUndefined();
-  // It is good at each look, so that its time moves.
+  // It is good at each check, so that its time moves.
   expect(second.success! - first.success!).toBeCloseTo(3600, 0);
   writeFileSync(live, 'log: {level: warn}\n');
   await runCheck(60_000);

@@ -92,7 +92,7 @@ describe('the demo’s stage', () => {
     expect(server.scrape_configs[0].static_configs[0].targets).toEqual([new URL(metrics).host]);
   });
 
-  it('gives the agent everything else to look at, with the client beside it as the command', async () => {
+  it('gives the agent everything else to check, with the client beside it as the command', async () => {
     const { config: file, directory: place } = await open(standIn).set();
     const config = parse(readFileSync(file, 'utf8'));
     for (const role of config.roles) {

@@ -40,13 +40,13 @@ describe('newest object', () => {
   test('goes back when the newest is gone at the end of a walk', () => {
     expect(newestOf(walked(page([object('a', 5), object('b', 6)]), page([object('a', 5)])))).toBe(5);
   });
-  test('is the greatest, however pages are cut and looks end', () => {
+  test('is the greatest, however pages are cut and checks end', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(), { minLength: 1 }), fc.integer({ min: 1, max: 5 }), (times, size) => {
         let walk: BucketListing = { of: 'a' };
         for (let at = 0; at < times.length; at += size) {
           const objects = times.slice(at, at + size).map((time, index) => object(`k${at + index}`, time));
-          // Each page in a look of its own, and a restart between any two.
+          // Each page in a check of its own, and a restart between any two.
           const kept = JSON.parse(JSON.stringify(walk)) as unknown;
           walk = withPage(
             resumedListing(kept, 'a'),

@@ -279,7 +279,7 @@ describe('configuration', () => {
   };
   const copy = ofDay(0, { method: 'configuration', verified: 'ok', verify: undefined });
 
-  test('a copy that equals the live files is good at every look', () => {
+  test('a copy that equals the live files is good at every check', () => {
     const b = assessing(config);
     const assessed = b.at(startMs + 40 * dayMs, evidence([copy], { drift: [] }));
     expect(assessed.ledger.success?.endMs).toBe(startMs + 40 * dayMs);

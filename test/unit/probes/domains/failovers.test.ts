@@ -27,9 +27,9 @@ function counts(checks: readonly Seen[]): number[] {
   });
 }
 
-describe('failovers between looks', () => {
+describe('failovers between checks', () => {
   test.each<[string, Seen[], number[]]>([
-    ['the first look counts none', [{ activeCluster: 'a', failoverHistory: [e2, e1] }], [0]],
+    ['the first check counts none', [{ activeCluster: 'a', failoverHistory: [e2, e1] }], [0]],
     [
       'new entries of the history, once',
       [
@@ -53,7 +53,7 @@ describe('failovers between looks', () => {
       [0, 1, 0, 1],
     ],
     [
-      'there and back between two looks shows in the version',
+      'there and back between two checks shows in the version',
       [
         { activeCluster: 'a', failoverVersion: 0 },
         { activeCluster: 'a', failoverVersion: 10 },
@@ -121,7 +121,7 @@ describe('failovers between looks', () => {
     ['nothing known is nothing new', [{ activeCluster: 'a' }, {}, { activeCluster: 'a' }], [0, 0, 0]],
   ])('%s', (_, checks, expected) => expect(counts(checks)).toEqual(expected));
 
-  test('when the last one was: by the history, else the look that noticed', () => {
+  test('when the last one was: by the history, else the check that noticed', () => {
     const checks = (...all: Seen[]) => {
       let memory: FailoverMemory | undefined;
       for (const seen of all) memory = countFailovers(memory, seen, nowMs).memory;
@@ -209,7 +209,7 @@ function run(
 }
 
 describe('whatever happens', () => {
-  test('no failover counts twice, however little or much a look shows', () => {
+  test('no failover counts twice, however little or much a check shows', () => {
     fc.assert(
       fc.property(steps, fc.boolean(), fc.constantFrom(2, 3), (all, isGroupKnown, size) => {
         const { happened, counted } = run(all, (step) => step, { isGroupKnown, size });
@@ -219,7 +219,7 @@ describe('whatever happens', () => {
     );
   });
 
-  test('with the history always there, each counts once, up to its length between two looks', () => {
+  test('with the history always there, each counts once, up to its length between two checks', () => {
     fc.assert(
       fc.property(steps, (all) => {
         const few = all.map((step) => ({ ...step, failovers: step.failovers % (historyLength + 1) }));

@@ -136,7 +136,7 @@ describe('when a task was last applied', () => {
   const times = (findings: Awaited<ReturnType<typeof checks>>) =>
     findings.map(({ gauges = [] }) => gauges.map(({ value }) => value - startSeconds));
 
-  test('is the look that found the total risen; before that it is not known', async () => {
+  test('is the check that found the total risen; before that it is not known', async () => {
     const findings = await checks([applied(5), applied(5), applied(6), applied(6), applied(9)]);
     expect(times(findings)).toEqual([[], [], [30], [30], [60]]);
     expect(samplesOf(findings[4]!)).toEqual([
@@ -177,7 +177,7 @@ describe('failures', () => {
   const increases = async (pages: Page[]) =>
     (await checks(pages)).map((finding) => finding.increases?.map(({ value }) => value));
 
-  test('are those since the look before, of all series of a pair', async () => {
+  test('are those since the check before, of all series of a pair', async () => {
     const pages = [
       failed(['a', 100], ['b', 7]),
       failed(['a', 103], ['b', 8]),

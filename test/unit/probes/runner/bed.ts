@@ -14,7 +14,7 @@ export async function rest(): Promise<void> {
   for (let i = 0; i < 5; i++) await new Promise((resolve) => void setImmediate(resolve));
 }
 
-/** One look that a scripted probe was asked for; it lasts until the test ends it. */
+/** One check that a scripted probe was asked for; it lasts until the test ends it. */
 export interface ScriptedCheck {
   readonly signal: AbortSignal;
   readonly recalled: unknown;
@@ -107,7 +107,7 @@ export interface RunnerBed extends TestRegistry {
   configure(...probes: Scripted[]): void;
   /** Moves the clock on in steps, and lets what falls due in each come to rest. */
   pass(ms: number, stepMs?: number): Promise<void>;
-  /** Moves the clock to the moment at which the probe is next due; returns its last look then. */
+  /** Moves the clock to the moment at which the probe is next due; returns its last check then. */
   due(probe: Scripted): Promise<ScriptedCheck>;
   report(probe: Scripted): ProbeReport;
   /** What views show of a probe's series, durable ones as committed. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ProbeReport } from '../../../../src/probes/runner/probe-state.ts';
 import { rest, runnerBed, scripted } from './bed.ts';
 
-/** What a look came to; undefined as long as it has not come. */
+/** What a check came to; undefined as long as it has not come. */
 function followed(report: Promise<ProbeReport | undefined>) {
   const seen: { report?: ProbeReport; isOver: boolean } = { isOver: false };
   void report.then((report) => {
@@ -12,7 +12,7 @@ function followed(report: Promise<ProbeReport | undefined>) {
   return seen;
 }
 
-describe('a look on demand', () => {
+describe('a check on demand', () => {
   test('a name that is not configured is undefined', async () => {
     const bed = runnerBed();
     bed.configure(scripted('health/a'));
@@ -35,7 +35,7 @@ describe('a look on demand', () => {
     expect(bed.heard).toEqual([['health/a', false]]);
   });
 
-  test('joins the look under way', async () => {
+  test('joins the check under way', async () => {
     const bed = runnerBed();
     const probe = scripted('health/a');
     bed.configure(probe);

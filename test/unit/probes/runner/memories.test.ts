@@ -56,7 +56,7 @@ describe('memories', () => {
 });
 
 describe('what a probe remembers', () => {
-  test('is handed to the next look as a copy of its own; a look without leaves it', async () => {
+  test('is handed to the next check as a copy of its own; a check without leaves it', async () => {
     const bed = runnerBed();
     const probe = scripted('domain/orders');
     bed.configure(probe);
@@ -73,7 +73,7 @@ describe('what a probe remembers', () => {
     expect(probe.lastCheck.recalled).toEqual({ failovers: ['v1'] });
   });
 
-  test('what is no JSON is a failed look, and counts nothing', async () => {
+  test('what is no JSON is a failed check, and counts nothing', async () => {
     const bed = runnerBed();
     const counter = { name: 'svc_domain_failovers_total' as const, labels: { domain: 'orders' } };
     const probe = scripted('domain/orders', { row: { shows: { counters: [counter] } } });

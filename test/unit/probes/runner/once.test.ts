@@ -78,7 +78,7 @@ test('a probe that hangs is too slow, and holds the others of its lane up for tw
   ]);
 });
 
-test('the signal ends looks under way, and others do not begin', async () => {
+test('the signal ends checks under way, and others do not begin', async () => {
   const probes = ['a', 'b', 'c'].map((name) => scripted(name));
   const [a, b, c] = probes as [Scripted, Scripted, Scripted];
   const end = new AbortController();
@@ -115,7 +115,7 @@ test('rows that wait when the signal aborts have no result', async () => {
   expect([seen.results, b.opened]).toEqual([[], 0]);
 });
 
-test('what cannot be made is a failed look', async () => {
+test('what cannot be made is a failed check', async () => {
   const open = () => Promise.reject(new Error('no such driver'));
   const { seen } = once([scripted('a', { row: { open } })]);
   await rest();

@@ -67,7 +67,7 @@ describe('regular runs', () => {
     [15_000, 10_000],
     [3_600_000, 10_000],
   ])(
-    'every %d ms: first looks are spread over %d ms, the next are half to one and a half intervals later',
+    'every %d ms: first checks are spread over %d ms, the next are half to one and a half intervals later',
     (intervalMs, spreadMs) => {
       const firsts: number[] = [];
       for (let i = 0; i < 200; i++) {

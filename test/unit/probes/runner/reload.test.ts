@@ -71,7 +71,7 @@ describe('a reload of a probe with the same key', () => {
     expect(bed.series('svc_role_up')).toEqual({});
   });
 
-  test('a look under way goes on, and shows in the new intakes', async () => {
+  test('a check under way goes on, and shows in the new intakes', async () => {
     const bed = runnerBed();
     const probe = health();
     bed.configure(probe);

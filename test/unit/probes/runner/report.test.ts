@@ -63,7 +63,7 @@ test('as many as told', async () => {
   expect(bed.report(probe)).toMatchObject({ history: [{ msg: '7' }, { msg: '8' }], failures: [] });
 });
 
-test('the log says what changed, not what each look found', async () => {
+test('the log says what changed, not what each check found', async () => {
   const bed = runnerBed();
   const probe = scripted('health/a', { failureThreshold: 2 });
   bed.configure(probe);

@@ -43,13 +43,13 @@ const gauges = (up: number, durationSeconds: number, atMs: number) => ({
 });
 
 describe('series of a probe', () => {
-  test('counters are there at 0 before the first look, gauges are not', () => {
+  test('counters are there at 0 before the first check, gauges are not', () => {
     const bed = runnerBed();
     bed.configure(health());
     expect(bed.series()).toEqual({ ...skipped, ...counters({}) });
   });
 
-  test('each look shows raw health, its duration in seconds, its moment, and counts', async () => {
+  test('each check shows raw health, its duration in seconds, its moment, and counts', async () => {
     const bed = runnerBed();
     const probe = health({ failureThreshold: 2 });
     bed.configure(probe);
@@ -150,7 +150,7 @@ describe('series of a probe', () => {
     expect(bed.series('svc_probe_failures_total')).toEqual({ [name]: 1 });
   });
 
-  test('gauges of a finding are set; those that the next look does not set are gone', async () => {
+  test('gauges of a finding are set; those that the next check does not set are gone', async () => {
     const bed = runnerBed();
     const probe = scripted('domain/orders', { row: { kind: 'domain' } });
     const active = (cluster: string) => ({

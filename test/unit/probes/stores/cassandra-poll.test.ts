@@ -177,7 +177,7 @@ test.each([
   ['peers cannot be read', { 'system.peers_v2': new errors.ResponseError(0, 'oops') }, 'query_failed'],
   ['clients cannot be read', { 'system_views.clients': new errors.ResponseError(0, 'oops') }, 'query_failed'],
   ['the node has no row of itself', { 'system.local': [] }, 'query_failed'],
-])('the look fails: %s', async (_, answers, reason) => {
+])('the check fails: %s', async (_, answers, reason) => {
   const thrown = await scripted(answers as Record<string, readonly CassandraRow[] | Error>)
     .pollStore()
     .catch((error: unknown) => error);

@@ -54,13 +54,13 @@ describe('what changed since the last poll', () => {
     expect(noticed.news).toHaveLength(Object.values(expected).filter((holds) => !holds).length);
   });
 
-  test('the first look has nothing to compare with', () => {
+  test('the first check has nothing to compare with', () => {
     const noticed = noticeChanges(nothing, report(first), nowMs);
     expect(holding(noticed)).toEqual({ identity: true, timeline: true, uptime: true });
     expect(noticed.news).toEqual([]);
   });
 
-  test('what a look does not tell stays remembered', () => {
+  test('what a check does not tell stays remembered', () => {
     const { remember } = noticeChanges(seen(first), report({}), nowMs);
     expect(holding(noticeChanges(remember, report({ ...first, timeline: 2 }), nowMs))).toMatchObject({
       timeline: false,

@@ -12,7 +12,7 @@ const seen = (report: Partial<StoreReport>, options: Partial<StoreOptions> = {},
   return probe.check(new AbortController().signal, recalled);
 };
 
-describe('what a look shows', () => {
+describe('what a check shows', () => {
   test('little: nothing is made up', async () => {
     const finding = await seen({});
     expect(finding).toMatchObject({ msg: 'any 1', gauges: [], phasesMs: { round_trip: 1 } });
@@ -106,7 +106,7 @@ describe('a secret', () => {
     throw new Error(`cannot open any://me:${encodeURIComponent(password!)}@host: ${password} refused`);
   });
 
-  test('is read at each look, and taken out of what is thrown', async () => {
+  test('is read at each check, and taken out of what is thrown', async () => {
     const read: unknown[] = [];
     const { deps, logged } = bench(async (secret) => `p@ss ${read.push(secret)}`);
     const probe = probeOf(storeOn(1, { password: { env: 'P' } }), failing, deps);
