@@ -192,7 +192,7 @@ export function targetOf({ port }: Pick<Mariadb, 'port'>, target: Partial<PollTa
   };
 }
 
-/** A user with rights on one database and to check at the server. */
+/** A user with rights on one database and to read from the server. */
 export const usersStatements = `
   CREATE USER full@'%' IDENTIFIED BY 'swordfish';
   GRANT ALL ON svc_main.* TO full@'%';

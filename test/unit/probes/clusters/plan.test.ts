@@ -42,7 +42,7 @@ test('the enabled clusters are counted once, without peers too', async () => {
   expect(found.details).toEqual({ current: 'dc1', primary: 'dc1', enabled: ['dc1', 'dc2', 'dc4'] });
 });
 
-test('without a group there is nothing to check at', () => {
+test('without a group there is nothing to check', () => {
   expect(planClusters(probesOptions({}))).toEqual([]);
 });
 
