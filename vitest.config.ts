@@ -56,13 +56,12 @@ const nightlyFiles = 'test/**/*.nightly.test.ts';
 /** Files that `npm test` runs in a small size: they ask `bySize` of test/size.ts. */
 const sized = [
   'e2e/backup-run',
-  'e2e/backup-tools',
-  'e2e/big-backup',
   'e2e/dashboards',
   'e2e/demo',
+  'e2e/domains-and-archives',
   'e2e/failover',
   'e2e/killed',
-  'e2e/progress',
+  'e2e/one-reporter',
   'e2e/rotation-kills',
   'e2e/shipped-system',
   'e2e/status-page',
@@ -71,10 +70,12 @@ const sized = [
   'fault/recover-interrupted',
   'fault/reload-with-many-log-series',
   'fault/scrape-series-over-the-limit',
+  'fault/state-killed-holder',
   'fault/state-restart',
   'fault/statsd-million-tag-values',
   'fault/store-far',
   'integration/backups/log-segments',
+  'integration/example-service',
   'integration/mutated-config',
   'integration/rotation-model/*',
   'integration/tailer-model',
@@ -100,7 +101,7 @@ const sizedAtNight = ['e2e/mutated-config', 'integration/rules/alerts'].map((nam
 const usual = [
   project('unit', filesOf('unit'), pure),
   project('contract', filesOf('contract'), pure),
-  project('integration', filesOf('integration'), { ...waiting, ...shared }),
+  project('integration', filesOf('integration'), { ...waiting, ...shared, exclude: [longFiles] }),
   project('fault', filesOf('fault'), { ...waiting, ...shared, exclude: [...alone, longFiles] }),
   project('fault-alone', alone, waiting),
   project('e2e', filesOf('e2e'), {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { keys, openObjectStore } from '../object-store.ts';
+import { onlyLong } from '../size.ts';
 import { until } from '../until.ts';
 import { folder, mainFile, start } from './process.ts';
 
@@ -128,49 +129,52 @@ domainDefaults:
     visibility: {status: enabled, URI: 's3://archive/visibility/'}
 `;
 
-  test('with a web identity, written, read and deleted; a directory that does not exist yet is no fault', async () => {
-    const directory = place();
-    const webKeys = { accessKeyId: 'WEBID', secretAccessKey: 'web/secret', sessionToken: 'web-token' };
-    const store = await openObjectStore({ keys: webKeys, clock: systemClock });
-    endings.push(() => store.close());
-    store.objects.set('visibility/a', '2026-01-03T00:00:00.000Z');
-    const expiration = new Date(Date.now() + 3_600_000).toISOString();
-    const sts = await serve((_, response) => {
-      const { accessKeyId, secretAccessKey, sessionToken } = webKeys;
-      response.writeHead(200, { 'content-type': 'text/xml' });
-      response.end(
-        `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>${accessKeyId}</AccessKeyId><SecretAccessKey>${secretAccessKey}</SecretAccessKey><SessionToken>${sessionToken}</SessionToken><Expiration>${expiration}</Expiration></Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`,
-      );
-    });
-    writeFileSync(join(directory, 'token'), 'the.web.identity');
-    const env = {
-      HOME: directory,
-      AWS_WEB_IDENTITY_TOKEN_FILE: join(directory, 'token'),
-      AWS_ROLE_ARN: 'arn:aws:iam::123456789012:role/archive',
-      AWS_ENDPOINT_URL_STS: `http://${sts}`,
-      AWS_EC2_METADATA_DISABLED: 'true',
-    };
-    const provider = `writeCheck: true, provider: {objectstore: {region: eu-west-1, endpoint: '${store.url}'}}`;
-    const { file, page } = await run(directory, archival(directory, provider), env);
-    await until('both archives', async () => {
-      const text = await page();
-      const up = ['history",scheme="file"', 'visibility",scheme="s3"'].map((archive) =>
-        value(text, `svc_archival_up{archive="${archive}}`),
-      );
-      return up[0] === 1 && up[1] === 1 ? true : undefined;
-    });
-    expect(store.changed.slice(0, 3).map((line) => line.split(' ')[0])).toEqual(['PUT', 'GET', 'DELETE']);
-    expect(store.contents.size).toBe(0);
+  onlyLong(test)(
+    'with a web identity, written, read and deleted; a directory that does not exist yet is no fault',
+    async () => {
+      const directory = place();
+      const webKeys = { accessKeyId: 'WEBID', secretAccessKey: 'web/secret', sessionToken: 'web-token' };
+      const store = await openObjectStore({ keys: webKeys, clock: systemClock });
+      endings.push(() => store.close());
+      store.objects.set('visibility/a', '2026-01-03T00:00:00.000Z');
+      const expiration = new Date(Date.now() + 3_600_000).toISOString();
+      const sts = await serve((_, response) => {
+        const { accessKeyId, secretAccessKey, sessionToken } = webKeys;
+        response.writeHead(200, { 'content-type': 'text/xml' });
+        response.end(
+          `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>${accessKeyId}</AccessKeyId><SecretAccessKey>${secretAccessKey}</SecretAccessKey><SessionToken>${sessionToken}</SessionToken><Expiration>${expiration}</Expiration></Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`,
+        );
+      });
+      writeFileSync(join(directory, 'token'), 'the.web.identity');
+      const env = {
+        HOME: directory,
+        AWS_WEB_IDENTITY_TOKEN_FILE: join(directory, 'token'),
+        AWS_ROLE_ARN: 'arn:aws:iam::123456789012:role/archive',
+        AWS_ENDPOINT_URL_STS: `http://${sts}`,
+        AWS_EC2_METADATA_DISABLED: 'true',
+      };
+      const provider = `writeCheck: true, provider: {objectstore: {region: eu-west-1, endpoint: '${store.url}'}}`;
+      const { file, page } = await run(directory, archival(directory, provider), env);
+      await until('both archives', async () => {
+        const text = await page();
+        const up = ['history",scheme="file"', 'visibility",scheme="s3"'].map((archive) =>
+          value(text, `svc_archival_up{archive="${archive}}`),
+        );
+        return up[0] === 1 && up[1] === 1 ? true : undefined;
+      });
+      expect(store.changed.slice(0, 3).map((line) => line.split(' ')[0])).toEqual(['PUT', 'GET', 'DELETE']);
+      expect(store.contents.size).toBe(0);
 
-    mkdirSync(join(directory, 'archive'));
-    const once = await ended(['probe', 'archive', '-c', file, '--json'], env);
-    expect(once.status, once.output).toBe(0);
-    expect((JSON.parse(once.output) as { msg: string }[]).map(({ msg }) => msg)).toEqual([
-      expect.stringMatching(/^writable, /),
-      'writable; newest object from 2026-01-03T00:00:00.000Z',
-    ]);
-    expect(readdirSync(join(directory, 'archive'))).toEqual([]);
-  });
+      mkdirSync(join(directory, 'archive'));
+      const once = await ended(['probe', 'archive', '-c', file, '--json'], env);
+      expect(once.status, once.output).toBe(0);
+      expect((JSON.parse(once.output) as { msg: string }[]).map(({ msg }) => msg)).toEqual([
+        expect.stringMatching(/^writable, /),
+        'writable; newest object from 2026-01-03T00:00:00.000Z',
+      ]);
+      expect(readdirSync(join(directory, 'archive'))).toEqual([]);
+    },
+  );
 
   test('keys of the environment are enough', async () => {
     const directory = place();

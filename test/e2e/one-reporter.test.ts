@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { openReceiver } from '../hosted.ts';
 import { metricsOf } from '../hosted-wire.ts';
 import { freePort } from '../ports.ts';
+import { onlyLong } from '../size.ts';
 import { until } from '../until.ts';
 import { folder, mainFile, type Running, start } from './process.ts';
 import { hasPrometheus } from './prometheus.ts';
@@ -130,7 +131,7 @@ describe.skipIf(!hasPrometheus)('hostedmetrics, remote write to Prometheus', () 
   });
 });
 
-describe.skipIf(!hasVictoriaMetrics)('hostedmetrics, remote write to VictoriaMetrics', () => {
+onlyLong(describe.skipIf(!hasVictoriaMetrics))('hostedmetrics, remote write to VictoriaMetrics', () => {
   test('series are there until it is told to stop', async () => {
     const victoria = await startVictoriaMetrics(directory.path);
     running.push(victoria);

@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { ProbeStatus, StatusFacts, StatusReport } from '../../src/agent/admin/report.ts';
 import { available } from '../installed.ts';
 import { exampleOf } from '../preview/status.ts';
-import { bySize, onlyShort } from '../size.ts';
+import { bySize, onlyLong, onlyShort } from '../size.ts';
 import { type ServedPage, servePage } from '../status-page.ts';
 import { probeStatusOf, statusReportOf } from '../status-report.ts';
 import { until } from '../until.ts';
@@ -165,7 +165,7 @@ onlyShort(test)('a fault and its end show within two seconds', async () => {
   await tab.locator('.banner.good').waitFor({ timeout: 2_000 });
 });
 
-onlyShort(test)('an agent that falls silent does not leave a green page', async () => {
+onlyLong(test)('an agent that falls silent does not leave a green page', async () => {
   const served = await serve({ probes: [probeStatusOf('health/frontend')] });
   const { tab } = await open(served.url);
   await served.close();

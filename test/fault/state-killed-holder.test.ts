@@ -3,6 +3,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { takeLock } from '../../src/agent/state/lock.ts';
+import { runs } from '../size.ts';
 import { afterRestart, loadedBed, temporaryDirectory } from './state/bed.ts';
 import { holderStarter } from './state/holder-process.ts';
 
@@ -30,7 +31,7 @@ test('the lock keeps no process alive: one that ends without giving it back is t
 
 test('of many that find it at once exactly one gets it, every time', async () => {
   const directory = temporaryDirectory();
-  for (let round = 0; round < 60; round++) {
+  for (let round = 0; round < runs(60); round++) {
     await leaveDeadLock(directory);
     const tries = await Promise.allSettled(Array.from({ length: 8 }, () => takeLock(directory)));
     const got = tries.filter((one) => one.status === 'fulfilled');

@@ -18,6 +18,7 @@ import { roles } from '../../src/core/catalog.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { checkGrpc } from '../../src/probes/health/grpc-check.ts';
 import { type ManualClock, manualClock } from '../clock.ts';
+import { onlyLong } from '../size.ts';
 import { until } from '../until.ts';
 
 let directory: string;
@@ -202,7 +203,7 @@ describe('incidents', () => {
     expect(await page(addresses.incident.replace('/incident', '/'))).toContain('/incident?kind=backlog');
   });
 
-  it('last until they are ended', async () => {
+  onlyLong(it)('last until they are ended', async () => {
     await start();
     service.obey({ strike: { kind: 'backlog', target: 'order-mail' } });
     const backlog = async () =>
@@ -223,7 +224,7 @@ describe('incidents', () => {
     expect(await backlog()).toBeLessThan(grown / 2);
   });
 
-  it('come by themselves now and then, if wanted', async () => {
+  onlyLong(it)('come by themselves now and then, if wanted', async () => {
     await start({ incidentEveryMs: 60_000 });
     clock.advance(600_000);
     expect(announced.length).toBeGreaterThanOrEqual(6);

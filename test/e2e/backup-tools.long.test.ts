@@ -20,7 +20,6 @@ import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
 import { manualClock } from '../clock.ts';
 import { isInstalled } from '../installed.ts';
 import { hasMariadb, type Mariadb, startMariadb } from '../mariadb.ts';
-import { onlyLong, onlyShort } from '../size.ts';
 import { bench, gauge, storeOn } from '../store-probe.ts';
 import { command, folder } from './process.ts';
 
@@ -95,7 +94,7 @@ ${yaml}`,
   };
 }
 
-onlyShort(describe.skipIf(!hasMariadb || !hasMariadbBackup))('mariadb-backup', () => {
+describe.skipIf(!hasMariadb || !hasMariadbBackup)('mariadb-backup', () => {
   let server: Mariadb;
   let full: string;
   let whole: string;
@@ -234,7 +233,7 @@ onlyShort(describe.skipIf(!hasMariadb || !hasMariadbBackup))('mariadb-backup', (
   });
 });
 
-onlyLong(describe.skipIf(!hasCassandra))('a snapshot by nodetool', () => {
+describe.skipIf(!hasCassandra)('a snapshot by nodetool', () => {
   let server: Cassandra;
   let keyspace: string;
   let tools: ReturnType<typeof bed>;

@@ -3,7 +3,6 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isInstalled } from '../installed.ts';
-import { onlyLong } from '../size.ts';
 import { until } from '../until.ts';
 import { command, folder, mainFile, start, startAgent } from './process.ts';
 
@@ -67,7 +66,7 @@ describe('the verification of a backup', () => {
     },
   );
 
-  onlyLong(test.skipIf(!hasScript))('ASCII where the terminal shows no more', async () => {
+  test.skipIf(!hasScript)('ASCII where the terminal shows no more', async () => {
     const probing = onTerminal(`probe backup/stuck -c ${file}`, { LANG: 'C' });
     await until('the bar is shown', () => /verifying nightly\.dump #*\.+ \d+% of/.test(probing.output()));
     probing.child.stdin!.write('\u0003');
