@@ -121,3 +121,20 @@ test('a copy that a generation of a few bytes goes on in is still known after a 
   const expected = ['half a line', ...numbered(0, 10).lines, ...numbered(100, 5).lines];
   expect(tail.recorder.lines.toSorted()).toEqual(expected);
 });
+
+test('a copy without the unfinished line, which the truncation removed, is the generation nevertheless', async () => {
+  const tail = createTail({ paths: ['*'] });
+  tail.create('app.log', numbered(0, 40).text);
+  await tail.scan();
+  copyFileSync(tail.path('app.log'), tail.path('saved-1'));
+  tail.append('app.log', 'begun');
+  await tail.tailer.poll();
+  tail.truncate('app.log');
+  tail.append('app.log', numbered(100, 60).text);
+  // A file that is new is followed only once nothing is missing.
+  tail.create('other.log', numbered(200, 5).text);
+  await tail.settle();
+  await tail.settle();
+  const expected = [numbered(0, 40), numbered(100, 60), numbered(200, 5)].flatMap(({ lines }) => lines);
+  expect(tail.recorder.lines.toSorted()).toEqual(['begun', ...expected].toSorted());
+});

@@ -14,7 +14,7 @@ import type { Generations } from './generations.ts';
 import type { Grouped, Groups } from './groups.ts';
 import { isCompressed } from './rotated-names.ts';
 import type { RotationDeps, ScanState } from './scan-state.ts';
-import { knownContent, letGoContent, type TrackedFile } from './tracked-file.ts';
+import { isUnread, knownContent, letGoContent, type TrackedFile } from './tracked-file.ts';
 import type { Whereabouts } from './whereabouts.ts';
 
 /**
@@ -144,15 +144,14 @@ export function createMissing(
         continue;
       }
       const isCopy = isCopyOf(file, sighting);
-      const isUnread = file.offset + file.rest.length === 0;
       // The first few bytes have no checksum.
       const isShort = isCopy && seen.size < Math.min(checkedBytes, file.offset);
-      const like = isCopy && isUnread ? 'whole' : isShort ? 'short' : seen.like;
+      const like = isCopy && isUnread(file) ? 'whole' : isShort ? 'short' : seen.like;
       if (like === 'whole' && !isCopy && !identifies(file, file.path, sighting)) {
         if (file.offset === 0) forgetBeginning(file);
         continue;
       }
-      if (isUnread && !isCopy && like !== 'none' && isOfAnother(file, candidate, seen.size)) continue;
+      if (isUnread(file) && !isCopy && like !== 'none' && isOfAnother(file, candidate, seen.size)) continue;
       if (isAcceptable(file, sighting, like)) alike.push({ ...candidate, like, size: seen.size });
     }
     return alike;
@@ -163,11 +162,13 @@ export function createMissing(
     // A file that is shorter than the generation was, or of which the depth is not compared, is taken only if nothing is better.
     const known = Math.max(file.size, file.nowSize);
     // Of a file that nothing was counted of, perhaps only a banner is known, and younger ones begin the same.
-    const isUnread = file.offset + file.restBytes === 0;
-    const order = isUnread ? inOrder([...new Set(alike.map(({ sighting }) => sighting))], file.path) : [];
+    const isOldestFirst = isUnread(file);
+    const order = isOldestFirst
+      ? inOrder([...new Set(alike.map(({ sighting }) => sighting))], file.path)
+      : [];
     const rank = ({ like, size, sighting, group }: Alike) => {
       const isPacked = isCompressed(sighting.paths[0]!);
-      const distance = isUnread ? order.indexOf(sighting) : Math.abs(size - known);
+      const distance = isOldestFirst ? order.indexOf(sighting) : Math.abs(size - known);
       // Logs of one service begin with the same banner.
       const isOtherGroup = group !== file.path;
       const isCopy = isCopyOf(file, sighting);
@@ -183,6 +184,8 @@ export function createMissing(
     const next = best('whole', 'perhaps');
     if (next) {
       resume(file, next.group, next.sighting);
+      // The copy was made before the unfinished line was written.
+      if (next.size < file.offset + file.restBytes) sinks.cut(file);
       return next;
     }
     const cut = best('cut');

@@ -7,7 +7,7 @@ import { createGroups, type Grouped } from './groups.ts';
 import { createIdentification } from './identification.ts';
 import { createMissing } from './missing-files.ts';
 import { createScanState, type RotationDeps } from './scan-state.ts';
-import { isStale, noBytes, type TrackedFile, unreadBytes } from './tracked-file.ts';
+import { isStale, isUnread, noBytes, type TrackedFile, unreadBytes } from './tracked-file.ts';
 import { createWhereabouts } from './whereabouts.ts';
 
 /*
@@ -135,8 +135,7 @@ export function createRotation(deps: RotationDeps): Rotation {
     let rest = files;
     const missing = [...tracker].filter(isUnseen);
     // The bytes before the offset identify a file that was read. The beginning of an unread one may be that of others, too.
-    const isUnread = (file: TrackedFile) => Number(file.offset + file.restBytes === 0);
-    missing.sort((a, b) => isUnread(a) - isUnread(b) || a.generation - b.generation);
+    missing.sort((a, b) => Number(isUnread(a)) - Number(isUnread(b)) || a.generation - b.generation);
     for (const file of missing) {
       const copies = [...tracker.letGoOf(file.path)].filter(({ copyOf }) => copyOf === file);
       const known = copies.flatMap((copy) => scan.picture.files.get(fileKey(copy)) ?? []);

@@ -160,6 +160,10 @@ export function newTrackedFile(
   };
 }
 
+/** Whether nothing of a file was counted, and less of an unfinished line was seen than identifies it. */
+export const isUnread = ({ offset, restBytes }: TrackedFile): boolean =>
+  offset === 0 && restBytes < identifyingBytes;
+
 /** Whether there may be something to read, or something else in the file than there was. */
 export const isStale = (file: TrackedFile): boolean =>
   file.state !== 'missing' &&
