@@ -176,7 +176,7 @@ const differences = (wanted: ReadonlyMap<string, number>, counted: ReadonlyMap<s
     return want === count ? [] : [`generation ${generation}: ${count} of ${want}`];
   });
 
-const tried = bySize({ short: styles.slice(1, 4), long: styles, nightly: styles });
+const tried = bySize({ short: styles.slice(1, 2), long: styles, nightly: styles });
 const cases = tried.flatMap((style) => Array.from({ length: seeds }, (_, seed) => [style, seed] as const));
 
 test.for(cases)(

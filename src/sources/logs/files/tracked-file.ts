@@ -79,7 +79,9 @@ export interface TrackedFile {
   fd?: number;
   /** Its archive is read in part: closing it would begin anew. */
   isUnpacking: boolean;
-  /** Gzip files that turned out not to be this generation. */
+  /** Times in a row that it was continued in another file without a read of it. */
+  resumes: number;
+  /** Files that turned out not to be this generation. */
   ruledOut?: ReadonlySet<string>;
   /** Its encoding for the snapshot, until something changes. */
   record?: Buffer;
@@ -155,6 +157,7 @@ export function newTrackedFile(
     isBlank: false,
     fd: undefined,
     isUnpacking: false,
+    resumes: 0,
     ruledOut: undefined,
     record: undefined,
   };

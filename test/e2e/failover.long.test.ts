@@ -6,7 +6,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { askFrontend } from '../../examples/cli/ask.ts';
 import type { DescribedDomain } from '../../examples/service/clusters/domains.ts';
 import { paths } from '../../examples/service/clusters/frontend.ts';
-import { onlyLong, onlyShort } from '../size.ts';
 import { until } from '../until.ts';
 import { type Example, startExample } from './example.ts';
 import { commandHere, folder, mainFile, start } from './process.ts';
@@ -123,64 +122,58 @@ ${recovery}`,
     place.remove();
   });
 
-  onlyShort(test)(
-    'a domain fails over when its active cluster is lost, and back when it has recovered',
-    async () => {
-      await lose('dc1');
-      const over = await execute('datacenter-failure', 'orders', 'dc2');
-      expect(over, over.output).toMatchObject({ status: 0 });
-      expect(await activeCluster()).toBe('dc2');
-      expect(readFileSync(repointed, 'utf8')).toBe('orders dc2\n');
-      expect(over.output).toMatch(/Not proved: dc2 does not see the active cluster either/);
-      expect(
-        journal('datacenter-failure').map(({ event, step }) => [event, step ?? ''].join(' ').trim()),
-      ).toEqual([
-        'started',
-        ...['step_started confirm', 'step_done confirm'],
-        ...[
-          'step_started update-domain',
-          'command_started update-domain',
-          'command_ended update-domain',
-          'step_done update-domain',
-        ],
-        ...[
-          'step_started repoint-traffic',
-          'command_started repoint-traffic',
-          'command_ended repoint-traffic',
-          'step_done repoint-traffic',
-        ],
-        ...['step_started watch-replication', 'step_done watch-replication'],
-        'done',
-      ]);
-      await recovered();
-      const back = await execute('failback', 'orders', 'dc1');
-      expect(back, back.output).toMatchObject({ status: 0 });
-      expect(await activeCluster()).toBe('dc1');
-      expect(readFileSync(repointed, 'utf8')).toBe('orders dc2\norders dc1\n');
-    },
-  );
+  test('a domain fails over when its active cluster is lost, and back when it has recovered', async () => {
+    await lose('dc1');
+    const over = await execute('datacenter-failure', 'orders', 'dc2');
+    expect(over, over.output).toMatchObject({ status: 0 });
+    expect(await activeCluster()).toBe('dc2');
+    expect(readFileSync(repointed, 'utf8')).toBe('orders dc2\n');
+    expect(over.output).toMatch(/Not proved: dc2 does not see the active cluster either/);
+    expect(
+      journal('datacenter-failure').map(({ event, step }) => [event, step ?? ''].join(' ').trim()),
+    ).toEqual([
+      'started',
+      ...['step_started confirm', 'step_done confirm'],
+      ...[
+        'step_started update-domain',
+        'command_started update-domain',
+        'command_ended update-domain',
+        'step_done update-domain',
+      ],
+      ...[
+        'step_started repoint-traffic',
+        'command_started repoint-traffic',
+        'command_ended repoint-traffic',
+        'step_done repoint-traffic',
+      ],
+      ...['step_started watch-replication', 'step_done watch-replication'],
+      'done',
+    ]);
+    await recovered();
+    const back = await execute('failback', 'orders', 'dc1');
+    expect(back, back.output).toMatchObject({ status: 0 });
+    expect(await activeCluster()).toBe('dc1');
+    expect(readFileSync(repointed, 'utf8')).toBe('orders dc2\norders dc1\n');
+  });
 
   describe('refuses, and changes nothing,', () => {
-    onlyShort(test)(
-      'a failover while the active cluster answers; a reason overrides it and is recorded',
-      async () => {
-        const { status, output } = await executeHere('datacenter-failure', 'orders', 'dc2');
-        expect({ status, output }).toMatchObject({
-          status: 1,
-          output: expect.stringContaining('dc1 still answers'),
-        });
-        expect(output).toContain('--force REASON overrides this');
-        expect(await activeCluster()).toBe('dc1');
-        const forced = await execute('datacenter-failure', 'orders', 'dc2', '--force', 'a drill');
-        expect(forced, forced.output).toMatchObject({ status: 0 });
-        expect(await activeCluster()).toBe('dc2');
-        expect(journal('datacenter-failure')).toContainEqual(
-          expect.objectContaining({ event: 'forced', check: 'active_cluster_down', reason: 'a drill' }),
-        );
-      },
-    );
+    test('a failover while the active cluster answers; a reason overrides it and is recorded', async () => {
+      const { status, output } = await executeHere('datacenter-failure', 'orders', 'dc2');
+      expect({ status, output }).toMatchObject({
+        status: 1,
+        output: expect.stringContaining('dc1 still answers'),
+      });
+      expect(output).toContain('--force REASON overrides this');
+      expect(await activeCluster()).toBe('dc1');
+      const forced = await execute('datacenter-failure', 'orders', 'dc2', '--force', 'a drill');
+      expect(forced, forced.output).toMatchObject({ status: 0 });
+      expect(await activeCluster()).toBe('dc2');
+      expect(journal('datacenter-failure')).toContainEqual(
+        expect.objectContaining({ event: 'forced', check: 'active_cluster_down', reason: 'a drill' }),
+      );
+    });
 
-    onlyLong(test)('a failover to a cluster that is lost', async () => {
+    test('a failover to a cluster that is lost', async () => {
       await lose('dc2');
       const { status, output } = await executeHere(
         'datacenter-failure',
@@ -200,28 +193,16 @@ ${recovery}`,
       expect(await activeCluster()).toBe('dc1');
     });
 
-    onlyShort(
-      test.each([
-        [
-          'a domain that is not global',
-          'internal',
-          'dc2',
-          /internal is a global domain: it is a local domain/,
-        ],
-        [
-          'a cluster that is not in the list of the domain',
-          'orders',
-          'dc3',
-          /FAILED\s+dc3 is in the list of clusters/,
-        ],
-        [
-          'a domain that does not exist',
-          'mail',
-          'dc2',
-          /it is not known where mail is active.*does not exist/,
-        ],
-      ]),
-    )('%s', async (_, domain, to, message) => {
+    test.each([
+      ['a domain that is not global', 'internal', 'dc2', /internal is a global domain: it is a local domain/],
+      [
+        'a cluster that is not in the list of the domain',
+        'orders',
+        'dc3',
+        /FAILED\s+dc3 is in the list of clusters/,
+      ],
+      ['a domain that does not exist', 'mail', 'dc2', /it is not known where mail is active.*does not exist/],
+    ])('%s', async (_, domain, to, message) => {
       await lose('dc1');
       const { status, output } = await executeHere('datacenter-failure', domain, to);
       expect({ status, output }).toMatchObject({ status: 1, output: expect.stringMatching(message) });
@@ -229,7 +210,7 @@ ${recovery}`,
       expect(await activeCluster()).toBe('dc1');
     });
 
-    onlyLong(test)('a failback while replication is behind, and one to a cluster that is lost', async () => {
+    test('a failback while replication is behind, and one to a cluster that is lost', async () => {
       await update('dc2');
       await example.incident('replication-behind', 'dc1');
       await until('replication is behind', async () =>
@@ -249,7 +230,7 @@ ${recovery}`,
       expect(back, back.output).toMatchObject({ status: 0 });
     });
 
-    onlyLong(test)('where the standby still reaches the active cluster', async () => {
+    test('where the standby still reaches the active cluster', async () => {
       await lose('dc1');
       configure('dc1', "    standbyProbe: [sh, -c, 'test {cluster} = dc1']\n");
       const seen = await executeHere('datacenter-failure', 'orders', 'dc2');
@@ -269,60 +250,54 @@ ${recovery}`,
     });
   });
 
-  onlyLong(test)(
-    'seen from the standby itself, nothing is left unproved; with --json stdout is one object',
-    async () => {
-      configure('dc2');
-      await lose('dc1');
-      const running = recover(
-        ...['datacenter-failure', '--domain', 'orders', '--to', 'dc2', '--execute', '--yes'],
-        ...['--confirm', 'orders', '--json'],
-      );
-      let stdout = '';
-      running.child.stdout!.on('data', (text) => (stdout += text));
-      expect(await running.ended, running.output()).toBe(0);
-      expect(JSON.parse(stdout)).toMatchObject({ ok: true, notProved: [], subject: { to: 'dc2' } });
-      await recovered();
-    },
-  );
+  test('seen from the standby itself, nothing is left unproved; with --json stdout is one object', async () => {
+    configure('dc2');
+    await lose('dc1');
+    const running = recover(
+      ...['datacenter-failure', '--domain', 'orders', '--to', 'dc2', '--execute', '--yes'],
+      ...['--confirm', 'orders', '--json'],
+    );
+    let stdout = '';
+    running.child.stdout!.on('data', (text) => (stdout += text));
+    expect(await running.ended, running.output()).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ ok: true, notProved: [], subject: { to: 'dc2' } });
+    await recovered();
+  });
 
-  onlyLong(test)(
-    'a run that is killed after any line of its journal resumes, and does each step once',
-    async () => {
-      const path = join(state, 'recovery-runs', 'datacenter-failure.orders.steps.jsonl');
-      const lines = () => {
-        try {
-          return readFileSync(path, 'utf8').split('\n').filter(Boolean).length;
-        } catch {
-          return 0;
-        }
-      };
-      await lose('dc1');
-      for (const killedAfter of killedAfterLines) {
-        rmSync(state, { recursive: true, force: true });
-        await update('dc1');
-        await example.endIncident('cluster-down');
-        await lose('dc1');
-        const args = ['--domain', 'orders', '--to', 'dc2', '--execute', '--yes', '--confirm', 'orders'];
-        const first = recover('datacenter-failure', ...args);
-        await until(`line ${killedAfter}`, () => lines() >= killedAfter || first.child.exitCode !== null);
-        await first.end('SIGKILL');
-        let { status, output } = await execute('datacenter-failure', 'orders', 'dc2');
-        // A command that outlived its run is waited for.
-        while (output.includes('still runs'))
-          ({ status, output } = await execute('datacenter-failure', 'orders', 'dc2'));
-        expect(status, `${killedAfter}: ${output}`).toBe(0);
-        expect(await activeCluster()).toBe('dc2');
-        const events = journal('datacenter-failure');
-        expect(events.filter(({ event }) => event === 'started')).toHaveLength(1);
-        const done = events.filter(({ event }) => event === 'step_done').map(({ step }) => step);
-        expect(done).toEqual(['confirm', 'update-domain', 'repoint-traffic', 'watch-replication']);
+  test('a run that is killed after any line of its journal resumes, and does each step once', async () => {
+    const path = join(state, 'recovery-runs', 'datacenter-failure.orders.steps.jsonl');
+    const lines = () => {
+      try {
+        return readFileSync(path, 'utf8').split('\n').filter(Boolean).length;
+      } catch {
+        return 0;
       }
-      await recovered();
-    },
-  );
+    };
+    await lose('dc1');
+    for (const killedAfter of killedAfterLines) {
+      rmSync(state, { recursive: true, force: true });
+      await update('dc1');
+      await example.endIncident('cluster-down');
+      await lose('dc1');
+      const args = ['--domain', 'orders', '--to', 'dc2', '--execute', '--yes', '--confirm', 'orders'];
+      const first = recover('datacenter-failure', ...args);
+      await until(`line ${killedAfter}`, () => lines() >= killedAfter || first.child.exitCode !== null);
+      await first.end('SIGKILL');
+      let { status, output } = await execute('datacenter-failure', 'orders', 'dc2');
+      // A command that outlived its run is waited for.
+      while (output.includes('still runs'))
+        ({ status, output } = await execute('datacenter-failure', 'orders', 'dc2'));
+      expect(status, `${killedAfter}: ${output}`).toBe(0);
+      expect(await activeCluster()).toBe('dc2');
+      const events = journal('datacenter-failure');
+      expect(events.filter(({ event }) => event === 'started')).toHaveLength(1);
+      const done = events.filter(({ event }) => event === 'step_done').map(({ step }) => step);
+      expect(done).toEqual(['confirm', 'update-domain', 'repoint-traffic', 'watch-replication']);
+    }
+    await recovered();
+  });
 
-  onlyLong(test)('a command that outlives its run is not run beside itself', async () => {
+  test('a command that outlives its run is not run beside itself', async () => {
     configure('dc2');
     writeFileSync(
       file,

@@ -7,7 +7,6 @@ import { planStores } from '../../src/probes/stores/stores.ts';
 import { hasCassandra, startCassandra } from '../cassandra.ts';
 import { hasMariadb, schemaStatements, startMariadb, usersStatements } from '../mariadb.ts';
 import { hasPostgres, startPostgres } from '../postgres.ts';
-import { onlyLong, onlyShort } from '../size.ts';
 import { bench, storeOn } from '../store-probe.ts';
 
 /** One way; long enough for all that is sent together to leave before an answer to it comes. */
@@ -72,7 +71,7 @@ async function polls(port: number, options: Partial<StoreOptions>) {
 }
 
 describe('a store behind a far network: round trips after the connection stands', () => {
-  onlyShort(test.skipIf(!hasPostgres))('PostgreSQL', async () => {
+  test.skipIf(!hasPostgres)('PostgreSQL', async () => {
     const server = await startPostgres();
     after.push(() => server.stop());
     for (const name of ['svc', 'svc_visibility']) {
@@ -102,7 +101,7 @@ describe('a store behind a far network: round trips after the connection stands'
     expect(far.connections).toBe(4);
   });
 
-  onlyShort(test.skipIf(!hasMariadb))('MariaDB', async () => {
+  test.skipIf(!hasMariadb)('MariaDB', async () => {
     const server = await startMariadb();
     after.push(() => server.stop());
     await server.sql(schemaStatements('svc_main'));
@@ -123,7 +122,7 @@ describe('a store behind a far network: round trips after the connection stands'
     expect((await round())[0]).toBeLessThanOrEqual(3);
   });
 
-  onlyLong(test.skipIf(!hasCassandra))('Cassandra', async () => {
+  test.skipIf(!hasCassandra)('Cassandra', async () => {
     const server = await startCassandra();
     after.push(() => server.remove());
     for (const name of ['svc', 'svc_visibility'])
