@@ -30,7 +30,7 @@ export interface Counting {
 export function createCounting(
   services: Record<string, Partial<LogsOptions>> = { history: {} },
   selected = Object.keys(services),
-  life?: ProcessEvents,
+  processEvents?: ProcessEvents,
 ): Counting {
   const intakes = new Map<string, FakeIntake>();
   const drops = createFakeDrops();
@@ -43,7 +43,7 @@ export function createCounting(
   const filled = Object.entries(services).map(([name, some]) => [name, { ...defaults, ...some }]);
   const sinks = createLineSinks(
     { services: Object.fromEntries(filled), selected: new Set(selected) },
-    { intakes: intake, drops, clock, life },
+    { intakes: intake, drops, clock, processEvents },
   );
   return {
     sinks,

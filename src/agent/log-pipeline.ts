@@ -66,7 +66,7 @@ const sweepIntervalMs = 10_000;
 
 interface LogPipelineDeps {
   /** Receives start-up lines and entries of the services. */
-  life: ProcessEvents;
+  processEvents: ProcessEvents;
   /** New intakes are open; those before them ended in this very step, those of logs earlier. */
   opened(intakes: Intakes, config: AgentConfig): void;
   registry: Registry;
@@ -95,7 +95,7 @@ export interface LogPipeline {
 }
 
 export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
-  const { registry, self, logsSection, life, clock, drops, log } = deps;
+  const { registry, self, logsSection, processEvents, clock, drops, log } = deps;
   const lag = createLag();
   const lastErrors = createLastErrors(clock.nowMs);
   let intakes: Intakes | undefined;
@@ -117,7 +117,7 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
     const opened = openIntakes(registry, config);
     const selection = selectionOf(config);
     const sinks = await inSlices(
-      openLineSinks(selection, { intakes: opened.logs, drops, clock, life, lastErrors }),
+      openLineSinks(selection, { intakes: opened.logs, drops, clock, processEvents, lastErrors }),
       clock,
     );
     // In one step, because probes and roles do not stop meanwhile; these have few series.

@@ -90,7 +90,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   const counting = createLogPipeline({
     ...deps,
     logsSection: state.section('logs'),
-    life: roles,
+    processEvents: roles,
     opened(intakes, config) {
       roles.configure(
         config.services.filter(isWatched).map(({ name }) => name),

@@ -77,7 +77,7 @@ test(`${2 * loggers} series change their intake in slices, and each keeps its to
     self,
     clock,
     logsSection: { assign() {} } as never,
-    life: { logged() {}, started() {} },
+    processEvents: { logged() {}, started() {} },
     opened() {},
     drops: registry.drops,
     log: silent,

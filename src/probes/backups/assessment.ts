@@ -367,5 +367,5 @@ function verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, no
   }
   if (!success && newest === undefined) return { msg: 'no backup yet' };
   if (!success) return { msg: 'the newest backup is being verified' };
-  return { msg: `newest backup of ${formatDuration(Math.max(0, nowMs - success.endMs))} ago` };
+  return { msg: `newest backup ended ${formatDuration(Math.max(0, nowMs - success.endMs))} ago` };
 }

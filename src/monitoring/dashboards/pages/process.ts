@@ -2,7 +2,7 @@ import { at, column, type Dashboard, type PanelRow, table, timeline, timeseries 
 import { instance, type Queries, role } from '../queries.ts';
 
 const own = 'svc_service, instance';
-const life = ({ grownOnce, highest, rate, s }: Queries): PanelRow => ({
+const healthAndRestarts = ({ grownOnce, highest, rate, s }: Queries): PanelRow => ({
   title: 'Health and restarts',
   panels: [
     timeline('Health', 'Result of the health check of each instance.', 'up', highest('svc_role_up', own), {
@@ -127,5 +127,5 @@ export const processes: Dashboard = {
   title: 'Process and memory',
   description: 'The processes of the roles: health, restarts, memory and garbage collection.',
   choices: [role, instance],
-  rows: (queries) => [life(queries), heap(queries), collections(queries)],
+  rows: (queries) => [healthAndRestarts(queries), heap(queries), collections(queries)],
 };

@@ -30,7 +30,7 @@ export interface LineSinksDeps {
   intakes: (service: string) => LogIntake;
   drops: Drops;
   clock: Clock;
-  life?: ProcessEvents;
+  processEvents?: ProcessEvents;
   lastErrors?: LastErrors;
 }
 

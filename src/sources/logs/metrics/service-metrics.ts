@@ -39,7 +39,7 @@ export interface ProcessEvents {
 export type LogMetricsOptions = Pick<LogsOptions, 'levelKey' | 'rules'>;
 
 export interface ServiceMetricsDeps extends LogRuleDeps {
-  life?: ProcessEvents;
+  processEvents?: ProcessEvents;
   lastErrors?: LastErrors;
 }
 
@@ -71,7 +71,7 @@ export function* openServiceLogMetrics(
   options: LogMetricsOptions,
   deps: ServiceMetricsDeps,
 ): Steps<ServiceLogMetrics> {
-  const { intake, slots, drops, life } = deps;
+  const { intake, slots, drops, processEvents } = deps;
   const errors = deps.lastErrors?.of(slots, options.levelKey);
   if (intake.restoring)
     for (const { kind, name, help, tags } of families) yield* intake.restoring(kind, name, { help, tags });
@@ -84,17 +84,17 @@ export function* openServiceLogMetrics(
   const dropped = countersByReason(intake, droppedFamily, lineDropReasons);
   const skipped = countersByReason(intake, skippedFamily, skipReasons);
   const startupLine = createStartupLines(slots);
-  let hasLogged = life === undefined;
+  let hasLogged = processEvents === undefined;
   let pendingBytes = 0;
   const addBytes = (lineBytes: number) => {
     pendingBytes += lineBytes;
   };
   const notifyLife = (fields: Fields) => {
     const line = startupLine(fields);
-    if (line !== undefined) life?.started(service, line);
+    if (line !== undefined) processEvents?.started(service, line);
     if (hasLogged) return;
     hasLogged = true;
-    life?.logged(service);
+    processEvents?.logged(service);
   };
   return {
     service,
