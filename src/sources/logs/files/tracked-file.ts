@@ -196,7 +196,8 @@ export const isBarelyKnown = (
   { size, mtimeNs }: Pick<FileStat, 'size' | 'mtimeNs'>,
 ): boolean => {
   const known = Math.max(headCovers(fingerprint.head), restBytes);
-  const isChanged = size !== nowSize || mtimeNs !== nowMtimeNs;
+  // Of a file that it was just found in, the time is not recorded yet.
+  const isChanged = size !== nowSize || (nowMtimeNs >= 0n && mtimeNs !== nowMtimeNs);
   return offset === 0 && !compressed && known < identifyingBytes && isChanged;
 };
 
