@@ -115,7 +115,8 @@ function verdictOf(
   if (reason !== undefined) return { reason, msg };
   if (unreadable !== undefined) return { reason: 'evidence_unreadable', msg: `off-site: ${unreadable}` };
   if (missing.length > 0) {
-    return { reason: 'offsite_missing', msg: `no off-site copy of ${missing.slice(0, 3).join(', ')}` };
+    const more = missing.length > 3 ? ` and ${missing.length - 3} more` : '';
+    return { reason: 'offsite_missing', msg: `no off-site copy of ${missing.slice(0, 3).join(', ')}${more}` };
   }
   if (uncleared.length > 0) {
     const names = uncleared.slice(0, 3).join(', ');

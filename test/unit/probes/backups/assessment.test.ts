@@ -247,6 +247,15 @@ describe('verification', () => {
   });
 });
 
+test('of many without an off-site copy three are named', () => {
+  const seen = evidence([ofDay(0)]);
+  const assessed = assessing().at(startMs + hourMs, seen);
+  const found = (...missing: string[]) =>
+    backupFinding(full, seen, assessed, [{ options: full }], { missing }).msg;
+  expect(found('a', 'b', 'c')).toBe('no off-site copy of a, b, c');
+  expect(found('a', 'b', 'c', 'd', 'e')).toBe('no off-site copy of a, b, c and 2 more');
+});
+
 test('a snapshot that is still on the node after its off-site copy', async () => {
   const snapshots = [ofDay(0), ofDay(1)];
   const seen = evidence(snapshots, { snapshots: snapshots.map(({ id }) => id) });
