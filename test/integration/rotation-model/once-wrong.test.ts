@@ -25,6 +25,9 @@ const onceWrong: readonly [kind: keyof typeof kinds, seed: number][] = [
   ['copied, truncated and compressed', 23_823],
   ['copied under unrelated names', 22_285],
   ['copied and truncated', 41_263],
+  ['copied and truncated', 48_626],
+  ['copied and truncated', 55_435],
+  ['copied under unrelated names', 59_945],
 ];
 
 test.each(onceWrong)('%s, seed %i', async (kind, seed) => {

@@ -16,9 +16,6 @@ import {
   unreadBytes,
 } from './tracked-file.ts';
 
-/** After so many the file is ruled out: a difference between comparing and reading would repeat them with every scan. */
-const resumesLimit = 3;
-
 /**
  * The transitions of a single generation: it is followed, lost, found again in another file, or let go. See the state machine
  * in `rotation.ts`.
@@ -60,17 +57,10 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     }
   };
 
-  /** The generation is not in the file that it was continued in. */
-  const ruleOut = (file: TrackedFile) => {
-    file.ruledOut = new Set([...(file.ruledOut ?? []), file.real]);
-    file.resumes = 0;
-  };
-
   /** The inode is another file's by now, or the file has other bytes: the generation is in another file, or lost. */
   const lose = (file: TrackedFile, by: 'truncated' | 'vanished') => {
     logEvent(by === 'truncated' ? 'file was rewritten' : 'file is not found', file.real, file);
     openFiles.close(file);
-    if (file.resumes >= resumesLimit) ruleOut(file);
     file.formerIno = file.ino;
     tracker.detach(file);
     Object.assign(file, {
@@ -261,9 +251,8 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
       state,
       compressed: isCompressed(real),
       nowSize: size,
-      nowMtimeNs: -1n,
+      nowMtimeNs: stat.mtimeNs,
       isVerified: false,
-      resumes: old.resumes + 1,
       missedSinceMs: undefined,
       absentSinceMs: undefined,
     });
@@ -297,7 +286,6 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     note,
     statOpen,
     lose,
-    ruleOut,
     forgetBeginning,
     letGo,
     letGoWhole,

@@ -246,7 +246,6 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
     if (begin === 'changed' || !noteShrinking(file, filled, wasOpen)) return 'changed';
     file.checkedBy = pass;
     file.isVerified = true;
-    file.resumes = 0;
     if (state === 'cut') sinks.cut(file);
     noteLoss(file);
     const from = file.fingerprint.tail.length;

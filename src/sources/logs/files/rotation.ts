@@ -98,7 +98,7 @@ export function createRotation(deps: RotationDeps): Rotation {
   const missing = createMissing(deps, scan, { groups, generations, whereabouts, copies });
   const { clock, tracker, openFiles, reader, sinks, contents, slices } = deps;
   const { withGroups, homeIndex, arrange, mergeGroups, inOrder } = groups;
-  const { note, statOpen, lose, ruleOut, letGoWhole, letGoTracked, releaseCopies, claim } = generations;
+  const { note, statOpen, lose, letGoWhole, letGoTracked, releaseCopies, claim } = generations;
   const { areNamesReliable, recognize, findUnlisted } = whereabouts;
   const { looksCopied, isLetGo, findCopiesAmongOlder } = copies;
   const { findMissing, resolveMissing } = missing;
@@ -251,7 +251,7 @@ export function createRotation(deps: RotationDeps): Rotation {
         scan.needsScan = true;
         return;
       }
-      ruleOut(file);
+      file.ruledOut = new Set([...(file.ruledOut ?? []), file.real]);
       lose(file, 'vanished');
     },
     broken(file) {

@@ -79,9 +79,7 @@ export interface TrackedFile {
   fd?: number;
   /** Its archive is read in part: closing it would begin anew. */
   isUnpacking: boolean;
-  /** Times in a row that it was continued in another file without a read of it. */
-  resumes: number;
-  /** Files that turned out not to be this generation. */
+  /** Gzip files that turned out not to be this generation. */
   ruledOut?: ReadonlySet<string>;
   /** Its encoding for the snapshot, until something changes. */
   record?: Buffer;
@@ -157,7 +155,6 @@ export function newTrackedFile(
     isBlank: false,
     fd: undefined,
     isUnpacking: false,
-    resumes: 0,
     ruledOut: undefined,
     record: undefined,
   };
@@ -196,8 +193,7 @@ export const isBarelyKnown = (
   { size, mtimeNs }: Pick<FileStat, 'size' | 'mtimeNs'>,
 ): boolean => {
   const known = Math.max(headCovers(fingerprint.head), restBytes);
-  // Of a file that it was just found in, the time is not recorded yet.
-  const isChanged = size !== nowSize || (nowMtimeNs >= 0n && mtimeNs !== nowMtimeNs);
+  const isChanged = size !== nowSize || mtimeNs !== nowMtimeNs;
   return offset === 0 && !compressed && known < identifyingBytes && isChanged;
 };
 
