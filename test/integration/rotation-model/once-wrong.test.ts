@@ -28,6 +28,8 @@ const onceWrong: readonly [kind: keyof typeof kinds, seed: number][] = [
   ['copied and truncated', 48_626],
   ['copied and truncated', 55_435],
   ['copied under unrelated names', 59_945],
+  ['copied, truncated and compressed', 53_123],
+  ['copied and truncated', 63_073],
 ];
 
 test.each(onceWrong)('%s, seed %i', async (kind, seed) => {

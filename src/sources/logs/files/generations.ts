@@ -8,6 +8,7 @@ import type { Groups } from './groups.ts';
 import { isBetween, isCompressed } from './rotated-names.ts';
 import type { RotationDeps, ScanState } from './scan-state.ts';
 import {
+  isUnread,
   knownContent,
   type LetGo,
   newTrackedFile,
@@ -31,8 +32,8 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
 
   /** Takes the fingerprint of a file that is not read yet, so that it can be found again. */
   const learn = (file: TrackedFile) => {
-    const isUnread = file.offset + file.restBytes === 0 && file.fingerprint.head.length === 0;
-    if (isUnread && file.fd !== undefined && file.nowSize > 0 && !file.compressed) reader.learn(file);
+    const isUnknown = isUnread(file) && file.fingerprint.head.length === 0;
+    if (isUnknown && file.fd !== undefined && file.nowSize > 0 && !file.compressed) reader.learn(file);
   };
 
   const note = (file: TrackedFile, stat: FileStat, state: TrackedFile['state']) => {

@@ -14,7 +14,7 @@ import {
 } from './fingerprint.ts';
 import type { OpenFiles } from './open-files.ts';
 import type { Problems } from './problems.ts';
-import { isBarelyKnown, noBytes, restKeptBytes, type TrackedFile } from './tracked-file.ts';
+import { isBarelyKnown, isUnread, noBytes, restKeptBytes, type TrackedFile } from './tracked-file.ts';
 
 /** Hands a file's bytes to its sink; what is counted and the offset move in the same step. */
 export interface Sinks {
@@ -186,6 +186,7 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
     const { head, tail } = file.fingerprint;
     if (!headGrows(head, known)) return;
     const now = start.subarray(0, disk.read(fd, start, 0, headBytes, 0));
+    if (file.offset === 0 && !now.subarray(0, file.rest.length).equals(file.rest)) return;
     // If it was truncated since its size was looked up, the beginning is that of the next generation, which is smaller.
     if (head.length === 0) file.nowSize = Math.min(file.nowSize, disk.fstat(fd).size);
     if (headAgrees(head, now) ?? head.length === 0)
@@ -312,7 +313,7 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
         // A file that was not open all the time and lost bytes may be another one with the same beginning.
         if (state === 'changed' || (!wasOpen && (state === 'cut' || hasShrunk))) return false;
         // A size that is recorded without a beginning could not be found again.
-        if (file.offset + file.restBytes === 0) growFingerprint(fd, file, size);
+        if (isUnread(file)) growFingerprint(fd, file, size);
         return true;
       });
     },
