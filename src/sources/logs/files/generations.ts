@@ -116,14 +116,20 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     });
   };
 
-  /** Lets a file go, with everything in it taken as counted. */
-  const letGoWhole = (group: string, sighting: Seen, generation: number, copyOf?: TrackedFile) => {
+  /** Lets a file go, with everything in it taken as counted; with `atMost`, so many bytes of it, as it may have grown since. */
+  const letGoWhole = (
+    group: string,
+    sighting: Seen,
+    generation: number,
+    { copyOf, atMost = Infinity }: { copyOf?: TrackedFile; atMost?: number } = {},
+  ) => {
     const content = contents.of(sighting, (own): KnownContent => {
-      const tailLength = Math.min(tailBytes, own.size);
-      const tail = own.at(own.size - tailLength, tailLength) ?? own.start.subarray(0, 0);
+      const offset = Math.min(own.size, atMost);
+      const tailLength = Math.min(tailBytes, offset);
+      const tail = own.at(offset - tailLength, tailLength) ?? own.start.subarray(0, 0);
       return {
-        offset: own.size,
-        head: growHead([], own.start, own.start.length),
+        offset,
+        head: growHead([], own.start, Math.min(own.start.length, offset)),
         tailLength: tail.length,
         tailSum: crc32(tail),
         rest: own.start.subarray(0, 0),

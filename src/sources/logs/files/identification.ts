@@ -54,7 +54,9 @@ export function createIdentification(
     const identified = identifyGzip(sighting, group);
     if (identified.verdict === 'more') continueGivenUp(sighting, group, identified.of);
     if (identified.verdict === 'copy') {
-      letGoWhole(group, sighting, tracker.group(group).at(-1)?.generation ?? 0, identified.of);
+      letGoWhole(group, sighting, tracker.group(group).at(-1)?.generation ?? 0, {
+        copyOf: identified.of,
+      });
     }
     return identified.verdict === 'new';
   };
@@ -70,7 +72,8 @@ export function createIdentification(
         : compareWith(sighting, group, original);
       if (verdict === 'new') continue;
       if (verdict === 'wait') scan.needsScan = true;
-      else if (!tracker.get(stat.dev, stat.ino)) letGoWhole(group, sighting, original.generation, original);
+      else if (!tracker.get(stat.dev, stat.ino))
+        letGoWhole(group, sighting, original.generation, { copyOf: original });
       return false;
     }
     return isHome(sighting, group)

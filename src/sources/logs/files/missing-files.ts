@@ -152,7 +152,9 @@ export function createMissing(
         continue;
       }
       if (isUnread(file) && !isCopy && like !== 'none' && isOfAnother(file, candidate, seen.size)) continue;
-      if (isAcceptable(file, sighting, like)) alike.push({ ...candidate, like, size: seen.size });
+      // The next generation begins with the same timestamp.
+      const isNext = like === 'short' && isHome(sighting, file.path) && seen.size < identifyingBytes;
+      if (!isNext && isAcceptable(file, sighting, like)) alike.push({ ...candidate, like, size: seen.size });
     }
     return alike;
   };
@@ -198,9 +200,9 @@ export function createMissing(
     if (!short) return undefined;
     if (isHome(short.sighting, file.path)) {
       // The file was cut off in the middle of what was read: what follows is new.
-      letGoWhole(file.path, short.sighting, file.generation);
+      letGoWhole(file.path, short.sighting, file.generation, { atMost: short.size });
       followAgain(tracker.letGoAt(short.sighting.stat.dev, short.sighting.stat.ino)!, short.sighting);
-    } else letGoWhole(file.path, short.sighting, file.generation, file);
+    } else letGoWhole(file.path, short.sighting, file.generation, { copyOf: file });
     return short;
   };
 
