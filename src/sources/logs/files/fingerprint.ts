@@ -119,6 +119,11 @@ export function likeness(content: Content, known: KnownContent): Likeness {
   const sameStart = headAgrees(known.head, content.start);
   if (sameStart === false) return 'none';
   const { offset, tailLength, tailSum, rest } = known;
+  // It ends before the first checksum of what is known.
+  if (offset === 0 && sameStart === undefined && known.head.length > 0) {
+    const begun = Math.min(rest.length, content.size);
+    return begun > 0 && content.start.subarray(0, begun).equals(rest.subarray(0, begun)) ? 'short' : 'none';
+  }
   if (content.size < offset) {
     if (content.size === 0) return 'none';
     const coversAll = offset === tailLength && known.tail?.subarray(0, content.size).equals(content.start);
