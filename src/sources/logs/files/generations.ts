@@ -258,7 +258,8 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
       state,
       compressed: isCompressed(real),
       nowSize: size,
-      nowMtimeNs: stat.mtimeNs,
+      // An archive may still be written: it is compared once more.
+      nowMtimeNs: isCompressed(real) ? -1n : stat.mtimeNs,
       isVerified: false,
       missedSinceMs: undefined,
       absentSinceMs: undefined,
