@@ -101,13 +101,15 @@ export function createMissing(
   };
 
   /** Whether a file that is like the generation may be taken for it. */
-  const isAcceptable = (file: TrackedFile, sighting: Sighting, like: Likeness): boolean => {
+  const isAcceptable = (file: TrackedFile, sighting: Sighting, like: Likeness, size: number): boolean => {
     const isCut = file.lostBy === 'truncated' && sighting.stat.ino === file.formerIno;
     if (like === 'cut') return isCut && isHome(sighting, file.path);
     if (like !== 'short') return like !== 'none';
     // Nothing is to be done about it, and another file may be the copy that is not known yet.
     if (isLetGoCopy(file, sighting)) return false;
-    if (file.state !== 'missing' || (isHome(sighting, file.path) && !isCut)) return false;
+    // At the log's path the next generation begins with the same timestamp.
+    const isCutOff = isCut && size >= identifyingBytes;
+    if (file.state !== 'missing' || (isHome(sighting, file.path) && !isCutOff)) return false;
     // Only a truncation leaves a copy behind that is shorter. Other files begin the same for as long as a banner goes.
     return file.lostBy === 'truncated' || isCopyOf(file, sighting);
   };
@@ -152,9 +154,7 @@ export function createMissing(
         continue;
       }
       if (isUnread(file) && !isCopy && like !== 'none' && isOfAnother(file, candidate, seen.size)) continue;
-      // The next generation begins with the same timestamp.
-      const isNext = like === 'short' && isHome(sighting, file.path) && seen.size < identifyingBytes;
-      if (!isNext && isAcceptable(file, sighting, like)) alike.push({ ...candidate, like, size: seen.size });
+      if (isAcceptable(file, sighting, like, seen.size)) alike.push({ ...candidate, like, size: seen.size });
     }
     return alike;
   };
