@@ -61,9 +61,11 @@ test('a command that outlives its run keeps out every run of the same database u
   configure(['sleep', '600.75']);
   const killed = recover('database-corruption', '--execute', '--yes');
   const record = join(state(), 'recovery-runs', 'store.main.persistence.lock', 'command.json');
-  const { pid } = await until('the command is on record', () => {
-    return JSON.parse(readFileSync(record, 'utf8')) as { pid: number };
+  const recorded = await until('the command is on record with its process', () => {
+    const read = JSON.parse(readFileSync(record, 'utf8')) as { pid?: number };
+    return read.pid === undefined ? undefined : { ...read, pid: read.pid };
   });
+  const { pid } = recorded;
   const gone = once(killed.child, 'exit');
   killed.child.kill('SIGKILL');
   await gone;
@@ -78,6 +80,11 @@ test('a command that outlives its run keeps out every run of the same database u
       expect(await refused.ended).toBe(1);
       expect(refused.output()).toContain(`still runs (pid ${pid}): sleep 600.75`);
     }
+    // As a kill leaves it between the start of the command and the record of its process.
+    writeFileSync(record, JSON.stringify({ ...recorded, pid: undefined, start: undefined }));
+    const refused = await unattended();
+    expect(refused.status).toBe(1);
+    expect(refused.output).toContain(`still runs (pid ${pid}: sleep 600.75): sleep 600.75`);
   } finally {
     process.kill(pid);
   }

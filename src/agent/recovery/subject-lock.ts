@@ -13,8 +13,8 @@ import { journalError } from './journal.ts';
  */
 export interface SubjectLock {
   /**
-   * Puts a command on record before it starts, and returns the variables of its environment. Those of a destructive one
-   * mark its processes, which may outlive the one that the run knows: `bash -c 'gzip … | mysql'`. Throws `internal`.
+   * Puts a command on record before it starts, and returns the variables of its environment, which mark its processes.
+   * Those of a destructive one may outlive the one that the run knows: `bash -c 'gzip … | mysql'`. Throws `internal`.
    */
   commandStarts(command: readonly string[], isDestructive: boolean): Readonly<Record<string, string>>;
   /** Throws `internal`. */
@@ -35,11 +35,13 @@ interface Holder {
 /** A command of a run, as written into the directory. */
 interface RunningCommand {
   command: readonly string[];
+  isDestructive: boolean;
+  /** Missing if the run was killed while it started the command. */
   pid?: number;
   /** Tells the process from a later one of the same pid. */
   start?: string;
-  /** Value of the variable that each process of a destructive command has in its environment. */
-  mark?: string;
+  /** Value of the variable that each process of the command has in its environment. */
+  mark: string;
 }
 
 const markVariable = 'SVC_AGENT_RECOVERY_COMMAND';
@@ -80,17 +82,16 @@ export async function lockSubject(
   let running: RunningCommand | undefined;
   return {
     commandStarts(command, isDestructive) {
-      running = { command, ...(isDestructive && { mark: randomUUID() }) };
+      running = { command, isDestructive, mark: randomUUID() };
       write(commandFile, running);
-      return running.mark === undefined ? {} : Object.fromEntries([[markVariable, running.mark]]);
+      return { [markVariable]: running.mark };
     },
     commandStarted(pid) {
-      running = { command: [], ...running, pid, start: startOf(pid) };
-      write(commandFile, running);
+      if (running !== undefined) write(commandFile, { ...running, pid, start: startOf(pid) });
     },
     commandEnded(succeeded) {
       // What a command that succeeded leaves behind is meant to stay, such as a server that it started.
-      const left = succeeded ? undefined : markedProcess(running?.mark);
+      const left = succeeded || !running?.isDestructive ? undefined : markedProcess(running.mark);
       if (left === undefined) rmSync(commandFile, { force: true });
       return left;
     },
@@ -111,8 +112,7 @@ function processIds(): string[] {
  * A process with the mark in its environment, for people. One that runs as another user, or that was given a new
  * environment, as sudo does, is not found. From proc(5).
  */
-function markedProcess(mark: string | undefined): string | undefined {
-  if (mark === undefined) return undefined;
+function markedProcess(mark: string): string | undefined {
   for (const pid of processIds()) {
     try {
       const variables = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
@@ -142,9 +142,10 @@ function startOf(pid: number): string | undefined {
 /** A second restore beside one that outlived its run would ruin both. */
 function refuseBeside(running: RunningCommand | undefined): void {
   if (running === undefined) return;
-  const { pid, start, mark, command } = running;
+  const { pid, start, mark, command, isDestructive } = running;
   const isItself = pid !== undefined && start !== undefined && startOf(pid) === start;
-  const left = isItself ? `pid ${pid}` : markedProcess(mark);
+  const isMarked = !isItself && (isDestructive || pid === undefined);
+  const left = isItself ? `pid ${pid}` : isMarked ? markedProcess(mark) : undefined;
   if (left === undefined) return;
   throw new AgentError('state_locked', {
     where: 'svc-agent recover',
