@@ -32,6 +32,7 @@ export function createOpenFiles(
     held.delete(file);
     const { fd } = file;
     file.fd = undefined;
+    file.isOwnInode = false;
     try {
       disk.close(fd);
     } catch (thrown) {

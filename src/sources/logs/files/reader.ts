@@ -247,6 +247,7 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
     if (begin === 'changed' || !noteShrinking(file, filled, wasOpen)) return 'changed';
     file.checkedBy = pass;
     file.isVerified = true;
+    file.isOwnInode = true;
     if (state === 'cut') sinks.cut(file);
     noteLoss(file);
     const from = file.fingerprint.tail.length;
@@ -314,6 +315,7 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
         if (state === 'changed' || (!wasOpen && (state === 'cut' || hasShrunk))) return false;
         // A size that is recorded without a beginning could not be found again.
         if (isUnread(file)) growFingerprint(fd, file, size);
+        file.isOwnInode = true;
         return true;
       });
     },

@@ -66,7 +66,7 @@ export interface TrackedFile {
   missedSinceMs?: number;
   /** Why it is missing. */
   lostBy: 'truncated' | 'vanished';
-  /** The inode that it had before it was missing. */
+  /** The inode in which it was rewritten, if that was open meanwhile: it cannot have been given to another file. */
   formerIno?: bigint;
   /** Monotonic ms since which its directory is not there; it may come back (a mount). */
   absentSinceMs?: number;
@@ -74,6 +74,8 @@ export interface TrackedFile {
   changedMs: number;
   /** The content was compared since the file was opened, or since the start. */
   isVerified: boolean;
+  /** The content was compared since the file was opened, and the file is still open. */
+  isOwnInode: boolean;
   /** It was empty when it was first seen: it may turn out to be a copy. */
   isBlank: boolean;
   fd?: number;
@@ -152,6 +154,7 @@ export function newTrackedFile(
     absentSinceMs: undefined,
     changedMs: 0,
     isVerified: false,
+    isOwnInode: false,
     isBlank: false,
     fd: undefined,
     isUnpacking: false,
