@@ -247,71 +247,82 @@ function planBinlog({ store, directory, offsite }: PlanTarget, server: string): 
   };
 }
 
+const wideColumnData = '/var/lib/cassandra/data';
+
+/** Commands for the directory `below` of each table, in the layout of a data directory: each copy is known by its table. */
+const eachTable = (database: string, copies: string, below: string, lines: readonly string[]) => [
+  `for folder in ${wideColumnData}/${quoted(database)}/*/${below}; do`,
+  '  [ -d "$folder" ] || continue',
+  `  copy=${quoted(copies)}/\${folder#${wideColumnData}/}`,
+  '  mkdir -p "$copy"',
+  ...lines.map((line) => `  ${line}`),
+  'done',
+];
+
+function planSnapshots(target: PlanTarget, prefix: string, copies: string): PlannedJob {
+  const { database, offsite } = target;
+  const [name, keyspace] = [`${prefix}-full`, quoted(database)];
+  return {
+    name,
+    type: 'full',
+    cron: '0 2 * * *',
+    script: [
+      '# On every node; in the entry of its agent, HOSTNAME is what hostname prints there:',
+      `name=${prefix}-${stamp}`,
+      `nodetool snapshot --tag "$name" ${keyspace}`,
+      ...eachTable(database, copies, 'snapshots/"$name"', ['cp -p "$folder"/* "$copy"']),
+      '# The copies are the backup; the snapshot would keep the disk of the node full.',
+      `nodetool clearsnapshot -t "$name" ${keyspace}`,
+      ...offsite.copyEach(
+        name,
+        `${quoted(copies)}/${keyspace}/*/snapshots/"$name"`,
+        `/$(hostname)/$name/$(basename "\${copy%/snapshots/*}")`,
+      ),
+      `find ${quoted(copies)} -path '*/snapshots/*' -prune -mtime +30 -exec rm -r {} +`,
+    ],
+    restore: [
+      '# On every node, with the schema restored and the tables empty, for each table:',
+      // Without the option it would move the files out of the backup.
+      `nodetool import --copy-data ${keyspace} TABLE ${copies}/${database}/TABLE-ID/snapshots/NAME`,
+    ],
+    entry: entryOf(target, name, 'full', {
+      source: { snapshot: { dataDirectory: copies, keyspace: database } },
+      integrity: { level: 'full' },
+      ...offsite.observed(name, 'HOSTNAME'),
+    }),
+  };
+}
+
+function planIncrementals(target: PlanTarget, prefix: string, copies: string): PlannedJob {
+  const { database, offsite } = target;
+  const name = `${prefix}-incremental`;
+  return {
+    name,
+    type: 'incremental',
+    cron: '30 * * * *',
+    script: [
+      '# On every node, with incremental_backups: true in cassandra.yaml. Before the flush, the newest rows are in memory only:',
+      '# the start of this job is the recovery point.',
+      `nodetool flush ${quoted(database)}`,
+      ...eachTable(database, copies, 'backups', [
+        'find "$folder" -maxdepth 1 -type f -exec mv -n -t "$copy" {} +',
+      ]),
+      ...offsite.copy(name, `--include='*/backups/*' ${quoted(copies)}`, '/$(hostname)'),
+      `find ${quoted(copies)} -path '*/backups/*' -type f -mtime +8 -delete`,
+    ],
+    restore: [
+      '# After the snapshot, for each table:',
+      `nodetool import --copy-data ${quoted(database)} TABLE ${copies}/${database}/TABLE-ID/backups`,
+    ],
+    entry: entryOf(target, name, 'incremental', {
+      source: { incrementals: { dataDirectory: copies, keyspace: database } },
+      integrity: { level: 'full' },
+    }),
+  };
+}
+
 function planWideColumn(target: PlanTarget): readonly PlannedJob[] {
-  const { database, store, role, directory, offsite } = target;
-  const prefix = `${store.name}-${role}`;
-  const data = '/var/lib/cassandra/data';
-  const copies = `${directory}/${prefix}`;
-  const place = { dataDirectory: copies, keyspace: database };
-  /** In the layout of a data directory, so that each copy is known by its table. */
-  const eachTable = (below: string, lines: readonly string[]) => [
-    `for folder in ${data}/${quoted(database)}/*/${below}; do`,
-    '  [ -d "$folder" ] || continue',
-    `  copy=${quoted(copies)}/\${folder#${data}/}`,
-    '  mkdir -p "$copy"',
-    ...lines.map((line) => `  ${line}`),
-    'done',
-  ];
-  return [
-    {
-      name: `${prefix}-full`,
-      type: 'full',
-      cron: '0 2 * * *',
-      script: [
-        '# On every node; in the entry of its agent, HOSTNAME is what hostname prints there:',
-        `name=${prefix}-${stamp}`,
-        `nodetool snapshot --tag "$name" ${quoted(database)}`,
-        ...eachTable('snapshots/"$name"', ['cp -p "$folder"/* "$copy"']),
-        '# The copies are the backup; the snapshot would keep the disk of the node full.',
-        `nodetool clearsnapshot -t "$name" ${quoted(database)}`,
-        ...offsite.copyEach(
-          `${prefix}-full`,
-          `${quoted(copies)}/${quoted(database)}/*/snapshots/"$name"`,
-          `/$(hostname)/$name/$(basename "\${copy%/snapshots/*}")`,
-        ),
-        `find ${quoted(copies)} -path '*/snapshots/*' -prune -mtime +30 -exec rm -r {} +`,
-      ],
-      restore: [
-        '# On every node, with the schema restored and the tables empty, for each table:',
-        // Without the option it would move the files out of the backup.
-        `nodetool import --copy-data ${quoted(database)} TABLE ${copies}/${database}/TABLE-ID/snapshots/NAME`,
-      ],
-      entry: entryOf(target, `${prefix}-full`, 'full', {
-        source: { snapshot: place },
-        integrity: { level: 'full' },
-        ...offsite.observed(`${prefix}-full`, 'HOSTNAME'),
-      }),
-    },
-    {
-      name: `${prefix}-incremental`,
-      type: 'incremental',
-      cron: '30 * * * *',
-      script: [
-        '# On every node, with incremental_backups: true in cassandra.yaml. Before the flush, the newest rows are in memory only:',
-        '# the start of this job is the recovery point.',
-        `nodetool flush ${quoted(database)}`,
-        ...eachTable('backups', ['find "$folder" -maxdepth 1 -type f -exec mv -n -t "$copy" {} +']),
-        ...offsite.copy(`${prefix}-incremental`, `--include='*/backups/*' ${quoted(copies)}`, '/$(hostname)'),
-        `find ${quoted(copies)} -path '*/backups/*' -type f -mtime +8 -delete`,
-      ],
-      restore: [
-        '# After the snapshot, for each table:',
-        `nodetool import --copy-data ${quoted(database)} TABLE ${copies}/${database}/TABLE-ID/backups`,
-      ],
-      entry: entryOf(target, `${prefix}-incremental`, 'incremental', {
-        source: { incrementals: place },
-        integrity: { level: 'full' },
-      }),
-    },
-  ];
+  const prefix = `${target.store.name}-${target.role}`;
+  const copies = `${target.directory}/${prefix}`;
+  return [planSnapshots(target, prefix, copies), planIncrementals(target, prefix, copies)];
 }

@@ -35,7 +35,9 @@ const jobsIn = (config: AgentConfig, options: PlanOptions): readonly PlannedJob[
     ? []
     : [...config.stores.flatMap((store) => jobsOf(store, options)), ...configurationJob(config, options)];
 
-const entriesOf = (jobs: readonly PlannedJob[]) => stringify({ backups: jobs.map(({ entry }) => entry) });
+/** Without aliases: an operator copies single entries. */
+const entriesOf = (jobs: readonly PlannedJob[]) =>
+  stringify({ backups: jobs.map(({ entry }) => entry) }, { aliasDuplicateObjects: false });
 
 /** Debian's cron looks in /usr/bin and /bin only. */
 const cronPath = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';

@@ -253,6 +253,8 @@ stores:
   );
   const { status, stdout } = command(['backup', 'plan', '-c', file]);
   expect(status).toBe(0);
+  // Single entries are copied out of it, and an alias without its anchor is no YAML.
+  expect(stdout).not.toMatch(/^# .*: [&*]a\d/m);
   for (const wanted of [
     'pg_dump --format=custom',
     'pg_basebackup',
