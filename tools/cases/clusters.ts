@@ -4,6 +4,127 @@ const at = 'cluster="dc1", instance="a"';
 const pair = 'source_cluster="dc1", target_cluster="dc2"';
 const toDc2 = { source_cluster: 'dc1', target_cluster: 'dc2' };
 const lag = series('svc_replication_lag_seconds', pair);
+
+/** What an agent of `cluster` says of the domain. */
+const says = (cluster: string, active: string, values = '1x60', instance = cluster): Series => ({
+  [`svc_cluster_group_info{cluster="${cluster}", instance="${instance}", primary_cluster="dc1"}`]: '1x60',
+  [`svc_domain_active_cluster{cluster="${cluster}", instance="${instance}", domain="orders", active_cluster="${active}"}`]:
+    values,
+});
+
+const disagrees = (cluster: string, active_cluster: string, value: string) => ({
+  labels: { cluster, domain: 'orders', active_cluster, primary_cluster: 'dc1' },
+  value,
+});
+
+const bothDisagree = [disagrees('dc1', 'dc1', '2'), disagrees('dc2', 'dc2', '2')];
+
+const ofOneGroup: HandWritten['cases'] = [
+  { shows: 'healthy', series: { ...says('dc1', 'dc1'), ...says('dc2', 'dc1') }, at: 20, fires: [] },
+  { shows: 'fires', series: { ...says('dc1', 'dc1'), ...says('dc2', 'dc2') }, at: 20, fires: bothDisagree },
+  {
+    shows: 'exactly on the threshold',
+    series: {
+      ...says('dc1', 'dc1'),
+      ...says('dc2', 'dc1', '1x15 stale'),
+      ...says('dc2', 'dc2', '_x16 1x60'),
+    },
+    at: 20,
+    fires: [],
+  },
+  {
+    shows: 'counter reset or interruption',
+    series: { ...says('dc1', 'dc1'), ...says('dc2', 'dc2', '1x10 stale _x6 1x60') },
+    at: 20,
+    fires: [],
+  },
+  {
+    shows: 'series missing',
+    series: { ...says('dc1', 'dc1'), ...says('dc2', 'dc2', '1x10 stale') },
+    at: 20,
+    fires: [],
+  },
+];
+
+const ofOtherClusters: HandWritten['cases'] = [
+  {
+    shows: 'three clusters of which one fails',
+    series: { ...says('dc1', 'dc1'), ...says('dc2', 'dc1'), ...says('dc3', 'dc3') },
+    at: 20,
+    fires: [disagrees('dc1', 'dc1', '2'), disagrees('dc2', 'dc1', '2'), disagrees('dc3', 'dc3', '2')],
+  },
+  {
+    shows: 'two agents that report the same',
+    series: { ...says('dc1', 'dc1'), ...says('dc1', 'dc1', '1x60', 'b'), ...says('dc2', 'dc2') },
+    at: 20,
+    fires: bothDisagree,
+  },
+  {
+    shows: 'a domain of the same name in another group of clusters',
+    series: {
+      ...says('dc1', 'dc1'),
+      'svc_cluster_group_info{cluster="test1", instance="t", primary_cluster="test1"}': '1x60',
+      'svc_domain_active_cluster{cluster="test1", instance="t", domain="orders", active_cluster="test1"}':
+        '1x60',
+    },
+    at: 20,
+    fires: [],
+  },
+  {
+    shows: 'clusters that say nothing of their group',
+    series: Object.fromEntries(
+      ['dc1', 'dc2'].map((cluster) => [
+        `svc_domain_active_cluster{cluster="${cluster}", instance="a", domain="orders", active_cluster="${cluster}"}`,
+        '1x60',
+      ]),
+    ),
+    at: 20,
+    fires: [],
+  },
+  {
+    shows: 'domains of one cluster are active in different clusters',
+    series: {
+      ...says('dc1', 'dc1'),
+      'svc_domain_active_cluster{cluster="dc1", instance="a", domain="bills", active_cluster="dc2"}': '1x60',
+    },
+    at: 20,
+    fires: [],
+  },
+];
+
+const ofEnvironments: HandWritten['cases'] = [
+  {
+    shows: 'two environments with the same names, of which each agrees with itself',
+    series: {
+      ...within('production', { ...says('dc1', 'dc1'), ...says('dc2', 'dc1') }),
+      ...within('staging', { ...says('dc1', 'dc2'), ...says('dc2', 'dc2') }),
+    },
+    at: 20,
+    fires: [],
+  },
+  {
+    shows: 'two environments with the same group, of which each has clusters with other labels',
+    series: {
+      ...within('production', { ...says('prod-1', 'dc1'), ...says('prod-2', 'dc1') }),
+      ...within('staging', { ...says('test-1', 'dc2'), ...says('test-2', 'dc2') }),
+    },
+    at: 20,
+    fires: [],
+  },
+  {
+    shows: 'two environments with the same names, of which one disagrees',
+    series: {
+      ...within('production', { ...says('dc1', 'dc1'), ...says('dc2', 'dc2') }),
+      ...within('staging', { ...says('dc1', 'dc1'), ...says('dc2', 'dc1') }),
+    },
+    at: 20,
+    fires: bothDisagree.map(({ labels, value }) => ({
+      labels: { ...labels, environment: 'production' },
+      value,
+    })),
+  },
+];
+
 /** Alerts of src/monitoring/alerts/replication.ts. */
 const failedOver = series('svc_domain_last_failover_timestamp_seconds', 'domain="orders"');
 const spread = (clusters: string): Series => ({
@@ -64,7 +185,7 @@ export const replicationPlans: readonly (Plan | HandWritten)[] = [
   }),
   {
     alert: 'SvcDomainDisagreement',
-    cases: disagreement(),
+    cases: [...ofOneGroup, ...ofOtherClusters, ...ofEnvironments],
   },
   {
     alert: 'SvcDomainFailover',
@@ -111,115 +232,6 @@ export const replicationPlans: readonly (Plan | HandWritten)[] = [
     ],
   },
 ];
-function disagreement(): HandWritten['cases'] {
-  const says = (cluster: string, active: string, values = '1x60', instance = cluster): Series => ({
-    [`svc_cluster_group_info{cluster="${cluster}", instance="${instance}", primary_cluster="dc1"}`]: '1x60',
-    [`svc_domain_active_cluster{cluster="${cluster}", instance="${instance}", domain="orders", active_cluster="${active}"}`]:
-      values,
-  });
-  const firing = (cluster: string, active_cluster: string, value: string) => ({
-    labels: { cluster, domain: 'orders', active_cluster, primary_cluster: 'dc1' },
-    value,
-  });
-  const both = [firing('dc1', 'dc1', '2'), firing('dc2', 'dc2', '2')];
-  return [
-    { shows: 'healthy', series: { ...says('dc1', 'dc1'), ...says('dc2', 'dc1') }, at: 20, fires: [] },
-    { shows: 'fires', series: { ...says('dc1', 'dc1'), ...says('dc2', 'dc2') }, at: 20, fires: both },
-    {
-      shows: 'exactly on the threshold',
-      series: {
-        ...says('dc1', 'dc1'),
-        ...says('dc2', 'dc1', '1x15 stale'),
-        ...says('dc2', 'dc2', '_x16 1x60'),
-      },
-      at: 20,
-      fires: [],
-    },
-    {
-      shows: 'counter reset or interruption',
-      series: { ...says('dc1', 'dc1'), ...says('dc2', 'dc2', '1x10 stale _x6 1x60') },
-      at: 20,
-      fires: [],
-    },
-    {
-      shows: 'series missing',
-      series: { ...says('dc1', 'dc1'), ...says('dc2', 'dc2', '1x10 stale') },
-      at: 20,
-      fires: [],
-    },
-    {
-      shows: 'three clusters of which one fails',
-      series: { ...says('dc1', 'dc1'), ...says('dc2', 'dc1'), ...says('dc3', 'dc3') },
-      at: 20,
-      fires: [firing('dc1', 'dc1', '2'), firing('dc2', 'dc1', '2'), firing('dc3', 'dc3', '2')],
-    },
-    {
-      shows: 'two agents that report the same',
-      series: { ...says('dc1', 'dc1'), ...says('dc1', 'dc1', '1x60', 'b'), ...says('dc2', 'dc2') },
-      at: 20,
-      fires: both,
-    },
-    {
-      shows: 'a domain of the same name in another group of clusters',
-      series: {
-        ...says('dc1', 'dc1'),
-        'svc_cluster_group_info{cluster="test1", instance="t", primary_cluster="test1"}': '1x60',
-        'svc_domain_active_cluster{cluster="test1", instance="t", domain="orders", active_cluster="test1"}':
-          '1x60',
-      },
-      at: 20,
-      fires: [],
-    },
-    {
-      shows: 'two environments with the same names, of which each agrees with itself',
-      series: {
-        ...within('production', { ...says('dc1', 'dc1'), ...says('dc2', 'dc1') }),
-        ...within('staging', { ...says('dc1', 'dc2'), ...says('dc2', 'dc2') }),
-      },
-      at: 20,
-      fires: [],
-    },
-    {
-      shows: 'two environments with the same group, of which each has clusters with other labels',
-      series: {
-        ...within('production', { ...says('prod-1', 'dc1'), ...says('prod-2', 'dc1') }),
-        ...within('staging', { ...says('test-1', 'dc2'), ...says('test-2', 'dc2') }),
-      },
-      at: 20,
-      fires: [],
-    },
-    {
-      shows: 'two environments with the same names, of which one disagrees',
-      series: {
-        ...within('production', { ...says('dc1', 'dc1'), ...says('dc2', 'dc2') }),
-        ...within('staging', { ...says('dc1', 'dc1'), ...says('dc2', 'dc1') }),
-      },
-      at: 20,
-      fires: both.map(({ labels, value }) => ({ labels: { ...labels, environment: 'production' }, value })),
-    },
-    {
-      shows: 'clusters that say nothing of their group',
-      series: Object.fromEntries(
-        ['dc1', 'dc2'].map((cluster) => [
-          `svc_domain_active_cluster{cluster="${cluster}", instance="a", domain="orders", active_cluster="${cluster}"}`,
-          '1x60',
-        ]),
-      ),
-      at: 20,
-      fires: [],
-    },
-    {
-      shows: 'domains of one cluster are active in different clusters',
-      series: {
-        ...says('dc1', 'dc1'),
-        'svc_domain_active_cluster{cluster="dc1", instance="a", domain="bills", active_cluster="dc2"}':
-          '1x60',
-      },
-      at: 20,
-      fires: [],
-    },
-  ];
-}
 /** Alerts on archival: src/monitoring/alerts/clusters.ts. */
 export const archivalPlans: readonly Plan[] = [
   state('SvcArchiveDown', series('svc_archival_up', 'archive="history", scheme="file"'), 10, {

@@ -308,11 +308,28 @@ interface Assessed {
   nowMs: number;
 }
 
+const fault = (reason: BackupFailureReason, msg: string) => ({ reason, msg });
+
+/** What is wrong with the newest backup itself. */
+function faultOfNewest({ artifact, result }: Sorted, ledger: Ledger) {
+  if (result === 'corrupt') {
+    const why = ledger.verified[keyOf(artifact)]?.msg ?? artifact.fault ?? 'its tool says so';
+    return fault('corrupt', `the newest backup is damaged: ${why}`);
+  }
+  if (result === 'shrunken') {
+    const what = `the newest backup has ${artifact.sizeBytes} bytes, far fewer than the one before`;
+    return fault('shrunken', what);
+  }
+  if (result !== 'incomplete') return undefined;
+  const { files, id } = artifact;
+  const gone = (ledger.files?.[id] ?? 0) - (files ?? 0);
+  return fault('incomplete', gone > 0 ? `${gone} files of ${id} are gone` : 'the newest backup is too small');
+}
+
 function verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, nowMs }: Assessed): {
   reason?: BackupFailureReason;
   msg: string;
 } {
-  const fault = (reason: BackupFailureReason, msg: string) => ({ reason, msg });
   const newest = sorted.at(-1);
   const { success } = ledger;
   if (evidence.missingDirectory !== undefined) {
@@ -328,24 +345,8 @@ function verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, no
   }
   const damaged = sorted.find(({ artifact, result }) => result === 'corrupt' && artifact.fault !== undefined);
   if (evidence.runs && damaged) return fault('corrupt', `a segment is damaged: ${damaged.artifact.fault}`);
-  if (newest?.result === 'corrupt') {
-    const why = ledger.verified[keyOf(newest.artifact)]?.msg ?? newest.artifact.fault ?? 'its tool says so';
-    return fault('corrupt', `the newest backup is damaged: ${why}`);
-  }
-  if (newest?.result === 'shrunken') {
-    return fault(
-      'shrunken',
-      `the newest backup has ${newest.artifact.sizeBytes} bytes, far fewer than the one before`,
-    );
-  }
-  if (newest?.result === 'incomplete') {
-    const { files, id } = newest.artifact;
-    const gone = (ledger.files?.[id] ?? 0) - (files ?? 0);
-    return fault(
-      'incomplete',
-      gone > 0 ? `${gone} files of ${id} are gone` : 'the newest backup is too small',
-    );
-  }
+  const inNewest = newest && faultOfNewest(newest, ledger);
+  if (inNewest) return inNewest;
   const lastFailed = evidence.failures.at(-1);
   if (lastFailed && lastFailed.endMs > (success?.endMs ?? 0)) return fault('backup_failed', lastFailed.msg);
   if (ledger.overdue > 0) {

@@ -91,117 +91,135 @@ const objectStore = (secret: z.ZodType<Secret>) =>
     secretKey: secret.optional(),
   }) satisfies z.ZodType<ObjectStoreOptions>;
 
-/** One key each; the key names the kind of source. */
-const sources = (secret: z.ZodType<Secret>) => ({
-  files: z
-    .strictObject({
-      directory: z.string().min(1).describe('Directory that holds the backups.'),
-      pattern: pattern.describe(
-        'Regular expression for names of files or directories; the group (?<time>…) is the start of the backup.',
-      ),
-      settle: wait().prefault('60s').describe('How long a file must not have changed to count as complete.'),
-      sentinel: z
-        .string()
-        .min(1)
-        .optional()
-        .describe('Suffix of the file that marks a backup as complete, such as .ok.'),
-    })
-    .transform(
-      (of): BackupSource => ({
-        kind: 'files',
-        directory: of.directory,
-        pattern: of.pattern,
-        settleMs: of.settle,
-        sentinel: of.sentinel,
-      }),
-    )
-    .describe('Files or directories of backups.'),
-  segments: z
-    .strictObject({
-      directory: z.string().min(1).describe('Directory that the segments are archived to.'),
-      log: z
-        .enum(['wal', 'binlog'])
-        .describe('Write-ahead log of PostgreSQL, or binary log of MySQL and MariaDB.'),
-      settle: wait()
-        .prefault('10s')
-        .describe('How long a segment must not have changed to count as complete.'),
-    })
-    .transform(
-      (of): BackupSource => ({
-        kind: 'segments',
-        directory: of.directory,
-        log: of.log,
-        settleMs: of.settle,
-      }),
-    )
-    .describe('Archived log segments.'),
-  snapshot: z
-    .strictObject({
-      dataDirectory: z.string().min(1).describe('Data directory of the node, with a directory per keyspace.'),
-      keyspace: z.string().regex(/^\w+$/).describe('Keyspace that the snapshots must cover.'),
-    })
-    .transform((of): BackupSource => ({ kind: 'snapshot', ...of }))
-    .describe('Snapshots of a wide-column node.'),
-  incrementals: z
-    .strictObject({
-      dataDirectory: z
-        .string()
-        .min(1)
-        .describe('Data directory of the node, or of the copies, with a directory per keyspace.'),
-      keyspace: z.string().regex(/^\w+$/).describe('Keyspace that is flushed.'),
-    })
-    .transform((of): BackupSource => ({ kind: 'incrementals', ...of }))
-    .describe('Incremental backups of a wide-column node, as of the recorded runs of nodetool flush.'),
-  configuration: z
-    .strictObject({
-      files: z.array(z.string().min(1)).min(1).describe('The live files.'),
-      directory: z
-        .string()
-        .min(1)
-        .describe('Directory of the copies: under the same names, or in one subdirectory per copy.'),
-    })
-    .transform((of): BackupSource => ({ kind: 'configuration', ...of }))
-    .describe('Copies of configuration files.'),
-  command: z
-    .strictObject({
-      command: command.describe('Program and arguments that print the report, without a shell.'),
-      format: z
-        .enum(reportFormats)
-        .default('json')
-        .describe('Tool that prints the report; json is the agent’s own format.'),
-      verify: z
-        .array(z.string().min(1).refine(verifyPlaces.holds, verifyPlaces.fault))
-        .min(1)
-        .optional()
-        .describe('Program and arguments that verify one backup; {id} is the name that the tool gave to it.'),
-      timeout: wait().prefault('60s').describe('How long the command may take.'),
-    })
-    .transform(
-      (of): BackupSource => ({
-        kind: 'command',
-        command: of.command,
-        format: of.format,
-        verify: of.verify,
-        timeoutMs: of.timeout,
-      }),
-    )
-    .describe('Report of a backup tool.'),
-  objectStore: objectStore(secret)
+const filesSource = z
+  .strictObject({
+    directory: z.string().min(1).describe('Directory that holds the backups.'),
+    pattern: pattern.describe(
+      'Regular expression for names of files or directories; the group (?<time>…) is the start of the backup.',
+    ),
+    settle: wait().prefault('60s').describe('How long a file must not have changed to count as complete.'),
+    sentinel: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('Suffix of the file that marks a backup as complete, such as .ok.'),
+  })
+  .transform(
+    (of): BackupSource => ({
+      kind: 'files',
+      directory: of.directory,
+      pattern: of.pattern,
+      settleMs: of.settle,
+      sentinel: of.sentinel,
+    }),
+  )
+  .describe('Files or directories of backups.');
+
+const segmentsSource = z
+  .strictObject({
+    directory: z.string().min(1).describe('Directory that the segments are archived to.'),
+    log: z
+      .enum(['wal', 'binlog'])
+      .describe('Write-ahead log of PostgreSQL, or binary log of MySQL and MariaDB.'),
+    settle: wait().prefault('10s').describe('How long a segment must not have changed to count as complete.'),
+  })
+  .transform(
+    (of): BackupSource => ({
+      kind: 'segments',
+      directory: of.directory,
+      log: of.log,
+      settleMs: of.settle,
+    }),
+  )
+  .describe('Archived log segments.');
+
+const snapshotSource = z
+  .strictObject({
+    dataDirectory: z.string().min(1).describe('Data directory of the node, with a directory per keyspace.'),
+    keyspace: z.string().regex(/^\w+$/).describe('Keyspace that the snapshots must cover.'),
+  })
+  .transform((of): BackupSource => ({ kind: 'snapshot', ...of }))
+  .describe('Snapshots of a wide-column node.');
+
+const incrementalsSource = z
+  .strictObject({
+    dataDirectory: z
+      .string()
+      .min(1)
+      .describe('Data directory of the node, or of the copies, with a directory per keyspace.'),
+    keyspace: z.string().regex(/^\w+$/).describe('Keyspace that is flushed.'),
+  })
+  .transform((of): BackupSource => ({ kind: 'incrementals', ...of }))
+  .describe('Incremental backups of a wide-column node, as of the recorded runs of nodetool flush.');
+
+const configurationSource = z
+  .strictObject({
+    files: z.array(z.string().min(1)).min(1).describe('The live files.'),
+    directory: z
+      .string()
+      .min(1)
+      .describe('Directory of the copies: under the same names, or in one subdirectory per copy.'),
+  })
+  .transform((of): BackupSource => ({ kind: 'configuration', ...of }))
+  .describe('Copies of configuration files.');
+
+const commandSource = z
+  .strictObject({
+    command: command.describe('Program and arguments that print the report, without a shell.'),
+    format: z
+      .enum(reportFormats)
+      .default('json')
+      .describe('Tool that prints the report; json is the agent’s own format.'),
+    verify: z
+      .array(z.string().min(1).refine(verifyPlaces.holds, verifyPlaces.fault))
+      .min(1)
+      .optional()
+      .describe('Program and arguments that verify one backup; {id} is the name that the tool gave to it.'),
+    timeout: wait().prefault('60s').describe('How long the command may take.'),
+  })
+  .transform(
+    (of): BackupSource => ({
+      kind: 'command',
+      command: of.command,
+      format: of.format,
+      verify: of.verify,
+      timeoutMs: of.timeout,
+    }),
+  )
+  .describe('Report of a backup tool.');
+
+const objectStoreSource = (secret: z.ZodType<Secret>) =>
+  objectStore(secret)
     .extend({
       pattern: pattern.describe(
         'Regular expression for keys; the group (?<time>…) is the start of the backup.',
       ),
     })
     .transform(({ pattern, ...of }): BackupSource => ({ kind: 'objectStore', objectStore: of, pattern }))
-    .describe('Backups in an S3-compatible bucket.'),
-  heartbeat: z
+    .describe('Backups in an S3-compatible bucket.');
+
+const heartbeatSource = (secret: z.ZodType<Secret>) =>
+  z
     .strictObject({ token: secret.describe('Bearer token of POST /backup/NAME/start, /success and /fail.') })
     .transform((of): BackupSource => ({ kind: 'heartbeat', token: of.token }))
-    .describe('Requests that the backup job sends to the admin listener.'),
-  runs: z
-    .strictObject({})
-    .transform((): BackupSource => ({ kind: 'runs' }))
-    .describe('Records of svc-agent backup run --job NAME.'),
+    .describe('Requests that the backup job sends to the admin listener.');
+
+const runsSource = z
+  .strictObject({})
+  .transform((): BackupSource => ({ kind: 'runs' }))
+  .describe('Records of svc-agent backup run --job NAME.');
+
+/** One key each; the key names the kind of source. */
+const sources = (secret: z.ZodType<Secret>) => ({
+  files: filesSource,
+  segments: segmentsSource,
+  snapshot: snapshotSource,
+  incrementals: incrementalsSource,
+  configuration: configurationSource,
+  command: commandSource,
+  objectStore: objectStoreSource(secret),
+  heartbeat: heartbeatSource(secret),
+  runs: runsSource,
 });
 
 const source = (secret: z.ZodType<Secret>) => {
@@ -253,6 +271,61 @@ const specSchedule: Readonly<
   config: { graceMs: 5 * 6e4, rpoMs: 0, rtoMs: 5 * 6e4 },
 };
 
+const scheduleBlock = z
+  .strictObject({
+    every: time()
+      .optional()
+      .describe('Time between successes. Default: full 24h, incremental 1h, log 5m, config on each change.'),
+    grace: time()
+      .optional()
+      .describe(
+        'Time that a success may be late. Default: the usual duration plus 1h (full), 15m (incremental) or 5m (log, config).',
+      ),
+  })
+  .default({})
+  .describe('How often a success is due, and how late it may be.');
+
+const objectivesBlock = z
+  .strictObject({
+    rpo: time()
+      .optional()
+      .describe('Recovery point objective. Default: full 24h, incremental 1h, log 5m, config 0.'),
+    rto: time()
+      .optional()
+      .describe('Recovery time objective. Default: full 4h, incremental 2h, log 30m, config 5m.'),
+  })
+  .default({})
+  .describe('Recovery point and recovery time objective.');
+
+const retentionBlock = z
+  .strictObject({
+    keep: time()
+      .optional()
+      .describe('How long backups are kept. Default: full 30d, incremental and log 7d, config for ever.'),
+    minCount: z.int().min(0).default(1).describe('Minimum number of backups.'),
+  })
+  .prefault({})
+  .describe('How long backups are kept, and the minimum number.');
+
+const integrityBlock = z
+  .strictObject({
+    level: z.enum(integrityLevels).default('header').describe('How much of a backup is read to verify it.'),
+    minBytes: z.int().min(0).default(1).describe('A smaller backup is incomplete.'),
+    maxShrink: z
+      .number()
+      .min(0)
+      .max(1)
+      .default(0.5)
+      .describe('Maximum share by which a backup may be smaller than the previous one.'),
+    bytesPerSecond: z
+      .int()
+      .min(1024)
+      .default(50 * 1024 * 1024)
+      .describe('How fast backups are read to verify them.'),
+  })
+  .prefault({})
+  .describe('How new backups are verified.');
+
 /** One entry of `backups` (docs/reference/configuration.md); what is left out comes from the spec's schedule table. */
 export const backupBlock = ({ secret }: { secret: z.ZodType<Secret> }) =>
   z
@@ -268,64 +341,10 @@ export const backupBlock = ({ secret }: { secret: z.ZodType<Secret> }) =>
         .describe('Default: all databases of the store.'),
       type: z.enum(backupTypes).describe('Row of the schedule table that the defaults come from.'),
       source: source(secret).describe('Where evidence of the backup comes from; exactly one key.'),
-      schedule: z
-        .strictObject({
-          every: time()
-            .optional()
-            .describe(
-              'Time between successes. Default: full 24h, incremental 1h, log 5m, config on each change.',
-            ),
-          grace: time()
-            .optional()
-            .describe(
-              'Time that a success may be late. Default: the usual duration plus 1h (full), 15m (incremental) or 5m (log, config).',
-            ),
-        })
-        .default({})
-        .describe('How often a success is due, and how late it may be.'),
-      objectives: z
-        .strictObject({
-          rpo: time()
-            .optional()
-            .describe('Recovery point objective. Default: full 24h, incremental 1h, log 5m, config 0.'),
-          rto: time()
-            .optional()
-            .describe('Recovery time objective. Default: full 4h, incremental 2h, log 30m, config 5m.'),
-        })
-        .default({})
-        .describe('Recovery point and recovery time objective.'),
-      retention: z
-        .strictObject({
-          keep: time()
-            .optional()
-            .describe(
-              'How long backups are kept. Default: full 30d, incremental and log 7d, config for ever.',
-            ),
-          minCount: z.int().min(0).default(1).describe('Minimum number of backups.'),
-        })
-        .prefault({})
-        .describe('How long backups are kept, and the minimum number.'),
-      integrity: z
-        .strictObject({
-          level: z
-            .enum(integrityLevels)
-            .default('header')
-            .describe('How much of a backup is read to verify it.'),
-          minBytes: z.int().min(0).default(1).describe('A smaller backup is incomplete.'),
-          maxShrink: z
-            .number()
-            .min(0)
-            .max(1)
-            .default(0.5)
-            .describe('Maximum share by which a backup may be smaller than the previous one.'),
-          bytesPerSecond: z
-            .int()
-            .min(1024)
-            .default(50 * 1024 * 1024)
-            .describe('How fast backups are read to verify them.'),
-        })
-        .prefault({})
-        .describe('How new backups are verified.'),
+      schedule: scheduleBlock,
+      objectives: objectivesBlock,
+      retention: retentionBlock,
+      integrity: integrityBlock,
       offsite: offsite(secret).optional().describe('Where a second copy of each backup must be.'),
       interval: wait().prefault('60s').describe('How often the evidence is read.'),
     })

@@ -102,18 +102,8 @@ function checkPageHeader(page: Buffer, expected: { magic: number; address: bigin
   return header;
 }
 
-/**
- * Reads a segment to its end: the header of every page, the checksum of every record. Without `remainder` the
- * rest of a record that began in the segment before is skipped. Throws what is wrong.
- */
-export async function verifyWalSegment(
-  bytes: ByteReader,
-  name: string,
-  remainder?: WalRemainder,
-): Promise<WalRemainder> {
-  const head = await bytes.take(longHeaderBytes);
-  const { segmentBytes, pageBytes } = checkWalStart(head, name);
-  const { magic, address: startAddress } = pageHeader(head);
+/** Reads the records of one page after the other. */
+function createRecordReader(remainder: WalRemainder | undefined) {
   let open = remainder?.open;
   /** Bytes of a record that began before what is read. */
   let unknownRest = 0;
@@ -126,48 +116,76 @@ export async function verifyWalSegment(
     open = undefined;
   };
 
+  return {
+    /** A record says that the log of the segment ends with it. */
+    get isSwitched() {
+      return isSwitched;
+    },
+    get open() {
+      return open;
+    },
+    /** The header of a page at `offset` says what goes on in it. Throws if that is not the record that is open. */
+    beginPage(header: PageHeader, offset: number) {
+      const goesOn = (header.info & isContinuation) !== 0;
+      if ((header.info & isOverwritten) !== 0) {
+        open = undefined;
+        unknownRest = 0;
+      } else if (offset === 0 && remainder === undefined) unknownRest = goesOn ? header.rest : 0;
+      else if (unknownRest === 0 && (goesOn !== (open !== undefined) || header.rest !== (open?.missing ?? 0)))
+        throw new Error(`the record that goes on in the page at ${offset} is damaged`);
+    },
+    /** Reads the page from `at`, until it ends or the log does; returns where. Throws at a damaged record. */
+    readPage(page: Buffer, address: bigint, at: number): number {
+      while (at < page.length && !isSwitched) {
+        if (unknownRest > 0) {
+          const passed = Math.min(unknownRest, page.length - at);
+          unknownRest -= passed;
+          at = unknownRest > 0 ? page.length : aligned(at + passed);
+          continue;
+        }
+        // A record begins at a multiple of 8, so that its length never crosses a page.
+        open ??= begin(page.readUInt32LE(at), address + BigInt(at));
+        at = readInto(open, page, at);
+        if (open.missing > 0) continue;
+        complete(open, address + BigInt(at));
+        at = aligned(at);
+      }
+      return at;
+    },
+  };
+}
+
+/**
+ * Reads a segment to its end: the header of every page, the checksum of every record. Without `remainder` the
+ * rest of a record that began in the segment before is skipped. Throws what is wrong.
+ */
+export async function verifyWalSegment(
+  bytes: ByteReader,
+  name: string,
+  remainder?: WalRemainder,
+): Promise<WalRemainder> {
+  const head = await bytes.take(longHeaderBytes);
+  const { segmentBytes, pageBytes } = checkWalStart(head, name);
+  const { magic, address: startAddress } = pageHeader(head);
+  const records = createRecordReader(remainder);
   for (let offset = 0; offset < segmentBytes; offset += pageBytes) {
     const page =
       offset === 0
         ? Buffer.concat([head, await bytes.take(pageBytes - longHeaderBytes)])
         : await bytes.take(pageBytes);
-    if (isSwitched) {
+    if (records.isSwitched) {
       if (!isZero(page))
         throw new Error(`the page at ${offset} is not empty, after the end of the segment’s log`);
       continue;
     }
     const address = startAddress + BigInt(offset);
-    const header = checkPageHeader(page, { magic, address, offset });
-    const goesOn = (header.info & isContinuation) !== 0;
-    if ((header.info & isOverwritten) !== 0) {
-      open = undefined;
-      unknownRest = 0;
-    } else if (offset === 0 && remainder === undefined) unknownRest = goesOn ? header.rest : 0;
-    else if (unknownRest === 0 && (goesOn !== (open !== undefined) || header.rest !== (open?.missing ?? 0)))
-      throw new Error(`the record that goes on in the page at ${offset} is damaged`);
-
-    let at = offset === 0 ? longHeaderBytes : shortHeaderBytes;
-    while (at < pageBytes) {
-      if (unknownRest > 0) {
-        const passed = Math.min(unknownRest, pageBytes - at);
-        unknownRest -= passed;
-        at = unknownRest > 0 ? pageBytes : aligned(at + passed);
-        continue;
-      }
-      // A record begins at a multiple of 8, so that its length never crosses a page.
-      open ??= begin(page.readUInt32LE(at), address + BigInt(at));
-      at = readInto(open, page, at);
-      if (open.missing > 0) continue;
-      complete(open, address + BigInt(at));
-      at = aligned(at);
-      if (!isSwitched) continue;
-      if (!isZero(page.subarray(at)))
-        throw new Error(`the page at ${offset} is not empty behind its last record`);
-      break;
-    }
+    records.beginPage(checkPageHeader(page, { magic, address, offset }), offset);
+    const end = records.readPage(page, address, offset === 0 ? longHeaderBytes : shortHeaderBytes);
+    if (records.isSwitched && !isZero(page.subarray(end)))
+      throw new Error(`the page at ${offset} is not empty behind its last record`);
   }
   if (!(await bytes.isAtEnd())) throw new Error(`it is longer than ${segmentBytes} bytes`);
-  return { open };
+  return { open: records.open };
 }
 
 const aligned = (at: number) => (at + 7) & ~7;
