@@ -1,4 +1,5 @@
 import { basename } from 'node:path';
+import type { Archives } from './archives.ts';
 import type { Copies } from './copies.ts';
 import type { Sighting } from './discovery.ts';
 import type { Generations } from './generations.ts';
@@ -13,20 +14,18 @@ import type { RotationDeps, ScanState } from './scan-state.ts';
 export function createIdentification(
   deps: RotationDeps,
   scan: ScanState,
-  { groups, generations, copies }: { groups: Groups; generations: Generations; copies: Copies },
+  {
+    groups,
+    generations,
+    copies,
+    archives,
+  }: { groups: Groups; generations: Generations; copies: Copies; archives: Archives },
 ) {
   const { tracker, openFiles, contents } = deps;
   const { isHome, isSwungOver } = groups;
   const { letGoWhole, track } = generations;
-  const {
-    compareWith,
-    compareWithArchive,
-    copyOfLetGo,
-    identifyGzip,
-    continueGivenUp,
-    passOver,
-    looksCopied,
-  } = copies;
+  const { compareWith, copyOfLetGo, looksCopied } = copies;
+  const { compareWithArchive, identifyGzip, continueGivenUp, passOver } = archives;
 
   /** It was there before the first scan of its log. */
   const isOlder = ({ stat, found, isOlder }: Sighting, group: string): boolean => {

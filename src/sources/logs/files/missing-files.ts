@@ -1,4 +1,5 @@
 import { dirname } from 'node:path';
+import type { Archives } from './archives.ts';
 import type { Copies } from './copies.ts';
 import type { Sighting } from './discovery.ts';
 import {
@@ -39,19 +40,21 @@ interface Parts {
   generations: Generations;
   whereabouts: Whereabouts;
   copies: Copies;
+  archives: Archives;
 }
 
 /** Finds the bytes of a generation whose file was deleted or rewritten in another file, or gives the generation up. */
 export function createMissing(
   deps: RotationDeps,
   scan: ScanState,
-  { groups, generations, whereabouts, copies }: Parts,
+  { groups, generations, whereabouts, copies, archives }: Parts,
 ) {
   const { clock, tracker, sinks, contents } = deps;
   const { isHome, inOrder } = groups;
   const { letGoWhole, giveUp, forgetBeginning, resume, followAgain } = generations;
   const { directoryOf, seesDirectory, waitForDirectory, postponeGroup } = whereabouts;
-  const { keyOf, waitFor, hasPlainBeside, identifyGzip } = copies;
+  const { keyOf, waitFor, hasPlainBeside } = copies;
+  const { identifyGzip } = archives;
 
   /** Whether equal content is enough to identify a missing file: tiny files are alike. */
   const identifies = (file: TrackedFile, group: string, sighting: Sighting): boolean => {

@@ -1,4 +1,5 @@
 import { basename, dirname } from 'node:path';
+import { createArchives } from './archives.ts';
 import { createCopies } from './copies.ts';
 import { fileKey, type Picture, type Sighting } from './discovery.ts';
 import type { FileStat } from './disk.ts';
@@ -95,14 +96,20 @@ export function createRotation(deps: RotationDeps): Rotation {
   const generations = createGenerations(deps, scan, groups);
   const whereabouts = createWhereabouts(deps, scan, { groups, generations });
   const copies = createCopies(deps, scan, { groups, generations, whereabouts });
-  const missing = createMissing(deps, scan, { groups, generations, whereabouts, copies });
+  const archives = createArchives(deps, scan, { generations, whereabouts, copies });
+  const missing = createMissing(deps, scan, { groups, generations, whereabouts, copies, archives });
   const { clock, tracker, openFiles, reader, sinks, contents, slices } = deps;
   const { withGroups, homeIndex, arrange, mergeGroups, inOrder } = groups;
   const { note, statOpen, lose, letGoWhole, letGoTracked, releaseCopies, claim } = generations;
   const { areNamesReliable, recognize, findUnlisted } = whereabouts;
   const { looksCopied, isLetGo, findCopiesAmongOlder } = copies;
   const { findMissing, resolveMissing } = missing;
-  const { identify } = createIdentification(deps, scan, { groups, generations, copies });
+  const { identify } = createIdentification(deps, scan, {
+    groups,
+    generations,
+    copies,
+    archives,
+  });
   let scans = 0;
 
   /**
