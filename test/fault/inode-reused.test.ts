@@ -3,15 +3,21 @@ import { expect, test } from 'vitest';
 import { type Disk, type FileStat, systemDisk } from '../../src/sources/logs/files/disk.ts';
 import { createRecorder, createTail, numbered, type Recorder } from '../tail.ts';
 
+/** A disk on which files have other inodes than their own. */
+function withInodes(inodeOf: (stat: FileStat) => bigint): Disk {
+  const changed = (stat: FileStat): FileStat => ({ ...stat, ino: inodeOf(stat) });
+  return {
+    ...systemDisk,
+    stat: (path) => {
+      const stat = systemDisk.stat(path);
+      return stat && changed(stat);
+    },
+    fstat: (fd) => changed(systemDisk.fstat(fd)),
+  };
+}
+
 /** Makes every file appear under the inode number 7, as if each deletion freed it for the next file. */
-const oneInode: Disk = {
-  ...systemDisk,
-  stat: (path) => {
-    const stat = systemDisk.stat(path);
-    return stat && (stat.kind === 'file' ? { ...stat, ino: 7n } : stat);
-  },
-  fstat: (fd) => ({ ...systemDisk.fstat(fd), ino: 7n }),
-};
+const oneInode = withInodes(({ kind, ino }) => (kind === 'file' ? 7n : ino));
 
 test.each([
   ['smaller', 5],
@@ -56,16 +62,10 @@ test('of an archive that was read, by a plain file with the same bytes before th
 test('by the next file of another log, which begins with the same banner', async () => {
   const banner = '='.repeat(1600);
   const given = new Map<bigint, bigint>();
-  const inode = <T extends FileStat | undefined>(stat: T): T =>
-    stat && { ...stat, ino: given.get(stat.ino) ?? stat.ino };
   const recorders = new Map<string, Recorder>();
   const tail = createTail({
     paths: ['*.log*'],
-    disk: {
-      ...systemDisk,
-      stat: (path) => inode(systemDisk.stat(path)),
-      fstat: (fd) => inode(systemDisk.fstat(fd)),
-    },
+    disk: withInodes(({ ino }) => given.get(ino) ?? ino),
     open: (file) => {
       const recorder = recorders.get(file.path) ?? createRecorder();
       recorders.set(file.path, recorder);
@@ -94,16 +94,10 @@ test('by the next file of another log, which begins with the same banner', async
 test('by the next file of the same log, which begins with the same banner and is smaller', async () => {
   const banner = '='.repeat(1600);
   const given = new Map<bigint, bigint>();
-  const inode = <T extends FileStat | undefined>(stat: T): T =>
-    stat && { ...stat, ino: given.get(stat.ino) ?? stat.ino };
   const tail = createTail({
     paths: ['*.log*'],
     maxOpenFiles: 1,
-    disk: {
-      ...systemDisk,
-      stat: (path) => inode(systemDisk.stat(path)),
-      fstat: (fd) => inode(systemDisk.fstat(fd)),
-    },
+    disk: withInodes(({ ino }) => given.get(ino) ?? ino),
   });
   const inodeOf = (name: string) => BigInt(statSync(tail.path(name)).ino);
   tail.create('app.log', `${banner}\n`);
@@ -131,15 +125,9 @@ test.each([
   ['a timestamp', '2026-01-01T00:00:10Z'],
 ])('of a file of which %s was seen, by a copy of the generation before', async (_, seen) => {
   const given = new Map<bigint, bigint>();
-  const inode = <T extends FileStat | undefined>(stat: T): T =>
-    stat && { ...stat, ino: given.get(stat.ino) ?? stat.ino };
   const tail = createTail({
     paths: ['app.log*'],
-    disk: {
-      ...systemDisk,
-      stat: (path) => inode(systemDisk.stat(path)),
-      fstat: (fd) => inode(systemDisk.fstat(fd)),
-    },
+    disk: withInodes(({ ino }) => given.get(ino) ?? ino),
   });
   const inodeOf = (name: string) => BigInt(statSync(tail.path(name)).ino);
   const entries = (from: number) =>
@@ -176,4 +164,16 @@ test('in earnest, as often as the file system does it', async () => {
   }
   expect(tail.recorder.lines).toEqual(expected);
   expect(inodes.size).toBeLessThan(40);
+});
+
+test('by the next file of the same log, which holds only the banner yet, while the agent is down', async () => {
+  const banner = '='.repeat(100);
+  const tail = createTail({ paths: ['app.log*'], disk: oneInode });
+  tail.create('app.log', `${banner}\n${numbered(0, 20).text}`);
+  await tail.scan();
+  await tail.restart();
+  tail.remove('app.log');
+  tail.create('app.log', `${banner}\n`);
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual([banner, ...numbered(0, 20).lines, banner]);
 });
