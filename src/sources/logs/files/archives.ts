@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import type { Copies, Verdict } from './copies.ts';
+import type { Comparison, Copies, Verdict } from './copies.ts';
 import type { Sighting } from './discovery.ts';
 import type { FileStat } from './disk.ts';
 import {
@@ -36,7 +36,7 @@ export function createArchives(
   const { keyOf, waitFor, hasPlainBeside } = copies;
 
   /** Compares a plain file that is not followed with a gzip file that is read. */
-  const compareWithArchive = (sighting: Sighting, original: TrackedFile): Verdict => {
+  const compareWithArchive = (sighting: Sighting, original: TrackedFile): Comparison => {
     const { dev, ino, nowSize, nowMtimeNs, real } = original;
     const stat: FileStat = { dev, ino, size: nowSize, mtimeNs: nowMtimeNs, nlink: 1, kind: 'file' };
     const known = knownContent(original);
@@ -46,9 +46,9 @@ export function createArchives(
       size: content.size,
       sum: content.sum(),
     }));
-    if (!archive?.isOriginal) return 'new';
+    if (!archive?.isOriginal) return { verdict: 'new', size: 0 };
     const plain = contents.of(sighting, ({ size, sum }) => size === archive.size && sum() === archive.sum);
-    return plain ? 'copy' : 'new';
+    return { verdict: plain ? 'copy' : 'new', size: archive.size };
   };
 
   /** Whether an archive goes on where a generation was given up. The bytes before that are compared when it is read. */

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
 import { fileKey, type Sighting } from './discovery.ts';
-import { headAgrees, identifyingBytes, likeness, tailBytes } from './fingerprint.ts';
+import { headAgrees, identifyingBytes, type Likeness, likeness, tailBytes } from './fingerprint.ts';
 import type { Generations } from './generations.ts';
 import type { Groups } from './groups.ts';
 import { isCompressed, plainName } from './rotated-names.ts';
@@ -13,6 +13,19 @@ const undecidedMs = 10_000;
 
 /** What a file that is not followed is: a copy of a known one, another generation, or undecided. */
 export type Verdict = 'copy' | 'wait' | 'new';
+
+/** How a file looks beside a tracked one. */
+interface Resemblance {
+  readonly like: Likeness;
+  readonly size: number;
+  readonly beginsElse: boolean;
+}
+
+/** The verdict on a plain file, by its first `size` bytes. It may have grown since: a copy of another file may have got its inode. */
+export interface Comparison {
+  readonly verdict: Verdict;
+  readonly size: number;
+}
 
 /** Compares plain files that are not followed with the generations that are followed and those that were let go. */
 export function createCopies(
@@ -49,17 +62,13 @@ export function createCopies(
     return [...scan.picture.files.values()].some(({ paths }) => paths.includes(plain));
   };
 
-  /** Compares a plain file that is not followed with a tracked one. */
-  const compareWith = (sighting: Sighting, group: string, original: TrackedFile): Verdict => {
-    const seen = contents.of(sighting, (content) => ({
-      like: likeness(content, knownContent(original)),
-      size: content.size,
-      beginsElse: headAgrees(original.fingerprint.head, content.start) === false,
-    }));
-    if (!seen) return 'wait';
+  const verdictOn = (
+    sighting: Sighting,
+    group: string,
+    original: TrackedFile,
+    seen: Resemblance,
+  ): Verdict => {
     const { like, size, beginsElse } = seen;
-    // Only a live file is truncated and written again. To open each older one would cost most of a catch-up.
-    if (beginsElse && original.state === 'rotated' && !isHome(sighting, group)) return 'new';
     if (isHome(sighting, group)) {
       if (like !== 'whole' || original.offset < tailBytes || original.state !== 'unlinked') return 'new';
       if (size < original.size) return 'new';
@@ -68,6 +77,10 @@ export function createCopies(
       resume(original, group, sighting);
       return 'copy';
     }
+    // It is being written: what is empty begins like every file.
+    if (size === 0) return 'wait';
+    // Only a live file is truncated and written again. To open each older one would cost most of a catch-up.
+    if (beginsElse && original.state === 'rotated') return 'new';
     const wasOpen = original.fd !== undefined;
     const fd = openFiles.open(original);
     if (fd === undefined) {
@@ -90,6 +103,17 @@ export function createCopies(
     next.size = next.offset;
     next.fingerprint = original.fingerprint;
     return 'copy';
+  };
+
+  /** Compares a plain file that is not followed with a tracked one. */
+  const compareWith = (sighting: Sighting, group: string, original: TrackedFile): Comparison => {
+    const seen = contents.of(sighting, (content) => ({
+      like: likeness(content, knownContent(original)),
+      size: content.size,
+      beginsElse: headAgrees(original.fingerprint.head, content.start) === false,
+    }));
+    if (!seen) return { verdict: 'wait', size: 0 };
+    return { verdict: verdictOn(sighting, group, original, seen), size: seen.size };
   };
 
   const copyOfLetGo = (sighting: Sighting, group: string): Verdict => {

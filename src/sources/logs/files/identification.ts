@@ -66,13 +66,13 @@ export function createIdentification(
     for (const original of tracker.group(group)) {
       if (original.state === 'missing') continue;
       if (!original.compressed && scan.taken.has(original) && original.state !== 'live') continue;
-      const verdict = original.compressed
+      const { verdict, size } = original.compressed
         ? compareWithArchive(sighting, original)
         : compareWith(sighting, group, original);
       if (verdict === 'new') continue;
       if (verdict === 'wait') scan.needsScan = true;
       else if (!tracker.get(stat.dev, stat.ino))
-        letGoWhole(group, sighting, original.generation, { copyOf: original });
+        letGoWhole(group, sighting, original.generation, { copyOf: original, atMost: size });
       return false;
     }
     return isHome(sighting, group)

@@ -205,7 +205,7 @@ export function createMissing(
       // The file was cut off in the middle of what was read: what follows is new.
       letGoWhole(file.path, short.sighting, file.generation, { atMost: short.size });
       followAgain(tracker.letGoAt(short.sighting.stat.dev, short.sighting.stat.ino)!, short.sighting);
-    } else letGoWhole(file.path, short.sighting, file.generation, { copyOf: file });
+    } else letGoWhole(file.path, short.sighting, file.generation, { copyOf: file, atMost: short.size });
     return short;
   };
 
