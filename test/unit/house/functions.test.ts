@@ -1,0 +1,64 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { parseAst } from 'vitest/node';
+import { root, sourceFiles } from './imports.ts';
+
+/** A screen. A factory is measured without the functions in it, as a class would be without its methods. */
+const linesLimit = 60;
+
+interface Node {
+  type: string;
+  start: number;
+  end: number;
+  body?: Node;
+}
+
+const isNode = (value: unknown): value is Node =>
+  typeof value === 'object' && value !== null && typeof (value as Node).type === 'string';
+
+const childrenOf = (node: Node): Node[] => Object.values(node).flat().filter(isNode);
+
+const isFunction = ({ type }: Node) => /Function(?:Declaration|Expression)$/.test(type);
+
+/** Returns one literal: the rows of a dashboard, the fields of a series. */
+const isTable = ({ body }: Node) => body?.type === 'ObjectExpression' || body?.type === 'ArrayExpression';
+
+/** The functions of a source that are longer than a screen, with their own lines. */
+function tooLong(text: string): string[] {
+  const linesIn = (start: number, end: number) => text.slice(start, end).split('\n').length;
+  const found: string[] = [];
+  /** Adds up the lines of the functions in a node. */
+  const visit = (node: Node): number => {
+    const inner = childrenOf(node).reduce((sum, child) => sum + visit(child), 0);
+    if (!isFunction(node)) return inner;
+    const lines = linesIn(node.start, node.end);
+    if (lines - inner > linesLimit && !isTable(node))
+      found.push(`line ${linesIn(0, node.start)}: ${lines - inner} lines`);
+    return lines;
+  };
+  visit(parseAst(text, { lang: 'ts' }) as unknown as Node);
+  return found;
+}
+
+test('a function fits on a screen, but for tables', () => {
+  const found = sourceFiles('src').flatMap((file) =>
+    tooLong(readFileSync(join(root, file), 'utf8')).map((fault) => `${file}, ${fault}`),
+  );
+  expect(found).toEqual([]);
+});
+
+test.each([
+  ['a long function', ['function f() {', ...Array(60).fill('  g();'), '}'], ['line 1: 62 lines']],
+  [
+    'a long factory of short functions',
+    ['function f() {', ...Array(60).fill('  const g = () => h();'), '}'],
+    [],
+  ],
+  [
+    'a long function in a factory',
+    ['const f = () => {', 'return () => {', ...Array(60).fill('g();'), '};', '};'],
+    ['line 2: 62 lines'],
+  ],
+  ['a table', ['const f = (q) => ({', ...Array(60).fill('  q: q(),'), '});'], []],
+])('the check itself: %s', (_, lines, found) => expect(tooLong(lines.join('\n'))).toEqual(found));
