@@ -59,15 +59,19 @@ test('cut off in the middle of what was read: what follows is new', async () => 
   expect(tail.recorder.lines.filter((line) => line.startsWith('seq=00007'))).toEqual(numbered(700, 2).lines);
 });
 
-test('only the unfinished line is cut off: it counts, and nothing before it is read again', async () => {
-  const tail = createTail();
-  tail.create('app.log', `${before.text}unfinished`);
-  await tail.scan();
-  truncateSync(tail.path('app.log'), before.text.length);
-  tail.append('app.log', 'next\n');
-  await tail.scan();
-  expect(tail.recorder.lines).toEqual([...before.lines, 'unfinished', 'next']);
-});
+test.each(['while it is open', 'while the agent is down'])(
+  'only the unfinished line is cut off %s: it counts, and nothing before it is read again',
+  async (when) => {
+    const tail = createTail();
+    tail.create('app.log', `${before.text}unfinished`);
+    await tail.scan();
+    if (when === 'while the agent is down') await tail.restart();
+    truncateSync(tail.path('app.log'), before.text.length);
+    tail.append('app.log', 'next\n');
+    await tail.scan();
+    expect(tail.recorder.lines).toEqual([...before.lines, 'unfinished', 'next']);
+  },
+);
 
 test('lost before it was read: counted', async () => {
   const tail = createTail();

@@ -61,12 +61,14 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
   /** The inode is another file's by now, or the file has other bytes: the generation is in another file, or lost. */
   const lose = (file: TrackedFile, by: 'truncated' | 'vanished') => {
     logEvent(by === 'truncated' ? 'file was rewritten' : 'file is not found', file.real, file);
-    file.formerIno = file.isOwnInode ? file.ino : undefined;
+    const wasHeld = file.isOwnInode;
     openFiles.close(file);
+    file.formerIno = file.ino;
     tracker.detach(file);
     Object.assign(file, {
       state: 'missing',
       lostBy: by,
+      wasHeld,
       at: '',
       missedSinceMs: undefined,
       isVerified: false,

@@ -111,7 +111,7 @@ export function createMissing(
     // Nothing is to be done about it, and another file may be the copy that is not known yet.
     if (isLetGoCopy(file, sighting)) return false;
     // At the log's path the next generation begins with the same timestamp.
-    const isCutOff = isCut && size >= identifyingBytes;
+    const isCutOff = isCut && file.wasHeld && size >= identifyingBytes;
     if (file.state !== 'missing' || (isHome(sighting, file.path) && !isCutOff)) return false;
     // Only a truncation leaves a copy behind that is shorter. Other files begin the same for as long as a banner goes.
     return file.lostBy === 'truncated' || isCopyOf(file, sighting);

@@ -66,8 +66,10 @@ export interface TrackedFile {
   missedSinceMs?: number;
   /** Why it is missing. */
   lostBy: 'truncated' | 'vanished';
-  /** The inode in which it was rewritten, if that was open meanwhile: it cannot have been given to another file. */
+  /** The inode that it had before it was missing. */
   formerIno?: bigint;
+  /** It was open until then, so that the inode cannot be another file's. */
+  wasHeld: boolean;
   /** Monotonic ms since which its directory is not there; it may come back (a mount). */
   absentSinceMs?: number;
   /** Monotonic ms of the last change. */
@@ -151,6 +153,7 @@ export function newTrackedFile(
     missedSinceMs: undefined,
     lostBy: 'vanished',
     formerIno: undefined,
+    wasHeld: false,
     absentSinceMs: undefined,
     changedMs: 0,
     isVerified: false,
