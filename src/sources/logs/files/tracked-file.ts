@@ -246,24 +246,32 @@ const deletedLimit = 128;
 const keyOf = (dev: bigint, ino: bigint) => `${dev}:${ino}`;
 const byGeneration = (a: TrackedFile, b: TrackedFile) => a.generation - b.generation;
 
+/** The generations of a group, sorted when they are asked for: a start adds thousands of them one by one. */
+interface Members {
+  readonly files: Set<TrackedFile>;
+  sorted?: readonly TrackedFile[];
+}
+
 export function createTracker(clock: Clock): Tracker {
   const all = new Set<TrackedFile>();
   const byFile = new Map<string, TrackedFile>();
-  const groups = new Map<string, TrackedFile[]>();
+  const groups = new Map<string, Members>();
   const letGo = new Map<string, LetGo>();
   const letGoGroups = new Map<string, Set<LetGo>>();
   let letGoVersion = 0;
   let lastDeleted = 0n;
 
   const join = (file: TrackedFile) => {
-    const members = groups.get(file.path);
-    if (members) groups.set(file.path, [...members, file].sort(byGeneration));
-    else groups.set(file.path, [file]);
+    const members = groups.get(file.path) ?? { files: new Set() };
+    members.files.add(file);
+    members.sorted = undefined;
+    groups.set(file.path, members);
   };
   const leave = (file: TrackedFile) => {
-    const members = groups.get(file.path)?.filter((member) => member !== file) ?? [];
-    if (members.length > 0) groups.set(file.path, members);
-    else groups.delete(file.path);
+    const members = groups.get(file.path);
+    if (!members?.files.delete(file)) return;
+    members.sorted = undefined;
+    if (members.files.size === 0) groups.delete(file.path);
   };
   const unindex = (file: TrackedFile) => {
     const key = keyOf(file.dev, file.ino);
@@ -280,7 +288,12 @@ export function createTracker(clock: Clock): Tracker {
     lastGeneration: 0,
     at: (key) => byFile.get(key),
     get: (dev, ino) => byFile.get(keyOf(dev, ino)),
-    group: (path) => groups.get(path) ?? [],
+    group(path) {
+      const members = groups.get(path);
+      if (!members) return [];
+      members.sorted ??= [...members.files].sort(byGeneration);
+      return members.sorted;
+    },
     hasGroup: (path) => groups.has(path) || letGoGroups.has(path),
     add(file) {
       file.changedMs = clock.monotonicMs();
@@ -316,7 +329,7 @@ export function createTracker(clock: Clock): Tracker {
       }
       // Copies are recorded with the generation of their original.
       if (letGoGroups.has(path)) letGoVersion++;
-      groups.set(path, [...members]);
+      groups.set(path, { files: new Set(members), sorted: [...members] });
     },
 
     letGo(file) {
