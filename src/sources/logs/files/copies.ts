@@ -230,7 +230,7 @@ export function createCopies(
         const shared = Math.min(older.head.length, file.fingerprint.head.length);
         if (shared > 0 && older.head[shared - 1] !== file.fingerprint.head[shared - 1]) continue;
         const fd = openFiles.open(file);
-        if (fd !== undefined && contents.isPrefixOf(sighting, older.size, fd)) older.copyOf = file;
+        if (fd !== undefined && contents.isPrefixOf(sighting, older.size, fd)) tracker.markCopy(older, file);
       }
     }
   };

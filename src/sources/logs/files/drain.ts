@@ -37,14 +37,28 @@ export function createDrain({ tracker, reader, gzip, rotation, slices }: DrainDe
     return turn !== 'closed' && turn !== 'broken';
   };
 
+  /** The oldest generation of a group with something to read. Those before it were read: the search goes on where it ended. */
+  const createSearch = (pass: number) => {
+    const reached = new Map<string, number>();
+    const isNext = (file: TrackedFile) => isStale(file) && file.drainedBy !== pass;
+    return (path: string): TrackedFile | undefined => {
+      const members = tracker.group(path);
+      let at = reached.get(path) ?? 0;
+      while (at < members.length && !isNext(members[at]!)) at++;
+      reached.set(path, at);
+      return members[at] ?? (at > 0 ? members.find(isNext) : undefined);
+    };
+  };
+
   return async (stale, pass, isStopped) => {
     const groups = new Set<string>();
     for (const file of stale) groups.add(file.path);
+    const nextOf = createSearch(pass);
     /** Archives are unpacked one after the other: each one begun stays open. */
     let unpacked: TrackedFile | undefined;
     while (groups.size > 0) {
       for (const path of groups) {
-        const next = tracker.group(path).find((file) => isStale(file) && file.drainedBy !== pass);
+        const next = nextOf(path);
         if (!next || rotation.isBlocked(next)) groups.delete(path);
         else if (rotation.isCopyAfterAll(next)) groups.delete(path);
         else if (next.compressed) {

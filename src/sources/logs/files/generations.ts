@@ -151,8 +151,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
    */
   const releaseCopies = (file: TrackedFile) => {
     const content = knownContent(file);
-    for (const copy of [...tracker.letGoOf(file.path)]) {
-      if (copy.copyOf !== file) continue;
+    for (const copy of tracker.copiesOf(file)) {
       tracker.forget(copy);
       if (file.offset === 0) continue;
       const { path, dev, ino, mtimeNs } = copy;
@@ -226,6 +225,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     logEvent('file is followed', real, file);
     scan.taken.add(file);
     scan.takenGroups.add(group);
+    if (scan.mayBeCopied(file)) scan.copied.get(group)?.add(file);
     deps.changed(file);
     if (file.compressed) {
       if (startAt === 'end') {
@@ -288,6 +288,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     next.fingerprint = { head: file.head, tail: tail ?? noBytes };
     if (!tail) next.tailSum = { length: file.tailLength, sum: file.tailSum };
     scan.taken.delete(next);
+    scan.copied.get(next.path)?.add(next);
   };
 
   return {

@@ -6,6 +6,7 @@ import type { Generations } from './generations.ts';
 import type { Groups } from './groups.ts';
 import { isCompressed, isGzip, isRotationOf } from './rotated-names.ts';
 import type { RotationDeps, ScanState } from './scan-state.ts';
+import type { TrackedFile } from './tracked-file.ts';
 
 /**
  * Identifies a file that is not followed: a generation to follow from its beginning, one that was given up and continues
@@ -60,12 +61,19 @@ export function createIdentification(
     return identified.verdict === 'new';
   };
 
+  /** There may be thousands of files that are followed since this scan: they are left out, not passed over one by one. */
+  const maybeCopied = (group: string): Iterable<TrackedFile> => {
+    const known =
+      scan.copied.get(group) ?? new Set(tracker.group(group).filter((file) => scan.mayBeCopied(file)));
+    scan.copied.set(group, known);
+    return known;
+  };
+
   /** Returns true if the plain file has the content of no other file. */
   const isNewContent = (sighting: Sighting, group: string): boolean => {
     const { stat } = sighting;
-    for (const original of tracker.group(group)) {
-      if (original.state === 'missing') continue;
-      if (!original.compressed && scan.taken.has(original) && original.state !== 'live') continue;
+    for (const original of maybeCopied(group)) {
+      if (original.state === 'missing' || !tracker.has(original)) continue;
       const { verdict, size } = original.compressed
         ? compareWithArchive(sighting, original)
         : compareWith(sighting, group, original);

@@ -144,8 +144,7 @@ export function createRotation(deps: RotationDeps): Rotation {
     // The bytes before the offset identify a file that was read. The beginning of an unread one may be that of others, too.
     missing.sort((a, b) => Number(isUnread(a)) - Number(isUnread(b)) || a.generation - b.generation);
     for (const file of missing) {
-      const copies = [...tracker.letGoOf(file.path)].filter(({ copyOf }) => copyOf === file);
-      const known = copies.flatMap((copy) => scan.picture.files.get(fileKey(copy)) ?? []);
+      const known = tracker.copiesOf(file).flatMap((copy) => scan.picture.files.get(fileKey(copy)) ?? []);
       const candidates = [...rest, ...known.map((sighting) => ({ sighting, group: file.path }))];
       const used = findMissing(file, candidates);
       if (used) rest = rest.filter(({ sighting }) => sighting !== used.sighting);
@@ -163,7 +162,11 @@ export function createRotation(deps: RotationDeps): Rotation {
   /** Identifies each file, those of known groups first: others may be copies of them. */
   const identifyAll = async (files: readonly Grouped[]) => {
     const byGroup = new Map<string, Sighting[]>();
-    for (const { sighting, group } of files) byGroup.set(group, [...(byGroup.get(group) ?? []), sighting]);
+    for (const { sighting, group } of files) {
+      const members = byGroup.get(group);
+      if (members) members.push(sighting);
+      else byGroup.set(group, [sighting]);
+    }
     const isNew = (group: string) => Number(scan.newGroups.has(group) && !scan.blankGroups.has(group));
     let isDeferred = false;
     for (const group of [...byGroup.keys()].sort((a, b) => isNew(a) - isNew(b) || (a < b ? -1 : 1))) {
@@ -327,15 +330,13 @@ export function createRotation(deps: RotationDeps): Rotation {
     },
 
     isBlocked: ({ path, generation }) =>
-      tracker
-        .group(path)
-        .some(
-          (file) =>
-            file.state === 'missing' &&
-            file.missedSinceMs === undefined &&
-            file.generation < generation &&
-            unreadBytes(file) + file.rest.length > 0,
-        ),
+      [...tracker.missing].some(
+        (file) =>
+          file.path === path &&
+          file.missedSinceMs === undefined &&
+          file.generation < generation &&
+          unreadBytes(file) + file.rest.length > 0,
+      ),
 
     undecided: () =>
       [...scan.blanks.values()].filter(

@@ -55,6 +55,8 @@ export function createScanState() {
     /** Files that are followed since this scan: no copy of them is known yet. */
     taken: new Set<TrackedFile>(),
     takenGroups: new Set<string>(),
+    /** By group the tracked files of which an unknown file may be a copy, once they are asked for. */
+    copied: new Map<string, Set<TrackedFile>>(),
     /** Tracked files of groups that were known before this scan, once they are asked for. */
     originals: undefined as readonly TrackedFile[] | undefined,
     /** Groups of which nothing was known before this scan. */
@@ -71,10 +73,16 @@ export function createScanState() {
     /** Archives that begin like a generation that was given up and turned out to be another one. */
     ruledOut: new Set<string>(),
 
+    /** Whether an unknown file may be a copy of a tracked one: no copy is known yet of one that this scan has taken. */
+    mayBeCopied(file: TrackedFile): boolean {
+      return file.compressed || file.state === 'live' || !this.taken.has(file);
+    },
+
     /** Begins the scan of another picture. */
     begin(picture: Picture): void {
       for (const set of [this.takenGroups, this.newGroups, this.blankGroups, this.unseenGroups]) set.clear();
       this.taken.clear();
+      this.copied.clear();
       this.nextUndecided = new Map();
       this.originals = undefined;
       this.needsScan = false;

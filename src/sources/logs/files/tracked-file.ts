@@ -210,6 +210,7 @@ export interface Tracker extends Iterable<TrackedFile> {
   get(dev: bigint, ino: bigint): TrackedFile | undefined;
   /** By `fileKey`, which a scan has at hand for each file. */
   at(key: string): TrackedFile | undefined;
+  has(file: TrackedFile): boolean;
   /** The generations of a group, oldest first. */
   group(path: string): readonly TrackedFile[];
   /** Whether anything is known of a group, files that were let go included. */
@@ -218,6 +219,8 @@ export interface Tracker extends Iterable<TrackedFile> {
   remove(file: TrackedFile): void;
   /** The inode no longer belongs to the file. */
   detach(file: TrackedFile): void;
+  /** The tracked files without an inode. */
+  readonly missing: ReadonlySet<TrackedFile>;
   /** Gives a tracked file, or one that was missing, an inode. */
   attach(file: TrackedFile, stat: Pick<FileStat, 'dev' | 'ino'>): void;
   /** Puts a file into another group. */
@@ -230,6 +233,10 @@ export interface Tracker extends Iterable<TrackedFile> {
   /** Files of a group that were let go. */
   letGoOf(path: string): Iterable<LetGo>;
   forget(file: LetGo): void;
+  /** Those that were let go as copies of a tracked file. */
+  copiesOf(file: TrackedFile): readonly LetGo[];
+  /** A file that was let go turns out to be a copy of a tracked one. */
+  markCopy(file: LetGo, of: TrackedFile): void;
   /** Grows with each change of what was let go. */
   readonly letGoVersion: number;
   changedLetGo(): void;
@@ -246,10 +253,10 @@ const deletedLimit = 128;
 const keyOf = (dev: bigint, ino: bigint) => `${dev}:${ino}`;
 const byGeneration = (a: TrackedFile, b: TrackedFile) => a.generation - b.generation;
 
-/** The generations of a group, sorted when they are asked for: a start adds thousands of them one by one. */
+/** The generations of a group. There may be thousands, which come and go one by one: they are sorted when they are asked for. */
 interface Members {
   readonly files: Set<TrackedFile>;
-  sorted?: readonly TrackedFile[];
+  sorted?: TrackedFile[];
 }
 
 export function createTracker(clock: Clock): Tracker {
@@ -258,19 +265,24 @@ export function createTracker(clock: Clock): Tracker {
   const groups = new Map<string, Members>();
   const letGo = new Map<string, LetGo>();
   const letGoGroups = new Map<string, Set<LetGo>>();
+  const missing = new Set<TrackedFile>();
+  const copies = new Map<TrackedFile, Set<LetGo>>();
   let letGoVersion = 0;
   let lastDeleted = 0n;
 
   const join = (file: TrackedFile) => {
     const members = groups.get(file.path) ?? { files: new Set() };
     members.files.add(file);
-    members.sorted = undefined;
+    const newest = members.sorted?.at(-1);
+    if (newest && newest.generation < file.generation) members.sorted?.push(file);
+    else members.sorted = undefined;
     groups.set(file.path, members);
   };
   const leave = (file: TrackedFile) => {
     const members = groups.get(file.path);
     if (!members?.files.delete(file)) return;
-    members.sorted = undefined;
+    const at = members.sorted?.indexOf(file) ?? -1;
+    if (at >= 0) members.sorted?.splice(at, 1);
     if (members.files.size === 0) groups.delete(file.path);
   };
   const unindex = (file: TrackedFile) => {
@@ -288,6 +300,7 @@ export function createTracker(clock: Clock): Tracker {
     lastGeneration: 0,
     at: (key) => byFile.get(key),
     get: (dev, ino) => byFile.get(keyOf(dev, ino)),
+    has: (file) => all.has(file),
     group(path) {
       const members = groups.get(path);
       if (!members) return [];
@@ -299,20 +312,24 @@ export function createTracker(clock: Clock): Tracker {
       file.changedMs = clock.monotonicMs();
       all.add(file);
       if (file.ino >= 0n) byFile.set(keyOf(file.dev, file.ino), file);
+      else missing.add(file);
       join(file);
     },
     remove(file) {
       all.delete(file);
+      missing.delete(file);
       unindex(file);
       leave(file);
     },
     detach(file) {
       unindex(file);
+      missing.add(file);
       file.ino = BigInt(-file.generation);
       file.record = undefined;
     },
     attach(file, { dev, ino }) {
       unindex(file);
+      missing.delete(file);
       Object.assign(file, { dev, ino, record: undefined });
       byFile.set(keyOf(dev, ino), file);
     },
@@ -340,6 +357,7 @@ export function createTracker(clock: Clock): Tracker {
       const members = letGoGroups.get(file.path) ?? new Set();
       letGoGroups.set(file.path, members.add(file));
       letGoVersion++;
+      if (file.copyOf) tracker.markCopy(file, file.copyOf);
       if (file.ino < 0n) keepDeleted(file);
     },
     letGoAt: (dev, ino) => letGo.get(keyOf(dev, ino)),
@@ -347,11 +365,19 @@ export function createTracker(clock: Clock): Tracker {
     forget(file) {
       deleted.delete(file);
       letGo.delete(keyOf(file.dev, file.ino));
+      if (file.copyOf && copies.get(file.copyOf)?.delete(file) && copies.get(file.copyOf)?.size === 0)
+        copies.delete(file.copyOf);
       const members = letGoGroups.get(file.path);
       members?.delete(file);
       if (members?.size === 0) letGoGroups.delete(file.path);
       letGoVersion++;
     },
+    copiesOf: (file) => [...(copies.get(file) ?? [])],
+    markCopy(file, of) {
+      file.copyOf = of;
+      copies.set(of, (copies.get(of) ?? new Set()).add(file));
+    },
+    missing,
     get letGoVersion() {
       return letGoVersion;
     },
