@@ -1,6 +1,7 @@
 /**
  * What following files costs, in one process: a scan over idle files, the positions of all of them (all
- * changed, one changed, none changed), and reading one large file into a sink that only finds the last newline.
+ * changed, one changed, none changed), once for the logs of as many containers and once for as many generations of one log;
+ * and reading one large file into a sink that only finds the last newline.
  *
  *   npm run bench -- tail-files [FILES] [MEGABYTES]
  */
@@ -80,11 +81,12 @@ function held(): number {
   return heapUsed + external;
 }
 
-async function idleFiles(): Promise<void> {
-  const path = (n: number) => join(root, `container-${n}.log`);
+async function idleFiles(what: string, pattern: string, name: (n: number) => string): Promise<void> {
+  print(what, '');
+  const path = (n: number) => join(root, name(n));
   for (let n = 0; n < files; n++) writeFileSync(path(n), `{"level":"info","msg":"file ${n}"}\n`);
   const before = held();
-  const tailer = tailerOver('*.log');
+  const tailer = tailerOver(pattern);
   print(`first scan, ${files} files`, ms(await timed(() => tailer.scan())));
   print(`a scan, ${files} idle files`, ms(await best(10, () => tailer.scan())));
   print(`memory of ${files} files`, `${((held() - before) / 2 ** 20).toFixed(1)} MiB`);
@@ -105,7 +107,7 @@ async function idleFiles(): Promise<void> {
   print('positions', `${(tailer.freeze().length / 1024).toFixed(0)} KiB`);
   const section = Uint8Array.from(tailer.freeze());
   await tailer.close();
-  const next = tailerOver('*.log');
+  const next = tailerOver(pattern);
   const restoreAndScan = () => {
     next.restore(section);
     return next.scan();
@@ -132,7 +134,8 @@ async function largeFile(): Promise<void> {
 }
 
 try {
-  await idleFiles();
+  await idleFiles('containers', 'container-*.log', (n) => `container-${n}.log`);
+  await idleFiles('generations', 'app.log*', (n) => (n === 0 ? 'app.log' : `app.log-${20_000_000 + n}`));
   await largeFile();
 } finally {
   rmSync(root, { recursive: true, force: true });
