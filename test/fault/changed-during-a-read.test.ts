@@ -1,4 +1,4 @@
-import { appendFileSync, truncateSync } from 'node:fs';
+import { appendFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
 import { createTail, numbered } from '../tail.ts';
@@ -48,6 +48,27 @@ test('shrinks: no exception, and what follows is read', async () => {
   const whole = numbered(0, 40_000).lines;
   expect(first.slice(0, -1)).toEqual(whole.slice(0, first.length - 1));
   expect(whole[first.length - 1]!.startsWith(first.at(-1)!)).toBe(true);
+});
+
+test('truncated after it was read, with a copy that is shorter: the copy is known by its beginning', async () => {
+  const text = `first line\n${numbered(0, 50).text}`;
+  let isNext = false;
+  const copyAndTruncate = () => {
+    if (!isNext) return;
+    isNext = false;
+    writeFileSync(tail.path('app.log.1'), text.slice(0, 800));
+    truncateSync(tail.path('app.log'));
+    appendFileSync(tail.path('app.log'), numbered(900, 3).text);
+  };
+  const tail = createTail({ paths: ['app.log*'], disk: disturbed(copyAndTruncate) });
+  // At first it is too short for a checksum.
+  tail.create('app.log', 'first line\n');
+  await tail.scan();
+  tail.append('app.log', numbered(0, 50).text);
+  isNext = true;
+  await tail.tailer.poll();
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual(['first line', ...numbered(0, 50).lines, ...numbered(900, 3).lines]);
 });
 
 test('a line longer than the buffer, and one of many megabytes next to short ones', async () => {

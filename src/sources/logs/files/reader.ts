@@ -200,9 +200,10 @@ export function createReader({ disk, openFiles, sinks, problems }: ReaderDeps): 
   const beginning = (fd: number, { fingerprint, offset }: TrackedFile, filled: number) => {
     const { head, tail } = fingerprint;
     if (!headGrows(head, offset + filled - tail.length)) return undefined;
-    if (offset === 0) return buffer.subarray(0, Math.min(filled, headBytes));
+    // What was read begins with the first byte. By now the file may be truncated.
+    if (offset === tail.length) return buffer.subarray(0, Math.min(filled, headBytes));
+    if (head.length === 0) return undefined;
     const begin = start.subarray(0, disk.read(fd, start, 0, headBytes, 0));
-    if (head.length === 0) return offset === tail.length && begin.indexOf(tail) === 0 ? begin : undefined;
     return begin.length >= headCovers(head) && headAgrees(head, begin) ? begin : 'changed';
   };
 
