@@ -36,6 +36,7 @@ const onceWrong: readonly [kind: keyof typeof kinds, seed: number][] = [
   ['copied, truncated and compressed', 38_756],
   ['copied and truncated', 64_078],
   ['copied, truncated and compressed', 81_390],
+  ['renamed, linked', 115_742],
 ];
 
 test.each(onceWrong)('%s, seed %i', async (kind, seed) => {

@@ -40,7 +40,7 @@ export function createCopies(
   const { disk, clock, tracker, openFiles, reader, contents } = deps;
   const { isHome } = groups;
   const { lose, letGo, track, resume, followAgain } = generations;
-  const { areNamesReliable } = whereabouts;
+  const { areNamesReliable, statReal } = whereabouts;
 
   const keyOf = ({ stat }: Sighting) => fileKey(stat);
 
@@ -84,8 +84,9 @@ export function createCopies(
     const wasOpen = original.fd !== undefined;
     const fd = openFiles.open(original);
     if (fd === undefined) {
-      // It may have been renamed since it was listed. Timestamps and banners repeat, so the next scan compares it.
       if (like !== 'whole' && like !== 'short') return 'new';
+      // It was renamed since it was listed. Timestamps and banners repeat, so the next scan compares it, however late it comes.
+      if (statReal(original) === undefined) return 'wait';
       return waitFor(sighting, original) ? 'wait' : 'copy';
     }
     const isPrefix = size <= disk.fstat(fd).size && contents.isPrefixOf(sighting, size, fd);

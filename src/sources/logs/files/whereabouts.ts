@@ -238,6 +238,7 @@ export function createWhereabouts(
 
   return {
     areNamesReliable,
+    statReal,
     recognize,
     directoryOf,
     seesDirectory,
