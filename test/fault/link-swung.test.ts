@@ -1,5 +1,6 @@
 import { linkSync, mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { systemDisk } from '../../src/sources/logs/files/disk.ts';
 import { createTail, numbered, type Tail } from '../tail.ts';
 
 function swing(tail: Tail, link: string, target: string, way: 'rename' | 'unlink' = 'rename'): void {
@@ -56,6 +57,36 @@ test('several times while the agent is down, away from a file that was empty', a
   await tail.kill();
   await tail.settle();
   expect(tail.recorder.lines).toEqual(numbered(0, 20).lines);
+});
+
+test('twice while its file is looked up: the file between is read', async () => {
+  let isNext = false;
+  const tail = createTail({
+    paths: ['current'],
+    disk: {
+      ...systemDisk,
+      real(path) {
+        if (isNext) {
+          isNext = false;
+          for (const n of [3, 4]) {
+            tail.create(`010${n}.log`, numbered(5 * n, 5).text);
+            swing(tail, 'current', `010${n}.log`);
+          }
+        }
+        return systemDisk.real(path);
+      },
+    },
+  });
+  tail.create('0101.log', numbered(5, 5).text);
+  swing(tail, 'current', '0101.log');
+  await tail.scan();
+  tail.remove('0101.log');
+  await tail.settle();
+  tail.create('0102.log', numbered(10, 5).text);
+  swing(tail, 'current', '0102.log');
+  isNext = true;
+  await tail.settle();
+  expect(tail.recorder.lines).toEqual(numbered(5, 20).lines);
 });
 
 test('back to an older file: goes on where it was', async () => {

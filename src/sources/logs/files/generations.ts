@@ -1,4 +1,4 @@
-import { basename } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { SkipReason } from '../../../core/reasons.ts';
 import type { Sighting } from './discovery.ts';
@@ -202,10 +202,38 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     sinks.reopen(file);
   };
 
+  const isAt = (path: string, { dev, ino }: FileStat): boolean => {
+    try {
+      const stat = disk.stat(path);
+      return stat?.ino === ino && stat.dev === dev;
+    } catch {
+      return false;
+    }
+  };
+
+  const namesIn = (directory: string): string[] => {
+    try {
+      return disk.list(directory).map(({ name }) => `${directory}/${name}`);
+    } catch {
+      return [];
+    }
+  };
+
+  /**
+   * The path without links of a file that was found at `at`. A link there may have been swung since, more than once: with
+   * the name that it leads to by now, the next scan would not look for the files between.
+   */
+  const realOf = (at: string, { stat, found }: Sighting): string => {
+    const real = disk.real(at);
+    if (real === at || isAt(real, stat)) return real;
+    const isLink = (path: string) => found.some((match) => match.path === path);
+    return namesIn(dirname(real)).find((path) => !isLink(path) && isAt(path, stat)) ?? real;
+  };
+
   const track = (group: string, sighting: Sighting, startAt: 'end' | 'beginning'): TrackedFile => {
     const { stat, found, paths } = sighting;
     const at = found.find(({ path }) => path === group)?.path ?? found[0]?.path ?? '';
-    const real = at === '' ? paths[0]! : disk.real(at);
+    const real = at === '' ? paths[0]! : realOf(at, sighting);
     const isOwn = isHome(sighting, group);
     const last = tracker.group(group).at(-1)?.home ?? group;
     const isLinked = last !== group && isBetween(basename(real), basename(last));
@@ -304,6 +332,7 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     releaseCopies,
     giveUp,
     claim,
+    realOf,
     track,
     resume,
     followAgain,

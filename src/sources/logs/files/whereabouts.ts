@@ -21,7 +21,7 @@ export function createWhereabouts(
 ) {
   const { disk, clock, tracker, openFiles, reader, contents } = deps;
   const { rootOf } = groups;
-  const { learn, note, statOpen, lose, forgetBeginning, giveUp, claim } = generations;
+  const { learn, note, statOpen, lose, forgetBeginning, giveUp, claim, realOf } = generations;
 
   /** The file where it was last seen; 'hidden' if the path cannot be looked up. */
   const statReal = (file: TrackedFile): FileStat | 'hidden' | undefined => {
@@ -42,7 +42,7 @@ export function createWhereabouts(
     if (at !== '') {
       file.record = undefined;
       file.at = at;
-      file.real = disk.real(at);
+      file.real = realOf(at, sighting);
       if (at !== file.path && (isRotationOf(basename(at), basename(file.path)) || isElsewhere))
         return 'rotated';
       if (at !== file.path) tracker.move(file, at);
