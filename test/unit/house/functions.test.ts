@@ -19,6 +19,14 @@ const isNode = (value: unknown): value is Node =>
 
 const childrenOf = (node: Node): Node[] => Object.values(node).flat().filter(isNode);
 
+/** How often a character occurs in a part of a text. */
+function count(text: string, character: string, start: number, end: number): number {
+  let found = 0;
+  for (let at = text.indexOf(character, start); at >= 0 && at < end; at = text.indexOf(character, at + 1))
+    found++;
+  return found;
+}
+
 const isFunction = ({ type }: Node) => /Function(?:Declaration|Expression)$/.test(type);
 
 /** Returns one literal: the rows of a dashboard, the fields of a series. */
@@ -26,7 +34,7 @@ const isTable = ({ body }: Node) => body?.type === 'ObjectExpression' || body?.t
 
 /** The functions of a source that are longer than a screen, with their own lines. */
 function tooLong(text: string): string[] {
-  const linesIn = (start: number, end: number) => text.slice(start, end).split('\n').length;
+  const linesIn = (start: number, end: number) => 1 + count(text, '\n', start, end);
   const found: string[] = [];
   /** Adds up the lines of the functions in a node. */
   const visit = (node: Node): number => {
@@ -37,7 +45,8 @@ function tooLong(text: string): string[] {
       found.push(`line ${linesIn(0, node.start)}: ${lines - inner} lines`);
     return lines;
   };
-  visit(parseAst(text, { lang: 'ts' }) as unknown as Node);
+  for (const statement of childrenOf(parseAst(text, { lang: 'ts' }) as unknown as Node))
+    if (linesIn(statement.start, statement.end) > linesLimit) visit(statement);
   return found;
 }
 
