@@ -329,14 +329,13 @@ export function createRotation(deps: RotationDeps): Rotation {
       return true;
     },
 
-    isBlocked: ({ path, generation }) =>
-      [...tracker.missing].some(
-        (file) =>
-          file.path === path &&
-          file.missedSinceMs === undefined &&
-          file.generation < generation &&
-          unreadBytes(file) + file.rest.length > 0,
-      ),
+    isBlocked({ path, generation }) {
+      for (const file of tracker.missing) {
+        if (file.path !== path || file.generation >= generation || file.missedSinceMs !== undefined) continue;
+        if (unreadBytes(file) + file.rest.length > 0) return true;
+      }
+      return false;
+    },
 
     undecided: () =>
       [...scan.blanks.values()].filter(
