@@ -73,6 +73,16 @@ export interface PassedOver {
 
 export const fileKey = ({ dev, ino }: Pick<FileStat, 'dev' | 'ino'>): string => `${dev}:${ino}`;
 
+/** Whether a path leads to the file with this key. False if that cannot be seen. */
+export function isFileAt(disk: Disk, path: string, key: string): boolean {
+  try {
+    const stat = disk.stat(path);
+    return stat !== undefined && fileKey(stat) === key;
+  } catch {
+    return false;
+  }
+}
+
 /** Maximum depth of `**`. It does not follow links, so only unusually deep trees reach it. */
 const depthLimit = 64;
 /** Passes over a directory that keeps changing. */
@@ -210,15 +220,6 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
     return undefined;
   };
 
-  const isAt = (path: string, key: string): boolean => {
-    try {
-      const stat = disk.stat(path);
-      return stat !== undefined && fileKey(stat) === key;
-    } catch {
-      return false;
-    }
-  };
-
   /** One pass: the relevant files by name. A directory that cannot be listed is asked for the literal names. */
   const pass = async (
     entries: readonly Entry[],
@@ -335,7 +336,7 @@ export function createDiscovery({ disk, slices, problems }: DiscoveryDeps): Disc
         // Names of deleted files, such as dated ones, do not accumulate.
         if (known.names.size <= 2 * listing.files.size + 1000) nextMeanings.set(directory, known);
       }
-      sightings.recheck(isAt);
+      sightings.recheck((path, key) => isFileAt(disk, path, key));
       settled = nextSettled;
       meanings = nextMeanings;
       return { ...sightings.gathered, directories };

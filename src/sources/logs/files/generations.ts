@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { SkipReason } from '../../../core/reasons.ts';
-import type { Sighting } from './discovery.ts';
+import { fileKey, isFileAt, type Sighting } from './discovery.ts';
 import type { FileStat } from './disk.ts';
 import { growHead, type KnownContent, type Seen, tailBytes } from './fingerprint.ts';
 import type { Groups } from './groups.ts';
@@ -202,15 +202,6 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
     sinks.reopen(file);
   };
 
-  const isAt = (path: string, { dev, ino }: FileStat): boolean => {
-    try {
-      const stat = disk.stat(path);
-      return stat?.ino === ino && stat.dev === dev;
-    } catch {
-      return false;
-    }
-  };
-
   const namesIn = (directory: string): string[] => {
     try {
       return disk.list(directory).map(({ name }) => `${directory}/${name}`);
@@ -225,9 +216,10 @@ export function createGenerations(deps: RotationDeps, scan: ScanState, { isHome 
    */
   const realOf = (at: string, { stat, found }: Sighting): string => {
     const real = disk.real(at);
-    if (real === at || isAt(real, stat)) return real;
+    const isAt = (path: string) => isFileAt(disk, path, fileKey(stat));
+    if (real === at || isAt(real)) return real;
     const isLink = (path: string) => found.some((match) => match.path === path);
-    return namesIn(dirname(real)).find((path) => !isLink(path) && isAt(path, stat)) ?? real;
+    return namesIn(dirname(real)).find((path) => !isLink(path) && isAt(path)) ?? real;
   };
 
   const track = (group: string, sighting: Sighting, startAt: 'end' | 'beginning'): TrackedFile => {
