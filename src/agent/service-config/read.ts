@@ -27,6 +27,16 @@ export interface ServiceFiles {
   digests: Record<string, string | undefined>;
 }
 
+/** The sections of the service's configuration that say anything about what the agent watches. */
+const sections = [
+  'log',
+  'services',
+  'persistence',
+  'clusterGroupMetadata',
+  'archival',
+  'domainDefaults',
+] as const;
+
 /** Reads the service's own files in order, later ones over earlier ones. Never throws. */
 export function readServiceFiles(names: readonly string[], cwd: string, env: Environment): ServiceFiles {
   const result: ServiceFiles = {
@@ -46,6 +56,18 @@ export function readServiceFiles(names: readonly string[], cwd: string, env: Env
     result.findings.push(...faults);
     if (tree) result.tree = mergeOver(result.tree, inSpecWords(tree));
   });
+  if (
+    names.length > 0 &&
+    result.findings.length === 0 &&
+    !sections.some((key) => result.tree.entries.has(key))
+  ) {
+    result.findings.push({
+      where: names.at(-1)!,
+      what: `no configuration of the service: none of ${sections.join(', ')} is in it`,
+      allowed: 'name the file that the service starts with',
+      path: '',
+    });
+  }
   return result;
 }
 

@@ -107,8 +107,10 @@ test('without them it is a configuration that check accepts', async () => {
 
 test.each([
   ['a service file that is missing', ['--service-config', 'nowhere.yaml', '--out', 'agent.yaml']],
+  ['a file of something else', ['--service-config', 'dynamicconfig.yaml', '--out', 'agent.yaml']],
   ['a directory that is missing', ['--out', 'nowhere/agent.yaml']],
 ])('%s: no file is left behind', async (_, args) => {
+  writeFileSync(join(folder, 'dynamicconfig.yaml'), 'history.enableSyncActivity: [{value: true}]\n');
   const before = readdirSync(folder);
   await expect(init(args, fakeIo(folder))).rejects.toThrow();
   expect(readdirSync(folder)).toEqual(before);

@@ -173,6 +173,21 @@ describe('the words of real files', () => {
 });
 
 describe('files that are at fault', () => {
+  test('files of something else are a finding where agent.yaml names them', async () => {
+    const file = agentFile('history.enableSyncActivity: [{value: true}]\n');
+    const { config, findings } = await loadConfig({
+      file: agentFile(`serviceConfig: [${JSON.stringify(file)}]\n${all}`),
+      env: {},
+      cwd: folder,
+    });
+    expect(config!.roles).toHaveLength(4);
+    expect(findings.map(faultLine)).toEqual([
+      expect.stringMatching(
+        /:1:17: serviceConfig\[0\]: no configuration of the service: none of log, services/,
+      ),
+    ]);
+  });
+
   test('are findings, and the rest is taken', async () => {
     const { config, faults, findings } = await load(all, {}, [
       'nowhere.yaml',
