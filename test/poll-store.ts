@@ -1,4 +1,5 @@
 import { systemClock } from '../src/core/clock.ts';
+import { createTrace, type Trace } from '../src/probes/connection.ts';
 import { createStoreServer } from '../src/probes/stores/store-connections.ts';
 import type { StoreKind, StoreReport, StoreTarget } from '../src/probes/stores/store-report.ts';
 
@@ -6,11 +7,13 @@ import type { StoreKind, StoreReport, StoreTarget } from '../src/probes/stores/s
 export type PollTarget = StoreTarget & { database?: string; schemaQuery?: string };
 
 /** One poll over a connection of its own, which is closed when this settles. Throws what the driver throws. */
-export function pollOnce(
+export async function pollOnce(
   kind: StoreKind,
   { database, schemaQuery, ...target }: PollTarget,
   signal: AbortSignal,
-): Promise<StoreReport> {
+): Promise<StoreReport & Pick<Trace, 'phasesMs'>> {
+  const trace = createTrace();
   const server = createStoreServer({ intervalMs: Number.POSITIVE_INFINITY }, kind, systemClock);
-  return server.poll(target, { database, schema: { query: schemaQuery } }, signal);
+  const report = await server.poll(target, { database, schema: { query: schemaQuery } }, trace, signal);
+  return { ...report, phasesMs: trace.phasesMs };
 }

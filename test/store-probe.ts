@@ -63,12 +63,11 @@ export function kindOf(
   faultOf: (thrown: unknown) => StoreFault = (thrown) => ({ reason: 'query_failed', msg: String(thrown) }),
 ): StoreKind {
   return {
-    async connect(target, _, signal) {
+    async connect(target, _, __, signal) {
       let last: Partial<StoreReport> = {};
       return {
         serves: () => true,
         isOpen: true,
-        phasesMs: {},
         get tlsNotAfterMs() {
           return last.tlsNotAfterMs;
         },

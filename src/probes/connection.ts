@@ -19,14 +19,17 @@ import { errorText, systemCode } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
 import { type ConnectionReason, connectionFault, excerpt, ProbeError } from './probe.ts';
 
-/** The phases of a request, in order. */
-export type ConnectionPhase = 'resolve' | 'connect' | 'tls' | 'first_byte' | 'body';
+/** The phases of a request, in order. Those of a store are followed by its `queries` instead of a `body`. */
+export type ConnectionPhase = 'resolve' | 'connect' | 'tls' | 'first_byte' | 'body' | 'queries';
 
 /** How far a check got, also when it failed. */
 export interface Trace {
   /** The current phase, or the last one. */
   readonly phase: ConnectionPhase;
-  /** Duration of each phase that began; a phase that is entered twice adds up. */
+  /**
+   * Duration of each phase that began; a phase that is entered twice adds up. The phase that ended last is the last key,
+   * which is where a check failed.
+   */
   readonly phasesMs: Readonly<Partial<Record<ConnectionPhase, number>>>;
   /** `IP:port` that was dialled. */
   dialled?: string;
@@ -46,7 +49,9 @@ export function createTrace(clock: Pick<Clock, 'monotonicMs'> = systemClock): Tr
   let sinceMs: number | undefined;
   const end = (): void => {
     if (sinceMs === undefined) return;
-    phasesMs[phase] = rounded((phasesMs[phase] ?? 0) + clock.monotonicMs() - sinceMs);
+    const beforeMs = phasesMs[phase] ?? 0;
+    delete phasesMs[phase];
+    phasesMs[phase] = rounded(beforeMs + clock.monotonicMs() - sinceMs);
     sinceMs = undefined;
   };
   return {

@@ -242,12 +242,17 @@ stores:
     expect(await shown(agent, `svc_store_schema_compatible{${labels}}`)).toBe(1);
     const admin = `http://${agent.address('admin')}`;
     const debug = await (await fetch(`${admin}/probe?name=store/main/persistence&debug=1`)).text();
-    expect(JSON.parse(debug)).toMatchObject({ state: 'up', last: { ok: true } });
+    const { state, last, history } = JSON.parse(debug);
+    expect({ state, ok: last.ok }).toEqual({ state: 'up', ok: true });
+    expect(last.details.checks).not.toEqual([]);
+    expect(Object.keys(history[0])).toEqual(['at', 'ok', 'msg', 'durationMs', 'failedChecks']);
     expect((await fetch(`${admin}/probe?name=store/other`)).status).toBe(404);
     await server.stop();
     down = true;
     await untilIs(agent, `svc_store_up{${labels}}`, 0);
     await untilIs(agent, `svc_store_schema_compatible{${labels}}`, undefined);
+    const failed = JSON.parse(await (await fetch(`${admin}/probe?name=store/main/persistence`)).text());
+    expect(Object.keys(failed.last.phasesMs)).toEqual(['resolve', 'connect']);
     const probes = await (await fetch(`${admin}/probes`)).text();
     const seen = [refused, grants, probed, text, unknown].flatMap(({ stdout, stderr }) => [stdout, stderr]);
     for (const output of [...seen, debug, probes, await page(agent), agent.output()])

@@ -9,6 +9,8 @@ import { hasPostgres, ownedByPostgres, type Postgres, startPostgres } from '../p
 import { checkStore, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
 
+const endOf = ({ cert }: Certificate) => Date.parse(new X509Certificate(readFileSync(cert)).validTo);
+
 describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
   let certificates: Certificates;
   let authority: Certificate;
@@ -16,7 +18,8 @@ describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
   const runCheck = (tls?: ClientTls, host = '127.0.0.1') =>
     checkStore(storeOn(server.port, { user: 'postgres', tls, address: `${host}:${server.port}` }));
   /** Has the server show another certificate; what is read anew is seen by new connections, a moment later. */
-  const show = async ({ cert, key }: Certificate) => {
+  const show = async (certificate: Certificate) => {
+    const { cert, key } = certificate;
     copyFileSync(cert, join(server.data, 'server.crt'));
     copyFileSync(key, join(server.data, 'server.key'));
     for (const name of ['server.crt', 'server.key']) {
@@ -24,10 +27,9 @@ describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
       ownedByPostgres(join(server.data, name));
     }
     server.configure(['ssl=on']);
-    const endMs = Date.parse(new X509Certificate(readFileSync(cert)).validTo);
     await pollUntil(
       async () => (await runCheck({ caFile: authority.cert, insecure: true })).tlsNotAfterMs,
-      (seenMs) => seenMs === endMs,
+      (seenMs) => seenMs === endOf(certificate),
     );
   };
   beforeAll(async () => {
@@ -92,9 +94,12 @@ describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
     expect(found.msg).toMatch(/^the server does not (?:speak|offer) TLS/);
   });
 
-  test('it has expired', async () => {
-    await show(certificates.signed('old', authority, { days: -1 }));
-    expect((await runCheck({ caFile: authority.cert })).reason).toBe('tls_expired');
+  test('it has expired: when it ended is known, although it is refused', async () => {
+    const old = certificates.signed('old', authority, { days: -1 });
+    await show(old);
+    const finding = await runCheck({ caFile: authority.cert });
+    expect(finding).toMatchObject({ reason: 'tls_expired', tlsNotAfterMs: endOf(old) });
+    expect(Object.keys(finding.phasesMs!)).toEqual(['resolve', 'connect', 'tls']);
   });
 
   test('it is of another name, which may be told', async () => {

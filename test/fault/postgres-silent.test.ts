@@ -4,9 +4,9 @@ import { checkStore, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
 
 test.each([
-  ['after it accepted', undefined, 'too_slow'],
-  ['after the request for TLS', {}, 'tls'],
-])('silent %s: the connection is gone', async (_, tls, reason) => {
+  ['after it accepted', undefined, 'too_slow', 'first_byte'],
+  ['after the request for TLS', {}, 'tls', 'tls'],
+])('silent %s: the connection is gone', async (_, tls, reason, phase) => {
   const sockets: Socket[] = [];
   const server = createServer((socket) => {
     sockets.push(socket);
@@ -21,7 +21,9 @@ test.each([
     (spoke) => spoke,
   );
   stop.abort();
-  expect((await pending).reason).toBe(reason);
+  const finding = await pending;
+  expect(finding.reason).toBe(reason);
+  expect(Object.keys(finding.phasesMs!)).toEqual(['resolve', 'connect', phase]);
   await pollUntil(
     async () => sockets.every(({ destroyed }) => destroyed),
     (gone) => gone,

@@ -25,7 +25,9 @@ describe.skipIf(!hasPostgres)('in the middle of a query', () => {
     const pending = checkStore(hanging(), { signal: stop.signal });
     await asking();
     stop.abort();
-    expect((await pending).reason).toBe('too_slow');
+    const finding = await pending;
+    expect(finding.reason).toBe('too_slow');
+    expect(Object.keys(finding.phasesMs!)).toEqual(['resolve', 'connect', 'first_byte', 'queries']);
     await pollUntil(pollsOnServer, (rows) => rows.length === 0);
   });
 

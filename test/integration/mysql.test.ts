@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Trace } from '../../src/probes/connection.ts';
 import { mysql } from '../../src/probes/stores/mysql-poll.ts';
 import { grantStatements } from '../../src/probes/stores/store-grants.ts';
 import type { StoreReport } from '../../src/probes/stores/store-report.ts';
@@ -18,8 +19,10 @@ import { type Certificates, makeCertificates } from './pull/certificates.ts';
 
 const never = new AbortController().signal;
 
-const pollStore = (server: Mariadb, target: Partial<PollTarget> = {}): Promise<StoreReport> =>
-  pollOnce(mysql, targetOf(server, target), never);
+const pollStore = (
+  server: Mariadb,
+  target: Partial<PollTarget> = {},
+): Promise<StoreReport & Pick<Trace, 'phasesMs'>> => pollOnce(mysql, targetOf(server, target), never);
 
 const reasonOf = (pending: Promise<StoreReport>) =>
   pending.then(
@@ -97,7 +100,7 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
       details: { flavour: 'MariaDB', binaryLog: { file: 'bin.000001' } },
     });
     expect(found.roundTripMs).toBeGreaterThan(0);
-    expect(Object.keys(found.phasesMs!)).toEqual(['resolve', 'connect', 'first_byte']);
+    expect(Object.keys(found.phasesMs)).toEqual(['resolve', 'connect', 'first_byte', 'queries']);
     expect(found.schemaUnknown).toBeUndefined();
     expect(found.walOldestUnarchivedMs).toBeUndefined();
   });
@@ -366,7 +369,7 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
     });
     const byAddress = await pollStore(primary, { tls: { caFile } });
     expect(byAddress.tlsNotAfterMs).toBe(Date.parse(end.replace('notAfter=', '').trim()));
-    expect(Object.keys(byAddress.phasesMs!)).toEqual(['resolve', 'connect', 'first_byte', 'tls']);
+    expect(Object.keys(byAddress.phasesMs)).toEqual(['resolve', 'connect', 'tls', 'first_byte', 'queries']);
     const ciphered = await pollStore(primary, {
       tls: { caFile, serverName: 'db.test' },
       schemaQuery:

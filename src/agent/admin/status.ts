@@ -62,8 +62,11 @@ export function createHealth(degraded: () => string | undefined): Health {
   };
 }
 
-/** With the last results and the last failures, newest first. */
-type ProbeDebug = ProbeStatus & { failures: Dated<ProbeResult>[]; history: Dated<ProbeResult>[] };
+/** With the last failures, and the last results without what only the newest and the failed ones are read for; newest first. */
+type ProbeDebug = ProbeStatus & {
+  failures: Dated<ProbeResult>[];
+  history: Dated<Omit<ProbeResult, 'details' | 'phasesMs'>>[];
+};
 
 const timeOf = (ms: number) => new Date(ms).toISOString();
 
@@ -80,11 +83,11 @@ export function probeStatus(report: ProbeReport): ProbeStatus {
 }
 
 export function probeDebug(report: ProbeReport): ProbeDebug {
-  const newestFirst = (results: readonly ProbeResult[]) => results.toReversed().map(dated);
+  const brief = ({ details: _, phasesMs: __, ...rest }: ProbeResult) => dated(rest);
   return {
     ...probeStatus(report),
-    failures: newestFirst(report.failures),
-    history: newestFirst(report.history),
+    failures: report.failures.toReversed().map(dated),
+    history: report.history.toReversed().map(brief),
   };
 }
 

@@ -138,24 +138,19 @@ function probeTable(probed: readonly Probed[], screen: Screen): string {
 
 /** Names of phases for people, where the protocol's name is too short. */
 const phaseNames: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  store: { first_byte: 'login', round_trip: 'round trip' },
+  store: { first_byte: 'login' },
 };
 
-/**
- * How long each phase of each probe took, in their order; of one that failed the last phase is where it failed. The
- * queries of a store are what is left of its time.
- */
+/** How long each phase of each probe took, in their order; of one that failed the last phase is where it failed. */
 export function phasesText(probed: readonly Probed[], screen: Screen): string {
   const nameWidth = Math.max(0, ...probed.map(({ row }) => row.name.length));
   const ms = (value: number) => (value < 10 ? value.toFixed(1) : String(Math.round(value)));
   const rows = probed.flatMap(({ row, result }) => {
     const phases = Object.entries(result.phasesMs ?? {});
     if (phases.length === 0) return [];
-    const spent = phases.filter(([name]) => name !== 'round_trip').reduce((sum, [, value]) => sum + value, 0);
     const names = phaseNames[row.kind] ?? {};
     const shown = phases.map(([name, value]) => `${names[name] ?? name.replace('_', ' ')} ${ms(value)}`);
-    const queries = row.kind === 'store' && result.ok ? [`queries ${ms(result.durationMs - spent)}`] : [];
-    const text = [...shown, ...queries].join(', ');
+    const text = shown.join(', ');
     return wrapped(text, (screen.size()?.columns ?? Infinity) - nameWidth - 2).map((line, i) => [
       i === 0 ? row.name : '',
       line,

@@ -4,7 +4,7 @@ import type Driver from 'cassandra-driver/lib/connection.js';
 import { formatAddress } from '../../core/address.ts';
 import { errorText, networkFault } from '../../core/errors.ts';
 import type { StoreFailureReason } from '../../core/reasons.ts';
-import { connectTo } from '../connection.ts';
+import { connectTo, type Trace } from '../connection.ts';
 import { connectionFault, ProbeError } from '../probe.ts';
 import type { StoreFault, StoreTarget } from './store-report.ts';
 
@@ -13,7 +13,6 @@ export type CassandraRow = Readonly<Record<string, unknown>>;
 /** One connection to one node. */
 export interface CqlConnection {
   readonly isOpen: boolean;
-  readonly phasesMs: Readonly<Record<string, number>>;
   /** Earliest expiry of the certificates in the chain, ms since the epoch. */
   tlsNotAfterMs?: number;
   /** The rows of one statement, read from one node; `withinMs` gives up on it alone. Throws what the driver throws. */
@@ -84,28 +83,34 @@ function explained(error: Error, { user }: StoreTarget): Error {
 }
 
 /** Connects and logs in. When the signal aborts, the socket is destroyed and every pending statement rejects. */
-export async function connect(target: StoreTarget, signal: AbortSignal): Promise<CqlConnection> {
+export async function connect(
+  target: StoreTarget,
+  trace: Trace,
+  signal: AbortSignal,
+): Promise<CqlConnection> {
   const { Connection, QueryRequest, ExecutionOptions, extend } = await load();
   const options = extend(driverOptions(target));
   const connection = new Connection(formatAddress(target.address), protocolVersion, options);
-  const { socket, tlsNotAfterMs, phasesMs } = await connectTo(target.address, { tls: target.tls }, signal);
+  const { socket, tlsNotAfterMs } = await connectTo(target.address, { tls: target.tls, trace }, signal);
   const end = watchSocket(socket, signal);
   const { broken } = end;
   bindDriver(connection, socket, end);
   const ready = new Promise<void>((resolve, reject) => {
     connection.startup((error) => (error ? reject(explained(error, target)) : resolve()));
   });
+  trace.enter('first_byte');
   try {
     await Promise.race([broken, ready]);
   } catch (error) {
     await close(socket);
     throw error;
+  } finally {
+    trace.end();
   }
   return {
     get isOpen() {
       return !socket.destroyed && socket.readable;
     },
-    phasesMs,
     tlsNotAfterMs,
     query(cql, withinMs) {
       end.resetBytes();

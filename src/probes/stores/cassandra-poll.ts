@@ -30,15 +30,14 @@ import type {
 
 /** Apache Cassandra and compatible stores. One node is polled; it reports on the others. */
 export const cassandra: StoreKind = {
-  async connect(target, _, signal) {
-    const connection = await connect(target, signal);
+  async connect(target, _, trace, signal) {
+    const connection = await connect(target, trace, signal);
     const poll = createCassandraPoll(connection);
     return {
       serves: () => true,
       get isOpen() {
         return connection.isOpen;
       },
-      phasesMs: connection.phasesMs,
       tlsNotAfterMs: connection.tlsNotAfterMs,
       poll,
       close: () => connection.close(),

@@ -6,7 +6,6 @@ import { errorText, systemCode } from '../../core/errors.ts';
 import type { StoreFailureReason } from '../../core/reasons.ts';
 import {
   connectTo,
-  createTrace,
   earliestEndMs,
   handshakeFault,
   peerCertificateFault,
@@ -22,7 +21,6 @@ export interface MysqlSession {
   /** As the server announced it before the login. */
   readonly announcedVersion: string;
   readonly isOpen: boolean;
-  readonly phasesMs: Trace['phasesMs'];
   readonly tlsNotAfterMs?: number;
   /** All statements in one round trip. */
   run: RunStatements;
@@ -161,8 +159,11 @@ async function endSession(connection: Connection): Promise<void> {
 }
 
 /** Logs in. The socket is destroyed when the signal aborts. */
-export async function openSession(target: StoreTarget, signal: AbortSignal): Promise<MysqlSession> {
-  const trace = createTrace();
+export async function openSession(
+  target: StoreTarget,
+  trace: Trace,
+  signal: AbortSignal,
+): Promise<MysqlSession> {
   const logIn = await prepareLogin(target);
   const { socket } = await connectTo(target.address, { trace }, signal);
   let waitingFor = 'no greeting came';
@@ -198,7 +199,6 @@ export async function openSession(target: StoreTarget, signal: AbortSignal): Pro
       get isOpen() {
         return broken === undefined && !socket.destroyed && socket.readable;
       },
-      phasesMs: trace.phasesMs,
       tlsNotAfterMs: trace.tlsNotAfterMs,
       run: (statements) =>
         run(statements).catch((thrown: unknown) => {

@@ -29,14 +29,13 @@ import type { DatabaseReport, PollAnswer, PollRequest, ServerReport, StoreKind }
 
 /** Servers that speak MySQL's protocol: MySQL itself, MariaDB, and compatible servers. */
 export const mysql: StoreKind = {
-  async connect(target, _, signal) {
-    const session = await openSession(target, signal);
+  async connect(target, _, trace, signal) {
+    const session = await openSession(target, trace, signal);
     return {
       serves: () => true,
       get isOpen() {
         return session.isOpen;
       },
-      phasesMs: session.phasesMs,
       tlsNotAfterMs: session.tlsNotAfterMs,
       poll: createMysqlPoll(session.run, session.announcedVersion, target.timeoutMs),
       close: () => session.close(),

@@ -8,7 +8,6 @@ import { errorText, systemCode } from '../../core/errors.ts';
 import type { StoreFailureReason } from '../../core/reasons.ts';
 import {
   connectTo,
-  createTrace,
   earliestEndMs,
   handshakeFault,
   peerCertificateFault,
@@ -35,7 +34,6 @@ export interface Statement {
 /** A login to one database. */
 export interface PostgresSession {
   readonly isOpen: boolean;
-  readonly phasesMs: Trace['phasesMs'];
   readonly tlsNotAfterMs?: number;
   /**
    * The answers to all statements in one round trip, within one read-only transaction. Throws only when the session
@@ -53,9 +51,10 @@ const longestLockWaitMs = 1000;
 export async function openSession(
   target: StoreTarget,
   database: string | undefined,
+  trace: Trace,
   signal: AbortSignal,
 ): Promise<PostgresSession> {
-  const { socket, trace } = await openSocket(target, signal);
+  const socket = await openSocket(target, trace, signal);
   const guard = createProtocolGuard();
   /** Why the connection broke between two statements; the next statement only learns that it did. */
   let broken: unknown;
@@ -77,7 +76,6 @@ export async function openSession(
     get isOpen() {
       return broken === undefined && !socket.destroyed && socket.readable;
     },
-    phasesMs: trace.phasesMs,
     tlsNotAfterMs: trace.tlsNotAfterMs,
     async ask(statements) {
       guard.reset();
@@ -171,16 +169,12 @@ const tlsRequest = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
  * A connection on which nothing was exchanged yet but TLS. The agent opens it and not the driver, so that it is
  * dialled, verified and ended like that of every other probe.
  */
-async function openSocket(
-  { address, tls }: StoreTarget,
-  signal: AbortSignal,
-): Promise<{ socket: Socket; trace: Trace }> {
-  const trace = createTrace();
+async function openSocket({ address, tls }: StoreTarget, trace: Trace, signal: AbortSignal): Promise<Socket> {
   const { socket } = await connectTo(address, { trace }, signal);
-  if (tls === undefined) return { socket, trace };
+  if (tls === undefined) return socket;
   trace.enter('tls');
   try {
-    return { socket: await switchToTls(socket, address.host, tls, trace, signal), trace };
+    return await switchToTls(socket, address.host, tls, trace, signal);
   } catch (thrown) {
     socket.destroy();
     throw tlsFault(thrown, signal);

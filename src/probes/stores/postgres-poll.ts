@@ -30,14 +30,13 @@ import type {
 
 /** PostgreSQL, by the `pg` driver. A connection belongs to one database. */
 export const postgres: StoreKind = {
-  async connect(target, database, signal) {
-    const session = await openSession(target, database, signal);
+  async connect(target, database, trace, signal) {
+    const session = await openSession(target, database, trace, signal);
     const connection: StoreConnection = {
       serves: (asked) => asked === database || asked === undefined,
       get isOpen() {
         return session.isOpen;
       },
-      phasesMs: session.phasesMs,
       tlsNotAfterMs: session.tlsNotAfterMs,
       poll: (request) => poll(session, request, target.databases),
       close: () => session.close(),

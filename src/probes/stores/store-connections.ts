@@ -1,4 +1,5 @@
 import type { Clock } from '../../core/ports.ts';
+import type { Trace } from '../connection.ts';
 import { type StoreOptions, storeRoles } from './store-options.ts';
 import type {
   PollAnswer,
@@ -24,8 +25,16 @@ export const keptAtMost = storeRoles.length;
 
 /** Polls the databases of one store, one at a time. */
 export interface StoreServer {
-  /** Throws what the kind's `faultOf` explains. When the signal aborts, the connection is destroyed. */
-  poll(target: StoreTarget, request: Omit<PollRequest, 'server'>, signal: AbortSignal): Promise<StoreReport>;
+  /**
+   * Throws what the kind's `faultOf` explains. `trace` says how far it came; over a kept connection it has no phases of
+   * connecting. When the signal aborts, the connection is destroyed.
+   */
+  poll(
+    target: StoreTarget,
+    request: Omit<PollRequest, 'server'>,
+    trace: Trace,
+    signal: AbortSignal,
+  ): Promise<StoreReport>;
   close(): Promise<void>;
 }
 
@@ -56,11 +65,12 @@ export function createStoreServer(
     used: KeptConnection,
     request: PollRequest,
     timeoutMs: number,
+    trace: Trace,
     signal: AbortSignal,
   ): Promise<PollAnswer | undefined> => {
     const cancel = clock.after(timeoutMs / 3, () => used.end.abort());
     try {
-      return await pollOn(used, request, signal);
+      return await pollOn(used, request, trace, signal);
     } catch (thrown) {
       if (signal.aborted) throw thrown;
       return undefined;
@@ -70,27 +80,25 @@ export function createStoreServer(
   };
 
   return {
-    async poll(target, request, signal) {
+    async poll(target, request, trace, signal) {
       const { database } = request;
       const nowMs = clock.monotonicMs();
       const isReusable =
         lastReport && lastReport.askedFor !== database && nowMs - lastReport.atMs < intervalMs;
       const asked: PollRequest = { ...request, server: !isReusable };
       const taken = connections.takeKept(target, database);
-      const overKept = taken && (await pollKept(taken, asked, target.timeoutMs, signal));
-      const used = overKept === undefined ? await connections.open(target, database, signal) : taken!;
-      const answer = overKept ?? (await pollOn(used, asked, signal));
+      const overKept = taken && (await pollKept(taken, asked, target.timeoutMs, trace, signal));
+      const used = overKept === undefined ? await connections.open(target, database, trace, signal) : taken!;
+      const answer = overKept ?? (await pollOn(used, asked, trace, signal));
       await connections.release(used, signal);
       if (answer.server) lastReport = { server: answer.server, askedFor: database, atMs: nowMs };
-      const { phasesMs, tlsNotAfterMs } = used.connection;
       const server = answer.server ?? lastReport!.server;
       return {
         ...server,
         ...answer.database,
         checks: [...server.checks, ...answer.database.checks],
         roundTripMs: answer.roundTripMs,
-        phasesMs: overKept === undefined ? phasesMs : {},
-        tlsNotAfterMs,
+        tlsNotAfterMs: used.connection.tlsNotAfterMs,
       };
     },
     close: connections.close,
@@ -102,7 +110,12 @@ interface StoreConnections {
   /** A kept connection for this database. Ends those that have died, or were opened with another password. */
   takeKept(target: StoreTarget, database: string | undefined): KeptConnection | undefined;
   /** A new connection; if the store is at its limit, once the kept ones are closed. */
-  open(target: StoreTarget, database: string | undefined, signal: AbortSignal): Promise<KeptConnection>;
+  open(
+    target: StoreTarget,
+    database: string | undefined,
+    trace: Trace,
+    signal: AbortSignal,
+  ): Promise<KeptConnection>;
   /** Keeps the connection for the next poll, or closes it where that would come too late. */
   release(used: KeptConnection, signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
@@ -116,10 +129,11 @@ function createConnections(
   let kept: KeptConnection[] = [];
   let isClosed = false;
 
-  const connect: StoreConnections['open'] = async (target, database, signal) => {
+  const connect: StoreConnections['open'] = async (target, database, trace, signal) => {
     const end = new AbortController();
     const openedMs = clock.monotonicMs();
-    const connection = await whileLinked(signal, end, () => kind.connect(target, database, end.signal));
+    const connect = () => kind.connect(target, database, trace, end.signal);
+    const connection = await whileLinked(signal, end, connect);
     return { connection, end, openedMs, login: loginOf(target) };
   };
 
@@ -138,14 +152,14 @@ function createConnections(
       kept = kept.filter((one) => one !== taken);
       return taken;
     },
-    async open(target, database, signal) {
+    async open(target, database, trace, signal) {
       try {
-        return await connect(target, database, signal);
+        return await connect(target, database, trace, signal);
       } catch (thrown) {
         if (kept.length === 0 || signal.aborted || kind.faultOf(thrown).reason !== 'too_many_connections')
           throw thrown;
         await closeKept(signal);
-        return connect(target, database, signal);
+        return connect(target, database, trace, signal);
       }
     },
     async release(used, signal) {
@@ -167,13 +181,17 @@ const closeOne = ({ connection, end }: KeptConnection, signal: AbortSignal) =>
 async function pollOn(
   { connection, end }: KeptConnection,
   request: PollRequest,
+  trace: Trace,
   signal: AbortSignal,
 ): Promise<PollAnswer> {
+  trace.enter('queries');
   try {
     return await whileLinked(signal, end, () => connection.poll(request));
   } catch (thrown) {
     end.abort();
     throw thrown;
+  } finally {
+    trace.end();
   }
 }
 

@@ -1,5 +1,6 @@
 import type { RawTags } from '../../core/model.ts';
 import { storeCheckSeverity } from '../../core/reasons.ts';
+import type { Trace } from '../connection.ts';
 import { type Finding, type Sample, timeText } from '../probe.ts';
 import { adviceOn } from './store-checks.ts';
 import type { StoreKindName, StoreOptions } from './store-options.ts';
@@ -26,9 +27,10 @@ export interface FindingContext {
 export function storeFinding(
   report: StoreReport,
   changes: readonly CheckResult[],
+  phasesMs: Trace['phasesMs'],
   { labels, accept, expectedSchema, about }: FindingContext,
 ): Finding {
-  const { tlsNotAfterMs, walArchiveFailures, roundTripMs, phasesMs } = report;
+  const { tlsNotAfterMs, walArchiveFailures, roundTripMs } = report;
   const all = [
     ...schemaCheck(report, expectedSchema),
     ...connectionsCheck(report),

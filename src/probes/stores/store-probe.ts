@@ -3,7 +3,7 @@ import { errorText } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { archivedName, type LogKind, segmentRuns } from '../backups/segments.ts';
 import { runCommand } from '../command.ts';
-import { untilAborted } from '../connection.ts';
+import { createTrace, type Trace, untilAborted } from '../connection.ts';
 import type { Finding, Probe, ProbeDeps } from '../probe.ts';
 import { createFreeSpace } from './free-space.ts';
 import { archivedLog, noticeChanges, readRemembered } from './store-changes.ts';
@@ -52,9 +52,10 @@ export function createStoreProbe(
     return [...(space ? [space] : []), ...archived];
   };
 
-  const poll = async (target: StoreTarget, signal: AbortSignal): Promise<StoreReport> => {
+  const poll = async (target: StoreTarget, trace: Trace, signal: AbortSignal): Promise<StoreReport> => {
     const byCommand = command !== undefined && database !== undefined;
-    const report = await server.poll(target, { database, ...(!byCommand && { schema: { query } }) }, signal);
+    const request = { database, ...(!byCommand && { schema: { query } }) };
+    const report = await server.poll(target, request, trace, signal);
     const [version, checks] = await Promise.all([
       byCommand ? versionByCommand(command, target, database, clock, signal) : {},
       hostChecks(report, target, signal),
@@ -63,13 +64,13 @@ export function createStoreProbe(
     return { ...report, ...version, checks: [...report.checks, ...compared, ...checks] };
   };
 
-  const findingFor = (report: StoreReport, recalled: unknown): Finding => {
+  const findingFor = (report: StoreReport, { phasesMs }: Trace, recalled: unknown): Finding => {
     const { remember, checks, news } = noticeChanges(readRemembered(recalled), report, clock.nowMs());
     const shown = report.log && { log: archivedLog(report.log, remember, clock.nowMs()) };
     for (const { check, found } of news)
       log.write('warn', 'a store has changed', { store: options.name, database: role, check, found });
     return {
-      ...storeFinding(report, checks, {
+      ...storeFinding(report, checks, phasesMs, {
         labels,
         accept: options.accept,
         expectedSchema,
@@ -88,10 +89,14 @@ export function createStoreProbe(
         return { reason: 'credentials', msg: errorText(thrown), details: about, remember: recalled };
       }
       const redact = createRedact(password);
+      const trace = createTrace(clock);
       try {
-        return findingFor(redacted(await poll(targetOf(options, password), signal), redact), recalled);
+        const report = await poll(targetOf(options, password), trace, signal);
+        return findingFor(redacted(report, redact), trace, recalled);
       } catch (thrown) {
-        return { ...failureOf(kind, thrown, redact, signal), details: about, remember: recalled };
+        const { phasesMs, tlsNotAfterMs } = trace;
+        const failure = failureOf(kind, thrown, redact, signal);
+        return { ...failure, phasesMs, tlsNotAfterMs, details: about, remember: recalled };
       }
     },
     close: () => server.close(),

@@ -2,6 +2,7 @@ import type { ClientTls } from '../../core/access.ts';
 import type { Address } from '../../core/address.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { StoreCheck, StoreFailureReason } from '../../core/reasons.ts';
+import type { Trace } from '../connection.ts';
 
 /** How a store is reached. Secrets are read, and stay out of every message. */
 export interface StoreTarget {
@@ -109,8 +110,6 @@ export interface DatabaseReport {
 export interface StoreReport extends ServerReport, DatabaseReport {
   /** The shortest time between a request and its answer. */
   roundTripMs: number;
-  /** Duration of each phase of connecting; empty when a kept connection was used. */
-  phasesMs?: Readonly<Record<string, number>>;
   /** Earliest expiry of the certificates in the chain, ms since the epoch. */
   tlsNotAfterMs?: number;
 }
@@ -138,7 +137,6 @@ export interface StoreConnection {
   /** Whether polls of this database can use it. */
   serves(database: string | undefined): boolean;
   readonly isOpen: boolean;
-  readonly phasesMs: Readonly<Record<string, number>>;
   readonly tlsNotAfterMs?: number;
   /** Throws what the driver throws, and `ProbeError`. */
   poll(request: PollRequest): Promise<PollAnswer>;
@@ -154,8 +152,15 @@ export interface StoreFault {
 
 /** A kind of store: a row of the table in stores.ts. */
 export interface StoreKind {
-  /** Connects and logs in. The connection is destroyed as soon as `signal` aborts, now or later. */
-  connect(target: StoreTarget, database: string | undefined, signal: AbortSignal): Promise<StoreConnection>;
+  /**
+   * Connects and logs in, in phases of `trace`. The connection is destroyed as soon as `signal` aborts, now or later.
+   */
+  connect(
+    target: StoreTarget,
+    database: string | undefined,
+    trace: Trace,
+    signal: AbortSignal,
+  ): Promise<StoreConnection>;
   /** The reason and a message for whatever was thrown; the message holds neither password nor connection string. */
   faultOf(thrown: unknown): StoreFault;
   /** Checks that compare `watched` of a report with those before it; called once for each poll, in their order. */

@@ -10,7 +10,7 @@ test('the phases of each probe are shown: of a store the login and the queries',
   const text = phasesText(
     [
       probed('health/frontend', true, 4, { resolve: 0.04, connect: 1.25, first_byte: 2, body: 0.5 }),
-      probed('store/main', true, 60, { connect: 1, tls: 8, first_byte: 11, round_trip: 0.3 }),
+      probed('store/main', true, 60, { connect: 1, tls: 8, first_byte: 11, queries: 40, round_trip: 0.3 }),
       probed('store/other', false, 5000, { connect: 1, tls: 4999 }),
       probed('archive/history', true, 3),
     ],
@@ -20,7 +20,7 @@ test('the phases of each probe are shown: of a store the login and the queries',
     '',
     'PHASES           ms',
     'health/frontend  resolve 0.0, connect 1.3, first byte 2.0, body 0.5',
-    'store/main       connect 1.0, tls 8.0, login 11, round trip 0.3, queries 40',
+    'store/main       connect 1.0, tls 8.0, login 11, queries 40, round trip 0.3',
     'store/other      connect 1.0, tls 4999',
     '',
   ]);

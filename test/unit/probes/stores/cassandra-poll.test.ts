@@ -59,7 +59,6 @@ function scripted(changes: Record<string, readonly CassandraRow[] | Error> = {})
       return answer;
     },
     isOpen: true,
-    phasesMs: {},
     close: () => Promise.resolve(),
   };
   const poll = createCassandraPoll(connection);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { createTrace } from '../../../../src/probes/connection.ts';
 import { createStoreServer, keptAtMost, keptForMs } from '../../../../src/probes/stores/store-connections.ts';
 import type {
   PollRequest,
@@ -35,7 +36,8 @@ function scripted({ oneDatabase = false, reason = 'reset' as StoreFault['reason'
     answering: async (_: Opened): Promise<void> => {},
   };
   const kind: StoreKind = {
-    async connect(_, database, signal) {
+    async connect(_, database, trace, signal) {
+      trace.enter('connect');
       await script.connecting();
       const one: Opened = { database, signal, polls: [], isOpen: true, closed: false };
       opened.push(one);
@@ -44,7 +46,6 @@ function scripted({ oneDatabase = false, reason = 'reset' as StoreFault['reason'
         get isOpen() {
           return one.isOpen;
         },
-        phasesMs: { connect: 1 },
         async poll(request) {
           one.polls.push(request);
           await script.answering(one);
@@ -75,8 +76,11 @@ function setUp(options: Parameters<typeof scripted>[0] = {}, interval = interval
   const clock: ManualClock = manualClock();
   const { script, kind } = scripted(options);
   const server = createStoreServer({ intervalMs: interval }, kind, clock);
-  const poll = (database: string, signal = never, over: Partial<StoreTarget> = {}) =>
-    server.poll({ ...target, ...over }, { database, schema: {} }, signal);
+  const poll = async (database: string, signal = never, over: Partial<StoreTarget> = {}) => {
+    const trace = createTrace(clock);
+    const report = await server.poll({ ...target, ...over }, { database, schema: {} }, trace, signal);
+    return { ...report, phases: Object.keys(trace.phasesMs) };
+  };
   return { clock, script, server, poll, opened: script.opened };
 }
 
@@ -107,10 +111,10 @@ describe('questions about the server', () => {
 describe('a connection', () => {
   test('is kept for a bounded time, and phases are those of a new one only', async () => {
     const { clock, poll, opened } = setUp();
-    expect((await poll('a')).phasesMs).toEqual({ connect: 1 });
+    expect((await poll('a')).phases).toEqual(['connect', 'queries']);
     for (let polls = 1; polls < keptForMs / intervalMs; polls++) {
       clock.advance(intervalMs);
-      expect((await poll('a')).phasesMs).toEqual({});
+      expect((await poll('a')).phases).toEqual(['queries']);
     }
     expect(opened).toHaveLength(1);
     // The next poll would come too late for it.
