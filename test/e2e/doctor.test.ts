@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { freePort } from '../ports.ts';
+import { hasPostgres, startPostgres } from '../postgres.ts';
 import { folder, mainFile, start, startAgent } from './process.ts';
 
 interface Diagnosis {
@@ -134,6 +135,30 @@ stores: [{name: main, kind: postgres, address: '127.0.0.1:${down}', user: svc, p
       },
     ]);
   });
+
+  test.skipIf(!hasPostgres)(
+    'a store whose user may see little: what cannot be checked, why, and what to do',
+    async () => {
+      const server = await startPostgres();
+      try {
+        await server.query('CREATE ROLE stranger LOGIN; CREATE TABLE schema_version (version_partition int)');
+        const { of } = await examine(`admin: ~
+stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: stranger, databases: {persistence: postgres}}]
+`);
+        const [own, unchecked] = of('store/main/persistence');
+        expect(own).toMatchObject({ result: 'ok' });
+        expect(unchecked).toMatchObject({
+          result: 'advice',
+          msg: expect.stringMatching(/^cannot be checked: .*free_space \(the directories are hidden\)/),
+          fix: expect.stringMatching(
+            /--print-grants .*; for free_space run an agent on the host of the store/,
+          ),
+        });
+      } finally {
+        await server.stop();
+      }
+    },
+  );
 
   test('a state directory below a file, and a log that is not there yet, are told once', async () => {
     const blocker = join(place.path, 'blocker');

@@ -5,6 +5,7 @@ import { parseAddress } from '../../core/address.ts';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText, type Fault, faultLine, systemCode } from '../../core/errors.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
+import type { ProbeResult } from '../../probes/runner/probe-state.ts';
 import { probeOnce } from '../../probes/runner/runner.ts';
 import { checkPattern, surveyLogPaths } from '../config/log-paths.ts';
 import { type AgentConfig, blocksOf, type ReadyConfig } from '../config/types.ts';
@@ -357,8 +358,6 @@ async function examineProbes({ config }: ReadyConfig, io: Io, progress: ProbePro
   const deps = { readSecret, readings, clock: systemClock, log: silent, onResult };
   const polled = await probeOnce(rows, deps).finally(progress.clear);
   return polled.flatMap(({ row, result }): Diagnosis[] => {
-    const checks = (result.details?.checks ?? []) as { check: string; holds: unknown; set?: string }[];
-    const denied = checks.filter(({ holds }) => holds === 'unknown').map(({ check }) => check);
     const own = result.ok
       ? ok(row.name, result.msg)
       : fault(
@@ -366,8 +365,25 @@ async function examineProbes({ config }: ReadyConfig, io: Io, progress: ProbePro
           `${result.reason}: ${unread.get(result.msg) ?? result.msg}`,
           unread.has(result.msg) ? secretFix : probeFix(row, result.reason),
         );
-    if (denied.length === 0) return [own];
-    const fix = 'svc-agent probe --print-grants prints the statements that give the missing rights';
-    return [own, advice(row.name, `cannot be checked: ${denied.join(', ')}`, fix)];
+    const unchecked = uncheckedIn(result);
+    return unchecked ? [own, advice(row.name, unchecked.what, unchecked.fix)] : [own];
   });
+}
+
+/** What to do about checks of a store that have no result: one piece of advice for all, as one right may solve several. */
+function uncheckedIn({ details }: ProbeResult): { what: string; fix: string } | undefined {
+  const checks = (details?.checks ?? []) as { check: string; holds: unknown; found: string }[];
+  const unknown = checks.filter(({ holds }) => holds === 'unknown');
+  if (unknown.length === 0) return undefined;
+  const isOfHost = ({ check }: { check: string }) => check === 'free_space';
+  const fixes = [
+    ...(unknown.every(isOfHost)
+      ? []
+      : ['if a right is missing, svc-agent probe --print-grants prints the statement that gives it']),
+    ...(unknown.some(isOfHost)
+      ? ['for free_space run an agent on the host of the store, where it can see the directories']
+      : []),
+  ];
+  const what = unknown.map(({ check, found }) => `${check} (${found})`).join(', ');
+  return { what: `cannot be checked: ${what}`, fix: fixes.join('; ') };
 }
