@@ -13,7 +13,7 @@ import { fakeIo } from '../cli/fake-io.ts';
 import { root } from './imports.ts';
 
 // What a page names between backticks has to exist: metrics, alerts, keys of the configuration, paths of the listeners,
-// and the words of closed lists.
+// the words of closed lists, and messages.
 
 const pagesIn = (folder: string): string[] =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
@@ -86,6 +86,11 @@ describe.each(pages)('%s', (page) => {
     expect(paths.filter((path) => !isPath(path))).toEqual([]);
   });
 
+  test('quotes messages that the agent prints', () => {
+    const messages = spans.filter((span) => /^[a-z]+(?: [a-z]+){2,}$/.test(span) && !commandLine.test(span));
+    expect(messages.filter((message) => !source.includes(message))).toEqual([]);
+  });
+
   test('names paths that the listeners answer', () => {
     const paths = spans.flatMap(
       (span) =>
@@ -100,6 +105,8 @@ describe.each(pages)('%s', (page) => {
   });
 });
 
+/** Commands of other programs, and of the agent, that consist of words alone. */
+const commandLine = /^(?:npm|npx|apt|git|node|kubectl|svc-agent) /;
 /** Files, and names of other programs' settings, which have dots, too. */
 const fileEnding =
   /\.(?:ts|js|mjs|md|json|yaml|yml|txt|log|css|svg|html|conf|timer|service|sh|gz|lock|prom|cjs)$/;
