@@ -96,9 +96,11 @@ export function createIdentification(
     const file = track(group, sighting, startOf(sighting));
     if (stat.size > 0 || !scan.newGroups.has(group)) return;
     if (file.nowSize > 0 && startOf(sighting) === 'beginning') {
-      // It was listed when it was empty, and what it holds by now may be a copy: the next scan decides.
+      // It was listed when it was empty, and what it holds by now may be a copy: the next scan decides, also about the files
+      // that may be copies of it.
       openFiles.close(file);
       tracker.remove(file);
+      scan.unseenGroups.add(group);
       scan.needsScan = true;
       return;
     }
