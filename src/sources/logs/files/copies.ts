@@ -5,7 +5,7 @@ import type { Generations } from './generations.ts';
 import type { Groups } from './groups.ts';
 import { isCompressed, plainName } from './rotated-names.ts';
 import type { RotationDeps, ScanState } from './scan-state.ts';
-import { knownContent, letGoContent, type TrackedFile } from './tracked-file.ts';
+import { knownContent, type LetGo, letGoContent, type TrackedFile } from './tracked-file.ts';
 import type { Whereabouts } from './whereabouts.ts';
 
 /** How long after its last change a file may be an unfinished copy or archive. */
@@ -178,6 +178,18 @@ export function createCopies(
     return false;
   };
 
+  /**
+   * Forgets the content of a copy of a part, by which its archive would be known, if the file goes on otherwise: it was no
+   * copy, but a generation that begins the same, and others may begin the same, too.
+   */
+  const forgetPart = (sighting: Sighting, { path, generation, size }: LetGo): void => {
+    for (const part of [...tracker.letGoOf(path)]) {
+      if (part.ino >= 0n || part.generation !== generation || part.offset !== size) continue;
+      const like = contents.of(sighting, (content) => likeness(content, letGoContent(part)));
+      if (like === 'whole') tracker.forget(part);
+    }
+  };
+
   /** Whether a file is still the one that was let go, with nothing new in it. */
   const isLetGo = (sighting: Sighting): boolean => {
     const { stat, paths } = sighting;
@@ -208,6 +220,7 @@ export function createCopies(
     }
     if (!isSameFile) {
       tracker.forget(file);
+      forgetPart(sighting, file);
       // Its content is remembered: it may have been moved into an archive.
       tracker.letGo({ ...file, ino: -1n, absences: 0 });
       return false;
