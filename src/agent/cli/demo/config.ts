@@ -58,7 +58,9 @@ export async function freePorts(
   for (const key of Object.keys(parts) as (keyof DemoPorts)[]) {
     if (serviceParts.includes(key) !== (whose === 'service')) continue;
     const { what, count } = parts[key];
-    const row = wanted[key] === 0 ? [0] : Array.from({ length: count }, (_, i) => wanted[key] + i);
+    // Beside another demo: its store does not listen while it refuses connections, and needs its port again.
+    const isAnyPort = wanted[key] === 0 || (key === 'store' && taken.length > 0);
+    const row = isAnyPort ? [0] : Array.from({ length: count }, (_, i) => wanted[key] + i);
     const got = await Promise.all(row.map(tryPort));
     const missing = row.filter((_, i) => got[i] === undefined);
     if (missing.length === 1) taken.push(`port ${missing[0]} is taken, another one is used for ${what}`);
