@@ -62,7 +62,7 @@ export function createHealth(degraded: () => string | undefined): Health {
   };
 }
 
-/** With the last failures, and the last results without what only the newest and the failed ones are read for; newest first. */
+/** With the last failures and the last results, newest first. Details and phases are long, and left out of the latter. */
 type ProbeDebug = ProbeStatus & {
   failures: Dated<ProbeResult>[];
   history: Dated<Omit<ProbeResult, 'details' | 'phasesMs'>>[];

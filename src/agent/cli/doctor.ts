@@ -376,14 +376,11 @@ function uncheckedIn({ details }: ProbeResult): { what: string; fix: string } | 
   const unknown = checks.filter(({ holds }) => holds === 'unknown');
   if (unknown.length === 0) return undefined;
   const isOfHost = ({ check }: { check: string }) => check === 'free_space';
-  const fixes = [
-    ...(unknown.every(isOfHost)
-      ? []
-      : ['if a right is missing, svc-agent probe --print-grants prints the statement that gives it']),
-    ...(unknown.some(isOfHost)
-      ? ['for free_space run an agent on the host of the store, where it can see the directories']
-      : []),
-  ];
+  const fixes: string[] = [];
+  if (!unknown.every(isOfHost))
+    fixes.push('if a right is missing, svc-agent probe --print-grants prints the statement that gives it');
+  if (unknown.some(isOfHost))
+    fixes.push('for free_space run an agent on the host of the store, where it can see the directories');
   const what = unknown.map(({ check, found }) => `${check} (${found})`).join(', ');
   return { what: `cannot be checked: ${what}`, fix: fixes.join('; ') };
 }

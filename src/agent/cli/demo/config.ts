@@ -58,8 +58,9 @@ export async function freePorts(
   for (const key of Object.keys(parts) as (keyof DemoPorts)[]) {
     if (serviceParts.includes(key) !== (whose === 'service')) continue;
     const { what, count } = parts[key];
-    // Beside another demo: its store does not listen while it refuses connections, and needs its port again.
-    const isAnyPort = wanted[key] === 0 || (key === 'store' && taken.length > 0);
+    // The store of another demo does not listen while it refuses connections, and needs its port again.
+    const isBesideDemo = wanted.control !== 0 && ports.control !== wanted.control;
+    const isAnyPort = wanted[key] === 0 || (key === 'store' && isBesideDemo);
     const row = isAnyPort ? [0] : Array.from({ length: count }, (_, i) => wanted[key] + i);
     const got = await Promise.all(row.map(tryPort));
     const missing = row.filter((_, i) => got[i] === undefined);

@@ -182,7 +182,9 @@ export function createCopies(
    * Forgets the content of a copy of a part, by which its archive would be known, if the file goes on otherwise: it was no
    * copy, but a generation that begins the same, and others may begin the same, too.
    */
-  const forgetPart = (sighting: Sighting, { path, generation, size }: LetGo): void => {
+  const forgetPart = (sighting: Sighting, { path, generation, size, offset }: LetGo): void => {
+    // It has the content of the whole generation since its original was finished. There may be thousands of others.
+    if (size < 0 || size >= offset || isCompressed(sighting.paths[0]!)) return;
     for (const part of [...tracker.letGoOf(path)]) {
       if (part.ino >= 0n || part.generation !== generation || part.offset !== size) continue;
       const like = contents.of(sighting, (content) => likeness(content, letGoContent(part)));
