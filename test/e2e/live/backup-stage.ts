@@ -1,6 +1,7 @@
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ownedByPostgres, postgresFolder, startPostgres } from '../../postgres.ts';
+import { until } from '../../until.ts';
 import { mainFile, type RunningAgent, start, startAgent } from '../process.ts';
 import { startLivePrometheus } from './prometheus.ts';
 
@@ -88,6 +89,11 @@ export async function startBackupStage(directory: string): Promise<BackupStage> 
     targets: { 'svc-agent': [{ address: agent.address('metrics'), cluster: 'dc1' }] },
   });
   const program = (...args: string[]) => start(process.execPath, [mainFile, ...args]);
+  /** A dump younger than its `settle` is no backup yet: what restores one waits until the agent has verified it. */
+  const verified = async () => {
+    const page = await (await fetch(`http://${agent.address('metrics')}/metrics`)).text();
+    return /^svc_backup_integrity_ok\{[^}]*backup="main-full"[^}]*\} 1$/m.test(page);
+  };
   const run = (...argv: string[]) =>
     program('backup', 'run', '--job', 'main-full', '-c', file, '--', ...argv).ended;
   return {
@@ -107,6 +113,7 @@ export async function startBackupStage(directory: string): Promise<BackupStage> 
       await run('sh', '-c', 'exit 3');
     },
     async drill() {
+      await until('a verified dump', verified);
       const restore = program(
         ...['recover', 'database-corruption', '--store', 'main', '--database', 'persistence', '-c', file],
         ...['--execute', '--yes', '--confirm', 'main', '--force', 'there is no history service'],
