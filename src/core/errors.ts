@@ -131,8 +131,9 @@ function distance(a: string, b: string): number {
 const longest = 64;
 
 /**
- * The known word that a mistyped one most likely means: at most a third of its letters differ, ignoring case, or it is
- * the start of exactly one known word. Undefined if there is none.
+ * The known word that a mistyped one most likely means: at most a third of its letters differ, ignoring case, where a
+ * different first letter counts twice (`probes` is not `roles`), or it is the start of exactly one known word. Undefined
+ * if there is none.
  */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   if (word.length === 0 || word.length > longest) return undefined;
@@ -141,7 +142,8 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   let bestDistance = Math.floor(Math.max(folded.length, 3) / 3) + 1;
   for (const candidate of known) {
     if (Math.abs(candidate.length - folded.length) >= bestDistance) continue;
-    const edits = distance(folded, candidate.toLowerCase());
+    const other = candidate.toLowerCase();
+    const edits = distance(folded, other) + (folded[0] === other[0] ? 0 : 1);
     if (edits < bestDistance) [best, bestDistance] = [candidate, edits];
   }
   if (best !== undefined || folded.length < 3) return best;

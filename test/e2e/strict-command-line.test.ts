@@ -19,7 +19,10 @@ function written(text: string): string {
 }
 
 /** How many arguments a command takes besides its options; one that is not here takes none. */
-const most: Readonly<Record<string, number>> = { init: 1, recover: 1, completion: 1, backup: 1 };
+const most: Readonly<Record<string, number>> = {
+  ...{ init: 1, recover: 1, completion: 1, backup: 1 },
+  ...{ run: 1, check: 1, doctor: 1 },
+};
 const several = ['probe', 'dashboards'];
 
 describe('surplus arguments end with 2 and are named:', () => {
@@ -31,6 +34,9 @@ describe('surplus arguments end with 2 and are named:', () => {
         recover: 'failback',
         completion: 'bash',
         backup: 'plan',
+        run: 'agent.yaml',
+        check: 'agent.yaml',
+        doctor: 'agent.yaml',
       }[name as 'init'];
       const surplus = first === undefined ? ['surplus'] : [first, 'surplus'];
       expect(surplus.length).toBe((most[name] ?? 0) + 1);
@@ -41,10 +47,15 @@ describe('surplus arguments end with 2 and are named:', () => {
     },
   );
 
-  test.each(['--help', '--version', 'help', 'version'])('%s', async (name) => {
-    const { status, stdout, stderr } = await command([name, 'check']);
+  test.each([
+    ['--help', 'check'],
+    ['--version', 'check'],
+    ['version', 'check'],
+    ['help', 'check', 'run'],
+  ])('%s %s', async (name, ...words) => {
+    const { status, stdout, stderr } = await command([name, ...words]);
     expect([status, stdout]).toEqual([2, '']);
-    expect(stderr).toContain(`svc-agent ${name}: takes no arguments, got "check"`);
+    expect(stderr).toContain(`svc-agent ${name}: takes no such arguments, got "${words.join(' ')}"`);
   });
 
   test.each([
@@ -121,4 +132,56 @@ describe('a writer that fails leaves no file behind:', () => {
     expect([status, stderr.includes(file)]).toEqual([2, true]);
     expect(existsSync(file)).toBe(true);
   });
+});
+
+describe('help', () => {
+  test.each(commands.map(({ name }) => name))(
+    'help %s is what %s --help prints, with two examples',
+    async (name) => {
+      const asked = await command(['help', name]);
+      expect(asked).toEqual(await command([name, '--help']));
+      expect(asked.status).toBe(0);
+      expect(asked.stdout.match(new RegExp(`^  svc-agent ${name}\\b`, 'gm'))?.length).toBeGreaterThanOrEqual(
+        2,
+      );
+    },
+  );
+
+  const examples = commands.flatMap(({ examples: lines }): string[] => [...lines]);
+  test.each(examples)('the options of the example `%s` exist', async (example) => {
+    const [words = ''] = example.split(' -- ');
+    expect((await command([...words.split(' '), '--help'])).stderr).toBe('');
+  });
+
+  test('-v is --version', async () => {
+    expect(await command(['-v'])).toEqual(await command(['--version']));
+  });
+});
+
+test.each([
+  [['status', '--url'], 'svc-agent status: option --url needs a value; see svc-agent status --help\n'],
+  [['status', '--url', '-c'], 'svc-agent status: option --url needs a value; see svc-agent status --help\n'],
+  [['check', '--json=yes'], 'svc-agent check: option --json takes no value; see svc-agent check --help\n'],
+  [
+    ['check', '--confg', 'x'],
+    'svc-agent check: unknown option, got "--confg"; did you mean --config? see svc-agent check --help\n',
+  ],
+  [
+    ['check', 'one.yaml', '-c', 'two.yaml'],
+    'svc-agent: --config: two configuration files, got "two.yaml and one.yaml"; name one\n',
+  ],
+])('%j says what is wrong, and names the program once', async (args, message) => {
+  expect(await command(args)).toEqual({ status: 2, stdout: '', stderr: message });
+});
+
+test('check takes the file as an argument', async () => {
+  const file = written('services: {frontend: {health: "http://127.0.0.1:1/"}}\nadmin: ~\n');
+  expect(await command(['check', file])).toEqual(await command(['check', '-c', file]));
+});
+
+test('without a configuration, status asks the usual address of the admin listener', async () => {
+  // Another agent may listen there, and answer.
+  const { stdout, stderr } = await command(['status'], {}, own());
+  expect(stderr).toMatch(/^$|http:\/\/127\.0\.0\.1:9465\/api\/status: no answer/);
+  expect(stdout + stderr).not.toBe('');
 });

@@ -5,7 +5,8 @@ import { get, type IncomingMessage } from 'node:http';
 import { connect, type TLSSocket } from 'node:tls';
 import type { ListenerAuth } from '../../core/access.ts';
 import { AgentError } from '../../core/errors.ts';
-import type { AdminConfig } from '../config/types.ts';
+import { findConfig } from '../config/environment.ts';
+import { type AdminConfig, defaultAdminAddress } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { type ConfigurationValues, configurationOptions, configured } from './arguments.ts';
 import type { Io } from './io.ts';
@@ -127,7 +128,7 @@ export const targetOptions = {
 } as const;
 
 export const targetUsage = `      --url URL   address of the agent, instead of the configured admin listener, with or without a path, such as
-                  127.0.0.1:9465; may contain user:password@
+                  127.0.0.1:9465; may contain user:password@. Without a configuration: 127.0.0.1:9465
       --ca FILE   certificate authorities to trust for https
       --insecure  accept any certificate
 `;
@@ -149,6 +150,8 @@ async function authorizationOf({ bearer, basic }: ListenerAuth, io: Io): Promise
 const dialled = (address: string): string => address.replace(/^(0\.0\.0\.0|\[::\]|):/, '127.0.0.1:');
 
 async function configuredTarget(values: TargetValues, path: string, io: Io): Promise<AgentTarget> {
+  const isNamed = values.config !== undefined || values['service-config'] !== undefined;
+  if (!isNamed && findConfig(io.cwd) === undefined) return { url: `http://${defaultAdminAddress}${path}` };
   const { config } = await configured(values, io);
   const admin: AdminConfig | undefined = config.admin;
   if (!admin?.listenAddress) {

@@ -1,27 +1,99 @@
 import { parseArgs } from 'node:util';
 import { systemClock } from '../../core/clock.ts';
-import { AgentError, errorText, type Fault, faultLine, nearest } from '../../core/errors.ts';
+import { AgentError, errorText, type Fault, faultLine, nearest, systemCode } from '../../core/errors.ts';
 import { loadConfig } from '../config/load.ts';
 import type { AgentConfig, Loaded, LoadRequest, ReadyConfig } from '../config/types.ts';
 import type { Io } from './io.ts';
 
-/** Every command that works, with its line in the help; `dispatch.ts` holds their code. */
+interface CommandRow {
+  name: string;
+  summary: string;
+  /** Command lines without the program's name. */
+  examples: readonly string[];
+}
+
+/** Every command that works, with its line in the help and examples of its use; `dispatch.ts` holds their code. */
 export const commands = [
-  { name: 'run', summary: 'run the agent' },
-  { name: 'check', summary: 'check the configuration, and the service’s own files' },
-  { name: 'probe', summary: 'probe roles, stores, clusters, domains and archives once' },
-  { name: 'status', summary: 'show what a running agent is doing' },
-  { name: 'rules', summary: 'print or write alert and recording rules for Prometheus' },
-  { name: 'dashboards', summary: 'print or write dashboards for Grafana' },
-  { name: 'init', summary: 'write a commented starter configuration' },
-  { name: 'demo', summary: 'run an example service and the agent beside it' },
-  { name: 'doctor', summary: 'check what the agent needs on this host, and print what to do' },
-  { name: 'backup', summary: 'run a backup and record its result, or print backup commands for each store' },
-  { name: 'recover', summary: 'run a recovery procedure step by step, with checks' },
-  { name: 'schema', summary: 'print the JSON Schema of the configuration, or every closed list' },
-  { name: 'healthcheck', summary: 'check the health of a running agent' },
-  { name: 'completion', summary: 'print a completion script for bash, zsh or fish' },
-] as const;
+  {
+    name: 'run',
+    summary: 'run the agent',
+    examples: [
+      'run -c /etc/svc-agent/agent.yaml',
+      'run --service-config /etc/svc/production.yaml --role frontend',
+    ],
+  },
+  {
+    name: 'check',
+    summary: 'check the configuration, and the service’s own files',
+    examples: ['check agent.yaml', 'check --live --json'],
+  },
+  {
+    name: 'probe',
+    summary: 'probe roles, stores, clusters, domains and archives once',
+    examples: ['probe store/main health', 'probe --print-grants'],
+  },
+  {
+    name: 'status',
+    summary: 'show what a running agent is doing',
+    examples: ['status --watch', 'status --json --url https://agent.example.com:9465'],
+  },
+  {
+    name: 'rules',
+    summary: 'print or write alert and recording rules for Prometheus',
+    examples: ['rules --out /etc/prometheus/rules', 'rules --pack spec --job frontend=svc-frontend'],
+  },
+  {
+    name: 'dashboards',
+    summary: 'print or write dashboards for Grafana',
+    examples: ['dashboards --out /var/lib/grafana/dashboards', 'dashboards overview'],
+  },
+  {
+    name: 'init',
+    summary: 'write a commented starter configuration',
+    examples: [
+      'init agent.yaml',
+      'init --service-config /etc/svc/base.yaml --service-config /etc/svc/production.yaml',
+    ],
+  },
+  {
+    name: 'demo',
+    summary: 'run an example service and the agent beside it',
+    examples: ['demo', 'demo --for 2m --incident-after 10s'],
+  },
+  {
+    name: 'doctor',
+    summary: 'check what the agent needs on this host, and print what to do',
+    examples: ['doctor agent.yaml', 'doctor --role history --json'],
+  },
+  {
+    name: 'backup',
+    summary: 'run a backup and record its result, or print backup commands for each store',
+    examples: ['backup run --job main-full -- pg_dump -Fc -f /backups/main.dump svc', 'backup plan'],
+  },
+  {
+    name: 'recover',
+    summary: 'run a recovery procedure step by step, with checks',
+    examples: [
+      'recover database-corruption --store main --plan',
+      'recover datacenter-failure --domain orders --to dc2 --execute',
+    ],
+  },
+  {
+    name: 'schema',
+    summary: 'print the JSON Schema of the configuration, or every closed list',
+    examples: ['schema', 'schema --reasons --json'],
+  },
+  {
+    name: 'healthcheck',
+    summary: 'check the health of a running agent',
+    examples: ['healthcheck --ready', 'healthcheck --url 127.0.0.1:9464'],
+  },
+  {
+    name: 'completion',
+    summary: 'print a completion script for bash, zsh or fish',
+    examples: ['completion bash', 'completion fish'],
+  },
+] as const satisfies readonly CommandRow[];
 export type CommandName = (typeof commands)[number]['name'];
 
 type Options = NonNullable<NonNullable<Parameters<typeof parseArgs>[0]>['options']>;
@@ -43,6 +115,19 @@ const commonOptions = {
 const seeHelp = (command: string, near = '') =>
   `${near ? `did you mean --${near}? ` : ''}see svc-agent ${command} --help`;
 
+/** What Node's parser refused, as `ERR_PARSE_ARGS_…` of https://nodejs.org/api/util.html#utilparseargsconfig. */
+function usageFault(command: string, cause: unknown, known: readonly string[]): Omit<Fault, 'where'> {
+  const [first = ''] = errorText(cause).split('. To specify');
+  const option = /'(?:-\w, )?--?([^'\s=]+)/.exec(first)?.[1] ?? '';
+  if (systemCode(cause) === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') {
+    const near = nearest(option, known);
+    return { what: 'unknown option', got: /'([^']*)'/.exec(first)?.[1], allowed: seeHelp(command, near) };
+  }
+  const takesNone = first.includes('does not take an argument');
+  const what = `option --${option} ${takesNone ? 'takes no value' : 'needs a value'}`;
+  return { what, allowed: seeHelp(command) };
+}
+
 /**
  * Parses a command's arguments strictly; `most` is how many it takes besides its options. Throws `usage` with the
  * nearest known option, and for surplus arguments.
@@ -59,10 +144,7 @@ export function parseCommand<const O extends Options>(
     try {
       return parseArgs({ args: [...args], options: known, allowPositionals: true, strict: true });
     } catch (cause) {
-      const unknown = /'(--?[^'\s=]+)/.exec(String(cause))?.[1] ?? '';
-      const near = nearest(unknown.replace(/^-+/, ''), Object.keys(known));
-      const what = `wrong usage, ${(cause as Error).message.split('. To specify')[0]}`;
-      throw new AgentError('usage', { where, what, allowed: seeHelp(command, near) }, cause);
+      throw new AgentError('usage', { where, ...usageFault(command, cause, Object.keys(known)) }, cause);
     }
   })();
   const surplus = parsed.positionals.slice(most);
@@ -70,6 +152,15 @@ export function parseCommand<const O extends Options>(
   const what = surplus.length === 1 ? 'surplus argument' : 'surplus arguments';
   throw new AgentError('usage', { where, what, got: surplus.join(' '), allowed: seeHelp(command) });
 }
+
+/** Prints the help of a command: its usage, then the examples of its row. */
+export function showHelp(name: CommandName, usage: string, { stdout }: Pick<Io, 'stdout'>): void {
+  const { examples } = commands.find((command) => command.name === name)!;
+  stdout(`${usage}\n${examplesHead}\n${examples.map((example) => `  svc-agent ${example}\n`).join('')}`);
+}
+
+/** The line between the usage and the examples of a help text. */
+export const examplesHead = 'Examples:';
 
 export const helpText = `svc-agent: metrics, logs and health of a clustered workflow orchestration service
 
@@ -84,8 +175,8 @@ Options of every command that reads a configuration:
       --role ROLE            a role to watch; may be repeated
 Options of every command:
       --json                 print JSON instead of tables and text
-  -h, --help                 help of the command
-      --version              version, alone
+  -h, --help                 help of the command, also as svc-agent help COMMAND
+  -v, --version              version, alone
 
 Exit status: 0 success; 1 a failure at run time, or a check found a fault; 2 wrong usage or an invalid
 configuration.
@@ -96,6 +187,14 @@ export interface ConfigurationValues {
   config?: string | undefined;
   'service-config'?: string[] | undefined;
   role?: string[] | undefined;
+}
+
+/** The options with the configuration file that was named without -c. Throws `usage` if both name one. */
+export function withNamedFile<V extends ConfigurationValues>(values: V, [file]: readonly string[]): V {
+  if (file === undefined) return values;
+  if (values.config === undefined) return { ...values, config: file };
+  const fault = { where: '--config', what: 'two configuration files', got: `${values.config} and ${file}` };
+  throw new AgentError('usage', { ...fault, allowed: 'name one' });
 }
 
 export function loadRequest(values: ConfigurationValues, io: Io): LoadRequest {

@@ -13,7 +13,7 @@ import {
   planFormats,
   printPlan,
 } from '../backup-plan.ts';
-import { configurationOptions, configured, parseCommand } from './arguments.ts';
+import { configurationOptions, configured, parseCommand, showHelp } from './arguments.ts';
 import { type Io, onSignals } from './io.ts';
 
 const usage = `Usage: svc-agent backup run --job NAME [--artifact FILE] [-c FILE] -- COMMAND...
@@ -54,7 +54,7 @@ export async function backup(args: readonly string[], io: Io): Promise<number> {
     1,
   );
   if (values.help) {
-    io.stdout(usage);
+    showHelp('backup', usage, io);
     return 0;
   }
   const [action] = positionals;

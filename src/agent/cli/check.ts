@@ -9,12 +9,14 @@ import {
   configurationOptions,
   loadRequest,
   parseCommand,
+  showHelp,
   withBuildFault,
+  withNamedFile,
 } from './arguments.ts';
 import { type Io, type Screen, table } from './io.ts';
 import type { LiveReport } from './live-pages.ts';
 
-const usage = `Usage: svc-agent check [-c FILE] [--service-config FILE]... [--role ROLE]... [--live] [--json]
+const usage = `Usage: svc-agent check [FILE | -c FILE] [--service-config FILE]... [--role ROLE]... [--live] [--json]
 
 Checks the configuration, checks the service's own files against the specification, and shows what would run.
 --live also scrapes each role once: it lists the metrics of the catalog that the role does not send, and the metrics
@@ -25,12 +27,11 @@ Exit status: 0 valid; 1 a fault in the service's own files, a missing secret, or
 
 /** `svc-agent check`: every fault at once, then what would run. */
 export async function check(args: readonly string[], io: Io): Promise<number> {
-  const { values } = parseCommand('check', args, {
-    ...configurationOptions,
-    live: { type: 'boolean' },
-  });
+  const options = { ...configurationOptions, live: { type: 'boolean' } } as const;
+  const parsed = parseCommand('check', args, options, 1);
+  const values = withNamedFile(parsed.values, parsed.positionals);
   if (values.help) {
-    io.stdout(usage);
+    showHelp('check', usage, io);
     return 0;
   }
   const loaded = await loadBuilt(values, io);
@@ -173,7 +174,7 @@ Prints the JSON Schema (draft 2020-12) of agent.yaml, for editors:
 /** `svc-agent schema`: what the configuration may be, or every closed list. */
 export async function schema(args: readonly string[], io: Io): Promise<number> {
   const { values } = parseCommand('schema', args, { reasons: { type: 'boolean' } });
-  if (values.help) io.stdout(schemaUsage);
+  if (values.help) showHelp('schema', schemaUsage, io);
   else if (!values.reasons) {
     const { configurationSchema } = await import('../config/blocks.ts');
     io.stdout(`${JSON.stringify(configurationSchema(), null, 2)}\n`);

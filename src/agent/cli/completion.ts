@@ -2,7 +2,7 @@ import { roles } from '../../core/catalog.ts';
 import { AgentError } from '../../core/errors.ts';
 import { recoveryProcedures } from '../../core/reasons.ts';
 import { dashboards, packNames } from '../../monitoring/alert.ts';
-import { type CommandName, commands, parseCommand } from './arguments.ts';
+import { type CommandName, commands, examplesHead, parseCommand, showHelp } from './arguments.ts';
 import type { Io } from './io.ts';
 
 const shells = ['bash', 'zsh', 'fish'] as const;
@@ -42,7 +42,8 @@ function followsOption(option: string, argument: string | undefined): OptionValu
 }
 
 /** The options and words of a command, as its help has them. */
-function wordsOf(name: CommandName, summary: string, help: string): Words {
+function wordsOf(name: CommandName, summary: string, helpText: string): Words {
+  const [help = ''] = helpText.split(`\n${examplesHead}\n`);
   const options = new Map<string, OptionValue>([
     ['--help', undefined],
     ['--json', undefined],
@@ -165,7 +166,7 @@ export async function completion(
 ): Promise<number> {
   const { values: given, positionals } = parseCommand('completion', args, {}, 1);
   if (given.help) {
-    io.stdout(usage);
+    showHelp('completion', usage, io);
     return 0;
   }
   const shell = shells.find((name) => name === positionals[0]);

@@ -4,7 +4,7 @@ import { type DashboardName, dashboards as names } from '../../monitoring/alert.
 import type { DashboardOptions } from '../../monitoring/dashboards/render.ts';
 import { chosen } from '../../monitoring/options.ts';
 import { pack } from '../../monitoring/packs.ts';
-import { parseCommand } from './arguments.ts';
+import { parseCommand, showHelp } from './arguments.ts';
 import { type Io, type Screen, table, writeInto } from './io.ts';
 
 const usage = `Usage: svc-agent dashboards [NAME...] [OPTIONS]
@@ -45,7 +45,7 @@ interface ShownDashboard {
 export async function dashboards(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals } = parseCommand('dashboards', args, options, Infinity);
   if (values.help) {
-    io.stdout(usage);
+    showHelp('dashboards', usage, io);
     return 0;
   }
   const { out, kubernetes } = values;

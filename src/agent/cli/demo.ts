@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError } from '../../core/errors.ts';
 import { parseDuration } from '../../core/text-formats.ts';
-import { parseCommand } from './arguments.ts';
+import { parseCommand, showHelp } from './arguments.ts';
 import { usualPorts } from './demo/config.ts';
 import { followAlerts } from './demo/monitoring.ts';
 import { createStage, type Stage } from './demo/stage.ts';
@@ -23,7 +23,7 @@ export async function demo(args: readonly string[], io: Io): Promise<number> {
     'incident-after': { type: 'string', default: '30s' },
   });
   if (values.help) {
-    io.stdout(usage);
+    showHelp('demo', usage, io);
     return 0;
   }
   const incidentAfterMs = spanOf('--incident-after', values['incident-after'], 0);

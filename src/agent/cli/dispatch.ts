@@ -43,9 +43,8 @@ export async function dispatch(args: readonly string[], io: Io): Promise<number>
   try {
     return await runNamed(args, io);
   } catch (thrown) {
-    io.stderr(
-      `svc-agent: ${thrown instanceof AgentError ? thrown.message : `unexpected failure: ${errorText(thrown)}`}\n`,
-    );
+    const what = thrown instanceof AgentError ? thrown.message : `unexpected failure: ${errorText(thrown)}`;
+    io.stderr(`${what.startsWith('svc-agent') ? '' : 'svc-agent: '}${what}\n`);
     if (!(thrown instanceof AgentError) && thrown instanceof Error && thrown.stack)
       io.stderr(`${thrown.stack}\n`);
     return thrown instanceof AgentError && usageCodes.has(thrown.code) ? 2 : 1;
@@ -53,16 +52,15 @@ export async function dispatch(args: readonly string[], io: Io): Promise<number>
 }
 
 async function runNamed([name, ...rest]: readonly string[], io: Io): Promise<number> {
-  if (rest.length > 0 && /^(?:--version|version|--help|-h|help)$/.test(name ?? '')) {
-    const fault = { where: `svc-agent ${name}`, what: 'takes no arguments', got: rest.join(' ') };
-    throw new AgentError('usage', { ...fault, allowed: 'use it alone, or svc-agent COMMAND --help' });
+  if (name === 'help' && rest.length === 1) return runNamed([rest[0]!, '--help'], io);
+  const isVersion = name === '--version' || name === '-v' || name === 'version';
+  const isHelp = name === '--help' || name === '-h' || name === 'help';
+  if (rest.length > 0 && (isVersion || isHelp)) {
+    const fault = { where: `svc-agent ${name}`, what: 'takes no such arguments', got: rest.join(' ') };
+    throw new AgentError('usage', { ...fault, allowed: 'use it alone, or svc-agent help COMMAND' });
   }
-  if (name === '--version' || name === 'version') {
-    io.stdout(`svc-agent ${version}\n`);
-    return 0;
-  }
-  if (name === '--help' || name === '-h' || name === 'help') {
-    io.stdout(helpText);
+  if (isVersion || isHelp) {
+    io.stdout(isVersion ? `svc-agent ${version}\n` : helpText);
     return 0;
   }
   const row = commands.find((command) => command.name === name);

@@ -10,12 +10,12 @@ import { probeOnce } from '../../probes/runner/runner.ts';
 import { checkPattern, surveyLogPaths } from '../config/log-paths.ts';
 import { type AgentConfig, blocksOf, type ReadyConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
-import { configurationOptions, configured, parseCommand } from './arguments.ts';
+import { configurationOptions, configured, parseCommand, showHelp, withNamedFile } from './arguments.ts';
 import { type Io, type Screen, table, wrapped } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
 import { createProbeProgress, type ProbeProgress, planForPerson } from './verification.ts';
 
-const usage = `Usage: svc-agent doctor [-c FILE] [--service-config FILE]... [--role ROLE]... [--json]
+const usage = `Usage: svc-agent doctor [FILE | -c FILE] [--service-config FILE]... [--role ROLE]... [--json]
 
 Checks what the agent needs on this host: the configuration, permissions and paths, the clock, ports, kernel buffers,
 limits, and the permissions of its users in the stores. Prints what to do for each finding. Changes nothing.
@@ -64,9 +64,10 @@ const examinations: readonly Examination[] = [
 
 /** `svc-agent doctor`. */
 export async function doctor(args: readonly string[], io: Io): Promise<number> {
-  const { values } = parseCommand('doctor', args, configurationOptions);
+  const parsed = parseCommand('doctor', args, configurationOptions, 1);
+  const values = withNamedFile(parsed.values, parsed.positionals);
   if (values.help) {
-    io.stdout(usage);
+    showHelp('doctor', usage, io);
     return 0;
   }
   const loaded = await configured(values, io);

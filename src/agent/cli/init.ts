@@ -8,7 +8,7 @@ import { entriesAt, type MapNode, scalarAt, type TreeNode, textAt } from '../con
 import type { Discovered } from '../config/types.ts';
 import { discover, serviceListeners, serviceStores } from '../service-config/discover.ts';
 import { readServiceFiles } from '../service-config/read.ts';
-import { configurationOptions, parseCommand } from './arguments.ts';
+import { configurationOptions, parseCommand, showHelp } from './arguments.ts';
 import type { Io } from './io.ts';
 
 const usage = `Usage: svc-agent init [FILE | --out FILE] [--service-config FILE]... [--role ROLE]...
@@ -24,7 +24,7 @@ export async function init(args: readonly string[], io: Io): Promise<number> {
   const options = { role, 'service-config': serviceConfig, out: { type: 'string' } } as const;
   const { values, positionals } = parseCommand('init', args, options, 1);
   if (values.help) {
-    io.stdout(usage);
+    showHelp('init', usage, io);
     return 0;
   }
   const files = values['service-config'] ?? [];

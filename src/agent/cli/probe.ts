@@ -6,7 +6,7 @@ import { type Probed, probeOnce } from '../../probes/runner/runner.ts';
 import { printGrants } from '../../probes/stores/store-grants.ts';
 import type { AgentConfig } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
-import { configurationOptions, configured, parseCommand } from './arguments.ts';
+import { configurationOptions, configured, parseCommand, showHelp } from './arguments.ts';
 import { type Io, onSignals, type Screen, table, wrapped } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
 import { createProbeProgress, type ProbeProgress, planForPerson } from './verification.ts';
@@ -34,7 +34,7 @@ export async function probe(args: readonly string[], io: Io): Promise<number> {
     Infinity,
   );
   if (values.help) {
-    io.stdout(usage);
+    showHelp('probe', usage, io);
     return 0;
   }
   const { config } = await configured(values, io);

@@ -16,7 +16,7 @@ import type { RunSubject } from '../recovery/journal.ts';
 import { procedures, type RecoveryStep, type Situation } from '../recovery/procedures.ts';
 import { type Operator, runSession } from '../recovery/session.ts';
 import { lockSubject } from '../recovery/subject-lock.ts';
-import { configurationOptions, configured, parseCommand } from './arguments.ts';
+import { configurationOptions, configured, parseCommand, showHelp } from './arguments.ts';
 import type { Io } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
 import {
@@ -69,7 +69,7 @@ const wrongUsage = (what: string, got?: string, allowed = 'see svc-agent recover
 export async function recover(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals } = parseCommand('recover', args, options, 1);
   if (values.help) {
-    io.stdout(usage);
+    showHelp('recover', usage, io);
     return 0;
   }
   const procedure = procedureOf(positionals);

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { packNames } from '../../monitoring/alert.ts';
 import { chosen, packNamed } from '../../monitoring/options.ts';
 import { pack, type RuleFile, renderPack, shippedOptions } from '../../monitoring/packs.ts';
-import { parseCommand } from './arguments.ts';
+import { parseCommand, showHelp } from './arguments.ts';
 import { type Io, writeInto } from './io.ts';
 
 const usage = `Usage: svc-agent rules [OPTIONS]
@@ -42,7 +42,7 @@ const options = {
 export async function rules(args: readonly string[], io: Io): Promise<number> {
   const { values } = parseCommand('rules', args, options);
   if (values.help) {
-    io.stdout(usage);
+    showHelp('rules', usage, io);
     return 0;
   }
   const { out } = values;

@@ -11,11 +11,13 @@ import {
   invalidConfig,
   loadRequest,
   parseCommand,
+  showHelp,
   withBuildFault,
+  withNamedFile,
 } from './arguments.ts';
 import { type Io, onSignals } from './io.ts';
 
-const usage = `Usage: svc-agent run [-c FILE] [--service-config FILE]... [--role ROLE]...
+const usage = `Usage: svc-agent run [FILE | -c FILE] [--service-config FILE]... [--role ROLE]...
 
 Runs the agent until SIGTERM or SIGINT. SIGHUP, or a changed file, reloads the configuration; an invalid one
 changes nothing. The log goes to stderr unless log.stdout or log.outputFile is set.
@@ -31,9 +33,10 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
   // Timers of the agent let a process end; this one keeps it alive until it is stopped.
   const awake = setInterval(() => {}, 3_600_000);
   try {
-    const { values } = parseCommand('run', args, configurationOptions);
+    const parsed = parseCommand('run', args, configurationOptions, 1);
+    const values = withNamedFile(parsed.values, parsed.positionals);
     if (values.help) {
-      io.stdout(usage);
+      showHelp('run', usage, io);
       return 0;
     }
     const starting = start(values, io);

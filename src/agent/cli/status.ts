@@ -3,7 +3,7 @@ import { AgentError, errorText } from '../../core/errors.ts';
 import { formatDuration } from '../../core/text-formats.ts';
 import type { Level, ProbeStatus, Problem, StatusReport } from '../admin/report.ts';
 import { type AgentTarget, ask, shownUrl, targetOf, targetOptions, targetUsage } from './agent-client.ts';
-import { parseCommand } from './arguments.ts';
+import { parseCommand, showHelp } from './arguments.ts';
 import {
   bar,
   byteText,
@@ -33,7 +33,7 @@ const everyMs = 2000;
 export async function status(args: readonly string[], io: Io): Promise<number> {
   const { values } = parseCommand('status', args, { ...targetOptions, watch: { type: 'boolean' } });
   if (values.help) {
-    io.stdout(usage);
+    showHelp('status', usage, io);
     return 0;
   }
   const target = await targetOf(values, '/api/status', io);
@@ -277,7 +277,7 @@ export async function healthcheck(args: readonly string[], io: Io): Promise<numb
     ready: { type: 'boolean' },
   });
   if (values.help) {
-    io.stdout(healthcheckUsage);
+    showHelp('healthcheck', healthcheckUsage, io);
     return 0;
   }
   const target = await targetOf(values, values.ready ? '/ready' : '/health', io);

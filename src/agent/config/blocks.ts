@@ -19,7 +19,7 @@ import {
   listenerTlsBlock,
   secretBlock,
 } from './access-blocks.ts';
-import { scopes } from './types.ts';
+import { defaultAdminAddress, scopes } from './types.ts';
 
 /** Keys that every log entry uses for something else. */
 const takenKeys: ReadonlySet<string> = new Set(['ts', 'msg', 'logger']);
@@ -132,7 +132,9 @@ const limitsBlock = z
 
 const adminBlock = z
   .strictObject({
-    listenAddress: address().prefault('127.0.0.1:9465').describe('host:port of the status page and the API.'),
+    listenAddress: address()
+      .prefault(defaultAdminAddress)
+      .describe('host:port of the status page and the API.'),
     health: address().optional().describe('host:port that serves /health and /ready only.'),
     allowedHosts: z
       .array(

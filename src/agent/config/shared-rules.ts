@@ -19,7 +19,7 @@ import {
   type TreePath,
   textAt,
 } from './tree.ts';
-import type { PlacedFault, Position } from './types.ts';
+import { defaultAdminAddress, type PlacedFault, type Position } from './types.ts';
 
 /** Input of a rule over the whole configuration. */
 export interface RuleInput {
@@ -74,9 +74,6 @@ interface Socket {
   address: Address;
 }
 
-/** Default addresses, which apply without being written. */
-const adminDefault = '127.0.0.1:9465';
-
 const socketAt = (tree: TreeNode, path: TreePath, otherwise?: string): Socket[] => {
   const address = parseAddress(textAt(tree, ...path) ?? otherwise ?? '');
   return address ? [{ path, address }] : [];
@@ -92,7 +89,7 @@ function ourListeners({ tree, roles }: RuleInput): Socket[] {
       ...socketAt(tree, ['services', role, 'metrics', 'pullmetrics', 'listenAddress']),
       ...socketAt(tree, ['services', role, 'statsd', 'tcp']),
     ]),
-    ...(adminOff ? [] : socketAt(tree, ['admin', 'listenAddress'], adminDefault)),
+    ...(adminOff ? [] : socketAt(tree, ['admin', 'listenAddress'], defaultAdminAddress)),
     ...socketAt(tree, ['admin', 'health']),
   ];
 }

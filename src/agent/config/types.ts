@@ -13,6 +13,9 @@ import type { ScrapeOptions } from '../../sources/scrape/block.ts';
 import type { StatsdOptions } from '../../sources/statsd/block.ts';
 import type { RecoveryOptions } from '../recovery/block.ts';
 
+/** Where the admin listener listens, and where commands look for it, unless it is configured. */
+export const defaultAdminAddress = '127.0.0.1:9465';
+
 export const scopes = ['host', 'cluster', 'all'] as const;
 export type Scope = (typeof scopes)[number];
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { nearest } from '../../../src/core/errors.ts';
 
-const known = ['metrics', 'services', 'stores', 'log', 'limits', 'pullmetrics', 'pushmetrics', 'scrape'];
+const known = ['metrics', 'services', 'stores', 'log', 'limits', 'pullmetrics', 'pushmetrics', 'scrape', 'roles'];
 
 test.each([
   ['metrix', 'metrics'],
@@ -14,6 +14,7 @@ test.each([
   ['lgo', 'log'],
   ['scr', 'scrape'],
   ['banana', undefined],
+  ['probes', undefined],
   ['prometheus', undefined],
   ['x', undefined],
   ['', undefined],
