@@ -1,7 +1,17 @@
 import { expect, test } from 'vitest';
 import { nearest } from '../../../src/core/errors.ts';
 
-const known = ['metrics', 'services', 'stores', 'log', 'limits', 'pullmetrics', 'pushmetrics', 'scrape', 'roles'];
+const known = [
+  'metrics',
+  'services',
+  'stores',
+  'log',
+  'limits',
+  'pullmetrics',
+  'pushmetrics',
+  'scrape',
+  'roles',
+];
 
 test.each([
   ['metrix', 'metrics'],
