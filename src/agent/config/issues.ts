@@ -2,9 +2,11 @@ import type { z } from 'zod';
 import { nearest } from '../../core/errors.ts';
 import {
   faultAt,
+  isWithin,
   keyPlaceOf,
   nodeAt,
   nodeWord,
+  pathText,
   placedFault,
   placeOf,
   type TreeNode,
@@ -125,11 +127,15 @@ function unknownKey(key: string, message: string, tree: TreeNode, path: TreePath
   return placedFault(keyPlaceOf(tree, whole), whole, `unknown key; ${allowed}`);
 }
 
-/** What the service's own files call a reporter. */
-const reporterNames: Readonly<Record<string, string>> = {
-  prometheus: 'pullmetrics',
-  statsd: 'pushmetrics',
-  m3: 'hostedmetrics',
+/** What the service's own files call a reporter, and what other programs call the files of TLS. */
+const otherNames: Readonly<Record<string, readonly string[]>> = {
+  prometheus: ['pullmetrics'],
+  statsd: ['pushmetrics'],
+  m3: ['hostedmetrics'],
+  cert: ['certFile'],
+  certificate: ['certFile'],
+  key: ['keyFile'],
+  ca: ['caFile', 'clientCaFile'],
 };
 
 /** Keys of blocks that are easily written one level too high. */
@@ -148,8 +154,9 @@ const blocksOfKeys: Readonly<Record<string, string>> = {
 
 /** The key that was probably meant: another block has it, or it has another name here. */
 function elsewhere(key: string, known: readonly string[]): string | undefined {
-  const renamed = Object.hasOwn(reporterNames, key) ? reporterNames[key] : undefined;
-  if (renamed && known.includes(renamed)) return renamed;
+  const names = Object.hasOwn(otherNames, key) ? otherNames[key]! : [];
+  const renamed = names.find((name) => known.includes(name));
+  if (renamed) return renamed;
   const block = Object.hasOwn(blocksOfKeys, key) ? blocksOfKeys[key] : undefined;
   return block && known.includes(block) ? `${block}.${key}` : undefined;
 }
@@ -177,4 +184,32 @@ function unionFaults(issue: z.core.$ZodIssueInvalidUnion, tree: TreeNode, path: 
       : '';
   if (node.kind === 'scalar') return [faultAt(tree, path, `not ${listed(words, 'or')}${hint}`)];
   return [placedFault(placeOf(tree, path), path, `${nodeWord(node)}, not ${listed(words, 'or')}`)];
+}
+
+const keysOfServices: ReadonlySet<string> = new Set(['logs', 'health', 'scrape', 'statsd', 'vocabulary']);
+
+/**
+ * The faults of a service that is called like a key of a service, as one: the key was probably meant for the service above
+ * it. A service of such a name without a fault is what it says.
+ */
+export function misplacedKeys(faults: readonly PlacedFault[], tree: TreeNode): PlacedFault[] {
+  const services = nodeAt(tree, 'services');
+  if (services?.kind !== 'map') return [...faults];
+  const isBelow = (name: string) => (fault: PlacedFault) =>
+    isWithin(fault.path, pathText(['services', name]));
+  const names = [...services.entries.keys()];
+  const misplaced = names.filter((name) => keysOfServices.has(name) && faults.some(isBelow(name)));
+  const meant = names.filter((name) => !keysOfServices.has(name));
+  return misplaced.reduce(
+    (left, name) => {
+      const above = meant.findLast((one) => names.indexOf(one) < names.indexOf(name)) ?? 'frontend';
+      const message = `a key of a service, not a service; indent it below services.${above}`;
+      const path = ['services', name];
+      return [
+        ...left.filter((fault) => !isBelow(name)(fault)),
+        placedFault(keyPlaceOf(tree, path), path, message),
+      ];
+    },
+    [...faults],
+  );
 }

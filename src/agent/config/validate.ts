@@ -18,7 +18,7 @@ import {
   unwritableDirectory,
   unwritableFile,
 } from './environment.ts';
-import { errorWords, issueFaults } from './issues.ts';
+import { errorWords, issueFaults, misplacedKeys } from './issues.ts';
 import { checkLogPaths } from './log-paths.ts';
 import { certificatesUnfit, secretFiles, secretsUnmet } from './secrets.ts';
 import {
@@ -84,7 +84,7 @@ export async function validate(request: LoadRequest): Promise<Loaded> {
   const checked = check(agent, service, roles);
   const faults = [
     ...agent.faults,
-    ...checked.faults.filter((fault) => !isConsequence(fault, agent.faults)),
+    ...misplacedKeys(checked.faults, tree).filter((fault) => !isConsequence(fault, agent.faults)),
     ...ownLogFaults(tree, request.cwd),
     ...unknownRoles(tree, service, request),
     ...builtFaults(checked.tree, request),
