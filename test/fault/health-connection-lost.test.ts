@@ -81,10 +81,12 @@ test.each<[string, string, (stream: ServerHttp2Stream) => void]>([
 
 test.each([
   ['words', 'hello, this is no HTTP/2\r\n\r\n'],
+  ['a web server', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
   ['the greeting of a database', 'J\u0000\u0000\u0000\n8.0.36\u0000'],
 ])('garbage instead of HTTP/2: %s', async (_, garbage) => {
   const server = await bareServer((socket) => socket.once('data', () => socket.write(garbage.repeat(10))));
   const found = await checkHealth({ url: `grpc://127.0.0.1:${server.port}` });
   await server.close();
   expect(found).toMatchObject({ reason: 'invalid_answer' });
+  expect(found.msg).toMatch(/^the server does not speak HTTP\/2/);
 });

@@ -162,21 +162,31 @@ interface Answer {
   trailers: IncomingHttpHeaders;
 }
 
-/** Errors of HTTP/2 itself as ProbeError; errors of the connection stay as they are. */
-function http2Failure(thrown: unknown): unknown {
+/** Errors of HTTP/2 itself as ProbeError; errors of the connection stay as they are. `isHttp2`: it sent its settings. */
+function http2Failure(thrown: unknown, isHttp2: boolean): unknown {
   const code = systemCode(thrown) ?? '';
   if (!code.startsWith('ERR_HTTP2_')) return thrown;
+  if (code === 'ERR_HTTP2_ERROR' && !isHttp2) {
+    const what =
+      'the server does not speak HTTP/2, which gRPC needs; for a health check over HTTP/1 use http://';
+    return new ProbeError('invalid_answer', what, thrown);
+  }
   const reason = code === 'ERR_HTTP2_ERROR' ? 'invalid_answer' : 'reset';
   return new ProbeError(reason, `HTTP/2: ${errorText(thrown)}`, thrown);
 }
 
-function answerOf(session: ClientHttp2Session, stream: ClientHttp2Stream, trace: Trace): Promise<Answer> {
+function answerOf(
+  session: ClientHttp2Session,
+  stream: ClientHttp2Stream,
+  trace: Trace,
+  isHttp2: () => boolean,
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
     let head: IncomingHttpHeaders | undefined;
     let trailers: IncomingHttpHeaders = {};
     const pieces: Buffer[] = [];
     let bytes = 0;
-    const fail = (thrown: unknown): void => reject(http2Failure(thrown));
+    const fail = (thrown: unknown): void => reject(http2Failure(thrown, isHttp2()));
     session.on('error', fail);
     stream.on('error', fail);
     stream.on('response', (headers) => {
@@ -226,13 +236,17 @@ function replyOf(answer: Answer, resetCode: number): CallReply {
 /** A client over an open connection. */
 function createCaller(socket: Socket, authority: string, trace: Trace) {
   const session = connect(authority, { createConnection: () => socket, settings: { enablePush: false } });
+  let isHttp2 = false;
+  session.once('remoteSettings', () => {
+    isHttp2 = true;
+  });
   return {
     /** A unary call. Throws ProbeError; errors of the connection are thrown as they are. */
     async call(path: string, headers: OutgoingHttpHeaders, message: Buffer): Promise<CallReply> {
       trace.enter('first_byte');
       const stream = session.request({ ':method': 'POST', ':path': `/${path}`, ...headers });
       try {
-        const answering = answerOf(session, stream, trace);
+        const answering = answerOf(session, stream, trace, () => isHttp2);
         stream.end(framed(message));
         return replyOf(await answering, stream.rstCode);
       } finally {
