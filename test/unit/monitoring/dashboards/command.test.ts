@@ -116,7 +116,7 @@ describe('svc-agent dashboards', () => {
     [['--job', 'front=x'], '--job: unknown role, got "front"; did you mean frontend?'],
     [['--threshold', 'SvcHeapMemry=1'], 'did you mean SvcHeapMemory?'],
     [['--prefix', '9x'], '--prefix: not a prefix of a metric name, got "9x"'],
-    [['--pack', 'spec'], 'svc-agent dashboards: wrong usage'],
+    [['--pack', 'spec'], 'svc-agent dashboards: unknown option'],
   ])('wrong usage %j ends with 2', async (args, message) => {
     const { status, out, err } = await ran(...args);
     expect([status, out]).toEqual([2, '']);
