@@ -1,18 +1,7 @@
 import { expect, test } from 'vitest';
-import { type ModelOptions, play } from './rotation-model.ts';
+import { type Kind, kinds } from './rotation-model/kinds.ts';
+import { play } from './rotation-model/play.ts';
 import { bySize } from './size.ts';
-
-const renamed = ['numbered', 'upwards', 'dated', 'links'] as const;
-const copied = ['copytruncate', 'datedCopy'] as const;
-
-/** Worlds of the rotation model that are played; each kind has a test file of its own, so that they run side by side. */
-export const kinds = {
-  'renamed, linked': { compress: false, styles: renamed },
-  'renamed and compressed': { compress: true, styles: renamed },
-  'copied and truncated': { compress: false, styles: copied },
-  'copied, truncated and compressed': { compress: true, styles: copied },
-  'copied under unrelated names': { compress: false, styles: ['strangeCopy'] },
-} satisfies Record<string, ModelOptions>;
 
 const seeds = bySize({ short: 50, long: 2_500, nightly: 1_000_000 });
 /** CPU time after which a kind ends: several times what an idle machine needs for the seeds of a long run. */
@@ -25,9 +14,9 @@ const cpuSeconds = () => {
 
 /**
  * Plays seeds from 0 until the number wanted is reached, or the CPU time is spent. Fewer than those of a long run are a failure;
- * `npm run bench -- rotation-model SEEDS FROM` plays others.
+ * `npm run bench -- rotation-model SEEDS FROM` plays others. Each kind has a test file of its own, so that they run side by side.
  */
-export function playKind(kind: keyof typeof kinds): void {
+export function playKind(kind: Kind): void {
   test(`rotations between any two calls, ${seeds} seeds: ${kind}`, { timeout: 0 }, async ({ annotate }) => {
     const end = cpuSeconds() + limitSeconds;
     const failed: string[] = [];

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { kinds } from '../../rotation-kinds.ts';
-import { play } from '../../rotation-model.ts';
+import { type Kind, kinds } from '../../rotation-model/kinds.ts';
+import { play } from '../../rotation-model/play.ts';
 
 /** Worlds beyond those that every run plays, in which an earlier version lost lines, counted twice or miscounted what it skipped. */
-const onceWrong: readonly [kind: keyof typeof kinds, seed: number][] = [
+const onceWrong: readonly [kind: Kind, seed: number][] = [
   ['copied, truncated and compressed', 10_651],
   ['copied, truncated and compressed', 14_247],
   ['copied under unrelated names', 13_849],

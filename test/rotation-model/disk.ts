@@ -1,4 +1,4 @@
-import type { Disk, Entry, FileStat } from '../src/sources/logs/files/disk.ts';
+import type { Disk, Entry, FileStat } from '../../src/sources/logs/files/disk.ts';
 
 /** A file's bytes; its number is given to another file once no name and no descriptor is left. */
 export interface ModelFile {
@@ -8,6 +8,10 @@ export interface ModelFile {
   mtimeMs: number;
   names: number;
   descriptors: number;
+  /** Those of them that are the tailer's. */
+  held: number;
+  /** The largest size that the tailer was told since the file was made or truncated. */
+  seen: number;
   /** As the last scan found it. */
   stat: FileStat | undefined;
   statMs: number;
@@ -15,7 +19,7 @@ export interface ModelFile {
 
 type Node = { file: ModelFile } | { link: string };
 
-/** A directory in memory with the calls that a writer, a rotation and a tailer make. Each is atomic. */
+/** A directory in memory, and the directories in it, with the calls that a writer, a rotation and a tailer make. Each is atomic. */
 export interface ModelDisk {
   readonly names: ReadonlyMap<string, Node>;
   create(name: string): ModelFile;
@@ -28,16 +32,35 @@ export interface ModelDisk {
   link(name: string, target: string): void;
   hold(file: ModelFile): void;
   release(file: ModelFile): void;
-  /** The tailer's view; `before` runs before each of its calls. Descriptors belong to the view. */
-  view(before: (call: string, path?: string) => void): Disk & { closeAll(): void };
+  /** The name without links of the file that is found by this one. */
+  nameOf(name: string): string | undefined;
+  /** The tailer's view; `before` runs before each of its calls, `closed` after a descriptor was closed. Descriptors belong to the view. */
+  view(
+    before: (call: string, path?: string) => void,
+    closed?: (file: ModelFile) => void,
+  ): Disk & { closeAll(): void };
 }
 
 export const modelDirectory = '/logs';
 
 const fault = (code: string) => Object.assign(new Error(`${code}: model`), { code });
 
-/** `nowMs` is the time of the disk; `shuffle` gives the order in which names are listed. */
-export function createModelDisk(nowMs: () => number, shuffle: <T>(items: T[]) => T[], tickMs = 4): ModelDisk {
+export interface ModelDiskOptions {
+  /** The time of the disk. */
+  nowMs(): number;
+  /** The order in which names are listed. */
+  shuffle<T>(items: T[]): T[];
+  /** Resolution of the timestamps; default 4. */
+  tickMs?: number;
+  /** Directories in the directory, such as `old`; those above them too. */
+  directories?: readonly string[];
+}
+
+export const parentOf = (name: string) => name.slice(0, Math.max(0, name.lastIndexOf('/')));
+const baseOf = (name: string) => name.slice(name.lastIndexOf('/') + 1);
+
+export function createModelDisk(options: ModelDiskOptions): ModelDisk {
+  const { nowMs, shuffle, tickMs = 4, directories = [] } = options;
   const names = new Map<string, Node>();
   const namesOfPaths = new Map<string, string>();
   const free: number[] = [];
@@ -68,6 +91,7 @@ export function createModelDisk(nowMs: () => number, shuffle: <T>(items: T[]) =>
   /** The same object while nothing has changed: 64-bit numbers are slow to make. */
   const statOf = (file: ModelFile): FileStat => {
     const { stat, length, mtimeMs, names } = file;
+    if (length > file.seen) file.seen = length;
     if (stat?.size === length && stat.nlink === names && file.statMs === mtimeMs) return stat;
     file.statMs = mtimeMs;
     file.stat = {
@@ -80,9 +104,26 @@ export function createModelDisk(nowMs: () => number, shuffle: <T>(items: T[]) =>
     };
     return file.stat;
   };
-  const directoryStat: FileStat = { dev: 1n, ino: 2n, size: 0, mtimeNs: 0n, nlink: 2, kind: 'directory' };
+  const directoryStats = new Map(
+    ['', ...directories].map((name, at): [string, FileStat] => [
+      name,
+      { dev: 1n, ino: BigInt(2 + at), size: 0, mtimeNs: 0n, nlink: 2, kind: 'directory' },
+    ]),
+  );
+  const entriesOf = (directory: string): Entry[] => {
+    const entries: Entry[] = [];
+    for (const [name, node] of names) {
+      if (directories.length > 0 && parentOf(name) !== directory) continue;
+      entries.push({ name: baseOf(name), kind: 'file' in node ? 'file' : 'unknown' });
+    }
+    for (const name of directories)
+      if (parentOf(name) === directory) entries.push({ name: baseOf(name), kind: 'directory' });
+    return entries;
+  };
+  const directoryOf = (path: string): string | undefined =>
+    path === modelDirectory ? '' : directoryStats.has(nameOf(path) ?? '') ? nameOf(path) : undefined;
 
-  const view = (before: (call: string, path?: string) => void): Disk & { closeAll(): void } => {
+  const view: ModelDisk['view'] = (before, closed) => {
     const open = new Map<number, ModelFile>();
     let lastFd = 10;
     const fileOf = (fd: number) => {
@@ -94,21 +135,23 @@ export function createModelDisk(nowMs: () => number, shuffle: <T>(items: T[]) =>
       const file = fileOf(fd);
       open.delete(fd);
       file.descriptors--;
+      file.held--;
+      closed?.(file);
       reap(file);
     };
     return {
-      list(directory) {
-        before('list', directory);
-        if (directory === '/') return [{ name: 'logs', kind: 'directory' }];
-        if (directory !== modelDirectory) throw fault('ENOENT');
-        const entries = [...names].map(
-          ([name, node]): Entry => ({ name, kind: 'file' in node ? 'file' : 'unknown' }),
-        );
-        return shuffle(entries);
+      list(path) {
+        before('list', path);
+        if (path === '/') return [{ name: 'logs', kind: 'directory' }];
+        const directory = directoryOf(path);
+        if (directory === undefined) throw fault('ENOENT');
+        return shuffle(entriesOf(directory));
       },
       stat(path) {
         before('stat', path);
-        if (path === modelDirectory || path === '/') return directoryStat;
+        if (path === '/') return directoryStats.get('');
+        const directory = directoryOf(path);
+        if (directory !== undefined) return directoryStats.get(directory);
         const found = resolve(nameOf(path) ?? '');
         return found && statOf(found.file);
       },
@@ -122,6 +165,7 @@ export function createModelDisk(nowMs: () => number, shuffle: <T>(items: T[]) =>
         const found = resolve(nameOf(path) ?? '');
         if (!found) throw fault('ENOENT');
         found.file.descriptors++;
+        found.file.held++;
         open.set(++lastFd, found.file);
         return lastFd;
       },
@@ -158,6 +202,8 @@ export function createModelDisk(nowMs: () => number, shuffle: <T>(items: T[]) =>
         mtimeMs: stamp(),
         names: 1,
         descriptors: 0,
+        held: 0,
+        seen: 0,
         stat: undefined,
         statMs: 0,
       };
@@ -165,6 +211,7 @@ export function createModelDisk(nowMs: () => number, shuffle: <T>(items: T[]) =>
       return file;
     },
     file: (name) => resolve(name)?.file,
+    nameOf: (name) => resolve(name)?.name,
     append(file, added, last) {
       while (file.length + added.length >= file.bytes.length) {
         file.bytes = Buffer.concat([file.bytes, Buffer.allocUnsafe(file.bytes.length)]);
@@ -177,6 +224,7 @@ export function createModelDisk(nowMs: () => number, shuffle: <T>(items: T[]) =>
     },
     truncate(file) {
       file.length = 0;
+      file.seen = 0;
       file.mtimeMs = stamp();
     },
     rename(from, to) {

@@ -1,0 +1,84 @@
+import { isBanner, type Line, type World } from './world.ts';
+
+export interface Skipped {
+  readonly reason: string;
+  readonly bytes: number;
+}
+
+export interface Outcome {
+  readonly skips: readonly Skipped[];
+  /** Lines that were in archives before the first scan. */
+  readonly packedBefore: ReadonlySet<Line>;
+  /** Every banner must be counted, too. */
+  readonly countsBanners: boolean;
+}
+
+/** Bytes of an archive that were read as lines are shown as one. */
+const generationOf = (text: string) =>
+  /[^\x20-\x7e]/.test(text) ? 'binary content' : (/\S+ g\d+(?= n)/.exec(text)?.[0] ?? text.slice(0, 20));
+
+/** Fewer bytes than this that were seen of a file identify nothing: it may be read as another one and count as skipped, too. */
+const unknowableBytes = 16;
+/** An unfinished line that went with a content. */
+const unfinishedBytes = 600;
+
+const bytesOf = ({ text }: Line) => text.length + 1;
+
+/** Lines of contents that went out of sight while the tailer did not have them open may be missing. */
+function allowMissing(world: World): void {
+  for (const { isOut, isHeld, lines } of world.written) {
+    if (isOut && !isHeld) for (const line of lines) if (!isBanner(line)) line.allowed++;
+  }
+}
+
+/** What is missing of contents that went out of sight: all of it, and what of it the tailer knew of. */
+function missingBytes(world: World): { all: number; known: number } {
+  let all = 0;
+  let known = 0;
+  for (const { isOut, lines, knownBytes } of world.written) {
+    if (!isOut) continue;
+    all += unfinishedBytes;
+    let at = 0;
+    for (const line of lines) {
+      const bytes = bytesOf(line);
+      at += bytes;
+      if (line.live >= line.written) continue;
+      all += bytes;
+      if (line.written === 1 && line.allowed === 1 && at <= knownBytes) known += bytes;
+    }
+  }
+  return { all, known };
+}
+
+/** What is wrong, by generation; empty if nothing is. */
+export function judge(world: World, { skips, packedBefore, countsBanners }: Outcome): string[] {
+  const faults = new Map<string, number>();
+  const found = (fault: string, { text }: Line) => {
+    const key = `${fault} in ${generationOf(text)}${process.env.MODEL_LINES ? ` (${text})` : ''}`;
+    faults.set(key, (faults.get(key) ?? 0) + 1);
+  };
+  allowMissing(world);
+  const all = [...world.lines.values()];
+  const losable = all.filter(({ mayLose }) => mayLose);
+  const cut = [...losable, ...all.filter(({ allowed }) => allowed > 0)];
+  for (const line of all) {
+    const { text, written, live } = line;
+    // The rest of a line that was cut counts as a line.
+    const parts =
+      live > written ? cut.filter((whole) => whole !== line && whole.text.includes(text)).length : 0;
+    if (live > written + parts) found(written === 0 ? 'unknown line' : 'counted twice', line);
+    // A generation of nothing but a banner cannot be told from an unfinished copy of the next one.
+    if (line.mayLose || packedBefore.has(line) || (isBanner(line) && !countsBanners)) continue;
+    if (live < written - line.allowed) found('lost', line);
+  }
+  const faulty = [...faults].map(([fault, n]) => `${fault}: ${n}`);
+  const missing = missingBytes(world);
+  const skipped = skips.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (skipped + unknowableBytes * world.written.length < missing.known)
+    faulty.push(`${missing.known} known bytes are missing, ${skipped} counted as skipped`);
+  if (losable.length > 0) return faulty;
+  const told = skips.filter(({ bytes }) => bytes >= unknowableBytes);
+  const toldBytes = told.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (toldBytes <= missing.all) return faulty;
+  return [...faulty, ...told.map(({ reason, bytes }) => `${bytes} bytes skipped ${reason} though not lost`)];
+}

@@ -1,0 +1,431 @@
+import { gzipSync } from 'node:zlib';
+import { type ModelFile, parentOf } from './disk.ts';
+import {
+  copied,
+  goesOut,
+  isCounted,
+  type Log,
+  lineOf,
+  openFile,
+  type World,
+  writeBanner,
+  wrote,
+} from './world.ts';
+
+/** Rotations, compressors and whatever else happens to logs: each `yield` is where anything else may happen. */
+
+const newline = 10;
+const keptNumber = 5;
+
+/** Whether what falls off the end of the chain has been counted for good. */
+function mayDelete(world: World, name: string): boolean {
+  const file = world.disk.file(name);
+  const content = file && world.contents.get(file);
+  return !content || isCounted(content) || (content.isOut && !content.isHeld);
+}
+
+const suffixes = (log: Log) => (log.suffix === '.gz' ? ['', '.gz'] : ['', log.suffix]);
+
+function* makeRoom(world: World, log: Log): Generator<void> {
+  const { disk } = world;
+  const { archive } = log;
+  for (const suffix of suffixes(log)) {
+    const last = `${archive}.${keptNumber}${suffix}`;
+    if (disk.names.has(last)) {
+      disk.unlink(last);
+      world.note(`unlink ${last}`);
+      yield;
+    }
+  }
+  for (let n = keptNumber - 1; n > 0; n--) {
+    for (const suffix of suffixes(log)) {
+      const from = `${archive}.${n}${suffix}`;
+      if (!disk.names.has(from)) continue;
+      disk.rename(from, `${archive}.${n + 1}${suffix}`);
+      world.note(`rename ${from} .${n + 1}${suffix}`);
+      yield;
+    }
+  }
+}
+
+/** Deletes the oldest rotated files as far as they have been counted for good. */
+function* deleteOldest(world: World, log: Log): Generator<void> {
+  const { disk } = world;
+  while (log.rotated.length > keptNumber) {
+    const [oldest] = log.rotated;
+    for (const name of [oldest!, `${oldest}${log.suffix}`]) {
+      if (!mayDelete(world, name)) return;
+      if (!disk.names.has(name)) continue;
+      disk.unlink(name);
+      world.note(`unlink ${name}`);
+      yield;
+    }
+    for (const link of log.links.get(oldest!) ?? []) {
+      disk.unlink(link);
+      world.note(`unlink ${link}`);
+      yield;
+    }
+    log.rotated.shift();
+  }
+}
+
+const isNumbered = ({ style }: Log) =>
+  ['numbered', 'olddir', 'olddirCopy', 'copytruncate', 'docker', 'otherSuffix', 'full', 'fullCopy'].includes(
+    style,
+  );
+
+function rotatedName(log: Log): string {
+  const name = newName(log);
+  if (name === undefined) return `${log.archive}.1`;
+  log.rotated.push(name);
+  return name;
+}
+
+function newName(log: Log): string | undefined {
+  const { style, archive, generation } = log;
+  if (style === 'upwards') return `${archive}.${generation}`;
+  if (style === 'dated' || style === 'datedCopy')
+    return `${archive}-2026${String(10_000 + generation).slice(1)}`;
+  if (style === 'kubelet' || style === 'kubernetes')
+    return `${archive}.20260101-${String(1_000_000 + generation).slice(1)}`;
+  return style === 'strangeCopy' ? `saved${generation}-${archive}` : undefined;
+}
+
+/** Writes the bytes of an archive in two pieces; false if the disk was full. */
+function* packInto(world: World, log: Log, target: ModelFile, plain: ModelFile): Generator<void, boolean> {
+  const { disk } = world;
+  const level = log.stores ? 0 : 1;
+  const packed = gzipSync(plain.bytes.subarray(0, plain.length), { level, memLevel: 1, windowBits: 9 });
+  const content = world.contents.get(plain);
+  yield;
+  const half = world.random(packed.length);
+  disk.append(target, packed.subarray(0, half));
+  yield;
+  if (world.isFull) return false;
+  disk.append(target, packed.subarray(half));
+  copied(world, target, content?.lines ?? []);
+  yield;
+  return true;
+}
+
+function* compress(world: World, log: Log, name: string): Generator<void> {
+  const { disk } = world;
+  const plain = disk.file(name);
+  if (!plain || log.file === plain) return;
+  const packed = `${name}${log.suffix}`;
+  const target = disk.create(packed);
+  world.note(`gzip ${name} begins`);
+  if (!(yield* packInto(world, log, target, plain))) {
+    disk.unlink(packed);
+    return;
+  }
+  if (log.keepsTime) target.mtimeMs = plain.mtimeMs;
+  yield;
+  disk.unlink(name);
+  world.note(`gzip ${name} ends`);
+  yield;
+}
+
+function* compressRotated(world: World, log: Log, to: string): Generator<void> {
+  if (!log.compresses) return;
+  const packed = log.delays && isNumbered(log) ? `${log.archive}.2` : to;
+  if (world.disk.names.has(packed)) yield* compress(world, log, packed);
+}
+
+/** The log gets another name, and the writer opens it anew. */
+function* replaceFile(world: World, log: Log, to: string): Generator<void> {
+  const { disk, random } = world;
+  disk.rename(log.name, to);
+  world.note(`rename ${log.name} ${to}`);
+  if (log.hides) goesOut(world, log.file, true);
+  yield;
+  if (log.lingers) for (let n = random(4); n > 0; n--) yield;
+  const file = disk.create(log.name);
+  world.note(`create ${log.name}`);
+  yield;
+  if (log.lingers) for (let n = random(4); n > 0; n--) yield;
+  openFile(world, log, file);
+  yield;
+}
+
+function* rotateByRename(world: World, log: Log): Generator<void> {
+  if (isNumbered(log)) yield* makeRoom(world, log);
+  const to = rotatedName(log);
+  yield* replaceFile(world, log, to);
+  yield* compressRotated(world, log, to);
+}
+
+/** What was written after the copy is lost by copytruncate itself. */
+function truncateCopied(world: World, log: Log, target: ModelFile, copiedBytes: number): void {
+  const { disk } = world;
+  const { file } = log;
+  if (log.torn !== '') wrote(world, file, log.torn);
+  log.torn = '';
+  const lines = world.contents.get(file)?.lines ?? [];
+  let at = 0;
+  for (const line of lines) {
+    at += line.text.length + 1;
+    if (at > copiedBytes) line.mayLose = true;
+  }
+  if (log.begun) lineOf(world, log.begun.text).mayLose = true;
+  disk.truncate(file);
+  world.note(`truncate ${log.name}`);
+  const kept = lines.filter(({ mayLose }) => !mayLose);
+  copied(world, target, kept);
+  if (log.hides) goesOut(world, file, false);
+  else world.contents.delete(file);
+  if (log.begun) {
+    // The rest of the line goes to the new file as a line of its own.
+    const { rest } = log.begun;
+    disk.append(file, rest, newline);
+    wrote(world, file, rest).mayLose = true;
+    log.begun = undefined;
+  }
+  log.generation++;
+}
+
+function* rotateByCopy(world: World, log: Log): Generator<void> {
+  const { disk, random } = world;
+  if (isNumbered(log)) yield* makeRoom(world, log);
+  const to = rotatedName(log);
+  const target = disk.create(to);
+  world.note(`copy ${log.name} ${to}`);
+  yield;
+  const { file } = log;
+  while (target.length < file.length) {
+    if (world.isFull) {
+      disk.unlink(to);
+      return;
+    }
+    const end = Math.min(file.length, target.length + 40 + random(14 * log.lineBytes));
+    disk.append(target, file.bytes.subarray(target.length, end));
+    yield;
+  }
+  const copiedBytes = target.length;
+  if (log.keepsTime) target.mtimeMs = file.mtimeMs;
+  yield;
+  truncateCopied(world, log, target, copiedBytes);
+  yield;
+  if (log.style !== 'strangeCopy') yield* compressRotated(world, log, to);
+}
+
+function* rotateByLink(world: World, log: Log): Generator<void> {
+  const { disk } = world;
+  log.rotated.push(`${log.name}-${log.generation}.txt`);
+  const name = `${log.name}-${log.generation + 1}.txt`;
+  const file = disk.create(name);
+  world.note(`create ${name}`);
+  yield;
+  openFile(world, log, file);
+  yield;
+  disk.link(`${log.name}.tmp`, name);
+  yield;
+  disk.rename(`${log.name}.tmp`, log.name);
+  world.note(`swing ${log.name} to ${name}`);
+  yield;
+}
+
+/** `service > file`: the same file from its beginning, perhaps after a pause. */
+function* rewrite(world: World, log: Log): Generator<void> {
+  const { disk, random } = world;
+  if (log.begun) {
+    wrote(world, log.file, log.begun.text.slice(0, -log.begun.rest.length || undefined));
+    log.begun = undefined;
+  }
+  goesOut(world, log.file, false);
+  disk.truncate(log.file);
+  world.note(`rewrite ${log.name}`);
+  log.generation++;
+  log.isGone = true;
+  if (random(2) === 0) for (let n = random(12); n > 0; n--) yield;
+  log.isGone = false;
+  writeBanner(world, log);
+  yield;
+}
+
+/** Kubelet: archives are written under another name; the newest rotated file is not compressed. */
+function* rotateByKubelet(world: World, log: Log): Generator<void> {
+  const { disk, random } = world;
+  // Those of this container: what a dead one left stays as it is.
+  const own = log.rotated.filter((name) => name.startsWith(`${log.archive}.`));
+  const older = own.filter((name) => disk.names.has(name)).slice(0, -1);
+  for (const name of older) {
+    const plain = disk.file(name)!;
+    if (plain === log.file) continue;
+    const unfinished = `${name}.tmp`;
+    if (disk.names.has(unfinished)) {
+      disk.unlink(unfinished);
+      world.note(`unlink ${unfinished}`);
+      yield;
+    }
+    const target = disk.create(unfinished);
+    world.note(`gzip ${name} to .tmp`);
+    yield* packInto(world, log, target, plain);
+    // A kubelet that is stopped leaves the archive as it is; the next one writes it anew.
+    if (random(8) === 0) return;
+    disk.rename(unfinished, `${name}.gz`);
+    world.note(`rename ${unfinished} .gz`);
+    yield;
+    disk.unlink(name);
+    world.note(`unlink ${name}`);
+    yield;
+  }
+  const to = rotatedName(log);
+  if (random(8) === 0) {
+    // The runtime did not open the log anew: kubelet gives it its name back.
+    disk.rename(log.name, to);
+    world.note(`rename ${log.name} ${to} and back`);
+    yield;
+    disk.rename(to, log.name);
+    log.rotated.pop();
+    yield;
+  } else yield* replaceFile(world, log, to);
+}
+
+/** A container starts anew: another file, and another link that leads to it. */
+function* restartContainer(world: World, log: Log): Generator<void> {
+  const { disk } = world;
+  const before = log.name;
+  log.rotated.push(before);
+  const n = log.generation + 1;
+  const directory = parentOf(before);
+  const name = log.style === 'docker' ? `${directory}/${n}-json.log` : `${directory}/${n}.log`;
+  const file = disk.create(name);
+  world.note(`create ${name}`);
+  yield;
+  log.name = name;
+  log.archive = name;
+  openFile(world, log, file);
+  yield;
+  yield* linkContainer(world, log, n);
+}
+
+export function* linkContainer(world: World, log: Log, n: number): Generator<void> {
+  const pod = log.name.split('/')[1]!;
+  const links: string[] = [];
+  let target = log.name;
+  if (log.style === 'docker') {
+    target = `pods/${pod}/${n}.log`;
+    world.disk.link(target, log.name);
+    links.push(target);
+    yield;
+  }
+  const link = `containers/${pod}-${n}.log`;
+  world.disk.link(link, target);
+  links.push(link);
+  world.note(`link ${link} to ${target}`);
+  log.links.set(log.name, links);
+  yield;
+}
+
+/** svlogd: with a processor, what is under the final name is what the processor wrote. */
+function* rotateBySvlogd(world: World, log: Log): Generator<void> {
+  const { disk } = world;
+  const base = `${parentOf(log.name)}/@40000000${log.generation + 1000}`;
+  log.rotated.push(`${base}.s`);
+  yield* replaceFile(world, log, `${base}.${log.compresses ? 'u' : 's'}`);
+  if (!log.compresses) return;
+  const plain = disk.file(`${base}.u`)!;
+  const target = disk.create(`${base}.t`);
+  world.note(`process ${base}.u`);
+  yield* packInto(world, log, target, plain);
+  disk.rename(`${base}.t`, `${base}.s`);
+  world.note(`rename ${base}.t .s`);
+  yield;
+  disk.unlink(`${base}.u`);
+  world.note(`unlink ${base}.u`);
+  yield;
+}
+
+/** The log is deleted; the writer goes on in the deleted file for a while, and opens another one or does not. */
+function* deleteLog(world: World, log: Log): Generator<void> {
+  const { disk, random } = world;
+  disk.unlink(log.name);
+  world.note(`unlink ${log.name}`);
+  goesOut(world, log.file, true);
+  yield;
+  if (log.lingers) for (let n = random(12); n > 0; n--) yield;
+  if (log.begun) wrote(world, log.file, log.begun.text.slice(0, -log.begun.rest.length || undefined));
+  log.begun = undefined;
+  log.isGone = true;
+  const isForGood = random(4) === 0;
+  for (let n = random(12); n > 0; n--) yield;
+  if (isForGood) {
+    world.note(`${log.name} is gone`);
+    return;
+  }
+  const file = disk.create(log.name);
+  world.note(`create ${log.name}`);
+  yield;
+  log.isGone = false;
+  openFile(world, log, file);
+  yield;
+}
+
+/** Fills the disk for a while; somebody may empty a log to make room. */
+export function* diskFiller(world: World, logs: readonly Log[]): Generator<void> {
+  const { random, disk } = world;
+  while (!world.isEnding) {
+    for (let n = random(80); n > 0; n--) yield;
+    if (world.isEnding) return;
+    world.isFull = true;
+    world.note('the disk is full');
+    for (let n = random(40); n > 0; n--) yield;
+    const log = logs[random(logs.length)]!;
+    if (random(3) === 0) {
+      if (log.torn !== '') wrote(world, log.file, log.torn);
+      log.torn = '';
+      if (log.begun) lineOf(world, log.begun.text).mayLose = true;
+      goesOut(world, log.file, false);
+      disk.truncate(log.file);
+      world.note(`truncate ${log.name}`);
+      log.generation++;
+      if (log.begun) {
+        // The rest of a line that was begun is a line of its own.
+        const { rest } = log.begun;
+        disk.append(log.file, rest, newline);
+        wrote(world, log.file, rest).mayLose = true;
+        log.begun = undefined;
+      }
+      yield;
+    }
+    world.isFull = false;
+    world.note('the disk has room');
+  }
+}
+
+function rotateOnce(world: World, log: Log): Generator<void> {
+  switch (log.style) {
+    case 'links':
+      return rotateByLink(world, log);
+    case 'rewritten':
+      return rewrite(world, log);
+    case 'kubelet':
+      return rotateByKubelet(world, log);
+    case 'kubernetes':
+      return world.random(3) === 0 ? restartContainer(world, log) : rotateByKubelet(world, log);
+    case 'docker':
+      return world.random(4) === 0 ? restartContainer(world, log) : rotateByRename(world, log);
+    case 'svlogd':
+      return rotateBySvlogd(world, log);
+    case 'deleted':
+      return deleteLog(world, log);
+    default:
+      return log.style.toLowerCase().includes('copy') ? rotateByCopy(world, log) : rotateByRename(world, log);
+  }
+}
+
+export function* rotator(world: World, log: Log): Generator<void> {
+  for (;;) {
+    for (let n = world.random(40); n > 0; n--) yield;
+    if (log.file.length === 0 || log.isGone) continue;
+    const oldest = suffixes(log).map((suffix) => `${log.archive}.${keptNumber}${suffix}`);
+    if (!oldest.every((name) => mayDelete(world, name))) continue;
+    if (world.isEnding) return;
+    world.rotations++;
+    world.busy++;
+    yield* deleteOldest(world, log);
+    yield* rotateOnce(world, log);
+    world.busy--;
+  }
+}
