@@ -44,7 +44,7 @@ function createLag() {
 }
 
 /** The log source's options of a configuration. */
-function selectionOf(config: AgentConfig): LogsSelection {
+export function logsSelectionOf(config: AgentConfig): LogsSelection {
   const services = Object.fromEntries(
     config.services.flatMap(({ name, logs }) => (logs ? [[name, logs]] : [])),
   );
@@ -53,7 +53,7 @@ function selectionOf(config: AgentConfig): LogsSelection {
 
 /** Builds what counts the lines of a configuration's logs on `registry`, and drops it. Throws what a start would. */
 export function checkLogs(config: AgentConfig, registry: Registry, deps: { clock: Clock; log: Log }): void {
-  const selection = selectionOf(config);
+  const selection = logsSelectionOf(config);
   const intakes = openIntakes(registry, config);
   const sinks = createLineSinks(selection, { ...deps, intakes: intakes.logs, drops: registry.drops });
   createLogs(selection, { ...deps, openSink: sinks.open, lag: () => {} });
@@ -115,7 +115,7 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
   const open = async (config: AgentConfig): Promise<LineSinks['open']> => {
     await intakes?.closeLogs();
     const opened = openIntakes(registry, config);
-    const selection = selectionOf(config);
+    const selection = logsSelectionOf(config);
     const sinks = await inSlices(
       openLineSinks(selection, { intakes: opened.logs, drops, clock, processEvents, lastErrors }),
       clock,
@@ -134,13 +134,18 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
   return {
     async start(config) {
       const openSink = await open(config);
-      logs = createLogs(selectionOf(config), { openSink, lag: lag.setLag, clock, log: log.named('logs') });
+      logs = createLogs(logsSelectionOf(config), {
+        openSink,
+        lag: lag.setLag,
+        clock,
+        log: log.named('logs'),
+      });
       logsSection.assign(logs);
       stopLogs = await logs.start();
       sweepOn();
     },
     prepare(config) {
-      const swapLogs = logs?.prepare(selectionOf(config));
+      const swapLogs = logs?.prepare(logsSelectionOf(config));
       return async () => {
         sweep = () => {};
         switched = swapLogs?.(() => open(config)).finally(() => {

@@ -23,7 +23,7 @@ const most: Readonly<Record<string, number>> = {
   ...{ init: 1, recover: 1, completion: 1, backup: 1 },
   ...{ run: 1, check: 1, doctor: 1 },
 };
-const several = ['probe', 'dashboards'];
+const several = ['probe', 'dashboards', 'test'];
 
 describe('surplus arguments end with 2 and are named:', () => {
   test.each(commands.map(({ name }) => name).filter((name) => !several.includes(name)))(

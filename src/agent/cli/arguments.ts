@@ -79,6 +79,21 @@ export const commands = [
     ],
   },
   {
+    name: 'test',
+    summary: 'test log rules and vocabularies against sample lines, pages and datagrams',
+    examples: ['test rules.test.yaml', 'test tests/*.yaml -c agent.yaml --json'],
+  },
+  {
+    name: 'tap',
+    summary: 'show live how each line and each sample counts, and why',
+    examples: ['tap --role frontend', 'tap --match UpdateShard --for 1m --json'],
+  },
+  {
+    name: 'bundle',
+    summary: 'collect what a support case needs, without secrets',
+    examples: ['bundle --out bundle.json', 'bundle -c /etc/svc-agent/agent.yaml'],
+  },
+  {
     name: 'schema',
     summary: 'print the JSON Schema of the configuration, or every closed list',
     examples: ['schema', 'schema --reasons --json'],

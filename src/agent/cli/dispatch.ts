@@ -17,6 +17,9 @@ const loaders: Readonly<Record<CommandName, () => Promise<Command>>> = {
   doctor: async () => (await import('./doctor.ts')).doctor,
   backup: async () => (await import('./backup.ts')).backup,
   recover: async () => (await import('./recover.ts')).recover,
+  test: async () => (await import('./sample-tests.ts')).sampleTests,
+  tap: async () => (await import('./tap.ts')).tap,
+  bundle: async () => (await import('./bundle.ts')).bundle,
   schema: async () => (await import('./check.ts')).schema,
   healthcheck: async () => (await import('./status.ts')).healthcheck,
   completion: async () => {

@@ -90,6 +90,8 @@ export interface StatsdStatus {
   /** Granted by the kernel; undefined without `listen`. */
   receiveBufferBytes: number | undefined;
   vocabulary: string | undefined;
+  /** Whether the vocabulary is decided for all names so far. */
+  isSettled: boolean;
 }
 
 /**
@@ -290,6 +292,7 @@ export function createStatsd(options: StatsdOptions, deps: StatsdDeps): Statsd {
       knownLines: knownLines.size,
       receiveBufferBytes: bound.listen?.receiveBufferBytes,
       vocabulary: deps.detector.vocabulary?.name,
+      isSettled: detection.isSettled(),
     }),
   };
 }

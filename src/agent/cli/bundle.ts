@@ -1,0 +1,149 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { arch, cpus, freemem, loadavg, release, totalmem, type } from 'node:os';
+import { dirname, resolve } from 'node:path';
+import { systemClock } from '../../core/clock.ts';
+import { AgentError, errorText } from '../../core/errors.ts';
+import { readFileText } from '../config/environment.ts';
+import { loadConfig } from '../config/load.ts';
+import { isSecret, redacted, type TreeNode, type TreePath } from '../config/tree.ts';
+import { readYaml } from '../config/yaml.ts';
+import { version } from '../installation.ts';
+import { ask, targetOf, targetOptions, targetUsage } from './agent-client.ts';
+import { loadRequest, parseCommand, showHelp } from './arguments.ts';
+import { doctor } from './doctor.ts';
+import { type Io, plainScreen } from './io.ts';
+
+const usage = `Usage: svc-agent bundle [-c FILE] [--out FILE] [--url URL [--ca FILE | --insecure]]
+
+Collects what a support case needs as one JSON document: versions, the machine, the configuration files, what check and
+doctor say, and the status of the running agent. Secrets are replaced by "<secret>", also where they occur inside other
+texts. The status contains messages and identifiers from the service's log: read the document before you pass it on.
+      --out FILE  write to FILE, with mode 0600, instead of printing
+${targetUsage}Exit status: 0; 1 the file cannot be written; 2 wrong usage. A part that cannot be had says why in its place.
+`;
+
+/** Shown in the place of a secret. */
+const mask = '<secret>';
+
+/** `svc-agent bundle`. */
+export async function bundle(args: readonly string[], io: Io): Promise<number> {
+  const { values } = parseCommand('bundle', args, { ...targetOptions, out: { type: 'string' } });
+  if (values.help) {
+    showHelp('bundle', usage, io);
+    return 0;
+  }
+  const loaded = await loadConfig(loadRequest(values, io));
+  const { faults, warnings, findings, discovered } = loaded;
+  const secrets = new Set<string>();
+  const configuration = loaded.files.map((file) => ({ file, content: configurationIn(file, secrets, io) }));
+  const common = [
+    ...(values.config === undefined ? [] : ['-c', values.config]),
+    ...(values['service-config'] ?? []).flatMap((file) => ['--service-config', file]),
+    ...(values.role ?? []).flatMap((role) => ['--role', role]),
+  ];
+  const parts = {
+    createdAt: new Date(systemClock.nowMs()).toISOString(),
+    version,
+    machine: machine(io),
+    configuration,
+    check: { faults, warnings, findings, discovered },
+    doctor: await orWhy(() => diagnoses(common, io)),
+    status: await orWhy(async () => ask(await targetOf(values, '/api/status', { ...io, stderr: () => {} }))),
+  };
+  const text = `${masked(JSON.stringify(parts, null, 2), secrets)}\n`;
+  if (values.out === undefined) io.stdout(text);
+  else write(resolve(io.cwd, values.out), text);
+  return 0;
+}
+
+function write(path: string, text: string): void {
+  try {
+    writeFileSync(path, text, { mode: 0o600 });
+  } catch (cause) {
+    const fault = { where: path, what: `cannot be written, ${errorText(cause)}` };
+    throw new AgentError('internal', { ...fault, allowed: 'name a file in a writable directory' }, cause);
+  }
+}
+
+/** A part, or why there is none. */
+const orWhy = (part: () => Promise<unknown>): Promise<unknown> =>
+  part().catch((thrown: unknown) => ({ unavailable: errorText(thrown) }));
+
+const machine = ({ env }: Io) => ({
+  ...{ node: process.version, system: type(), release: release(), arch: arch(), cpus: cpus().length },
+  ...{ memoryBytes: totalmem(), freeBytes: freemem(), load: loadavg(), user: process.getuid?.() },
+  // Values may be secrets.
+  variables: Object.keys(env).filter((name) =>
+    /^(?:SVC_AGENT_|NODE_|STATE_DIRECTORY$|MALLOC_|UV_)/.test(name),
+  ),
+});
+
+async function diagnoses(args: readonly string[], io: Io): Promise<unknown> {
+  let text = '';
+  const stdout = (more: string) => {
+    text += more;
+  };
+  await doctor([...args, '--json'], { ...io, stdout, stderr: () => {}, screen: plainScreen });
+  return JSON.parse(text);
+}
+
+/** A configuration file as data, as it is written, without its secrets, which are added to `secrets`. */
+function configurationIn(file: string, secrets: Set<string>, io: Io): unknown {
+  const content = readFileText(file, file);
+  if ('fault' in content) return { unavailable: content.fault.what };
+  const { tree, faults } = readYaml(content.text, file, {});
+  if (!tree) return { unavailable: faults.map(({ what }) => what).join('; ') };
+  return shownTree(tree, [], (path, text) => collect(path, text, { directory: dirname(file), secrets, io }));
+}
+
+interface Collecting {
+  directory: string;
+  secrets: Set<string>;
+  io: Io;
+}
+
+/** Adds a secret of the configuration: the text itself, or what the variable or the file has that it names. */
+function collect(path: TreePath, text: string, { directory, secrets, io }: Collecting): void {
+  const key = path.at(-1);
+  secrets.add(text);
+  if (key === 'env') secrets.add(io.env[text] ?? '');
+  if (key !== 'file') return;
+  try {
+    secrets.add(readFileSync(resolve(directory, text), 'utf8').trim());
+  } catch {
+    // The check says that it cannot be read.
+  }
+}
+
+/** The tree as data, without what is below a key of a secret but the names of variables and files. */
+function shownTree(node: TreeNode, path: TreePath, secret: (path: TreePath, text: string) => void): unknown {
+  if (node.kind === 'list') return node.items.map((item, index) => shownTree(item, [...path, index], secret));
+  if (node.kind === 'map') {
+    const entries = [...node.entries].map(([key, { node: value }]) => [
+      key,
+      shownTree(value, [...path, key], secret),
+    ]);
+    return Object.fromEntries(entries);
+  }
+  const { value, written } = node;
+  if (!isSecret(path)) {
+    if (typeof value !== 'string') return value;
+    const [, password] = /:\/\/[^/@\s]*?:([^/@\s]+)@/.exec(value) ?? [];
+    if (password !== undefined) secret(path, password);
+    return redacted(written ?? value);
+  }
+  if (value !== null) secret(path, String(value));
+  return mask;
+}
+
+/** Shorter texts would mask what is no secret. */
+const leastMasked = 4;
+
+/** The text of a JSON document without the secrets, in whatever place they are. */
+function masked(json: string, secrets: ReadonlySet<string>): string {
+  const inJson = (secret: string) => JSON.stringify(secret).slice(1, -1);
+  return [...secrets]
+    .filter(({ length }) => length >= leastMasked)
+    .sort((one, other) => other.length - one.length)
+    .reduce((text, secret) => text.replaceAll(inJson(secret), mask), json);
+}

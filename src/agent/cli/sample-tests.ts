@@ -1,0 +1,202 @@
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { z } from 'zod';
+import { AgentError, errorText, faultLine } from '../../core/errors.ts';
+import { errorWords, issueFaults } from '../config/issues.ts';
+import { plainValue } from '../config/tree.ts';
+import type { AgentConfig, PlacedFault } from '../config/types.ts';
+import { readYaml } from '../config/yaml.ts';
+import { createReadSecret } from '../read-secret.ts';
+import { createSamples, type SampledSeries } from '../samples.ts';
+import { configurationOptions, configured, parseCommand, showHelp } from './arguments.ts';
+import { type Io, paint } from './io.ts';
+
+const usage = `Usage: svc-agent test FILE... [-c FILE] [--json]
+
+Tests log rules and vocabularies: gives sample lines, pages and datagrams to the configuration, and compares the series
+that come out with the expected ones. Exports nothing, reads no log and changes no state. A test file:
+
+  config: agent.yaml                  # relative to this file; -c wins
+  tests:
+    - name: slow queries are counted by shard
+      role: history
+      lines: |                        # of the role's log; or linesFile: sample.log
+        {"level":"warn","ts":"2026-01-01T00:00:00Z","msg":"slow query","shard-id":7}
+      page: |                         # of the role's own metrics; or pageFile
+        persistence_requests{operation="UpdateShard"} 3
+      datagrams: |                    # lines of statsd
+        workflow_started:1|c|#domain:orders
+      expect:
+        my_slow_queries_total{shard="7"}: 1
+        svc_log_lines_dropped_total{reason="invalid_json"}: 0
+        svc_log_entries_total{level="error"}: ~
+
+A key of expect selects every series of that name with those labels; its value is their sum, and ~ means that there is
+none. Buckets, sums and counts of a histogram have their own names: my_seconds_count, my_seconds_bucket{le="1"}.
+Exit status: 0 all tests passed; 1 a test failed; 2 wrong usage, or an invalid configuration or test file.
+`;
+
+const sampleText = z.string();
+const testFile = z.strictObject({
+  config: z.string().min(1).optional(),
+  tests: z
+    .array(
+      z.strictObject({
+        name: z.string().min(1),
+        role: z.string().min(1),
+        lines: sampleText.optional(),
+        linesFile: z.string().min(1).optional(),
+        page: sampleText.optional(),
+        pageFile: z.string().min(1).optional(),
+        datagrams: sampleText.optional(),
+        expect: z.record(z.string(), z.number().nullable()),
+      }),
+    )
+    .min(1),
+});
+type SampleTest = z.infer<typeof testFile>['tests'][number];
+
+interface TestFile {
+  path: string;
+  config: string | undefined;
+  tests: readonly SampleTest[];
+}
+
+/** A test that ran: what it expected and did not find, empty if it passed. */
+interface TestResult {
+  file: string;
+  name: string;
+  failures: string[];
+}
+
+/** `svc-agent test`: the outcome of every test of every file. */
+export async function sampleTests(args: readonly string[], io: Io): Promise<number> {
+  const { values, positionals } = parseCommand('test', args, configurationOptions, Infinity);
+  if (values.help) {
+    showHelp('test', usage, io);
+    return 0;
+  }
+  if (positionals.length === 0) {
+    const fault = { where: 'svc-agent test', what: 'no test file', allowed: 'see svc-agent test --help' };
+    throw new AgentError('usage', fault);
+  }
+  const results: TestResult[] = [];
+  for (const file of positionals.map((name) => readTestFile(name, io))) {
+    const { config } = await configured({ ...values, config: values.config ?? file.config }, io);
+    for (const test of file.tests) {
+      const failures = await failuresOf(test, config, file.path, io);
+      results.push({ file: file.path, name: test.name, failures });
+    }
+  }
+  io.stdout(values.json ? `${JSON.stringify(results)}\n` : resultsText(results, io));
+  return results.some(({ failures }) => failures.length > 0) ? 1 : 0;
+}
+
+function readTestFile(name: string, { cwd, stderr }: Io): TestFile {
+  const path = resolve(cwd, name);
+  const { tree, faults } = readYaml(textOf(path, name), name, {});
+  const result = tree && testFile.safeParse(withNulls(tree), { error: errorWords });
+  const found: PlacedFault[] = [
+    ...faults,
+    ...(result?.success === false ? issueFaults(result.error.issues, tree!) : []),
+  ];
+  for (const fault of found) stderr(`${faultLine(fault)}\n`);
+  if (!result?.success) {
+    throw new AgentError('usage', {
+      where: name,
+      what: 'not a test file',
+      allowed: 'see svc-agent test --help',
+    });
+  }
+  const { config, tests } = result.data;
+  return { path, config: config && resolve(dirname(path), config), tests };
+}
+
+/** The file as data. An expected `~` means that there is no such series, so that it is kept. */
+function withNulls(tree: NonNullable<ReturnType<typeof readYaml>['tree']>): unknown {
+  const data = plainValue(tree) as { tests?: unknown };
+  const list = tree.entries.get('tests')?.node;
+  if (list?.kind !== 'list' || !Array.isArray(data.tests)) return data;
+  for (const [index, item] of list.items.entries()) {
+    const expected = item.kind === 'map' ? item.entries.get('expect')?.node : undefined;
+    if (expected?.kind !== 'map') continue;
+    const values = [...expected.entries].map(([key, { node }]) => [
+      key,
+      node.kind === 'scalar' && node.value === null ? null : plainValue(node),
+    ]);
+    (data.tests[index] as { expect?: unknown }).expect = Object.fromEntries(values);
+  }
+  return data;
+}
+
+function textOf(path: string, name: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (cause) {
+    throw new AgentError('usage', { where: name, what: `cannot be read, ${errorText(cause)}` }, cause);
+  }
+}
+
+async function failuresOf(test: SampleTest, config: AgentConfig, file: string, io: Io): Promise<string[]> {
+  const samples = createSamples(config, { readSecret: createReadSecret(io.env) });
+  const sampleOf = (text: string | undefined, name: string | undefined) =>
+    text ?? (name === undefined ? undefined : textOf(resolve(dirname(file), name), name));
+  try {
+    const lines = sampleOf(test.lines, test.linesFile);
+    if (lines !== undefined) {
+      const bytes = Buffer.from(lines);
+      const sink = samples.openLog({ path: test.linesFile ?? 'lines', claimants: [test.role] });
+      sink.finish(bytes, sink.write(bytes, 0, bytes.length), bytes.length);
+    }
+    const page = sampleOf(test.page, test.pageFile);
+    if (page !== undefined) await samples.page(test.role, page);
+    if (test.datagrams !== undefined) await samples.datagrams(test.role, test.datagrams);
+    const series = samples.series();
+    return Object.entries(test.expect).flatMap(([selector, wanted]) => mismatch(selector, wanted, series));
+  } finally {
+    await samples.stop();
+  }
+}
+
+const selectorForm = /^([A-Za-z_:][\w:]*)(?:\{(.*)\})?$/;
+const labelForm = /([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"/g;
+
+/** A series or a selector in parts; the texts of labels as they are written. */
+function partsOf(text: string): { name: string; labels: Set<string> } | undefined {
+  const [, name, labels = ''] = selectorForm.exec(text) ?? [];
+  return name === undefined
+    ? undefined
+    : { name, labels: new Set([...labels.matchAll(labelForm)].map(([label]) => label)) };
+}
+
+/** Why the selected series are not as expected; empty if they are. */
+function mismatch(selector: string, wanted: number | null, series: SampledSeries): string[] {
+  const parts = partsOf(selector);
+  if (!parts) return [`${selector}: not a selector; use the form name{label="value"}`];
+  const ofName = [...series].filter(([text]) => partsOf(text)?.name === parts.name);
+  const selected = ofName.filter(([text]) => {
+    const { labels } = partsOf(text)!;
+    return [...parts.labels].every((label) => labels.has(label));
+  });
+  const shown = selected.length > 0 ? selected : ofName;
+  const there = shown.slice(0, mostShown).map(([text, { value }]) => `    ${text} ${value}`);
+  if (selected.length === 0) {
+    if (wanted === null) return [];
+    return [[`${selector}: no such series, expected ${wanted}`, ...there].join('\n')];
+  }
+  const sum = selected.reduce((total, [, { value }]) => total + value, 0);
+  if (wanted !== null && Math.abs(sum - wanted) <= Math.abs(wanted) * 1e-9) return [];
+  return [[`${selector}: ${sum}, expected ${wanted ?? 'no such series'}`, ...there].join('\n')];
+}
+
+/** Series that a failure lists at most. */
+const mostShown = 8;
+
+function resultsText(results: readonly TestResult[], { screen }: Io): string {
+  const lines = results.flatMap(({ name, failures }) => [
+    `${failures.length === 0 ? paint('passed', 'green', screen) : paint('FAILED', 'red', screen)}  ${name}`,
+    ...failures.map((failure) => `  ${failure}`),
+  ]);
+  const failed = results.filter(({ failures }) => failures.length > 0).length;
+  return `${[...lines, `${results.length - failed} passed, ${failed} failed`].join('\n')}\n`;
+}

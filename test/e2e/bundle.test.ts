@@ -1,0 +1,81 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { command, folder, startAgent } from './process.ts';
+
+// `svc-agent bundle`: everything a support case needs, and none of the secrets.
+
+const place = folder();
+afterAll(() => place.remove());
+
+const secrets = {
+  literal: 'literal-Pa55word',
+  variable: 'variable-Pa55word',
+  file: 'file-Pa55word',
+  url: 'url-Pa55word',
+  header: 'header-T0ken',
+};
+
+test('the bundle has configuration, check, doctor and status, and no secret', async () => {
+  const file = join(place.path, 'agent.yaml');
+  const secretFile = join(place.path, 'secret');
+  writeFileSync(secretFile, `${secrets.file}\n`);
+  const store = (name: string, password: unknown) => ({
+    ...{ name, kind: 'postgres', address: '127.0.0.1:1', user: 'agent', password },
+    databases: { persistence: 'svc' },
+  });
+  writeFileSync(
+    file,
+    JSON.stringify({
+      services: { frontend: { scrape: 'http://127.0.0.1:1/metrics' } },
+      metrics: {
+        hostedmetrics: {
+          protocol: 'otlp',
+          endpoint: 'http://127.0.0.1:1/v1/metrics',
+          headers: { 'x-key': secrets.header },
+        },
+      },
+      admin: { listenAddress: '127.0.0.1:0' },
+      stores: [
+        store('one', secrets.literal),
+        store('two', { env: 'STORE_PASSWORD' }),
+        store('three', { file: secretFile }),
+      ],
+      stateDirectory: join(place.path, 'state'),
+    }),
+  );
+  process.env.STORE_PASSWORD = secrets.variable;
+  const agent = await startAgent(file).finally(() => delete process.env.STORE_PASSWORD);
+  const out = join(place.path, 'bundle.json');
+  const url = `http://${agent.address('admin')}`;
+  const { status, stderr } = command(['bundle', '-c', file, '--out', out, '--url', url], {
+    STORE_PASSWORD: secrets.variable,
+  });
+  await agent.end();
+  expect([status, stderr]).toEqual([0, '']);
+  expect(statSync(out).mode & 0o777).toBe(0o600);
+  const text = readFileSync(out, 'utf8');
+  for (const secret of Object.values(secrets)) expect(text).not.toContain(secret);
+  const parts = JSON.parse(text);
+  expect(parts.configuration[0].content.stores[0]).toMatchObject({
+    name: 'one',
+    address: '127.0.0.1:1',
+    password: '<secret>',
+  });
+  expect(parts.status.verdict.level).toEqual(expect.any(String));
+  expect(parts.doctor.length).toBeGreaterThan(3);
+  expect(parts.check.faults).toEqual([]);
+  expect(parts.machine.node).toBe(process.version);
+});
+
+test('without a running agent, and with a configuration that is wrong, the bundle says so', () => {
+  const file = join(place.path, 'wrong.yaml');
+  writeFileSync(file, `services: {frontend: {scrape: "http://reader:${secrets.url}@127.0.0.1:1/"}}\n`);
+  const { status, stdout } = command(['bundle', '-c', file, '--url', '127.0.0.1:1']);
+  expect(status).toBe(0);
+  const parts = JSON.parse(stdout);
+  expect(parts.check.faults[0].what).toMatch(/without credentials/);
+  expect(stdout).not.toContain(secrets.url);
+  expect(parts.status.unavailable).toContain('ECONNREFUSED');
+  expect(parts.doctor.unavailable).toContain('1 fault');
+});

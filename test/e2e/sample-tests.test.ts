@@ -1,0 +1,140 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { command, commandHere, folder } from './process.ts';
+
+// `svc-agent test`: what a configuration makes of sample lines, pages and datagrams. Expected values are counted by hand.
+
+const place = folder();
+afterAll(() => place.remove());
+let count = 0;
+
+const configuration = `
+roles: [frontend]
+services:
+  frontend:
+    logs:
+      paths: [/var/log/svc/frontend*.log]
+      rules:
+        - {name: slow_queries_total, type: counter, help: Slow queries., match: {msg: slow query}, labels: {shard: shard-id}}
+  history:
+    logs: {paths: [/var/log/svc/history*.log]}
+    scrape: http://127.0.0.1:9/metrics
+    statsd: 127.0.0.1:0
+    vocabulary: {metrics: {store_calls: svc_persistence_requests}}
+admin: ~
+`;
+
+function written(tests: string): string {
+  const directory = join(place.path, String(count++));
+  mkdirSync(directory);
+  writeFileSync(join(directory, 'agent.yaml'), configuration);
+  writeFileSync(
+    join(directory, 'sample.log'),
+    '{"level":"error","ts":"2026-01-01T00:00:00Z","msg":"x"}\n'.repeat(3),
+  );
+  const file = join(directory, 'rules.test.yaml');
+  writeFileSync(file, tests);
+  return file;
+}
+
+const passing = `
+config: agent.yaml
+tests:
+  - name: slow queries are counted by shard
+    role: frontend
+    lines: |
+      {"level":"warn","ts":"2026-01-01T00:00:00Z","msg":"slow query","shard-id":7}
+      {"level":"warn","ts":"2026-01-01T00:00:00Z","msg":"slow query","shard-id":7}
+      {"level":"info","ts":"2026-01-01T00:00:00Z","msg":"slow"}
+      {"level":
+    expect:
+      slow_queries_total{shard="7"}: 2
+      svc_log_entries_total{level="warn"}: 2
+      svc_log_lines_dropped_total{reason="invalid_json"}: 1
+      slow_queries_total{shard="8"}: ~
+  - name: lines of a file, of a role that this host does not watch
+    role: history
+    linesFile: sample.log
+    expect: {'svc_log_entries_total{svc_service="history",level="error"}': 3}
+  - name: a page and datagrams are translated by the vocabulary
+    role: history
+    page: |
+      # TYPE store_calls counter
+      store_calls{operation="UpdateShard",run_id="1"} 3
+      # TYPE took histogram
+      took_bucket{le="1"} 4
+      took_bucket{le="+Inf"} 5
+      took_sum 7.5
+      took_count 5
+    datagrams: |
+      store_calls:2|c|#operation:GetShard
+    expect:
+      svc_persistence_requests{operation="UpdateShard"}: 3
+      svc_persistence_requests{operation="GetShard"}: 2
+      svc_persistence_requests: 5
+      took_bucket{le="1"}: 4
+      took_sum: 7.5
+      store_calls: ~
+`;
+
+test('tests of lines, a page and datagrams pass', () => {
+  const { status, stdout, stderr } = command(['test', written(passing)]);
+  expect(stderr).toBe('');
+  expect(stdout).toMatch(/^passed {2}slow queries.*\n(?:passed .*\n){2}3 passed, 0 failed\n$/);
+  expect(status).toBe(0);
+});
+
+test.each([
+  [
+    'slow_queries_total{shard="7"}: 2',
+    'slow_queries_total{shard="7"}: 3',
+    'slow_queries_total{shard="7"}: 2, expected 3',
+  ],
+  [
+    'slow_queries_total{shard="8"}: ~',
+    'slow_queries_total: ~',
+    'slow_queries_total: 2, expected no such series',
+  ],
+  [
+    'svc_persistence_requests: 5',
+    'svc_persistence_request: 5',
+    'svc_persistence_request: no such series, expected 5',
+  ],
+  ['took_sum: 7.5', '"took_sum{": 7.5', 'took_sum{: not a selector; use the form name{label="value"}'],
+])('a test with %s as %s fails and says what was found', async (right, wrong, message) => {
+  const { status, stdout } = await commandHere(['test', written(passing.replace(right, wrong))]);
+  expect(status).toBe(1);
+  expect(stdout).toContain(`\n  ${message}`);
+  expect(stdout).toMatch(/2 passed, 1 failed\n$/);
+});
+
+test.each([
+  ['tests: []\n', 'rules.test.yaml:1:1: tests: empty; give at least one'],
+  ['config: agent.yaml\ntest: []\n', 'test: unknown key; did you mean tests?'],
+  [
+    'config: agent.yaml\ntests: [{name: a, role: fronted, lines: "x\\n", expect: {}}]\n',
+    'services.fronted.logs: missing',
+  ],
+  [
+    'config: agent.yaml\ntests: [{name: a, role: matching, page: "x 1\\n", expect: {}}]\n',
+    'unknown role, got "matching"',
+  ],
+  [
+    'config: agent.yaml\ntests: [{name: a, role: history, page: "{", expect: {}}]\n',
+    'page of history: refused',
+  ],
+  ['config: none.yaml\ntests: [{name: a, role: history, expect: {}}]\n', 'none.yaml'],
+])('the test file %j is wrong', async (text, message) => {
+  const { status, stdout, stderr } = await commandHere(['test', written(text)]);
+  expect([status, stdout]).toEqual([2, '']);
+  expect(stderr).toContain(message);
+});
+
+test('--json has a row for each test, and a file is needed', async () => {
+  const { stdout } = await commandHere(['test', written(passing), '--json']);
+  expect(
+    (JSON.parse(stdout) as { name: string; failures: string[] }[]).map(({ failures }) => failures),
+  ).toEqual([[], [], []]);
+  expect((await commandHere(['test'])).stderr).toContain('svc-agent test: no test file');
+});

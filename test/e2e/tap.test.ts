@@ -1,0 +1,98 @@
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, afterEach, expect, test } from 'vitest';
+import { until } from '../until.ts';
+import { folder, mainFile, type Running, start } from './process.ts';
+
+// `svc-agent tap` beside a log and a page that change.
+
+const place = folder();
+afterAll(() => place.remove());
+const running: Running[] = [];
+afterEach(async () => {
+  for (const one of running.splice(0)) await one.end();
+});
+
+interface Shown {
+  role: string;
+  source: string;
+  counted: string;
+  series: Record<string, string>;
+  line?: string;
+}
+
+test('each line is shown with what it counts as, and the page with what changed', async () => {
+  let calls = 3;
+  const page = createServer((_, response) => {
+    response.setHeader('content-type', 'text/plain; version=0.0.4');
+    response.end(`# TYPE svc_persistence_requests counter\nsvc_persistence_requests ${calls}\n`);
+  }).listen(0, '127.0.0.1');
+  const log = join(place.path, 'frontend.log');
+  const entry = (msg: string) => `{"level":"warn","ts":"2026-01-01T00:00:00Z","msg":"${msg}"}\n`;
+  writeFileSync(log, entry('before'));
+  const file = join(place.path, 'agent.yaml');
+  await until('the page is served', () => page.address() !== null);
+  const { port } = page.address() as AddressInfo;
+  writeFileSync(
+    file,
+    JSON.stringify({
+      services: {
+        frontend: {
+          logs: { paths: [log] },
+          scrape: { url: `http://127.0.0.1:${port}/metrics`, interval: '1s', timeout: '1s' },
+        },
+      },
+      admin: null,
+    }),
+  );
+  const tap = start(process.execPath, [mainFile, 'tap', '-c', file, '--json']);
+  running.push(tap);
+  const shown = () =>
+    tap
+      .output()
+      .split('\n')
+      .flatMap((text) => (text.startsWith('{') ? [JSON.parse(text) as Shown] : []));
+  await until('the first page', () => shown().some(({ counted }) => counted.startsWith('page: ')));
+  appendFileSync(log, `${entry('after')}{"bro\n`);
+  const lines = await until('both lines', () => {
+    const found = shown().filter(({ line }) => line !== undefined);
+    return found.length >= 2 && found;
+  });
+  expect(lines.map(({ role, source, counted, line }) => [role, source, counted, line])).toEqual([
+    ['frontend', log, 'entry', entry('after').trimEnd()],
+    ['frontend', log, 'dropped: invalid_json', '{"bro'],
+  ]);
+  expect(lines[0]!.series).toMatchObject({
+    'svc_log_entries_total{level="warn",svc_service="frontend"}': '+1',
+    'svc_log_bytes_total{svc_service="frontend"}': `+${entry('after').length}`,
+  });
+  await tap.end();
+
+  const matched = start(process.execPath, [mainFile, 'tap', '-c', file, '--match', 'persistence_requests']);
+  running.push(matched);
+  await until('the value of the page', () =>
+    matched.output().includes('svc_persistence_requests{svc_service="frontend"} +3'),
+  );
+  calls = 5;
+  await until('its increase', () =>
+    matched.output().includes('svc_persistence_requests{svc_service="frontend"} +2'),
+  );
+  page.closeAllConnections();
+  page.close();
+});
+
+test('--for ends it by itself with 0', async () => {
+  const file = join(place.path, 'quiet.yaml');
+  writeFileSync(
+    file,
+    JSON.stringify({
+      services: { frontend: { logs: { paths: [join(place.path, 'none*.log')] } } },
+      admin: null,
+    }),
+  );
+  const tap = start(process.execPath, [mainFile, 'tap', '-c', file, '--for', '100ms']);
+  running.push(tap);
+  expect(await tap.ended).toBe(0);
+});
