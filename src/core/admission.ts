@@ -1,3 +1,4 @@
+import { addClaim, removeClaim, winnerOf } from './claims.ts';
 import { attach, detach, type Handle, ownersOf, withdraw } from './handles.ts';
 import { compareText, hashLabels } from './labels.ts';
 import type { Kind } from './model.ts';
@@ -92,7 +93,7 @@ function refuse(state: RegistryState, handle: Handle, reason: RefusalReason): vo
 /** Refuses a handle for good: the registry does not hold it. */
 function reject(state: RegistryState, family: Family, handle: Handle, reason: RefusalReason): void {
   refuse(state, handle, reason);
-  family.claims.remove(handle.spec);
+  removeClaim(family.claims, handle.spec);
 }
 
 interface WaitingQueue {
@@ -126,6 +127,7 @@ function stopWaiting(state: RegistryState, handle: Handle): void {
 
 function waitForName(state: RegistryState, family: Family, handle: Handle, reason: RefusalReason): void {
   const most = Math.max(state.limits.seriesPerMetric, leastWaiting);
+  family.waiting ??= new Set();
   wait(state, family, { handles: family.waiting, most }, handle, reason);
 }
 
@@ -226,7 +228,7 @@ export function isTaken(state: RegistryState, name: string): boolean {
 
 /** Takes all handles of a family out of their series and returns them. */
 function evict(state: RegistryState, family: Family): Handle[] {
-  const handles = [...(family.waiting as Set<Handle>)];
+  const handles = [...((family.waiting ?? []) as Iterable<Handle>)];
   for (const handle of handles) stopWaiting(state, handle);
   for (const series of [...family.series.values()]) handles.push(...clear(state, family, series));
   return handles;
@@ -234,7 +236,7 @@ function evict(state: RegistryState, family: Family): Handle[] {
 
 /** Decides which kind holds the name and, if that changed, admits all handles anew. */
 function settle(state: RegistryState, family: Family, mayWait: boolean, newHandle?: Handle): void {
-  const kind = family.claims.winner()?.kind;
+  const kind = winnerOf(family.claims)?.kind;
   const taken = isTaken(state, family.name);
   const isChanged = kind !== family.kind || taken !== family.taken;
   const isPutOff = isChanged && mayWait && family.changes >= immediateChanges && family.kind !== undefined;
@@ -258,7 +260,7 @@ function settle(state: RegistryState, family: Family, mayWait: boolean, newHandl
 
 function join(state: RegistryState, handle: Handle): void {
   const family = familyOf(state, handle.spec.family);
-  family.claims.add(handle.spec);
+  addClaim(family.claims, handle.spec);
   settle(state, family, true, handle);
   removeIfUnused(state, family);
 }
@@ -267,7 +269,7 @@ function leave(state: RegistryState, handle: Handle, keep: boolean): void {
   const family = state.families.get(handle.spec.family);
   const { series, waitsIn } = handle;
   if (!family || !(series || waitsIn)) return;
-  family.claims.remove(handle.spec);
+  removeClaim(family.claims, handle.spec);
   stopWaiting(state, handle);
   if (series) withdraw(series, handle);
   if (series && !series.first) admitAll(state, family, clear(state, family, series, keep));
@@ -324,6 +326,21 @@ function createSeries(state: RegistryState, spec: SeriesSpec, isOverflow: boolea
   return series;
 }
 
+/** How many of its counted series each service has, kept up to date from then on. */
+function servicesOf(family: Family): ReadonlyMap<string, number> {
+  if (family.services) return family.services;
+  family.services = new Map();
+  for (const series of family.series.values())
+    if (!series.overflow && !series.spec.exempt) countService(family.services, series, 1);
+  return family.services;
+}
+
+function countService(services: Map<string, number>, { service }: Series, by: 1 | -1): void {
+  const left = (services.get(service) ?? 0) + by;
+  if (left > 0) services.set(service, left);
+  else services.delete(service);
+}
+
 function countHash(hashes: Map<number, number>, { labels }: Series, by: 1 | -1): void {
   const hash = hashLabels(labels);
   const left = (hashes.get(hash) ?? 0) + by;
@@ -347,10 +364,7 @@ function count(state: RegistryState, family: Family, series: Series, by: 1 | -1)
   else if (!series.spec.exempt) {
     state.counted += by;
     family.counted += by;
-    const { service } = series;
-    const left = (family.services.get(service) ?? 0) + by;
-    if (left > 0) family.services.set(service, left);
-    else family.services.delete(service);
+    if (family.services) countService(family.services, series, by);
   }
 }
 
@@ -386,7 +400,7 @@ export const isOverflowFull = (state: RegistryState): boolean => state.overflow 
 function overflowSeries(state: RegistryState, family: Family, spec: SeriesSpec): Series | undefined {
   const { source } = spec;
   const sent = spec.scope.service;
-  const id = source.overflow(sent === '' || family.services.has(sent) ? sent : source.service);
+  const id = source.overflow(sent === '' || servicesOf(family).has(sent) ? sent : source.service);
   const known = family.series.get(id.identity);
   if (known) return known;
   if (isOverflowFull(state)) return undefined;

@@ -1,5 +1,5 @@
-import { compareText } from './labels.ts';
-import { type Kind, kinds, type Labels, type SeriesView } from './model.ts';
+import { type Claims, createClaims, hasClaims } from './claims.ts';
+import type { Kind, Labels, SeriesView } from './model.ts';
 import type { Component, RefusalReason } from './reasons.ts';
 import type { Layout, Recordable, SeriesRecord, Store } from './value-stores.ts';
 
@@ -163,14 +163,17 @@ export function hasExternalTotals(series: SeriesView): boolean {
   return series instanceof Series && series.spec.source.externalTotals;
 }
 
-/** All series of one exported name. One kind holds the name; owners of other kinds wait. */
+/**
+ * All series of one exported name. One kind holds the name; owners of other kinds wait. A target may send tens of
+ * thousands of families with one series each, so that what few of them need is made when they need it.
+ */
 export interface Family {
   readonly name: string;
   readonly claims: Claims;
   /** By identity. */
   readonly series: Map<string, Series>;
   /** Owners of a kind that does not hold the name, or all of them while the name is taken. */
-  readonly waiting: Set<Owner>;
+  waiting: Set<Owner> | undefined;
   kind: Kind | undefined;
   /** The name is `_bucket`, `_sum` or `_count` of a histogram or summary. */
   taken: boolean;
@@ -178,8 +181,8 @@ export interface Family {
   changes: number;
   /** Series that count against the limit. */
   counted: number;
-  /** How many of those each service has. */
-  readonly services: Map<string, number>;
+  /** How many of those each service has; only once a series was over a limit. */
+  services: Map<string, number> | undefined;
   visible: VisibleSeries | undefined;
   /** How many of its series have each `hashLabels`; only once a source asked (`over-limit.ts`). */
   hashes: Map<number, number> | undefined;
@@ -193,12 +196,12 @@ export function familyOf(state: RegistryState, name: string): Family {
     name,
     claims: createClaims(state.catalogKind(name)?.kind),
     series: new Map(),
-    waiting: new Set(),
+    waiting: undefined,
     kind: undefined,
     taken: false,
     changes: 0,
     counted: 0,
-    services: new Map(),
+    services: undefined,
     visible: undefined,
     hashes: undefined,
   };
@@ -209,150 +212,51 @@ export function familyOf(state: RegistryState, name: string): Family {
 
 /** Removes a family that has no claims, no series and no waiting owners. */
 export function removeIfUnused(state: RegistryState, family: Family): void {
-  if (family.claims.size > 0 || family.series.size > 0 || family.waiting.size > 0) return;
+  if (hasClaims(family.claims) || family.series.size > 0 || (family.waiting?.size ?? 0) > 0) return;
   state.families.delete(family.name);
   state.unsettled.delete(family);
   state.version += 1;
 }
 
-/** A raw name and kind that sources send for a family, and how many owners send it. */
-export interface Claim {
-  readonly kind: Kind;
-  readonly rawName: string;
-  readonly help: string;
-  count: number;
-}
-type Claimant = Pick<SeriesSpec, 'kind' | 'rawName' | 'help'>;
-
-/**
- * The claims on a family. The winner is the claim of the catalog's kind, else the one with the smallest raw name,
- * else the first in the order of `kinds` (docs/internals.md, Admission). It depends on which claims there are, never
- * on their order of arrival. A heap with lazy deletion finds it: each change costs O(log n), so that 16,000 raw
- * names that sanitize to one cost linear time.
- */
-export interface Claims {
-  readonly size: number;
-  add(claimant: Claimant): void;
-  remove(claimant: Omit<Claimant, 'help'>): void;
-  winner(): Claim | undefined;
-  /** Whether claims of more than one kind are there. */
-  readonly conflicting: boolean;
-  all(): Iterable<Claim>;
-}
-
-function createClaims(catalogKind: Kind | undefined): Claims {
-  const claims = new Map<string, Claim>();
-  const perKind = new Map<Kind, number>();
-  let heap: Claim[] = [];
-
-  const isBefore = (a: Claim, b: Claim): boolean =>
-    (Number(b.kind === catalogKind) - Number(a.kind === catalogKind) ||
-      compareText(a.rawName, b.rawName) ||
-      kinds.indexOf(a.kind) - kinds.indexOf(b.kind)) < 0;
-
-  const push = (claim: Claim) => {
-    let at = heap.push(claim) - 1;
-    for (let up = (at - 1) >> 1; at > 0 && isBefore(claim, heap[up]!); up = (at - 1) >> 1) {
-      heap[at] = heap[up]!;
-      at = up;
-    }
-    heap[at] = claim;
-  };
-  const dropTop = () => {
-    const last = heap.pop()!;
-    if (heap.length === 0) return;
-    let at = 0;
-    for (;;) {
-      let child = at * 2 + 1;
-      if (child + 1 < heap.length && isBefore(heap[child + 1]!, heap[child]!)) child += 1;
-      if (child >= heap.length || !isBefore(heap[child]!, last)) break;
-      heap[at] = heap[child]!;
-      at = child;
-    }
-    heap[at] = last;
-  };
-  const countKind = (kind: Kind, by: 1 | -1) => {
-    const left = (perKind.get(kind) ?? 0) + by;
-    if (left > 0) perKind.set(kind, left);
-    else perKind.delete(kind);
-  };
-
-  return {
-    get size() {
-      return claims.size;
-    },
-    get conflicting() {
-      return perKind.size > 1;
-    },
-    add({ kind, rawName, help }) {
-      const key = `${kind} ${rawName}`;
-      const known = claims.get(key);
-      if (known) {
-        known.count += 1;
-        return;
-      }
-      const claim = { kind, rawName, help, count: 1 };
-      claims.set(key, claim);
-      countKind(kind, 1);
-      push(claim);
-    },
-    remove({ kind, rawName }) {
-      const key = `${kind} ${rawName}`;
-      const claim = claims.get(key);
-      if (!claim) return;
-      claim.count -= 1;
-      if (claim.count > 0) return;
-      claims.delete(key);
-      countKind(kind, -1);
-      // Claims that come and go below the top would stay in the heap for ever.
-      if (heap.length < claims.size * 2 + 64) return;
-      heap = [];
-      for (const left of claims.values()) push(left);
-    },
-    winner() {
-      while (heap.length > 0 && heap[0]!.count === 0) dropTop();
-      return heap[0];
-    },
-    all: () => claims.values(),
-  };
-}
-
 /** The visible series in the order of their opening, and the store states for which the list holds. */
 interface VisibleSeries {
   readonly all: readonly Series[];
-  readonly byScope: ReadonlyMap<SeriesScope, readonly Series[]>;
-  readonly visibilities: ReadonlyMap<Store, number>;
+  /** With one scope, its series are `all`. */
+  readonly groups: readonly { readonly scope: SeriesScope; readonly series: readonly Series[] }[];
+  readonly stores: readonly { readonly store: Store; readonly visibility: number }[];
 }
 
 function findVisible(family: Family): VisibleSeries {
   const all: Series[] = [];
-  const byScope = new Map<SeriesScope, Series[]>();
-  const visibilities = new Map<Store, number>();
+  const stores: { store: Store; visibility: number }[] = [];
+  let [latestStore, latestScope]: [Store?, SeriesScope?] = [];
+  const scopes: SeriesScope[] = [];
   for (const series of family.series.values()) {
     const { store } = series;
-    if (!visibilities.has(store)) visibilities.set(store, store.visibility);
+    if (store !== latestStore && !stores.some((seen) => seen.store === store))
+      stores.push({ store, visibility: store.visibility });
+    latestStore = store;
     if (series.openedStep >= store.shownStep) continue;
     all.push(series);
     const { scope } = series.spec;
-    const group = byScope.get(scope);
-    if (group) group.push(series);
-    else byScope.set(scope, [series]);
+    if (scope !== latestScope && !scopes.includes(scope)) scopes.push(scope);
+    latestScope = scope;
   }
-  return { all, byScope, visibilities };
+  const seriesOf = (scope: SeriesScope) =>
+    scopes.length === 1 ? all : all.filter(({ spec }) => spec.scope === scope);
+  return { all, groups: scopes.map((scope) => ({ scope, series: seriesOf(scope) })), stores };
 }
 
-function isCurrent({ visibilities }: VisibleSeries): boolean {
-  for (const [store, visibility] of visibilities) if (store.visibility !== visibility) return false;
-  return true;
-}
+const isCurrent = ({ stores }: VisibleSeries): boolean =>
+  stores.every(({ store, visibility }) => store.visibility === visibility);
 
 /** The family's visible series whose scope is taken. While nothing changes this costs nothing per series. */
 export function visibleSeries(family: Family, takes: (scope: SeriesScope) => boolean): readonly SeriesView[] {
   if (!family.visible || !isCurrent(family.visible)) family.visible = findVisible(family);
-  const { all, byScope } = family.visible;
-  const groups = [...byScope].filter(([scope]) => takes(scope)).map(([, group]) => group);
-  if (groups.length === byScope.size) return all;
-  return groups.length === 1 ? groups[0]! : groups.flat();
+  const { all, groups } = family.visible;
+  const taken = groups.filter(({ scope }) => takes(scope));
+  if (taken.length === groups.length) return all;
+  return taken.length === 1 ? taken[0]!.series : taken.flatMap(({ series }) => series);
 }
 
 /** A refused series, as the status page lists it. */

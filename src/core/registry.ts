@@ -1,6 +1,7 @@
 import { createAdmission } from './admission.ts';
 import { agentMetric } from './agent-metrics.ts';
 import { findMetric } from './catalog.ts';
+import { allClaims, areConflicting, winnerOf } from './claims.ts';
 import { monotonicWallTime } from './clock.ts';
 import { createDurableStore, type DurableStore } from './durable-store.ts';
 import { AgentError } from './errors.ts';
@@ -145,11 +146,11 @@ export interface RegistryStatus {
 const maxConflicts = 100;
 
 function isContested({ claims, taken }: Family): boolean {
-  return taken || claims.conflicting;
+  return taken || areConflicting(claims);
 }
 
 function conflictOf({ name, kind, taken, claims }: Family): Conflict {
-  const wanting = [...claims.all()].map(({ rawName, kind }) => ({ rawName, kind }));
+  const wanting = [...allClaims(claims)].map(({ rawName, kind }) => ({ rawName, kind }));
   wanting.sort((a, b) => compareText(a.rawName, b.rawName) || compareText(a.kind, b.kind));
   return { family: name, kind: taken ? undefined : kind, claims: wanting };
 }
@@ -177,7 +178,7 @@ interface ViewDeps {
 
 function helpOf(state: RegistryState, family: Family): string {
   const known = state.catalogKind(family.name);
-  return known?.help || family.claims.winner()?.help || '';
+  return known?.help || winnerOf(family.claims)?.help || '';
 }
 
 /** The predicate with its answers cached per scope. */

@@ -1,4 +1,5 @@
 import { type Admission, closeSeries, isSameShape, openSeries, overLimit } from './admission.ts';
+import { addClaim, removeClaim } from './claims.ts';
 import { serviceOf } from './durable-store.ts';
 import { type Labeller, sanitizeName } from './labels.ts';
 import type { Kind, RawTags, Shape } from './model.ts';
@@ -127,7 +128,7 @@ export function createRestorer(deps: RestorerDeps): Restorer {
       const family = familyOf(state, sanitizeName(rawName));
       const one = { family, kind, rawName };
       restored.push(one);
-      family.claims.add({ kind, rawName, help: shape.help ?? '' });
+      addClaim(family.claims, { kind, rawName, help: shape.help ?? '' });
       admission.settle(family);
       const { index } = source.store;
       return index && !family.taken && family.kind === kind ? yield* reopen(index, one, shape) : [];
@@ -139,7 +140,7 @@ export function createRestorer(deps: RestorerDeps): Restorer {
           closeSeries(state, family, series, true);
           yield;
         }
-        family.claims.remove({ kind, rawName });
+        removeClaim(family.claims, { kind, rawName });
         admission.settle(family);
         removeIfUnused(state, family);
       }
