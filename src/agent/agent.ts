@@ -5,7 +5,7 @@ import { createRegistry } from '../core/registry.ts';
 import { createListener, createListeners } from '../reporters/listen/listener.ts';
 import { createHealth } from './admin/status.ts';
 import type { Loaded, LogOptions, ReadyConfig } from './config/types.ts';
-import { registrySettings } from './intakes.ts';
+import { loweredLimit, registrySettings } from './intakes.ts';
 import { createLog, createLogSwitch } from './own-log.ts';
 import { createPipeline, type Pipeline } from './pipeline.ts';
 import { createReadSecret } from './read-secret.ts';
@@ -104,9 +104,11 @@ async function startOnce(
   const { log, state, health, ownLog } = parts;
   let pipeline: Pipeline | undefined;
   let unwatch = () => {};
-  const watch = ({ watched }: Loaded) => {
+  const watch = ({ watched, config }: Loaded) => {
     unwatch();
     unwatch = watchConfiguration(watched, clock, () => reloads?.ask());
+    const lowered = config && loweredLimit(config);
+    if (lowered) log.write('warn', faultLine(lowered));
   };
 
   try {

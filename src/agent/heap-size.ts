@@ -1,4 +1,5 @@
-import { setFlagsFromString } from 'node:v8';
+import { totalmem } from 'node:os';
+import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 
 /**
  * The size of V8's young generation. With V8's defaults it grows to 32 MiB and takes some 30 MiB more of private
@@ -35,4 +36,24 @@ export function fitHeapTo(series: number): void {
   if (!isSmall || series < manySeries) return;
   isSmall = false;
   setFlagsFromString(usual);
+}
+
+/** What the agent takes without a series: its code, and what every configuration needs. */
+const ownHeapBytes = 24 * 1024 * 1024;
+/** The rest is for garbage that is not collected yet, and for a page that is being taken. */
+const seriesShare = 0.75;
+/** The part of a container's memory that may be heap: code, stacks and buffers take the other. */
+const heapShare = 0.5;
+const leastHeapBytes = 8 * 1024 * 1024;
+
+/** The memory that the process was given for its heap, by a flag, a container or the machine; bytes. */
+export function givenHeapBytes(): number {
+  // Without a limit Node returns 0 or 2^64.
+  const container = process.constrainedMemory() || Infinity;
+  return Math.min(getHeapStatistics().heap_size_limit, heapShare * Math.min(container, totalmem()));
+}
+
+/** The part of it that series may take; bytes. */
+export function seriesHeapBytes(given = givenHeapBytes()): number {
+  return Math.max(leastHeapBytes, Math.floor(seriesShare * (given - ownHeapBytes)));
 }

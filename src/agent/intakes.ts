@@ -1,13 +1,32 @@
+import type { Fault } from '../core/errors.ts';
+import { seriesIn } from '../core/heap-share.ts';
 import type { OpenIntake } from '../core/intake.ts';
 import type { Registry, RegistrySettings } from '../core/registry.ts';
 import { nextTurn } from '../core/slices.ts';
 import { type AgentConfig, blockOf, blocksOf } from './config/types.ts';
+import { givenHeapBytes, seriesHeapBytes } from './heap-size.ts';
 import { ranksPerService } from './role-pipeline.ts';
 
 /** The part of a configuration that the registry needs. */
 export function registrySettings(config: AgentConfig): RegistrySettings {
   const serviceKeys = config.services.map(({ name }) => name);
-  return { limits: config.limits, serviceKeys, globalTags: config.metrics.tags };
+  const heapBytes = seriesHeapBytes();
+  const series = Math.min(config.limits.series, seriesIn(heapBytes));
+  const limits = { ...config.limits, series, heapBytes };
+  return { limits, serviceKeys, globalTags: config.metrics.tags };
+}
+
+/** What to say about a limit that the process was not given the memory for, or undefined. */
+export function loweredLimit(config: AgentConfig): Fault | undefined {
+  const { series } = registrySettings(config).limits;
+  if (series >= config.limits.series) return undefined;
+  const heapMiB = Math.round(givenHeapBytes() / 1024 ** 2);
+  return {
+    where: 'limits.series',
+    what: `the heap of ${heapMiB} MiB has no room for so many series, so that ${series} is in force`,
+    got: config.limits.series,
+    allowed: `give the process more memory (--max-old-space-size), or ask for at most ${series}`,
+  };
 }
 
 /** The intakes of one configuration; durable series stay in the state when they end. */

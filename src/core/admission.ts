@@ -1,6 +1,7 @@
 import { addClaim, removeClaim, winnerOf } from './claims.ts';
 import { attach, detach, type Handle, ownersOf, withdraw } from './handles.ts';
-import { compareText, hashLabels } from './labels.ts';
+import { ownerBytes } from './heap-share.ts';
+import { compareText } from './labels.ts';
 import type { Kind } from './model.ts';
 import type { RefusalReason } from './reasons.ts';
 import {
@@ -9,11 +10,11 @@ import {
   type Owner,
   type RegistryState,
   removeIfUnused,
-  Series,
+  type Series,
   type SeriesSource,
   type SeriesSpec,
 } from './registry-state.ts';
-import type { SeriesRecord } from './value-stores.ts';
+import { closeSeries, openSeries, servicesOf } from './series-opening.ts';
 import { sameLayout } from './value-stores.ts';
 
 /**
@@ -108,7 +109,10 @@ function wait(
   handle: Handle,
   reason: RefusalReason,
 ) {
-  const isFull = handles.size >= most || state.waiting >= Math.max(state.limits.series, leastWaiting);
+  const isFull =
+    handles.size >= most ||
+    state.waiting >= Math.max(state.limits.series, leastWaiting) ||
+    isHeapFull(state, handle);
   if (isFull) {
     reject(state, family, handle, reason);
     return;
@@ -206,12 +210,14 @@ function overflow(state: RegistryState, family: Family, handle: Handle, limit: R
 function admit(state: RegistryState, family: Family, handle: Handle): void {
   const { spec } = handle;
   const series = family.series.get(spec.identity);
+  const isShared = series?.first !== undefined && !spec.exempt && !spec.isOverflow;
   if (family.taken) waitForName(state, family, handle, 'suffix_taken');
   else if (spec.kind !== family.kind) waitForName(state, family, handle, 'kind_conflict');
+  else if (isShared && isHeapFull(state, handle)) overflow(state, family, handle, 'limit_memory');
   else if (series) contend(state, family, series, handle);
   else if (spec.isOverflow) attach(openSeries(state, family, spec, true), handle);
   else {
-    const limit = overLimit(state, family, spec);
+    const limit = overLimit(state, family, spec, handle);
     if (limit) overflow(state, family, handle, limit);
     else attach(openSeries(state, family, spec), handle);
   }
@@ -262,12 +268,19 @@ function join(state: RegistryState, handle: Handle): void {
   const family = familyOf(state, handle.spec.family);
   addClaim(family.claims, handle.spec);
   settle(state, family, true, handle);
+  const isHeld = handle.waitsIn !== undefined || !handle.refused;
+  if (isHeld && !handle.spec.exempt) {
+    handle.heapBytes = ownerBytes(handle.spec);
+    state.heapBytes += handle.heapBytes;
+  }
   removeIfUnused(state, family);
 }
 
 function leave(state: RegistryState, handle: Handle, keep: boolean): void {
   const family = state.families.get(handle.spec.family);
   const { series, waitsIn } = handle;
+  state.heapBytes -= handle.heapBytes;
+  handle.heapBytes = 0;
   if (!family || !(series || waitsIn)) return;
   removeClaim(family.claims, handle.spec);
   stopWaiting(state, handle);
@@ -297,97 +310,17 @@ export function overLimit(
   state: RegistryState,
   family: Family | undefined,
   spec: SeriesSpec,
-): 'limit_metric' | 'limit_total' | undefined {
+  handle?: Handle,
+): 'limit_metric' | 'limit_total' | 'limit_memory' | undefined {
   if (spec.exempt) return undefined;
   if ((family?.counted ?? 0) >= state.limits.seriesPerMetric) return 'limit_metric';
-  return state.counted >= state.limits.series ? 'limit_total' : undefined;
+  if (state.counted >= state.limits.series) return 'limit_total';
+  return isHeapFull(state, handle) ? 'limit_memory' : undefined;
 }
 
-const sameTexts = (a: readonly string[], b: readonly string[]) =>
-  a.length === b.length && a.every((text, i) => text === b[i]);
-
-/** Whether a series from the state has the shape that is asked for. */
-export function isSameShape(retained: SeriesRecord, spec: Pick<SeriesSpec, 'kind' | 'layout'>): boolean {
-  return retained.kind === spec.kind && sameTexts(retained.texts, spec.layout.texts);
-}
-
-/** A series over the cells that the state has for it, or over new ones. */
-function createSeries(state: RegistryState, spec: SeriesSpec, isOverflow: boolean): Series {
-  const { store } = spec.source;
-  const retained = store.index?.find(spec.family, spec.identity);
-  if (retained && isSameShape(retained, spec)) {
-    store.index?.reclaim(retained);
-    return new Series(spec, retained.at, retained.openedStep, retained.startMs, isOverflow);
-  }
-  if (retained) store.index?.discard(retained);
-  const at = store.cells.take(spec.layout.width);
-  const series = new Series(spec, at, store.noteOpening(), state.startMs(), isOverflow);
-  store.index?.add(series);
-  return series;
-}
-
-/** How many of its counted series each service has, kept up to date from then on. */
-function servicesOf(family: Family): ReadonlyMap<string, number> {
-  if (family.services) return family.services;
-  family.services = new Map();
-  for (const series of family.series.values())
-    if (!series.overflow && !series.spec.exempt) countService(family.services, series, 1);
-  return family.services;
-}
-
-function countService(services: Map<string, number>, { service }: Series, by: 1 | -1): void {
-  const left = (services.get(service) ?? 0) + by;
-  if (left > 0) services.set(service, left);
-  else services.delete(service);
-}
-
-function countHash(hashes: Map<number, number>, { labels }: Series, by: 1 | -1): void {
-  const hash = hashLabels(labels);
-  const left = (hashes.get(hash) ?? 0) + by;
-  if (left > 0) hashes.set(hash, left);
-  else hashes.delete(hash);
-}
-
-/** The hashes of its series' labels, kept up to date from then on. */
-export function hashesOf(family: Family): ReadonlyMap<number, number> {
-  if (family.hashes) return family.hashes;
-  family.hashes = new Map();
-  for (const series of family.series.values()) countHash(family.hashes, series, 1);
-  return family.hashes;
-}
-
-function count(state: RegistryState, family: Family, series: Series, by: 1 | -1): void {
-  state.version += 1;
-  family.visible = undefined;
-  if (family.hashes) countHash(family.hashes, series, by);
-  if (series.overflow) state.overflow += by;
-  else if (!series.spec.exempt) {
-    state.counted += by;
-    family.counted += by;
-    if (family.services) countService(family.services, series, by);
-  }
-}
-
-export function openSeries(
-  state: RegistryState,
-  family: Family,
-  spec: SeriesSpec,
-  isOverflow = false,
-): Series {
-  const series = createSeries(state, spec, isOverflow);
-  family.series.set(spec.identity, series);
-  count(state, family, series, 1);
-  return series;
-}
-
-/** Removes a series from its family. With `keep` the state retains it for the next source that asks for it. */
-export function closeSeries(state: RegistryState, family: Family, series: Series, keep: boolean): void {
-  const { store, at, spec } = series;
-  family.series.delete(spec.identity);
-  count(state, family, series, -1);
-  if (!store.index) store.cells.give(at, spec.layout.width);
-  else if (keep) store.index.retain(series);
-  else store.index.remove(at, spec.layout.width);
+/** Whether there is no room for one more. A handle that is held already, and only changes its place, has room. */
+function isHeapFull({ heapBytes, limits }: RegistryState, handle: Handle | undefined): boolean {
+  return heapBytes >= (limits.heapBytes ?? Infinity) && !handle?.heapBytes;
 }
 
 /** Whether a family that has no overflow series gets none. */

@@ -30,6 +30,8 @@ export abstract class Handle implements Owner {
   last: Float64Array | undefined;
   owners = 1;
   refusal: RefusalReason | undefined;
+  /** What the registry holds for it counts this much (`ownerBytes`); 0 if it holds nothing. */
+  heapBytes = 0;
   /** The queue that it waits in. */
   waitsIn: Set<Owner> | undefined;
   next: Owner | undefined;

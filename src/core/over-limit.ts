@@ -1,8 +1,9 @@
-import { hashesOf, isOverflowFull, isSummable, isTaken, overLimit } from './admission.ts';
+import { isOverflowFull, isSummable, isTaken, overLimit } from './admission.ts';
 import type { Handle } from './handles.ts';
 import { hashLabel, hashLabels, hashText, type TagFault } from './labels.ts';
 import type { RefusalReason } from './reasons.ts';
 import type { Family, RegistryState, SeriesSpec } from './registry-state.ts';
+import { hashesOf } from './series-opening.ts';
 import { sameLayout } from './value-stores.ts';
 
 /** A series that is not opened, with its name and labels settled. */

@@ -19,6 +19,7 @@ export type PassedOverReason = (typeof passedOverReasons)[number];
 export const refusalReasons = [
   'limit_metric',
   'limit_total',
+  'limit_memory',
   'kind_conflict',
   'suffix_taken',
   'reserved_name',

@@ -1,4 +1,5 @@
 import { type Claims, createClaims, hasClaims } from './claims.ts';
+import { familyBytes } from './heap-share.ts';
 import type { Kind, Labels, SeriesView } from './model.ts';
 import type { Component, RefusalReason } from './reasons.ts';
 import type { Layout, Recordable, SeriesRecord, Store } from './value-stores.ts';
@@ -16,7 +17,9 @@ export interface RegistryState {
   readonly startMs: () => number;
   readonly catalogKind: (family: string) => KnownFamily | undefined;
   readonly scopeOf: (service: string, relayed: boolean) => SeriesScope;
-  limits: Pick<Limits, 'seriesPerMetric' | 'series'>;
+  limits: Pick<Limits, 'seriesPerMetric' | 'series' | 'heapBytes'>;
+  /** Bytes of heap that series, families and their owners take (`heap-share.ts`). */
+  heapBytes: number;
   /** Series that count against the limit. */
   counted: number;
   /** Series that stand for those over a limit. */
@@ -31,6 +34,8 @@ export interface RegistryState {
 export interface Limits {
   seriesPerMetric: number;
   series: number;
+  /** Bytes of heap that series may take, whatever their number (`heap-share.ts`). Default: any. */
+  heapBytes?: number;
   /** Further forbidden tag names, in any spelling. */
   forbiddenTags: readonly string[];
   /** Tag names whose values are not checked for ids and times. */
@@ -206,6 +211,7 @@ export function familyOf(state: RegistryState, name: string): Family {
     hashes: undefined,
   };
   state.families.set(name, family);
+  state.heapBytes += familyBytes(name);
   state.version += 1;
   return family;
 }
@@ -213,7 +219,7 @@ export function familyOf(state: RegistryState, name: string): Family {
 /** Removes a family that has no claims, no series and no waiting owners. */
 export function removeIfUnused(state: RegistryState, family: Family): void {
   if (hasClaims(family.claims) || family.series.size > 0 || (family.waiting?.size ?? 0) > 0) return;
-  state.families.delete(family.name);
+  if (state.families.delete(family.name)) state.heapBytes -= familyBytes(family.name);
   state.unsettled.delete(family);
   state.version += 1;
 }

@@ -293,6 +293,7 @@ export function createRegistry(
     scopeOf: createScopes(),
     limits: options.limits,
     unsettled: new Set(),
+    heapBytes: 0,
     counted: 0,
     overflow: 0,
     waiting: 0,

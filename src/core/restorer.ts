@@ -1,4 +1,4 @@
-import { type Admission, closeSeries, isSameShape, openSeries, overLimit } from './admission.ts';
+import { type Admission, overLimit } from './admission.ts';
 import { addClaim, removeClaim } from './claims.ts';
 import { serviceOf } from './durable-store.ts';
 import { type Labeller, sanitizeName } from './labels.ts';
@@ -11,6 +11,7 @@ import {
   type SeriesSource,
   type SeriesSpec,
 } from './registry-state.ts';
+import { closeSeries, isSameShape, openSeries } from './series-opening.ts';
 import type { Steps } from './slices.ts';
 import type { SeriesIndex, SeriesRecord } from './value-stores.ts';
 import { layoutOf } from './value-stores.ts';

@@ -1,6 +1,13 @@
 import type { FamilyView, Kind, View } from '../../core/model.ts';
 import { createSlice } from '../../core/slices.ts';
-import { createLineCache, escapeText, type FamilyLines, type Texts, textsPerSeries } from './line-cache.ts';
+import {
+  createLineCache,
+  createScratch,
+  escapeText,
+  type FamilyLines,
+  type Texts,
+  textsPerSeries,
+} from './line-cache.ts';
 
 /** Renders views as pages. */
 export interface Renderer {
@@ -32,8 +39,9 @@ export function createRenderer(prefix = ''): Renderer {
     spare: ArrayBuffer[],
   ): Generator<Buffer> {
     let piece = createPiece(spare.pop());
+    const scratch = createScratch();
     for (const family of families) {
-      const lines = cache.begin(family);
+      const lines = cache.begin(family, scratch);
       const writeSeries = textsPerSeries(family.kind) === 1 ? writeNumber : writeDistribution;
       for (const group of groupsOf(family)) {
         writeText(piece, group.head);

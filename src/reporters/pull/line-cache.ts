@@ -74,11 +74,33 @@ export const textsPerSeries = (kind: Kind): number => (kind === 'histogram' || k
 const maxBounds = 256;
 /** Number of series not found among those of the last page after which all others count as new. */
 const maxMisses = 64;
+/**
+ * Families with fewer series are written anew for each page: a target may have tens of thousands of them, and
+ * buffers for each would take several times the memory of their text.
+ */
+const leastCached = 4;
+
+/** Lines for families that are not cached, one after the other. */
+export const createScratch = (): FamilyLines => ({
+  series: [],
+  texts: createTexts(3 * leastCached, 1024),
+  bounds: [],
+});
+
+function emptied(scratch: FamilyLines): FamilyLines {
+  scratch.series.length = 0;
+  scratch.bounds.length = 0;
+  scratch.texts.count = 0;
+  return scratch;
+}
 
 /** Series keep their order from page to page, so that lines are found by position. */
 export interface LineCache {
-  /** Begins the lines of a family: those of the last page if the series are the same, else without any. */
-  begin(family: FamilyView): FamilyLines;
+  /**
+   * Begins the lines of a family: those of the last page if the series are the same, else without any. `scratch`
+   * belongs to the page and serves for small families, until the next one begins.
+   */
+  begin(family: FamilyView, scratch: FamilyLines): FamilyLines;
   /** Adds the next series that `lines` does not have. */
   addNext(lines: FamilyLines, family: FamilyView): void;
 }
@@ -127,13 +149,14 @@ export function createLineCache(prefix: string): LineCache {
 
   /** Lines that are not complete are not shared: another page may have other series. */
   const keepIfComplete = (lines: FamilyLines, series: readonly SeriesView[]): void => {
-    if (lines.series.length < series.length) return;
+    if (lines.series.length < series.length || series.length < leastCached) return;
     lines.search = undefined;
     byFirst.set(series[0]!, lines);
   };
 
   return {
-    begin({ series, kind }) {
+    begin({ series, kind }, scratch) {
+      if (series.length < leastCached) return emptied(scratch);
       const last = byFirst.get(series[0]!);
       const same = last ? equalFrom(last.series, series) : 0;
       if (last && same === series.length && same === last.series.length) return last;
