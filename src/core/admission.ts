@@ -210,7 +210,7 @@ function overflow(state: RegistryState, family: Family, handle: Handle, limit: R
 function admit(state: RegistryState, family: Family, handle: Handle): void {
   const { spec } = handle;
   const series = family.series.get(spec.identity);
-  const isShared = series?.first !== undefined && !spec.exempt && !spec.isOverflow;
+  const isShared = series?.first !== undefined && spec.isLimited && !spec.isOverflow;
   if (family.taken) waitForName(state, family, handle, 'suffix_taken');
   else if (spec.kind !== family.kind) waitForName(state, family, handle, 'kind_conflict');
   else if (isShared && isHeapFull(state, handle)) overflow(state, family, handle, 'limit_memory');
@@ -269,7 +269,7 @@ function join(state: RegistryState, handle: Handle): void {
   addClaim(family.claims, handle.spec);
   settle(state, family, true, handle);
   const isHeld = handle.waitsIn !== undefined || !handle.refused;
-  if (isHeld && !handle.spec.exempt) {
+  if (isHeld && handle.spec.isLimited) {
     handle.heapBytes = ownerBytes(handle.spec);
     state.heapBytes += handle.heapBytes;
   }
@@ -312,7 +312,7 @@ export function overLimit(
   spec: SeriesSpec,
   handle?: Handle,
 ): 'limit_metric' | 'limit_total' | 'limit_memory' | undefined {
-  if (spec.exempt) return undefined;
+  if (!spec.isLimited) return undefined;
   if ((family?.counted ?? 0) >= state.limits.seriesPerMetric) return 'limit_metric';
   if (state.counted >= state.limits.series) return 'limit_total';
   return isHeapFull(state, handle) ? 'limit_memory' : undefined;

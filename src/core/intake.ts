@@ -53,7 +53,7 @@ interface ResolveRules {
   labeller: Labeller;
   scopeOf: RegistryState['scopeOf'];
   received: boolean;
-  exempt: boolean;
+  isLimited: boolean;
   translate: Translate | undefined;
 }
 
@@ -96,7 +96,7 @@ function lastOf<T>(make: (kind: Kind, shape: Shape, divisor: number) => T) {
 function createResolver(
   rules: ResolveRules,
 ): (raw: RawSeries, rawKey: string, isKept?: boolean) => UnopenedSeries {
-  const { source, labeller, received, exempt } = rules;
+  const { source, labeller, received, isLimited } = rules;
   const familyOf = createNames(sanitizeName);
   const layoutFor: (kind: Kind, shape: Shape, divisor: number) => Layout = lastOf(layoutOf);
   const isReserved = (family: string, kind: Kind) =>
@@ -125,7 +125,7 @@ function createResolver(
       layout: layoutFor(kind, shape, divisor),
       help: shape.help ?? '',
       divisor,
-      exempt,
+      isLimited,
     };
     return { spec, faults };
   };
@@ -158,13 +158,14 @@ export interface IntakeOptions {
   store: Store;
   globalTags: RawTags;
   /**
-   * Names and tags come from a sender: the agent's own names are refused, reserved tags renamed, values cleaned.
+   * Names and tags come from a sender: limits apply, the agent's own names are refused, reserved tags renamed, values
+   * cleaned.
    */
   received: boolean;
   /** Series that come without `svc_service` get the service's key. */
   tagService: boolean;
   translate?: Translate;
-  /** The agent's own closed label sets: neither limited nor subject to forbidden tags. */
+  /** The agent's own closed label sets: not subject to forbidden tags. */
   exempt?: boolean;
   /** Its totals began, and go on, without the agent or without this intake: the sender keeps them. */
   externalTotals?: boolean;
@@ -274,13 +275,13 @@ function sourceOf(
 /** Opens handles, one for each raw series however often it is asked for. */
 function createOpener(options: IntakeOptions, deps: IntakeDeps, source: SeriesSource, labeller: Labeller) {
   const { state, admission, drop } = deps;
-  const { received, exempt = false, translate } = options;
+  const { received, translate } = options;
   const resolve = createResolver({
     source,
     labeller,
     scopeOf: state.scopeOf,
     received,
-    exempt,
+    isLimited: received,
     translate,
   });
   const handles = new Map<string, Handle>();
@@ -375,7 +376,7 @@ export function createIntake(options: IntakeOptions, deps: IntakeDeps): OpenInta
   const { state, admission, clock } = deps;
   const labeller = labellerOf(options, deps);
   const source = sourceOf(options, state.scopeOf, labeller);
-  const restorer = createRestorer({ state, admission, source, labeller, exempt: options.exempt ?? false });
+  const restorer = createRestorer({ state, admission, source, labeller, isLimited: options.received });
   const opener = createOpener(options, deps, source, labeller);
 
   /** A vocabulary may turn one kind with a single number into another: their handles take the same calls. */

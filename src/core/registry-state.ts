@@ -89,8 +89,8 @@ export interface SeriesSpec extends SeriesId {
   readonly help: string;
   /** Received numbers are divided by it; 1 unless a vocabulary says otherwise. */
   readonly divisor: number;
-  /** Neither limited nor subject to forbidden tags: the agent's own closed label sets. */
-  readonly exempt: boolean;
+  /** Whether it counts against the limits: they bound what senders send, not what the agent finds. */
+  readonly isLimited: boolean;
   /** The overflow series itself is asked for: by a source that tracks the members. */
   readonly isOverflow?: true;
 }

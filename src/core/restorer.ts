@@ -35,7 +35,7 @@ export interface RestorerDeps {
   admission: Admission;
   source: SeriesSource;
   labeller: Labeller;
-  exempt: boolean;
+  isLimited: boolean;
 }
 
 const ownLabel = (name: string) => name.replace(/^(?:exported_)+/, '');
@@ -73,7 +73,7 @@ function specOf(
   retained: SeriesRecord,
   rawName: string,
   shape: Shape,
-  { state, source, exempt }: Pick<RestorerDeps, 'state' | 'source' | 'exempt'>,
+  { state, source, isLimited }: Pick<RestorerDeps, 'state' | 'source' | 'isLimited'>,
 ): SeriesSpec {
   const { family, kind, labels, identity, texts } = retained;
   const bounds = kind === 'histogram' ? { bounds: texts.map(Number), boundTexts: texts } : {};
@@ -89,7 +89,7 @@ function specOf(
     layout: layoutOf(kind, { ...bounds, quantiles: texts }),
     help: shape.help ?? '',
     divisor: 1,
-    exempt,
+    isLimited,
   };
 }
 

@@ -34,7 +34,7 @@ export function servicesOf(family: Family): ReadonlyMap<string, number> {
   if (family.services) return family.services;
   family.services = new Map();
   for (const series of family.series.values())
-    if (!series.overflow && !series.spec.exempt) countService(family.services, series, 1);
+    if (!series.overflow && series.spec.isLimited) countService(family.services, series, 1);
   return family.services;
 }
 
@@ -64,7 +64,7 @@ function count(state: RegistryState, family: Family, series: Series, by: 1 | -1)
   family.visible = undefined;
   if (family.hashes) countHash(family.hashes, series, by);
   if (series.overflow) state.overflow += by;
-  else if (!series.spec.exempt) {
+  else if (series.spec.isLimited) {
     state.heapBytes += by * seriesBytes(series.spec);
     state.counted += by;
     family.counted += by;

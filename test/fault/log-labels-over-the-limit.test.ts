@@ -6,8 +6,8 @@ import { testRegistry, wideLimits } from '../registry.ts';
 const count = 5000;
 const limit = 50;
 
-function open() {
-  const bed = testRegistry({ limits: { ...wideLimits, seriesPerMetric: limit } });
+function open(seriesPerMetric = limit) {
+  const bed = testRegistry({ limits: { ...wideLimits, seriesPerMetric, series: 1_000_000 } });
   const intake = bed.intake({
     service: 'history',
     component: 'logs',
@@ -61,4 +61,28 @@ test('loggers and labels over the limit add up in overflow series, however often
     expect(series.length).toBeLessThanOrEqual(limit + 1);
     expect(series.some((key) => key.includes('overflow="true"'))).toBe(true);
   }
+});
+
+test('a rule counts every label set that the limits allow, past 65,536 of them', () => {
+  const sets = 70_000;
+  const { sink, commit, shown, dropped } = open(sets + 1);
+  const lines = Array.from({ length: sets }, (_, n) => `{"level":"info","logger":"l-${n}","n":1}\n`);
+  feed(sink, lines.join(''));
+  feed(sink, lines.join(''));
+  commit();
+  expect(sum(shown(), 'hits')).toBe(2 * sets);
+  expect(dropped('refused_series')).toBe(0);
+});
+
+test('values with ids count in the series that they share, however many there are', () => {
+  const { sink, commit, shown } = open();
+  const ids = 70_000;
+  const hex = (n: number) => n.toString(16).padStart(12, '0');
+  const line = (n: number) => `{"level":"info","logger":"job 12345678-1234-1234-1234-${hex(n)}","n":1}\n`;
+  const lines = Array.from({ length: ids }, (_, n) => line(n)).join('');
+  feed(sink, lines);
+  feed(sink, lines);
+  commit();
+  const hits = Object.entries(shown()).filter(([key]) => key.startsWith('hits{'));
+  expect(hits).toEqual([['hits{svc_service="history",who="job _id_"}', 2 * ids]]);
 });

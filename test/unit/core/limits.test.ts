@@ -86,8 +86,7 @@ describe('over the limit of a family', () => {
   });
 
   it('of the state: what was there before is in first, and the sum goes on', () => {
-    const of = ({ registry, intake }: ReturnType<typeof testRegistry>) =>
-      intake({ store: registry.durable, received: false });
+    const of = ({ registry, intake }: ReturnType<typeof testRegistry>) => intake({ store: registry.durable });
     const first = testRegistry({ limits: limits(2) });
     for (const i of ['a', 'b', 'c']) of(first).counter('x', { i }).add(1);
     const { table, values } = first.registry.durable.freeze();

@@ -21,8 +21,6 @@ interface Kept<T> {
   thing: T;
 }
 
-/** More combinations than any metric may have series by default. */
-const maxKept = 65_536;
 const noPattern = createPattern(Buffer.alloc(0));
 
 const isValue = (kind: number) => kind !== absent && kind !== other;
@@ -80,7 +78,7 @@ function rebuild<T>(cache: LabelCache<T>, length: number, all: readonly Kept<T>[
 
 const everythingIn = <T>(cache: LabelCache<T>) => cache.table.filter((kept) => kept !== undefined);
 
-export function createLabelCache<T>(slots: readonly number[], most = maxKept): LabelCache<T> {
+export function createLabelCache<T>(slots: readonly number[], most = Infinity): LabelCache<T> {
   return { slots, most, table: new Array(16).fill(undefined), size: 0 };
 }
 

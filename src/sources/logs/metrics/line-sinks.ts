@@ -9,7 +9,7 @@ import type { LogsOptions } from '../options.ts';
 import type { OpenSink } from '../sink.ts';
 import { createLabelCache, findIn, keepIn } from './label-cache.ts';
 import type { LastErrors } from './last-errors.ts';
-import type { LogIntake } from './log-rule.ts';
+import type { LogIntake } from './log-series.ts';
 import {
   type LogMetricsOptions,
   metricFields,
@@ -33,6 +33,9 @@ export interface LineSinksDeps {
   processEvents?: ProcessEvents;
   lastErrors?: LastErrors;
 }
+
+/** Values of a shared file's role field that are remembered; others are read each time. */
+const maxRoleTexts = 4096;
 
 /** Opens the sinks that count the lines of log files. */
 export interface LineSinks {
@@ -159,7 +162,7 @@ function createSharedFileMetrics(
   unknown: ServiceLogMetrics,
   roleSlot: number,
 ): FileMetrics {
-  const serviceCache = createLabelCache<string>([roleSlot]);
+  const serviceCache = createLabelCache<string>([roleSlot], maxRoleTexts);
   const readService = (fields: Fields): string => {
     const known = findIn(serviceCache, fields);
     if (known !== undefined) return known;

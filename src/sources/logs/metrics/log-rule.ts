@@ -1,7 +1,5 @@
-import { Handle } from '../../../core/handles.ts';
-import type { Counter, Gauge, Histogram, Intake, Kind, RawTags, Shape } from '../../../core/model.ts';
+import type { Counter, Gauge, Histogram, Intake, RawTags, Shape } from '../../../core/model.ts';
 import type { Clock, Drops } from '../../../core/ports.ts';
-import { createRefusedKeys } from '../../../core/refused-series.ts';
 import type { Steps } from '../../../core/slices.ts';
 import { defaultBounds } from '../../../core/value-stores.ts';
 import {
@@ -15,24 +13,13 @@ import {
   truth,
 } from '../lines/fields.ts';
 import type { LogRule } from '../options.ts';
-import { createLabelCache, findIn, keepIn, keyHash, sweepIn } from './label-cache.ts';
+import { createLogSeries, type LogIntake } from './log-series.ts';
 
 /** The metric of one log rule of one service (docs/how-to/collect.md, Logs). */
 export interface LogRuleMetric {
   count(fields: Fields): void;
   /** Releases series that had no entry for the rule's `expire`; `nowMs` is monotonic. */
   sweep(nowMs: number): void;
-}
-
-/** The intake of a service's log metrics. */
-export interface LogIntake extends Intake {
-  /**
-   * Claims a family of the durable store, whose series are restored from the state, a step for each. Returns their
-   * tags. An intake without a state does not have it.
-   */
-  restoring?(kind: Kind, name: string, shape: Shape): Steps<readonly RawTags[]>;
-  /** The overflow series of a refused one. */
-  overflowOf?(refused: { release(): void }): Handle | undefined;
 }
 
 export interface LogRuleDeps {
@@ -45,7 +32,6 @@ export interface LogRuleDeps {
 interface RuleSeries {
   readonly handle: Counter | Gauge | Histogram;
   record(value: number): void;
-  release(): void;
   /** Monotonic time of the last entry. */
   usedMs: number;
 }
@@ -63,16 +49,13 @@ function shapeOf({ help, type, buckets, labels = {} }: LogRule): Shape {
 
 type AnyHandle = Counter & Gauge & Histogram;
 
-/** Refused combinations of labels that are remembered, at 10 bytes each. */
-const maxRefused = 65_536;
-
 function seriesOf(type: LogRule['type'], handle: AnyHandle): RuleSeries {
   const records = {
     counter: (value: number) => handle.add(value),
     gauge: (value: number) => handle.set(value),
     histogram: (value: number) => handle.observe(value),
   };
-  return { handle, record: records[type], release: () => handle.release(), usedMs: 0 };
+  return { handle, record: records[type], usedMs: 0 };
 }
 
 function openSeries(intake: Intake, rule: LogRule, tags: RawTags): RuleSeries {
@@ -99,32 +82,10 @@ export function* openLogRuleMetric(rule: LogRule, deps: LogRuleDeps): Steps<LogR
   const isMatch = createMatch(rule, slots);
   const labels = Object.entries(rule.labels ?? {}).map(([label, field]) => [label, slots.of(field)] as const);
   const valueSlot = rule.value === undefined ? undefined : slots.of(rule.value);
-  const cache = createLabelCache<RuleSeries>(labels.map(([, slot]) => slot));
   if (rule.type === 'counter' && labels.length === 0 && rule.expireMs === undefined) {
     openSeries(intake, rule, {});
   }
 
-  const refused = createRefusedKeys<RuleSeries>(maxRefused);
-  /** What counts for refused series, by overflow series. */
-  const shared = new Map<Handle, RuleSeries>();
-
-  /** Opens the series of an entry and keeps it, or, if the registry refused it, the hash of its values. */
-  const openFor = (fields: Fields, hash: number): RuleSeries => {
-    const series = openSeries(intake, rule, tagsOf(fields));
-    const { handle } = series;
-    const overflow = handle instanceof Handle && handle.refused ? intake.overflowOf?.(handle) : undefined;
-    if (overflow === undefined) {
-      if (!keepIn(cache, fields, series)) series.release();
-      return series;
-    }
-    series.release();
-    const known = shared.get(overflow);
-    if (known !== undefined) overflow.release();
-    const one = known ?? seriesOf(rule.type, overflow as unknown as AnyHandle);
-    shared.set(overflow, one);
-    refused.add(hash, one);
-    return one;
-  };
   const tagsOf = (fields: Fields): RawTags => {
     const tags: Record<string, string> = {};
     for (const [label, slot] of labels) {
@@ -133,6 +94,12 @@ export function* openLogRuleMetric(rule: LogRule, deps: LogRuleDeps): Steps<LogR
     }
     return tags;
   };
+  const seriesByValues = createLogSeries<RuleSeries>({
+    slots: labels.map(([, slot]) => slot),
+    intake,
+    open: (fields) => openSeries(intake, rule, tagsOf(fields)),
+    withHandle: (_, handle) => seriesOf(rule.type, handle as unknown as AnyHandle),
+  });
   /** The number to record. Undefined for an entry without one, which is counted as a drop. */
   const valueFor = (fields: Fields): number | undefined => {
     if (valueSlot === undefined) return 1;
@@ -147,22 +114,17 @@ export function* openLogRuleMetric(rule: LogRule, deps: LogRuleDeps): Steps<LogR
       if (!isMatch(fields)) return;
       const value = valueFor(fields);
       if (value === undefined) return;
-      const found = findIn(cache, fields);
-      const hash = found === undefined ? keyHash(cache, fields) : 0;
-      const series = found ?? refused.find(hash) ?? openFor(fields, hash);
+      const series = seriesByValues.find(fields);
       series.record(value);
       if (rule.expireMs !== undefined) series.usedMs = clock.monotonicMs();
     },
     sweep(nowMs) {
       const { expireMs } = rule;
       if (expireMs === undefined) return;
-      const expire = (series: RuleSeries): boolean => {
-        const isGone = nowMs - series.usedMs >= expireMs;
-        if (isGone) series.release();
-        return isGone;
-      };
-      sweepIn(cache, expire);
-      restored = restored.filter((series) => !expire(series));
+      const isGone = ({ usedMs }: RuleSeries): boolean => nowMs - usedMs >= expireMs;
+      seriesByValues.sweep(isGone);
+      for (const series of restored) if (isGone(series)) series.handle.release();
+      restored = restored.filter((series) => !isGone(series));
     },
   };
 }

@@ -1,22 +1,14 @@
 import { agentMetric } from '../../../core/agent-metrics.ts';
-import { Handle } from '../../../core/handles.ts';
 import type { Counter, Intake } from '../../../core/model.ts';
 import { lineDropReasons, logLevels, skipReasons } from '../../../core/reasons.ts';
-import { createRefusedKeys } from '../../../core/refused-series.ts';
 import type { Steps } from '../../../core/slices.ts';
 import { type Fields, plainText, type Slots, textOf } from '../lines/fields.ts';
 import type { FileState, LineMetrics } from '../lines/line-classifier.ts';
 import type { LogRule, LogsOptions } from '../options.ts';
 import { createNewestEntry, exposeNewestEntry, newestFamily, readEntryTime } from './entry-time.ts';
-import { createLabelCache, findIn, keepIn, keyHash } from './label-cache.ts';
 import type { LastErrors } from './last-errors.ts';
-import {
-  type LogIntake,
-  type LogRuleDeps,
-  type LogRuleMetric,
-  openLogRuleMetric,
-  ruleFields,
-} from './log-rule.ts';
+import { type LogRuleDeps, type LogRuleMetric, openLogRuleMetric, ruleFields } from './log-rule.ts';
+import { createLogSeries, type LogIntake } from './log-series.ts';
 import { createPersistenceErrors, persistenceFamily, persistenceFields } from './persistence-errors.ts';
 
 /** The metrics of one service's log lines, from all its files. */
@@ -144,12 +136,9 @@ interface EntryCounts {
 }
 
 interface EntrySeries {
-  counter: Counter;
+  handle: Counter;
   isSevere: boolean;
 }
-
-/** Refused combinations of level and logger that are remembered, at 10 bytes each. */
-const maxRefused = 262_144;
 
 const severe: readonly string[] = ['error', 'fatal'];
 const levels: readonly string[] = logLevels;
@@ -164,10 +153,6 @@ function levelLabel(text: string | undefined): string | undefined {
 function createEntryCounts(intake: LogIntake, slots: Slots, levelKey: string): EntryCounts {
   const level = slots.of(levelKey);
   const logger = slots.of('logger');
-  const cache = createLabelCache<EntrySeries>([level, logger]);
-  const refused = createRefusedKeys<EntrySeries>(maxRefused);
-  /** What counts for the refused series: few, one for each overflow series and severity. */
-  const shared = new Map<object, EntrySeries[]>();
   const { name, help } = entriesFamily;
   for (const text of severe) intake.counter(name, { level: text }, { help });
 
@@ -178,45 +163,22 @@ function createEntryCounts(intake: LogIntake, slots: Slots, levelKey: string): E
     const loggerText = textOf(fields, logger);
     if (loggerText) tags.logger = loggerText;
     return {
-      counter: intake.counter(name, tags, { help }),
+      handle: intake.counter(name, tags, { help }),
       isSevere: levelText !== undefined && severe.includes(levelText),
     };
   };
-  /** For a series that the registry refused: closes it and returns the one that counts for all of them. */
-  const share = (opened: EntrySeries, hash: number): EntrySeries => {
-    const { counter, isSevere } = opened;
-    const overflow = counter instanceof Handle && counter.refused ? intake.overflowOf?.(counter) : undefined;
-    if (overflow === undefined) return opened;
-    counter.release();
-    const known = shared.get(overflow) ?? [];
-    if (known.length > 0) overflow.release();
-    shared.set(overflow, known);
-    let one = known.find((series) => series.isSevere === isSevere);
-    if (one === undefined) {
-      one = { counter: overflow as unknown as Counter, isSevere };
-      known.push(one);
-    }
-    refused.add(hash, one);
-    return one;
-  };
+  const series = createLogSeries<EntrySeries>({
+    slots: [level, logger],
+    intake,
+    open,
+    withHandle: ({ isSevere }, handle) => ({ handle: handle as unknown as Counter, isSevere }),
+    variantOf: ({ isSevere }) => isSevere,
+  });
   return {
     count(fields) {
-      const found = findIn(cache, fields);
-      if (found !== undefined) {
-        found.counter.add(1);
-        return found.isSevere;
-      }
-      const hash = keyHash(cache, fields);
-      const over = refused.find(hash);
-      if (over !== undefined) {
-        over.counter.add(1);
-        return over.isSevere;
-      }
-      const opened = open(fields);
-      const kept = share(opened, hash);
-      kept.counter.add(1);
-      if (kept === opened && !keepIn(cache, fields, opened)) opened.counter.release();
-      return kept.isSevere;
+      const { handle, isSevere } = series.find(fields);
+      handle.add(1);
+      return isSevere;
     },
   };
 }

@@ -1,0 +1,124 @@
+import { Handle } from '../../../core/handles.ts';
+import type { Intake, Kind, RawTags, Shape } from '../../../core/model.ts';
+import { createRefusedKeys } from '../../../core/refused-series.ts';
+import type { Series } from '../../../core/registry-state.ts';
+import type { Steps } from '../../../core/slices.ts';
+import type { Fields } from '../lines/fields.ts';
+import { createLabelCache, findIn, keepIn, keyHash, sweepIn } from './label-cache.ts';
+
+/** The intake of a service's log metrics. */
+export interface LogIntake extends Intake {
+  /**
+   * Claims a family of the durable store, whose series are restored from the state, a step for each. Returns their
+   * tags. An intake without a state does not have it.
+   */
+  restoring?(kind: Kind, name: string, shape: Shape): Steps<readonly RawTags[]>;
+  /** The overflow series of a refused one. */
+  overflowOf?(refused: { release(): void }): Handle | undefined;
+}
+
+/** A series of a log metric: its handle with what the metric keeps beside it. */
+export interface LogSeries {
+  readonly handle: { release(): void };
+}
+
+export interface LogSeriesOptions<T extends LogSeries> {
+  /** The fields whose values name a series. */
+  slots: readonly number[];
+  intake: Pick<LogIntake, 'overflowOf'>;
+  /** Opens the series of an entry. */
+  open(fields: Fields): T;
+  /** The same with another handle. */
+  withHandle(series: T, handle: Handle): T;
+  /** Series that share a handle only if this is equal. Default: all may. */
+  variantOf?(series: T): unknown;
+}
+
+/**
+ * The series of a log metric by the values of an entry's fields, whatever their number: the registry's limits are the
+ * only ones. Values that the registry refuses, and those that it counts in a series that others have too, because an
+ * id in them is replaced or a tag is dropped, cost a hash and a number. So a sender of ever new values costs little,
+ * and each of its entries counts.
+ */
+export interface LogSeriesTable<T extends LogSeries> {
+  find(fields: Fields): T;
+  /** Releases the series that are gone. */
+  sweep(isGone: (series: T) => boolean): void;
+}
+
+/** Combinations of values that are remembered by their hash, at 10 bytes each. */
+const maxHashes = 131_072;
+
+export function createLogSeries<T extends LogSeries>(options: LogSeriesOptions<T>): LogSeriesTable<T> {
+  const { slots, intake, open, withHandle, variantOf = () => undefined } = options;
+  const cache = createLabelCache<T>(slots);
+  const byHash = createRefusedKeys<T>(maxHashes);
+  /** What counts for several combinations of values, by the overflow series, the common one, or by none. */
+  const shared = new Map<Handle | Series | 'refused', T[]>();
+
+  /** The one that counts in the place of `opened`, which is released if it is another. */
+  const shareIn = (place: Handle | Series | 'refused', opened: T, make: () => T): T => {
+    const known = shared.get(place) ?? [];
+    const variant = variantOf(opened);
+    let one = known.find((series) => variantOf(series) === variant);
+    if (one === undefined) {
+      one = make();
+      shared.set(place, [...known, one]);
+    }
+    if (one !== opened) opened.handle.release();
+    return one;
+  };
+
+  /** The series that counts for all that are like a refused one. */
+  const shareRefused = (opened: T, handle: Handle): T => {
+    const overflow = intake.overflowOf?.(handle);
+    if (overflow === undefined) return shareIn('refused', opened, () => opened);
+    let isUsed = false;
+    const one = shareIn(overflow, opened, () => {
+      isUsed = true;
+      return withHandle(opened, overflow);
+    });
+    if (!isUsed) overflow.release();
+    return one;
+  };
+
+  const openFor = (fields: Fields, hash: number): T => {
+    const opened = open(fields);
+    const { handle } = opened;
+    const isOpen = !(handle instanceof Handle) || handle.waitsIn !== undefined;
+    if (!isOpen && handle.refused) {
+      const one = shareRefused(opened, handle);
+      byHash.add(hash, one);
+      return one;
+    }
+    const hasOthers =
+      !isOpen && (handle.owners > 1 || handle.next !== undefined || handle.previous !== undefined);
+    const one = hasOthers && handle.grows(0) ? shareIn(handle.series!, opened, () => opened) : opened;
+    if (one === opened) keepIn(cache, fields, opened);
+    else byHash.add(hash, one);
+    return one;
+  };
+
+  return {
+    find(fields) {
+      const found = findIn(cache, fields);
+      if (found !== undefined) return found;
+      const hash = keyHash(cache, fields);
+      return byHash.find(hash) ?? openFor(fields, hash);
+    },
+    sweep(isGone) {
+      let hasGone = false;
+      sweepIn(cache, (series) => {
+        if (!isGone(series)) return false;
+        series.handle.release();
+        hasGone = true;
+        return true;
+      });
+      if (!hasGone) return;
+      // What counted for several combinations may be among those that are gone.
+      byHash.clear();
+      for (const place of shared.keys())
+        if (!(place instanceof Handle) && place !== 'refused') shared.delete(place);
+    },
+  };
+}
