@@ -1,12 +1,19 @@
 import { expect, test } from 'vitest';
 import { createLineSinks } from '../../src/sources/logs/metrics/line-sinks.ts';
+import type { LogRule } from '../../src/sources/logs/options.ts';
 import { feed } from '../counting.ts';
 import { testRegistry, wideLimits } from '../registry.ts';
 
 const count = 5000;
 const limit = 50;
 
-function open(seriesPerMetric = limit) {
+const hits = { name: 'hits', type: 'counter', value: 'n', labels: { who: 'logger' } } as const;
+const otherRules = [
+  { name: 'took', type: 'histogram', value: 'n', labels: { who: 'logger' }, buckets: [1, 5] },
+  { name: 'size', type: 'gauge', value: 'n', labels: { who: 'logger' } },
+] as const;
+
+function open({ seriesPerMetric = limit, rules = [hits, ...otherRules] as readonly LogRule[] } = {}) {
   const bed = testRegistry({ limits: { ...wideLimits, seriesPerMetric, series: 1_000_000 } });
   const intake = bed.intake({
     service: 'history',
@@ -23,11 +30,7 @@ function open(seriesPerMetric = limit) {
     levelKey: 'level',
     roleField: 'service',
     startAt: 'beginning',
-    rules: [
-      { name: 'hits', type: 'counter', value: 'n', labels: { who: 'logger' } },
-      { name: 'took', type: 'histogram', value: 'n', labels: { who: 'logger' }, buckets: [1, 5] },
-      { name: 'size', type: 'gauge', value: 'n', labels: { who: 'logger' } },
-    ],
+    rules,
   } as const;
   const sinks = createLineSinks(
     { services: { history: options }, selected: new Set(['history']) },
@@ -65,7 +68,7 @@ test('loggers and labels over the limit add up in overflow series, however often
 
 test('a rule counts every label set that the limits allow, past 65,536 of them', () => {
   const sets = 70_000;
-  const { sink, commit, shown, dropped } = open(sets + 1);
+  const { sink, commit, shown, dropped } = open({ seriesPerMetric: sets + 1, rules: [hits] });
   const lines = Array.from({ length: sets }, (_, n) => `{"level":"info","logger":"l-${n}","n":1}\n`);
   feed(sink, lines.join(''));
   feed(sink, lines.join(''));
@@ -75,7 +78,7 @@ test('a rule counts every label set that the limits allow, past 65,536 of them',
 });
 
 test('values with ids count in the series that they share, however many there are', () => {
-  const { sink, commit, shown } = open();
+  const { sink, commit, shown, dropped } = open({ rules: [hits] });
   const ids = 70_000;
   const hex = (n: number) => n.toString(16).padStart(12, '0');
   const line = (n: number) => `{"level":"info","logger":"job 12345678-1234-1234-1234-${hex(n)}","n":1}\n`;
@@ -83,6 +86,7 @@ test('values with ids count in the series that they share, however many there ar
   feed(sink, lines);
   feed(sink, lines);
   commit();
-  const hits = Object.entries(shown()).filter(([key]) => key.startsWith('hits{'));
-  expect(hits).toEqual([['hits{svc_service="history",who="job _id_"}', 2 * ids]]);
+  const counted = Object.entries(shown()).filter(([key]) => key.startsWith('hits{'));
+  expect(counted).toEqual([['hits{svc_service="history",who="job _id_"}', 2 * ids]]);
+  expect(dropped('refused_series')).toBe(0);
 });

@@ -121,14 +121,21 @@ const serviceName = z
 const limitsBlock = z
   .strictObject({
     seriesPerMetric: z.int().min(1).max(10_000_000).default(2000).describe('Label sets of one metric.'),
-    series: z.int().min(1).max(10_000_000).default(50_000).describe('Label sets in all.'),
+    series: z
+      .int()
+      .min(1)
+      .max(10_000_000)
+      .default(50_000)
+      .describe(
+        'Label sets in all. A limit that the heap of the process cannot hold is lowered at start, with a warning.',
+      ),
     forbiddenTags: z.array(z.string().min(1)).default([]).describe('Further tags that are dropped.'),
     allowValues: z
       .array(z.string().min(1))
       .default([])
       .describe('Tags whose values are never dropped or replaced.'),
   })
-  .describe('Limits of the series that the agent holds.');
+  .describe('Limits of the series that are received. What the agent finds itself does not count.');
 
 const adminBlock = z
   .strictObject({

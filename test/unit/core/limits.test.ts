@@ -102,6 +102,61 @@ describe('over the limit of a family', () => {
   });
 });
 
+describe('the heap that series may take', () => {
+  it('bounds families, whose first series are refused', () => {
+    const { registry, intake, shown, refused } = testRegistry({
+      limits: { ...limits(2000, 50_000), heapBytes: 1e6 },
+    });
+    const source = intake();
+    for (let i = 0; i < 5000; i++) source.gauge(`g_${i}`, {}).set(1);
+    const families = Object.keys(shown()).filter((key) => key.startsWith('g_')).length;
+    expect(families).toBeGreaterThan(100);
+    expect(families).toBeLessThan(1e6 / 2000);
+    const counted = registry.status().refusals.filter(({ reason }) => reason === 'limit_memory');
+    expect(counted.reduce((sum, { count }) => sum + count, 0)).toBe(5000 - families);
+    expect(refused('other', 'limit_memory')).toBeGreaterThan(0);
+  });
+
+  it('bounds text: long values leave room for fewer series, and their sum stays right', () => {
+    const sumOf = (length: number) => {
+      const { intake, shown } = testRegistry({ limits: { ...limits(2000), heapBytes: 1e6 } });
+      const source = intake();
+      for (let i = 0; i < 1000; i++) source.counter('c', { i: `${i}${'x'.repeat(length)}` }).add(1);
+      const values = Object.entries(shown()).filter(([key]) => key.startsWith('c{'));
+      return { series: values.length, sum: values.reduce((sum, [, value]) => sum + Number(value), 0) };
+    };
+    const [short, long] = [sumOf(10), sumOf(4000)];
+    expect([short.sum, long.sum]).toEqual([1000, 1000]);
+    expect(long.series * 10).toBeLessThan(short.series);
+  });
+
+  it('is free again for others when series are released', () => {
+    const { intake, shown } = testRegistry({ limits: { ...limits(2000), heapBytes: 1e5 } });
+    const source = intake();
+    for (let round = 0; round < 20; round++) {
+      const handles = Array.from({ length: 100 }, (_, i) => source.gauge(`g_${round}_${i}`, {}));
+      expect(Object.keys(shown()).some((key) => key.startsWith(`g_${round}_`))).toBe(true);
+      for (const handle of handles) handle.release();
+    }
+  });
+});
+
+describe('what the agent finds itself', () => {
+  it('is not refused by the limits of what senders send, and takes no room from it', () => {
+    const { registry, intake, shown } = testRegistry({ limits: limits(2, 3) });
+    const own = intake({ received: false });
+    for (let i = 0; i < 10; i++) own.counter('svc_probe_failures_total', { i: `${i}` }).add(1);
+    for (let i = 0; i < 2; i++)
+      intake()
+        .counter('x', { i: `${i}` })
+        .add(1);
+    expect(Object.keys(shown()).filter((key) => key.startsWith('svc_probe_failures_total{'))).toHaveLength(
+      10,
+    );
+    expect(registry.status()).toMatchObject({ series: 2, overflow: 0 });
+  });
+});
+
 describe('over the limit of all', () => {
   it('every family has its sum still', () => {
     const { intake, shown, refused } = testRegistry({ limits: limits(10, 2) });

@@ -83,7 +83,7 @@ const losses = ({ peak, rate, total }: Queries): PanelRow => ({
     ),
     timeseries(
       'Series refused',
-      'Refused series by family and reason. After limit_metric and limit_total the family has one more series with overflow="true".',
+      'Refused series by family and reason. After limit_metric, limit_total and limit_memory the family has one more series with overflow="true".',
       'perSecond',
       top(20, rate('svc_agent_series_refused_total', 'family, reason')),
     ),
