@@ -61,12 +61,13 @@ async function checkLive(config: AgentConfig, io: Io): Promise<LiveReport[]> {
 }
 
 /** The outcome without the configuration itself, which holds secrets. */
-function asJson({ config, faults, warnings, findings, discovered }: Loaded) {
+function asJson({ config, faults, warnings, findings, advice, discovered }: Loaded) {
   return {
     ok: faults.length === 0 && findings.length === 0,
     faults,
     warnings,
     findings,
+    advice,
     discovered,
     roles: config?.roles ?? [],
     scope: config?.scope,
@@ -77,13 +78,14 @@ function asJson({ config, faults, warnings, findings, discovered }: Loaded) {
 
 /** What would run and what is wrong, for people. Shows no secret. */
 function checkReport(loaded: Loaded, screen: Screen): string {
-  const { config, faults, warnings, findings, discovered } = loaded;
+  const { config, faults, warnings, findings, advice, discovered } = loaded;
   const parts = [
     config ? overview(config) : '',
     config && config.services.length > 0 ? servicesTable(config, screen) : '',
     discovered.length > 0 ? discoveredTable(discovered, screen) : '',
     section('warnings', warnings),
     section('faults in the service’s own files, and missing secrets', findings),
+    section('advice about the service’s settings, which are valid', advice),
     `${verdict(faults.length, findings.length)}\n`,
   ];
   return parts.filter((part) => part !== '').join('\n');

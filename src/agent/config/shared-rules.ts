@@ -249,6 +249,10 @@ function statusFaults(tree: TreeNode, cluster: TreePath, domains: TreePath): Pla
   return faults;
 }
 
+const knownProviders: ReadonlySet<string> = new Set(Object.values(schemes).map((row) => row.providerKind));
+/** A provider of another name may serve any scheme. */
+const isKnownProvider = (kind: string): boolean => knownProviders.has(kind);
+
 /** The archive's URI and its provider. */
 function placeFaults(tree: TreeNode, cluster: TreePath, domains: TreePath): PlacedFault[] {
   const isEnabled = textAt(tree, ...cluster, 'status') === 'enabled';
@@ -267,7 +271,7 @@ function placeFaults(tree: TreeNode, cluster: TreePath, domains: TreePath): Plac
     faults.push(
       faultAt(tree, [...cluster, 'provider'], 'missing while archival is enabled; name a provider'),
     );
-  } else if (wanted !== undefined && !providers.includes(wanted)) {
+  } else if (wanted !== undefined && !providers.includes(wanted) && providers.every(isKnownProvider)) {
     const message = `no provider for the scheme ${scheme} of ${domains.join('.')}.URI; add ${wanted}`;
     faults.push(faultAt(tree, [...cluster, 'provider'], message));
   }

@@ -156,6 +156,8 @@ export interface Loaded {
   warnings: readonly PlacedFault[];
   /** In the service's own files, and secrets that are missing: `check` fails, `run` warns and continues. */
   findings: readonly PlacedFault[];
+  /** About settings of the service that are no fault: `check` shows it, and nothing fails. */
+  advice: readonly PlacedFault[];
   discovered: readonly Discovered[];
   /** Every configuration file that was read or is missing, absolute. */
   files: readonly string[];

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { roles as catalogRoles } from '../../core/catalog.ts';
 import { nearest } from '../../core/errors.ts';
 import type { ClusterGroupOptions } from '../../probes/clusters/block.ts';
+import { adviceOn } from '../service-config/advice.ts';
 import { discover, serviceListeners } from '../service-config/discover.ts';
 import { overlay, readServiceFiles, type ServiceFiles, without } from '../service-config/read.ts';
 import { violationsOf } from '../service-config/violations.ts';
@@ -75,7 +76,15 @@ export async function validate(request: LoadRequest): Promise<Loaded> {
   if ('fault' in agent) {
     const { fault, file, digest } = agent;
     const watched = { [file]: digest };
-    return { faults: [fault], warnings: [], findings: [], discovered: [], files: [file], watched };
+    return {
+      faults: [fault],
+      warnings: [],
+      findings: [],
+      advice: [],
+      discovered: [],
+      files: [file],
+      watched,
+    };
   }
   const { tree } = agent;
   const roles = selectedRoles(tree, request);
@@ -101,7 +110,8 @@ export async function validate(request: LoadRequest): Promise<Loaded> {
   const others = secretFiles(checked.tree, request.cwd).map((file) => [file, undefined]);
   const watched = { ...Object.fromEntries(others), [agent.file]: agent.digest, ...service.digests };
   const { discovered } = checked;
-  const loaded = { faults: inOrder(faults), findings: inOrder(findings), discovered, files, watched };
+  const advice = inOrder(adviceOn({ service: service.tree, agent: checked.tree, roles }));
+  const loaded = { faults: inOrder(faults), findings: inOrder(findings), advice, discovered, files, watched };
   if (faults.length > 0 || !checked.parsed) return { ...loaded, warnings: [] };
   const written = checked.parsed.stateDirectory;
   const stateDirectory = written

@@ -171,11 +171,20 @@ function discoverGroup(service: TreeNode, discovery: ConfigBuilder): void {
   }
 }
 
+/** The settings of an archive provider that the agent uses, by its kind; of other kinds it knows only that they are there. */
+const providerKeys: Readonly<Record<string, readonly string[]>> = {
+  objectstore: ['region', 'endpoint'],
+  filestore: ['fileMode', 'dirMode'],
+};
+
 function discoverArchives(service: TreeNode, discovery: ConfigBuilder): void {
   for (const section of ['history', 'visibility']) {
     copy(service, ['archival', section], ['status', 'enableRead'], discovery);
-    copy(service, ['archival', section, 'provider', 'objectstore'], ['region', 'endpoint'], discovery);
-    copy(service, ['archival', section, 'provider', 'filestore'], ['fileMode', 'dirMode'], discovery);
+    for (const [kind] of entriesAt(service, 'archival', section, 'provider')) {
+      const path = ['archival', section, 'provider', kind];
+      discovery.putMap(path, placeOf(service, path));
+      copy(service, path, Object.hasOwn(providerKeys, kind) ? providerKeys[kind]! : [], discovery);
+    }
     copy(service, ['domainDefaults', 'archival', section], ['status', 'URI'], discovery);
   }
 }
@@ -230,6 +239,7 @@ function datastore(
 ): ServiceStore | undefined {
   const base: TreePath = ['persistence', 'datastores', name];
   const wide = ['nosql', 'cassandra'].find((key) => nodeAt(tree, ...base, key) !== undefined);
+  if (wide && (textAt(tree, ...base, wide, 'pluginName') ?? 'cassandra') !== 'cassandra') return undefined;
   const path = [...base, wide ?? 'sql'];
   const kind = wide ? 'widecolumn' : sqlKind(textAt(tree, ...path, 'pluginName'));
   const address =
@@ -249,6 +259,31 @@ function datastore(
     user: text('user'),
     password: text('password'),
   };
+}
+
+/** Why the agent does not watch a datastore of the service's files; undefined for one that it can watch. */
+export function unwatchedStore(tree: TreeNode, name: string): string | undefined {
+  const base: TreePath = ['persistence', 'datastores', name];
+  const plugin = textAt(tree, ...base, 'sql', 'pluginName');
+  const shards = itemsAt(tree, ...base, 'sql', 'multipleDatabasesConfig').length;
+  const kinds = entriesAt(tree, ...base).map(([kind]) => kind);
+  if (scalarAt(tree, ...base, 'sql', 'useMultipleDatabases') === true || shards > 0) {
+    return `not watched, as it is spread over ${shards > 0 ? shards : 'several'} databases; add each of them to stores`;
+  }
+  if (plugin !== undefined && sqlKind(plugin) === undefined) {
+    return `not watched, as its plugin is ${plugin}; the agent watches mysql and postgres`;
+  }
+  const other = kinds.find((kind) => !['sql', 'nosql', 'cassandra'].includes(kind));
+  if (other !== undefined) {
+    return `not watched, as it is of the kind ${other}; the agent watches sql, nosql and cassandra`;
+  }
+  const nosql = textAt(tree, ...base, 'nosql', 'pluginName');
+  if (nosql !== undefined && nosql !== 'cassandra') {
+    return `not watched, as its plugin is ${nosql}; the agent watches cassandra`;
+  }
+  return datastore(tree, name, 'persistence') === undefined
+    ? 'not watched, as it has no address that the agent can read; add it to stores'
+    : undefined;
 }
 
 function sqlKind(plugin: string | undefined): StoreKindName | undefined {
@@ -274,6 +309,8 @@ function withPort(address: string | undefined, kind: StoreKindName): string | un
 interface ConfigBuilder {
   /** A value at a path of the agent's configuration, and where the service's files have it. */
   put(path: readonly string[], value: Scalar | readonly string[], place: Position): void;
+  /** An empty map at a path, for something of which only the presence is known. */
+  putMap(path: readonly string[], place: Position): void;
   readonly tree: MapNode;
   /** The values that a tree made from this one still contains. */
   itemsIn(tree: TreeNode): Discovered[];
@@ -305,6 +342,7 @@ function createConfigBuilder(top: Position): ConfigBuilder {
 
   return {
     tree,
+    putMap: (path, place) => set(path, { key: place, node: newMap(place) }),
     put(path, value, place) {
       const scalar = (of: Scalar): TreeNode => ({ kind: 'scalar', place, value: of });
       const node: TreeNode = Array.isArray(value)

@@ -48,18 +48,6 @@ function logFindings(tree: TreeNode, local: boolean, cwd: string): PlacedFault[]
     report('encoding', 'unknown encoding; use json or console');
   }
   const file = textAt(tree, 'log', 'outputFile');
-  if (scalarAt(tree, 'log', 'stdout') === true && file === undefined) {
-    report(
-      'stdout',
-      'without outputFile the service logs to standard error; set outputFile, or read standard error',
-    );
-  }
-  if (scalarAt(tree, 'log', 'stdout') === true && file !== undefined) {
-    report(
-      'stdout',
-      'beside outputFile the service logs to standard output alone, and the file stays empty; set stdout to false, or read standard output',
-    );
-  }
   const trouble = local && file !== undefined ? directoryTrouble(file, cwd) : undefined;
   if (trouble) report('outputFile', `${trouble}; the directory must exist and be writable`);
   return findings;
@@ -93,12 +81,7 @@ function pullFindings(tree: TreeNode, path: TreePath): PlacedFault[] {
   else if (typeof address !== 'string' || !readGoAddress(address))
     report('listenAddress', listenAddress.fault);
   const timerType = scalarAt(tree, ...path, 'timerType');
-  if (timerType === undefined) {
-    report(
-      'timerType',
-      'missing, which real services take for summary; use histogram, or latency alerts see nothing',
-    );
-  } else if (timerType !== 'histogram') {
+  if (timerType !== undefined && timerType !== 'histogram') {
     report('timerType', 'not histogram, so latency alerts see nothing; use histogram');
   }
   const buckets = nodeAt(tree, ...path, 'defaultHistogramBuckets');

@@ -1,9 +1,16 @@
 import * as z from 'zod';
 import { objectStoreAddress } from '../../core/text-formats.ts';
-import { type ArchivalOptions, archivalStatuses, archivalUri, type DomainDefaults } from './archives.ts';
+import {
+  type ArchivalOptions,
+  type ArchivalProvider,
+  archivalStatuses,
+  archivalUri,
+  type DomainDefaults,
+} from './archives.ts';
 
+/** Providers are keyed by name; of the ones that the agent does not know it reads nothing. */
 const providerBlock = () =>
-  z.strictObject({
+  z.looseObject({
     objectstore: z
       .strictObject({
         region: z
@@ -45,8 +52,7 @@ const sectionBlock = () =>
       ...rest,
       providers: Object.entries(kinds).map(([kind, fields]) => ({
         kind,
-        ...('region' in fields ? { region: fields.region } : {}),
-        ...('endpoint' in fields ? { endpoint: fields.endpoint } : {}),
+        ...(kind === 'objectstore' ? (fields as Pick<ArchivalProvider, 'region' | 'endpoint'>) : {}),
       })),
     }));
 

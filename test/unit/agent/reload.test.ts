@@ -46,6 +46,7 @@ test('a swap that throws all the same: the other parts are swapped, and the relo
       faults: [],
       warnings: [],
       findings: [],
+      advice: [],
       discovered: [],
       files: [],
       watched: {},

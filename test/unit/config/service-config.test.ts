@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/agent/config/load.ts';
-import type { Scope } from '../../../src/agent/config/types.ts';
+import type { PlacedFault, Scope } from '../../../src/agent/config/types.ts';
 import { faultLine } from '../../../src/core/errors.ts';
 import { agentFile } from './agent-file.ts';
 
@@ -96,10 +96,8 @@ describe('the words of real files', () => {
   test('are judged by the spec, each with its place', async () => {
     const { findings } = await vendor('cluster');
     expect(findings.map(faultLine)).toEqual([
-      'vendor.yaml:2:15: log.stdout: without outputFile the service logs to standard error, got true; set outputFile, or read standard error',
       'vendor.yaml:2:28: log.level: unknown level, got "INFO"; use debug, info, warn, error or fatal (lower case)',
       'vendor.yaml:25:48: archival.visibility.enableRead: reads are on while archival is disabled, got true; enable it, or set enableRead to false',
-      'vendor.yaml:34:7: services.frontend.metrics.pullmetrics.timerType: missing, which real services take for summary; use histogram, or latency alerts see nothing',
       'vendor.yaml:36:74: services.frontend.metrics.pullmetrics.defaultHistogramBuckets[2]: not above the bound before it, got 0.005; use each bound once, the smallest first',
       'vendor.yaml:41:7: services.history.metrics: more than one reporter, pullmetrics and pushmetrics, which the service refuses to start with; keep one',
       'vendor.yaml:41:31: services.history.metrics.pullmetrics.timerType: not histogram, so latency alerts see nothing, got "summary"; use histogram',
@@ -169,6 +167,103 @@ describe('the words of real files', () => {
     expect((await vendor('host', 'metrics: {tags: {cluster: mine}}\n')).config!.metrics.tags).toEqual({
       cluster: 'mine',
     });
+  });
+});
+
+describe('what the spec allows is no fault', () => {
+  const allowed = async (text: string, agent = all) =>
+    loadConfig({ file: agentFile(agent), serviceConfig: [agentFile(text)], env: {}, cwd: folder });
+  const lines = (faults: readonly PlacedFault[]) =>
+    faults.map((fault) => faultLine(fault).replace(/^\S*:\d+:\d+: /, ''));
+
+  test.each([
+    [
+      'timerType by its default',
+      'services: {frontend: {metrics: {pullmetrics: {listenAddress: "127.0.0.1:8000"}}}}',
+      'timerType',
+    ],
+    ['stdout with console', 'log: {stdout: true, level: info, encoding: console}', 'log.stdout'],
+    [
+      'stdout beside a file',
+      'log: {stdout: true, level: info, encoding: json, outputFile: /tmp/service.log}',
+      'log.stdout',
+    ],
+    ['debug', 'log: {level: debug}', 'log.level'],
+    ['console', 'log: {encoding: console}', 'log.encoding'],
+    [
+      'a peer with another transport',
+      'clusterGroupMetadata: {failoverVersionIncrement: 10, primaryClusterName: a, currentClusterName: a, clusterGroup: {a: {enabled: true, initialFailoverVersion: 0, rpcTransport: tchannel}}}',
+      'clusterGroup.a.rpcTransport',
+    ],
+    [
+      'an archive of another scheme',
+      'domainDefaults: {archival: {history: {status: enabled, URI: "r2://bucket/path/"}}}\narchival: {history: {status: enabled, provider: {r2store: {}}}}',
+      'history.URI',
+    ],
+    [
+      'a hosted platform',
+      'services: {frontend: {metrics: {hostedmetrics: {}}}}',
+      'frontend.metrics.hostedmetrics',
+    ],
+  ])('%s: advice', async (_, text, about) => {
+    const { faults, findings, advice } = await allowed(text, 'services: {frontend: ~}');
+    expect([lines(faults), lines(findings)]).toEqual([[], []]);
+    expect(lines(advice)).toContainEqual(expect.stringContaining(`${about}: `));
+  });
+
+  test('a hosted platform is none where the agent is sent the metrics as well', async () => {
+    const text = 'services: {frontend: {metrics: {hostedmetrics: {}}}}';
+    const { advice } = await allowed(text, 'services: {frontend: {scrape: "http://127.0.0.1:8000/metrics"}}');
+    expect(advice).toEqual([]);
+  });
+
+  test.each([
+    ['s3', 'blobs: {account: x}'],
+    ['file', 'ownfiles: {}'],
+    ['azblob', 'azure: {key: hunter2}'],
+  ])('a provider of its own name for %s', async (scheme, provider) => {
+    const uri = scheme === 'file' ? 'file:///archive/' : `${scheme}://bucket/path/`;
+    const text = `archival: {history: {status: enabled, enableRead: true, provider: {${provider}}}}
+domainDefaults: {archival: {history: {status: enabled, URI: "${uri}"}}}
+`;
+    for (const loaded of [
+      await allowed(text, `scope: all\n${all}`),
+      await allowed('log: {level: info}', `${all}${text}`),
+    ]) {
+      expect([lines(loaded.faults), lines(loaded.findings)]).toEqual([[], []]);
+      expect(loaded.config!.archival!.history!.providers.map(({ kind }) => kind)).toEqual([
+        provider.split(':')[0],
+      ]);
+      expect(JSON.stringify(loaded)).not.toContain('hunter2');
+    }
+  });
+
+  test.each([
+    ['sqlite', 'sql: {pluginName: sqlite, databaseName: svc.db}', 'its plugin is sqlite'],
+    [
+      'several databases',
+      'sql: {pluginName: mysql, useMultipleDatabases: true, nShards: 2, multipleDatabasesConfig: [{connectAddr: "a:3306"}, {connectAddr: "b:3306"}]}',
+      'spread over 2 databases',
+    ],
+    [
+      'a search index',
+      'elasticsearch: {url: {scheme: http, host: "127.0.0.1:9200"}}',
+      'of the kind elasticsearch',
+    ],
+    ['Pinot', 'pinot: {broker: "127.0.0.1:8099"}', 'of the kind pinot'],
+    [
+      'another wide-column store',
+      'nosql: {pluginName: mongodb, hosts: "127.0.0.1"}',
+      'its plugin is mongodb',
+    ],
+  ])('a store that is not watched is named: %s', async (_, datastore, why) => {
+    const text = `persistence: {defaultStore: one, advancedVisibilityStore: two, datastores: {one: {sql: {pluginName: postgres, connectAddr: "10.0.0.5"}}, two: {${datastore}}}}`;
+    const { config, advice } = await allowed(text, `scope: all\n${all}`);
+    expect(config!.stores.map(({ name }) => name)).toEqual(['one']);
+    expect(lines(advice)).toEqual([
+      expect.stringContaining('persistence.datastores.two: not watched, as it'),
+    ]);
+    expect(lines(advice)[0]).toContain(why);
   });
 });
 

@@ -1,0 +1,125 @@
+import { schemes } from '../../probes/archival/archives.ts';
+import {
+  entriesAt,
+  faultAt,
+  itemsAt,
+  nodeAt,
+  placedFault,
+  placeOf,
+  scalarAt,
+  type TreeNode,
+  type TreePath,
+  textAt,
+} from '../config/tree.ts';
+import type { PlacedFault } from '../config/types.ts';
+import { unwatchedStore } from './discover.ts';
+
+/**
+ * What the spec allows in the service's own files, and what an operator should know all the same: settings that real
+ * releases read differently, settings that are not for production, and what the agent does not watch. None of it is a
+ * fault.
+ */
+export function adviceOn({ service, agent, roles }: AdviceInput): PlacedFault[] {
+  const ofBoth = [service, agent].flatMap((tree) => [...transportAdvice(tree), ...schemeAdvice(tree)]);
+  return [
+    ...logAdvice(service),
+    ...roles.flatMap((role) => timerAdvice(service, role)),
+    ...roles.flatMap((role) => (isReceived(agent, role) ? [] : hostedAdvice(service, role))),
+    ...storeAdvice(service, agent),
+    ...ofBoth,
+  ];
+}
+
+interface AdviceInput {
+  /** The service's own files. */
+  service: TreeNode;
+  /** The agent's configuration with what it takes from them. */
+  agent: TreeNode;
+  /** The services that are watched. */
+  roles: readonly string[];
+}
+
+/** Whether the agent receives metrics of a role. */
+const isReceived = (agent: TreeNode, role: string): boolean =>
+  ['scrape', 'statsd'].some((source) => nodeAt(agent, 'services', role, source) !== undefined);
+
+function logAdvice(tree: TreeNode): PlacedFault[] {
+  const advise = (key: string, message: string) => [faultAt(tree, ['log', key], message)];
+  const hasFile = textAt(tree, 'log', 'outputFile') !== undefined;
+  const isStdout = scalarAt(tree, 'log', 'stdout') === true;
+  return [
+    ...(textAt(tree, 'log', 'level') === 'debug'
+      ? advise('level', 'for troubleshooting; use info in production')
+      : []),
+    ...(textAt(tree, 'log', 'encoding') === 'console'
+      ? advise('encoding', 'for development; use json in production')
+      : []),
+    ...(isStdout && !hasFile
+      ? advise(
+          'stdout',
+          'some releases write to standard error unless outputFile is set; if logs are missing, read standard error',
+        )
+      : []),
+    ...(isStdout && hasFile
+      ? advise(
+          'stdout',
+          'some releases write to standard output alone and leave outputFile empty; if it stays empty, read standard output',
+        )
+      : []),
+  ];
+}
+
+function hostedAdvice(tree: TreeNode, role: string): PlacedFault[] {
+  const path = ['services', role, 'metrics', 'hostedmetrics'];
+  if (nodeAt(tree, ...path) === undefined) return [];
+  const message =
+    'the role reports to a hosted platform, so the agent has no metrics of it; log and health are watched where they are set';
+  return [placedFault(placeOf(tree, path), path, message)];
+}
+
+function timerAdvice(tree: TreeNode, role: string): PlacedFault[] {
+  const path = ['services', role, 'metrics', 'pullmetrics'];
+  if (nodeAt(tree, ...path) === undefined || nodeAt(tree, ...path, 'timerType') !== undefined) return [];
+  const message =
+    'not set, and some releases take that for summary, not for the default, histogram; set histogram, so that latency alerts work in each release';
+  return [placedFault(placeOf(tree, path), [...path, 'timerType'], message)];
+}
+
+/** Datastores that the service uses and the agent does not watch. */
+function storeAdvice(tree: TreeNode, agent: TreeNode): PlacedFault[] {
+  const own = new Set(itemsAt(agent, 'stores').map((item) => textAt(item, 'name')));
+  const used = ['defaultStore', 'visibilityStore', 'advancedVisibilityStore'].flatMap(
+    (key) => textAt(tree, 'persistence', key) ?? [],
+  );
+  return [...new Set(used)].flatMap((name) => {
+    const path: TreePath = ['persistence', 'datastores', name];
+    const message = nodeAt(tree, ...path) && !own.has(name) ? unwatchedStore(tree, name) : undefined;
+    return message ? [placedFault(placeOf(tree, path), path, message)] : [];
+  });
+}
+
+const group: TreePath = ['clusterGroupMetadata', 'clusterGroup'];
+
+/** Peers that the agent reaches without speaking their protocol. */
+function transportAdvice(tree: TreeNode): PlacedFault[] {
+  return entriesAt(tree, ...group).flatMap(([name]) => {
+    const path = [...group, name, 'rpcTransport'];
+    const transport = scalarAt(tree, ...path);
+    if (transport === undefined || transport === 'grpc') return [];
+    const message =
+      'the agent checks only that the address accepts connections, not that the frontend is healthy; use grpc for a health check';
+    return [faultAt(tree, path, message)];
+  });
+}
+
+/** Archives in places that the agent cannot look into. */
+function schemeAdvice(tree: TreeNode): PlacedFault[] {
+  return ['history', 'visibility'].flatMap((section) => {
+    const path = ['domainDefaults', 'archival', section, 'URI'];
+    const scheme = /^([a-z][a-z0-9+.-]*):\/\//.exec(textAt(tree, ...path) ?? '')?.[1];
+    if (scheme === undefined || Object.hasOwn(schemes, scheme)) return [];
+    const known = Object.keys(schemes).join(', ');
+    const message = `the agent shows this setting and cannot check the archive: it knows the schemes ${known}`;
+    return [faultAt(tree, path, message)];
+  });
+}
