@@ -7,7 +7,7 @@ import { createRefusedLines } from '../src/core/refused-series.ts';
 import { createRegistry } from '../src/core/registry.ts';
 import { createSlice } from '../src/core/slices.ts';
 import { createPageStore } from '../src/core/value-stores.ts';
-import { createVocabularyDetector } from '../src/core/vocabulary.ts';
+import { createVocabularyDetector } from '../src/core/vocabulary-detector.ts';
 import { createRenderer } from '../src/reporters/pull/exposition.ts';
 import { createLineTable } from '../src/sources/scrape/exposition/line-table.ts';
 import { createPageReader } from '../src/sources/scrape/exposition/page-reader.ts';

@@ -9,7 +9,7 @@ import { systemClock } from '../src/core/clock.ts';
 import type { Log } from '../src/core/ports.ts';
 import { createRegistry } from '../src/core/registry.ts';
 import { defaultBounds } from '../src/core/value-stores.ts';
-import { createVocabularyDetector } from '../src/core/vocabulary.ts';
+import { createVocabularyDetector } from '../src/core/vocabulary-detector.ts';
 import { createKnownLines } from '../src/sources/statsd/lines/known-lines.ts';
 import { tagKeysWith } from '../src/sources/statsd/lines/line-format.ts';
 import { createLineReader } from '../src/sources/statsd/lines/line-reader.ts';
@@ -76,7 +76,7 @@ function openReader() {
     detector: createVocabularyDetector([], true),
     bounds: defaultBounds,
   });
-  const rules = { tagFormat: 'auto', tagKeys: tagKeysWith(), prefix: '' } as const;
+  const rules = { tagFormat: 'auto', tagKeys: tagKeysWith(), prefixes: [] } as const;
   const knownLines = createKnownLines({
     rules,
     recorder,

@@ -4,7 +4,7 @@ import type { Gauge, Kind, RawTags, Shape } from '../src/core/model.ts';
 import type { Clock, Drops, Log } from '../src/core/ports.ts';
 import { createRefusedLines } from '../src/core/refused-series.ts';
 import { createSlice } from '../src/core/slices.ts';
-import { createVocabularyDetector } from '../src/core/vocabulary.ts';
+import { createVocabularyDetector } from '../src/core/vocabulary-detector.ts';
 import { type ScrapeLimits, type ScrapeOptions, scrapeDefaults } from '../src/sources/scrape/block.ts';
 import { createLineTable } from '../src/sources/scrape/exposition/line-table.ts';
 import { createPageReader, type Exposition } from '../src/sources/scrape/exposition/page-reader.ts';

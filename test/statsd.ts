@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram';
 import type { Counter, Gauge, Histogram, Intake, RawTags, Summary } from '../src/core/model.ts';
 import type { Clock, Drops, Log, Stop } from '../src/core/ports.ts';
 import { defaultBounds } from '../src/core/value-stores.ts';
-import { createVocabularyDetector, type VocabularyDetector } from '../src/core/vocabulary.ts';
+import { createVocabularyDetector, type VocabularyDetector } from '../src/core/vocabulary-detector.ts';
 import type { StatsdOptions } from '../src/sources/statsd/block.ts';
 import { createKnownLines } from '../src/sources/statsd/lines/known-lines.ts';
 import type { LineRules } from '../src/sources/statsd/lines/line-format.ts';
@@ -85,7 +85,7 @@ export function lineBed(rules: Partial<LineRules> = {}) {
     bounds: defaultBounds,
   });
   const knownLines = createKnownLines({
-    rules: { tagFormat: 'auto', tagKeys: tagKeysWith(), prefix: '', ...rules },
+    rules: { tagFormat: 'auto', tagKeys: tagKeysWith(), prefixes: [], ...rules },
     recorder,
     lineBytes: 8192,
     onName() {},
@@ -122,7 +122,7 @@ export function detectedLines(deps: Omit<VocabularyDetectionDeps, 'knownLines'>)
   const { recorder } = deps;
   const detection = createVocabularyDetection({ ...deps, knownLines: () => knownLines });
   const knownLines = createKnownLines({
-    rules: { tagFormat: 'auto', tagKeys: new Set(), prefix: '' },
+    rules: { tagFormat: 'auto', tagKeys: new Set(), prefixes: [] },
     recorder,
     lineBytes: 8192,
     onName: detection.addName,

@@ -7,6 +7,7 @@ import type { Registry } from '../core/registry.ts';
 import { nextTurn } from '../core/slices.ts';
 import { createLazyStore, createPageStore } from '../core/value-stores.ts';
 import type { Vocabulary } from '../core/vocabulary.ts';
+import { withPrefix } from '../core/vocabulary-detector.ts';
 import type { Scrape } from '../sources/scrape/source.ts';
 import type { Statsd } from '../sources/statsd/source.ts';
 import { vocabularyDetectorFor } from '../sources/vocabularies.ts';
@@ -94,11 +95,12 @@ async function buildScrape(
   const { createScrape } = await import('../sources/scrape/source.ts');
   const { registry } = deps;
   const { name, vocabulary } = service;
-  const detector = vocabularyDetectorFor(
+  const unprefixed = vocabularyDetectorFor(
     vocabulary,
     await deps.vocabularies(),
     `services.${name}.vocabulary`,
   );
+  const detector = withPrefix(unprefixed, service.scrape?.prefix ?? '');
   const show = createPageStore();
   const common = {
     service: name,

@@ -2,6 +2,7 @@ import { catalog } from './catalog.ts';
 import type { Translate, Translated } from './intake.ts';
 import { compareText } from './labels.ts';
 import type { Kind, RawTags } from './model.ts';
+import type { Twins } from './twins.ts';
 
 /** Units that products count in, by how many of them make one of the catalog's (seconds, bytes). */
 export const unitDivisors = {
@@ -59,6 +60,22 @@ export interface VocabularyTable {
   units?: Readonly<Record<string, SourceUnit>>;
   /** Distributions with such a tag repeat others in sum, and are left out. */
   doubles?: Readonly<Record<string, string>>;
+  /** Each metric may have a second name; its rules hold for both. */
+  twins?: Twins;
+  /** Metrics that are left out, by the product's name or the one they lead to; `*` stands for any characters. */
+  drop?: readonly string[];
+  /** If there are any, all other metrics are left out. */
+  keep?: readonly string[];
+  /** Tags that are dropped from every metric, by the product's names or the catalog's. */
+  dropLabels?: readonly string[];
+}
+
+/** What a translation needs to know of the sender. */
+export interface Sender {
+  /** Whether it has a metric of that name. */
+  has(name: string): boolean;
+  /** Whether the twin of this metric is taken in its place. */
+  isRepeated(name: string): boolean;
 }
 
 export interface Vocabulary {
@@ -68,8 +85,8 @@ export interface Vocabulary {
   readonly names: ReadonlySet<string>;
   /** Names that it can lead to. */
   readonly leadsTo: ReadonlySet<string>;
-  /** A series in the catalog's names. `has` tells whether the sender has a metric of that name. */
-  translate(kind: Kind, name: string, tags: RawTags, has: (name: string) => boolean): ReturnType<Translate>;
+  /** A series in the catalog's names. */
+  translate(kind: Kind, name: string, tags: RawTags, sender: Sender): ReturnType<Translate>;
   /** Whether the translation of this metric may depend on the values of tags. */
   readsValues(kind: Kind, name: string): boolean;
 }
@@ -91,9 +108,45 @@ function holds({ has, lacks, where }: MetricRule, tags: RawTags, sends: (name: s
   );
 }
 
+/** The rules of each metric; a twin has those of its metric, with the tags of its own dropped. */
+function rulesByName({ metrics, twins }: VocabularyTable): Map<string, readonly MetricRule[]> {
+  const all = new Map(Object.entries(metrics).map(([from, entry]) => [from, rulesOf(entry)]));
+  if (!twins) return all;
+  for (const [from, rules] of [...all]) {
+    const name = from + twins.suffix;
+    if (from.endsWith(twins.suffix) || all.has(name)) continue;
+    const drops = (drop: readonly string[] = []) => [...drop, ...(twins.drop ?? [])];
+    all.set(
+      name,
+      rules.map((rule) => ({
+        ...rule,
+        drop: drops(rule.drop),
+        ...(rule.also && { also: { ...rule.also, drop: drops(rule.also.drop) } }),
+      })),
+    );
+  }
+  return all;
+}
+
+/** Whether a name matches one of the patterns; `*` stands for any characters. */
+function matcherOf(patterns: readonly string[] = []): (name: string) => boolean {
+  if (patterns.length === 0) return () => false;
+  const parts = patterns.map((pattern) => pattern.replace(/[^\w*]/g, '\\$&').replaceAll('*', '.*'));
+  const any = new RegExp(`^(?:${parts.join('|')})$`);
+  return (name) => any.test(name);
+}
+
+/** Whether the table's `drop` and `keep` leave a metric out, whose names are these. */
+function createSelection({ drop, keep }: VocabularyTable): (names: readonly string[]) => boolean {
+  const [isDropped, isKept] = [matcherOf(drop), matcherOf(keep)];
+  return (names) => names.some(isDropped) || (keep !== undefined && keep.length > 0 && !names.some(isKept));
+}
+
 export function createVocabulary(table: VocabularyTable): Vocabulary {
-  const metrics = new Map(Object.entries(table.metrics).map(([from, entry]) => [from, rulesOf(entry)]));
+  const metrics = rulesByName(table);
   const doubles = Object.entries(table.doubles ?? {});
+  const isLeftOut = createSelection(table);
+  const { suffix } = table.twins ?? {};
   const mayBeDouble = (kind: Kind) => doubles.length > 0 && (kind === 'histogram' || kind === 'summary');
   const isDouble = (kind: Kind, tags: RawTags): boolean =>
     mayBeDouble(kind) && doubles.some(([tag, value]) => tags[tag] === value);
@@ -105,11 +158,14 @@ export function createVocabulary(table: VocabularyTable): Vocabulary {
     readsValues: (kind, name) =>
       mayBeDouble(kind) ||
       (metrics.get(name)?.some(({ where, by, prefix }) => where ?? by ?? prefix) ?? false),
-    translate(kind, name, tags, sends): Translated | 'left_out' {
+    translate(kind, name, tags, { has, isRepeated }): Translated | 'left_out' {
+      // A rule names a metric, and means it by either of its names.
+      const sends = (other: string) => has(other) || (suffix !== undefined && has(other + suffix));
       const rule = metrics.get(name)?.find((one) => holds(one, tags, sends));
-      if (isDouble(kind, tags) || rule?.unless?.some(sends)) return 'left_out';
+      if (isDouble(kind, tags) || isRepeated(name) || rule?.unless?.some(sends)) return 'left_out';
       if (rule && rule.to === undefined) return 'left_out';
       const to = rule && nameBy(rule, tags);
+      if (isLeftOut([name, ...(to === undefined ? [] : [to])])) return 'left_out';
       const applied = to === undefined ? undefined : rule;
       const unit = applied?.unit ?? table.units?.[name];
       const common = { divisor: unit === undefined ? 1 : unitDivisors[unit], kind: applied?.kind };
@@ -117,14 +173,15 @@ export function createVocabulary(table: VocabularyTable): Vocabulary {
       return {
         ...common,
         name: to ?? name,
-        tags: renameTags(tags, table.tags, applied),
-        ...(also && {
-          also: {
-            ...common,
-            name: also.to,
-            tags: renameTags(tags, table.tags, { ...applied, drop: also.drop }),
-          },
-        }),
+        tags: renameTags(tags, table, applied),
+        ...(also &&
+          !isLeftOut([also.to]) && {
+            also: {
+              ...common,
+              name: also.to,
+              tags: renameTags(tags, table, { ...applied, drop: also.drop }),
+            },
+          }),
       };
     },
   };
@@ -138,6 +195,9 @@ export function extendTable(base: VocabularyTable, own: VocabularyTable): Vocabu
     metrics: { ...base.metrics, ...own.metrics },
     tags: { ...base.tags, ...own.tags },
     units: { ...base.units, ...own.units },
+    drop: own.drop,
+    keep: own.keep,
+    dropLabels: own.dropLabels,
   };
 }
 
@@ -154,80 +214,21 @@ function nameBy({ to, by }: MetricRule, tags: RawTags): string | undefined {
 }
 
 /** A renamed tag never displaces one that has the new name already: it keeps its own. */
-function renameTags(tags: RawTags, renames: RawTags, rule: MetricRule | undefined): RawTags {
+function renameTags(
+  tags: RawTags,
+  { tags: renames, dropLabels = [] }: VocabularyTable,
+  rule: MetricRule | undefined,
+): RawTags {
   const renamed = new Map<string, string>();
   for (const [name, value] of Object.entries(tags)) {
     if (rule !== undefined && name === rule.by && !rule.keep) continue;
-    if (rule?.drop?.includes(name)) continue;
     const to = Object.hasOwn(renames, name) ? renames[name]! : name;
+    if (rule?.drop?.includes(name) || dropLabels.includes(name) || dropLabels.includes(to)) continue;
     const front = rule?.prefix && Object.hasOwn(rule.prefix, name) ? rule.prefix[name]! : '';
     const isTaken = to !== name && (Object.hasOwn(tags, to) || renamed.has(to));
     renamed.set(isTaken ? name : to, value.startsWith(front) ? value : front + value);
   }
   return Object.fromEntries(renamed);
-}
-
-/**
- * The vocabulary of a sender: the one of which it has most names that no other vocabulary has. Undefined while it
- * has none, or as many of one as of another.
- */
-export function detectVocabulary(
-  vocabularies: readonly Vocabulary[],
-  names: ReadonlySet<string>,
-): Vocabulary | undefined {
-  const isOwn = (vocabulary: Vocabulary, name: string) =>
-    !vocabularies.some((other) => other !== vocabulary && other.names.has(name));
-  const ranked = vocabularies
-    .map((vocabulary) => {
-      const used = [...vocabulary.names].filter((name) => names.has(name) && isOwn(vocabulary, name));
-      return { vocabulary, used: used.length };
-    })
-    .sort((a, b) => b.used - a.used);
-  const [best, next] = ranked;
-  return best !== undefined && best.used > (next?.used ?? 0) ? best.vocabulary : undefined;
-}
-
-/** Detects the vocabulary of one sender, unless the configuration settles it. */
-export interface VocabularyDetector {
-  /** For the sender's intake. Undefined while no vocabulary is known. */
-  readonly translate: Translate;
-  readonly vocabulary: Vocabulary | undefined;
-  /** Whether the translation of this metric may depend on the values of tags. */
-  readsValues(kind: Kind, name: string): boolean;
-  /**
-   * Takes the names that the sender has now. Returns the ones whose meaning may have changed: ask for their series
-   * anew.
-   */
-  detect(names: ReadonlySet<string>): ReadonlySet<string>;
-}
-
-/**
- * `choices` are the tables that `auto` chooses from, once, or the only one if `isSettled`; without any, names stay
- * as they are.
- */
-export function createVocabularyDetector(
-  choices: readonly Vocabulary[],
-  isSettled = false,
-): VocabularyDetector {
-  let vocabulary = isSettled ? choices[0] : undefined;
-  let sent: ReadonlySet<string> = new Set();
-  const has = (name: string): boolean => sent.has(name);
-  return {
-    translate: (kind, name, tags) => vocabulary?.translate(kind, name, tags, has),
-    get vocabulary() {
-      return vocabulary;
-    },
-    readsValues: (kind, name) => vocabulary?.readsValues(kind, name) ?? false,
-    detect(names) {
-      const isSame = names.size === sent.size && [...names].every(has);
-      sent = names;
-      if (isSame) return new Set();
-      const settled = vocabulary ?? detectVocabulary(choices, names);
-      const isNew = settled !== vocabulary;
-      vocabulary = settled;
-      return isNew ? names : new Set([...names].filter((name) => settled?.names.has(name)));
-    },
-  };
 }
 
 /** What one raw metric of a sender became: `to` is empty if all its series were left out. */

@@ -4,14 +4,13 @@ import { AgentError } from '../core/errors.ts';
 import {
   catalogVocabulary,
   createVocabulary,
-  createVocabularyDetector,
   extendTable,
   type SourceUnit,
   unitDivisors,
   type Vocabulary,
-  type VocabularyDetector,
   type VocabularyTable,
 } from '../core/vocabulary.ts';
+import { createVocabularyDetector, type VocabularyDetector } from '../core/vocabulary-detector.ts';
 
 /** A vocabulary in the configuration. */
 export interface InlineTable {
@@ -21,6 +20,11 @@ export interface InlineTable {
   tags: Readonly<Record<string, string>>;
   /** Units by the sender's name of a metric. */
   units: Readonly<Record<string, string>>;
+  /** Metrics that are left out, by the sender's name or the catalog's; `*` stands for any characters. */
+  drop?: readonly string[];
+  /** If set, all other metrics are left out. */
+  keep?: readonly string[];
+  labels?: { drop: readonly string[] };
 }
 
 /**
@@ -65,14 +69,15 @@ function named(
 }
 
 function inlineTable(setting: InlineTable, shipped: readonly Vocabulary[], where: string): VocabularyTable {
-  const { metrics, tags, units } = setting;
+  const { metrics, tags, units, drop, keep, labels } = setting;
   for (const [name, unit] of Object.entries(units)) {
     if (Object.hasOwn(unitDivisors, unit)) continue;
     const allowed = `use ${Object.keys(unitDivisors).join(', ')}`;
     const fault = { where: `${where}.units.${name}`, what: 'unknown unit', got: unit, allowed };
     throw new AgentError('config_invalid', fault);
   }
-  const own = { name: 'own', metrics, tags, units: units as Record<string, SourceUnit> };
+  const selection = { drop, keep, dropLabels: labels?.drop };
+  const own = { name: 'own', metrics, tags, units: units as Record<string, SourceUnit>, ...selection };
   if (setting.extends === undefined) return own;
   const base = named(setting.extends, shipped, `${where}.extends`, []);
   return extendTable(base.table, { ...own, name: `${base.name} with own entries` });

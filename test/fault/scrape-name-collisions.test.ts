@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createRegistry } from '../../src/core/registry.ts';
 import { createPageStore } from '../../src/core/value-stores.ts';
-import { createVocabularyDetector } from '../../src/core/vocabulary.ts';
+import { createVocabularyDetector } from '../../src/core/vocabulary-detector.ts';
 import { createRenderer } from '../../src/reporters/pull/exposition.ts';
 import { manualClock } from '../clock.ts';
 import { openScrape, openTarget, type Target } from '../scrape.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createRefusedLines } from '../../src/core/refused-series.ts';
 import { createSlice } from '../../src/core/slices.ts';
-import { createVocabularyDetector } from '../../src/core/vocabulary.ts';
+import { createVocabularyDetector } from '../../src/core/vocabulary-detector.ts';
 import { scrapeDefaults } from '../../src/sources/scrape/block.ts';
 import { createLineTable } from '../../src/sources/scrape/exposition/line-table.ts';
 import { createPageReader } from '../../src/sources/scrape/exposition/page-reader.ts';

@@ -1,5 +1,6 @@
 import { expect, test, vi } from 'vitest';
-import { createVocabulary, createVocabularyDetector } from '../../src/core/vocabulary.ts';
+import { createVocabulary } from '../../src/core/vocabulary.ts';
+import { createVocabularyDetector } from '../../src/core/vocabulary-detector.ts';
 import { createKnownLines } from '../../src/sources/statsd/lines/known-lines.ts';
 import { createLineReader } from '../../src/sources/statsd/lines/line-reader.ts';
 import { createSeriesRecorder } from '../../src/sources/statsd/lines/statsd-series.ts';
@@ -19,7 +20,7 @@ function open(detector = createVocabularyDetector([], true)) {
     detector,
     bounds: [0.1, 1],
   });
-  const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
+  const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefixes: [] } as const;
   const knownLines = createKnownLines({
     rules,
     recorder,

@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { createSliceQueue } from '../../src/core/slices.ts';
 import { createLazyStore } from '../../src/core/value-stores.ts';
-import { createVocabularyDetector } from '../../src/core/vocabulary.ts';
+import { createVocabularyDetector } from '../../src/core/vocabulary-detector.ts';
 import { createKnownLines } from '../../src/sources/statsd/lines/known-lines.ts';
 import { createLineReader } from '../../src/sources/statsd/lines/line-reader.ts';
 import { createSeriesRecorder } from '../../src/sources/statsd/lines/statsd-series.ts';
@@ -36,7 +36,7 @@ function open() {
     bounds: [1],
     summaries,
   });
-  const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefix: '' } as const;
+  const rules = { tagFormat: 'auto', tagKeys: new Set<string>(), prefixes: [] } as const;
   const knownLines = createKnownLines({
     rules,
     recorder,

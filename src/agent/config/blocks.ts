@@ -80,6 +80,11 @@ const metricsBlock = z
 
 const words = z.record(z.string().min(1), z.string().min(1));
 
+const patterns = z
+  .array(z.string().regex(/^[\w.*:-]+$/, 'not a metric name; use a name, * for any characters'))
+  .min(1)
+  .optional();
+
 const vocabularyBlock = z
   .union([
     z
@@ -95,6 +100,12 @@ const vocabularyBlock = z
       units: words
         .default({})
         .describe('Unit of a metric that is not in the catalog’s unit, such as milliseconds.'),
+      drop: patterns.describe('Metrics that are left out, by either name; * stands for any characters.'),
+      keep: patterns.describe('If set, all other metrics are left out.'),
+      labels: z
+        .strictObject({ drop: z.array(z.string().min(1)).default([]).describe('Labels that are removed.') })
+        .optional()
+        .describe('Labels of every metric.'),
     }),
   ])
   .describe(

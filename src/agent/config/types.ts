@@ -11,6 +11,7 @@ import type { HostedOptions, PullOptions, PushOptions } from '../../reporters/bl
 import type { LogsOptions } from '../../sources/logs/options.ts';
 import type { ScrapeOptions } from '../../sources/scrape/block.ts';
 import type { StatsdOptions } from '../../sources/statsd/block.ts';
+import type { InlineTable } from '../../sources/vocabularies.ts';
 import type { RecoveryOptions } from '../recovery/block.ts';
 
 /** Where the admin listener listens, and where commands look for it, unless it is configured. */
@@ -40,16 +41,6 @@ export interface MetricsConfig {
   reporter?: ReporterConfig;
 }
 
-/** A table from a product's names to the catalog's. */
-interface InlineVocabulary {
-  /** A shipped table that it adds to. */
-  extends?: string;
-  metrics: Readonly<Record<string, string>>;
-  tags: Readonly<Record<string, string>>;
-  /** Unit of a metric's numbers where it is not the catalog's. */
-  units: Readonly<Record<string, string>>;
-}
-
 export interface ServiceConfig {
   /** The value of `svc_service`. */
   name: string;
@@ -60,7 +51,7 @@ export interface ServiceConfig {
   scrape?: ScrapeOptions;
   statsd?: StatsdOptions;
   /** `auto`, the name of a shipped table, or a table. */
-  vocabulary: string | InlineVocabulary;
+  vocabulary: string | InlineTable;
   /** Its own block; without one it shares the top-level `metrics`. */
   metrics?: MetricsConfig;
 }

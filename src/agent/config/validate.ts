@@ -76,15 +76,8 @@ export async function validate(request: LoadRequest): Promise<Loaded> {
   if ('fault' in agent) {
     const { fault, file, digest } = agent;
     const watched = { [file]: digest };
-    return {
-      faults: [fault],
-      warnings: [],
-      findings: [],
-      advice: [],
-      discovered: [],
-      files: [file],
-      watched,
-    };
+    const nothing = { warnings: [], findings: [], advice: [], discovered: [] };
+    return { ...nothing, faults: [fault], files: [file], watched };
   }
   const { tree } = agent;
   const roles = selectedRoles(tree, request);

@@ -1,4 +1,5 @@
 import { dialHost, formatAddress, isLoopback, isWildcard, parseAddress } from '../../core/address.ts';
+import { sanitizeName } from '../../core/labels.ts';
 import { readDialAddress } from '../../core/text-formats.ts';
 import type { StoreKindName } from '../../probes/stores/store-options.ts';
 import { archivalFaults, clusterFaults, clusterNumberFaults, reporterKeys } from '../config/shared-rules.ts';
@@ -47,7 +48,7 @@ function discoverHost(
   discovery: ConfigBuilder,
 ) {
   const known = new Set(entriesAt(service, 'services').map(([name]) => name));
-  const ports = new Set<string>();
+  const ports: PushedPorts = new Map();
   for (const role of roles) {
     if (known.size > 0 && !known.has(role)) continue;
     discoverLog(service, role, discovery);
@@ -87,25 +88,39 @@ function discoverScrape(service: TreeNode, role: string, discovery: ConfigBuilde
   const host = formatAddress({ ...address, host: dialHost(address.host) });
   const url = `http://${host}${page.startsWith('/') ? page : `/${page}`}`;
   discovery.put(['services', role, 'scrape', 'url'], url, placeOf(service, [...path, 'listenAddress']));
+  const prefix = ['services', role, 'metrics', 'prefix'];
+  const named = sanitizeName(textAt(service, ...prefix) ?? '');
+  if (named) discovery.put(['services', role, 'scrape', 'prefix'], named, placeOf(service, prefix));
 }
+
+/** The role that listens on each port, and the prefixes of all that push to it. */
+type PushedPorts = Map<string, { role: string; prefixes: string[] }>;
 
 /** Roles of one process push to one port. The first role listens for all; `svc_service` distinguishes them. */
 function discoverPort(
   service: TreeNode,
   role: string,
   localHosts: ReadonlySet<string>,
-  taken: Set<string>,
+  taken: PushedPorts,
   discovery: ConfigBuilder,
 ): void {
-  const path = ['services', role, 'metrics', 'pushmetrics', 'hostPort'];
+  const metrics = ['services', role, 'metrics'];
+  const path = [...metrics, 'pushmetrics', 'hostPort'];
   const address = parseAddress(textAt(service, ...path) ?? '');
   if (!address?.port) return;
   const { host } = address;
   if (!isLoopback(host) && !isWildcard(host) && !localHosts.has(host)) return;
   const listen = formatAddress(address);
-  if (taken.has(listen)) return;
-  taken.add(listen);
-  discovery.put(['services', role, 'statsd', 'listen'], listen, placeOf(service, path));
+  const known = taken.get(listen);
+  const port = known ?? { role, prefixes: [] };
+  taken.set(listen, port);
+  const statsd = ['services', port.role, 'statsd'];
+  if (!known) discovery.put([...statsd, 'listen'], listen, placeOf(service, path));
+  const parts = [textAt(service, ...metrics, 'pushmetrics', 'prefix'), textAt(service, ...metrics, 'prefix')];
+  const prefix = parts.filter(Boolean).join('.');
+  if (prefix === '' || port.prefixes.includes(prefix)) return;
+  port.prefixes.push(prefix);
+  discovery.put([...statsd, 'prefix'], [...port.prefixes], placeOf(service, path));
 }
 
 /** Addresses at which watched roles listen, for the check of the agent's own listeners. */

@@ -162,12 +162,29 @@ export function overlay(agent: MapNode, found: MapNode): MapNode {
   return { ...agent, entries };
 }
 
+/** Sources that may be written as one text, and the key that it stands for. */
+const shortForms: Readonly<Record<string, string>> = { scrape: 'url', statsd: 'listen' };
+
+/** The map that a text stands for where the service's files have a prefix to add; otherwise the node. */
+function longForm(key: string, own: TreeNode, found: TreeNode): TreeNode {
+  const isShort = own.kind === 'scalar' && typeof own.value === 'string' && Object.hasOwn(shortForms, key);
+  if (!isShort || nodeAt(found, 'prefix') === undefined) return own;
+  return {
+    kind: 'map',
+    place: own.place,
+    entries: new Map([[shortForms[key]!, { key: own.place, node: own }]]),
+  };
+}
+
 function over(own: TreeNode, found: TreeNode): TreeNode {
   if (own.kind !== 'map' || found.kind !== 'map') return own;
   const entries = new Map(own.entries);
   for (const [key, entry] of found.entries) {
     const below = entries.get(key);
-    entries.set(key, below ? { key: below.key, node: over(below.node, entry.node) } : entry);
+    entries.set(
+      key,
+      below ? { key: below.key, node: over(longForm(key, below.node, entry.node), entry.node) } : entry,
+    );
   }
   return { ...own, entries };
 }

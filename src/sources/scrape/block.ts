@@ -20,6 +20,8 @@ export interface ScrapeOptions {
   tls?: ClientTls;
   auth?: ClientAuth;
   limits: ScrapeLimits;
+  /** The service's own prefix: removed from names, with the underscore after it. */
+  prefix?: string;
 }
 
 export const scrapeDefaults = {
@@ -64,6 +66,11 @@ export const scrapeBlock = (access: { tls: z.ZodType<ClientTls>; auth: z.ZodType
         .describe('Default: 10s, or the interval if that is shorter.'),
       tls: access.tls.optional(),
       auth: access.auth.optional(),
+      prefix: z
+        .string()
+        .regex(/^\w+$/, 'not the beginning of a metric name; use letters, digits and _')
+        .optional()
+        .describe('The service’s own metrics.prefix, which is removed from every name.'),
       limits,
     })
     .refine(withinInterval.holds, {

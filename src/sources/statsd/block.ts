@@ -25,8 +25,8 @@ export interface StatsdOptions {
   tagFormat?: StatsdTagFormat;
   /** Further tag names of the suffix form. Only known names can be distinguished from values. */
   tagKeys?: readonly string[];
-  /** First part of every name; removed together with the dot after it. */
-  prefix?: string;
+  /** First part of names, one for each sender that has another; removed together with the dot after it. */
+  prefixes?: readonly string[];
   /** A series ends after this time without a line. Default: a day. */
   expireMs?: number;
 }
@@ -64,7 +64,11 @@ export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
         .describe('Receive buffer of the socket, which the kernel may limit.'),
       tagFormat: z.enum(statsdTagFormats).optional().describe('The form of tags; default: any.'),
       tagKeys: z.array(z.string().min(1)).optional().describe('Further tag names of the suffix form.'),
-      prefix: z.string().min(1).optional().describe('Prefix that is removed from every name.'),
+      prefix: z
+        .union([z.string().min(1), z.array(z.string().min(1))])
+        .transform((one): readonly string[] => (typeof one === 'string' ? [one] : one))
+        .optional()
+        .describe('Prefix that is removed from every name; a list where senders have different ones.'),
       expire: z
         .string(interval.fault)
         .transform(parsedAs(interval))
@@ -81,7 +85,11 @@ export const statsdBlock = (access: { tls: z.ZodType<ListenerTls> }) => {
       error: 'applies only to streams over TCP; set tcp too',
     })
     .transform(
-      ({ expire, ...rest }): StatsdOptions => (expire === undefined ? rest : { ...rest, expireMs: expire }),
+      ({ expire, prefix, ...rest }): StatsdOptions => ({
+        ...rest,
+        ...(prefix && { prefixes: prefix }),
+        ...(expire !== undefined && { expireMs: expire }),
+      }),
     );
   const short = z
     .string()

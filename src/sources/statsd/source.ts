@@ -3,7 +3,7 @@ import type { OpenHandshakes } from '../../core/access.ts';
 import type { Clock, Drops, Log, Source, Stop } from '../../core/ports.ts';
 import { createSliceQueue, type SliceQueue } from '../../core/slices.ts';
 import { defaultBounds, type LazyStore } from '../../core/value-stores.ts';
-import type { VocabularyDetector } from '../../core/vocabulary.ts';
+import type { VocabularyDetector } from '../../core/vocabulary-detector.ts';
 import type { StatsdOptions } from './block.ts';
 import { createKnownLines, type KnownLines, startExpiry } from './lines/known-lines.ts';
 import { type StatsdDrop, tagKeysWith } from './lines/line-format.ts';
@@ -176,7 +176,7 @@ function createLinePipeline(
   slices: SliceQueue,
 ) {
   const { intake, detector, bounds = defaultBounds, clock } = deps;
-  const { tagFormat = 'auto', tagKeys, prefix } = options;
+  const { tagFormat = 'auto', tagKeys, prefixes = [] } = options;
   const { lineBytes } = defaults;
   const store = deps.summaries;
   const summaries = store && createSummaries({ intake, store, clock, slices });
@@ -191,7 +191,7 @@ function createLinePipeline(
   const rules = {
     tagFormat,
     tagKeys: tagKeysWith(tagKeys),
-    prefix: prefix === undefined ? '' : `${prefix}.`,
+    prefixes: prefixes.map((prefix) => `${prefix}.`).sort((one, other) => other.length - one.length),
   };
   const knownLines: KnownLines = createKnownLines({
     rules,

@@ -1,11 +1,6 @@
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createRegistry, type Registry } from '../../../src/core/registry.ts';
-import { createPageStore } from '../../../src/core/value-stores.ts';
-import type { VocabularyDetector } from '../../../src/core/vocabulary.ts';
-import { createRenderer } from '../../../src/reporters/pull/exposition.ts';
-import { readVocabularies, vocabularyDetectorFor } from '../../../src/sources/vocabularies.ts';
-import { manualClock } from '../../clock.ts';
+import type { VocabularyDetector } from '../../../src/core/vocabulary-detector.ts';
+import { type PlayedRole, playRole } from '../../played-pages.ts';
 import {
   compare,
   pageNames as names,
@@ -13,11 +8,8 @@ import {
   rawPage,
   recordedCases,
   type Sample,
+  sums,
 } from '../../recorded-pages.ts';
-import { openScrape, openTarget, type Scraped, type Target } from '../../scrape.ts';
-
-/** Recorded pages on their way through scrape, vocabulary, registry and exposition. */
-const folder = fileURLToPath(new URL('../../../vocabularies/', import.meta.url));
 
 interface Page {
   raw: Sample[];
@@ -26,47 +18,21 @@ interface Page {
   refusals: unknown;
 }
 
-let target: Target;
-const scraped: Scraped[] = [];
-beforeAll(async () => {
-  target = await openTarget();
-});
+const played: PlayedRole[] = [];
 afterAll(async () => {
-  for (const one of scraped) await one.stop();
-  await target.close();
+  for (const role of played) await role.stop();
 });
-
-async function shownBy(registry: Registry): Promise<Sample[]> {
-  const view = registry.view(({ relayed }) => relayed);
-  let page = '';
-  for await (const piece of createRenderer().render(view, 'text')) page += piece;
-  view.release();
-  return parse(page);
-}
 
 async function play(name: string): Promise<Page> {
+  const role = await playRole(name);
+  played.push(role);
   const page = rawPage(name);
-  const clock = manualClock();
-  const limits = { seriesPerMetric: 2000, series: 50_000, forbiddenTags: [], allowValues: [] };
-  const registry = createRegistry({ limits, serviceKeys: [name] }, { clock });
-  const detector = vocabularyDetectorFor('auto', await readVocabularies(folder), 'test');
-  const store = createPageStore();
-  const intake = registry.intake({
-    service: name,
-    component: 'scrape',
-    relayed: true,
-    rank: 0,
-    store,
-    globalTags: {},
-    received: true,
-    tagService: true,
-    translate: detector.translate,
-  });
-  target.page(page);
-  const one = await openScrape({ url: target.url }, clock, { intake, show: store, detector });
-  scraped.push(one);
-  expect(await one.scrape.scrapeNow()).toEqual({ ok: true });
-  return { raw: parse(page), shown: await shownBy(registry), detector, refusals: registry.status().refusals };
+  return {
+    raw: parse(page),
+    shown: await role.page(page),
+    detector: role.detector,
+    refusals: role.refusals(),
+  };
 }
 
 const pages: Record<string, Page> = {};
@@ -104,6 +70,21 @@ describe('the whole', () => {
     const share = total('svc_frontend_client_latency_count') / total('svc_frontend_client_requests');
     expect(Math.abs(share - 1)).toBeLessThan(0.005);
   });
+});
+
+test('the frontend’s calls by domain and caller add up to all of its calls', () => {
+  const { raw, shown } = pages.frontend!;
+  const by = (samples: Sample[], metric: string, take = (_: Sample['labels']) => true) =>
+    sums(
+      samples,
+      ({ name, labels }) => name === metric && take(labels),
+      ({ domain, caller }) => `${domain} ${caller}`,
+    );
+  expect(by(shown, 'svc_frontend_domain_requests')).toEqual(by(raw, 'cadence_requests'));
+  expect(Object.keys(by(raw, 'cadence_requests')).length).toBeGreaterThan(5);
+  expect(by(shown, 'svc_frontend_domain_latency_count')).toEqual(
+    by(raw, 'cadence_latency_count', ({ domain }) => domain !== 'all'),
+  );
 });
 
 test('only the frontend counts its own calls as calls to the frontend', () => {

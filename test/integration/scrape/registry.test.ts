@@ -1,11 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createRegistry, type Registry } from '../../../src/core/registry.ts';
 import { createPageStore } from '../../../src/core/value-stores.ts';
-import {
-  catalogVocabulary,
-  createVocabulary,
-  createVocabularyDetector,
-} from '../../../src/core/vocabulary.ts';
+import { catalogVocabulary, createVocabulary } from '../../../src/core/vocabulary.ts';
+import { createVocabularyDetector } from '../../../src/core/vocabulary-detector.ts';
 import { type ManualClock, manualClock } from '../../clock.ts';
 import { openScrape, openTarget, type Target } from '../../scrape.ts';
 

@@ -267,6 +267,41 @@ domainDefaults: {archival: {history: {status: enabled, URI: "${uri}"}}}
   });
 });
 
+describe('the service’s own prefix', () => {
+  const files = `services:
+  frontend: {metrics: {prefix: acme.svc, pullmetrics: {listenAddress: "127.0.0.1:8000", timerType: histogram}}}
+  history: {metrics: {prefix: acme, pushmetrics: {hostPort: "127.0.0.1:8125", prefix: svc-history}}}
+  matching: {metrics: {pushmetrics: {hostPort: "127.0.0.1:8125", prefix: svc-matching}}}
+`;
+  const sources = async (agent: string) => {
+    const { config, faults } = await loadConfig({
+      file: agentFile(agent),
+      serviceConfig: [agentFile(files)],
+      env: {},
+      cwd: folder,
+    });
+    expect(faults).toEqual([]);
+    return config!.services.map(({ scrape, statsd }) => scrape?.prefix ?? statsd?.prefixes);
+  };
+
+  test('is taken from its files, for all that push to one port', async () => {
+    expect(await sources('roles: [frontend, history, matching]\n')).toEqual([
+      'acme_svc',
+      ['svc-history.acme', 'svc-matching'],
+      undefined,
+    ]);
+  });
+
+  test('holds for a source that agent.yaml names', async () => {
+    const short =
+      'services: {frontend: {scrape: "http://127.0.0.1:1/metrics"}, history: {statsd: "127.0.0.1:2"}}\n';
+    expect(await sources(short)).toEqual(['acme_svc', ['svc-history.acme']]);
+    const own =
+      'services: {frontend: {scrape: {url: "http://127.0.0.1:1/metrics", prefix: mine}}, history: {statsd: {listen: "127.0.0.1:2", prefix: b}}}\n';
+    expect(await sources(own)).toEqual(['mine', ['b']]);
+  });
+});
+
 describe('files that are at fault', () => {
   test('files of something else are a finding where agent.yaml names them', async () => {
     const file = agentFile('history.enableSyncActivity: [{value: true}]\n');

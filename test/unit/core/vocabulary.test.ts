@@ -6,10 +6,9 @@ import {
   catalogVocabulary,
   coverageOf,
   createVocabulary,
-  createVocabularyDetector,
-  detectVocabulary,
   type VocabularyTable,
 } from '../../../src/core/vocabulary.ts';
+import { createVocabularyDetector, detectVocabulary } from '../../../src/core/vocabulary-detector.ts';
 import { vocabularyDetectorFor } from '../../../src/sources/vocabularies.ts';
 
 const tableOf = (name: string): VocabularyTable =>
@@ -98,16 +97,11 @@ const rows: Record<string, Row> = {
     tags: { domain: 'all' },
     to: { name: 'svc_workflow_failed', tags: { domain: 'all' } },
   },
-  'a new histogram beside its timer': {
-    kind: 'histogram',
-    name: 'persistence_latency_ns',
-    has: ['persistence_latency'],
-    to: 'left_out',
-  },
   'a new histogram without its timer': {
     kind: 'histogram',
     name: 'persistence_latency_ns',
-    to: { name: 'svc_persistence_latency' },
+    tags: { histogram_start: '1ms', histogram_end: '1000s', histogram_scale: '1' },
+    to: { name: 'svc_persistence_latency', tags: {} },
   },
   'a part of a whole, which loses the tags that the other part does not have': {
     name: 'persistence_requests_per_domain',
@@ -157,6 +151,10 @@ const rows: Record<string, Row> = {
     to: {
       name: 'svc_frontend_client_requests',
       tags: { svc_service: 'cadence_frontend', operation: 'FrontendClientStartWorkflowExecution' },
+      also: {
+        name: 'svc_frontend_domain_requests',
+        tags: { svc_service: 'cadence_frontend', caller: 'x' },
+      },
     },
   },
   'another role’s requests': {
@@ -238,7 +236,10 @@ const rows: Record<string, Row> = {
 test.each(Object.entries(rows))(
   'translates %s',
   (_, { vocabulary = cadence, kind = 'counter', name, tags = {}, has = [], to }) => {
-    const translated = vocabulary.translate(kind, name, tags, (other) => has.includes(other));
+    const translated = vocabulary.translate(kind, name, tags, {
+      has: (other) => has.includes(other),
+      isRepeated: () => false,
+    });
     if (typeof to === 'string') expect(translated).toBe(to);
     else {
       expect(translated).toMatchObject({ divisor: 1, ...to });
@@ -308,6 +309,26 @@ describe('a vocabulary of the configuration', () => {
   test('is the whole vocabulary without a base', () => {
     expect(translate(own, 'my_started')).toMatchObject({ name: 'svc_workflow_started' });
     expect(translate(own, 'workflow_cancel')).toMatchObject({ name: 'workflow_cancel' });
+  });
+
+  const metrics = ['restarts', 'task_latency', 'task_latency_queue', 'workflow_failed'];
+  const left = (selection: Partial<Parameters<typeof vocabularyDetectorFor>[0] & object>) =>
+    metrics.filter((name) => translate({ ...own, extends: 'cadence', ...selection }, name) !== 'left_out');
+  test.each([
+    [{ drop: ['task_*', 'svc_restarts'] }, ['workflow_failed']],
+    [
+      { keep: ['svc_history_*', 'workflow_failed'] },
+      ['task_latency', 'task_latency_queue', 'workflow_failed'],
+    ],
+    [{ keep: ['*'], drop: ['restarts'] }, metrics.slice(1)],
+    [{ drop: ['task.latency'] }, metrics],
+  ])('%j chooses', (selection, expected) => expect(left(selection)).toEqual(expected));
+
+  test('labels are dropped by either name, and the others stay', () => {
+    const tags = { workflowType: 'w', domain: 'd', host: 'h' };
+    const setting = { ...own, extends: 'cadence', labels: { drop: ['workflow_type', 'host'] } };
+    expect(translate(setting, 'workflow_failed', tags)).toMatchObject({ tags: { domain: 'd' } });
+    expect(translate(setting, 'no_rule', tags)).toHaveProperty('tags', { domain: 'd' });
   });
 
   test.each([

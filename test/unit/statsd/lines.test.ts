@@ -37,6 +37,8 @@ const read: Row[] = [
   ],
   ['a packed counter', 'u:1:2:32|c|@0.5|#e:d', { 'counter u{"e":"d"}': 70 }],
   ['a packed gauge', 'u:5:-1:+3|g', { 'gauge u': 7 }],
+  ['a section of a later protocol', 'u:1|g|#env:dev|x:y|z9:', { 'gauge u{"env":"dev"}': 1 }],
+  ['an empty section at the end', 'u:1|g|@1|', { 'gauge u': 1 }],
   ['a container', 'u:1|g|#env:dev|c:83c0a99c0a54', { 'gauge u{"env":"dev"}': 1 }],
   ['a time', 'u:15|c|#env:dev|T1656581400\nu:1|c|#env:dev|T1656581410', { 'counter u{"env":"dev"}': 16 }],
   ['external data and cardinality', 'u:1|c|e:it-false|card:low', { 'counter u': 1 }],
@@ -106,7 +108,8 @@ const refused: [what: string, datagram: string | Buffer, refused: Record<string,
   ['a carriage return within', 'a:1|c\rb', { invalid_line: 1 }],
   ['invalid UTF-8 in the name', Buffer.from([0x61, 0xff, 0x3a, 0x31, 0x7c, 0x63]), { invalid_line: 1 }],
   ['invalid UTF-8 in a tag', Buffer.from('a:1|c|#k:\xff', 'latin1'), { invalid_line: 1 }],
-  ['an unknown section', 'a:1|c|x', { invalid_line: 1 }],
+  ['a bare word for a section', 'a:1|c|x', { invalid_line: 1 }],
+  ['a line that lost its newline', 'a:1|c|#env:devb:2|c', { invalid_line: 1 }],
   ['a tag without a name', 'a:1|c|#:x', { invalid_line: 1 }],
   ['a tag in the name without a value', 'a,b:1|c', { invalid_line: 1 }],
   ['no value', 'a:|c', { invalid_value: 1 }],
@@ -218,7 +221,7 @@ describe('the tag format', () => {
   });
 
   test('a prefix is left out', () => {
-    expect(readOnce('cadence.restarts:1|c\nother:1|c', { prefix: 'cadence.' }).shown).toEqual({
+    expect(readOnce('cadence.restarts:1|c\nother:1|c', { prefixes: ['cadence.'] }).shown).toEqual({
       'counter restarts': 1,
       'counter other': 1,
     });

@@ -1,11 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { createSliceQueue } from '../../../src/core/slices.ts';
 import { createLazyStore } from '../../../src/core/value-stores.ts';
-import {
-  createVocabulary,
-  createVocabularyDetector,
-  type VocabularyDetector,
-} from '../../../src/core/vocabulary.ts';
+import { createVocabulary } from '../../../src/core/vocabulary.ts';
+import { createVocabularyDetector, type VocabularyDetector } from '../../../src/core/vocabulary-detector.ts';
 import { startExpiry } from '../../../src/sources/statsd/lines/known-lines.ts';
 import { createSeriesRecorder } from '../../../src/sources/statsd/lines/statsd-series.ts';
 import { createSummaries } from '../../../src/sources/statsd/summaries.ts';

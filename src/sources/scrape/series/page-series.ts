@@ -3,9 +3,11 @@ import type { Translated } from '../../../core/intake.ts';
 import type { Kind, Part, RawTags, Shape } from '../../../core/model.ts';
 import { lineHash, type RefusedLines } from '../../../core/refused-series.ts';
 import type { Slice } from '../../../core/slices.ts';
-import type { MappedMetric, VocabularyDetector } from '../../../core/vocabulary.ts';
+import type { MappedMetric } from '../../../core/vocabulary.ts';
+import type { VocabularyDetector } from '../../../core/vocabulary-detector.ts';
 import { type LineTable, type Page, trimLines } from '../exposition/line-table.ts';
 import { assemble, type SeriesAssembly, signatureOf } from './assembly.ts';
+import { createFamilyCounts } from './family-counts.ts';
 import { createLineGroups, type LineGroups, type ScrapedSeries, type SeriesParts } from './line-groups.ts';
 
 /** The registry's intake for a scraped target (`OpenIntake`). */
@@ -108,6 +110,11 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
   let removedLines = 0;
   let withdrawn = true;
 
+  const counts = createFamilyCounts(table, groups, detector);
+  /** A series that is left out while its twin counts stays known: it may count later. */
+  const isCompared = ({ kind, tags }: SeriesAssembly, { family }: ScrapedSeries): boolean =>
+    detector.compared.has(family) && detector.translate(kind, family, tags) === 'left_out';
+
   const close = (series: ScrapedSeries): void => {
     series.parts?.release();
     series.parts = undefined;
@@ -152,7 +159,13 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     }
     const parts = series.parts ?? intake.parts(assembly.kind, series.family, assembly.tags, assembly.shape);
     // A pair of series (`Translated.also`) is kept as it is: each of the two has an overflow series of its own.
-    if (parts instanceof Handle && parts.refused && !parts.waitsIn && intake.overflowOf) {
+    if (
+      parts instanceof Handle &&
+      parts.refused &&
+      !parts.waitsIn &&
+      intake.overflowOf &&
+      !isCompared(assembly, series)
+    ) {
       series.parts = undefined;
       keepRefused(series, parts, assembly);
       return;
@@ -162,11 +175,14 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     bind(series, assembly);
   };
 
-  /** Closes the series whose meaning changed with the names on the page, so that they are opened anew. */
-  const closeRetranslated = (page: Page, affected: Set<ScrapedSeries>): void => {
+  const namesOf = (page: Page): ReadonlySet<string> => {
     const families = groups.families(page);
     for (const family of catalog.refused()) families.add(family);
-    const retranslated = detector.detect(families);
+    return families;
+  };
+
+  /** Closes the series whose meaning changed, so that they are opened anew. */
+  const closeRetranslated = (retranslated: ReadonlySet<string>, affected: Set<ScrapedSeries>): void => {
     if (retranslated.size === 0) return;
     // Refused lines come back as new ones on the next page, under their new meaning.
     if (catalog.refused().some((family) => retranslated.has(family))) forgetRefused();
@@ -201,18 +217,22 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
 
   const updateLines = async (page: Page): Promise<Set<ScrapedSeries>> => {
     const affected = groups.removeMissing(page);
-    closeRetranslated(page, affected);
+    closeRetranslated(detector.detect(namesOf(page)), affected);
     // Missing series are closed first, to make room for new ones.
     for (const series of affected) if (series.lines.length === 0) close(series);
     for (const series of await groups.addNew(page, update)) affected.add(series);
+    counts.forget();
+    closeRetranslated(detector.weigh(counts.of), affected);
     return affected;
   };
 
   return {
     async arrange(page) {
-      if (!page.changed && !withdrawn) return;
+      const affected = new Set<ScrapedSeries>();
+      if (!page.changed) closeRetranslated(detector.weigh(counts.of), affected);
+      if (!page.changed && !withdrawn && affected.size === 0) return;
       catalog.seriesChanged();
-      const affected = page.changed ? await updateLines(page) : new Set<ScrapedSeries>();
+      if (page.changed) for (const series of await updateLines(page)) affected.add(series);
       if (withdrawn) for (const series of groups.series.values()) affected.add(series);
       withdrawn = false;
       for (const series of affected) {
@@ -223,6 +243,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
       groups.keep(page);
       // `values` may have been called in a pause.
       catalog.seriesChanged();
+      counts.forget();
     },
     fill({ order, count }) {
       const { incoming, taken } = table;
@@ -281,7 +302,7 @@ function createCatalogView(table: LineTable, groups: LineGroups, detector: Vocab
   const findReadings = (family: string): LineReading[] => {
     const found: LineReading[] = [];
     for (const series of groups.series.values()) {
-      if (series.family !== family && !detector.vocabulary?.names.has(series.family)) continue;
+      if (series.family !== family && !detector.isKnown(series.family)) continue;
       const { parts, tags, translated } = read(series);
       if (parts !== 1 || translated === 'left_out') continue;
       const line = series.lines[0]!;

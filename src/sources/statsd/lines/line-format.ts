@@ -22,8 +22,8 @@ export interface StatsdLine {
 export interface LineRules {
   tagFormat: StatsdTagFormat;
   tagKeys: ReadonlySet<string>;
-  /** With its dot; empty for none. */
-  prefix: string;
+  /** Each with its dot; of several that match, the longest is removed. */
+  prefixes: readonly string[];
 }
 
 const types: Readonly<Record<string, StatsdType>> = {
@@ -33,8 +33,11 @@ const types: Readonly<Record<string, StatsdType>> = {
   h: 'histogram',
   d: 'histogram',
 };
-/** Sections that are ignored: container, external data, cardinality, time. */
-const asideSection = /^(?:c:|e:|card:|T\d+$)/;
+/**
+ * Sections that are ignored: container, external data, cardinality, time, and what later versions of the protocol add
+ * (`key:value`, or nothing). A bare word is what is left of another line, which lost its newline.
+ */
+const asideSection = /^(?:[A-Za-z]\w*:|T\d+$|$)/;
 
 /** Tags in brackets (SignalFx: `name[key=value]`) or after semicolons (Graphite: `name;key=value`). */
 const unsupportedTags = /\[[^\]]*=|;[^;=]+=/;
@@ -179,7 +182,8 @@ export function readLine(head: string, tail: string, rules: LineRules): StatsdLi
   const read = readTail(tail, rules.tagFormat === 'auto' || rules.tagFormat === 'dogstatsd');
   if (isFault(read)) return read;
   if (unsupportedTags.test(head)) return 'unsupported_tags';
-  const bare = rules.prefix !== '' && head.startsWith(rules.prefix) ? head.slice(rules.prefix.length) : head;
+  const front = rules.prefixes.find((prefix) => head.startsWith(prefix)) ?? '';
+  const bare = head.slice(front.length);
   const tagged = readHead(bare, read, rules);
   if (isFault(tagged)) return tagged;
   const { name, hasSuffixTags } = tagged;

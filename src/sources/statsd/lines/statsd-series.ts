@@ -1,7 +1,7 @@
 import { Handle } from '../../../core/handles.ts';
 import type { OpenIntake } from '../../../core/intake.ts';
 import type { Counter, Gauge, Histogram, Intake, Kind, Shape } from '../../../core/model.ts';
-import type { VocabularyDetector } from '../../../core/vocabulary.ts';
+import type { VocabularyDetector } from '../../../core/vocabulary-detector.ts';
 import type { OwnSummary, Summaries } from '../summaries.ts';
 import type { StatsdLine, StatsdType } from './line-format.ts';
 

@@ -1,0 +1,70 @@
+import { fileURLToPath } from 'node:url';
+import { createRegistry, type Registry } from '../src/core/registry.ts';
+import { createPageStore } from '../src/core/value-stores.ts';
+import type { VocabularyDetector } from '../src/core/vocabulary-detector.ts';
+import { createRenderer } from '../src/reporters/pull/exposition.ts';
+import { type InlineTable, readVocabularies, vocabularyDetectorFor } from '../src/sources/vocabularies.ts';
+import { manualClock } from './clock.ts';
+import { parse, type Sample } from './recorded-pages.ts';
+import { openScrape, openTarget } from './scrape.ts';
+
+/** Pages of one role on their way through scrape, vocabulary, registry and exposition. */
+export interface PlayedRole {
+  readonly detector: VocabularyDetector;
+  /** Scrapes a page and returns what the agent shows then. */
+  page(text: string): Promise<Sample[]>;
+  refusals(): unknown;
+  stop(): Promise<void>;
+}
+
+const folder = fileURLToPath(new URL('../vocabularies/', import.meta.url));
+
+async function shownBy(registry: Registry): Promise<Sample[]> {
+  const view = registry.view(({ relayed }) => relayed);
+  let page = '';
+  for await (const piece of createRenderer().render(view, 'text')) page += piece;
+  view.release();
+  return parse(page);
+}
+
+/** `change` may replace the detector of the role. */
+export async function playRole(
+  name: string,
+  vocabulary: string | InlineTable = 'auto',
+  change: (detector: VocabularyDetector) => VocabularyDetector = (detector) => detector,
+): Promise<PlayedRole> {
+  const clock = manualClock();
+  const limits = { seriesPerMetric: 2000, series: 50_000, forbiddenTags: [], allowValues: [] };
+  const registry = createRegistry({ limits, serviceKeys: [name] }, { clock });
+  const detector = change(vocabularyDetectorFor(vocabulary, await readVocabularies(folder), 'test'));
+  const store = createPageStore();
+  const intake = registry.intake({
+    service: name,
+    component: 'scrape',
+    relayed: true,
+    rank: 0,
+    store,
+    globalTags: {},
+    received: true,
+    tagService: true,
+    translate: detector.translate,
+  });
+  const target = await openTarget();
+  const { scrape, stop } = await openScrape({ url: target.url }, clock, { intake, show: store, detector });
+  return {
+    detector,
+    async page(text) {
+      target.page(text);
+      // The age beyond which a page is not shared any more.
+      clock.advance(1000);
+      const result = await scrape.scrapeNow();
+      if (!result.ok) throw new Error(result.what);
+      return shownBy(registry);
+    },
+    refusals: () => registry.status().refusals,
+    async stop() {
+      await stop();
+      await target.close();
+    },
+  };
+}
