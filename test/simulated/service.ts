@@ -1,4 +1,5 @@
 import { type CatalogMetric, catalog } from '../../src/core/catalog.ts';
+import { frontendCallers } from '../../src/monitoring/dashboards/queries.ts';
 import type { Simulated, Tags } from './series.ts';
 import { bump, wave } from './time.ts';
 
@@ -22,6 +23,7 @@ const operations: Readonly<Record<string, readonly string[]>> = {
 };
 const values: Readonly<Record<string, readonly string[]>> = {
   domain: ['orders', 'billing'],
+  caller: ['shop', 'batch'],
   tasklist: ['main', 'slow'],
   workflow_type: ['Checkout', 'Refund'],
   activity_type: ['charge-card', 'send-mail'],
@@ -44,7 +46,12 @@ const pollersGone = (origin: Origin, minute: number) => (isIll(origin) ? bump(mi
 
 /** Everything that one instance of a role sends of the catalog. */
 export function serviceSeries(origin: Origin): Simulated[] {
-  return catalog
+  const callers = frontendCallers.map(({ tags, ...metric }) => ({
+    ...metric,
+    tags: tags.filter((tag) => tag !== 'svc_service'),
+    roles: ['frontend'],
+  }));
+  return [...catalog, ...callers]
     .filter(({ roles }) => (roles as readonly string[]).includes(origin.role))
     .flatMap((metric) =>
       combinations(metric.tags, (tag) => operations[metric.group] ?? values[tag] ?? ['other']).flatMap(
@@ -53,7 +60,9 @@ export function serviceSeries(origin: Origin): Simulated[] {
     );
 }
 
-function metricSeries(metric: CatalogMetric, origin: Origin, own: Tags): Simulated[] {
+type SentMetric = Pick<CatalogMetric, 'name' | 'kind'> & { group: string };
+
+function metricSeries(metric: SentMetric, origin: Origin, own: Tags): Simulated[] {
   const { cluster, role, instance } = origin;
   const tags = { cluster, job: role, instance, svc_service: role, ...own };
   const restartsAt = isIll(origin) && role === 'history' && instance.startsWith('dc1-a') ? 25 : undefined;
@@ -67,7 +76,7 @@ function callsOf(origin: Origin, own: Tags, minute: number): number {
   return 12 * wave(JSON.stringify([origin, own]), minute);
 }
 
-function rateOf({ name, group }: CatalogMetric, origin: Origin, own: Tags, minute: number): number {
+function rateOf({ name, group }: SentMetric, origin: Origin, own: Tags, minute: number): number {
   const calls = callsOf(origin, own, minute);
   if (name === 'svc_restarts') return 0;
   if (name === 'svc_memory_gc_pause_ms')
@@ -85,6 +94,7 @@ function rateOf({ name, group }: CatalogMetric, origin: Origin, own: Tags, minut
     svc_workflow_continued_as_new: 0.05,
     svc_workflow_completed: 0.9,
     svc_matching_poll_timeout: 0.4,
+    svc_frontend_domain_throttled: own.caller === 'batch' ? 0.02 : 0,
   };
   return calls * (shares[name] ?? 1);
 }
@@ -92,7 +102,7 @@ function rateOf({ name, group }: CatalogMetric, origin: Origin, own: Tags, minut
 const heapTrouble = ({ cluster, role }: Origin, minute: number) =>
   cluster === 'dc1' && role === 'matching' ? bump(minute, 20, 60) : 0;
 
-function gaugeOf({ name }: CatalogMetric, origin: Origin, own: Tags, minute: number): number {
+function gaugeOf({ name }: SentMetric, origin: Origin, own: Tags, minute: number): number {
   const around = wave(JSON.stringify([origin, own, name]), minute);
   const gigabytes = 1.5 + 8 * heapTrouble(origin, minute);
   const sizes: Readonly<Record<string, number>> = {
@@ -108,7 +118,7 @@ function gaugeOf({ name }: CatalogMetric, origin: Origin, own: Tags, minute: num
   return Math.round(sizes[name]! * around);
 }
 
-function histogram(metric: CatalogMetric, origin: Origin, own: Tags, series: Simulated): Simulated[] {
+function histogram(metric: SentMetric, origin: Origin, own: Tags, series: Simulated): Simulated[] {
   const isPoll = /Poll/.test(own.operation ?? '');
   const usual = metric.group === 'Persistence' ? 0.01 : 0.04;
   const seconds = (minute: number) => (isPoll ? 3 : usual * (1 + 40 * storeTrouble(origin, minute)));

@@ -163,9 +163,43 @@ export const reporterErrors: Metric = {
   help: 'Warnings of the role that its own metrics reporter dropped series or could not report.',
 };
 
+const ofCallers = { tags: ['svc_service', 'domain', 'caller'], group: 'roles' } as const;
+
+/** What vocabularies make of the frontend's own metrics, beside the catalog's, to tell its callers apart. */
+export const frontendCallers: readonly Metric[] = [
+  {
+    ...ofCallers,
+    name: 'svc_frontend_domain_requests',
+    kind: 'counter',
+    unit: 'none',
+    help: 'Calls to the frontend by domain and caller.',
+  },
+  {
+    ...ofCallers,
+    name: 'svc_frontend_domain_latency',
+    kind: 'histogram',
+    unit: 'seconds',
+    help: 'Time of calls to the frontend by domain and caller.',
+  },
+  {
+    ...ofCallers,
+    name: 'svc_frontend_domain_errors',
+    kind: 'counter',
+    unit: 'none',
+    help: 'Calls to the frontend that failed, by domain and caller.',
+  },
+  {
+    ...ofCallers,
+    name: 'svc_frontend_domain_throttled',
+    kind: 'counter',
+    unit: 'none',
+    help: 'Calls that the frontend refused because of a rate limit, by domain and caller.',
+  },
+];
+
 /** Every metric that rules and dashboards may use. */
 const metrics: ReadonlyMap<string, Metric> = new Map(
-  [...catalog, ...agentMetrics, reporterErrors].map((metric) => [metric.name, metric]),
+  [...catalog, ...agentMetrics, reporterErrors, ...frontendCallers].map((metric) => [metric.name, metric]),
 );
 
 const partSuffix = /_(bucket|sum|count)$/;

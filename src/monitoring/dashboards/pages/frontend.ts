@@ -59,6 +59,37 @@ const trafficAndErrors = ({ rate, share }: Queries): PanelRow => ({
   ],
 });
 
+const callers = ({ rate, quantile }: Queries): PanelRow => ({
+  title: 'Callers',
+  panels: [
+    timeseries(
+      'Who calls',
+      'Calls by domain and caller; the ten that call most. A client that floods the frontend is on top.',
+      'requestsPerSecond',
+      top(10, rate('svc_frontend_domain_requests', 'domain, caller')),
+    ),
+    timeseries(
+      'Who is throttled',
+      'Calls that the frontend refused because of a rate limit, by domain and caller; the ten with most.',
+      'perSecond',
+      top(10, rate('svc_frontend_domain_throttled', 'domain, caller')),
+    ),
+    timeseries(
+      'Whose calls fail',
+      'Failed calls by domain and caller; the ten with most.',
+      'perSecond',
+      top(10, rate('svc_frontend_domain_errors', 'domain, caller')),
+    ),
+    timeseries(
+      'Whose calls are slow: 95th percentile',
+      'Long polls included, by domain and caller; the ten slowest.',
+      'seconds',
+      top(10, quantile(0.95, 'svc_frontend_domain_latency', 'domain, caller')),
+      { width: 24 },
+    ),
+  ],
+});
+
 const latencyOfQuickCalls = ({ distribution, quantile }: Queries): PanelRow => ({
   title: 'Latency without long polls and lists',
   panels: [
@@ -135,6 +166,7 @@ export const frontend: Dashboard = {
   choices: [role, instance, operation('svc_frontend_client_requests')],
   rows: (queries) => [
     trafficAndErrors(queries),
+    callers(queries),
     latencyOfQuickCalls(queries),
     objectives(queries),
     operationsNow(queries),
