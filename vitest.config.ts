@@ -62,6 +62,7 @@ const sized = [
   'e2e/killed',
   'e2e/one-reporter',
   'e2e/rotation-kills',
+  'e2e/rotation-programs',
   'e2e/shipped-system',
   'e2e/status-page',
   'e2e/stop',

@@ -1,0 +1,66 @@
+import { spawnSync } from 'node:child_process';
+import { afterAll, test } from 'vitest';
+import { available, isInstalled } from '../installed.ts';
+import { bySize } from '../size.ts';
+import { killWhileRotating, type OpenService, timeoutOf } from './rotation/kill-loop.ts';
+import { buildLumberjack, lumberjack, multilog, svlogd } from './rotation/piped.ts';
+import { docker, kubelet, logrotate } from './rotation/rotated.ts';
+
+const kills = bySize({ short: 1, long: 2, nightly: 300 });
+
+const isOnPath = (program: string) =>
+  available(program, spawnSync('sh', ['-c', `command -v ${program}`]).status === 0);
+const hasLogrotate = isInstalled('logrotate');
+const hasSvlogd = isOnPath('svlogd');
+const hasMultilog = isOnPath('multilog');
+const built = bySize({
+  short: () => undefined,
+  long: buildLumberjack,
+  nightly: buildLumberjack,
+})();
+afterAll(() => built?.remove());
+
+const dated = ['dateext', 'dateformat .%Y%m%d-%s'];
+
+const cases: readonly [name: string, isThere: boolean, open: OpenService][] = [
+  ['logrotate, create', hasLogrotate, logrotate({ directives: ['create'] })],
+  ['logrotate, compress', hasLogrotate, logrotate({ directives: ['create', 'compress'] })],
+  [
+    'logrotate, compress, delaycompress',
+    hasLogrotate,
+    logrotate({ directives: ['create', 'compress', 'delaycompress'] }),
+  ],
+  [
+    'logrotate, compress, delaycompress, dateext',
+    hasLogrotate,
+    logrotate({ directives: ['create', 'compress', 'delaycompress', ...dated], everyMs: 1_100 }),
+  ],
+  ['logrotate, copytruncate', hasLogrotate, logrotate({ directives: ['copytruncate'] })],
+  [
+    'logrotate, copytruncate, compress',
+    hasLogrotate,
+    logrotate({ directives: ['copytruncate', 'compress', 'delaycompress'] }),
+  ],
+  ['logrotate, olddir', hasLogrotate, logrotate({ directives: ['create'], olddir: true })],
+  [
+    'logrotate, maxsize',
+    hasLogrotate,
+    logrotate({ directives: ['create', 'weekly', 'maxsize 20k'], isDue: true }),
+  ],
+  ['json-file of Docker, compress', true, docker],
+  ['kubelet', true, kubelet],
+  ['lumberjack, compress', built !== undefined, lumberjack(built?.program ?? '')],
+  ['svlogd', hasSvlogd, svlogd(undefined)],
+  ['multilog', hasMultilog, multilog(undefined)],
+];
+
+const tried = bySize({ short: cases.slice(2, 3), long: cases, nightly: cases });
+
+for (const [name, isThere, open] of tried)
+  test.skipIf(!isThere)(
+    `killed while a program rotates: ${name}`,
+    { timeout: timeoutOf(kills) },
+    async ({ annotate }) => {
+      await annotate(await killWhileRotating(open, 0, kills));
+    },
+  );

@@ -1,0 +1,104 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { generationsUnseen, lineOf, type OpenService } from './kill-loop.ts';
+
+/** Programs that read lines from a pipe, and write and rotate the log themselves. */
+
+/** Which file a line gets into is not known, so that this many lines are a generation. */
+const linesPerGeneration = 150;
+
+interface Pipe {
+  command: string;
+  args: readonly string[];
+  paths: readonly string[];
+}
+
+/** `prepare` makes what the program needs in a directory of its own. */
+function piped(prepare: (directory: string) => Pipe): OpenService {
+  return (place, random) => {
+    const directory = join(place, 'logs');
+    mkdirSync(directory);
+    const { command, args, paths } = prepare(directory);
+    const child = spawn(command, args, { stdio: ['pipe', 'ignore', 'inherit'], cwd: directory });
+    const ended = new Promise<void>((resolve) => child.on('close', () => resolve()));
+    const written = new Map<string, number>();
+    let lines = 0;
+    let seen = 1;
+    let timer: NodeJS.Timeout;
+    const generation = () => Math.floor(lines / linesPerGeneration) + 1;
+    const write = () => {
+      if (generation() - seen >= generationsUnseen) return;
+      let text = '';
+      for (let n = 5 + Math.floor(random() * 30); n > 0; n--) {
+        const label = String(generation());
+        text += `${lineOf(label, random)}\n`;
+        written.set(label, (written.get(label) ?? 0) + 1);
+        lines++;
+      }
+      child.stdin.write(text);
+    };
+    const run = () => {
+      write();
+      timer = setTimeout(run, 15);
+    };
+    write();
+    return {
+      paths,
+      written,
+      run,
+      generation,
+      sees: (newest) => {
+        seen = newest;
+      },
+      stop() {
+        clearTimeout(timer);
+        child.kill();
+      },
+      async end() {
+        clearTimeout(timer);
+        child.stdin.end();
+        await ended;
+      },
+    };
+  };
+}
+
+export const svlogd = (processor: string | undefined): OpenService =>
+  piped((directory) => {
+    const lines = ['s20000', 'n0', ...(processor ? [`!${processor}`] : [])];
+    writeFileSync(join(directory, 'config'), `${lines.join('\n')}\n`);
+    return { command: 'svlogd', args: ['.'], paths: [join(directory, 'current'), join(directory, '@*')] };
+  });
+
+export const multilog = (processor: string | undefined): OpenService =>
+  piped((directory) => ({
+    command: 'multilog',
+    args: ['s20000', 'n100000', ...(processor ? [`!${processor}`] : []), '.'],
+    paths: [join(directory, 'current'), join(directory, '@*')],
+  }));
+
+const sources = new URL('../../fixtures/lumberjack/', import.meta.url);
+
+/** A program that was built, in a directory that goes with `remove`; undefined if Go or the module cannot be had. */
+export function buildLumberjack(): { program: string; remove(): void } | undefined {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-agent-lumberjack-'));
+  for (const name of ['go.mod', 'go.sum', 'main.go'])
+    copyFileSync(new URL(name, sources), join(directory, name));
+  const { status } = spawnSync('go', ['build', '-o', 'writer', '.'], {
+    cwd: directory,
+    timeout: 120_000,
+  });
+  const remove = () => rmSync(directory, { recursive: true, force: true });
+  if (status === 0) return { program: join(directory, 'writer'), remove };
+  remove();
+  return undefined;
+}
+
+export const lumberjack = (program: string): OpenService =>
+  piped((directory) => ({
+    command: program,
+    args: [join(directory, 'app.log')],
+    paths: [join(directory, 'app*.log*')],
+  }));
