@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createDurableStore, type DurableStore } from '../../src/core/durable-store.ts';
 import { createLineSinks } from '../../src/sources/logs/metrics/line-sinks.ts';
 import type { LogRule, LogsOptions } from '../../src/sources/logs/options.ts';
+import type { LineSink } from '../../src/sources/logs/sink.ts';
 import { feed } from '../counting.ts';
 import { testRegistry } from '../registry.ts';
 
@@ -16,21 +17,28 @@ const options = (rules: readonly LogRule[]): LogsOptions => ({
   rules,
 });
 
-/** One life of the agent: the real registry with sinks over it. */
-function live(rules: readonly LogRule[], durable?: DurableStore) {
+/** One life of the agent: the real registry with sinks over it. The log has the lines of several services if there are several. */
+function live(rules: readonly LogRule[], durable?: DurableStore, claimants: readonly string[] = ['history']) {
   const under = testRegistry(durable ? { durable } : {});
   const { registry, clock } = under;
   const intakes = (service: string) =>
     under.intake({ service, component: 'logs', relayed: false, store: registry.durable, tagService: true });
   const sinks = createLineSinks(
-    { services: { history: options(rules) }, selected: new Set(['history']) },
+    {
+      services: Object.fromEntries(claimants.map((service) => [service, options(rules)])),
+      selected: new Set(claimants),
+    },
     { intakes, drops: registry.drops, clock },
   );
-  const sink = sinks.open({ path: 'a.log', claimants: ['history'] });
+  let sink: LineSink | undefined;
   return {
     sinks,
     clock,
-    take: (...entries: unknown[]) => feed(sink, ...entries.map((entry) => `${JSON.stringify(entry)}\n`)),
+    /** Opens the sink at the first line, as the tailer does. */
+    take(...entries: unknown[]) {
+      sink ??= sinks.open({ path: 'a.log', claimants });
+      feed(sink, ...entries.map((entry) => `${JSON.stringify(entry)}\n`));
+    },
     shown() {
       under.commit();
       return Object.fromEntries(Object.entries(under.shown()).filter(([, value]) => value !== 0));
@@ -39,7 +47,7 @@ function live(rules: readonly LogRule[], durable?: DurableStore) {
       const { table, values } = registry.durable.freeze();
       const next = createDurableStore();
       next.restore(table, values);
-      return live(nextRules, next);
+      return live(nextRules, next, claimants);
     },
   };
 }
@@ -71,6 +79,22 @@ describe('counts of log lines in the registry', () => {
     expect(second.shown()).toMatchObject({
       'svc_log_entries_total{level="error",logger="shard",svc_service="history"}': 3,
       'hits{domain="d",svc_service="history"}': 3,
+    });
+  });
+
+  test('of a log of several services come back too, those of lines without a service included', () => {
+    const first = live([], undefined, ['history', 'matching']);
+    first.take(entry, { ...entry, service: 'matching' });
+    const shown = first.shown();
+    expect(shown).toMatchObject({
+      'svc_log_entries_total{level="error",logger="shard",svc_service="matching"}': 1,
+      'svc_log_entries_total{level="error",logger="shard",svc_service="unknown"}': 1,
+    });
+    const second = first.restart();
+    expect(second.shown()).toEqual(shown);
+    second.take(entry);
+    expect(second.shown()).toMatchObject({
+      'svc_log_entries_total{level="error",logger="shard",svc_service="unknown"}': 2,
     });
   });
 

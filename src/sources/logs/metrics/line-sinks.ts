@@ -15,6 +15,7 @@ import {
   metricFields,
   openServiceLogMetrics,
   type ProcessEvents,
+  restoreServiceLogs,
   type ServiceLogMetrics,
 } from './service-metrics.ts';
 
@@ -26,7 +27,7 @@ export interface LineSinksOptions {
 }
 
 export interface LineSinksDeps {
-  /** Called once per selected service, and once for `unknown` when a file is shared. */
+  /** Called once per selected service, and once for `unknown` if there are several services. */
   intakes: (service: string) => LogIntake;
   drops: Drops;
   clock: Clock;
@@ -64,11 +65,14 @@ export function* openLineSinks(
   const readers = new Map<string, EntryReaders>();
   let unknown: ServiceLogMetrics | undefined;
 
-  const openMetrics = (service: string, options: LogMetricsOptions) =>
-    openServiceLogMetrics(service, options, { ...deps, intake: deps.intakes(service), slots });
+  const openMetrics = (service: string, options: LogMetricsOptions, intake = deps.intakes(service)) =>
+    openServiceLogMetrics(service, options, { ...deps, intake, slots });
   for (const [service, options] of Object.entries(services)) {
     metrics.set(service, selected.has(service) ? yield* openMetrics(service, options) : undefined);
   }
+  // A file of several services may be read later, or not at all: what was counted of it stays.
+  const unknownIntake = metrics.size > 1 ? deps.intakes(unknownService) : undefined;
+  if (unknownIntake) yield* restoreServiceLogs(unknownIntake);
 
   const readersFor = (key: string, options: readonly LogsOptions[], roleField?: string): EntryReaders => {
     const known = readers.get(key) ?? createEntryReaders(slots, options, roleField);
@@ -76,7 +80,7 @@ export function* openLineSinks(
     return known;
   };
   const openShared = ({ levelKey, roleField }: LogsOptions): [EntryReaders, FileMetrics] => {
-    unknown ??= atOnce(openMetrics(unknownService, { levelKey, rules: [] }));
+    unknown ??= atOnce(openMetrics(unknownService, { levelKey, rules: [] }, unknownIntake));
     return [
       readersFor(`shared ${roleField}`, Object.values(services), roleField),
       createSharedFileMetrics(metrics, unknown, slots.of(roleField)),

@@ -57,6 +57,14 @@ export function metricFields({ levelKey, rules }: LogMetricsOptions): readonly s
   return [levelKey, 'logger', 'ts', ...persistenceFields, ...rules.flatMap(ruleFields)];
 }
 
+/** Shows a service's series as they were before a restart, a step for each; those of its rules apart. */
+export function* restoreServiceLogs(intake: LogIntake): Steps<void> {
+  if (!intake.restoring) return;
+  const { type, name, help } = reporterErrors;
+  for (const family of [...families, { kind: type, name, help, tags: [] }])
+    yield* intake.restoring(family.kind, family.name, family);
+}
+
 /** Restores the service's series, a step for each. */
 export function* openServiceLogMetrics(
   service: string,
@@ -65,8 +73,7 @@ export function* openServiceLogMetrics(
 ): Steps<ServiceLogMetrics> {
   const { intake, slots, drops, processEvents } = deps;
   const errors = deps.lastErrors?.of(slots, options.levelKey);
-  if (intake.restoring)
-    for (const { kind, name, help, tags } of families) yield* intake.restoring(kind, name, { help, tags });
+  yield* restoreServiceLogs(intake);
   const entries = createEntryCounts(intake, slots, options.levelKey);
   const persistenceErrors = createPersistenceErrors(intake, slots);
   const newestEntry = createNewestEntry(slots.of('ts'), deps);
