@@ -7,6 +7,8 @@
 const perFamily = 2_000;
 const perSeries = 400;
 const perOwner = 900;
+/** A number of a histogram or summary: its cell, and what sets it. */
+const perNumber = 100;
 
 /** A series with its owner, without its text. */
 const typicalText = 300;
@@ -21,5 +23,11 @@ export const familyBytes = (name: string): number => perFamily + 2 * name.length
 /** The identity has the text of the labels once more. */
 export const seriesBytes = ({ identity }: { identity: string }): number => perSeries + 2 * identity.length;
 
-export const ownerBytes = ({ rawKey, help }: { rawKey: string; help: string }): number =>
-  perOwner + 2 * rawKey.length + help.length;
+interface Owned {
+  rawKey: string;
+  help: string;
+  layout: { width: number };
+}
+
+export const ownerBytes = ({ rawKey, help, layout }: Owned): number =>
+  perOwner + perNumber * (layout.width - 1) + 2 * rawKey.length + help.length;

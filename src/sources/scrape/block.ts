@@ -27,7 +27,7 @@ export interface ScrapeOptions {
 export const scrapeDefaults = {
   intervalMs: 15_000,
   timeoutMs: 10_000,
-  limits: { bodyBytes: 64 * 1024 * 1024, samples: 500_000, labelBytes: 8192 },
+  limits: { bodyBytes: 32 * 1024 * 1024, samples: 500_000, labelBytes: 8192 },
 } as const;
 
 const target = webAddress(['http', 'https'], 'http://127.0.0.1:8000/metrics');

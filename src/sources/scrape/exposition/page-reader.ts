@@ -4,7 +4,7 @@ import type { ScrapeLimits } from '../block.ts';
 import { ScrapeFailure } from '../scrape-status.ts';
 import { createBucketRun } from './bucket-run.ts';
 import { brokenKey, longKey, readComment, scanBraces, scanKey } from './line-syntax.ts';
-import { addLine, findLine, freeLine, hasKey, type LineTable, type Page } from './line-table.ts';
+import { addLine, findLine, freeLine, hasKey, type LineTable, type Page, trimLines } from './line-table.ts';
 
 export type Exposition = 'text' | 'openmetrics';
 
@@ -38,6 +38,10 @@ interface LineBytes {
 }
 
 const maxLineBytes = 1024 * 1024;
+/** Two for each of 65,536 families: their names and texts are held while a page is taken. */
+const maxComments = 131_072;
+/** A failed page with more bytes of new lines leaves no memory behind. */
+const manyBytes = 4 * 1024 * 1024;
 const newline = Buffer.from('\n');
 
 export function createPageReader(
@@ -56,6 +60,7 @@ export function createPageReader(
   let ended = false;
   let lines = 0;
   let samples = 0;
+  let comments = 0;
   let invalidLines = 0;
   let firstInvalid: Page['firstInvalid'];
   let addedIds: number[] = [];
@@ -65,6 +70,11 @@ export function createPageReader(
     if (++samples > limits.samples) {
       throw new ScrapeFailure('too_many_samples', `the page has more than ${limits.samples} samples`);
     }
+  };
+
+  const countComment = (): void => {
+    if (++comments > maxComments)
+      throw new ScrapeFailure('too_large', `the page has more than ${maxComments} HELP and TYPE lines`);
   };
 
   const skipLine = (bytes: Buffer, start: number, end: number): void => {
@@ -83,6 +93,7 @@ export function createPageReader(
     order[count] = id;
     table.position[id] = count++;
     if (table.comment[id] === 0) countSample();
+    else countComment();
   };
 
   /** Records a line that is not at the expected position; false if this page has it already. */
@@ -191,6 +202,7 @@ export function createPageReader(
 
   const discard = (): void => {
     for (const id of addedIds) freeLine(table, id);
+    if (table.keys.arenaFreed > manyBytes) trimLines(table);
     addedIds = [];
   };
 
@@ -199,7 +211,7 @@ export function createPageReader(
       discard();
       openMetrics = format === 'openmetrics';
       round++;
-      count = expected = lines = samples = invalidLines = 0;
+      count = expected = lines = samples = comments = invalidLines = 0;
       moved = ended = false;
       firstInvalid = undefined;
       body.begin();

@@ -19,9 +19,15 @@ export interface Metadata {
   helps: ReadonlyMap<string, string>;
 }
 
+/** Characters of help texts that are kept of a page; those beyond are left out. */
+const maxHelpLength = 4 * 1024 * 1024;
+/** Names of lines that are not known yet that take part in the detection of the vocabulary. */
+const maxNewNames = 10_000;
+
 function metadataOf(table: LineTable, page: Page): Metadata {
   const types = new Map<string, ExposedType>();
   const helps = new Map<string, string>();
+  let helpLength = 0;
   const { keys } = table;
   for (let n = 0; n < page.count; n++) {
     const id = page.order[n]!;
@@ -30,7 +36,8 @@ function metadataOf(table: LineTable, page: Page): Metadata {
     const comment = readComment(keys.arena, at, at + keys.keyLength[id]!);
     if (comment === 'invalid' || comment === undefined || comment.about === 'end') continue;
     if (comment.about === 'help') {
-      if (!helps.has(comment.name)) helps.set(comment.name, comment.help);
+      helpLength += comment.help.length;
+      if (!helps.has(comment.name) && helpLength <= maxHelpLength) helps.set(comment.name, comment.help);
     } else if (!types.has(comment.name)) types.set(comment.name, comment.type);
   }
   return { types, helps };
@@ -71,7 +78,7 @@ export interface LineGroups {
   readonly invalidLines: number;
   /** Removes the lines that are not on the page; returns the series that lost a line. Empty ones are removed. */
   removeMissing(page: Page): Set<ScrapedSeries>;
-  /** The names of all families on the page; valid after `removeMissing`. */
+  /** The names of the families on the page, not of all if very many are new; valid after `removeMissing`. */
   families(page: Page): Set<string>;
   /**
    * Adds the new lines of the page to their series. A line that is a series by itself goes through `single` at
@@ -175,7 +182,7 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
       const families = new Set<string>();
       for (const { family } of series.values()) families.add(family);
       const byName = new Map<string, string>();
-      for (let n = 0; n < page.count; n++) {
+      for (let n = 0; n < page.count && byName.size < maxNewNames; n++) {
         const id = page.order[n]!;
         if (table.comment[id] === 1 || isPlaced(id)) continue;
         const name = nameOf(table, id);
