@@ -66,10 +66,13 @@ await build({
   // What probes load when they look; nothing is looked at there.
   external: ['undici', 'undici/*', 'aws4fetch'],
 });
-// The process that verifies a backup: alone, so that it starts small.
+// The processes that verify a backup and rehearse a recovery: each alone, so that it starts small.
 await build({
   ...common,
-  entryPoints: { verify: 'src/probes/backups/verify-main.ts' },
+  entryPoints: {
+    rehearse: 'src/probes/rehearsal/rehearse-main.ts',
+    verify: 'src/probes/backups/verify-main.ts',
+  },
   outExtension: { '.js': '.mjs' },
   format: 'esm',
   minify: true,

@@ -192,6 +192,22 @@ const recovery = group('recovery', ['store', 'database'], {
     'Duration of the last restore drill.',
     ['procedure'],
   ],
+  svc_recovery_proven: [
+    'gauge',
+    'none',
+    'Whether a rehearsal restored the newest backup within the objectives: 1 or 0.',
+  ],
+  svc_recovery_rehearsal_last_success_timestamp_seconds: [
+    'gauge',
+    'timestamp',
+    'When a rehearsal last restored a backup.',
+  ],
+  svc_recovery_rehearsal_duration_seconds: [
+    'gauge',
+    'seconds',
+    'Duration of each phase of the last rehearsal.',
+    ['phase'],
+  ],
 });
 
 const archives = group('archives', ['archive', 'scheme'], {

@@ -95,6 +95,7 @@ export const probeKinds = [
   'archive',
   'backup',
   'recovery',
+  'rehearsal',
 ] as const;
 export type ProbeKind = (typeof probeKinds)[number];
 
@@ -228,6 +229,23 @@ export const recoveryFailureReasons = [
 ] as const;
 export type RecoveryFailureReason = (typeof recoveryFailureReasons)[number];
 
+/** Why a recovery is not proven by a rehearsal. */
+export const rehearsalFailureReasons = [
+  'rehearsal_failed',
+  'rehearsal_missing',
+  'rehearsal_unknown',
+  'recovery_point_too_old',
+  'drill_too_slow',
+  'evidence_unreadable',
+  'too_slow',
+  'failed',
+] as const;
+export type RehearsalFailureReason = (typeof rehearsalFailureReasons)[number];
+
+/** The parts of a rehearsal, in their order; labels `svc_recovery_rehearsal_duration_seconds`. */
+export const rehearsalPhases = ['create', 'copy', 'restore', 'log', 'check', 'remove'] as const;
+export type RehearsalPhase = (typeof rehearsalPhases)[number];
+
 /** The spec's recovery procedures; labels `svc_restore_drill_*`. */
 export const recoveryProcedures = [
   'database-corruption',
@@ -247,6 +265,7 @@ export const probeFailureReasons = [
     ...domainFailureReasons,
     ...backupFailureReasons,
     ...recoveryFailureReasons,
+    ...rehearsalFailureReasons,
   ]),
 ] as const;
 export type ProbeFailureReason = (typeof probeFailureReasons)[number];

@@ -15,17 +15,18 @@ import {
   type DomainDefaults,
   schemes,
 } from './archival/archives.ts';
-import { type BackupsOptions, planBackups } from './backups/backups.ts';
+import { planBackups } from './backups/backups.ts';
 import type { ClusterGroupOptions, ClusterOptions } from './clusters/block.ts';
 import type { Lookup } from './connection.ts';
 import type { DomainsOptions } from './domains/block.ts';
 import type { HealthOptions } from './health/block.ts';
 import type { Dial, HealthDeps } from './health/health-check.ts';
 import type { Finding, Probe, ProbeDeps, ProbeRow, ProbeSchedule } from './probe.ts';
+import { planRehearsals, type RehearsalsOptions } from './rehearsal/rehearsals.ts';
 import { planStores } from './stores/stores.ts';
 
 /** The parts of a configuration that probes are made from. */
-export interface ProbesOptions extends BackupsOptions {
+export interface ProbesOptions extends RehearsalsOptions {
   /** Only selected services are checked. */
   services: readonly { name: string; selected: boolean; health?: HealthOptions }[];
   clusterGroupMetadata?: ClusterGroupOptions;
@@ -45,6 +46,7 @@ const plans: readonly ((options: ProbesOptions) => ProbeRow[])[] = [
   planReplication,
   planArchives,
   planBackups,
+  planRehearsals,
 ];
 
 /** All probes of a configuration. */

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { placeholders } from '../../core/text-formats.ts';
+import { rehearsalBlock } from '../../probes/rehearsal/block.ts';
 
 /** Program and arguments in which these placeholders stand for values. */
 function command(...known: readonly string[]) {
@@ -12,6 +13,7 @@ const ofDatabase = ['store', 'database', 'address'];
 export const recoveryBlock = () =>
   z
     .strictObject({
+      rehearsal: rehearsalBlock(),
       allowExecute: z.boolean().default(false).describe('Lets svc-agent recover --execute run commands.'),
       client: command('address', 'cluster').describe(
         'The command-line client, such as [cli, --address, "{address}"]. {address} and {cluster} stand for the cluster that is queried. Default: what comes before `domain describe` in domains.describe.command.',

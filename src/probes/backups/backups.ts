@@ -45,13 +45,17 @@ export function planBackups(configured: BackupsOptions, deps: BackupsDeps = {}):
   ];
 }
 
-interface Recoverable {
+/** A database of a store; `''` for a store without names of databases. */
+export interface Recoverable {
   store: string;
   database: string;
 }
 
 /** Databases that have a backup other than one of the configuration. */
-function recoverables(backups: readonly BackupOptions[], stores: readonly StoreOptions[]): Recoverable[] {
+export function recoverables(
+  backups: readonly BackupOptions[],
+  stores: readonly StoreOptions[],
+): Recoverable[] {
   const found = new Map<string, Recoverable>();
   for (const { store, database, type } of backups) {
     if (type === 'config' || store === undefined) continue;

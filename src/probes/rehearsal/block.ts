@@ -1,0 +1,70 @@
+import { tmpdir } from 'node:os';
+import * as z from 'zod';
+import { parsedAs, span } from '../../core/text-formats.ts';
+import { storeRoles } from '../stores/store-options.ts';
+
+const time = () => z.string(span.fault).transform(parsedAs(span));
+
+/** `recovery.rehearsal`: the newest verified backup is restored into a throwaway server on this host. */
+export const rehearsalBlock = () =>
+  z
+    .strictObject({
+      schedule: z
+        .strictObject({ every: time().prefault('7d').describe('Time between two rehearsals of a database.') })
+        .prefault({})
+        .describe('How often a recovery is rehearsed.'),
+      directory: z
+        .string()
+        .min(1)
+        .default(tmpdir)
+        .describe(
+          'Where the throwaway server has its files. Default: the directory of the system for temporary files.',
+        ),
+      maxBytes: z
+        .int()
+        .min(1 << 20)
+        .default(20 * 2 ** 30)
+        .describe('What the throwaway server may take on the disk.'),
+      timeout: time().prefault('2h').describe('How long one rehearsal may take.'),
+      stores: z
+        .array(z.string().min(1))
+        .optional()
+        .describe('Stores to rehearse. Default: each with backups.'),
+      databases: z
+        .array(z.enum(storeRoles))
+        .optional()
+        .describe('Databases to rehearse. Default: each with backups.'),
+      newestRow: z
+        .string()
+        .min(1)
+        .optional()
+        .describe(
+          'Statement that returns the time of the newest row of a restored database. Default: the time of the last commit in the log.',
+        ),
+    })
+    .optional()
+    .transform(
+      (given): RehearsalOptions | undefined =>
+        given && {
+          directory: given.directory,
+          maxBytes: given.maxBytes,
+          stores: given.stores,
+          databases: given.databases,
+          newestRow: given.newestRow,
+          everyMs: given.schedule.every,
+          timeoutMs: given.timeout,
+        },
+    )
+    .describe(
+      'Rehearses the recovery on this host: restores the newest verified backup into a server of its own.',
+    );
+
+export interface RehearsalOptions {
+  everyMs: number;
+  directory: string;
+  maxBytes: number;
+  timeoutMs: number;
+  stores?: readonly string[];
+  databases?: readonly string[];
+  newestRow?: string;
+}

@@ -1,0 +1,46 @@
+import { copyFileSync, mkdirSync, readdirSync, statfsSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemCode } from '../../core/errors.ts';
+import { cannotRead } from './backup-content.ts';
+import { CannotLook } from './rehearsal.ts';
+import { mebibytes, type Sandbox, sizeOf } from './sandbox.ts';
+
+/**
+ * Copies a backup that is a directory, for the server's user. `leaveOut` gets the names at the top. Throws CannotLook for a
+ * link, which may lead into the real store, for what cannot be read, and where the space is not there.
+ */
+export async function copyBackup(
+  backup: string,
+  sandbox: Sandbox,
+  leaveOut: (name: string) => boolean = () => false,
+): Promise<string> {
+  const bytes = await sizeOf(backup);
+  const { bavail, bsize } = statfsSync(sandbox.path);
+  if (bytes > bavail * bsize)
+    throw new CannotLook(`the backup has ${mebibytes(bytes)}, and ${mebibytes(bavail * bsize)} are free`);
+  const data = sandbox.makeDirectory('data');
+  const copy = async (from: string, to: string, isTop: boolean): Promise<void> => {
+    for (const entry of readdirSync(from, { withFileTypes: true })) {
+      if (sandbox.signal.aborted) throw sandbox.signal.reason;
+      if (isTop && leaveOut(entry.name)) continue;
+      const [source, target] = [join(from, entry.name), join(to, entry.name)];
+      if (!entry.isFile() && !entry.isDirectory())
+        throw new CannotLook(
+          `${source} is a link, as of a tablespace; such a backup cannot be rehearsed beside its store`,
+        );
+      if (entry.isFile()) copyFileSync(source, target);
+      else mkdirSync(target, { mode: 0o700 });
+      sandbox.give(target);
+      if (entry.isDirectory()) await copy(source, target, false);
+      // The bounds are watched by a timer.
+      await new Promise(setImmediate);
+    }
+  };
+  try {
+    await copy(backup, data, true);
+  } catch (thrown) {
+    if (systemCode(thrown) === 'ENOSPC') throw new CannotLook('there is no space left to copy the backup');
+    throw systemCode(thrown) === undefined ? thrown : cannotRead(backup, thrown);
+  }
+  return data;
+}

@@ -1,0 +1,255 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { cannotRead, headOf, unpackedFile } from './backup-content.ts';
+import { copyBackup } from './copy-tree.ts';
+import { postgresServers } from './programs.ts';
+import { asUnknown, CannotLook, type RehearsalRequest } from './rehearsal.ts';
+import type { Phases, Restored } from './rehearse.ts';
+import { lastWords, type RunningProgram, type Sandbox } from './sandbox.ts';
+
+const administrator = 'postgres';
+/** In a socket's name; no server of this sandbox listens on the network. */
+const port = '5432';
+
+/** Restores a dump or a base backup of PostgreSQL with its archived log into a server of its own. */
+export async function rehearsePostgres(
+  request: RehearsalRequest,
+  sandbox: Sandbox,
+  phases: Phases,
+): Promise<Restored> {
+  const { backup } = request;
+  let isDirectory: boolean;
+  try {
+    isDirectory = statSync(backup).isDirectory();
+  } catch (thrown) {
+    throw cannotRead(backup, thrown);
+  }
+  if (isDirectory && existsSync(join(backup, 'PG_VERSION'))) return restoreBase(request, sandbox, phases);
+  if (isDirectory && !existsSync(join(backup, 'toc.dat')))
+    throw new CannotLook(`${backup} is neither a dump nor a base backup in plain format`);
+  return restoreDump(request, isDirectory, sandbox, phases);
+}
+
+// Dumps
+
+async function restoreDump(
+  { backup, database }: RehearsalRequest,
+  isDirectory: boolean,
+  sandbox: Sandbox,
+  phases: Phases,
+): Promise<Restored> {
+  const [programs] = postgresServers();
+  if (programs === undefined) throw noServer();
+  const data = sandbox.makeDirectory('data');
+  const server = await phases.measure('create', async () => {
+    const options = ['-U', administrator, '-A', 'trust', '--locale=C', '-E', 'UTF8', '-D', data];
+    await sandbox.run([join(programs, 'initdb'), ...options]).catch(asUnknown);
+    const started = await startServer(programs, data, sandbox, []).catch(asUnknown);
+    const name = `"${database.replaceAll('"', '""')}"`;
+    await question(
+      programs,
+      sandbox,
+      administrator,
+      'postgres',
+      `CREATE DATABASE ${name} TEMPLATE template0`,
+    );
+    return started;
+  });
+  await phases.measure('restore', async () => {
+    const at = [...connection(sandbox, administrator), '--dbname', database];
+    if (isDirectory || headOf(backup).subarray(0, 5).toString() === 'PGDMP') {
+      const options = [...at, '--exit-on-error', '--no-owner', '--no-acl'];
+      await sandbox.run([join(programs, 'pg_restore'), ...options, backup], { asAgent: true });
+    } else await restoreText(programs, at, backup, sandbox);
+  });
+  return { server, ask: asker(programs, sandbox, administrator, database) };
+}
+
+/** Roles of the real server are not part of a dump of one database. */
+const missingRole = /role ".*" does not exist/;
+
+async function restoreText(
+  programs: string,
+  at: readonly string[],
+  backup: string,
+  sandbox: Sandbox,
+): Promise<void> {
+  const { stream, fault } = unpackedFile(backup, sandbox);
+  const argv = [join(programs, 'psql'), ...at, '--no-psqlrc', '--quiet', '--output=/dev/null'];
+  const program = sandbox.start(argv, { asAgent: true, input: stream });
+  let errors = '';
+  let rest = '';
+  program.child.stderr!.on('data', (chunk: Buffer) => {
+    const lines = (rest + chunk.toString()).split('\n');
+    rest = lines.pop()!;
+    // One is enough to know, and a dump of another kind gives millions.
+    errors ||= lines.find((line) => /ERROR:|FATAL:/.test(line) && !missingRole.test(line)) ?? '';
+  });
+  program.child.stdout!.resume();
+  const [ended, unpacked] = await Promise.all([program.ended, fault]);
+  if (sandbox.signal.aborted) throw sandbox.signal.reason;
+  const why = unpacked ?? ended ?? (errors === '' ? undefined : `psql: ${errors.trim().slice(0, 300)}`);
+  if (why !== undefined) throw new Error(why);
+}
+
+// Base backups
+
+async function restoreBase(request: RehearsalRequest, sandbox: Sandbox, phases: Phases): Promise<Restored> {
+  const { backup, log, database, user } = request;
+  const version = readFileSync(join(backup, 'PG_VERSION'), 'utf8').trim();
+  const programs = await programsOfVersion(version, sandbox);
+  const data = await phases.measure('copy', () => copyBase(backup, sandbox));
+  const server = await phases.measure('log', async () => {
+    writeFileSync(join(data, 'recovery.signal'), '');
+    sandbox.give(join(data, 'recovery.signal'));
+    const restore = log === undefined ? 'false' : await restoreCommand(log.directory, sandbox);
+    return startServer(programs, data, sandbox, [
+      `restore_command=${restore}`,
+      'recovery_target_timeline=latest',
+      'recovery_target_action=promote',
+    ]);
+  });
+  const newest = /last completed transaction was at log time (\S+ \S+)/.exec(server.said())?.[1];
+  const names = [...new Set([administrator, ...(user === undefined ? [] : [user])])];
+  const admin = await firstThatAnswers(names, (name) =>
+    question(programs, sandbox, name, database, 'SELECT 1'),
+  );
+  return {
+    server,
+    ask: asker(programs, sandbox, admin, database),
+    newestMs: newest === undefined ? undefined : Date.parse(`${newest.slice(0, 23).replace(' ', 'T')}Z`),
+  };
+}
+
+async function firstThatAnswers(
+  names: readonly string[],
+  ask: (name: string) => Promise<unknown>,
+): Promise<string> {
+  let last: unknown;
+  for (const name of names) {
+    try {
+      await ask(name);
+      return name;
+    } catch (thrown) {
+      last = thrown;
+    }
+  }
+  if (last instanceof Error && /role ".*" does not exist/.test(last.message))
+    throw new CannotLook(`no role to log in as: ${last.message}`);
+  throw last;
+}
+
+async function programsOfVersion(version: string, sandbox: Sandbox): Promise<string> {
+  for (const folder of postgresServers()) {
+    const printed = await sandbox.run([join(folder, 'postgres'), '--version']).catch(() => '');
+    if (new RegExp(`\\) ${version}(?:\\D|$)`).test(printed)) return folder;
+  }
+  throw noServer(version);
+}
+
+const noServer = (version = '') =>
+  new CannotLook(
+    `this host has no server of PostgreSQL${version && ` ${version}`}; install it, or rehearse on the host of the store`,
+  );
+
+/** Settings that lead out of the data directory, or start other programs, are left out with their files. */
+const leftOut = new Set([
+  ...['postgresql.conf', 'postgresql.auto.conf', 'pg_hba.conf', 'pg_ident.conf'],
+  ...['standby.signal', 'recovery.conf', 'postmaster.pid', 'postmaster.opts'],
+]);
+
+async function copyBase(backup: string, sandbox: Sandbox): Promise<string> {
+  const data = await copyBackup(backup, sandbox, (name) => leftOut.has(name));
+  const needed = ['pg_wal', 'pg_wal/archive_status', 'pg_tblspc', 'pg_replslot'].map((name) =>
+    join(data, name),
+  );
+  for (const path of needed.filter((each) => !existsSync(each))) {
+    mkdirSync(path, { mode: 0o700 });
+    sandbox.give(path);
+  }
+  return data;
+}
+
+/** Fetches a segment from the archive as it is, from a folder as Barman keeps them, or unpacked. */
+async function restoreCommand(directory: string, sandbox: Sandbox): Promise<string> {
+  const script = join(sandbox.path, 'fetch');
+  const readable =
+    // As it is, or in the folder of its log file.
+    `f="$1/$2"; [ -e "$f" ] || [ -e "$f.gz" ] || f="$1/$(printf %.16s "$2")/$2"`;
+  const lines = [readable, '[ ! -e "$f" ] || exec cp "$f" "$3"', '[ -e "$f.gz" ] && gzip -dc "$f.gz" > "$3"'];
+  writeFileSync(script, `${lines.join('\n')}\n`, { mode: 0o644 });
+  const newest = readdirSync(directory)
+    .filter((name) => /^[0-9A-F]{24}/.test(name))
+    .sort()
+    .at(-1);
+  if (newest !== undefined) {
+    await sandbox.run(['test', '-r', join(directory, newest)]).catch(() => {
+      throw new CannotLook(`the user that the throwaway server runs as cannot read ${directory}`);
+    });
+    if (!/^[0-9A-F]{24}(?:\.gz)?(?:\.\w+\.backup)?$/.test(newest))
+      throw new CannotLook(`${directory} is the archive of a tool, which alone can restore from it`);
+  }
+  return `sh ${shellWord(script)} ${shellWord(directory)} %f %p`;
+}
+
+/** A word for a shell inside a setting, in which % begins a placeholder. */
+const shellWord = (text: string) => `'${text.replaceAll("'", `'\\''`).replaceAll('%', '%%')}'`;
+
+// The server
+
+/**
+ * A server that listens on a socket in the sandbox alone, and archives, replicates and loads nothing. Resolves when it
+ * takes statements; it replays the log before.
+ */
+async function startServer(
+  programs: string,
+  data: string,
+  sandbox: Sandbox,
+  more: readonly string[],
+): Promise<RunningProgram> {
+  const [config, access] = [join(sandbox.path, 'server.conf'), join(sandbox.path, 'access.conf')];
+  writeFileSync(config, '', { mode: 0o644 });
+  writeFileSync(access, 'local all all trust\n', { mode: 0o644 });
+  const sockets = sandbox.makeDirectory('socket');
+  const settings = [
+    ...[`config_file=${config}`, `hba_file=${access}`, `data_directory=${data}`],
+    ...['listen_addresses=', `unix_socket_directories=${sockets}`, `port=${port}`],
+    // With a standby's connections a server insists on the limits of the one that was backed up.
+    ...['hot_standby=off', 'archive_mode=off', 'primary_conninfo=', 'synchronous_standby_names='],
+    ...['ssl=off', 'logging_collector=off', 'log_destination=stderr', 'log_timezone=UTC', 'lc_messages=C'],
+    ...['shared_buffers=32MB', 'max_worker_processes=2', 'max_wal_senders=0', 'autovacuum=off'],
+    ...more,
+  ];
+  const server = sandbox.start([
+    join(programs, 'postgres'),
+    ...['-D', data],
+    ...settings.flatMap((setting) => ['-c', setting]),
+  ]);
+  server.child.stdin!.end();
+  server.child.stdout!.resume();
+  for (;;) {
+    const isUp = /ready to accept connections/.test(server.said());
+    if (isUp) return server;
+    if (server.child.exitCode !== null || server.child.signalCode !== null) {
+      await server.ended;
+      if (sandbox.signal.aborted) throw sandbox.signal.reason;
+      throw new Error(`the server does not start from it: ${lastWords(server.said())}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+const connection = (sandbox: Sandbox, user: string) => [
+  ...['--host', join(sandbox.path, 'socket'), '--port', port, '--username', user],
+];
+
+const question = (programs: string, sandbox: Sandbox, user: string, database: string, sql: string) =>
+  sandbox.run([
+    ...[join(programs, 'psql'), ...connection(sandbox, user), '--dbname', database],
+    ...['--no-psqlrc', '--no-align', '--tuples-only', '--quiet', '--set=ON_ERROR_STOP=1', `--command=${sql}`],
+  ]);
+
+const asker =
+  (programs: string, sandbox: Sandbox, user: string, database: string): Restored['ask'] =>
+  async (sql) =>
+    (await question(programs, sandbox, user, database, sql)).trim();

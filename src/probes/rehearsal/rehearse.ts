@@ -1,0 +1,117 @@
+import { errorText } from '../../core/errors.ts';
+import type { RehearsalPhase } from '../../core/reasons.ts';
+import { isAtLeast } from '../stores/store-finding.ts';
+import { CannotLook, type RehearsalAnswer, type RehearsalRequest } from './rehearsal.ts';
+import { openSandbox, type RunningProgram, type Sandbox, sizeOf } from './sandbox.ts';
+
+/** Measures what each part takes. */
+export interface Phases {
+  measure<T>(phase: RehearsalPhase, work: () => Promise<T>): Promise<T>;
+}
+
+/** A server that runs on what was restored. */
+export interface Restored {
+  server: RunningProgram;
+  /** The first value of a statement's answer, as text. */
+  ask(sql: string): Promise<string>;
+  /** When the newest transaction of the log was committed, ms since the epoch. */
+  newestMs?: number;
+}
+
+type Rehearse = (request: RehearsalRequest, sandbox: Sandbox, phases: Phases) => Promise<Restored>;
+
+/** Rehearsals by kind of store, and whom each server runs as. */
+const kinds: Readonly<
+  Record<RehearsalRequest['kind'], { user: string; load(): Promise<Rehearse>; quoted(text: string): string }>
+> = {
+  postgres: {
+    user: 'postgres',
+    load: async () => (await import('./postgres-rehearsal.ts')).rehearsePostgres,
+    quoted: (text) => `'${text.replaceAll("'", "''")}'`,
+  },
+  mysql: {
+    user: 'mysql',
+    load: async () => (await import('./mariadb-rehearsal.ts')).rehearseMariadb,
+    quoted: (text) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`,
+  },
+};
+
+/** The tables of the service's schema that have a row for each workflow. */
+const workflowTables = { persistence: 'executions', visibility: 'executions_visibility' } as const;
+const usualSchemaQuery = 'SELECT curr_version FROM schema_version WHERE db_name = {database}';
+
+/** Restores, looks at what was restored, and removes it. Never rejects. */
+export async function rehearse(
+  request: RehearsalRequest,
+  onPhase: (phase: RehearsalPhase) => void = () => {},
+): Promise<RehearsalAnswer> {
+  const phasesMs: RehearsalAnswer['phasesMs'] = {};
+  const measure: Phases['measure'] = async (phase, work) => {
+    onPhase(phase);
+    const beganMs = performance.now();
+    try {
+      return await work();
+    } finally {
+      phasesMs[phase] = Math.round(performance.now() - beganMs);
+    }
+  };
+  const { user, load } = kinds[request.kind];
+  let sandbox: Sandbox | undefined;
+  let found: Partial<RehearsalAnswer> = {};
+  let fault: { result: 'failed' | 'unknown'; msg: string } | undefined;
+  try {
+    sandbox = openSandbox({ ...request, user });
+    const restored = await (await load())(request, sandbox, { measure });
+    const { path } = sandbox;
+    found = await measure('check', () => whatIsThere(request, restored));
+    found.bytes = await sizeOf(path);
+  } catch (thrown) {
+    // A program that was ended fails, too.
+    const why = sandbox?.signal.aborted ? sandbox.signal.reason : thrown;
+    fault = { result: why instanceof CannotLook ? 'unknown' : 'failed', msg: errorText(why) };
+  }
+  if (sandbox) await measure('remove', sandbox.remove);
+  return { result: 'ok', msg: '', ...found, ...fault, phasesMs };
+}
+
+/** Throws what is missing. */
+async function whatIsThere(
+  { kind, database, role, schemaQuery, schemaVersion: wanted, newestRow }: RehearsalRequest,
+  { ask, newestMs }: Restored,
+): Promise<Partial<RehearsalAnswer>> {
+  const { quoted } = kinds[kind];
+  const sql = (schemaQuery ?? usualSchemaQuery).replaceAll('{database}', () => quoted(database));
+  const schemaVersion = await ask(sql).catch((thrown: unknown) => {
+    if (wanted !== undefined || schemaQuery !== undefined) throw thrown;
+    return '';
+  });
+  if (wanted !== undefined && isAtLeast(schemaVersion, wanted) !== true)
+    throw new Error(
+      `the schema has ${schemaVersion === '' ? 'no version' : `version ${schemaVersion}`}, expected ${wanted} or newer`,
+    );
+  const workflows = Number(await ask(`SELECT count(*) FROM ${workflowTables[role]}`));
+  const asked = newestRow === undefined ? undefined : await ask(newestRow);
+  const askedMs = asked === undefined || asked === '' ? undefined : timeOf(asked);
+  return {
+    workflows,
+    ...(schemaVersion === '' ? {} : { schemaVersion }),
+    ...newest([newestMs, askedMs]),
+  };
+}
+
+const newest = (times: readonly (number | undefined)[]) => {
+  const known = times.filter((time) => time !== undefined);
+  return known.length === 0 ? {} : { newestRowMs: Math.max(...known) };
+};
+
+/** A time as the server prints it; without a zone it is UTC, which the throwaway server runs in. */
+function timeOf(text: string): number {
+  const isNumber = /^\d+(?:\.\d+)?$/.test(text);
+  const hasZone = /(?:Z|[+-]\d\d(?::?\d\d)?)$/.test(text);
+  const ms = isNumber
+    ? Number(text) * 1000
+    : Date.parse(text.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00') + (hasZone ? '' : 'Z'));
+  if (!Number.isFinite(ms))
+    throw new CannotLook(`recovery.rehearsal.newestRow gave ${text.slice(0, 50)}, which is no time`);
+  return ms;
+}

@@ -1,0 +1,283 @@
+import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs';
+import { lstat, opendir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { errorText } from '../../core/errors.ts';
+import { CannotLook } from './rehearsal.ts';
+
+/** A directory of its own for a throwaway server, what runs in it, and the bounds of both. */
+export interface Sandbox {
+  readonly path: string;
+  /** Aborts when time, space or the agent is gone; its reason is an error. */
+  readonly signal: AbortSignal;
+  /** A directory that the server's user owns. */
+  makeDirectory(name: string): string;
+  /** Gives a file or a directory to the server's user. */
+  give(path: string): void;
+  /**
+   * Runs a program to its end as the server's user; returns its output. Throws with the end of its standard error for
+   * another exit status than 0.
+   */
+  run(argv: readonly string[], options?: RunOptions): Promise<string>;
+  /** Starts a program that runs until the end of the sandbox, or until it ends by itself. */
+  start(argv: readonly string[], options?: RunOptions): RunningProgram;
+  /** Bytes in it at the moment. */
+  size(): Promise<number>;
+  /** Ends every program. */
+  stop(): Promise<void>;
+  /** Ends every program and removes the directory. */
+  remove(): Promise<void>;
+}
+
+export interface RunOptions {
+  env?: Readonly<Record<string, string>>;
+  /** Read by the program; the caller writes it otherwise. */
+  input?: Readable;
+  /** Runs as the agent's own user, who may read the backups. */
+  asAgent?: boolean;
+}
+
+export interface RunningProgram {
+  child: ChildProcess;
+  /** The end of what it wrote to standard error. */
+  said(): string;
+  /** Resolves with why it failed, or undefined. */
+  ended: Promise<string | undefined>;
+}
+
+export interface SandboxOptions {
+  directory: string;
+  owner: string;
+  maxBytes: number;
+  timeoutMs: number;
+  /** Whom the server runs as if the agent is root; servers refuse root. */
+  user: string;
+}
+
+const prefix = 'svc-agent-rehearsal-';
+const ownerFile = 'owner';
+const checkEveryMs = 500;
+/** Left free for everything else on the file system. */
+const spareBytes = 256 << 20;
+const saidBytes = 64 << 10;
+
+/** Throws CannotLook. */
+export function openSandbox({ directory, owner, maxBytes, timeoutMs, user }: SandboxOptions): Sandbox {
+  const identity = identityOf(user);
+  const path = madeIn(directory);
+  writeFileSync(join(path, ownerFile), owner);
+  // The server's user has to pass through it.
+  chmodSync(path, 0o711);
+  const over = new AbortController();
+  const running = new Set<RunningProgram>();
+  const give = (file: string) => {
+    if (identity.uid !== undefined) chownSync(file, identity.uid, identity.gid!);
+  };
+  const stopBounds = watchBounds(path, { maxBytes, timeoutMs }, (why) => over.abort(why));
+
+  const start = (argv: readonly string[], { env, input, asAgent }: RunOptions = {}): RunningProgram => {
+    if (over.signal.aborted) throw over.signal.reason;
+    const program = spawned(argv, {
+      ...(asAgent ? {} : identity),
+      cwd: path,
+      env: { ...plainEnvironment(), ...env },
+    });
+    running.add(program);
+    void program.ended.then(() => running.delete(program));
+    // A program that ends early does not read the rest.
+    program.child.stdin!.on('error', () => {});
+    if (input) input.on('error', () => program.child.kill('SIGKILL')).pipe(program.child.stdin!);
+    return program;
+  };
+  const stop = async () => {
+    for (const { child } of running) child.kill('SIGKILL');
+    await Promise.all([...running].map(({ ended }) => ended));
+    endProcessesOf(path);
+  };
+  over.signal.addEventListener('abort', () => void stop());
+  return {
+    path,
+    signal: over.signal,
+    give,
+    makeDirectory(name) {
+      const made = join(path, name);
+      mkdirSync(made, { mode: 0o700 });
+      give(made);
+      return made;
+    },
+    async run(argv, options) {
+      const program = start(argv, options);
+      if (!options?.input) program.child.stdin!.end();
+      const chunks: Buffer[] = [];
+      program.child.stdout!.on('data', (chunk: Buffer) => chunks.push(chunk));
+      const fault = await program.ended;
+      if (over.signal.aborted) throw over.signal.reason;
+      if (fault !== undefined) throw new Error(fault);
+      return Buffer.concat(chunks).toString();
+    },
+    start,
+    size: () => sizeOf(path),
+    stop,
+    async remove() {
+      stopBounds();
+      await stop();
+      rmSync(path, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
+function madeIn(directory: string): string {
+  try {
+    return mkdtempSync(join(directory, prefix));
+  } catch (thrown) {
+    throw new CannotLook(`no directory can be made in ${directory}: ${errorText(thrown)}`);
+  }
+}
+
+/** Neither variables of the agent, which may hold secrets, nor those that lead a client to the real store. */
+const plainEnvironment = () => ({
+  PATH: process.env.PATH ?? '/usr/bin:/bin',
+  LC_ALL: 'C',
+  TZ: 'UTC',
+  HOME: '/nonexistent',
+});
+
+/** The ids of the user that the server runs as; none unless this process is root. Throws CannotLook. */
+function identityOf(user: string): { uid?: number; gid?: number } {
+  if (process.getuid?.() !== 0) return {};
+  try {
+    const id = (flag: string) =>
+      Number(execFileSync('id', [flag, user], { encoding: 'utf8', stdio: 'pipe' }));
+    return { uid: id('-u'), gid: id('-g') };
+  } catch {
+    throw new CannotLook(`the server refuses to run as root, and this host has no user ${user}`);
+  }
+}
+
+function spawned([program = '', ...args]: readonly string[], options: SpawnOptions): RunningProgram {
+  const child = spawn(program, args, { ...options, stdio: ['pipe', 'pipe', 'pipe'] });
+  let said = '';
+  child.stderr!.on('data', (chunk: Buffer) => {
+    said = (said + chunk.toString()).slice(-saidBytes);
+  });
+  const ended = new Promise<string | undefined>((resolve) => {
+    child.once('error', (thrown) => resolve(`${program}: cannot be started: ${errorText(thrown)}`));
+    child.once('close', (status, signal) => {
+      if (status === 0) return resolve(undefined);
+      const how = signal === null ? `exit status ${status}` : `ended by ${signal}`;
+      resolve(`${program.split('/').at(-1)}: ${how}: ${lastWords(said)}`);
+    });
+  });
+  return { child, said: () => said, ended };
+}
+
+/** The line of an output that says what went wrong. */
+export function lastWords(said: string): string {
+  const lines = said.split('\n').filter((line) => line.trim() !== '');
+  const telling = lines.filter((line) => /fatal|panic|error/i.test(line) && !/Aborting$/.test(line));
+  return (telling.at(-1) ?? lines.at(-1) ?? 'it said nothing').trim().slice(0, 300);
+}
+
+export const mebibytes = (bytes: number): string => `${Math.ceil(bytes / (1 << 20))} MiB`;
+
+/** Calls back once when the time or the space is used up, or when the process that started this one has ended. */
+function watchBounds(
+  path: string,
+  { maxBytes, timeoutMs }: Pick<SandboxOptions, 'maxBytes' | 'timeoutMs'>,
+  onOver: (why: Error) => void,
+): () => void {
+  const beganMs = performance.now();
+  const parent = process.ppid;
+  let isLooking = false;
+  const look = async () => {
+    if (process.ppid !== parent) return onOver(new CannotLook('the agent has ended'));
+    if (performance.now() - beganMs > timeoutMs)
+      return onOver(
+        new CannotLook(`not done within ${Math.round(timeoutMs / 1000)} s; set recovery.rehearsal.timeout`),
+      );
+    const { bavail, bsize } = statfsSync(path);
+    if (bavail * bsize < spareBytes)
+      return onOver(
+        new CannotLook(
+          `less than ${mebibytes(spareBytes)} is free in its directory; set recovery.rehearsal.directory`,
+        ),
+      );
+    if ((await sizeOf(path)) > maxBytes)
+      return onOver(
+        new CannotLook(`it takes more than ${mebibytes(maxBytes)}; set recovery.rehearsal.maxBytes`),
+      );
+  };
+  const timer = setInterval(() => {
+    if (isLooking) return;
+    isLooking = true;
+    // Files come and go while they are counted.
+    void look()
+      .catch(() => {})
+      .finally(() => {
+        isLooking = false;
+      });
+  }, checkEveryMs);
+  return () => clearInterval(timer);
+}
+
+/** Bytes on the disk of everything below a path; what is gone meanwhile does not count. */
+export async function sizeOf(path: string): Promise<number> {
+  let bytes = 0;
+  try {
+    for await (const entry of await opendir(path)) {
+      const each = join(path, entry.name);
+      if (entry.isDirectory()) bytes += await sizeOf(each);
+      else bytes += 512 * ((await lstat(each).catch(() => undefined))?.blocks ?? 0);
+    }
+  } catch {
+    // It was removed.
+  }
+  return bytes;
+}
+
+/**
+ * Ends the servers and removes the directories that killed rehearsals of this owner left. The processes are known by the
+ * directory on their command line, so that no other one is met.
+ */
+export function removeLeftovers(directory: string, owner: string): void {
+  if (!existsSync(directory)) return;
+  for (const name of readdirSync(directory)) {
+    if (!name.startsWith(prefix)) continue;
+    const path = join(directory, name);
+    let left: string;
+    try {
+      left = readFileSync(join(path, ownerFile), 'utf8');
+    } catch {
+      continue;
+    }
+    if (left !== owner) continue;
+    endProcessesOf(path);
+    rmSync(path, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** Kills processes whose command line names the directory; from proc(5). None on a system without /proc. */
+function endProcessesOf(path: string): void {
+  const pids = existsSync('/proc') ? readdirSync('/proc').filter((name) => /^\d+$/.test(name)) : [];
+  for (const pid of pids) {
+    if (Number(pid) === process.pid) continue;
+    try {
+      const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+      if (words.some((word) => word.includes(`${path}/`))) process.kill(Number(pid), 'SIGKILL');
+    } catch {
+      // It has ended, or is another user's.
+    }
+  }
+}

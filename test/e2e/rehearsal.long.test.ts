@@ -1,0 +1,307 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { RehearsalAnswer, RehearsalRequest } from '../../src/probes/rehearsal/rehearsal.ts';
+import { hasMariadb, type Mariadb, schemaStatements, startMariadb } from '../mariadb.ts';
+import {
+  hasPostgres,
+  ownedByPostgres,
+  type Postgres,
+  postgresFolder,
+  postgresProgram,
+  startPostgres,
+} from '../postgres.ts';
+import { until } from '../until.ts';
+import { command, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
+
+// Rehearsals by the built program on backups of real servers.
+
+const rehearsalProgram = fileURLToPath(new URL('../../dist/rehearse.mjs', import.meta.url));
+
+/** Where throwaway servers are made; another user has to pass through it. */
+function rehearsalFolder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'svc-rehearsals-'));
+  chmodSync(path, 0o755);
+  return path;
+}
+
+const requestOf = (directory: string, over: Partial<RehearsalRequest>): RehearsalRequest => ({
+  kind: 'postgres',
+  directory,
+  maxBytes: 2 ** 31,
+  timeoutMs: 120_000,
+  owner: directory,
+  backup: '',
+  database: 'svc',
+  role: 'persistence',
+  schemaVersion: '0.8',
+  ...over,
+});
+
+/** The answer of the rehearsing process, which leaves nothing behind. */
+function rehearsed(request: RehearsalRequest): RehearsalAnswer {
+  const { stdout, stderr } = spawnSync(process.execPath, [rehearsalProgram, JSON.stringify(request)], {
+    encoding: 'utf8',
+  });
+  const answer = stdout.trim().split('\n').at(-1);
+  if (!answer) throw new Error(`no answer: ${stderr}`);
+  expect(readdirSync(request.directory)).toEqual([]);
+  expect(processesIn(request.directory)).toEqual([]);
+  return JSON.parse(answer) as RehearsalAnswer;
+}
+
+/** Command lines that name the directory. */
+const processesIn = (directory: string): string[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .flatMap((name) => {
+      try {
+        return [readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ')];
+      } catch {
+        return [];
+      }
+    })
+    .filter((words) => words.includes(`${directory}/`));
+
+const schema = [
+  'CREATE TABLE executions AS SELECT i, md5(i::text) AS data FROM generate_series(1, 3000) i',
+  "CREATE TABLE schema_version AS SELECT 'svc' AS db_name, now() AS creation_time, '0.8' AS curr_version, '0.8' AS min_compatible_version",
+];
+
+describe.skipIf(!hasPostgres)('a rehearsal of PostgreSQL', () => {
+  let server: Postgres;
+  let backups: string;
+  let directory: string;
+  const wal = () => join(backups, 'wal');
+  const base = () => join(backups, 'base-20260101T000000Z');
+  const dump = () => join(backups, 'a.dump');
+  /** When the newest row in the archived log was committed. */
+  let newestMs: number;
+
+  beforeAll(async () => {
+    directory = rehearsalFolder();
+    backups = postgresFolder();
+    mkdirSync(wal());
+    ownedByPostgres(wal());
+    server = await startPostgres({
+      settings: [
+        ...['wal_level=replica', 'archive_mode=on', 'track_commit_timestamp=on'],
+        `archive_command=cp %p ${wal()}/%f.part && mv ${wal()}/%f.part ${wal()}/%f`,
+      ],
+    });
+    await server.query('CREATE DATABASE svc');
+    await server.query('CREATE ROLE service');
+    for (const statement of schema) await server.query(statement, 'svc');
+    await server.query('ALTER TABLE executions OWNER TO service', 'svc');
+    const port = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
+    postgresProgram('pg_basebackup', [...port, '-D', base(), '--wal-method=none', '--checkpoint=fast']);
+    postgresProgram('pg_dump', [...port, '-Fc', '-f', dump(), 'svc']);
+    writeFileSync(join(backups, 'a.sql.gz'), gzipSync(postgresProgram('pg_dump', [...port, 'svc'])));
+    await server.query('INSERT INTO executions VALUES (-1, NULL)', 'svc');
+    const { rows } = await server.query(
+      'SELECT extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000 AS ms FROM executions WHERE i = -1',
+      'svc',
+    );
+    newestMs = Number(rows[0].ms);
+    await server.archiveWal();
+  });
+  afterAll(async () => {
+    await server?.stop();
+    for (const path of [backups, directory]) if (path) rmSync(path, { recursive: true, force: true });
+  });
+  const request = (over: Partial<RehearsalRequest>) => requestOf(directory, over);
+
+  test('a dump in custom format and one in SQL: all rows, the version, and the time of each phase', () => {
+    const newestRow = 'SELECT max(creation_time) FROM schema_version';
+    const answer = rehearsed(request({ backup: dump(), newestRow }));
+    expect(answer).toMatchObject({ result: 'ok', workflows: 3000, schemaVersion: '0.8' });
+    expect(Object.keys(answer.phasesMs)).toEqual(['create', 'restore', 'check', 'remove']);
+    expect(answer.newestRowMs).toBeLessThanOrEqual(newestMs);
+    expect(rehearsed(request({ backup: join(backups, 'a.sql.gz') }))).toMatchObject({
+      result: 'ok',
+      workflows: 3000,
+    });
+  });
+
+  test('a base backup with its log: the rows of the log, too, and the commit time of the newest', async () => {
+    const rowsBefore = await server.query('SELECT count(*)::int AS n FROM executions', 'svc');
+    const answer = rehearsed(request({ backup: base(), log: { directory: wal(), last: '' } }));
+    expect(answer, JSON.stringify(answer)).toMatchObject({ result: 'ok', workflows: 3001 });
+    expect(Object.keys(answer.phasesMs)).toEqual(['copy', 'log', 'check', 'remove']);
+    expect(Math.abs(answer.newestRowMs! - newestMs)).toBeLessThanOrEqual(1);
+    // The real server and its archive are as before.
+    expect((await server.query('SELECT count(*)::int AS n FROM executions', 'svc')).rows).toEqual(
+      rowsBefore.rows,
+    );
+    expect(readdirSync(wal()).filter((name) => /^0000000[2-9]/.test(name))).toEqual([]);
+  });
+
+  test.each<
+    [string, (copy: string) => Partial<RehearsalRequest>, Partial<RehearsalAnswer> & { msg: unknown }]
+  >([
+    [
+      'half a dump',
+      (copy) => {
+        const path = join(copy, 'half.dump');
+        writeFileSync(path, readFileSync(dump()).subarray(0, 20_000));
+        return { backup: path };
+      },
+      {
+        result: 'failed',
+        msg: expect.stringMatching(/pg_restore: exit status 1: .*(?:end of file|could not)/),
+      },
+    ],
+    [
+      'gzip of an error message',
+      (copy) => {
+        const path = join(copy, 'error.sql.gz');
+        writeFileSync(path, gzipSync('pg_dump: error: connection to server failed\n'));
+        return { backup: path };
+      },
+      { result: 'failed', msg: expect.stringMatching(/psql: .*syntax error/) },
+    ],
+    [
+      'a base backup without its log',
+      () => ({ backup: base(), log: undefined }),
+      { result: 'failed', msg: expect.stringMatching(/the server does not start from it: .*FATAL/) },
+    ],
+    [
+      'a schema that is too old',
+      () => ({ backup: dump(), schemaVersion: '0.9' }),
+      { result: 'failed', msg: 'the schema has version 0.8, expected 0.9 or newer' },
+    ],
+    [
+      'a dump of another database',
+      () => ({ backup: dump(), role: 'visibility' }),
+      { result: 'failed', msg: expect.stringMatching(/executions_visibility.*does not exist/) },
+    ],
+    [
+      'more than it may take on the disk',
+      () => ({ backup: dump(), maxBytes: 1 << 20 }),
+      { result: 'unknown', msg: 'it takes more than 1 MiB; set recovery.rehearsal.maxBytes' },
+    ],
+    [
+      'more time than it may take',
+      () => ({ backup: dump(), timeoutMs: 1 }),
+      { result: 'unknown', msg: expect.stringMatching(/not done within .* set recovery.rehearsal.timeout/) },
+    ],
+    [
+      'a backup that is gone',
+      () => ({ backup: '/nowhere/a.dump' }),
+      { result: 'unknown', msg: '/nowhere/a.dump cannot be read (ENOENT)' },
+    ],
+  ])('%s', (_, make, expected) => {
+    const copy = mkdtempSync(join(tmpdir(), 'svc-agent-copy-'));
+    onTestFinished(() => rmSync(copy, { recursive: true }));
+    const answer = rehearsed(request(make(copy)));
+    expect(answer, JSON.stringify(answer)).toMatchObject(expected);
+  });
+
+  test('a backup with a link, as a tablespace has, is never opened by a server', () => {
+    const copy = join(backups, 'base-20260102T000000Z');
+    execFileSync('cp', ['-a', base(), copy]);
+    execFileSync('ln', ['-s', server.data, join(copy, 'pg_tblspc', '16999')]);
+    onTestFinished(() => rmSync(copy, { recursive: true }));
+    expect(rehearsed(request({ backup: copy }))).toMatchObject({
+      result: 'unknown',
+      msg: expect.stringMatching(/16999 is a link, as of a tablespace/),
+    });
+  });
+});
+
+const hasMariadbTools = ['mariadb-dump', 'mariadb-backup', 'mariadb-binlog'].every(
+  (name) => spawnSync(name, ['--version']).status === 0,
+);
+
+describe.skipIf(!hasMariadb || !hasMariadbTools)('a rehearsal of MariaDB', () => {
+  let server: Mariadb;
+  let directory: string;
+  let log: { directory: string; last: string };
+  const path = (name: string) => join(server.folder, name);
+  let newestMs: number;
+
+  beforeAll(async () => {
+    directory = rehearsalFolder();
+    server = await startMariadb('--log-bin=bin', '--server-id=1');
+    await server.sql(schemaStatements('svc'));
+    await server.sql('INSERT INTO svc.executions SELECT seq, SHA1(seq) FROM svc.seq_1_to_3000');
+    const socket = `--socket=${path('s')}`;
+    execFileSync('bash', [
+      '-c',
+      `mariadb-dump --no-defaults ${socket} --user=root --single-transaction --master-data=2 svc | gzip > ${path('a.sql.gz')}`,
+    ]);
+    const options = ['--no-defaults', '--backup', '--user=root', socket, `--datadir=${path('data')}`];
+    execFileSync('mariadb-backup', [...options, `--target-dir=${path('full')}`], { stdio: 'pipe' });
+    await server.sql('FLUSH BINARY LOGS');
+    await server.sql("INSERT INTO svc.executions VALUES (-1, 'x')");
+    newestMs = Date.now();
+    // Neither the changes of another database of the server nor its default database are in the way.
+    await server.sql('CREATE DATABASE other; CREATE TABLE other.executions (i INT PRIMARY KEY)');
+    await server.sql('USE other; INSERT INTO executions VALUES (1); USE mysql');
+    await server.sql('FLUSH BINARY LOGS');
+    const names = (await server.sql('SHOW BINARY LOGS')).map(({ Log_name }) => String(Log_name)).slice(0, -1);
+    mkdirSync(path('binlog'));
+    for (const name of names) execFileSync('cp', [path(`data/${name}`), path(`binlog/${name}`)]);
+    log = { directory: path('binlog'), last: names.at(-1)! };
+  });
+  afterAll(async () => {
+    await server?.stop();
+    if (directory) rmSync(directory, { recursive: true, force: true });
+  });
+  const request = (over: Partial<RehearsalRequest>) => requestOf(directory, { kind: 'mysql', log, ...over });
+
+  test.each([
+    ['a dump', () => path('a.sql.gz'), ['create', 'restore', 'log', 'check', 'remove']],
+    ['a copy of the files', () => path('full'), ['copy', 'restore', 'log', 'check', 'remove']],
+  ])(
+    '%s with the binary log: the rows of the log, too, and the time of its last commit',
+    (_, backup, phases) => {
+      const answer = rehearsed(request({ backup: backup() }));
+      expect(answer, JSON.stringify(answer)).toMatchObject({
+        result: 'ok',
+        workflows: 3001,
+        schemaVersion: '0.8',
+      });
+      expect(Object.keys(answer.phasesMs).sort()).toEqual([...phases].sort());
+      // The log has whole seconds.
+      expect(newestMs - answer.newestRowMs!).toBeGreaterThanOrEqual(0);
+      expect(newestMs - answer.newestRowMs!).toBeLessThan(2000);
+    },
+  );
+
+  test('half a binary log, a missing one, and a copy without a table fail with the reason', () => {
+    const half = path('half');
+    execFileSync('cp', ['-r', path('binlog'), half]);
+    truncateSync(join(half, log.last), 300);
+    expect(rehearsed(request({ backup: path('a.sql.gz'), log: { ...log, directory: half } }))).toMatchObject({
+      result: 'failed',
+      msg: expect.stringMatching(/mariadb-binlog/),
+    });
+    rmSync(join(half, readdirSync(half).sort().at(-2)!));
+    expect(rehearsed(request({ backup: path('a.sql.gz'), log: { ...log, directory: half } }))).toMatchObject({
+      result: 'failed',
+      msg: expect.stringMatching(/the binary log has a gap/),
+    });
+    const lacking = path('lacking');
+    execFileSync('bash', ['-c', `cp -r ${path('full')} ${lacking} && rm ${lacking}/svc/executions.*`]);
+    expect(rehearsed(request({ backup: lacking, log: undefined }))).toMatchObject({
+      result: 'failed',
+      msg: expect.stringMatching(/svc\.executions.* doesn't exist/),
+    });
+  });
+});
+void [command, folder, mainFile, start, startAgent, until];
+export type Unused = RunningAgent;
