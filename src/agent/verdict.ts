@@ -87,6 +87,7 @@ const downKinds: Readonly<Record<string, KindOfProblem>> = {
   archive: 'archive_down',
   backup: 'backup_failed',
   recovery: 'recovery',
+  rehearsal: 'recovery',
 };
 
 const backupKinds: Partial<Record<BackupFailureReason, KindOfProblem>> = {

@@ -77,6 +77,9 @@ function everything(address: string): ProbesOptions {
       backup('pinged', { kind: 'heartbeat', token: secret }),
     ],
     stateDirectory: '/no/such/state',
+    recovery: {
+      rehearsal: { everyMs: 864e5, directory: '/no/such/directory', maxBytes: 1e9, timeoutMs: 1000 },
+    },
     archival: { history: archive('filestore'), visibility: archive('objectstore') },
     domainDefaults: {
       archival: {
@@ -160,7 +163,8 @@ describe.each(rows.map((row) => [row.name, row] as const))('%s', (_, row) => {
 
 /** Rows that read only what is in the agent, or files of this machine. */
 const isLocal = ({ kind, name }: ProbeRow): boolean =>
-  ['replication', 'backup', 'recovery'].includes(kind) || ['cluster/dc1', 'archive/history'].includes(name);
+  ['replication', 'backup', 'recovery', 'rehearsal'].includes(kind) ||
+  ['cluster/dc1', 'archive/history'].includes(name);
 
 /** How a promise settled; fails if it hangs. */
 async function settledSoon<T>(work: Promise<T>): Promise<PromiseSettledResult<T>> {

@@ -25,7 +25,7 @@ import {
   startPostgres,
 } from '../postgres.ts';
 import { until } from '../until.ts';
-import { command, folder, mainFile, type RunningAgent, start, startAgent } from './process.ts';
+import { command, folder, type RunningAgent, startAgent } from './process.ts';
 
 // Rehearsals by the built program on backups of real servers.
 
@@ -303,5 +303,115 @@ describe.skipIf(!hasMariadb || !hasMariadbTools)('a rehearsal of MariaDB', () =>
     });
   });
 });
-void [command, folder, mainFile, start, startAgent, until];
-export type Unused = RunningAgent;
+
+describe.skipIf(!hasPostgres)('an agent that rehearses', () => {
+  let server: Postgres;
+  let backups: string;
+  let directory: string;
+  const place = folder();
+  const file = join(place.path, 'agent.yaml');
+  const agents: RunningAgent[] = [];
+
+  beforeAll(async () => {
+    directory = rehearsalFolder();
+    backups = postgresFolder();
+    server = await startPostgres();
+    await server.query('CREATE DATABASE svc');
+    for (const statement of schema) await server.query(statement, 'svc');
+    postgresProgram('pg_dump', [
+      ...['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '-Fc'],
+      ...['-f', join(backups, 'main-1.dump'), 'svc'],
+    ]);
+    writeFileSync(
+      file,
+      `stateDirectory: ${join(place.path, 'state')}
+metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
+admin: {listenAddress: 127.0.0.1:0}
+roles: [history]
+services: {history: {logs: {paths: [${place.path}/none.log]}}}
+stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}, schema: {persistence: '0.8'}}]
+backups:
+  - {name: full, store: main, database: persistence, type: full, interval: 1s, source: {files: {directory: ${backups}, pattern: '^main-', settle: 1ms}}, integrity: {level: full}}
+recovery: {rehearsal: {directory: ${directory}, newestRow: SELECT max(creation_time) FROM schema_version}}
+`,
+    );
+  });
+  afterAll(async () => {
+    for (const agent of agents) await agent.end('SIGKILL');
+    await server?.stop();
+    for (const path of [backups, directory]) if (path) rmSync(path, { recursive: true, force: true });
+    place.remove();
+  });
+  const run = async () => {
+    const agent = await startAgent(file);
+    agents.push(agent);
+    return agent;
+  };
+  const check = (agent: RunningAgent, name: string) =>
+    fetch(`http://${agent.address('admin')}/probe?name=${encodeURIComponent(name)}`);
+  const rehearsalChild = () =>
+    processesIn(directory).length > 0 &&
+    readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .find((name) => {
+        try {
+          const words = readFileSync(`/proc/${name}/cmdline`, 'utf8');
+          return words.includes('rehearse.mjs') && words.includes(directory);
+        } catch {
+          return false;
+        }
+      });
+  /** Has the agent look until a rehearsal is under way; returns the pid of its process. */
+  const underWay = async (agent: RunningAgent) =>
+    Number(
+      await until('a rehearsal is under way', async () => {
+        const child = rehearsalChild();
+        if (!child)
+          for (const probe of ['backup/full', 'recovery/main/persistence', 'rehearsal/main/persistence'])
+            await check(agent, probe);
+        return child;
+      }),
+    );
+
+  test('killed in the middle, with and without its process: nothing is left, and the next agent proves the recovery', async () => {
+    const first = await run();
+    await underWay(first);
+    await first.end('SIGKILL');
+    // The process notices that its agent is gone.
+    await until(
+      'nothing is left',
+      () => processesIn(directory).length === 0 && readdirSync(directory).length === 0,
+    );
+
+    const second = await run();
+    const child = await underWay(second);
+    process.kill(child, 'SIGSTOP');
+    await second.end('SIGKILL');
+    process.kill(child, 'SIGKILL');
+    expect(readdirSync(directory)).toHaveLength(1);
+
+    const third = await run();
+    await until('the recovery is proven', async () => {
+      for (const probe of ['backup/full', 'recovery/main/persistence', 'rehearsal/main/persistence'])
+        await check(third, probe);
+      const page = await (await fetch(`http://${third.address('metrics')}/metrics`)).text();
+      return /^svc_recovery_proven\{[^}]*store="main"[^}]*\} 1$/m.test(page);
+    });
+    expect(readdirSync(directory)).toEqual([]);
+    expect(processesIn(directory)).toEqual([]);
+    const shown = async (name: string) => {
+      const page = await (await fetch(`http://${third.address('metrics')}/metrics`)).text();
+      return new RegExp(`^${name}.* [\\d.]+$`, 'm').test(page);
+    };
+    await until('the drill is shown', () =>
+      shown('svc_restore_drill_last_success_timestamp_seconds{[^}]*procedure="rehearsal"'),
+    );
+    expect(await shown('svc_recovery_rehearsal_last_success_timestamp_seconds')).toBe(true);
+    for (const phase of ['create', 'restore', 'check', 'remove'])
+      expect(await shown(`svc_recovery_rehearsal_duration_seconds{[^}]*phase="${phase}"`)).toBe(true);
+    const { stdout } = command(['probe', 'rehearsal', '-c', file]);
+    expect(stdout).toMatch(
+      /rehearsal\/main\/persistence +ok .*restored in .* with 3000 workflows; the newest row was .* old/,
+    );
+  });
+});

@@ -246,6 +246,10 @@ export const storePlans: readonly Plan[] = [
       database: 'persistence',
     },
   ),
+  state('SvcRecoveryNotProven', series('svc_recovery_proven', 'store="main", database="persistence"'), 15, {
+    store: 'main',
+    database: 'persistence',
+  }),
 ];
 
 /** What is told of a store whose agent is down. */

@@ -258,5 +258,18 @@ export const stores: RuleGroup = {
         'The dashboard Replication and recovery shows the objectives. Compare them with the age of the last backup, the unarchived log and the last restore drill.',
       dashboard: 'dr',
     },
+    {
+      name: 'SvcRecoveryNotProven',
+      severity: 'warning',
+      isState: true,
+      expr: ({ m }) => `max by (${site}, store, database) (${m('svc_recovery_proven')}) == 0`,
+      for: '15m',
+      summary: 'The recovery of {{ $labels.store }}/{{ $labels.database }} is not proven.',
+      description:
+        'No rehearsal of the last two intervals restored {{ $labels.store }}/{{ $labels.database }} from its backups within the objectives: svc_recovery_proven is {{ $value }}.',
+      firstSteps:
+        'Run svc-agent probe rehearsal on the host of the agent: it says what failed. A backup that does not restore is no backup.',
+      dashboard: 'dr',
+    },
   ],
 };

@@ -193,7 +193,7 @@ const chainDetails = (chain: ReturnType<typeof chainOf>) =>
 async function readDrills(stateDirectory: string, { store, database }: Recoverable): Promise<Drill[]> {
   const { journalPath, readRuns } = await import('./journal.ts');
   const drills: Drill[] = [];
-  for (const procedure of ['database-corruption', 'cluster-loss']) {
+  for (const procedure of ['database-corruption', 'cluster-loss', 'rehearsal']) {
     const path = journalPath(stateDirectory, 'recovery', drillName(procedure, store, database));
     const last = (await readRuns(path))
       .filter(({ status, endMs }) => status === 0 && endMs !== undefined)

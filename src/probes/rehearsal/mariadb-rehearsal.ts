@@ -4,9 +4,8 @@ import { PassThrough, Transform } from 'node:stream';
 import { cannotRead, unpackedFile } from './backup-content.ts';
 import { copyBackup } from './copy-tree.ts';
 import { programOf } from './programs.ts';
-import { asUnknown, CannotLook, type RehearsalRequest } from './rehearsal.ts';
-import type { Phases, Restored } from './rehearse.ts';
-import { lastWords, type RunningProgram, type Sandbox } from './sandbox.ts';
+import { asUnknown, CannotLook, type Phases, type RehearsalRequest, type Restored } from './rehearsal.ts';
+import { lastWords, type Sandbox } from './sandbox.ts';
 
 /** Where the log goes on from a backup. */
 interface LogPosition {
@@ -28,9 +27,7 @@ export async function rehearseMariadb(
     throw cannotRead(backup, thrown);
   }
   const data = isDirectory ? await restoreFiles(backup, sandbox, phases) : await newData(sandbox, phases);
-  const server = await phases.measure(isDirectory ? 'restore' : 'create', () =>
-    startServer(data, sandbox, isDirectory),
-  );
+  await phases.measure(isDirectory ? 'restore' : 'create', () => startServer(data, sandbox, isDirectory));
   const client = [programOf(['mariadb', 'mysql']), ...connection(sandbox)];
   const from = isDirectory ? positionOfFiles(data) : await restoreDump(client, request, sandbox, phases);
   const newestMs =
@@ -41,7 +38,7 @@ export async function rehearseMariadb(
     (
       await sandbox.run([...client, '--batch', '--skip-column-names', `--execute=${sql}`, database], asAgent)
     ).trim();
-  return { server, ask, ...(newestMs === undefined ? {} : { newestMs }) };
+  return { ask, ...(newestMs === undefined ? {} : { newestMs }) };
 }
 
 const asAgent = { asAgent: true };
@@ -82,7 +79,7 @@ function positionOfFiles(data: string): LogPosition | undefined {
 }
 
 /** Resolves once the server takes statements, on a socket in the sandbox alone. */
-async function startServer(data: string, sandbox: Sandbox, isCopy: boolean): Promise<RunningProgram> {
+async function startServer(data: string, sandbox: Sandbox, isCopy: boolean): Promise<void> {
   const program = programOf(['mariadbd', 'mysqld']);
   // Says how the files of InnoDB are laid out.
   const written = join(data, 'backup-my.cnf');
@@ -108,7 +105,6 @@ async function startServer(data: string, sandbox: Sandbox, isCopy: boolean): Pro
     }
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  return server;
 }
 
 async function restoreDump(

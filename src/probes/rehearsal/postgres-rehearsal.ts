@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import { cannotRead, headOf, unpackedFile } from './backup-content.ts';
 import { copyBackup } from './copy-tree.ts';
 import { postgresServers } from './programs.ts';
-import { asUnknown, CannotLook, type RehearsalRequest } from './rehearsal.ts';
-import type { Phases, Restored } from './rehearse.ts';
+import { asUnknown, CannotLook, type Phases, type RehearsalRequest, type Restored } from './rehearsal.ts';
 import { lastWords, type RunningProgram, type Sandbox } from './sandbox.ts';
 
 const administrator = 'postgres';
@@ -41,10 +40,10 @@ async function restoreDump(
   const [programs] = postgresServers();
   if (programs === undefined) throw noServer();
   const data = sandbox.makeDirectory('data');
-  const server = await phases.measure('create', async () => {
+  await phases.measure('create', async () => {
     const options = ['-U', administrator, '-A', 'trust', '--locale=C', '-E', 'UTF8', '-D', data];
     await sandbox.run([join(programs, 'initdb'), ...options]).catch(asUnknown);
-    const started = await startServer(programs, data, sandbox, []).catch(asUnknown);
+    await startServer(programs, data, sandbox, []).catch(asUnknown);
     const name = `"${database.replaceAll('"', '""')}"`;
     await question(
       programs,
@@ -53,7 +52,6 @@ async function restoreDump(
       'postgres',
       `CREATE DATABASE ${name} TEMPLATE template0`,
     );
-    return started;
   });
   await phases.measure('restore', async () => {
     const at = [...connection(sandbox, administrator), '--dbname', database];
@@ -62,7 +60,7 @@ async function restoreDump(
       await sandbox.run([join(programs, 'pg_restore'), ...options, backup], { asAgent: true });
     } else await restoreText(programs, at, backup, sandbox);
   });
-  return { server, ask: asker(programs, sandbox, administrator, database) };
+  return { ask: asker(programs, sandbox, administrator, database) };
 }
 
 /** Roles of the real server are not part of a dump of one database. */
@@ -115,7 +113,6 @@ async function restoreBase(request: RehearsalRequest, sandbox: Sandbox, phases: 
     question(programs, sandbox, name, database, 'SELECT 1'),
   );
   return {
-    server,
     ask: asker(programs, sandbox, admin, database),
     newestMs: newest === undefined ? undefined : Date.parse(`${newest.slice(0, 23).replace(' ', 'T')}Z`),
   };

@@ -58,6 +58,19 @@ export interface RehearsalRecord extends RunRecord {
   backup?: string;
 }
 
+/** Measures what each part takes. */
+export interface Phases {
+  measure<T>(phase: RehearsalPhase, work: () => Promise<T>): Promise<T>;
+}
+
+/** A server that runs on what was restored. */
+export interface Restored {
+  /** The first value of a statement's answer, as text. */
+  ask(sql: string): Promise<string>;
+  /** When the newest transaction of the log was committed, ms since the epoch. */
+  newestMs?: number;
+}
+
 /** This host cannot look: neither good nor bad is known of the backup. */
 export class CannotLook extends Error {}
 

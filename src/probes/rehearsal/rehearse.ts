@@ -1,22 +1,14 @@
 import { errorText } from '../../core/errors.ts';
 import type { RehearsalPhase } from '../../core/reasons.ts';
 import { isAtLeast } from '../stores/store-finding.ts';
-import { CannotLook, type RehearsalAnswer, type RehearsalRequest } from './rehearsal.ts';
-import { openSandbox, type RunningProgram, type Sandbox, sizeOf } from './sandbox.ts';
-
-/** Measures what each part takes. */
-export interface Phases {
-  measure<T>(phase: RehearsalPhase, work: () => Promise<T>): Promise<T>;
-}
-
-/** A server that runs on what was restored. */
-export interface Restored {
-  server: RunningProgram;
-  /** The first value of a statement's answer, as text. */
-  ask(sql: string): Promise<string>;
-  /** When the newest transaction of the log was committed, ms since the epoch. */
-  newestMs?: number;
-}
+import {
+  CannotLook,
+  type Phases,
+  type RehearsalAnswer,
+  type RehearsalRequest,
+  type Restored,
+} from './rehearsal.ts';
+import { openSandbox, type Sandbox, sizeOf } from './sandbox.ts';
 
 type Rehearse = (request: RehearsalRequest, sandbox: Sandbox, phases: Phases) => Promise<Restored>;
 

@@ -15,6 +15,15 @@ interface ShownDrill {
   endMs: number;
   durationMs: number;
 }
+/** What the probe of a rehearsal tells of the last one. */
+interface ShownRehearsal {
+  backup?: string;
+  startMs: number;
+  endMs: number;
+  workflows?: number;
+  newestRowMs?: number;
+  phasesMs?: Readonly<Record<string, number>>;
+}
 type BackupStatus = StatusReport['backups'][number];
 
 const recoveryHead = [
@@ -24,6 +33,7 @@ const recoveryHead = [
   'Restore time against objective',
   'Evidence',
 ];
+const rehearsalHead = ['Rehearsal', 'Recovery', 'Restore time against objective', 'Newest row', 'Last one'];
 const backupHead = ['Backup', 'State', 'Age against objective', 'Integrity', 'Size', 'Off-site', 'Retention'];
 
 /** Objectives against evidence: what can be recovered, each backup, and the archives. */
@@ -31,6 +41,7 @@ export function backups(_data: Data, report: StatusReport, { nowMs }: Frame): Ch
   const recovery = probesOf(report, 'recovery');
   const probes = new Map(probesOf(report, 'backup').map((probe) => [subjectOf(probe), probe]));
   const archives = probesOf(report, 'archive');
+  const rehearsals = probesOf(report, 'rehearsal');
   if (recovery.length + report.backups.length + archives.length === 0) return undefined;
   const recoveryRows = recovery.map((probe) => recoveryRow(probe, report.backups, nowMs));
   const backupRows = report.backups.map((one) => backupRow(one, probes.get(one.backup), nowMs));
@@ -43,6 +54,12 @@ export function backups(_data: Data, report: StatusReport, { nowMs }: Frame): Ch
   return section(
     { id: 'backups', title: 'Backups and recovery', wide: true, aside },
     recoveryRows.length > 0 && table('Recovery readiness', recoveryHead, recoveryRows),
+    rehearsals.length > 0 &&
+      table(
+        'Rehearsals',
+        rehearsalHead,
+        rehearsals.map((probe) => rehearsalRow(probe, report.backups, nowMs)),
+      ),
     backupRows.length > 0 && table('Backups', backupHead, backupRows),
     folded({ key: 'archives', most: 6 }, archives, (part) =>
       h('ul', { class: 'targets' }, part.map(archiveItem)),
@@ -74,14 +91,8 @@ const runbookLink = (name: string, text: string) =>
   h('button', { type: 'button', class: 'plain', click: () => void openRunbook(`recovery/${name}`) }, text);
 
 function recoveryRow(probe: ProbeStatus, all: readonly BackupStatus[], nowMs: number) {
-  const [store, database] = subjectOf(probe).split('/');
   const { chain, drill } = (probe.last?.details ?? {}) as { chain?: ShownChain; drill?: ShownDrill };
-  const own = all.filter(
-    (one) =>
-      one.store === store &&
-      (one.database === undefined || one.database === database) &&
-      one.type !== 'config',
-  );
+  const own = backupsOf(probe, all);
   const lossSeconds = chain && (nowMs - Date.parse(chain.recoveryPoint)) / 1e3;
   const drillSeconds = drill && drill.durationMs / 1e3;
   return {
@@ -96,6 +107,43 @@ function recoveryRow(probe: ProbeStatus, all: readonly BackupStatus[], nowMs: nu
           h('div', { class: 'muted small' }, `drill ${ago(new Date(drill.endMs).toISOString(), nowMs)}`),
       ],
       chain ? chainSteps(probe.name, chain, nowMs) : '–',
+    ],
+  };
+}
+
+/** The backups of the database that a probe is about. */
+function backupsOf(probe: ProbeStatus, all: readonly BackupStatus[]): readonly BackupStatus[] {
+  const [store, database] = subjectOf(probe).split('/');
+  return all.filter(
+    (one) =>
+      one.store === store &&
+      (one.database === undefined || one.database === database) &&
+      one.type !== 'config',
+  );
+}
+
+function rehearsalRow(probe: ProbeStatus, all: readonly BackupStatus[], nowMs: number) {
+  const { last } = (probe.last?.details ?? {}) as { last?: ShownRehearsal };
+  const objective = tightest(backupsOf(probe, all).map(({ rtoSeconds }) => rtoSeconds));
+  const phases = Object.entries(last?.phasesMs ?? {}).map(([name, ms]) => `${name} ${seconds(ms / 1e3)}`);
+  return {
+    key: probe.name,
+    cells: [
+      [h('strong', {}, subjectOf(probe)), probe.last && h('div', { class: 'muted small' }, probe.last.msg)],
+      last ? pill(...outcome(probe, 'proven', 'not proven')) : pill('quiet', 'not rehearsed yet'),
+      [
+        againstObjective(last && (last.endMs - last.startMs) / 1e3, objective, 'no rehearsal yet'),
+        phases.length > 0 && h('div', { class: 'muted small' }, phases.join(', ')),
+      ],
+      last?.newestRowMs === undefined
+        ? 'unknown'
+        : `${span(Math.max(0, last.startMs - last.newestRowMs) / 1e3)} old`,
+      last
+        ? [
+            ago(new Date(last.startMs).toISOString(), nowMs),
+            last.backup && h('div', { class: 'muted small' }, last.backup),
+          ]
+        : '–',
     ],
   };
 }

@@ -14,6 +14,7 @@ const pair = 'source_cluster, target_cluster';
 const identity = 'store, kind, database';
 const walOldest = 'svc_store_wal_oldest_unarchived_timestamp_seconds';
 const drill = 'svc_restore_drill_last';
+const rehearsal = 'svc_recovery_rehearsal';
 
 const readiness = ({ highest, lastKnown, moment, rateOnce }: Queries): PanelRow => ({
   title: 'Recovery',
@@ -76,6 +77,33 @@ const readiness = ({ highest, lastKnown, moment, rateOnce }: Queries): PanelRow 
         ),
         column('Duration', 'duration', lastKnown(`${drill}_duration_seconds`, 'store, database, procedure')),
       ],
+    ),
+    timeline(
+      'Proven recovery',
+      'Whether a rehearsal restored the newest backup into a throwaway server within the objectives.',
+      'ok',
+      highest('svc_recovery_proven', 'store, database'),
+      { width: 8, runbooks: ['SvcRecoveryNotProven'] },
+    ),
+    table(
+      'Rehearsals',
+      'When a rehearsal last restored each database.',
+      { cluster: 'Cluster', store: 'Store', database: 'Database' },
+      [
+        column(
+          'Last success',
+          'ago',
+          moment(`${rehearsal}_last_success_timestamp_seconds`, 'store, database'),
+        ),
+      ],
+      { width: 8 },
+    ),
+    timeseries(
+      'Duration of rehearsals',
+      'How long each phase of the last rehearsal took.',
+      'duration',
+      highest(`${rehearsal}_duration_seconds`, 'store, database, phase'),
+      { width: 8 },
     ),
   ],
 });
