@@ -8,6 +8,7 @@ export type ErrorCode =
   | 'state_unreadable'
   | 'snapshot_corrupt'
   | 'log_unwritable'
+  | 'open_files'
   | 'timer_invalid'
   | 'number_invalid'
   | 'internal';

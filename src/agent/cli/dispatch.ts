@@ -1,5 +1,6 @@
 import { AgentError, errorText, nearest } from '../../core/errors.ts';
 import { version } from '../installation.ts';
+import { mostOpenFiles, openFilesError } from '../open-files.ts';
 import { type CommandName, commands, helpText } from './arguments.ts';
 import type { Command, Io } from './io.ts';
 import { run } from './run.ts';
@@ -43,9 +44,11 @@ const usageCodes: ReadonlySet<string> = new Set(['usage', 'config_invalid', 'log
 
 /** Runs the command named by the first argument; resolves with the exit status and never throws. */
 export async function dispatch(args: readonly string[], io: Io): Promise<number> {
+  const openFiles = mostOpenFiles();
   try {
     return await runNamed(args, io);
-  } catch (thrown) {
+  } catch (failed) {
+    const thrown = openFilesError(failed, openFiles);
     const what = thrown instanceof AgentError ? thrown.message : `unexpected failure: ${errorText(thrown)}`;
     io.stderr(`${what.startsWith('svc-agent') ? '' : 'svc-agent: '}${what}\n`);
     if (!(thrown instanceof AgentError) && thrown instanceof Error && thrown.stack)

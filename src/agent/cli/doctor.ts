@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { dirname } from 'node:path';
 import { parseAddress } from '../../core/address.ts';
@@ -9,6 +9,7 @@ import type { ProbeResult } from '../../probes/runner/probe-state.ts';
 import { probeOnce } from '../../probes/runner/runner.ts';
 import { checkPattern, surveyLogPaths } from '../config/log-paths.ts';
 import { type AgentConfig, blocksOf, type ReadyConfig } from '../config/types.ts';
+import { mostOpenFiles, wantedOpenFiles } from '../open-files.ts';
 import { createReadSecret } from '../read-secret.ts';
 import { configurationOptions, configured, parseCommand, showHelp, withNamedFile } from './arguments.ts';
 import { type Io, type Screen, table, wrapped } from './io.ts';
@@ -249,14 +250,13 @@ function examineBuffers({ config }: ReadyConfig): Diagnosis[] {
 function examineLimits({ config }: ReadyConfig): Diagnosis[] {
   if (!config.services.some(({ selected, logs }) => selected && logs)) return [];
   const found: Diagnosis[] = [];
-  const limits = existsSync('/proc/self/limits') ? readFileSync('/proc/self/limits', 'utf8') : '';
-  const files = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? Number.POSITIVE_INFINITY);
-  if (files < 1024) {
+  const files = mostOpenFiles();
+  if (files !== undefined && files < wantedOpenFiles) {
     found.push(
       advice(
         'open files',
         `at most ${files}`,
-        'raise LimitNOFILE or ulimit -n to 1024: log files beyond it are opened in turns',
+        `raise LimitNOFILE or ulimit -n to ${wantedOpenFiles}: log files beyond it are opened in turns`,
       ),
     );
   }

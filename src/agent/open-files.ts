@@ -1,0 +1,27 @@
+import { readFileSync } from 'node:fs';
+import { AgentError, systemCode } from '../core/errors.ts';
+
+/** Enough for any configuration: fewer are enough without many log files, connections and stores. */
+export const wantedOpenFiles = 1024;
+
+/** How many files the process may have open; undefined where the system does not say. */
+export function mostOpenFiles(): number | undefined {
+  try {
+    const found = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
+    return found ? Number(found[1]) : undefined;
+  } catch {
+    // Not Linux.
+    return undefined;
+  }
+}
+
+/**
+ * The error for a process that may not open enough files to load its own code; any other error as it is. `most` was read
+ * before: no file can be opened then.
+ */
+export function openFilesError(thrown: unknown, most: number | undefined): unknown {
+  if (thrown instanceof AgentError || systemCode(thrown) !== 'EMFILE') return thrown;
+  const fault = { where: 'open files', what: 'too few are allowed to start', got: most };
+  const allowed = `raise ulimit -n, or LimitNOFILE of the systemd unit, to ${wantedOpenFiles}`;
+  return new AgentError('open_files', { ...fault, allowed }, thrown);
+}
