@@ -1,0 +1,195 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { bySize } from '../size.ts';
+import { until } from '../until.ts';
+import { folder, mainFile, start } from './process.ts';
+
+/** What a pod of 256 MiB leaves to everything else is a fifth. */
+const mostMiB = 200;
+
+/** The flags that the image starts Node with. */
+const shippedFlags = /^ENTRYPOINT \["\/nodejs\/bin\/node", (.*), "\/app/m
+  .exec(readFileSync('Dockerfile', 'utf8'))![1]!
+  .split(', ')
+  .map((flag) => JSON.parse(flag) as string);
+
+const numbered = (count: number, line: (n: number) => string) =>
+  Array.from({ length: count }, (_, n) => line(n)).join('');
+
+/** What a hostile sender sends: a page, datagrams' lines over TCP, and a log. */
+interface Hostile {
+  page?: string;
+  statsd?: string;
+  log?: string;
+  /** The increases that the agent must show, one by one or in overflow series, by the beginning of the names. */
+  sums?: Readonly<Record<string, number>>;
+  /** Whether there is more than the limits allow. */
+  isRefused: boolean;
+}
+
+const buckets = ['0.1', '1', '10', '+Inf'];
+const hostile: Readonly<Record<string, Hostile>> = {
+  '60,000 families on a page': {
+    page: numbered(60_000, (n) => `# HELP m${n} Number ${n}.\n# TYPE m${n} gauge\nm${n}{a="b"} ${n}\n`),
+    isRefused: true,
+  },
+  '94,000 names over statsd': { statsd: numbered(94_000, (n) => `name_${n}:1|c\n`), isRefused: true },
+  '200,000 values of a label in a log': {
+    log: numbered(200_000, (n) => `{"level":"info","logger":"l-${n}","customer":"c-${n}"}\n`),
+    sums: { svc_log_entries_total: 200_000, by_customer: 200_000 },
+    isRefused: true,
+  },
+  '100,000 ids in a log': {
+    log: numbered(
+      100_000,
+      (n) => `{"level":"info","customer":"12345678-1234-1234-1234-${String(n).padStart(12, '0')}"}\n`,
+    ),
+    sums: { svc_log_entries_total: 100_000, by_customer: 100_000 },
+    isRefused: false,
+  },
+  '200,000 values of a tag over statsd': {
+    statsd: numbered(200_000, (n) => `calls:1|c|#client:c${n}\n`),
+    sums: { calls: 200_000 },
+    isRefused: true,
+  },
+  '100,000 ids on a page': {
+    page: `# TYPE calls counter\n${numbered(100_000, (n) => `calls{workflow_id="w-${n}"} 1\n`)}`,
+    sums: { calls: 100_000 },
+    isRefused: true,
+  },
+  '25,000 values of a kilobyte': {
+    page: `# TYPE calls counter\n${numbered(25_000, (n) => `calls{text="${'x'.repeat(1000)}${n}"} 1\n`)}`,
+    sums: { calls: 25_000 },
+    isRefused: true,
+  },
+  '20,000 families of histograms': {
+    page: numbered(20_000, (n) => {
+      const lines = buckets.map((le) => `h${n}_bucket{le="${le}"} 1\n`).join('');
+      return `# TYPE h${n} histogram\n${lines}h${n}_sum 1\nh${n}_count 1\n`;
+    }),
+    isRefused: false,
+  },
+};
+const everything: Hostile = {
+  page: hostile['60,000 families on a page']!.page!,
+  statsd:
+    hostile['94,000 names over statsd']!.statsd! + hostile['200,000 values of a tag over statsd']!.statsd!,
+  log: hostile['200,000 values of a label in a log']!.log!,
+  sums: { svc_log_entries_total: 200_000, by_customer: 200_000 },
+  isRefused: true,
+};
+const single = Object.entries(hostile);
+
+const honestLine = 'honest_total{svc_service="frontend"} 5';
+
+async function servePage(page: string): Promise<number> {
+  const server = createServer((_request, response) => response.end(page));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+async function startAgent({ page = '', log = '' }: Hostile) {
+  const place = folder();
+  onTestFinished(() => place.remove());
+  const logFile = join(place.path, 'history.log');
+  writeFileSync(logFile, log);
+  const scrape = (port: number) => `{url: 'http://127.0.0.1:${port}/metrics', interval: 30s, timeout: 30s}`;
+  const config = join(place.path, 'agent.yaml');
+  writeFileSync(
+    config,
+    `stateDirectory: ${join(place.path, 'state')}
+metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
+admin: ~
+services:
+  frontend: {scrape: ${scrape(await servePage('# TYPE honest_total counter\nhonest_total 5\n'))}}
+  history:
+    scrape: ${scrape(await servePage(page))}
+    statsd: {tcp: 127.0.0.1:0}
+    logs:
+      paths: [${logFile}]
+      startAt: beginning
+      rules: [{name: by_customer, type: counter, match: {level: info}, labels: {customer: customer}}]
+`,
+  );
+  const running = start(process.execPath, [...shippedFlags, mainFile, 'run', '-c', config]);
+  onTestFinished(() => void running.end('SIGKILL'));
+  await until('the agent is ready', () => running.output().includes('"msg":"ready"') || undefined);
+  const address = (listener: string) =>
+    new RegExp(`"listener":"${listener}","address":"([^"]+)"`).exec(running.output())![1]!;
+  return {
+    address,
+    running,
+    metrics: async () => (await fetch(`http://${address('metrics')}/metrics`)).text(),
+    peakMiB() {
+      const status = readFileSync(`/proc/${running.child.pid}/status`, 'utf8');
+      return Number(/VmHWM:\s+(\d+)/.exec(status)![1]) / 1024;
+    },
+  };
+}
+
+function sumOf(text: string, name: string): number {
+  const values = [...text.matchAll(new RegExp(`^${name}\\{.*\\} (\\d+)$`, 'gm'))];
+  return values.reduce((sum, [, value]) => sum + Number(value), 0);
+}
+
+async function holds(sent: Hostile) {
+  const agent = await startAgent(sent);
+  const { statsd } = sent;
+  if (statsd) {
+    const [, host, port] = /^(.*):(\d+)$/.exec(agent.address('services.history.statsd.tcp'))!;
+    const socket = connect(Number(port), host);
+    await new Promise<void>((resolve, reject) => socket.on('error', reject).end(statsd, () => resolve()));
+  }
+  let text = '';
+  await until('the honest role and all sums are shown', async () => {
+    text = await agent.metrics();
+    const isSummed = Object.entries(sent.sums ?? {}).every(([name, sum]) => sumOf(text, name) === sum);
+    const hasRefused = sumOf(text, 'svc_agent_series_refused_total') > 0;
+    return isSummed && hasRefused === sent.isRefused && text.includes(honestLine);
+  });
+  // What is held is read again and shown again.
+  for (let round = 0; round < 3; round++) expect(await agent.metrics()).toContain(honestLine);
+  expect(agent.peakMiB()).toBeLessThan(mostMiB);
+  expect(await agent.running.end()).toBe(0);
+}
+
+test.each(bySize({ short: [], long: single.slice(0, 2), nightly: single }))(
+  'as the image starts it, the agent holds %s, and serves the honest role',
+  async (_, sent) => {
+    await holds(sent);
+  },
+);
+
+test('as the image starts it, the agent holds all of it at once', async () => {
+  await holds(everything);
+});
+
+test('a limit that the heap cannot hold is lowered at start, with a warning that names both', async () => {
+  const place = folder();
+  onTestFinished(() => place.remove());
+  const config = join(place.path, 'agent.yaml');
+  writeFileSync(
+    config,
+    `stateDirectory: ${join(place.path, 'state')}
+limits: {series: 1000000}
+metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
+admin: ~
+services: {history: {statsd: {tcp: 127.0.0.1:0}}}
+`,
+  );
+  const running = start(process.execPath, [...shippedFlags, mainFile, 'run', '-c', config]);
+  onTestFinished(() => void running.end('SIGKILL'));
+  await until('the agent is ready', () => running.output().includes('"msg":"ready"') || undefined);
+  const warning =
+    /limits\.series: the heap of \d+ MiB has no room for so many series, so that (\d+) is in force, got 1000000/;
+  const [, inForce] = warning.exec(running.output())!;
+  expect(Number(inForce)).toBeGreaterThanOrEqual(50_000);
+  expect(Number(inForce)).toBeLessThan(100_000);
+});
