@@ -16,6 +16,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { RehearsalAnswer, RehearsalRequest } from '../../src/probes/rehearsal/rehearsal.ts';
 import { hasMariadb, type Mariadb, schemaStatements, startMariadb } from '../mariadb.ts';
+import { freePort } from '../ports.ts';
 import {
   hasPostgres,
   ownedByPostgres,
@@ -326,7 +327,7 @@ describe.skipIf(!hasPostgres)('an agent that rehearses', () => {
       file,
       `stateDirectory: ${join(place.path, 'state')}
 metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
-admin: {listenAddress: 127.0.0.1:0}
+admin: {listenAddress: 127.0.0.1:${await freePort()}}
 roles: [history]
 services: {history: {logs: {paths: [${place.path}/none.log]}}}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}, schema: {persistence: '0.8'}}]
@@ -413,5 +414,35 @@ recovery: {rehearsal: {directory: ${directory}, newestRow: SELECT max(creation_t
     expect(stdout).toMatch(
       /rehearsal\/main\/persistence +ok .*restored in .* with 3000 workflows; the newest row was .* old/,
     );
+
+    // What it would cost now, as the running agent knows it, and without one.
+    const record = readFileSync(
+      join(place.path, 'state/recovery-runs/rehearsal.main.persistence.jsonl'),
+      'utf8',
+    );
+    const { startMs, endMs } = JSON.parse(record.trim()) as { startMs: number; endMs: number };
+    const cost = () => {
+      const { stdout, stderr } = command(['recover', '--cost', '--json', '-c', file]);
+      if (stdout === '') throw new Error(stderr);
+      return (JSON.parse(stdout) as { costs: { timeSeconds: number; lossSeconds: number }[] }).costs;
+    };
+    const known = {
+      subject: 'main/persistence',
+      timeSeconds: (endMs - startMs) / 1000,
+      basis: expect.stringMatching(/^the restore alone, as rehearsed /),
+    };
+    const expected = ['database-corruption', 'cluster-loss'].map((procedure) => ({ procedure, ...known }));
+    const costs = cost();
+    expect(costs).toMatchObject(
+      expected.map((one) => ({
+        ...one,
+        unknown: [expect.stringMatching(/^the number of workflows: no role sends/)],
+      })),
+    );
+    await third.end();
+    expect(cost()).toMatchObject(
+      expected.map((one) => ({ ...one, unknown: [expect.stringMatching(/: the agent does not answer, /)] })),
+    );
+    expect(cost()[0]!.lossSeconds).toBeGreaterThanOrEqual(costs[0]!.lossSeconds);
   });
 });

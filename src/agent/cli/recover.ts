@@ -19,6 +19,7 @@ import { lockSubject } from '../recovery/subject-lock.ts';
 import { configurationOptions, configured, parseCommand, showHelp } from './arguments.ts';
 import type { Io } from './io.ts';
 import { openLivePages, silent } from './live-pages.ts';
+import { recoverCost } from './recover-cost.ts';
 import {
   longestMs,
   type OnVerification,
@@ -33,6 +34,7 @@ Procedures: ${recoveryProcedures.join(', ')}.
 Guides you through the procedure step by step: prints the purpose of each step, checks its preconditions, prints the
 commands for this configuration, and checks the result.
   --plan                print all steps, change nothing
+  --cost                print what each procedure would cost now, in time and in data; needs no PROCEDURE
   --execute             run the commands here; needs recovery.allowExecute: true
   --yes                 do not ask before each command; stops at a step that must be done by hand
   --confirm NAME        with --yes: the store or domain that may be changed irreversibly
@@ -50,6 +52,7 @@ Exit status: 0 done; 1 refused or failed; 2 wrong usage or an invalid configurat
 const options = {
   ...configurationOptions,
   plan: { type: 'boolean' },
+  cost: { type: 'boolean' },
   execute: { type: 'boolean' },
   yes: { type: 'boolean' },
   confirm: { type: 'string' },
@@ -72,6 +75,7 @@ export async function recover(args: readonly string[], io: Io): Promise<number> 
     showHelp('recover', usage, io);
     return 0;
   }
+  if (values.cost) return recoverCost(values, io);
   const procedure = procedureOf(positionals);
   if (values.force?.trim() === '') throw wrongUsage('--force needs a reason');
   const { config } = await configured(values, io);

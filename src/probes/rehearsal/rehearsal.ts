@@ -43,6 +43,8 @@ export interface RehearsalAnswer {
   result: 'ok' | 'failed' | 'unknown';
   msg: string;
   phasesMs: Partial<Record<RehearsalPhase, number>>;
+  /** Size of the full backup. */
+  backupBytes?: number;
   /** What was restored takes this many bytes. */
   bytes?: number;
   schemaVersion?: string;

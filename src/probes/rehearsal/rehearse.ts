@@ -1,3 +1,5 @@
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { errorText } from '../../core/errors.ts';
 import type { RehearsalPhase } from '../../core/reasons.ts';
 import { isAtLeast } from '../stores/store-finding.ts';
@@ -57,6 +59,7 @@ export async function rehearse(
     const { path } = sandbox;
     found = await measure('check', () => whatIsThere(request, restored));
     found.bytes = await sizeOf(path);
+    found.backupBytes = await sizeOfBackup(request.backup);
   } catch (thrown) {
     // A program that was ended fails, too.
     const why = sandbox?.signal.aborted ? sandbox.signal.reason : thrown;
@@ -64,6 +67,17 @@ export async function rehearse(
   }
   if (sandbox) await measure('remove', sandbox.remove);
   return { result: 'ok', msg: '', ...found, ...fault, phasesMs };
+}
+
+/** As the probe of the backup counts it: the sum of the sizes of its files. */
+async function sizeOfBackup(path: string): Promise<number> {
+  const found = await stat(path);
+  if (!found.isDirectory()) return found.size;
+  const entries = await readdir(path, { withFileTypes: true, recursive: true });
+  const sizes = entries
+    .filter((entry) => entry.isFile())
+    .map(async ({ name, parentPath }) => (await stat(join(parentPath, name))).size);
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
 }
 
 /** Throws what is missing. */
