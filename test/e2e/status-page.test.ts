@@ -413,7 +413,9 @@ onlyShort(describe)('of the built agent', () => {
     await until('the first run is over', async () => asked.length === 1 || undefined);
     const site = createServer((_request, response) => {
       response.setHeader('content-type', 'text/html');
-      response.end(`<!doctype html><title>other</title><img src="${probe}"><script src="${probe}"></script>`);
+      response.end(
+        `<!doctype html><title>other</title><img src="${probe}"><script src="${probe}"></script><iframe src="${probe}"></iframe>`,
+      );
     });
     await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
     closing.push(async () => site.close());

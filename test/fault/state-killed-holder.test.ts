@@ -1,7 +1,7 @@
-import { mkdirSync, readdirSync, renameSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { takeLock } from '../../src/agent/state/lock.ts';
 import { runs } from '../size.ts';
 import { afterRestart, loadedBed, temporaryDirectory } from './state/bed.ts';
@@ -27,6 +27,15 @@ test('the lock keeps no process alive: one that ends without giving it back is t
   expect(await holder.rest()).toEqual(['locked']);
   const { state } = await loadedBed({ directory });
   expect(state.status().degraded).toBeUndefined();
+});
+
+test('without a umask the lock is not for everybody to write to', async () => {
+  const directory = temporaryDirectory();
+  const before = process.umask(0);
+  onTestFinished(() => void process.umask(before));
+  const lock = await takeLock(directory);
+  expect(statSync(join(directory, 'lock')).mode & 0o022).toBe(0);
+  await lock.release();
 });
 
 test('of many that find it at once exactly one gets it, every time', async () => {

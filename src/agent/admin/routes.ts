@@ -121,28 +121,34 @@ export function namesListener(
 }
 
 /**
- * Whether a page of another origin has its browser load this, such as an image that would run a probe. Browsers
- * send this in a header; a link that a person follows does not count (w3.org, Fetch Metadata Request Headers).
+ * Whether a page of another origin has its browser send this: an image or a frame that would run a probe, a form, a link.
+ * Browsers say so in a header (w3.org, Fetch Metadata Request Headers); those that do not know it send `Origin` with
+ * whatever changes something.
  */
-function isLoadedByOthers({
-  'sec-fetch-site': site = 'none',
-  'sec-fetch-mode': mode,
-}: IncomingHttpHeaders): boolean {
-  return site !== 'none' && site !== 'same-origin' && mode !== 'navigate';
+function isSentByOthers({ 'sec-fetch-site': site, origin, host = '' }: IncomingHttpHeaders): boolean {
+  if (site !== undefined) return site !== 'none' && site !== 'same-origin';
+  if (origin === undefined) return false;
+  if (!URL.canParse(origin)) return true;
+  const { protocol, host: sender } = new URL(origin);
+  const own = `${protocol}//${host}`;
+  return !URL.canParse(own) || new URL(own).host !== sender;
 }
 
 /**
  * The routes for requests that name this listener in their Host header; for others 403. A page in an operator's
- * browser whose host name is rebound to this address cannot read them. Refuses what a page of another origin loads.
+ * browser whose host name is rebound to this address cannot read them. Refuses whatever a page of another origin sends.
  */
 export function routesOfHost(routes: Routes, admin: AdminConfig, refused: () => void): Routes {
   const checked = (route: Routes[string]): Routes[string] => ({
     ...route,
     handle(request, reply) {
       const { headers } = request.message;
-      if (isLoadedByOthers(headers)) {
+      if (isSentByOthers(headers)) {
         refused();
-        return reply.send(403, 'Forbidden: the request comes from a page of another site.\n');
+        return reply.send(
+          403,
+          'Forbidden: the request comes from a page of another origin. Open the address itself.\n',
+        );
       }
       if (namesListener(headers.host, admin)) return route.handle(request, reply);
       refused();

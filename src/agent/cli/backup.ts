@@ -3,6 +3,7 @@ import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join, resolve } from 'node:path';
 import { AgentError, errorText, nearest, systemCode } from '../../core/errors.ts';
+import { makeDirectorySync } from '../../core/make-directory.ts';
 import { journalPath, type RunRecord, recordRun } from '../../probes/backups/journal.ts';
 import { checkOffsite } from '../backup-offsite.ts';
 import {
@@ -92,7 +93,7 @@ export async function backup(args: readonly string[], io: Io): Promise<number> {
 }
 
 function writePlan(files: PlanFiles, folder: string, io: Io): void {
-  mkdirSync(folder, { recursive: true });
+  makeDirectorySync(mkdirSync, folder, 0o777);
   for (const [name, { text, isProgram }] of Object.entries(files)) {
     writeFileSync(join(folder, name), text, { mode: isProgram ? 0o755 : 0o644 });
     io.stdout(`${join(folder, name)}\n`);

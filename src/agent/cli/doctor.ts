@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { parseAddress } from '../../core/address.ts';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText, type Fault, faultLine, systemCode } from '../../core/errors.ts';
+import { makeDirectorySync } from '../../core/make-directory.ts';
 import type { ProbeRow } from '../../probes/probe.ts';
 import type { ProbeResult } from '../../probes/runner/probe-state.ts';
 import { probeOnce } from '../../probes/runner/runner.ts';
@@ -121,7 +122,7 @@ function examineUser(): Diagnosis[] {
 function examineStateDirectory({ config: { stateDirectory } }: ReadyConfig): Diagnosis[] {
   const check = 'state directory';
   try {
-    mkdirSync(stateDirectory, { recursive: true });
+    makeDirectorySync(mkdirSync, stateDirectory, 0o750);
     accessSync(stateDirectory, constants.R_OK | constants.W_OK | constants.X_OK);
     return [ok(check, stateDirectory)];
   } catch (thrown) {

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AgentError, errorText } from '../../core/errors.ts';
+import { makeDirectorySync } from '../../core/make-directory.ts';
 import { formatDuration } from '../../core/text-formats.ts';
 import type { Progress } from '../../probes/probe.ts';
 
@@ -48,6 +49,13 @@ export function screenOf(
 
 /** The screen of this process. */
 export const processScreen = screenOf(process.stdout, process.env);
+
+/** Characters that a terminal obeys and JSON leaves as they are: C1 controls, and those that turn the direction of text. */
+const obeyed = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** The text with such characters as escapes, which a reader of JSON undoes. */
+export const harmless = (text: string): string =>
+  text.replace(obeyed, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 /** Text from outside on one line: control characters, which a terminal would interpret, become spaces. */
 export const plain = (text: string): string => text.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ');
@@ -159,8 +167,8 @@ export interface Io {
 export type Command = (args: readonly string[], io: Io) => Promise<number>;
 
 export const processIo: Io = {
-  stdout: (text) => void process.stdout.write(processScreen.printable(text)),
-  stderr: (text) => void process.stderr.write(text),
+  stdout: (text) => void process.stdout.write(processScreen.printable(harmless(text))),
+  stderr: (text) => void process.stderr.write(harmless(text)),
   env: process.env,
   cwd: process.cwd(),
   screen: processScreen,
@@ -195,7 +203,7 @@ export function onSignals(signals: Signals): () => void {
 export function writeInto(folder: string, name: string, text: string): string {
   const path = join(folder, name);
   try {
-    mkdirSync(folder, { recursive: true });
+    makeDirectorySync(mkdirSync, folder, 0o777);
     writeFileSync(path, text);
   } catch (cause) {
     const fault = {

@@ -1,6 +1,7 @@
 import { appendFileSync, closeSync, fstatSync, fsyncSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { AgentError, errorText, systemCode } from '../../core/errors.ts';
+import { makeDirectorySync } from '../../core/make-directory.ts';
 
 /** One line of the journal; JSON. */
 export type JournalLine =
@@ -90,7 +91,7 @@ export interface Journal {
 /** Opens a journal to append to. A file that is deleted meanwhile is written again. Throws `internal`. */
 export function openJournal(path: string): Journal {
   const open = () => {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+    makeDirectorySync(mkdirSync, dirname(path), 0o750);
     return openSync(path, 'a+', 0o640);
   };
   const append = (text: string) => {

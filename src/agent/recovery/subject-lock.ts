@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AgentError } from '../../core/errors.ts';
+import { makeDirectorySync } from '../../core/make-directory.ts';
 import { takeLock } from '../state/lock.ts';
 import { type Subject, shellText } from './commands.ts';
 import { journalError } from './journal.ts';
@@ -58,14 +59,14 @@ export async function lockSubject(
   const [holderFile, commandFile] = [join(directory, 'holder.json'), join(directory, 'command.json')];
   const write = (file: string, value: Holder | RunningCommand) => {
     try {
-      mkdirSync(directory, { recursive: true, mode: 0o750 });
+      makeDirectorySync(mkdirSync, directory, 0o750);
       writeFileSync(file, JSON.stringify(value), { mode: 0o640 });
     } catch (thrown) {
       throw journalError(file, thrown);
     }
   };
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o750 });
+    makeDirectorySync(mkdirSync, directory, 0o750);
   } catch (thrown) {
     throw journalError(directory, thrown);
   }

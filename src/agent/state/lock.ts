@@ -53,7 +53,7 @@ async function createClaim(base: string): Promise<LockSocket | undefined> {
   const claimPath = join(base, `lock-${id}`);
   const name = `${process.pid}-${id}`;
   let home = claimPath;
-  await mkdir(claimPath);
+  await mkdir(claimPath, { mode: 0o755 });
   const server = createServer((socket) => socket.destroy());
   const drop = async () => {
     await new Promise((resolve) => server.close(resolve));

@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AgentError, systemCode } from '../../core/errors.ts';
+import { makeDirectory } from '../../core/make-directory.ts';
 import type { Clock, Log } from '../../core/ports.ts';
 import type { DegradedReason } from '../../core/reasons.ts';
 import { type Lock, takeLock } from './lock.ts';
@@ -243,7 +244,7 @@ export function createStateDirectory(
   return {
     async enter() {
       await leave();
-      await deps.fs.mkdir(options.directory, { recursive: true, mode: 0o750 });
+      await makeDirectory(deps.fs.mkdir, options.directory, 0o750);
       lock = await takeLock(options.directory);
       try {
         return await settle();

@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { appendFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
+import { makeDirectorySync } from '../../core/make-directory.ts';
 import { type Evidence, unreadable, type VerifyAnswer } from './evidence.ts';
 
 /**
@@ -31,7 +32,7 @@ export function journalPath(stateDirectory: string, kind: 'backup' | 'recovery',
 export const recordRun = (path: string, record: RunRecord): Promise<void> => appendRecord(path, record);
 
 async function appendRecord(path: string, record: object): Promise<void> {
-  mkdirSync(join(path, '..'), { recursive: true, mode: 0o750 });
+  makeDirectorySync(mkdirSync, join(path, '..'), 0o750);
   await appendFile(path, `${JSON.stringify(record)}\n`, { mode: 0o640 });
   const lines = (await readFile(path, 'utf8')).split('\n');
   if (lines.length <= rewriteLines) return;

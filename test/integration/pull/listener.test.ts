@@ -97,6 +97,8 @@ test('one connection serves many requests', async () => {
 
 test.each([
   ['not HTTP', 'nonsense\r\n\r\n', 'HTTP/1.1 400'],
+  ['two Host headers', 'GET /a HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n', 'HTTP/1.1 400'],
+  ['two equal ones', 'GET /a HTTP/1.1\r\nHost: a\r\nhost: a\r\nConnection: close\r\n\r\n', 'HTTP/1.1 400'],
   ['a target that is no path', 'OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n', 'HTTP/1.1 400'],
   ['no Host', 'GET / HTTP/1.1\r\n\r\n', 'HTTP/1.1 400'],
   ['headers too long', `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 'HTTP/1.1 431'],

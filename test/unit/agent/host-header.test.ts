@@ -1,6 +1,8 @@
+import type { IncomingMessage } from 'node:http';
 import { networkInterfaces } from 'node:os';
 import { expect, test } from 'vitest';
-import { namesListener } from '../../../src/agent/admin/routes.ts';
+import { namesListener, routesOfHost } from '../../../src/agent/admin/routes.ts';
+import type { Reply } from '../../../src/reporters/listen/http.ts';
 
 const own = Object.values(networkInterfaces())
   .flat()
@@ -31,4 +33,30 @@ test.each(cases)('Host %j at %s: %s', (host, listenAddress, isNamed) => {
 
 test.skipIf(!own)('an address of the machine, where the listener has all of them', () => {
   expect(namesListener(`${own}:9465`, { listenAddress: '0.0.0.0:9465' })).toBe(true);
+});
+
+const senders: [headers: Record<string, string>, status: number][] = [
+  [{}, 200],
+  [{ 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate' }, 200],
+  [{ 'sec-fetch-site': 'same-origin', origin: 'http://behind.a.proxy' }, 200],
+  [{ 'sec-fetch-site': 'same-site' }, 403],
+  [{ 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }, 403],
+  [{ 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' }, 403],
+  [{ 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }, 403],
+  [{ origin: 'http://127.0.0.1:9465' }, 200],
+  [{ origin: 'http://127.0.0.1:9466' }, 403],
+  [{ origin: 'https://evil.example' }, 403],
+  [{ origin: 'null' }, 403],
+  [{ host: 'localhost:443', origin: 'https://localhost' }, 200],
+];
+
+test.each(senders)('a request with %j: %d', (headers, status) => {
+  let answered = 0;
+  let refusals = 0;
+  const route = { handle: () => void (answered = 200) };
+  const routes = routesOfHost({ '/probe': route }, { listenAddress: '127.0.0.1:9465' }, () => refusals++);
+  const message = { headers: { host: '127.0.0.1:9465', ...headers } } as unknown as IncomingMessage;
+  const reply = { send: (code: number) => void (answered = code) } as unknown as Reply;
+  routes['/probe']!.handle({ url: new URL('http://listener/probe?name=x'), message }, reply);
+  expect([answered, refusals]).toEqual([status, status === 200 ? 0 : 1]);
 });

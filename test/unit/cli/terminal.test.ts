@@ -1,5 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { cut, paint, plain, plainScreen, screenOf, table, wrapped } from '../../../src/agent/cli/io.ts';
+import {
+  cut,
+  harmless,
+  paint,
+  plain,
+  plainScreen,
+  screenOf,
+  table,
+  wrapped,
+} from '../../../src/agent/cli/io.ts';
 
 const terminal = { isTTY: true, columns: 20, rows: 10 };
 const utf8 = { TERM: 'xterm', LANG: 'en_US.UTF-8' };
@@ -92,4 +101,20 @@ describe('a table', () => {
     expect(paint('x', 'bold', screenOf(terminal, utf8))).toBe('\u001b[1mx\u001b[0m');
     expect(table(['A'], [['b']], screenOf(terminal, utf8))).toBe('\u001b[1mA\u001b[0m\nb\n');
   });
+});
+
+test('what a terminal obeys is an escape, in JSON and in text, and JSON means the same', () => {
+  const texts = [
+    '\u009b31m',
+    '\u202eevil\u202c',
+    '\u2066x\u2069',
+    '\u200e\u061c',
+    '\u007f\u0085',
+    '\u2028',
+    'Grüße, 日本 🙂',
+  ];
+  const shown = harmless(JSON.stringify(texts));
+  expect(shown).not.toMatch(/[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/);
+  expect(JSON.parse(shown)).toEqual(texts);
+  expect(harmless('Grüße, 日本 🙂\n')).toBe('Grüße, 日本 🙂\n');
 });

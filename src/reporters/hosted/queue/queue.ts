@@ -1,6 +1,7 @@
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemCode } from '../../../core/errors.ts';
+import { makeDirectory } from '../../../core/make-directory.ts';
 import type { Clock, Drops } from '../../../core/ports.ts';
 import type { DropReason } from '../../../core/reasons.ts';
 import type { Batch } from '../protocol.ts';
@@ -58,7 +59,7 @@ function createQueueDirectory(directory: string, segmentBytes: number): QueueDir
     }
   };
   const openNext = async (): Promise<QueueSegment> => {
-    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await makeDirectory(mkdir, directory, 0o700);
     const segment = await createNext();
     segments.push(segment);
     isOpen = true;
@@ -86,7 +87,7 @@ function createQueueDirectory(directory: string, segmentBytes: number): QueueDir
       return segments.reduce((sum, segment) => sum + segment.bytes, 0);
     },
     async load() {
-      await mkdir(directory, { recursive: true, mode: 0o700 });
+      await makeDirectory(mkdir, directory, 0o700);
       const names = (await readdir(directory)).filter((name) => fileName.test(name)).sort();
       const stored: StoredBatch[] = [];
       let torn = 0;
