@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import type { ReadSecret } from '../core/access.ts';
-import { AgentError, errorText } from '../core/errors.ts';
+import { type ReadSecret, secretPlaceText } from '../core/access.ts';
+import { AgentError, systemCode } from '../core/errors.ts';
 
 /**
  * Reads a secret from its variable or file, at each use; the last newline of a file is removed. Rejects with
@@ -14,20 +14,16 @@ export function createReadSecret(env: Readonly<Record<string, string | undefined
       if (text !== undefined) return text;
       const fault = {
         where: 'secret',
-        what: `environment variable ${secret.env} is not set`,
+        what: `${secretPlaceText(secret)} is not set`,
         allowed: 'set it',
       };
       throw new AgentError('config_invalid', fault);
     }
     const text = await readFile(secret.file, 'utf8').catch((cause: unknown) => {
-      const what = `file cannot be read (${errorText(cause)})`;
-      const fault = {
-        where: 'secret',
-        what,
-        got: secret.file,
-        allowed: 'name a file that the agent can read',
-      };
-      throw new AgentError('config_invalid', fault, cause);
+      // The error of the file system has the name, which may be the secret.
+      const what = `${secretPlaceText(secret)} cannot be read (${systemCode(cause) ?? 'failed'})`;
+      const fault = { where: 'secret', what, allowed: 'name a file that the agent can read' };
+      throw new AgentError('config_invalid', fault);
     });
     return text.replace(/\r?\n$/, '');
   };

@@ -105,3 +105,14 @@ export async function authorizationOf(
  * value answers 508, so that an agent never scrapes itself.
  */
 export const scrapeMarkHeader = 'x-svc-agent-scrape';
+
+/** Names of variables and paths as people write them. Another text may be the secret itself, written in their place. */
+const variableName = /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$/;
+const filePath = /^\.{0,2}\/[\w./@-]*$/;
+
+/** The place that a secret names, for messages; without its name where that may be the secret. */
+export function secretPlaceText(secret: { env: string } | { file: string }): string {
+  if ('env' in secret)
+    return variableName.test(secret.env) ? `environment variable ${secret.env}` : 'the environment variable';
+  return filePath.test(secret.file) ? `file ${secret.file}` : 'the file';
+}

@@ -17,9 +17,9 @@ import {
 import {
   entriesAt,
   faultAt,
-  isSecret,
   itemsAt,
   type MapNode,
+  mayBeSecret,
   nodeAt,
   placedFault,
   placeOf,
@@ -229,7 +229,7 @@ export function warningsOf(config: AgentConfig, tree: MapNode, file: string): Pl
 function shellVariables(tree: MapNode): PlacedFault[] {
   return [...scalarsOf(tree)].flatMap(({ node, path }) => {
     const text = node.written ?? node.value;
-    if (typeof text !== 'string' || isSecret(path)) return [];
+    if (typeof text !== 'string' || mayBeSecret(path)) return [];
     const [, dashed] = /\$\{([A-Za-z_]\w*):-/.exec(text) ?? [];
     const [, bare] = /^\$([A-Za-z_]\w*)$/.exec(text) ?? [];
     const message =

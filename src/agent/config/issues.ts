@@ -2,13 +2,17 @@ import type { z } from 'zod';
 import { nearest } from '../../core/errors.ts';
 import {
   faultAt,
+  haveSecret,
   isWithin,
   keyPlaceOf,
+  mayBeSecret,
   nodeAt,
   nodeWord,
   pathText,
   placedFault,
   placeOf,
+  placeText,
+  shownPath,
   type TreeNode,
   type TreePath,
 } from './tree.ts';
@@ -123,8 +127,13 @@ function unknownKey(key: string, message: string, tree: TreeNode, path: TreePath
   const known = message.slice(knownKeys.length).split(' ');
   const near = nearest(key, known) ?? elsewhere(key, known);
   const allowed = near ? `did you mean ${near}?` : `known are ${listed(known, 'and')}`;
-  const whole = [...path, key];
-  return placedFault(keyPlaceOf(tree, whole), whole, `unknown key; ${allowed}`);
+  const place = keyPlaceOf(tree, [...path, key]);
+  // A key that resembles no other may be a secret that was written a line too high.
+  const isShown = near !== undefined || !(mayBeSecret(path) || haveSecret(known));
+  const fault = placedFault(place, path, `unknown key; ${allowed}`);
+  const [above, own] = [shownPath(path), pathText([isShown ? key : '…'])];
+  const where = above === '' || own.startsWith('[') ? above + own : `${above}.${own}`;
+  return { ...fault, where: `${placeText(place)}: ${where}`, path: where };
 }
 
 /** What the service's own files call a reporter, and what other programs call the files of TLS. */

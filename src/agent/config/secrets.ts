@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { secretPlaceText } from '../../core/access.ts';
 import { certificateFilesFault, expiredSince } from '../../reporters/listen/certificates.ts';
 import { snake } from './access-blocks.ts';
 import { unreadableFile } from './environment.ts';
@@ -53,19 +54,20 @@ export function secretsUnmet(tree: TreeNode, { env, cwd }: Pick<LoadRequest, 'en
             faultAt(
               tree,
               path,
-              `environment variable ${node.value} is not set; set it for the agent’s process`,
+              `${secretPlaceText({ env: node.value })} is not set; set it for the agent’s process`,
             ),
           ]
         : [];
     }
     if (!fileKeys.has(key) && !(named && key === 'file')) return [];
     const trouble = unreadableFile(resolve(cwd, node.value));
+    const placeName = fileKeys.has(key) ? `file ${node.value}` : secretPlaceText({ file: node.value });
     if (!trouble && statSync(resolve(cwd, node.value)).size === 0 && !fileKeys.has(key)) {
-      const message = `file ${node.value} is empty; write the secret into it`;
+      const message = `${placeName} is empty; write the secret into it`;
       return [placedFault(placeOf(tree, path), path, message)];
     }
     if (!trouble) return [];
-    const message = `file ${node.value} is ${trouble}; create it, readable for the agent’s user`;
+    const message = `${placeName} is ${trouble}; create it, readable for the agent’s user`;
     return [placedFault(placeOf(tree, path), path, message)];
   });
 }

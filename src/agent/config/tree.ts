@@ -147,29 +147,35 @@ export function nodeWord(node: TreeNode): string {
 const secretKey =
   /pass(?:word|wd|phrase)|secret|token|bearer|authorization|^headers$|api_?key|access_?key|private_?key|^basic_?auth_?users$/i;
 
-/** Keys below a secret one that name the place of the secret, and are not secret themselves. */
-const referenceKeys: ReadonlySet<string> = new Set([
-  'env',
-  'file',
-  'basic',
-  'bearer',
-  'username',
-  'password',
-]);
+/** Keys that hold maps with secrets in them: whoever writes a text there writes the secret. */
+const holderKey = /^auth$|^basic$|^heartbeat$|credential|signature|^dsn$/i;
+const mayHold = (step: string | number): boolean =>
+  typeof step === 'string' && (secretKey.test(step) || holderKey.test(step));
 
-/** Whether a value at this path must not be shown. */
+/** Keys below a secret one that name the place of the secret, and are not secret themselves. */
+const referenceKeys: ReadonlySet<string> = new Set(['env', 'file', 'type', 'username', 'region', 'service']);
+
+/** Whether the value at this path is a secret. */
 export function isSecret(path: TreePath): boolean {
   return path.some((step) => typeof step === 'string' && secretKey.test(step));
 }
 
-/** A path for messages, without keys below a secret one: they may be the secret. */
-function shownPath(path: TreePath): string {
-  const from = path.findIndex((step) => typeof step === 'string' && secretKey.test(step));
+/** Whether messages leave out the value at this path: it is a secret, or stands where somebody may write one. */
+export const mayBeSecret = (path: TreePath): boolean => path.some(mayHold);
+
+/** Whether one of these keys holds secrets, so that an unknown key beside it may be one. */
+export const haveSecret = (keys: readonly string[]): boolean => keys.some(mayHold);
+
+/** A path for messages, without keys below one of a secret that no block has: they may be the secret. */
+export function shownPath(path: TreePath): string {
+  const from = path.findIndex(mayHold);
+  if (from < 0) return pathText(path);
   // The names of users and of headers are no secrets.
-  const isNames = /users$|^headers$/i.test(String(path[from]));
+  const names = path.findIndex((step) => /users$|^headers$/i.test(String(step)));
   const shown = (step: string | number, index: number) => {
-    const isHarmless = index <= from || typeof step === 'number' || referenceKeys.has(step);
-    return from < 0 || isNames || isHarmless ? step : '…';
+    const isName = names >= 0 && index > names;
+    const isKnown = typeof step === 'number' || mayHold(step) || referenceKeys.has(step);
+    return index <= from || isName || isKnown ? step : '…';
   };
   return pathText(path.map(shown));
 }
@@ -201,9 +207,9 @@ export function placedFault(place: Position, path: TreePath, message: string, go
     where: where === '' ? placeText(place) : `${placeText(place)}: ${where}`,
     what: cut < 0 ? message : message.slice(0, cut),
   };
-  if (got !== undefined && !isSecret(path)) fault.got = shown(got);
+  if (got !== undefined && !mayBeSecret(path)) fault.got = shown(got);
   if (cut >= 0) fault.allowed = message.slice(cut + 2);
-  return { ...fault, place, path: isSecret(path) ? where : text };
+  return { ...fault, place, path: mayBeSecret(path) ? where : text };
 }
 
 /** What was probably meant by a text that is wrong at its place. */
@@ -217,7 +223,7 @@ function likelySlip(text: string): string | undefined {
 export function faultAt(root: TreeNode, path: TreePath, message: string): PlacedFault {
   const node = nodeAt(root, ...path);
   const got = node?.kind === 'scalar' ? (node.written ?? node.value) : undefined;
-  const hint = typeof got === 'string' && !isSecret(path) ? likelySlip(got) : undefined;
+  const hint = typeof got === 'string' && !mayBeSecret(path) ? likelySlip(got) : undefined;
   const text = hint === undefined ? message : `${message.split('; ')[0]}; ${hint}`;
   return placedFault(placeOf(root, path), path, text, got);
 }

@@ -26,10 +26,10 @@ import {
   entriesAt,
   faultAt,
   isNull,
-  isSecret,
   isWithin,
   itemsAt,
   type MapNode,
+  mayBeSecret,
   nodeAt,
   pathNamed,
   pathText,
@@ -158,7 +158,7 @@ function builtFaults(tree: MapNode, { built }: LoadRequest): PlacedFault[] {
   const path = pathNamed(tree, where);
   const isWhole = pathText(path) === where;
   const message = `${isWhole ? '' : `${where}: `}${what}${allowed ? `; ${allowed}` : ''}`;
-  const shown = isSecret(path) ? undefined : got;
+  const shown = mayBeSecret(path) ? undefined : got;
   return [placedFault(placeOf(tree, path), isWhole ? path : [], message, shown)];
 }
 

@@ -12,8 +12,8 @@ import {
   type YAMLMap,
 } from 'yaml';
 import {
-  isSecret,
   type MapNode,
+  mayBeSecret,
   nodeWord,
   placedFault,
   type Scalar as ScalarValue,
@@ -149,7 +149,7 @@ function walkScalar(
     const expanded = expand(value, walk.env);
     if ('fault' in expanded) {
       // The text around the variable, and even its name, may be part of a secret.
-      const isPart = isSecret(path) && !/^\$\{[A-Za-z_]\w*(?::[^{}]*)?\}$/.test(value);
+      const isPart = mayBeSecret(path) && !/^\$\{[A-Za-z_]\w*(?::[^{}]*)?\}$/.test(value);
       return refuse(
         walk,
         place,

@@ -5,10 +5,10 @@ import type { StoreKindName } from '../../probes/stores/store-options.ts';
 import { archivalFaults, clusterFaults, clusterNumberFaults, reporterKeys } from '../config/shared-rules.ts';
 import {
   entriesAt,
-  isSecret,
   itemsAt,
   type MapEntry,
   type MapNode,
+  mayBeSecret,
   nodeAt,
   pathText,
   placeOf,
@@ -365,7 +365,7 @@ function createConfigBuilder(top: Position): ConfigBuilder {
         : scalar(value as Scalar);
       set(path, { key: place, node });
       const text = Array.isArray(value) ? value.join(', ') : String(value);
-      const shown = isSecret(path) ? '(secret)' : redacted(text);
+      const shown = mayBeSecret(path) ? '(secret)' : redacted(text);
       discovered.set(node, { path: pathText(path), value: shown, place });
     },
     itemsIn(other) {
