@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { configurationSchema } from '../../src/agent/config/blocks.ts';
+import { isInstalled } from '../installed.ts';
 import { freePort } from '../ports.ts';
 import { commandHere, folder, mainFile, type RunningAgent, startAgent } from './process.ts';
 
@@ -249,15 +250,28 @@ describe('shell', () => {
   });
 });
 
+const hasAmtool = isInstalled('amtool');
+/** What Alertmanager's own program says against a configuration; undefined if nothing. */
+function amtoolFault(text: string): string | undefined {
+  const file = join(place.path, 'alertmanager.yml');
+  writeFileSync(file, text);
+  const { status, stdout, stderr } = spawnSync('amtool', ['check-config', file], { encoding: 'utf8' });
+  return status === 0 ? undefined : stdout + stderr;
+}
+
 const keys = new Set(Object.keys((configurationSchema() as { properties: object }).properties));
 
 describe('configurations', () => {
   test.each(named('yaml'))('%s', async (_, { text }) => {
     const document = parse(text) as Record<string, unknown>;
     const isAgents = Object.keys(document).every((key) => keys.has(key));
+    if ('receivers' in document) {
+      if (hasAmtool) expect(amtoolFault(text)).toBeUndefined();
+      return;
+    }
     if (!isAgents) {
       expect(Object.keys(document)[0]).toMatch(
-        /^(?:scrape_configs|containerLogMaxSize|apiVersion|initContainers)$/,
+        /^(?:scrape_configs|containerLogMaxSize|apiVersion|initContainers|instances|config)$/,
       );
       return;
     }
