@@ -66,8 +66,6 @@ export function kindOf(
     async connect(target, _, __, signal) {
       let last: Partial<StoreReport> = {};
       return {
-        serves: () => true,
-        isOpen: true,
         get tlsNotAfterMs() {
           return last.tlsNotAfterMs;
         },

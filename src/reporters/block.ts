@@ -163,7 +163,9 @@ export const hostedBlock = (access: {
       headers: z
         .record(z.string().regex(headerName, 'not a header name; use letters, digits and -'), access.secret)
         .default({})
-        .describe('HTTP headers by name, sent with each request, such as the key of a platform. Values are secrets.'),
+        .describe(
+          'HTTP headers by name, sent with each request, such as the key of a platform. Values are secrets.',
+        ),
       auth: access.auth.optional(),
       tls: access.tls.optional(),
       timeout: z

@@ -12,7 +12,6 @@ export type CassandraRow = Readonly<Record<string, unknown>>;
 
 /** One connection to one node. */
 export interface CqlConnection {
-  readonly isOpen: boolean;
   /** Earliest expiry of the certificates in the chain, ms since the epoch. */
   tlsNotAfterMs?: number;
   /** The rows of one statement, read from one node; `withinMs` gives up on it alone. Throws what the driver throws. */
@@ -108,9 +107,6 @@ export async function connect(
     trace.end();
   }
   return {
-    get isOpen() {
-      return !socket.destroyed && socket.readable;
-    },
     tlsNotAfterMs,
     query(cql, withinMs) {
       end.resetBytes();

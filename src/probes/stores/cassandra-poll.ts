@@ -34,10 +34,6 @@ export const cassandra: StoreKind = {
     const connection = await connect(target, trace, signal);
     const poll = createCassandraPoll(connection);
     return {
-      serves: () => true,
-      get isOpen() {
-        return connection.isOpen;
-      },
       tlsNotAfterMs: connection.tlsNotAfterMs,
       poll,
       close: () => connection.close(),

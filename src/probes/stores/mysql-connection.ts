@@ -20,7 +20,6 @@ import type { StoreFault, StoreTarget } from './store-report.ts';
 export interface MysqlSession {
   /** As the server announced it before the login. */
   readonly announcedVersion: string;
-  readonly isOpen: boolean;
   readonly tlsNotAfterMs?: number;
   /** All statements in one round trip. */
   run: RunStatements;
@@ -167,13 +166,9 @@ export async function openSession(
   const logIn = await prepareLogin(target);
   const { socket } = await connectTo(target.address, { trace }, signal);
   let waitingFor = 'no greeting came';
-  let broken: unknown;
   let onBroken: (error: Error) => void = () => {};
   const end = new Promise<never>((_, reject) => {
-    onBroken = (error) => {
-      broken ??= error;
-      reject(error);
-    };
+    onBroken = reject;
   });
   end.catch(() => {});
   const failure = (thrown: unknown): unknown => {
@@ -196,9 +191,6 @@ export async function openSession(
     const run = runOver(connection, end);
     return {
       announcedVersion,
-      get isOpen() {
-        return broken === undefined && !socket.destroyed && socket.readable;
-      },
       tlsNotAfterMs: trace.tlsNotAfterMs,
       run: (statements) =>
         run(statements).catch((thrown: unknown) => {

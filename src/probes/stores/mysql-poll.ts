@@ -32,10 +32,6 @@ export const mysql: StoreKind = {
   async connect(target, _, trace, signal) {
     const session = await openSession(target, trace, signal);
     return {
-      serves: () => true,
-      get isOpen() {
-        return session.isOpen;
-      },
       tlsNotAfterMs: session.tlsNotAfterMs,
       poll: createMysqlPoll(session.run, session.announcedVersion, target.timeoutMs),
       close: () => session.close(),

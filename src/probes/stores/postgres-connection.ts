@@ -33,7 +33,6 @@ export interface Statement {
 
 /** A login to one database. */
 export interface PostgresSession {
-  readonly isOpen: boolean;
   readonly tlsNotAfterMs?: number;
   /**
    * The answers to all statements in one round trip, within one read-only transaction. Throws only when the session
@@ -73,9 +72,6 @@ export async function openSession(
     trace.end();
   }
   return {
-    get isOpen() {
-      return broken === undefined && !socket.destroyed && socket.readable;
-    },
     tlsNotAfterMs: trace.tlsNotAfterMs,
     async ask(statements) {
       guard.reset();

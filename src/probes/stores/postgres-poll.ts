@@ -33,10 +33,6 @@ export const postgres: StoreKind = {
   async connect(target, database, trace, signal) {
     const session = await openSession(target, database, trace, signal);
     const connection: StoreConnection = {
-      serves: (asked) => asked === database || asked === undefined,
-      get isOpen() {
-        return session.isOpen;
-      },
       tlsNotAfterMs: session.tlsNotAfterMs,
       poll: (request) => poll(session, request, target.databases),
       close: () => session.close(),

@@ -99,7 +99,6 @@ export function createStoreProbe(
         return { ...failure, phasesMs, tlsNotAfterMs, details: about, remember: recalled };
       }
     },
-    close: () => server.close(),
   };
 }
 

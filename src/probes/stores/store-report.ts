@@ -134,9 +134,6 @@ export interface PollAnswer {
 
 /** One connection to a store, logged in. */
 export interface StoreConnection {
-  /** Whether polls of this database can use it. */
-  serves(database: string | undefined): boolean;
-  readonly isOpen: boolean;
   readonly tlsNotAfterMs?: number;
   /** Throws what the driver throws, and `ProbeError`. */
   poll(request: PollRequest): Promise<PollAnswer>;

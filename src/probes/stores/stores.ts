@@ -33,29 +33,14 @@ export function planStores({
   });
 }
 
-/** The server of a store for all its rows: made for the first that opens, closed with the last. */
-interface SharedServer {
-  open(kind: StoreKind, clock: Clock): StoreServer;
-}
+/** The server of a store for all its rows, made for the first that opens. */
+type SharedServer = (kind: StoreKind, clock: Clock) => StoreServer;
 
 function shareServer(store: StoreOptions): SharedServer {
   let server: StoreServer | undefined;
-  let users = 0;
-  return {
-    open(kind, clock) {
-      server ??= createStoreServer(store, kind, clock);
-      users += 1;
-      const { poll, close } = server;
-      return {
-        poll,
-        async close() {
-          users -= 1;
-          if (users > 0) return;
-          server = undefined;
-          await close();
-        },
-      };
-    },
+  return (kind, clock) => {
+    server ??= createStoreServer(store, kind, clock);
+    return server;
   };
 }
 
@@ -85,7 +70,7 @@ function rowOf(
       return createStoreProbe(store, role, {
         ...deps,
         kind: storeKind,
-        server: server.open(storeKind, deps.clock),
+        server: server(storeKind, deps.clock),
         archives,
       });
     },

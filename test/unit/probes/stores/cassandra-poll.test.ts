@@ -58,7 +58,6 @@ function scripted(changes: Record<string, readonly CassandraRow[] | Error> = {})
       if (answer instanceof Error) throw answer;
       return answer;
     },
-    isOpen: true,
     close: () => Promise.resolve(),
   };
   const poll = createCassandraPoll(connection);
