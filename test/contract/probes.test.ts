@@ -31,7 +31,7 @@ const backup = (name: string, source: BackupOptions['source']): BackupOptions =>
   schedule: { everyMs: 864e5, usualGraceMs: 36e5 },
   objectives: { rpoMs: 864e5, rtoMs: 144e5 },
   retention: { keepMs: 2592e6, minCount: 1 },
-  integrity: { level: 'full', minBytes: 1, maxShrink: 0.5, bytesPerSecond: 1e9 },
+  integrity: { level: 'full', minBytes: 1, maxShrink: 0.5, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
 });
 
 /** Every kind of probe in every form, at an address where nobody listens. */

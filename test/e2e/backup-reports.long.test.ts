@@ -61,7 +61,7 @@ const entry = (
   schedule: { everyMs: type === 'log' ? hourMs / 12 : 24 * hourMs, usualGraceMs: hourMs },
   objectives: { rpoMs: type === 'log' ? hourMs / 12 : 24 * hourMs, rtoMs: 24 * hourMs },
   retention: { minCount: 1 },
-  integrity: { level, minBytes: 1, maxShrink: 0.9, bytesPerSecond: 1e9 },
+  integrity: { level, minBytes: 1, maxShrink: 0.9, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
 });
 
 /** Checks the store and its backups as an agent does that was started now, `laterMs` from now. */

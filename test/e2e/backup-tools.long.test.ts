@@ -41,7 +41,7 @@ const backup = (
   schedule: { everyMs: dayMs, usualGraceMs: 3_600_000 },
   objectives: { rpoMs: dayMs, rtoMs: dayMs },
   retention: { minCount: 1 },
-  integrity: { level: 'full', minBytes: 1, maxShrink: 0.9, bytesPerSecond: 1e9 },
+  integrity: { level: 'full', minBytes: 1, maxShrink: 0.9, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
   ...over,
 });
 

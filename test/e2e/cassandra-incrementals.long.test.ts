@@ -69,7 +69,7 @@ describe.skipIf(!hasCassandra)('incremental backups of a real Cassandra', () => 
     schedule: { everyMs: type === 'full' ? 24 * hourMs : hourMs, usualGraceMs: hourMs },
     objectives: { rpoMs: type === 'full' ? 24 * hourMs : hourMs, rtoMs: hourMs },
     retention: { minCount: 1, keepMs: 7 * 24 * hourMs },
-    integrity: { level: 'full', minBytes: 1, maxShrink: 0.9, bytesPerSecond: 1e9 },
+    integrity: { level: 'full', minBytes: 1, maxShrink: 0.9, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
   });
 
   /** An agent that is started now. With a state directory of its own it knows what was recorded, and has verified nothing. */

@@ -163,7 +163,7 @@ describe('a file system that is unmounted', () => {
       schedule: { everyMs: 864e5, usualGraceMs: 0 },
       objectives: { rpoMs: 864e5, rtoMs: 864e5 },
       retention: { minCount: 0 },
-      integrity: { level: 'header', minBytes: 1, maxShrink: 1, bytesPerSecond: 1e9 },
+      integrity: { level: 'header', minBytes: 1, maxShrink: 1, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
       ...more,
     };
     const rows = planBackups({ backups: [backup], stores: [], stateDirectory: path('state') } as never, {
@@ -213,7 +213,7 @@ describe('a file system that is unmounted', () => {
   test.skipIf(!canMount)('of an off-site one no copy is missing, and the backups count', async () => {
     write('dumps/a.dump', 'x');
     mkdirSync(path('away'));
-    const runCheck = await watching({ offsite: { directory: path('away', 'copies'), maxLagMs: 0 } });
+    const runCheck = await watching({ offsite: { directory: path('away', 'copies'), maxLagMs: 0, checksums: true } });
     const found = async () => {
       const findings = await runCheck();
       expect(ready(findings)).toBe(1);

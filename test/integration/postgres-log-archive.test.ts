@@ -21,7 +21,7 @@ const log = (store: string, directory: string): BackupOptions => ({
   schedule: { everyMs: 5 * minuteMs, usualGraceMs: 5 * minuteMs },
   objectives: { rpoMs: 5 * minuteMs, rtoMs: 30 * minuteMs },
   retention: { minCount: 1 },
-  integrity: { level: 'header', minBytes: 1, maxShrink: 0.5, bytesPerSecond: 1e9 },
+  integrity: { level: 'header', minBytes: 1, maxShrink: 0.5, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
   intervalMs: minuteMs,
 });
 

@@ -2,7 +2,6 @@ import type { BackupFailureReason, BackupResult } from '../../core/reasons.ts';
 import { formatDuration } from '../../core/text-formats.ts';
 import type { BackupOptions } from './block.ts';
 import type { Artifact, Evidence, VerifyAnswer } from './evidence.ts';
-import type { VerifiedLog } from './segments.ts';
 
 /**
  * Assesses one backup. A pure function of its evidence, new answers of verifications, the ledger of the last assessment
@@ -30,8 +29,6 @@ export interface Ledger {
   driftSinceMs?: number;
   /** Answers of verifications of artifacts that are still there. */
   verified: Record<string, VerifyAnswer>;
-  /** Of an archived log. */
-  log?: VerifiedLog;
   /** The most files that each artifact had, where one that is gone would not show. */
   files?: Record<string, number>;
   /** The file system of the directory in which backups were last found, by its device. */
@@ -113,7 +110,7 @@ export function assess(
     once(`run ${id}`, 'failed', before === undefined);
     ledger.lastFailureMs = Math.max(ledger.lastFailureMs ?? 0, endMs);
   }
-  if (options.type === 'config') assessDrift(options, evidence, ledger, nowMs, count);
+  if (isCompared(options)) assessDrift(options, evidence, ledger, nowMs, count);
   else assessSlots(options, ledger, nowMs, count);
 
   const usable = sorted.filter(({ result, isVerified }) => result === 'success' && isVerified);
@@ -140,7 +137,6 @@ function openLedger(
     ? { ...before, counted: {}, verified: {}, durationsMs: [...before.durationsMs] }
     : { sinceMs: nowMs, counted: {}, verified: {}, durationsMs: [], overdue: 0 };
   holdBack(ledger, nowMs);
-  if (evidence.log) ledger.log = evidence.log;
   // Where a file system is not mounted, what it holds comes back and was counted before.
   if (before && evidence.missingDirectory !== undefined) {
     Object.assign(ledger, { counted: { ...before.counted }, verified: { ...before.verified } });
@@ -153,9 +149,18 @@ function openLedger(
   for (const artifact of evidence.artifacts) {
     const answer = answers[keyOf(artifact)] ?? before?.verified[keyOf(artifact)];
     // A failed verification is no evidence about the backup, which waits for the next one.
-    if (answer && !answer.isFailure) ledger.verified[keyOf(artifact)] = answer;
+    if (answer && !answer.isFailure)
+      ledger.verified[keyOf(artifact)] = forDatabases(answer, evidence.expects);
   }
   return ledger;
+}
+
+/** A dump of another database is no backup of this one. */
+function forDatabases(answer: VerifyAnswer, expected: readonly string[] = []): VerifyAnswer {
+  const there = answer.content?.databases;
+  const missing = there && expected.find((name) => !there.includes(name));
+  if (missing === undefined) return answer.content ? { ...answer, result: 'ok' } : answer;
+  return { ...answer, result: 'corrupt', msg: `it is a backup of ${there!.join(', ')}, not of ${missing}` };
 }
 
 /** A backup that claims to begin later than this from now is not counted until then: one of the clocks is wrong. */
@@ -187,8 +192,10 @@ function sortArtifacts(
   { sinceMs, verified, files: known }: Ledger,
 ): Sorted[] {
   let previousBytes = 0;
-  return artifacts.map((artifact, index) => {
-    const verification = artifact.verified ? { result: artifact.verified } : verified[keyOf(artifact)];
+  return artifacts.map((found, index) => {
+    const answer = verified[keyOf(found)];
+    const artifact = answer?.content ? { ...found, content: { ...found.content, ...answer.content } } : found;
+    const verification = artifact.verified ? { result: artifact.verified } : answer;
     // Of the artifacts from before the first start of the agent, only the newest is verified.
     const isDue = artifact.endMs > sinceMs || index === artifacts.length - 1;
     const isAwaited =
@@ -217,7 +224,7 @@ function countSuccess(
 ): void {
   const { startMs, endMs, sizeBytes } = artifact;
   // A copy of the configuration is as new as the check that finds it equal to the live files.
-  if (options.type === 'config' || (ledger.success && startMs <= ledger.success.startMs)) return;
+  if (isCompared(options) || (ledger.success && startMs <= ledger.success.startMs)) return;
   // Slots that passed before it, and that no check has counted.
   if (before) assessSlots(options, ledger, Math.min(endMs, nowMs), count);
   ledger.success = { startMs, endMs, sizeBytes };
@@ -255,6 +262,9 @@ function assessSlots(
   ledger.overdue = overdue;
 }
 
+/** Copies of the configuration are compared with the live files. */
+const isCompared = ({ source }: BackupOptions) => source.kind === 'configuration';
+
 /** A copy of the configuration is good as long as it equals the live files, so that its time moves with the clock. */
 function assessDrift(
   options: BackupOptions,
@@ -271,7 +281,8 @@ function assessDrift(
     return;
   }
   ledger.driftSinceMs ??= nowMs;
-  if (ledger.overdue === 0 && nowMs - ledger.driftSinceMs > graceMs(options, ledger)) {
+  const dueMs = (options.schedule.everyMs ?? 0) + graceMs(options, ledger);
+  if (ledger.overdue === 0 && nowMs - ledger.driftSinceMs > dueMs) {
     ledger.overdue = 1;
     count('late');
   }
@@ -338,13 +349,15 @@ function verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, no
       `${evidence.missingDirectory} does not exist; it appears with the first backup, or is not mounted`,
     );
   }
-  if (options.type === 'config' && (evidence.drift?.length ?? 0) > 0) {
+  if ((evidence.drift?.length ?? 0) > 0) {
     const names = evidence.drift!.slice(0, 3).join(', ');
     const msg = `the newest copy differs from the live files: ${names}`;
-    return ledger.overdue > 0 ? fault('drifted', msg) : { msg };
+    // The objective has no grace, other than the schedule.
+    const isMissed = nowMs - (ledger.driftSinceMs ?? nowMs) >= options.objectives.rpoMs;
+    return isMissed || ledger.overdue > 0 ? fault('drifted', msg) : { msg };
   }
   const damaged = sorted.find(({ artifact, result }) => result === 'corrupt' && artifact.fault !== undefined);
-  if (evidence.runs && damaged) return fault('corrupt', `a segment is damaged: ${damaged.artifact.fault}`);
+  if (evidence.log && damaged) return fault('corrupt', `a segment is damaged: ${damaged.artifact.fault}`);
   const inNewest = newest && faultOfNewest(newest, ledger);
   if (inNewest) return inNewest;
   const lastFailed = evidence.failures.at(-1);
@@ -359,10 +372,6 @@ function verdict({ options, evidence, ledger, sorted, ahead, isRetentionKept, no
     return fault('incomplete', 'a backup was begun and not completed');
   }
   if (evidence.gap !== undefined) return fault('log_gap', evidence.gap);
-  if ((evidence.runs?.length ?? 0) > 1) {
-    const [one, other] = evidence.runs!.slice(-2);
-    return fault('log_gap', `segments are missing between ${one!.last} and ${other!.first}`);
-  }
   if (!isRetentionKept && success) {
     return fault('retention', 'backups are kept too long, too few are kept, or some are missing among them');
   }

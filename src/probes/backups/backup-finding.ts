@@ -3,9 +3,10 @@ import type { BackupResult } from '../../core/reasons.ts';
 import type { Finding, Sample } from '../probe.ts';
 import { type Assessment, failures, keyOf } from './assessment.ts';
 import type { BackupOptions } from './block.ts';
-import type { Evidence } from './evidence.ts';
+import type { Artifact, Evidence, VerifyAnswer } from './evidence.ts';
+import type { ArchivedSegments } from './log-chain.ts';
 import type { OffsiteStanding } from './offsite.ts';
-import { recoveryPointOf, type Standing } from './readiness.ts';
+import { recoveryPointOf, type Standing } from './recovery-point.ts';
 
 /** Labels of every metric of one backup. */
 export const labelsOf = ({ name, store, database, type }: BackupOptions) => ({
@@ -15,18 +16,24 @@ export const labelsOf = ({ name, store, database, type }: BackupOptions) => ({
   backup_type: type,
 });
 
+interface FoundBeside {
+  /** All backups of the store, this one included. */
+  siblings: readonly Standing[];
+  offsite: OffsiteStanding | undefined;
+  nowMs: number;
+}
+
 /** What a check of one backup reports: its verdict, its gauges, what it counts, and the details of `/api/status`. */
 export function backupFinding(
   backup: BackupOptions,
   evidence: Evidence,
   assessment: Assessment,
-  siblings: readonly Standing[],
-  offsite: OffsiteStanding | undefined,
+  { siblings, offsite, nowMs }: FoundBeside,
 ): Finding {
   const uncleared = evidence.snapshots?.filter((name) => offsite?.copied?.includes(name)) ?? [];
   return {
     ...verdictOf(assessment, offsite, uncleared),
-    gauges: gaugesOf(backup, evidence, assessment, siblings, offsite),
+    gauges: gaugesOf(backup, evidence, assessment, { siblings, offsite, nowMs }),
     increases: increasesOf(labelsOf(backup), assessment),
     details: detailsOf(backup, evidence, assessment),
     remember: assessment.ledger,
@@ -37,8 +44,7 @@ function gaugesOf(
   backup: BackupOptions,
   evidence: Evidence,
   { ledger, isRetentionKept }: Assessment,
-  siblings: readonly Standing[],
-  offsite: OffsiteStanding | undefined,
+  { siblings, offsite, nowMs }: FoundBeside,
 ): Sample[] {
   const labels = labelsOf(backup);
   const own = siblings.find(({ options }) => options.name === backup.name)!;
@@ -51,7 +57,7 @@ function gaugesOf(
     ...sample('svc_backup_configured', 1),
     ...sample('svc_backup_last_success_timestamp_seconds', seconds(ledger.success?.endMs)),
     ...sample('svc_backup_last_failure_timestamp_seconds', seconds(ledger.lastFailureMs)),
-    ...sample('svc_backup_recovery_point_timestamp_seconds', seconds(recoveryPointOf(own, siblings))),
+    ...sample('svc_backup_recovery_point_timestamp_seconds', seconds(recoveryPointOf(own, siblings, nowMs))),
     ...sample('svc_backup_last_size_bytes', sizeOf(ledger.success?.sizeBytes)),
     ...sample('svc_backup_last_duration_seconds', durationMs ? durationMs / 1000 : undefined),
     // Without a success there is nothing to retain; "never succeeded" already says so.
@@ -69,7 +75,7 @@ function gaugesOf(
 
 /** Result of the verification of the newest artifact; any damage in the archived log is `corrupt`. */
 function integrityOf({ artifacts, log }: Evidence, { verified }: Assessment['ledger']) {
-  if (Object.keys(log?.damaged ?? {}).length > 0) return 'corrupt';
+  if (log && artifacts.some((artifact) => artifact.verified === 'corrupt')) return 'corrupt';
   const newest = artifacts.at(-1);
   return newest && (newest.verified ?? verified[keyOf(newest)]?.result);
 }
@@ -98,10 +104,24 @@ function detailsOf({ store, type }: BackupOptions, { artifacts, log }: Evidence,
       start: new Date(newest.startMs).toISOString(),
       bytes: sizeOf(newest.sizeBytes),
     },
-    integrity: log
-      ? { result: log.result, msg: log.msg, damaged: log.damaged }
-      : newest && (ledger.verified[keyOf(newest)] ?? newest.verified ?? 'not verified yet'),
+    integrity: log ? integrityOfLog(log) : newest && integrityText(ledger.verified[keyOf(newest)], newest),
   };
+}
+
+/** Segments in an archive that were read, and what is wrong with the first ones that cannot be replayed. */
+function integrityOfLog({ placed }: ArchivedSegments) {
+  const wrong = placed.flatMap(({ segment: { name, content } }) => {
+    const why = content?.fault ?? content?.unverified;
+    return why === undefined ? [] : [[name, why] as const];
+  });
+  const read = placed.filter(({ segment }) => segment.content !== undefined).length;
+  return { segments: placed.length, read, wrong: Object.fromEntries(wrong.slice(0, 10)) };
+}
+
+/** Without what only the assessment needs. */
+function integrityText(answer: VerifyAnswer | undefined, { verified }: Artifact) {
+  if (answer === undefined) return verified ?? 'not verified yet';
+  return { result: answer.result, msg: answer.msg };
 }
 
 /** Bytes of a backup; undefined for the value that means an unknown size. */

@@ -16,11 +16,19 @@ import { storeRoles } from '../stores/store-options.ts';
 import { assess, keyOf, type Ledger } from './assessment.ts';
 import { backupFinding, labelsOf } from './backup-finding.ts';
 import type { BackupOptions } from './block.ts';
-import { type Evidence, forEntry, unreadable, type VerifyAnswer, withArchive } from './evidence.ts';
+import {
+  type Artifact,
+  type Evidence,
+  forEntry,
+  unreadable,
+  type VerifyAnswer,
+  withArchive,
+} from './evidence.ts';
 import type { RunRecord } from './journal.ts';
 import type { LogReading } from './log-evidence.ts';
-import type { Copies, EvidenceDeps, OffsiteStanding } from './offsite.ts';
-import type { Standing } from './readiness.ts';
+import type { Copied, Copies, EvidenceDeps, OffsiteStanding } from './offsite.ts';
+import type { Standing } from './recovery-point.ts';
+import type { SegmentReadings } from './segment-readings.ts';
 import type { Verifier } from './verifier.ts';
 import type { VerifyRequest } from './verify.ts';
 
@@ -32,6 +40,8 @@ interface SharedByBackups {
   /** How long a check waits for verifications. */
   verificationWaitMs: number;
   stateDirectory: string;
+  /** Names of the databases in the store that a backup must contain. */
+  databasesOf(backup: BackupOptions): readonly string[];
   /** Changes when any backup changes. */
   key: string;
 }
@@ -80,11 +90,23 @@ function targetOf({ source }: BackupOptions): string {
 async function openBackup(backup: BackupOptions, shared: SharedByBackups, deps: ProbeDeps): Promise<Probe> {
   const leave = shared.verifier.join();
   const verify = segmentVerification(backup, shared, deps.clock);
+  let readings: SegmentReadings | undefined;
+  const openReadings = async () => {
+    const { openSegmentReadings } = await import('./segment-readings.ts');
+    readings ??= await openSegmentReadings(
+      join(shared.stateDirectory, 'backup-verified', `${backup.name}.segments.jsonl`),
+    );
+    return readings;
+  };
   return {
     async check(signal, recalled) {
       try {
         return await checkBackup(backup, shared, deps, {
-          verify,
+          log: {
+            verify,
+            everyMs: backup.integrity.everyMs,
+            readings: backup.source.kind === 'segments' ? await openReadings() : undefined,
+          },
           signal,
           ledger: recalled as Ledger | undefined,
         });
@@ -113,7 +135,6 @@ function segmentVerification(
   clock: ProbeDeps['clock'],
 ): LogReading['verify'] {
   const { level, bytesPerSecond } = backup.integrity;
-  if (level === 'none') return undefined;
   let asked: VerifyRequest | undefined;
   return async (segments) => {
     asked ??= { path: targetOf(backup), level, bytesPerSecond, segments };
@@ -121,9 +142,8 @@ function segmentVerification(
     const [answer] = await askWithin(shared, clock, 1, () =>
       [shared.verifier.ask(backup.name, request)].filter((one) => one !== undefined),
     );
-    if (answer === undefined) return undefined;
-    asked = undefined;
-    return { names: request.segments!.names, answer };
+    if (answer !== undefined) asked = undefined;
+    return answer;
   };
 }
 
@@ -131,30 +151,29 @@ async function checkBackup(
   backup: BackupOptions,
   shared: SharedByBackups,
   { clock, readSecret, latest = () => undefined }: ProbeDeps,
-  {
-    verify,
-    signal,
-    ledger,
-  }: { verify: LogReading['verify']; signal: AbortSignal; ledger: Ledger | undefined },
+  { log, signal, ledger }: { log: LogReading; signal: AbortSignal; ledger: Ledger | undefined },
 ): Promise<Finding> {
   const { journalPath, readRuns } = await import('./journal.ts');
   const runs = await readRuns(journalPath(shared.stateDirectory, 'backup', backup.name));
   const deps = { signal, readSecret, clock };
-  const log = { before: ledger?.log, verify };
-  const evidence = await readEvidence(backup, runs, { ...deps, latest, log });
+  const read = await readEvidence(backup, runs, { ...deps, latest, log });
+  const evidence = { ...read, jobs: runs, expects: shared.databasesOf(backup) };
   const device = await deviceWith(evidence, directoryOf(backup), ledger?.device);
   const answers = await verifications(backup, evidence, ledger, shared, clock);
   const assessment = assess(backup, evidence, answers, ledger, clock.nowMs());
   assessment.ledger.device = device;
   shared.standings.set(backup.name, { options: backup, assessed: { evidence, assessment } });
   const before = { device: ledger?.offsiteDevice, copiedTo: ledger?.offsiteCopiedTo };
-  const offsite = await offsiteOf(backup, evidence, deps, before).catch((thrown) => {
-    if (thrown instanceof ProbeError) return { ...before, missing: [], unreadable: thrown.message };
-    throw thrown;
-  });
+  const offsite = await offsiteOf(backup, evidence, assessment.ledger.verified, { deps, before }).catch(
+    (thrown) => {
+      if (thrown instanceof ProbeError) return { ...before, missing: [], unreadable: thrown.message };
+      throw thrown;
+    },
+  );
   assessment.ledger.offsiteDevice = offsite?.device;
   assessment.ledger.offsiteCopiedTo = offsite?.copiedTo;
-  return backupFinding(backup, evidence, assessment, siblingsOf(backup, shared), offsite);
+  const siblings = siblingsOf(backup, shared);
+  return backupFinding(backup, evidence, assessment, { siblings, offsite, nowMs: clock.nowMs() });
 }
 
 function directoryOf({ source }: BackupOptions): string | undefined {
@@ -167,12 +186,12 @@ function directoryOf({ source }: BackupOptions): string | undefined {
  * on another device: then nothing is known about the backups, and they do not count as deleted.
  */
 async function deviceWith(
-  { artifacts, runs = [], missingDirectory }: Evidence,
+  { artifacts, log, missingDirectory }: Evidence,
   directory: string | undefined,
   before: number | undefined,
 ): Promise<number | undefined> {
   if (directory === undefined || missingDirectory !== undefined) return before;
-  return deviceOf(directory, artifacts.length + runs.length === 0, before);
+  return deviceOf(directory, artifacts.length + (log?.placed.length ?? 0) === 0, before);
 }
 
 async function deviceOf(
@@ -263,8 +282,8 @@ async function readEvidence(
 }
 
 /**
- * Verifies each artifact once, the newest first, and returns the answers so far. What takes longer continues in the
- * background and is answered at a later check.
+ * Verifies each artifact, and again after `integrity.everyMs`, the newest first; returns the answers so far. What takes longer
+ * continues in the background and is answered at a later check; until then the answer before counts.
  */
 async function verifications(
   { name, type, integrity }: BackupOptions,
@@ -274,32 +293,40 @@ async function verifications(
   clock: ProbeDeps['clock'],
 ): Promise<Record<string, VerifyAnswer>> {
   const { verifier } = shared;
-  const { level, bytesPerSecond } = integrity;
-  const sinceMs = ledger?.sinceMs ?? clock.nowMs();
+  const { level, bytesPerSecond, everyMs } = integrity;
+  const nowMs = clock.nowMs();
+  const sinceMs = ledger?.sinceMs ?? nowMs;
+  // An answer of an earlier version says nothing of the content.
+  const isCurrent = (answer: VerifyAnswer | undefined): answer is VerifyAnswer =>
+    answer !== undefined &&
+    (answer.result !== 'ok' || answer.content !== undefined) &&
+    nowMs - (answer.atMs ?? 0) < everyMs;
   const newest = artifacts.at(-1);
   const due = artifacts.filter(
     (artifact) =>
       artifact.verify &&
       !artifact.verified &&
-      !ledger?.verified[keyOf(artifact)] &&
+      !isCurrent(ledger?.verified[keyOf(artifact)]) &&
       // An incremental backup is worth nothing without those that it builds upon.
       (type === 'incremental' || artifact === newest || artifact.endMs > sinceMs),
   );
   if (level === 'none' || due.length === 0) return {};
   const { verifiedAnswers } = await import('./journal.ts');
-  const recorded = verifiedAnswers(shared.stateDirectory, name);
-  const known = await recorded.read();
+  const journal = verifiedAnswers(shared.stateDirectory, name);
+  const known = await journal.read();
   const waiting = new Set(due.toReversed());
   const ask = async () => {
     const found: [string, VerifyAnswer][] = [];
     for (const artifact of waiting) {
       const key = keyOf(artifact);
-      const before = known.get(`${level} ${key}`);
-      const answer = before ?? verifier.ask(`${name} ${key}`, { ...artifact.verify!, level, bytesPerSecond });
-      if (!answer) continue;
+      const recorded = known.get(`${level} ${key}`);
+      const before = isCurrent(recorded) ? recorded : undefined;
+      const fresh = before ?? verifier.ask(`${name} ${key}`, { ...artifact.verify!, level, bytesPerSecond });
+      if (!fresh) continue;
+      const answer = { ...fresh, atMs: before?.atMs ?? nowMs };
       waiting.delete(artifact);
       found.push([key, answer]);
-      if (!before && answer.result !== 'unknown') await recorded.record(`${level} ${key}`, answer);
+      if (!before && answer.result !== 'unknown') await journal.record(`${level} ${key}`, answer);
     }
     return found;
   };
@@ -328,14 +355,21 @@ async function askWithin<T>(
 
 async function offsiteOf(
   { offsite }: BackupOptions,
-  { artifacts, segments, snapshots }: Evidence,
-  deps: EvidenceDeps,
-  before: Pick<OffsiteStanding, 'device' | 'copiedTo'>,
+  { artifacts, log, snapshots }: Evidence,
+  answers: Ledger['verified'],
+  { deps, before }: { deps: EvidenceDeps; before: Pick<OffsiteStanding, 'device' | 'copiedTo'> },
 ): Promise<OffsiteStanding | undefined> {
   if (!offsite) return undefined;
   const { compareOffsite, copiesInDirectory, withCopiesInBucket } = await import('./offsite.ts');
   const { objectStore, directory = '', maxLagMs } = offsite;
-  const backups = segments?.map(({ name, ...rest }) => ({ id: name, ...rest })) ?? artifacts;
+  const isCompared = offsite.checksums;
+  const segments = log?.placed.map(({ segment: { name: id, endMs, sizeBytes, content } }): Copied => {
+    return { id, endMs, sizeBytes, md5: isCompared ? content?.md5 : undefined };
+  });
+  const md5Of = (artifact: Artifact) => answers[keyOf(artifact)]?.content?.md5;
+  const backups =
+    segments ??
+    artifacts.map((artifact): Copied => ({ ...artifact, md5: isCompared ? md5Of(artifact) : undefined }));
   const compare = (copies: Copies) =>
     compareOffsite(backups, copies, {
       ...{ maxLagMs, nowMs: deps.clock.nowMs(), snapshots },

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { backupTypes, type RecoveryFailureReason, recoveryFailureReasons } from '../../core/reasons.ts';
+import { backupTypes, recoveryFailureReasons } from '../../core/reasons.ts';
 import type { Finding, ProbeDeps, ProbeRow, Sample } from '../probe.ts';
 import type { StoreOptions } from '../stores/store-options.ts';
 import { backupRow, laneOf } from './backup-probe.ts';
 import type { BackupOptions } from './block.ts';
-import { chainOf, type Drill, readinessOf, type Standing } from './readiness.ts';
+import { configurationReadiness, type Drill, readinessOf } from './readiness.ts';
+import type { Chain, Standing } from './recovery-point.ts';
 import { createVerifier, type VerifyBackup } from './verifier.ts';
 
 export interface BackupsOptions {
@@ -36,13 +37,22 @@ export function planBackups(configured: BackupsOptions, deps: BackupsDeps = {}):
     verifier: createVerifier(deps.verify),
     verificationWaitMs: deps.verificationWaitMs ?? defaultVerificationWaitMs,
     stateDirectory,
+    databasesOf: (backup: BackupOptions) => databasesOf(backup, stores),
     // A change of any backup restarts the probes of all, because they read each other's standings.
-    key: JSON.stringify([backups, stateDirectory]),
+    key: JSON.stringify([backups, stateDirectory, stores.map(({ name, databases }) => [name, databases])]),
   };
   return [
     ...backups.map((backup) => backupRow(backup, shared)),
     ...recoverables(backups, stores).map((database) => recoveryRow(database, backups, shared)),
+    ...(backups.some(({ type }) => type === 'config') ? [configurationRow(backups, shared)] : []),
   ];
+}
+
+/** What the databases of a backup are called in its store. */
+function databasesOf({ store, database }: BackupOptions, stores: readonly StoreOptions[]): string[] {
+  const names: Readonly<Record<string, string>> = stores.find(({ name }) => name === store)?.databases ?? {};
+  const named = database === undefined ? Object.values(names) : [names[database]];
+  return named.filter((name) => name !== undefined);
 }
 
 /** A database of a store; `''` for a store without names of databases. */
@@ -144,16 +154,48 @@ async function checkRecovery(
   const readiness = readinessOf(all as Standing[], newest, nowMs);
   const labels = { store: of.store, database: of.database };
   const gauges = [...objectiveGauges(labels, backups), ...drillGauges(labels, drills)];
-  if (readiness.isReady !== undefined) {
-    gauges.push({ name: 'svc_recovery_ready', labels, value: readiness.isReady ? 1 : 0 });
-  }
+  gauges.push({ name: 'svc_recovery_ready', labels, value: readiness.isReady ? 1 : 0 });
   const remember: RememberedStanding = { by: digestOf(key), atMs: nowMs, gauges, untilMs: readiness.untilMs };
   return {
-    reason: readiness.reason as RecoveryFailureReason | undefined,
-    msg: newest ? readiness.msg : `${readiness.msg}; no restore has been tried yet`,
+    reason: readiness.reason,
+    msg: newest || readiness.reason ? readiness.msg : `${readiness.msg}; no restore has been tried yet`,
     gauges,
-    details: { chain: chainDetails(readiness.chain ?? chainOf(all as Standing[])), drill: newest },
+    details: { chain: readiness.chain && chainDetails(readiness.chain), drill: newest },
     remember,
+  };
+}
+
+/** Labels of the configuration, which belongs to no store. */
+const configuration: Recoverable = { store: 'configuration', database: '' };
+
+/** The probe that decides whether every copy of the configuration is within its objective. */
+function configurationRow(all: readonly BackupOptions[], { standings, key }: SharedByRecovery): ProbeRow {
+  const backups = all.filter(({ type }) => type === 'config');
+  const intervalMs = Math.min(...backups.map((backup) => backup.intervalMs));
+  return {
+    name: 'recovery/configuration',
+    kind: 'recovery',
+    target: 'configuration',
+    service: '',
+    schedule: { intervalMs, timeoutMs: 10_000, phase: { name: laneOf({}), delayMs: afterBackupsMs } },
+    shows: {},
+    reasons: recoveryFailureReasons,
+    lane: laneOf({}),
+    key,
+    open: async ({ clock }) => ({
+      check: async () => {
+        const known = backups.map(({ name }) => standings.get(name));
+        if (known.some((standing) => standing === undefined))
+          return { msg: 'the evidence has not been read yet' };
+        const { reason, msg } = configurationReadiness(known as Standing[], clock.nowMs());
+        const ready: Sample = {
+          name: 'svc_recovery_ready',
+          labels: { ...configuration },
+          value: reason === undefined ? 1 : 0,
+        };
+        return { reason, msg, gauges: [...objectiveGauges(configuration, backups), ready] };
+      },
+    }),
   };
 }
 
@@ -179,21 +221,22 @@ const drillGauges = (labels: Recoverable, drills: readonly Drill[]): Sample[] =>
     ];
   });
 
-const chainDetails = (chain: ReturnType<typeof chainOf>) =>
-  chain && {
-    recoveryPoint: new Date(chain.recoveryPointMs).toISOString(),
-    links: chain.links.map((link) => ({
-      ...link,
-      recoveryPointMs: undefined,
-      to: new Date(link.recoveryPointMs).toISOString(),
-    })),
-  };
+const chainDetails = ({ recoveryPointMs, links }: Chain) => ({
+  recoveryPoint: new Date(recoveryPointMs).toISOString(),
+  links: links.map(({ recoveryPointMs: ms, ...link }) => ({
+    ...link,
+    ...(ms !== undefined && { to: new Date(ms).toISOString() }),
+  })),
+});
+
+/** Procedures that restore a database, whose runs are drills. */
+const drillProcedures: readonly string[] = ['database-corruption', 'cluster-loss', 'rehearsal'];
 
 /** The newest success of each procedure that restores this database, oldest first. */
 async function readDrills(stateDirectory: string, { store, database }: Recoverable): Promise<Drill[]> {
   const { journalPath, readRuns } = await import('./journal.ts');
   const drills: Drill[] = [];
-  for (const procedure of ['database-corruption', 'cluster-loss', 'rehearsal']) {
+  for (const procedure of drillProcedures) {
     const path = journalPath(stateDirectory, 'recovery', drillName(procedure, store, database));
     const last = (await readRuns(path))
       .filter(({ status, endMs }) => status === 0 && endMs !== undefined)

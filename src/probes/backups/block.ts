@@ -19,6 +19,8 @@ export interface OffsiteOptions {
   objectStore?: ObjectStoreOptions;
   directory?: string;
   maxLagMs: number;
+  /** Whether copies are compared with the MD5 that the object store states, too. */
+  checksums: boolean;
 }
 
 /** Tools that keep backups by themselves; `json` is the agent’s own form. */
@@ -60,7 +62,14 @@ export interface BackupOptions {
   objectives: { rpoMs: number; rtoMs: number };
   /** How long backups are kept, and how many at least. No time: for ever. */
   retention: { keepMs?: number; minCount: number };
-  integrity: { level: IntegrityLevel; minBytes: number; maxShrink: number; bytesPerSecond: number };
+  integrity: {
+    level: IntegrityLevel;
+    /** After this long a backup is verified again. */
+    everyMs: number;
+    minBytes: number;
+    maxShrink: number;
+    bytesPerSecond: number;
+  };
   offsite?: OffsiteOptions;
   /** How often the evidence is read. */
   intervalMs: number;
@@ -95,7 +104,7 @@ const filesSource = z
   .strictObject({
     directory: z.string().min(1).describe('Directory that holds the backups.'),
     pattern: pattern.describe(
-      'Regular expression for names of files or directories; the group (?<time>…) is the start of the backup.',
+      'Regular expression for names of files or directories; the group (?<time>…) is a time for schedules, in UTC.',
     ),
     settle: wait().prefault('60s').describe('How long a file must not have changed to count as complete.'),
     sentinel: z
@@ -245,13 +254,24 @@ const offsite = (secret: z.ZodType<Secret>) =>
       objectStore: objectStore(secret).optional().describe('An S3-compatible bucket.'),
       directory: z.string().min(1).optional().describe('A second directory, such as one of another machine.'),
       maxLag: time().prefault('2h').describe('How long after its end the copy of a backup may be missing.'),
+      checksums: z
+        .boolean()
+        .default(true)
+        .describe(
+          'Compare copies with the ETag of the object store; false for a bucket with SSE-KMS, whose ETags are no checksums.',
+        ),
     })
     .refine((given) => (given.objectStore === undefined) !== (given.directory === undefined), {
       when: ({ value }) => typeof value === 'object' && value !== null,
       error: 'not exactly one place; use objectStore or directory',
     })
     .transform(
-      (of): OffsiteOptions => ({ objectStore: of.objectStore, directory: of.directory, maxLagMs: of.maxLag }),
+      (of): OffsiteOptions => ({
+        objectStore: of.objectStore,
+        directory: of.directory,
+        maxLagMs: of.maxLag,
+        checksums: of.checksums,
+      }),
     );
 
 const hourMs = 36e5;
@@ -309,7 +329,13 @@ const retentionBlock = z
 
 const integrityBlock = z
   .strictObject({
-    level: z.enum(integrityLevels).default('header').describe('How much of a backup is read to verify it.'),
+    level: z
+      .enum(integrityLevels)
+      .default('full')
+      .describe(
+        'How much of a backup is read to verify it; segments of a log are read to their ends at any level.',
+      ),
+    every: time().prefault('7d').describe('After this time a backup is verified again.'),
     minBytes: z.int().min(0).default(1).describe('A smaller backup is incomplete.'),
     maxShrink: z
       .number()
@@ -324,7 +350,8 @@ const integrityBlock = z
       .describe('How fast backups are read to verify them.'),
   })
   .prefault({})
-  .describe('How new backups are verified.');
+  .transform(({ every, ...of }) => ({ ...of, everyMs: every }))
+  .describe('How backups are verified.');
 
 /** One entry of `backups` (docs/reference/configuration.md); what is left out comes from the spec's schedule table. */
 export const backupBlock = ({ secret }: { secret: z.ZodType<Secret> }) =>

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import type { Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { pipeline, type Readable } from 'node:stream';
 import * as zlib from 'node:zlib';
@@ -55,6 +56,17 @@ export async function* readThrottled(
     if (aheadMs > 5) await new Promise((resolve) => setTimeout(resolve, aheadMs));
     onBytes?.((chunk as Buffer).length);
     yield chunk as Buffer;
+  }
+}
+
+/** The same chunks, each of which the hashes have taken. */
+export async function* hashed(
+  chunks: AsyncIterable<Buffer>,
+  ...hashes: readonly Hash[]
+): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    for (const hash of hashes) hash.update(chunk);
+    yield chunk;
   }
 }
 

@@ -18,16 +18,25 @@ export interface SnapshotPart {
   /** `TABLE-ID` of the directory. */
   table: string;
   directory: string;
-  /** Data files that `manifest.json` names; none when the manifest is missing. */
-  manifest?: readonly string[];
+  /** What `manifest.json` says; none when it is missing. */
+  manifest?: SnapshotManifest;
+}
+
+interface SnapshotManifest {
+  /** Names of data files. */
+  files: readonly string[];
+  /** When the snapshot was taken, ms since the epoch; from Cassandra 4.1 on. */
+  createdMs?: number;
 }
 
 /** A snapshot of a keyspace on this node: one directory for each table, all of the same name. */
 export interface CassandraSnapshot {
   name: string;
   parts: readonly SnapshotPart[];
-  /** Tables with data of which the snapshot has nothing. */
+  /** Tables of which the snapshot has nothing: those of the node, and of other snapshots. */
   missingTables: readonly string[];
+  /** When it was taken by the account of each manifest, ms since the epoch. */
+  createdMs?: number;
   files: readonly string[];
   startMs: number;
   endMs: number;
@@ -52,18 +61,19 @@ async function listOf(directory: string): Promise<string[]> {
 }
 
 /** The names in a manifest. Cassandra lists the data component of each SSTable; an empty table has none. */
-function filesOf(manifest: string): readonly string[] {
-  const { files } = JSON.parse(manifest) as { files?: unknown };
+function readManifest(text: string): SnapshotManifest {
+  const { files, created_at } = JSON.parse(text) as { files?: unknown; created_at?: unknown };
   if (!Array.isArray(files) || !files.every((name) => typeof name === 'string' && !name.includes('/'))) {
     throw new Error('manifest.json has no list of files');
   }
-  return files;
+  const createdMs = typeof created_at === 'string' ? Date.parse(created_at) : Number.NaN;
+  return { files, ...(!Number.isNaN(createdMs) && { createdMs }) };
 }
 
 async function partOf(table: string, directory: string): Promise<SnapshotPart> {
   const path = join(directory, 'manifest.json');
   const text = await unlessMissing(path, readFile(path, 'utf8'));
-  return { table, directory, manifest: text === undefined ? undefined : filesOf(text) };
+  return { table, directory, manifest: text === undefined ? undefined : readManifest(text) };
 }
 
 /**
@@ -74,24 +84,44 @@ async function partOf(table: string, directory: string): Promise<SnapshotPart> {
 export async function readSnapshots(keyspaceDirectory: string): Promise<CassandraSnapshot[]> {
   const tables = await readdir(keyspaceDirectory);
   const byName = new Map<string, { table: string; directory: string }[]>();
-  const withData: string[] = [];
+  const live: string[] = [];
   for (const table of tables) {
-    const files = await listOf(join(keyspaceDirectory, table));
-    if (files.some((name) => name.endsWith('-Data.db'))) withData.push(table);
+    if (await isLive(join(keyspaceDirectory, table))) live.push(table);
     for (const name of await listOf(join(keyspaceDirectory, table, 'snapshots'))) {
       if (/^(?:dropped|truncated)-/.test(name)) continue;
       const directory = join(keyspaceDirectory, table, 'snapshots', name);
       byName.set(name, [...(byName.get(name) ?? []), { table, directory }]);
     }
   }
-  const snapshots = await Promise.all([...byName].map(([name, found]) => snapshotOf(name, found, withData)));
+  const inSnapshots = [...byName.values()].flat().map(({ table }) => table);
+  const expected = new Set([...live, ...inSnapshots]);
+  const snapshots = await Promise.all([...byName].map(([name, found]) => snapshotOf(name, found, expected)));
   return snapshots.sort((one, other) => one.endMs - other.endMs);
 }
+
+/** Whether a table is there: of one that was dropped, snapshots are left. */
+async function isLive(directory: string): Promise<boolean> {
+  const names = await listOf(directory);
+  if (names.some((name) => name.endsWith('-Data.db'))) return true;
+  const snapshots = await listOf(join(directory, 'snapshots'));
+  return names.includes('backups') && !snapshots.some((name) => name.startsWith('dropped-'));
+}
+
+/** When a table was created, by its id, which is a UUID of version 1; undefined for another id. */
+function createdMsOf(table: string): number | undefined {
+  const id = /-([0-9a-f]{32})$/.exec(table)?.[1];
+  if (id === undefined || id[12] !== '1') return undefined;
+  const ticks = BigInt(`0x${id.slice(13, 16)}${id.slice(8, 12)}${id.slice(0, 8)}`);
+  return Number(ticks / 10_000n) - gregorianMs;
+}
+
+/** From the beginning of the Gregorian calendar, from which such UUIDs count, to that of 1970. */
+const gregorianMs = 12_219_292_800_000;
 
 async function snapshotOf(
   name: string,
   found: readonly { table: string; directory: string }[],
-  withData: readonly string[],
+  expected: ReadonlySet<string>,
 ): Promise<CassandraSnapshot> {
   const parts = await Promise.all(found.map(({ table, directory }) => partOf(table, directory)));
   const files: string[] = [];
@@ -116,10 +146,14 @@ async function snapshotOf(
     }
   }
   const covered = new Set(parts.map(({ table }) => table));
+  const created = parts.map(({ manifest }) => manifest?.createdMs);
+  const createdMs = created.every((ms) => ms !== undefined) ? Math.min(...created) : undefined;
+  const isDue = (table: string) => (createdMsOf(table) ?? 0) <= (createdMs ?? endMs);
   return {
     name,
     parts,
-    missingTables: withData.filter((table) => !covered.has(table)),
+    createdMs,
+    missingTables: [...expected].filter((table) => !covered.has(table) && isDue(table)),
     files,
     startMs: Number.isFinite(startMs) ? startMs : endMs,
     endMs,
@@ -152,7 +186,7 @@ export async function snapshotFault(
   for (const { table, directory, manifest } of parts) {
     if (manifest === undefined) return `${table}: manifest.json is missing`;
     const there = new Set(await listOf(directory));
-    for (const name of manifest) {
+    for (const name of manifest.files) {
       if (!there.has(name)) return `${table}: ${name} of the manifest is missing`;
       const fault = withDigests && (await digestFault(join(directory, name), read));
       if (fault) return `${table}: ${fault}`;
@@ -179,16 +213,21 @@ export async function readSnapshotEvidence({
   const artifacts: Artifact[] = [];
   const unfinished: { id: string; sinceMs: number }[] = [];
   for (const snapshot of snapshots) {
-    const { name, startMs, endMs, changedMs, sizeBytes } = snapshot;
+    const { name, endMs, changedMs, sizeBytes, createdMs } = snapshot;
     if ((await snapshotFault(snapshot, false, () => emptyStream())) !== undefined) {
       unfinished.push({ id: name, sinceMs: endMs });
       continue;
     }
     artifacts.push({
       id: name,
-      startMs,
+      startMs: createdMs ?? snapshot.startMs,
       endMs,
       sizeBytes,
+      files: snapshot.files.length,
+      content:
+        createdMs === undefined
+          ? { unknown: 'its manifests do not say when it was taken; Cassandra 4.1 and newer do' }
+          : { startMs: createdMs },
       fingerprint: `${snapshot.files.length}:${sizeBytes}:${Math.trunc(changedMs)}`,
       method: 'snapshot',
       verify: { path: directory, snapshot: name },
@@ -286,7 +325,7 @@ export async function readIncrementals(
     const newestMs = own.reduce((newest, { writtenMs }) => Math.max(newest, writtenMs), 0);
     return {
       id: `flush ${new Date(startMs).toISOString()}`,
-      ...{ startMs, endMs, sinceMs, files: own.length, method: 'flush' },
+      ...{ startMs, endMs, sinceMs, files: own.length, method: 'flush', content: { startMs } },
       // An hour without a write has no files, which is complete all the same.
       sizeBytes: own.length === 0 ? Number.MAX_SAFE_INTEGER : sizeBytes,
       fingerprint: `${own.length}:${sizeBytes}:${Math.trunc(newestMs)}`,

@@ -3,8 +3,10 @@ import type { BackupType, IntegrityLevel, IntegrityResult } from '../../core/rea
 import { ProbeError } from '../probe.ts';
 import type { ArchivedLog } from '../stores/store-report.ts';
 import type { BackupSource, ReportFormat } from './block.ts';
+import type { RunRecord } from './journal.ts';
+import type { ArchivedSegments } from './log-chain.ts';
 import type { WalRange } from './manifest.ts';
-import type { Segment, SegmentRun, VerifiedLog } from './segments.ts';
+import type { SegmentContent } from './segments.ts';
 
 /** How a backup was made, which says what can be replayed on top of it. */
 export type BackupMethod =
@@ -38,6 +40,26 @@ export interface Verifiable {
   tool?: { format: ReportFormat; argv: readonly string[] };
 }
 
+/** What the content of a backup says of itself, which a verification reads; JSON. Nothing here is from a file's name or time. */
+export interface BackupContent {
+  /** All that was committed before is in it, ms since the epoch. */
+  startMs?: number;
+  /** When it was complete, ms since the epoch, where only that is stated. */
+  endMs?: number;
+  /** Why there is no time, or that the level of integrity shows too little, and what would make it known. */
+  unknown?: string;
+  /** Databases in it, where it names them. */
+  databases?: readonly string[];
+  /** Where the binary log goes on from it. */
+  binlog?: { file: string; position: number };
+  /** Segments of WAL in it, by name. */
+  wal?: Readonly<Record<string, SegmentContent>>;
+  /** Of the cluster of databases, decimal. */
+  systemId?: string;
+  /** MD5 of the file, hexadecimal. */
+  md5?: string;
+}
+
 /** JSON. `unknown` is what cannot be verified at this level: no checksum, no program, an unknown format. */
 export interface VerifyAnswer {
   result: IntegrityResult;
@@ -47,15 +69,19 @@ export interface VerifyAnswer {
    * The verification itself failed, so that it is tried again: the backup could not be read, the process was killed.
    */
   isFailure?: true;
-  /** What is wrong with each segment that is damaged, by name. */
-  damaged?: Readonly<Record<string, string>>;
+  /** Of an answer that is good. */
+  content?: BackupContent;
+  /** What was read of each segment of a log, by name. */
+  segments?: Readonly<Record<string, SegmentContent>>;
+  /** When it was answered, ms since the epoch. */
+  atMs?: number;
 }
 
 /** One complete backup. Times are ms since the epoch. */
 export interface Artifact {
   /** Unique within its backup and stable as long as the backup exists. Never a label. */
   id: string;
-  /** Start of the run, which is the recovery point of a dump or a snapshot. */
+  /** When it was begun, as far as its place shows: for schedules alone. Its recovery point is what its content says. */
   startMs: number;
   endMs: number;
   sizeBytes: number;
@@ -66,6 +92,8 @@ export interface Artifact {
   verify?: Verifiable;
   /** The verdict of the tool that keeps the backup. */
   verified?: IntegrityResult;
+  /** What the tool, or a manifest, says of the content. */
+  content?: BackupContent;
   /** What is wrong where that is `corrupt`. */
   fault?: string;
   /** Log sequence numbers of a physical MySQL backup, decimal; an incremental backup begins where its parent ended. */
@@ -74,14 +102,14 @@ export interface Artifact {
   wal?: readonly WalRange[];
   /** First segment of WAL that it needs, where a tool names it. */
   walStart?: string;
-  /** Binary log file in which a dump was taken. */
-  binlog?: string;
   /** Id of the backup that an incremental builds upon, where the tool says so. */
   parent?: string;
   /** Of a flush: it holds what was written after this time, ms since the epoch. Without one it is the first. */
   sinceMs?: number;
   /** How many files it has, where one that is gone would not show. */
   files?: number;
+  /** The tool lists every segment of WAL that it needs. */
+  hasLog?: boolean;
   /** Newest moment that can be restored with logs that the tool keeps itself. */
   recoverableToMs?: number;
 }
@@ -97,15 +125,15 @@ export interface Evidence {
   /** Runs that reported a failure. */
   failures: readonly { id: string; endMs: number; msg: string }[];
   /** Archived log, for type `log`. */
-  runs?: readonly SegmentRun[];
-  /** Its segments, in their order. */
-  segments?: readonly Segment[];
-  /** Ranges of WAL that a tool keeps in its own archive, by the first and the last segment. */
+  log?: ArchivedSegments;
+  /** Recorded runs of the job, oldest first. */
+  jobs?: readonly RunRecord[];
+  /** Names of the databases that must be in it. */
+  expects?: readonly string[];
+  /** Ranges of WAL that a tool lists in its archive, without a segment missing between the first and the last. */
   archives?: readonly { first: string; last: string }[];
   /** What is missing in the archive of a tool, by its own account. */
   gap?: string;
-  /** What verification has found in it; kept for the next check. */
-  log?: VerifiedLog;
   /** For type `config`: live files that the newest copy lacks, or has with other content. */
   drift?: readonly string[];
   /** Snapshots that are still on the node. */
@@ -132,21 +160,20 @@ export const unreadable = (message: string, cause?: unknown): ProbeError<'eviden
   new ProbeError('evidence_unreadable', message, cause);
 
 /**
- * Backups of a tool with an archive of its own can be restored as far as the archive reaches. A report names its
- * last segment only; the server knows when it archived that one, and what was written since.
+ * Backups of a tool that lists its own archive can be restored as far as that reaches. A list names segments only: the
+ * server knows that all it has written is in the last one. When that one was archived proves nothing.
  */
 export function withArchive(evidence: Evidence, server: ArchivedLog | undefined): Evidence {
-  const { archived, archivedAtMs = 0, wholeUntilMs = 0 } = server ?? {};
-  const toMs = Math.max(archivedAtMs, wholeUntilMs);
+  const { archived, wholeUntilMs } = server ?? {};
   const isSame = (one: string, other: string) => one.slice(0, 8) === other.slice(0, 8);
-  const archive = evidence.archives?.find(
-    ({ last }) => archived !== undefined && isSame(last, archived) && last >= archived,
-  );
-  if (archive === undefined || toMs === 0) return evidence;
-  const artifacts = evidence.artifacts.map((artifact) => {
+  const artifacts = evidence.artifacts.map((artifact): Artifact => {
     const start = artifact.walStart;
-    const isIn = start !== undefined && isSame(start, archive.first) && start >= archive.first;
-    return isIn && artifact.endMs <= toMs ? { ...artifact, recoverableToMs: toMs } : artifact;
+    const archive = evidence.archives?.find(
+      ({ first, last }) => start !== undefined && isSame(start, first) && start >= first && start <= last,
+    );
+    if (archive === undefined) return artifact;
+    const isWhole = archived !== undefined && isSame(archive.last, archived) && archive.last >= archived;
+    return { ...artifact, hasLog: true, ...(isWhole && { recoverableToMs: wholeUntilMs }) };
   });
   return { ...evidence, artifacts };
 }

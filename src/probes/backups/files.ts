@@ -82,7 +82,7 @@ export async function readFiles(
     if (!isComplete && isSettled) unfinished.push({ id: name, sinceMs: lastMs });
     if (!isComplete || !isSettled) continue;
     artifacts.push(
-      await artifactOf(path, name, stats, { ...found, lastMs, time: match?.groups?.time, runs }),
+      await artifactOf(path, stats, { ...found, id: name, lastMs, time: match?.groups?.time, runs }),
     );
   }
   artifacts.sort((one, other) => one.startMs - other.startMs);
@@ -94,34 +94,29 @@ interface FoundBackup {
   lastMs: number;
   isIncomplete?: boolean;
   method?: BackupMethod;
-  startMs?: number;
   lsn?: Artifact['lsn'];
-  binlog?: string;
   wal?: Artifact['wal'];
 }
 
 async function artifactOf(
   path: string,
-  name: string,
   stats: Stats,
-  found: FoundBackup & { time?: string; runs: readonly RunRecord[] },
+  found: FoundBackup & { id: string; time?: string; runs: readonly RunRecord[] },
 ): Promise<Artifact> {
-  const { lastMs, sizeBytes, lsn, wal } = found;
-  const head = found.method === undefined ? await readHead(path) : undefined;
-  // A copy is younger than its content: then the time of the last change is the earlier one.
-  const bornMs = stats.birthtimeMs > 0 ? Math.min(stats.birthtimeMs, stats.mtimeMs) : stats.mtimeMs;
-  const startMs = timeOfName(found.time) ?? startOfRun(found.runs, lastMs) ?? found.startMs ?? bornMs;
+  const { id, lastMs, sizeBytes, lsn, wal } = found;
+  // A copy is younger than its content, and a name may say anything: the earliest of all is the least wrong.
+  const times = [stats.birthtimeMs, stats.mtimeMs, timeOfName(found.time), startOfRun(found.runs, lastMs)];
+  const startMs = Math.min(...times.filter((ms): ms is number => ms !== undefined && ms > 0));
   return {
-    id: name,
+    id,
     startMs,
     endMs: Math.max(lastMs, startMs),
     sizeBytes,
     fingerprint: `${stats.ino}:${sizeBytes}:${Math.trunc(lastMs)}`,
-    method: found.method ?? head?.method ?? 'other',
+    method: found.method ?? (await methodOf(path)),
     verify: { path },
     lsn,
     wal,
-    binlog: found.binlog ?? head?.binlog,
   };
 }
 
@@ -142,15 +137,13 @@ export function timeOfName(text: string | undefined): number | undefined {
 }
 
 /** What the first bytes of a dump show. A compressed SQL dump shows nothing until it is decompressed. */
-async function readHead(path: string): Promise<{ method: BackupMethod; binlog?: string } | undefined> {
+async function methodOf(path: string): Promise<BackupMethod> {
   const head = await headOf(path, 8192).catch(() => undefined);
-  if (!head) return undefined;
-  if (head.subarray(0, 5).equals(pgDumpMagic)) return { method: 'postgres_dump' };
+  if (!head) return 'other';
+  if (head.subarray(0, 5).equals(pgDumpMagic)) return 'postgres_dump';
   const text = (compressionOf(head) === 'gzip' ? await gunzipHead(head) : head).toString('latin1');
-  if (/^--\n-- PostgreSQL database/.test(text)) return { method: 'postgres_dump' };
-  if (!/-- (?:MySQL|MariaDB) dump/.test(text.slice(0, 500))) return undefined;
-  const binlog = /(?:MASTER|SOURCE)_LOG_FILE\s*=\s*'([^']+)'/.exec(text)?.[1];
-  return { method: 'mysql_dump', binlog };
+  if (/^--\n-- PostgreSQL database/.test(text)) return 'postgres_dump';
+  return /-- (?:MySQL|MariaDB) dump/.test(text.slice(0, 500)) ? 'mysql_dump' : 'other';
 }
 
 async function gunzipHead(head: Buffer): Promise<Buffer> {
@@ -172,13 +165,11 @@ async function readDirectoryBackup(path: string): Promise<FoundBackup> {
       lastMs,
       method: 'mysql_physical',
       ...parseCheckpoints(text),
-      startMs: await physicalStart(path, names),
-      binlog: await physicalBinlog(path, names),
     };
   }
   if (names.includes('backup_manifest')) {
     const { walRanges } = await readBackupManifest(path);
-    return { sizeBytes, lastMs, method: 'postgres_base', wal: walRanges, startMs: await baseStart(path) };
+    return { sizeBytes, lastMs, method: 'postgres_base', wal: walRanges };
   }
   // PostgreSQL writes the manifest last, and the physical tools their checkpoints.
   const isIncomplete = names.some(
@@ -219,29 +210,6 @@ export function parseCheckpoints(text: string): {
     // A full backup that was prepared takes no more incrementals.
     isPrepared: type === 'full-prepared' || type === 'log-applied',
   };
-}
-
-/** The binary log file at the end of the backup; what is in it and in those after it can be replayed. */
-async function physicalBinlog(path: string, names: readonly string[]): Promise<string | undefined> {
-  const info = names.find((name) => /^(?:xtrabackup|mariadb_backup)_binlog_info$/.test(name));
-  return info ? (await readFile(join(path, info), 'utf8')).split(/\s/, 1)[0] || undefined : undefined;
-}
-
-async function physicalStart(path: string, names: readonly string[]): Promise<number | undefined> {
-  const info = names.find((name) => /^(?:xtrabackup|mariadb_backup)_info$/.test(name));
-  if (!info) return undefined;
-  const start = /^start_time\s*=\s*(.+)$/m.exec(await readFile(join(path, info), 'utf8'))?.[1];
-  const ms = start === undefined ? Number.NaN : Date.parse(start.trim().replace(' ', 'T'));
-  return Number.isNaN(ms) ? undefined : ms;
-}
-
-async function baseStart(path: string): Promise<number | undefined> {
-  const label = await readFile(join(path, 'backup_label'), 'utf8').catch(() => '');
-  const start = /^START TIME: (\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) (\S+)/m.exec(label);
-  if (!start) return undefined;
-  const isUtc = ['UTC', 'GMT', 'Etc/UTC'].includes(start[3]!);
-  const ms = Date.parse(`${start[1]}T${start[2]}${isUtc ? 'Z' : ''}`);
-  return Number.isNaN(ms) ? undefined : ms;
 }
 
 const digest = async (path: string): Promise<string> =>

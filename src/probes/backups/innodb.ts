@@ -35,7 +35,7 @@ interface Tablespace {
 }
 
 /** By the flags in the first page of a tablespace. */
-function spaceOf(head: Buffer): Tablespace {
+export function spaceOf(head: Buffer): Tablespace {
   const flags = head.readUInt32BE(flagsAt);
   if (flags & isFullCrc32) return { pageBytes: 512 << (flags & 0xf), isCompressed: (flags & 0xe0) !== 0 };
   const size = (flags >> 6) & 0xf;
@@ -101,8 +101,6 @@ export async function verifyInnodbFiles(directory: string, pace: Pace): Promise<
   const files = entries
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => ({ path: join(parentPath, name), name }));
-  const missing = await missingSpace(files);
-  if (missing !== undefined) throw new Error(`${relative(directory, missing)} is missing`);
   await checkRedoLog(directory);
   const found: InnodbFiles = { files: 0, pages: 0 };
   // Files of the system tablespace after the first one begin with any of its pages.
@@ -128,7 +126,7 @@ export async function verifyInnodbFiles(directory: string, pace: Pace): Promise<
 }
 
 /** Flags of the usual page size where the first page is not there, as in an incremental. */
-const firstPageOf = async (path: string): Promise<Buffer> => {
+export const firstPageOf = async (path: string): Promise<Buffer> => {
   const head = await headOf(path, 64).catch(() => Buffer.alloc(0));
   return head.length === 64 ? head : Buffer.alloc(64);
 };
@@ -140,26 +138,6 @@ async function pageBytesOfDelta(path: string): Promise<number> {
   if (!(pageBytes >= 4096 && pageBytes <= zeros.length))
     throw new Error('its description (.meta) is damaged');
   return pageBytes;
-}
-
-/** The engine by its number in MariaDB's description of a table. */
-const innodbEngine = 12;
-
-/** The tablespace of a table whose description is there; in a database where others have their own. */
-async function missingSpace(files: readonly { path: string }[]): Promise<string | undefined> {
-  const there = new Set(files.map(({ path }) => path));
-  const folderOf = (path: string) => path.replace(/[^/]*$/, '');
-  const withSpaces = new Set([...there].filter((path) => /\.ibd(?:\.delta)?$/.test(path)).map(folderOf));
-  const partitioned = new Set([...there].flatMap((path) => /^(.*?)#[Pp]#/.exec(path)?.[1] ?? []));
-  for (const path of there) {
-    if (!path.endsWith('.frm') || !withSpaces.has(folderOf(path))) continue;
-    const table = path.replace(/\.frm$/, '');
-    const isThere = there.has(`${table}.ibd`) || there.has(`${table}.ibd.delta`) || partitioned.has(table);
-    if (isThere) continue;
-    const head = await headOf(path, 4);
-    if (head[0] === 0xfe && head[1] === 0x01 && head[3] === innodbEngine) return `${table}.ibd`;
-  }
-  return undefined;
 }
 
 const [redoMagic, redoHeaderBytes] = ['Phys', 12_288];

@@ -1,79 +1,82 @@
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import type { ArchivedLog } from '../stores/store-report.ts';
 import type { BackupSource } from './block.ts';
-import { type Artifact, type Evidence, noEvidence, type VerifyAnswer } from './evidence.ts';
+import { compressionOf } from './byte-stream.ts';
+import { type Artifact, type Evidence, noEvidence, unlessMissing, type VerifyAnswer } from './evidence.ts';
 import { listBackupDirectory, statOf, temporaryName } from './files.ts';
+import { type ArchivedSegments, gapIn, type Switch } from './log-chain.ts';
+import type { KeptReading, SegmentReadings } from './segment-readings.ts';
 import {
-  archivedName,
-  comparePositions,
-  type LogKind,
   type PlacedSegment,
   placeSegments,
   plainWalSegmentBytes,
   type Segment,
-  type SegmentRun,
   type SegmentsToVerify,
-  segmentRuns,
-  type VerifiedLog,
   walFolder,
+  wholeUntil,
 } from './segments.ts';
 
 type SegmentsSource = BackupSource & { kind: 'segments' };
 
 export interface LogEvidence extends Evidence {
-  log: VerifiedLog;
+  log: ArchivedSegments;
 }
 
 export interface LogReading {
   /** From the probe of the store: the log of an idle store is complete up to the poll that found it archived. */
   server?: ArchivedLog;
-  before?: VerifiedLog;
-  /** Verifies segments of the directory; undefined while there is no answer yet, to these or to those before. */
-  verify?: (
-    segments: SegmentsToVerify,
-  ) => Promise<{ names: readonly string[]; answer: VerifyAnswer } | undefined>;
+  readings?: SegmentReadings;
+  /** After this long a segment is read again. */
+  everyMs?: number;
+  /** Reads segments of the directory; undefined while there is no answer yet. */
+  verify?: (segments: SegmentsToVerify) => Promise<VerifyAnswer | undefined>;
 }
 
-/** Number of segments that are verified together. */
-const batchSize = 256;
+/** A listed file. */
+interface Listed extends Segment {
+  identity: string;
+}
 
-const notVerified: VerifiedLog = { result: 'unknown', msg: 'not verified', damaged: {} };
+/** How often one check goes on while answers come at once. */
+const mostRounds = 4;
+/** What is read together, so that answers come now and then. */
+const [mostSegments, mostBytes] = [256, 2 ** 30];
 
 /**
- * Archived segments of a write-ahead or binary log. One that is damaged breaks the log as one that is missing does,
- * and is an artifact of its own, so that it is counted once.
+ * Archived segments of a write-ahead or binary log, with what was read of each. One that is damaged breaks the log as
+ * one that is missing does, and is an artifact of its own, so that it is counted once.
  */
 export async function readSegments(
   source: SegmentsSource,
   nowMs: number,
-  { server, before = notVerified, verify }: LogReading = {},
+  reading: LogReading = {},
 ): Promise<LogEvidence> {
-  const listed = await listSegments(source, nowMs);
-  if (listed === undefined) return { ...noEvidence(source.directory), log: before };
-  const segmentBytes =
-    source.log === 'wal' ? await segmentBytesOf(source.directory, listed, before.segmentBytes) : undefined;
-  const placed = placeSegments(source.log, listed, segmentBytes);
-  const verified = await verifiedLog(source.log, placed, before, verify);
-  const evidence = evidenceOf(
-    source.log,
-    listed,
-    segmentBytes ? { ...verified, segmentBytes } : verified,
-    server,
+  const { directory, log: kind } = source;
+  const found = await listSegments(source, nowMs);
+  const empty: ArchivedSegments = { kind, placed: [], histories: new Map() };
+  if (found === undefined) return { ...noEvidence(directory), log: empty };
+  const walSegmentBytes = kind === 'wal' ? await segmentBytesOf(directory, found.segments) : undefined;
+  const listed = new Map(found.segments.map((segment) => [segment.name, segment]));
+  const placed = await withContents(
+    source,
+    placeSegments(kind, found.segments, walSegmentBytes),
+    { listed, nowMs },
+    reading,
   );
-  return { ...evidence, segments: placed.map(({ segment }) => segment) };
+  const histories = await readHistories(directory, found.histories);
+  const log = { kind, placed, histories, walSegmentBytes, server: reading.server };
+  return { ...evidenceOf(log), gap: gapIn(log), log };
 }
 
 /**
  * The size of a cluster's segments, which is set by initdb: that of a plain file, or what the first page of a
  * compressed one states. Undefined where neither is known, as of files that cannot be unpacked here.
  */
-async function segmentBytesOf(
-  directory: string,
-  segments: readonly Segment[],
-  before: number | undefined,
-): Promise<number | undefined> {
-  const known = plainWalSegmentBytes(segments) ?? before;
-  if (known !== undefined) return known;
+async function segmentBytesOf(directory: string, segments: readonly Segment[]): Promise<number | undefined> {
+  const plain = plainWalSegmentBytes(segments);
+  if (plain !== undefined) return plain;
   const { walSegmentBytesIn } = await import('./log-segments.ts');
   for (const { name } of segments.slice(0, 3)) {
     const found = await walSegmentBytesIn(join(directory, name)).catch(() => undefined);
@@ -82,10 +85,12 @@ async function segmentBytesOf(
   return undefined;
 }
 
+const historyName = /^([0-9A-F]{8})\.history(?:\.gz)?$/;
+
 async function listSegments(
   { directory, log, settleMs }: SegmentsSource,
   nowMs: number,
-): Promise<Segment[] | undefined> {
+): Promise<{ segments: Listed[]; histories: string[] } | undefined> {
   const names = await listBackupDirectory(directory);
   if (names === undefined) return undefined;
   const folders = log === 'wal' ? names.filter((name) => walFolder.test(name)) : [];
@@ -93,106 +98,146 @@ async function listSegments(
     const inside = (await listBackupDirectory(join(directory, folder))) ?? [];
     return inside.map((name) => join(folder, name));
   });
-  const segments: Segment[] = [];
+  const segments: Listed[] = [];
   for (const name of [names, ...(await Promise.all(below))].flat()) {
-    if (temporaryName.test(name)) continue;
+    if (temporaryName.test(name) || historyName.test(name)) continue;
     const stats = await statOf(join(directory, name));
     if (!stats?.isFile() || nowMs - stats.mtimeMs < settleMs) continue;
-    segments.push({ name, endMs: stats.mtimeMs, sizeBytes: stats.size });
+    const identity = `${stats.ino}:${stats.size}:${Math.trunc(stats.mtimeMs)}`;
+    segments.push({ name, endMs: stats.mtimeMs, sizeBytes: stats.size, identity });
   }
-  return segments;
+  return { segments, histories: log === 'wal' ? names.filter((name) => historyName.test(name)) : [] };
 }
 
-/** Requests the verification of the next segments that are new, have grown or were replaced. */
-async function verifiedLog(
-  log: LogKind,
+async function readHistories(
+  directory: string,
+  names: readonly string[],
+): Promise<ReadonlyMap<number, readonly Switch[]>> {
+  const histories = new Map<number, readonly Switch[]>();
+  for (const name of names) {
+    const bytes = await unlessMissing(join(directory, name), readFile(join(directory, name)));
+    if (bytes === undefined) continue;
+    const text = (compressionOf(bytes) === 'gzip' ? gunzipSync(bytes) : bytes).toString('utf8');
+    const switches = [...text.matchAll(/^\s*(\d+)\s+([0-9A-F]{1,8}\/[0-9A-F]{1,8})/gm)];
+    histories.set(
+      Number.parseInt(historyName.exec(name)![1]!, 16),
+      switches.map(([, timeline, lsn]) => ({ timeline: Number(timeline), lsn: lsn! })),
+    );
+  }
+  return histories;
+}
+
+/** Adds what is known of each segment, and requests the next ones that are new or were changed. */
+async function withContents(
+  { log }: SegmentsSource,
   placed: readonly PlacedSegment[],
-  before: VerifiedLog,
-  verify: LogReading['verify'],
-): Promise<VerifiedLog> {
-  const byName = new Map(placed.map((each) => [each.segment.name, each.segment]));
-  const damaged = Object.fromEntries(
-    Object.entries(before.damaged).filter(([name, { sizeBytes, endMs }]) => {
-      const there = byName.get(name);
-      return there?.sizeBytes === sizeBytes && there.endMs === endMs;
+  { listed, nowMs }: { listed: ReadonlyMap<string, Listed>; nowMs: number },
+  { readings, verify, everyMs = Number.POSITIVE_INFINITY }: LogReading,
+): Promise<PlacedSegment[]> {
+  if (readings === undefined) return [...placed];
+  const before = predecessors(placed);
+  const readingOf = (name: string) => readings.find(name, listed.get(name)!.identity);
+  const newest = placed.at(-1)?.segment.name ?? '';
+  const isDue = ({ segment: { name } }: PlacedSegment) => {
+    const known = readingOf(name);
+    if (known === undefined || nowMs - known.atMs >= everyMs) return true;
+    // It was read with another one before it, or as the newest, which may end anywhere.
+    const last = before.get(name);
+    const isLinked = known.content.after === last || (last && readingOf(last)?.content.wal === undefined);
+    const wasNewest = known.content.binlog?.isCut === true && name !== newest;
+    return (log === 'wal' && last !== undefined && !isLinked) || wasNewest;
+  };
+  for (let round = 0; round < mostRounds && verify !== undefined; round++) {
+    const due = nextBatch(placed.filter(isDue), before);
+    const [first] = due;
+    if (first === undefined) break;
+    const after = before.get(first.segment.name);
+    const last = after === undefined ? undefined : readingOf(after)?.content.wal;
+    const answer = await verify({
+      log,
+      names: due.map(({ segment }) => segment.name),
+      ...(last && { after, remainder: last.remainder }),
+      newest,
+    });
+    const kept = keptOf(answer, listed, nowMs);
+    if (kept.length === 0) break;
+    await readings.keep(kept);
+  }
+  await readings.keepOnly(new Set(listed.keys()));
+  return placed.map(({ segment, at }) => {
+    const content = readingOf(segment.name)?.content;
+    return { segment: { ...segment, content }, at };
+  });
+}
+
+function keptOf(
+  answer: VerifyAnswer | undefined,
+  listed: ReadonlyMap<string, Listed>,
+  nowMs: number,
+): KeptReading[] {
+  return Object.entries(answer?.segments ?? {}).flatMap(([name, content]) => {
+    const identity = listed.get(name)?.identity;
+    return identity === undefined ? [] : [{ name, identity, atMs: nowMs, content }];
+  });
+}
+
+/** The segment that each one goes on from, by name: on a new timeline that of an older one. */
+function predecessors(placed: readonly PlacedSegment[]): ReadonlyMap<string, string> {
+  const byNumber = new Map<number, PlacedSegment[]>();
+  for (const each of placed) byNumber.set(each.at.number, [...(byNumber.get(each.at.number) ?? []), each]);
+  return new Map(
+    placed.flatMap(({ segment, at }) => {
+      const last = byNumber.get(at.number - 1)?.findLast((other) => other.at.timeline <= at.timeline);
+      return last ? [[segment.name, last.segment.name] as const] : [];
     }),
   );
-  const isDue = ({ segment, at }: PlacedSegment) => {
-    const past = before.to ? comparePositions(at, before.to) : 1;
-    const isReplaced = before.damaged[segment.name] !== undefined && damaged[segment.name] === undefined;
-    return past > 0 || isReplaced || segment.endMs > before.to!.endMs;
-  };
-  const first = placed.findIndex(isDue);
-  const last = placed.at(-1);
-  if (verify === undefined || first < 0 || last === undefined) return { ...before, damaged };
-  const due = placed.slice(first).filter(isDue).slice(0, batchSize);
-  const answered = await verify({
-    log,
-    names: due.map(({ segment }) => segment.name),
-    before: placed[first - 1]?.segment.name,
-    newest: last.segment.name,
-  });
-  if (answered === undefined || answered.answer.isFailure) return { ...before, damaged };
-  const { names, answer } = answered;
-  const found = Object.entries(answer.damaged ?? {}).flatMap(([name, msg]) => {
-    const there = byName.get(name);
-    return there ? [[name, { sizeBytes: there.sizeBytes, endMs: there.endMs, msg }] as const] : [];
-  });
-  const verified = placed.filter(({ segment }) => names.includes(segment.name));
-  const furthest = verified.at(-1)?.at;
-  const isFurther = furthest && (!before.to || comparePositions(furthest, before.to) >= 0);
-  const endMs = Math.max(before.to?.endMs ?? 0, ...verified.map(({ segment }) => segment.endMs));
-  const to = isFurther ? furthest : before.to;
-  return {
-    ...(to && { to: { ...to, endMs } }),
-    result: answer.result,
-    msg: answer.msg,
-    damaged: { ...damaged, ...Object.fromEntries(found) },
-  };
 }
 
-function evidenceOf(
-  log: LogKind,
-  listed: readonly Segment[],
-  verified: VerifiedLog,
-  server: ArchivedLog | undefined,
-): LogEvidence {
-  const runs = segmentRuns(
-    log,
-    listed.filter(({ name }) => verified.damaged[name] === undefined),
-    verified.segmentBytes,
-  );
-  const newest = runs.at(-1);
-  if (newest && server && holdsAll(newest, listed, server)) {
-    newest.lastEndMs = Math.max(newest.lastEndMs, server.wholeUntilMs!);
+/** The first of what is due, and those after it that go on from each other. */
+function nextBatch(due: readonly PlacedSegment[], before: ReadonlyMap<string, string>): PlacedSegment[] {
+  const batch: PlacedSegment[] = [];
+  let bytes = 0;
+  for (const each of due) {
+    const last = batch.at(-1)?.segment.name;
+    if (last !== undefined && before.get(each.segment.name) !== last) break;
+    if (batch.length === mostSegments || (last !== undefined && bytes + each.segment.sizeBytes > mostBytes))
+      break;
+    batch.push(each);
+    bytes += each.segment.sizeBytes;
   }
-  const isVerified = newest && verified.to && comparePositions(newest.to, verified.to) <= 0;
-  const artifacts: Artifact[] = Object.entries(verified.damaged).map(([id, { sizeBytes, endMs, msg }]) => ({
-    ...{ id, startMs: endMs, endMs, sizeBytes, fingerprint: `${sizeBytes}:${endMs}` },
-    ...{ method: 'other', verified: 'corrupt', fault: `${id}: ${msg}` },
-  }));
-  if (newest) {
-    artifacts.push({
-      id: newest.last,
-      startMs: newest.lastEndMs,
-      endMs: newest.lastEndMs,
-      sizeBytes: newest.sizeBytes,
-      fingerprint: '',
+  return batch;
+}
+
+/** The log as a backup: as new as what its newest segments show. */
+function evidenceOf(log: ArchivedSegments): Evidence {
+  const artifacts: Artifact[] = log.placed.flatMap(({ segment: { name, endMs, sizeBytes, content } }) => {
+    if (content?.fault === undefined) return [];
+    const fingerprint = `${sizeBytes}:${endMs}`;
+    const fault = `${name}: ${content.fault}`;
+    return {
+      id: name,
+      startMs: endMs,
+      endMs,
+      sizeBytes,
+      fingerprint,
       method: 'other',
-      // A damaged segment is an artifact of its own.
-      ...(isVerified && { verified: verified.result === 'corrupt' ? 'unknown' : verified.result }),
+      verified: 'corrupt',
+      fault,
+    };
+  });
+  const last = log.placed.at(-1)?.segment;
+  const readable = log.placed.filter(({ segment: { content } }) => content && content.fault === undefined);
+  const shown = readable.findLast(({ segment }) => segment.content?.newestMs !== undefined)?.segment;
+  const whole = wholeUntil(readable.at(-1)?.segment, log.server);
+  const newestMs = Math.max(shown?.content?.newestMs ?? 0, whole ?? 0);
+  if (last && newestMs > 0) {
+    const unverified = log.placed.some(({ segment: { content } }) => content?.unverified !== undefined);
+    artifacts.push({
+      ...{ id: readable.at(-1)!.segment.name, startMs: newestMs, endMs: newestMs, fingerprint: '' },
+      sizeBytes: log.placed.reduce((sum, { segment }) => sum + segment.sizeBytes, 0),
+      ...{ method: 'other', verified: unverified ? 'unknown' : 'ok' },
     });
   }
   artifacts.sort((one, other) => one.startMs - other.startMs);
-  return { artifacts, unfinished: [], failures: [], runs, log: verified };
-}
-
-/** Whether the archive has everything up to where the server has written. */
-function holdsAll(
-  { last }: SegmentRun,
-  segments: readonly Segment[],
-  { archived, archivedBytes = 0, wholeUntilMs }: ArchivedLog,
-): boolean {
-  if (archived === undefined || wholeUntilMs === undefined || archivedName(last) !== archived) return false;
-  return segments.some(({ name, sizeBytes }) => name === last && sizeBytes >= archivedBytes);
+  return { artifacts, unfinished: [], failures: [] };
 }

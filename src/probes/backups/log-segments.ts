@@ -2,72 +2,62 @@ import { createHash } from 'node:crypto';
 import { basename, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { errorText, systemCode } from '../../core/errors.ts';
-import type { IntegrityLevel } from '../../core/reasons.ts';
 import {
   compressionOf,
   createByteReader,
   decompress,
+  hashed,
   NoDecompressor,
   type Pace,
   readThrottled,
 } from './byte-stream.ts';
 import { headOf } from './manifest.ts';
 import { type ByteReader, Truncated } from './pgdump.ts';
-import { archivedName, type SegmentsToVerify } from './segments.ts';
+import { archivedName, type LogKind, type SegmentContent, type SegmentsToVerify } from './segments.ts';
 import {
   checkWalStart,
   longHeaderBytes,
   UnknownFormat,
   verifyWalSegment,
+  type WalReading,
   type WalRemainder,
 } from './wal-segment.ts';
 
-interface SegmentReading extends Pace {
+interface SegmentsReading extends Pace {
   /** The directory of the segments. */
   path: string;
-  level: IntegrityLevel;
-}
-
-export interface VerifiedSegments {
-  /** What is wrong with each segment that is damaged, by name. */
-  damaged: Readonly<Record<string, string>>;
-  /** Why a segment cannot be verified. */
-  unverified?: string;
-  /** What was verified, for people. */
-  verified: string;
 }
 
 /**
- * Verifies archived segments of a log in their order. `header`: each begins as its format and its name say.
- * `checksum` and `full`: every record and event matches its checksum; `full` also those that begin in one segment
- * and end in the next. A segment that was removed meanwhile is skipped.
+ * Reads archived segments of a log in their order, to their ends, whatever the level of integrity: every record and
+ * event is compared with its checksum, also those that begin in one segment and end in the next. A segment that was
+ * removed meanwhile is left out.
  */
-export async function verifySegments(
-  request: SegmentReading,
-  segments: SegmentsToVerify,
-): Promise<VerifiedSegments> {
-  const damaged: Record<string, string> = {};
-  let unverified: string | undefined;
-  let lastMsg = '';
-  let remainder: WalRemainder | undefined;
-  const isFull = request.level === 'full' && segments.log === 'wal';
-  const names = isFull && segments.before ? [segments.before, ...segments.names] : segments.names;
+export async function readSegmentContents(
+  { path, ...pace }: SegmentsReading,
+  { log, names, newest, ...before }: SegmentsToVerify,
+): Promise<Record<string, SegmentContent>> {
+  const contents: Record<string, SegmentContent> = {};
+  let { remainder, after } = before;
   for (const name of names) {
     try {
-      const verified = await verifySegment(request, segments, name, isFull ? remainder : undefined);
-      remainder = verified.remainder;
-      lastMsg = verified.msg;
+      const content = await readSegment(join(path, name), name, { log, newest, remainder, pace });
+      contents[name] = { ...content, after };
+      remainder = content.wal?.remainder;
+      after = name;
     } catch (thrown) {
       remainder = undefined;
+      after = undefined;
       const code = systemCode(thrown);
-      if (code === 'ENOENT' || name === segments.before) continue;
+      if (code === 'ENOENT') continue;
       if (code !== undefined && /^E(?!RR_)[A-Z]+$/.test(code)) throw thrown;
-      if (thrown instanceof UnknownFormat || thrown instanceof NoDecompressor) unverified ??= thrown.message;
-      else damaged[name] = thrown instanceof Truncated ? 'it is cut off' : errorText(thrown);
+      contents[name] =
+        thrown instanceof UnknownFormat || thrown instanceof NoDecompressor
+          ? { unverified: thrown.message }
+          : { fault: thrown instanceof Truncated ? 'it is cut off' : errorText(thrown) };
     }
   }
-  const verified = names.length === 1 ? lastMsg : `${names.length} segments, the last: ${lastMsg}`;
-  return { damaged, unverified, verified };
+  return contents;
 }
 
 /** Suffixes whose content Node or a program can read. */
@@ -87,47 +77,37 @@ export async function walSegmentBytesIn(file: string): Promise<number> {
   }
 }
 
-async function verifySegment(
-  { path, level, ...pace }: SegmentReading,
-  { log, newest }: SegmentsToVerify,
+interface Reading {
+  log: LogKind;
+  newest: string;
+  remainder?: WalRemainder;
+  pace: Pace;
+}
+
+async function readSegment(
+  file: string,
   name: string,
-  remainder: WalRemainder | undefined,
-): Promise<{ msg: string; remainder?: WalRemainder }> {
-  const file = join(path, name);
+  { log, newest, remainder, pace }: Reading,
+): Promise<SegmentContent> {
   const compression = compressionOf(await headOf(file, 8));
   if (!compression && readableSuffix.test(name)) throw new Error('its content does not match its suffix');
   if (!compression && anySuffix.test(name)) throw new UnknownFormat('the format is not known');
-  const source = readThrottled(file, pace);
+  const md5 = createHash('md5');
+  const source = hashed(readThrottled(file, pace), md5);
   const sha1 = /-([0-9a-f]{40})(?:\.|$)/.exec(name)?.[1];
-  const hash = sha1 === undefined || level === 'header' ? undefined : createHash('sha1');
+  const hash = createHash('sha1');
   const plain = compression ? decompress(source, compression) : source;
-  const bytes = createByteReader(
-    hash
-      ? (async function* () {
-          for await (const chunk of plain) {
-            hash.update(chunk);
-            yield chunk;
-          }
-        })()
-      : plain,
-  );
-  if (level === 'header') {
-    const head = await bytes.take(log === 'wal' ? longHeaderBytes : 4);
-    if (log === 'wal') checkWalStart(head, archivedName(name));
-    else checkBinaryLogStart(head);
-    await plain.return(undefined);
-    return { msg: 'begins as its name says' };
-  }
-  const verified =
+  const bytes = createByteReader(sha1 === undefined ? plain : hashed(plain, hash));
+  const content =
     log === 'wal'
-      ? {
-          msg: 'every record matches its checksum',
-          remainder: await verifyWalSegment(bytes, archivedName(name), remainder),
-        }
-      : { msg: await verifyBinaryLog(bytes, name === newest) };
-  if (hash && hash.digest('hex') !== sha1) throw new Error('it does not match the checksum in its name');
-  return verified;
+      ? walContent(await verifyWalSegment(bytes, archivedName(name), remainder))
+      : await readBinaryLog(bytes, name === newest);
+  if (sha1 !== undefined && hash.digest('hex') !== sha1)
+    throw new Error('it does not match the checksum in its name');
+  return { ...content, bytes: bytes.position, md5: md5.digest('hex') };
 }
+
+const walContent = ({ newestMs, ...wal }: WalReading): SegmentContent => ({ newestMs, wal });
 
 /**
  * The events of a binary log file of MySQL or MariaDB (MySQL Internals, "Binary Log Event"; MariaDB, "Replication
@@ -140,7 +120,10 @@ const headerBytes = 19;
 const checksumBytes = 4;
 const pieceBytes = 65_536;
 
-const [stopEvent, rotateEvent, formatEvent, startEncryption] = [3, 4, 15, 164];
+const [queryEvent, stopEvent, rotateEvent, formatEvent, xidEvent] = [2, 3, 4, 15, 16];
+const [gtidEvent, gtidListEvent, startEncryption] = [162, 163, 164];
+/** Events that begin or end a transaction or a file: what was committed before their time comes before them. */
+const timed: ReadonlySet<number> = new Set([stopEvent, rotateEvent, formatEvent, xidEvent]);
 /** In the format event, as long as the server writes the file; a file that a crash left keeps it. */
 const inUse = 0x1;
 const flagsAt = 17;
@@ -152,60 +135,133 @@ function checkBinaryLogStart(head: Buffer): void {
 
 /**
  * Reads a file to its end: the place, length and checksum of every event. `isNewest`: the server may still write
- * it, so that it may end anywhere. Returns what was verified; throws what is wrong, and `UnknownFormat`.
+ * it, so that it may end anywhere. Throws what is wrong, and `UnknownFormat`.
  */
-async function verifyBinaryLog(bytes: ByteReader, isNewest: boolean): Promise<string> {
+async function readBinaryLog(bytes: ByteReader, isNewest: boolean): Promise<SegmentContent> {
   checkBinaryLogStart(await bytes.take(4));
-  let events = 0;
-  let hasChecksums = false;
-  let isInUse = false;
-  let lastType = 0;
+  const found = {
+    events: 0,
+    hasChecksums: false,
+    isInUse: false,
+    lastType: 0,
+    newestMs: undefined as number | undefined,
+  };
+  const gtids = createGtids();
+  const transactions = createTransactions();
+  let isCut = false;
   try {
     while (!(await bytes.isAtEnd())) {
-      const start = bytes.position;
-      const header = Buffer.from(await bytes.take(headerBytes));
-      const type = header[4]!;
-      const length = header.readUInt32LE(9);
-      const end = header.readUInt32LE(13);
-      const isPlaced = end === 0 || end === (start + length) % 2 ** 32;
-      if (length < headerBytes || !isPlaced) throw new Error(`the event at ${start} is damaged`);
-      if (events === 0 && type !== formatEvent) throw new Error('it does not begin with a format event');
-      if (type === startEncryption) throw new UnknownFormat('the binary log is encrypted');
-      if (type === formatEvent) {
-        isInUse = (header.readUInt16LE(flagsAt) & inUse) !== 0;
-        // The checksum of this event is that of a file that is closed.
-        header.writeUInt16LE(header.readUInt16LE(flagsAt) & ~inUse, flagsAt);
-      }
-      const { crc, last, stored } = await readBody(bytes, header, length - headerBytes);
-      // The algorithm is the byte before the checksum, which this event has in any case.
-      if (type === formatEvent) hasChecksums = last === 1;
-      if (hasChecksums && crc !== stored)
-        throw new Error(`the event at ${start} does not match its checksum`);
-      events += 1;
-      lastType = type;
+      const { type, atMs, body, isChecked } = await readEvent(bytes, found);
+      if (isChecked) found.hasChecksums = true;
+      found.events += 1;
+      found.lastType = type;
+      if (transactions.endsAt(type, body) && atMs > 0) found.newestMs = atMs;
+      gtids.take(type, body);
     }
   } catch (thrown) {
-    if (!(thrown instanceof Truncated) || !isNewest) throw thrown;
-    throw new UnknownFormat('the newest file ends within an event: the server still writes it');
+    if (!(thrown instanceof Truncated) || !isNewest || found.events === 0) throw thrown;
+    isCut = true;
   }
-  if (events === 0) throw new Error('it has no event');
-  const isClosed = lastType === rotateEvent || lastType === stopEvent;
-  if (!isClosed && !isInUse && !isNewest)
+  if (found.events === 0) throw new Error('it has no event');
+  const isClosed = found.lastType === rotateEvent || found.lastType === stopEvent;
+  if (!isClosed && !found.isInUse && !isNewest)
     throw new Error('it is cut off: the event that a server writes last is missing');
-  if (!hasChecksums) throw new UnknownFormat('its events have no checksums (binlog_checksum = NONE)');
-  return `${events} events match their checksums`;
+  if (!found.hasChecksums) throw new UnknownFormat('its events have no checksums (binlog_checksum = NONE)');
+  return { newestMs: found.newestMs, binlog: { isClosed, ...(isCut && { isCut }), ...gtids.positions() } };
 }
 
-/** The checksum of an event without its own last four bytes, the byte before those, and their value. */
+/** One event. Throws at a damaged one. */
+async function readEvent(
+  bytes: ByteReader,
+  found: { events: number; hasChecksums: boolean; isInUse: boolean },
+) {
+  const start = bytes.position;
+  const header = Buffer.from(await bytes.take(headerBytes));
+  const type = header[4]!;
+  const length = header.readUInt32LE(9);
+  const end = header.readUInt32LE(13);
+  const isPlaced = end === 0 || end === (start + length) % 2 ** 32;
+  if (length < headerBytes || !isPlaced) throw new Error(`the event at ${start} is damaged`);
+  if (found.events === 0 && type !== formatEvent) throw new Error('it does not begin with a format event');
+  if (type === startEncryption) throw new UnknownFormat('the binary log is encrypted');
+  if (type === formatEvent) {
+    found.isInUse = (header.readUInt16LE(flagsAt) & inUse) !== 0;
+    // The checksum of this event is that of a file that is closed.
+    header.writeUInt16LE(header.readUInt16LE(flagsAt) & ~inUse, flagsAt);
+  }
+  const { crc, last, stored, body } = await readBody(bytes, header, length - headerBytes);
+  // The algorithm is the byte before the checksum, which this event has in any case.
+  const isChecked = type === formatEvent ? last === 1 : found.hasChecksums;
+  if (isChecked && crc !== stored) throw new Error(`the event at ${start} does not match its checksum`);
+  return { type, atMs: header.readUInt32LE(0) * 1000, body, isChecked };
+}
+
+/** The beginning of an event's body, the checksum of the event without its own last four bytes, and their value. */
 async function readBody(bytes: ByteReader, header: Buffer, length: number) {
   let crc = crc32(header);
   let last = 0;
+  let body: Buffer | undefined;
   for (let rest = length - checksumBytes; rest > 0; ) {
     const piece = await bytes.take(Math.min(rest, pieceBytes));
     rest -= piece.length;
     crc = crc32(piece, crc);
     last = piece.at(-1)!;
+    body ??= piece;
   }
   const end = await bytes.take(Math.min(length, checksumBytes));
-  return { crc, last, stored: length < checksumBytes ? undefined : end.readUInt32LE(0) };
+  const stored = length < checksumBytes ? undefined : end.readUInt32LE(0);
+  return { crc, last, stored, body: body ?? Buffer.alloc(0) };
 }
+
+/** Knows after which events nothing is half written: of a file that is cut off, a transaction is not restored without its end. */
+function createTransactions() {
+  let isOpen = false;
+  return {
+    endsAt(type: number, body: Buffer): boolean {
+      if (type === gtidEvent) isOpen = (body[gtidFlagsAt]! & isStandalone) === 0;
+      const statement = type === queryEvent ? statementOf(body) : '';
+      if (/^BEGIN/i.test(statement)) isOpen = true;
+      if (timed.has(type) || /^(?:COMMIT|ROLLBACK(?! TO))/i.test(statement)) isOpen = false;
+      return !isOpen && (timed.has(type) || type === queryEvent);
+    },
+  };
+}
+
+const [gtidFlagsAt, isStandalone] = [12, 1];
+
+function statementOf(body: Buffer): string {
+  // Thread, duration, length of the database’s name, error, length of the status variables; the variables; the name.
+  if (body.length < 13) return '';
+  const at = 13 + body.readUInt16LE(11) + body[8]! + 1;
+  return body.toString('latin1', at, at + 16);
+}
+
+/**
+ * MariaDB's positions (MariaDB, "Replication Protocol", GTID_EVENT and GTID_LIST_EVENT): every file begins with the last ones
+ * of the file before it.
+ */
+function createGtids() {
+  const last = new Map<number, string>();
+  let from: string | undefined;
+  const text = () =>
+    [...last]
+      .sort(([one], [other]) => one - other)
+      .map(([, gtid]) => gtid)
+      .join(',');
+  return {
+    take(type: number, body: Buffer) {
+      if (type === gtidListEvent && body.length >= 4) {
+        const count = body.readUInt32LE(0) & 0xfffffff;
+        if (body.length < 4 + 16 * count) return;
+        for (let at = 4; at < 4 + 16 * count; at += 16)
+          last.set(body.readUInt32LE(at), gtidOf(body.readUInt32LE(at), body.readBigUInt64LE(at + 8)));
+        from = text();
+      }
+      if (type === gtidEvent && body.length >= 12)
+        last.set(body.readUInt32LE(8), gtidOf(body.readUInt32LE(8), body.readBigUInt64LE(0)));
+    },
+    positions: () => (from === undefined ? {} : { fromGtids: from, toGtids: text() }),
+  };
+}
+
+const gtidOf = (domain: number, sequence: bigint) => `${domain}-${sequence}`;

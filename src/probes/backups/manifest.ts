@@ -17,6 +17,7 @@ interface WrittenManifest {
     Size: number;
     'Checksum-Algorithm'?: string;
     Checksum?: string;
+    'Last-Modified'?: string;
   }[];
   'WAL-Ranges'?: { Timeline: number; 'Start-LSN': string; 'End-LSN': string }[];
   'Manifest-Checksum': string;
@@ -32,6 +33,8 @@ export interface ManifestFile {
 export interface BackupManifest {
   files: readonly ManifestFile[];
   walRanges: readonly WalRange[];
+  /** When the server began the backup, ms since the epoch: the time of the label, which it writes then. */
+  startMs?: number;
 }
 
 /**
@@ -45,7 +48,10 @@ function parseBackupManifest(text: Buffer): BackupManifest {
   const digest = createHash('sha256').update(text.subarray(0, at)).digest('hex');
   if (digest !== parsed['Manifest-Checksum'])
     throw new Error('backup_manifest does not match its own checksum');
+  const label = parsed.Files.find(({ Path }) => Path === 'backup_label')?.['Last-Modified'];
+  const startMs = label === undefined ? Number.NaN : Date.parse(label);
   return {
+    ...(!Number.isNaN(startMs) && { startMs }),
     files: parsed.Files.map((file) => ({
       path: file.Path ?? Buffer.from(file['Encoded-Path'] ?? '', 'hex').toString('utf8'),
       sizeBytes: file.Size,
@@ -95,7 +101,10 @@ const hashNames: Readonly<Record<string, string>> = {
   SHA512: 'sha512',
 };
 
-async function checksumOf(chunks: AsyncIterable<Buffer>, algorithm: string): Promise<string | undefined> {
+export async function checksumOf(
+  chunks: AsyncIterable<Buffer>,
+  algorithm: string,
+): Promise<string | undefined> {
   if (algorithm.toUpperCase() === 'CRC32C') {
     let crc = 0xffffffff;
     for await (const chunk of chunks) crc = crc32c(chunk, crc);

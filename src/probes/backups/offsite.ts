@@ -32,14 +32,29 @@ export interface OffsiteStanding {
 }
 
 /** What has a copy: a backup, or a segment of a log. */
-export type Copied = Pick<Artifact, 'id' | 'endMs' | 'sizeBytes'>;
+export type Copied = Pick<Artifact, 'id' | 'endMs' | 'sizeBytes'> & {
+  /** Of its content, if it was verified; hexadecimal. */
+  md5?: string;
+};
+
+/** What the other place says of a copy. */
+export interface Copy {
+  sizeBytes: number;
+  /** MD5 of a file, where the place states it. */
+  md5?: string;
+}
+
+const isCopyOf = ({ sizeBytes, md5 }: Copied, copy: Copy | undefined): boolean =>
+  copy !== undefined &&
+  copy.sizeBytes === sizeBytes &&
+  (md5 === undefined || copy.md5 === undefined || md5 === copy.md5);
 
 /** The other place. */
 export interface Copies {
-  /** Bytes of a copy, of a directory those of all files below it; undefined where there is none. */
-  sizeOf(id: string): Promise<number | undefined>;
-  /** The same of copies that are files, by their ids. */
-  sizesOf(ids: readonly string[]): Promise<ReadonlyMap<string, number>>;
+  /** A copy, of a directory the sum of all files below it; undefined where there is none. */
+  find(id: string): Promise<Copy | undefined>;
+  /** Copies that are files, by their ids. */
+  findAll(ids: readonly string[]): Promise<ReadonlyMap<string, Copy>>;
 }
 
 export interface OffsiteComparison {
@@ -61,7 +76,8 @@ const mostSegments = 5_000;
 type HasCopy = (backup: Copied) => Promise<boolean>;
 
 /**
- * Which backups, the oldest first, have reached the other place. A copy has the backup's name and size; a backup has
+ * Which backups, the oldest first, have reached the other place. A copy has the backup's name, its size and, where the
+ * place states one, its checksum; a backup has
  * `maxLagMs` after its end to get there. Of a log each segment is looked up once, of other backups a few of the newest.
  */
 export async function compareOffsite(
@@ -70,9 +86,9 @@ export async function compareOffsite(
   { maxLagMs, nowMs, snapshots = [], isLog = false, copiedTo }: OffsiteComparison,
 ): Promise<OffsiteStanding> {
   const known = new Map<string, boolean>();
-  const hasCopy: HasCopy = async ({ id, sizeBytes }) => {
-    const has = known.get(id) ?? (await copies.sizeOf(id)) === sizeBytes;
-    known.set(id, has);
+  const hasCopy: HasCopy = async (backup) => {
+    const has = known.get(backup.id) ?? isCopyOf(backup, await copies.find(backup.id));
+    known.set(backup.id, has);
     return has;
   };
   const newest = await newestWith(backups, hasCopy);
@@ -100,8 +116,8 @@ async function missingAfter(
   const last = due.findLastIndex(({ id }) => id === copiedTo);
   if (last < 0 || !(await hasCopy(due[last]!))) return undefined;
   const inQuestion = due.slice(last + 1, last + 1 + mostSegments);
-  const sizes = await copies.sizesOf(inQuestion.map(({ id }) => id));
-  const missing = inQuestion.filter(({ id, sizeBytes }) => sizes.get(id) !== sizeBytes);
+  const there = await copies.findAll(inQuestion.map(({ id }) => id));
+  const missing = inQuestion.filter((segment) => !isCopyOf(segment, there.get(segment.id)));
   const whole = missing.length === 0 ? inQuestion : inQuestion.slice(0, inQuestion.indexOf(missing[0]!));
   return { missing, copiedTo: whole.at(-1)?.id ?? copiedTo };
 }
@@ -152,17 +168,18 @@ async function newestWith(backups: readonly Copied[], hasCopy: HasCopy): Promise
  */
 export function copiesInDirectory(directory: string): Copies & { isEmpty(): Promise<boolean> } {
   return {
-    async sizeOf(id) {
+    async find(id) {
       const stats = await statOf(join(directory, id));
-      return stats?.isDirectory() ? (await measure(join(directory, id))).sizeBytes : stats?.size;
+      if (!stats?.isDirectory()) return stats && { sizeBytes: stats.size };
+      return { sizeBytes: (await measure(join(directory, id))).sizeBytes };
     },
-    async sizesOf(ids) {
-      const sizes = new Map<string, number>();
+    async findAll(ids) {
+      const found = new Map<string, Copy>();
       for (const id of ids) {
         const stats = await statOf(join(directory, id));
-        if (stats) sizes.set(id, stats.size);
+        if (stats) found.set(id, { sizeBytes: stats.size });
       }
-      return sizes;
+      return found;
     },
     async isEmpty() {
       const opened = await unlessMissing(directory, opendir(directory));
@@ -186,22 +203,24 @@ export async function withCopiesInBucket<T>(
 ): Promise<T> {
   return withBucket(options, deps, (list) =>
     use({
-      async sizeOf(id) {
+      async find(id) {
         const objects = (await list({ begin: id })).filter(
           ({ key }) => key === id || key.startsWith(`${id}/`),
         );
-        if (objects.length === 0) return undefined;
-        return objects.reduce((total, { sizeBytes }) => total + sizeBytes, 0);
+        const [only] = objects;
+        if (only === undefined) return undefined;
+        const sizeBytes = objects.reduce((total, object) => total + object.sizeBytes, 0);
+        return only.key === id ? { sizeBytes, md5: only.md5 } : { sizeBytes };
       },
-      async sizesOf(ids) {
-        const sizes = new Map<string, number>();
+      async findAll(ids) {
+        const found = new Map<string, Copy>();
         const sorted = [...ids].sort();
         const [first, last] = [sorted[0], sorted.at(-1)];
-        if (first === undefined || last === undefined) return sizes;
+        if (first === undefined || last === undefined) return found;
         // What is listed begins after a key: after the one that is a character shorter.
-        for (const { key, sizeBytes } of await list({ after: first.slice(0, -1), to: last }))
-          sizes.set(key, sizeBytes);
-        return sizes;
+        for (const { key, sizeBytes, md5 } of await list({ after: first.slice(0, -1), to: last }))
+          found.set(key, { sizeBytes, md5 });
+        return found;
       },
     }),
   );

@@ -27,12 +27,17 @@ export interface PgDump {
   /** Of the archive format, such as `1.14`. */
   version: string;
   database: string;
-  /** When the dump started, in the dumping machine's local time, which the archive does not name. */
-  startedLocal: { year: number; month: number; day: number; hour: number; minute: number; second: number };
+  /**
+   * When the dump started, ms since the epoch: before its snapshot. The archive has the local time of the machine, which is
+   * read in the zone of this one; undefined where daylight saving shows that they differ.
+   */
+  startMs?: number;
   compression: 'none' | 'gzip' | 'lz4' | 'zstd';
   entries: number;
   /** Dump ids of entries with data in this file. */
   withData: readonly number[];
+  /** Tables of which there is a definition and no data. */
+  withoutData: readonly string[];
 }
 
 /** What an archive begins with. */
@@ -41,7 +46,6 @@ export const pgDumpMagic = Buffer.from('PGDMP');
 const blockData = 1;
 const blockLargeObjects = 3;
 const customFormat = 1;
-const offsetPositionSet = 2;
 const offsetNoData = 3;
 /** Longer strings than any definition has; limits the memory that a damaged length can allocate. */
 const longestString = 256 * 1024 * 1024;
@@ -93,29 +97,43 @@ export async function readPgDumpContents(reader: ByteReader): Promise<{ dump: Pg
     : compressions[(await scalars.int()) === 0 ? 0 : 1];
   if (compression === undefined) throw new Error('unknown compression in the header');
   const [second, minute, hour, day, month, year] = await numbers(scalars, 6);
-  await scalars.int(); // Daylight saving.
+  const isSummer = await scalars.int();
   const database = (await scalars.string()) ?? '';
   await scalars.string(); // Version of the server.
   await scalars.string(); // Version of pg_dump.
   const entries = await scalars.int();
   if (entries < 0 || entries > 10_000_000) throw new Error(`${entries} entries in the table of contents`);
-  const withData: number[] = [];
-  for (let i = 0; i < entries; i++) {
-    const { id, hasData } = await readEntry(scalars, since);
-    if (hasData) withData.push(id);
-  }
-  const startedLocal = {
-    year: year! + 1900,
-    month: month! + 1,
-    day: day!,
-    hour: hour!,
-    minute: minute!,
-    second: second!,
-  };
+  const read: Entry[] = [];
+  for (let i = 0; i < entries; i++) read.push(await readEntry(scalars, since));
+  const started = new Date(year! + 1900, month!, day, hour, minute, second);
   return {
-    dump: { version: `${major}.${minor}`, database, startedLocal, compression, entries, withData },
+    dump: {
+      version: `${major}.${minor}`,
+      database,
+      ...(isSummer > 0 === isSummerTime(started) && { startMs: started.getTime() }),
+      compression,
+      entries,
+      withData: read.filter(({ hasData }) => hasData).map(({ id }) => id),
+      withoutData: withoutData(read),
+    },
     scalars,
   };
+}
+
+/** Of the zone of this machine. */
+function isSummerTime(at: Date): boolean {
+  const offsets = [0, 6].map((month) => new Date(at.getFullYear(), month, 1).getTimezoneOffset());
+  return at.getTimezoneOffset() < Math.max(...offsets);
+}
+
+/** A partitioned table has no data of its own. */
+function withoutData(entries: readonly Entry[]): string[] {
+  const nameOf = ({ namespace, tag }: Entry) => `${namespace}.${tag}`;
+  const have = new Set(entries.filter(({ what }) => what === 'TABLE DATA').map(nameOf));
+  return entries
+    .filter(({ what, isPartitioned }) => what === 'TABLE' && !isPartitioned)
+    .map(nameOf)
+    .filter((name) => !have.has(name));
 }
 
 async function numbers(scalars: Scalars, count: number): Promise<number[]> {
@@ -124,16 +142,29 @@ async function numbers(scalars: Scalars, count: number): Promise<number[]> {
   return read;
 }
 
-async function readEntry(scalars: Scalars, since: (minor: number) => boolean) {
+interface Entry {
+  id: number;
+  hasData: boolean;
+  /** Such as `TABLE`, `TABLE DATA`. */
+  what: string;
+  tag: string;
+  namespace: string;
+  isPartitioned: boolean;
+}
+
+async function readEntry(scalars: Scalars, since: (minor: number) => boolean): Promise<Entry> {
   const id = await scalars.int();
-  await scalars.int(); // Whether it had a dumper.
+  const hasDumper = await scalars.int();
   await scalars.string(); // Table oid.
   await scalars.string(); // Oid.
-  await scalars.string(); // Tag.
-  await scalars.string(); // Description.
+  const tag = (await scalars.string()) ?? '';
+  const what = (await scalars.string()) ?? '';
   await scalars.int(); // Section.
-  // Definition, drop statement, copy statement, namespace, tablespace.
-  for (let i = 0; i < 5; i++) await scalars.string();
+  const definition = (await scalars.string()) ?? '';
+  await scalars.string(); // Drop statement.
+  await scalars.string(); // Copy statement.
+  const namespace = (await scalars.string()) ?? '';
+  await scalars.string(); // Tablespace.
   if (since(14)) await scalars.string(); // Table access method.
   if (since(16)) await scalars.int(); // Kind of relation.
   await scalars.string(); // Owner.
@@ -142,7 +173,9 @@ async function readEntry(scalars: Scalars, since: (minor: number) => boolean) {
   const state = await scalars.byte();
   await scalars.offset();
   if (state > offsetNoData) throw new Error(`invalid state of entry ${id}`);
-  return { id, hasData: state === offsetPositionSet };
+  // A dump that was written to a pipe has no positions of its data.
+  const hasData = hasDumper !== 0 && state !== offsetNoData;
+  return { id, hasData, what, tag, namespace, isPartitioned: /^PARTITION BY /m.test(definition) };
 }
 
 /** Inflates the blocks of one entry, and fails on the first byte that does not fit. */

@@ -1,28 +1,15 @@
-import type { IntegrityResult } from '../../core/reasons.ts';
-import type { WalRange } from './manifest.ts';
+import type { ArchivedLog } from '../stores/store-report.ts';
+import type { WalReading, WalRemainder } from './wal-segment.ts';
 
 /** One archived piece of a write-ahead or binary log. */
 export interface Segment {
   /** Its path below the directory of the archive: pgBackRest and Barman keep WAL in folders such as 0000000100000000. */
   name: string;
-  /** When its archived copy was written: everything before that moment is in it, or in an older one. */
+  /** When the file was last changed, which says nothing about its content. */
   endMs: number;
   sizeBytes: number;
-}
-
-/** An unbroken run of segments. */
-export interface SegmentRun {
-  first: string;
-  last: string;
-  firstEndMs: number;
-  lastEndMs: number;
-  count: number;
-  sizeBytes: number;
-  /** Position of the first and last segment in the log; comparable within a timeline. */
-  from: SegmentPosition;
-  to: SegmentPosition;
-  /** Of a write-ahead log. */
-  segmentBytes?: number;
+  /** What was read of it; undefined while that is awaited. */
+  content?: SegmentContent;
 }
 
 export interface SegmentPosition {
@@ -33,32 +20,49 @@ export interface SegmentPosition {
 
 export type LogKind = 'wal' | 'binlog';
 
-/** JSON, for the process that verifies. */
+/** Segments for the process that verifies them; JSON. */
 export interface SegmentsToVerify {
   log: LogKind;
   /** In the log's order. */
   names: readonly string[];
-  /** The one before the first, in which a record may begin. */
-  before?: string;
+  /** The segment before the first, where it was read, and what goes on from it. */
+  after?: string;
+  remainder?: WalRemainder;
   /** The newest of all, which the server may still write. */
   newest: string;
 }
 
-/** What verification has found in an archived log; JSON. */
-export interface VerifiedLog {
-  /** Of a write-ahead log, once a segment has said it. */
-  segmentBytes?: number;
-  /** Everything up to this segment was verified, but for segments that were written after `endMs`. */
-  to?: SegmentPosition & { endMs: number };
-  /** Of the newest segments that were verified together. */
-  result: IntegrityResult;
-  msg: string;
-  /** By name. One that was replaced is verified again. */
-  damaged: Readonly<Record<string, { sizeBytes: number; endMs: number; msg: string }>>;
+/** What the content of one segment shows; JSON. */
+export interface SegmentContent {
+  /** What is damaged. */
+  fault?: string;
+  /** Why it cannot be verified. */
+  unverified?: string;
+  /** All that was committed before is in it, or in the segments before; ms since the epoch. */
+  newestMs?: number;
+  /** Bytes that were read. */
+  bytes?: number;
+  /** MD5 of the file, hexadecimal. */
+  md5?: string;
+  /** Name of the segment that was read before it, with which a record may go on. */
+  after?: string;
+  /** Of a write-ahead log. */
+  wal?: Omit<WalReading, 'newestMs'>;
+  binlog?: BinlogContent;
+}
+
+export interface BinlogContent {
+  /** Its last event says that it is complete. */
+  isClosed: boolean;
+  /** It ends within an event, which only the newest file may. */
+  isCut?: boolean;
+  /** MariaDB's positions before and after it, `DOMAIN-NUMBER` with commas. */
+  fromGtids?: string;
+  toGtids?: string;
 }
 
 /** `initdb --wal-segsize` without an argument. */
-const usualWalSegmentBytes = 16 * 1024 * 1024;
+export const usualWalSegmentBytes = 16 * 1024 * 1024;
 
 /** Folders of an archive that hold segments: the beginning of the names in it. */
 export const walFolder = /^[0-9A-F]{16}$/;
@@ -127,88 +131,26 @@ export function placeSegments(
 export const comparePositions = (one: SegmentPosition, other: SegmentPosition): number =>
   one.timeline - other.timeline || one.number - other.number;
 
-/**
- * Unbroken runs of archived segments, in the log's order. After a switch of timeline the new one goes on in the
- * segment where the old one ended, or the one after it; that is no gap.
- */
-export function segmentRuns(
-  kind: LogKind,
-  segments: readonly Segment[],
-  walSegmentBytes = usualWalSegmentBytes,
-): SegmentRun[] {
-  const placed = placeSegments(kind, segments, walSegmentBytes);
-  const runs: SegmentRun[] = [];
-  for (const { segment, at } of placed) {
-    const run = runs.at(-1);
-    if (run && follows(run.to, at)) extend(run, segment, at);
-    else if (!run || run.to.number !== at.number || run.to.timeline !== at.timeline)
-      runs.push(runOf(segment, at));
-  }
-  if (kind === 'wal') for (const run of runs) run.segmentBytes = walSegmentBytes;
-  return runs;
-}
-
-function follows(last: SegmentPosition, next: SegmentPosition): boolean {
-  if (last.timeline === next.timeline) return next.number === last.number + 1;
-  return next.timeline > last.timeline && (next.number === last.number || next.number === last.number + 1);
-}
-
-function runOf({ name, endMs, sizeBytes }: Segment, at: SegmentPosition): SegmentRun {
-  return {
-    first: name,
-    last: name,
-    firstEndMs: endMs,
-    lastEndMs: endMs,
-    count: 1,
-    sizeBytes,
-    from: at,
-    to: at,
-  };
-}
-
-function extend(run: SegmentRun, { name, endMs, sizeBytes }: Segment, at: SegmentPosition): void {
-  run.last = name;
-  run.to = at;
-  run.lastEndMs = Math.max(run.lastEndMs, endMs);
-  run.count += 1;
-  run.sizeBytes += sizeBytes;
-}
-
 /** Number of the segment that holds a position such as `0/3000028`. */
 export function segmentOfLsn(lsn: string, segmentBytes = usualWalSegmentBytes): number {
   const [high, low] = lsn.split('/').map((hex) => Number.parseInt(hex, 16)) as [number, number];
   return high * (2 ** 32 / segmentBytes) + Math.floor(low / segmentBytes);
 }
 
-/** The run that has every segment that a base backup needs, and those after it; undefined when one is missing. */
-export function runFromBaseBackup(
-  runs: readonly SegmentRun[],
-  ranges: readonly WalRange[],
-): SegmentRun | undefined {
-  if (ranges.length === 0) return undefined;
-  return runs.find((run) =>
-    ranges.every(
-      ({ timeline, start, end }) =>
-        run.from.timeline <= timeline &&
-        run.to.timeline >= timeline &&
-        run.from.number <= segmentOfLsn(start, run.segmentBytes) &&
-        run.to.number >= segmentOfLsn(end, run.segmentBytes),
-    ),
-  );
+/** The name that PostgreSQL gives to a segment. */
+export function walName(timeline: number, number: number, segmentBytes = usualWalSegmentBytes): string {
+  const perId = 2 ** 32 / segmentBytes;
+  return [timeline, Math.floor(number / perId), number % perId]
+    .map((part) => part.toString(16).toUpperCase().padStart(8, '0'))
+    .join('');
 }
 
-/** The run that continues a dump: the one with the file that the dump names, or that was written while it ran. */
-export function runFromDump(
-  runs: readonly SegmentRun[],
-  dump: { startMs: number; binlog?: string },
-): SegmentRun | undefined {
-  if (dump.binlog !== undefined) {
-    const at = segmentPosition('binlog', dump.binlog, 1);
-    return at && runs.find(({ from, to }) => from.number <= at.number && to.number >= at.number);
-  }
-  // Without a position in the dump, the segments must reach back to before it began.
-  return runs.find(({ firstEndMs, lastEndMs, from }) => {
-    const reachesBack = firstEndMs <= dump.startMs || from.number === 1;
-    return reachesBack && lastEndMs >= dump.startMs;
-  });
+/** Everything that the server has written until then is there, if this is the segment where it is. */
+export function wholeUntil(
+  last: Pick<Segment, 'name' | 'content'> | undefined,
+  server: ArchivedLog | undefined,
+): number | undefined {
+  if (!last || server?.archived === undefined || archivedName(last.name) !== server.archived)
+    return undefined;
+  return (last.content?.bytes ?? 0) >= (server.archivedBytes ?? 0) ? server.wholeUntilMs : undefined;
 }

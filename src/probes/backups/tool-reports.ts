@@ -2,7 +2,7 @@ import { errorText } from '../../core/errors.ts';
 import type { IntegrityResult } from '../../core/reasons.ts';
 import type { ReportFormat } from './block.ts';
 import { type Artifact, type Evidence, unreadable } from './evidence.ts';
-import { type SegmentRun, segmentOfLsn, segmentPosition } from './segments.ts';
+import { segmentOfLsn, segmentPosition } from './segments.ts';
 
 /**
  * Reads a tool's report. Throws `evidence_unreadable` when it is not of the form that the tool prints. A failure that
@@ -76,7 +76,12 @@ interface Reported {
   walStart?: string;
 }
 
-const artifactOf = (reported: Reported): Artifact => ({ ...reported, fingerprint: String(reported.endMs) });
+/** A tool knows when it began a backup: its report is evidence. */
+const artifactOf = (reported: Reported): Artifact => ({
+  ...reported,
+  fingerprint: String(reported.endMs),
+  content: { startMs: reported.startMs },
+});
 
 const evidenceOf = (artifacts: Artifact[], rest: Partial<Evidence> = {}): Evidence => ({
   artifacts: artifacts.sort((one, other) => one.startMs - other.startMs),
@@ -86,8 +91,9 @@ const evidenceOf = (artifacts: Artifact[], rest: Partial<Evidence> = {}): Eviden
 });
 
 /**
- * `pgbackrest info --output=json`: each stanza has a status, backups with `error`, and the range of its archive. Of a
- * server that was upgraded or replaced, backups and archive belong to a database with another `id`.
+ * `pgbackrest info --output=json`: each stanza has a status and backups with `error`. The range of its archive names two
+ * segments and not what is between them. Of a server that was upgraded or replaced, backups belong to a database with
+ * another `id`.
  */
 function readPgBackRest(value: unknown, nowMs: number): Evidence {
   const stanzas = asList(value);
@@ -97,7 +103,6 @@ function readPgBackRest(value: unknown, nowMs: number): Evidence {
     {
       missingDirectory: evidence.find(({ missingDirectory }) => missingDirectory)?.missingDirectory,
       failures: evidence.flatMap(({ failures }) => failures),
-      archives: evidence.flatMap(({ archives = [] }) => archives),
     },
   );
 }
@@ -129,14 +134,12 @@ function readStanza(stanza: Record<string, unknown>, nowMs: number): Evidence {
       }),
     });
   });
-  const archives = Array.isArray(stanza.archive) ? asList(stanza.archive).filter(isCurrent) : [];
   const isKnown = Object.values(stanzaStatus).some((known) => known === asNumber(code));
   return evidenceOf(artifacts, {
     ...(code === stanzaStatus.missingPath && { missingDirectory: `the repository of stanza ${name}` }),
     failures: isKnown
       ? []
       : [{ id: `stanza ${code}`, endMs: nowMs, msg: `stanza ${name}: ${String(message)}` }],
-    archives: archives.flatMap(({ min, max }) => archiveRange(min, max)),
   });
 }
 
@@ -234,15 +237,14 @@ function readBarman(value: unknown): Evidence {
   const backups = listed.length === 0 ? [...shown.values()] : listed;
   const places = backups.map((backup) => ({ backup, shown: shown.get(backup.backup_id) }));
   const zoneMs = places.map(({ backup }) => zoneOf(backup)).find((ms) => ms !== undefined);
-  const logs = places.flatMap((place) => (place.shown ? [barmanLog(place.shown)] : []));
+  const gaps = places.flatMap((place) => (place.shown ? (barmanGap(place.shown) ?? []) : []));
   const failed = backups.filter(({ status }) => status === 'FAILED');
   return evidenceOf(
     places
       .filter(({ backup }) => backup.status === 'DONE')
       .map((place) => barmanArtifact(place.backup, place.shown, zoneMs)),
     {
-      archives: logs.flatMap(({ archive }) => archive),
-      gap: logs.findLast(({ gap }) => gap !== undefined)?.gap,
+      gap: gaps.at(-1),
       failures: failed.map((backup) => ({
         id: asText(backup.backup_id),
         // A backup that failed has no end in the report.
@@ -310,22 +312,23 @@ function startOfBarman(id: string, zoneMs: number | undefined): number {
     : Date.UTC(year, month - 1, ...rest) - zoneMs;
 }
 
-/** The log that follows a backup: complete if Barman counts as many segments as lie between its ends. */
-function barmanLog(shown: Record<string, unknown>) {
+/**
+ * The log that follows a backup: incomplete if Barman counts fewer segments than lie between its ends. It counts by its
+ * own list, which files that were deleted stay in: a complete one proves nothing.
+ */
+function barmanGap(shown: Record<string, unknown>): string | undefined {
   const { begin_wal: first, end_wal: end, begin_lsn } = shownOf(shown);
   const { last_available: last, no_of_files } = (shown.wal_information ?? {}) as Record<string, unknown>;
-  if (!isSegment(first) || !isSegment(end) || !begin_lsn) return { archive: [] };
+  if (!isSegment(first) || !isSegment(end) || !begin_lsn) return undefined;
   const id = asText(shown.backup_id);
   if (!isSegment(last) || last < end)
-    return { archive: [], gap: `the archive lacks segments of ${id}, which needs ${first} to ${end}` };
+    return `the archive lacks segments of ${id}, which needs ${first} to ${end}`;
   // Segments of another timeline follow on their own count.
-  if (last.slice(0, 8) !== end.slice(0, 8)) return { archive: [] };
-  const expected = segmentsBetween(end, last, first, begin_lsn);
-  if (asNumber(no_of_files) < expected) {
-    const count = expected - asNumber(no_of_files);
-    return { archive: [], gap: `${count} segments are missing in the archive between ${end} and ${last}` };
-  }
-  return { archive: archiveRange(first, last) };
+  if (last.slice(0, 8) !== end.slice(0, 8)) return undefined;
+  const missing = segmentsBetween(end, last, first, begin_lsn) - asNumber(no_of_files);
+  return missing > 0
+    ? `${missing} segments are missing in the archive between ${end} and ${last}`
+    : undefined;
 }
 
 /** How many segments `last` is after `end`; their size is the one at which `lsn` lies in `first`. */
@@ -343,34 +346,25 @@ function segmentsBetween(end: string, last: string, first: string, lsn: string):
 function readPlain(value: unknown): Evidence {
   const { backups, log } = value as { backups?: unknown; log?: { from: unknown; to: unknown } };
   const all = asList(backups);
-  const runs: SegmentRun[] | undefined = log && [
-    {
-      first: String(log.from),
-      last: String(log.to),
-      firstEndMs: asTime(log.from),
-      lastEndMs: asTime(log.to),
-      count: 1,
-      sizeBytes: 0,
-      from: { timeline: 0, number: 1 },
-      to: { timeline: 0, number: 1 },
-    },
-  ];
+  const [fromMs, toMs] = log ? [asTime(log.from), asTime(log.to)] : [];
   return evidenceOf(
     all
       .filter(({ ok }) => ok !== false)
       .map((backup) =>
-        artifactOf({
-          id: String(backup.id ?? backup.start),
-          startMs: asTime(backup.start),
-          endMs: asTime(backup.end ?? backup.start),
-          sizeBytes: backup.size === undefined ? Number.MAX_SAFE_INTEGER : asNumber(backup.size),
-          verified: backup.verified === undefined ? 'unknown' : backup.verified === true ? 'ok' : 'corrupt',
-          method: 'other',
-          parent: typeof backup.parent === 'string' ? backup.parent : undefined,
-        }),
+        withLog(
+          { fromMs, toMs },
+          {
+            id: String(backup.id ?? backup.start),
+            startMs: asTime(backup.start),
+            endMs: asTime(backup.end ?? backup.start),
+            sizeBytes: backup.size === undefined ? Number.MAX_SAFE_INTEGER : asNumber(backup.size),
+            verified: backup.verified === undefined ? 'unknown' : backup.verified === true ? 'ok' : 'corrupt',
+            method: 'other',
+            parent: typeof backup.parent === 'string' ? backup.parent : undefined,
+          },
+        ),
       ),
     {
-      runs,
       failures: all
         .filter(({ ok }) => ok === false)
         .map((backup) => ({
@@ -380,4 +374,12 @@ function readPlain(value: unknown): Evidence {
         })),
     },
   );
+}
+
+/** A backup that was begun within the log of the report can be restored to its end. */
+function withLog({ fromMs, toMs }: { fromMs?: number; toMs?: number }, reported: Reported): Artifact {
+  const artifact = artifactOf(reported);
+  if (fromMs === undefined || toMs === undefined || artifact.startMs < fromMs || artifact.endMs > toMs)
+    return artifact;
+  return { ...artifact, recoverableToMs: toMs };
 }

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
@@ -6,15 +7,17 @@ import type { IntegrityLevel } from '../../core/reasons.ts';
 import { excerpt } from '../probe.ts';
 import type { ReportFormat } from './block.ts';
 import {
+  type Compression,
   compressionOf,
   createByteReader,
   decompress,
+  hashed,
   NoDecompressor,
   type Pace,
   readThrottled,
 } from './byte-stream.ts';
 import { filesOfFlush, flushFault, readSnapshots, snapshotFault } from './cassandra-backups.ts';
-import type { FlushWindow, Verifiable, VerifyAnswer } from './evidence.ts';
+import type { BackupContent, FlushWindow, Verifiable, VerifyAnswer } from './evidence.ts';
 import {
   type BackupManifest,
   fileDigest,
@@ -23,8 +26,9 @@ import {
   readBackupManifest,
   sidecarChecksum,
 } from './manifest.ts';
-import { pgDumpMagic, readPgDumpContents, verifyPgDump } from './pgdump.ts';
+import { type PgDump, pgDumpMagic, readPgDumpContents, verifyPgDump } from './pgdump.ts';
 import type { SegmentsToVerify } from './segments.ts';
+import { isSqlDump, readSqlDump } from './sql-dump.ts';
 
 /** A request to the verifying process; JSON. */
 export interface VerifyRequest extends Verifiable {
@@ -37,7 +41,7 @@ export interface VerifyRequest extends Verifiable {
 /** About how many bytes a verification will read, for its progress only. Never throws. */
 export async function bytesToRead(request: VerifyRequest): Promise<number> {
   const { path, snapshot, flush, segments, tool, level } = request;
-  if (tool || level === 'none' || (level === 'header' && !segments)) return 0;
+  if (tool || (!segments && (level === 'none' || level === 'header'))) return 0;
   const sizeOf = async (file: string) => (await stat(file).catch(() => undefined))?.size ?? 0;
   const sum = async (sizes: readonly Promise<number>[]) =>
     (await Promise.all(sizes)).reduce((total, size) => total + size, 0);
@@ -61,19 +65,20 @@ export async function bytesToRead(request: VerifyRequest): Promise<number> {
   }
 }
 
-const ok = (msg: string): VerifyAnswer => ({ result: 'ok', msg });
+const ok = (msg: string, content: BackupContent): VerifyAnswer => ({ result: 'ok', msg, content });
 const corrupt = (msg: string): VerifyAnswer => ({ result: 'corrupt', msg });
 const unknown = (msg: string): VerifyAnswer => ({ result: 'unknown', msg });
 
 /**
- * Verifies one backup. `header`: it begins as its format does, a directory has its manifest. `checksum`: it
+ * Verifies one backup. `header`: it begins as its format does, a directory has every file of its manifest. `checksum`: it
  * matches the checksum beside it, or the one in its manifest. `full`: every byte is read; compressed data
  * decompresses, a dump of PostgreSQL is read to its end, a dump in SQL ends with the line that its tool writes
- * last. Never throws for what is wrong with the backup; throws when it cannot be read.
+ * last. Segments of a log are read to their ends at any level. Never throws for what is wrong with the backup; throws when
+ * it cannot be read.
  */
 export async function verifyBackup(request: VerifyRequest & Pace): Promise<VerifyAnswer> {
   const { path, level } = request;
-  if (level === 'none') return unknown('not verified');
+  if (level === 'none' && request.segments === undefined) return unknown('not verified');
   if (request.tool) return verifyByTool(path, request.tool);
   const stats = await stat(path);
   try {
@@ -91,82 +96,101 @@ export async function verifyBackup(request: VerifyRequest & Pace): Promise<Verif
 }
 
 async function verifyLog(request: VerifyRequest & Pace, segments: SegmentsToVerify): Promise<VerifyAnswer> {
-  const { verifySegments } = await import('./log-segments.ts');
-  const { damaged, unverified, verified } = await verifySegments(request, segments);
-  const [first] = Object.entries(damaged);
-  if (first) return { ...corrupt(`${first[0]}: ${first[1]}`), damaged };
-  return unverified === undefined ? ok(verified) : unknown(unverified);
+  const { readSegmentContents } = await import('./log-segments.ts');
+  const contents = await readSegmentContents(request, segments);
+  return { result: 'ok', msg: `${Object.keys(contents).length} segments read`, segments: contents };
 }
 
 async function verifyFile(request: VerifyRequest & Pace): Promise<VerifyAnswer> {
+  if (request.level === 'full') return verifyContent(request.path, request);
   if (request.level === 'header') return verifyHeader(request.path);
   const sidecar = await sidecarChecksum(request.path);
-  if (sidecar) {
-    const digest = await fileDigest(readThrottled(request.path, request), sidecar.algorithm);
-    if (digest !== sidecar.digest) return corrupt(`does not match its ${sidecar.algorithm} checksum`);
-  }
-  if (request.level === 'full') return verifyContent(request.path, request);
-  return sidecar
-    ? ok(`matches its ${sidecar.algorithm} checksum`)
-    : unknown('there is no checksum beside it');
+  if (!sidecar) return unknown('there is no checksum beside it');
+  const digest = await fileDigest(readThrottled(request.path, request), sidecar.algorithm);
+  if (digest !== sidecar.digest) return corrupt(`does not match its ${sidecar.algorithm} checksum`);
+  return ok(`matches its ${sidecar.algorithm} checksum`, { unknown: notWhole('checksum') });
 }
+
+/** A checksum that was made of half a dump matches it, and the beginning of a dump does not show its end. */
+const notWhole = (level: IntegrityLevel) =>
+  `integrity.level ${level} does not show whether the dump is complete; set it to full`;
 
 async function verifyHeader(path: string): Promise<VerifyAnswer> {
   const head = await headOf(path, 512);
+  const content = { unknown: notWhole('header') };
   if (head.length === 0) return corrupt('the file is empty');
   const compression = compressionOf(head);
-  if (compression) return ok(`begins as ${compression}`);
+  if (compression) return ok(`begins as ${compression}`, content);
   if (head.subarray(0, 5).equals(pgDumpMagic)) {
     const { dump } = await readPgDumpContents(
       createByteReader(readThrottled(path, { bytesPerSecond: Number.POSITIVE_INFINITY })),
     );
-    return ok(`table of contents with ${dump.entries} entries`);
+    return ok(`table of contents with ${dump.entries} entries`, content);
   }
-  if (sqlDumps.some(({ first }) => first.test(head.toString('latin1')))) return ok('begins as a dump in SQL');
+  if (isSqlDump(head.toString('latin1'))) return ok('begins as a dump in SQL', content);
   return unknown('the format is not known');
 }
 
-/** Dumps in SQL, and the line that their tools write when all is written. */
-const sqlDumps = [
-  { tool: 'mysqldump', first: /^(?:\/\*M?!.*\n)?-- (?:MySQL|MariaDB) dump/, last: /^-- Dump completed/m },
-  {
-    tool: 'pg_dump',
-    first: /^--\n-- PostgreSQL database (?:cluster )?dump/,
-    last: /^-- PostgreSQL database (?:cluster )?dump complete/m,
-  },
-] as const;
-
-/** How much of a dump's end is searched for its last line. */
-const tailBytes = 4096;
-
+/** Reads a file to its end, with the checksum beside it where there is one. */
 async function verifyContent(path: string, pace: Pace): Promise<VerifyAnswer> {
-  const compression = compressionOf(await headOf(path, 8));
-  const source = readThrottled(path, pace);
+  const sidecar = await sidecarChecksum(path);
+  const [md5, sum] = [createHash('md5'), createHash(sidecar?.algorithm ?? 'md5')];
+  const source = hashed(readThrottled(path, pace), md5, sum);
+  const answer = await verifyStream(source, compressionOf(await headOf(path, 8)));
+  // What is left behind the end of the content.
+  for await (const _ of source);
+  if (sidecar && sum.digest('hex') !== sidecar.digest)
+    return corrupt(`does not match its ${sidecar.algorithm} checksum`);
+  return answer.content ? { ...answer, content: { ...answer.content, md5: md5.digest('hex') } } : answer;
+}
+
+async function verifyStream(
+  source: AsyncIterable<Buffer>,
+  compression: Compression | undefined,
+): Promise<VerifyAnswer> {
   const plain = compression ? decompress(source, compression) : source;
   const iterator = plain[Symbol.asyncIterator]();
   const first = await firstBytes(iterator, 1024);
   if (first.length === 0) return corrupt('the backup is empty');
   const all = replay(first, iterator);
+  const inside = compressionOf(first);
+  if (compression && inside)
+    return notRestorable(all, `it is compressed twice, by ${inside} and ${compression}`);
   if (first.subarray(0, 5).equals(pgDumpMagic)) {
-    const dump = await verifyPgDump(createByteReader(all));
-    if (dump.compression === 'lz4' || dump.compression === 'zstd') {
-      return unknown(`data compressed by ${dump.compression} was not decompressed; its framing is whole`);
-    }
-    return ok(`${dump.withData.length} tables and large objects read to the end`);
+    if (compression)
+      return notRestorable(
+        all,
+        `it is a dump in custom format inside of ${compression}, which pg_restore cannot read`,
+      );
+    return pgDumpAnswer(await verifyPgDump(createByteReader(all)));
   }
-  const dump = sqlDumps.find((kind) => kind.first.test(first.toString('latin1')));
-  let tail: Buffer = Buffer.alloc(0);
-  let bytes = 0;
-  for await (const chunk of all) {
-    bytes += chunk.length;
-    tail = Buffer.concat([tail, chunk.subarray(-tailBytes)]).subarray(-tailBytes);
+  if (isSqlDump(first.toString('latin1'))) {
+    const { fault, msg, content } = await readSqlDump(all);
+    return fault === undefined ? ok(msg, content) : corrupt(fault);
   }
-  if (dump) {
-    return dump.last.test(tail.toString('latin1'))
-      ? ok(`${bytes} bytes, with the last line of ${dump.tool}`)
-      : corrupt(`the last line that ${dump.tool} writes is missing: the dump is not complete`);
-  }
-  return compression ? ok(`${bytes} bytes decompressed`) : unknown('the format is not known');
+  return notRestorable(all, 'its content is not a dump of a known tool');
+}
+
+/** Reads the rest, which shows damage, of something that no restore can use as it is. */
+async function notRestorable(rest: AsyncIterable<Buffer>, msg: string): Promise<VerifyAnswer> {
+  for await (const _ of rest);
+  return unknown(msg);
+}
+
+function pgDumpAnswer({ compression, database, startMs, withData, withoutData }: PgDump): VerifyAnswer {
+  if (compression === 'lz4' || compression === 'zstd')
+    return unknown(`data compressed by ${compression} was not decompressed; its framing is whole`);
+  if (withData.length === 0) return corrupt('it has no data of any table (--schema-only)');
+  if (withoutData.length > 0)
+    return corrupt(`it has no data of ${withoutData.slice(0, 3).join(', ')} (--exclude-table-data)`);
+  return ok(`${withData.length} tables and large objects read to the end`, {
+    databases: [database],
+    startMs,
+    ...(startMs === undefined && {
+      unknown:
+        'the dump has the local time of another time zone; run pg_dump and the agent in the same one (TZ)',
+    }),
+  });
 }
 
 async function firstBytes(iterator: AsyncIterator<Buffer>, length: number): Promise<Buffer> {
@@ -200,7 +224,8 @@ async function verifySnapshot({
   const snapshot = (await readSnapshots(path)).find((each) => each.name === name);
   if (!snapshot) return corrupt('the snapshot is gone');
   const fault = await snapshotFault(snapshot, level === 'full', (file) => readThrottled(file, pace));
-  return fault === undefined ? ok(`${snapshot.files.length} files, each manifest complete`) : corrupt(fault);
+  if (fault !== undefined) return corrupt(fault);
+  return ok(`${snapshot.files.length} files, each manifest complete`, {});
 }
 
 async function verifyFlush(
@@ -209,7 +234,7 @@ async function verifyFlush(
 ): Promise<VerifyAnswer> {
   const files = await filesOfFlush(path, window);
   const fault = await flushFault(files, level === 'full', (file) => readThrottled(file, pace));
-  return fault === undefined ? ok(`${files.length} files of incremental backups`) : corrupt(fault);
+  return fault === undefined ? ok(`${files.length} files of incremental backups`, {}) : corrupt(fault);
 }
 
 async function verifyBaseBackup(
@@ -217,22 +242,38 @@ async function verifyBaseBackup(
   names: string[],
 ): Promise<VerifyAnswer> {
   const manifest: BackupManifest = await readBackupManifest(path);
-  if (level === 'header') return ok(`manifest of ${manifest.files.length} files`);
-  const archives = names.filter((name) => /\.tar(?:\.(?:gz|zst|lz4))?$/.test(name));
-  if (archives.length > 0) {
-    if (level === 'checksum')
-      return unknown('files inside of tar archives are not compared with the manifest');
-    for (const name of archives) {
-      const answer = await verifyContent(join(path, name), pace);
-      if (answer.result === 'corrupt') return corrupt(`${name}: ${answer.msg}`);
-      if (!compressionOf(await headOf(join(path, name), 8))) {
-        return unknown('files inside of tar archives are not compared with the manifest');
-      }
-    }
-    return ok(`${archives.length} archives decompressed`);
+  const { startMs } = manifest;
+  if (names.some((name) => /\.tar(?:\.(?:gz|zst|lz4))?$/.test(name))) {
+    if (level !== 'full') return unknown('tar archives are read at the level full only');
+    const { verifyBaseArchives } = await import('./base-archives.ts');
+    const read = await verifyBaseArchives(path, names, manifest, pace);
+    if (read.fault !== undefined) return corrupt(read.fault);
+    return ok(`${manifest.files.length} files in archives match the manifest`, { startMs });
   }
-  const fault = await manifestFault(path, manifest, true, (file) => readThrottled(file, pace));
-  return fault === undefined ? ok(`${manifest.files.length} files match the manifest`) : corrupt(fault);
+  const fault = await manifestFault(path, manifest, level !== 'header', (file) => readThrottled(file, pace));
+  if (fault !== undefined) return corrupt(fault);
+  return ok(`${manifest.files.length} files ${level === 'header' ? 'are there' : 'match the manifest'}`, {
+    startMs,
+    wal: await ownWal(join(path, 'pg_wal'), pace),
+    systemId: await systemIdIn(path),
+  });
+}
+
+/** Segments of the log in the backup itself, which its manifest does not list. */
+async function ownWal(directory: string, pace: Pace): Promise<BackupContent['wal']> {
+  const names = (await readdir(directory).catch(() => []))
+    .filter((name) => /^[0-9A-F]{24}$/.test(name))
+    .sort();
+  const newest = names.at(-1);
+  if (newest === undefined) return undefined;
+  const { readSegmentContents } = await import('./log-segments.ts');
+  return readSegmentContents({ path: directory, ...pace }, { log: 'wal', names, newest });
+}
+
+/** It is what `pg_control` begins with. */
+async function systemIdIn(path: string): Promise<string | undefined> {
+  const head = await headOf(join(path, 'global', 'pg_control'), 8).catch(() => undefined);
+  return head?.length === 8 ? head.readBigUInt64LE(0).toString() : undefined;
 }
 
 /** What mariadb-backup and xtrabackup write when a backup is complete. */
@@ -246,11 +287,16 @@ async function verifyPhysical(
   if (!names.some((name) => physicalInfo.includes(name))) return corrupt('the information file is missing');
   if (!names.some((name) => name.startsWith('ibdata')))
     return corrupt('the system tablespace (ibdata) is missing');
-  if (level === 'header') return ok('checkpoints, information and system tablespace are there');
+  const { missingTableFile, physicalContent } = await import('./physical.ts');
+  const missing = await missingTableFile(path);
+  if (missing !== undefined) return corrupt(`${missing} is missing`);
+  const content = await physicalContent(path, names);
+  if (level === 'header')
+    return ok('checkpoints, information and the files of each table are there', content);
   const { verifyInnodbFiles } = await import('./innodb.ts');
   const { files, pages, unverified } = await verifyInnodbFiles(path, pace);
   if (unverified !== undefined) return unknown(unverified);
-  return ok(`${pages} pages in ${files} files of InnoDB match their checksums`);
+  return ok(`${pages} pages in ${files} files of InnoDB match their checksums`, content);
 }
 
 interface Ended {
@@ -308,7 +354,7 @@ function pgBackRestAnswer(id: string, { status, stdout }: Ended): VerifyAnswer |
   if (status !== 0) return undefined;
   const listed = [...stdout.matchAll(/^ *backup: (\S+), status: (.+)$/gm)];
   const found = listed.find(([, label]) => label === id)?.[2];
-  if (found?.startsWith('valid')) return { result: 'ok', msg: `pgbackrest verify: ${found}` };
+  if (found?.startsWith('valid')) return ok(`pgbackrest verify: ${found}`, {});
   if (found !== undefined) return { result: 'corrupt', msg: `pgbackrest verify: ${found}` };
   // Without --verbose only backups with a fault are listed.
   if (/total WAL checked/.test(stdout) || listed.some(([, , what]) => what!.startsWith('valid')))
@@ -318,7 +364,7 @@ function pgBackRestAnswer(id: string, { status, stdout }: Ended): VerifyAnswer |
 
 /** `barman verify-backup SERVER ID` runs pg_verifybackup; other errors have the same exit status. */
 function barmanAnswer(_: string, { status, stdout, stderr }: Ended): VerifyAnswer | undefined {
-  if (status === 0) return { result: 'ok', msg: 'barman verify-backup found no fault' };
+  if (status === 0) return ok('barman verify-backup found no fault', {});
   const said = `${stderr}\n${stdout}`;
   if (!said.includes('verify backup failure')) return undefined;
   const fault = /pg_verifybackup: error: (.+)/.exec(said)?.[1];
@@ -327,7 +373,7 @@ function barmanAnswer(_: string, { status, stdout, stderr }: Ended): VerifyAnswe
 
 /** Of a program of one's own: 0 good, 1 damaged. */
 function statusAnswer(_: string, { status, stdout, stderr }: Ended): VerifyAnswer | undefined {
-  if (status === 0) return { result: 'ok', msg: excerpt(stdout, shownBytes) || 'its tool found no fault' };
+  if (status === 0) return ok(excerpt(stdout, shownBytes) || 'its tool found no fault', {});
   if (status !== 1) return undefined;
   return { result: 'corrupt', msg: excerpt(stderr || stdout, shownBytes) || 'its tool found a fault' };
 }

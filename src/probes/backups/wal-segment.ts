@@ -13,6 +13,7 @@ export const longHeaderBytes = 40;
 const recordHeaderBytes = 24;
 /** Offset of the CRC in a record's header; it covers what comes before, and the record's data first. */
 const crcAt = 20;
+const [infoAt, managerAt] = [16, 17];
 
 const isContinuation = 0x1;
 const hasLongHeader = 0x2;
@@ -22,6 +23,16 @@ const allFlags = 0xf;
 
 const resourceManagerXlog = 0;
 const switchRecord = 0x40;
+const resourceManagerXact = 1;
+/** Of a transaction that is committed, or prepared and committed. */
+const commitRecords: readonly number[] = [0x00, 0x30];
+const commitOperation = 0x70;
+const checkpointRecords: readonly number[] = [0x00, 0x10];
+/** Where a checkpoint has the time of its beginning, in seconds, from PostgreSQL 12 on. */
+const checkpointTimeAt = 64;
+const magicOf12 = 0xd101;
+/** How much of a record's data is kept: headers of the data, then what begins a commit or a checkpoint. */
+const keptBytes = 128;
 
 /** A format that the agent does not support, or an encrypted segment. */
 export class UnknownFormat extends Error {}
@@ -29,13 +40,29 @@ export class UnknownFormat extends Error {}
 /** A record of which the rest is in the next segment. */
 interface OpenRecord {
   header: Buffer;
+  /** The beginning of what follows the header. */
+  data: Buffer;
   /** Bytes that are still to come, those of the header included. */
   missing: number;
   crc: number;
 }
 
-/** What the next segment begins with; undefined where the segment before was not read. */
-export type WalRemainder = { open?: OpenRecord };
+/** What the next segment begins with; JSON. `open` is missing where no record goes on. */
+export interface WalRemainder {
+  /** Bytes in base64. */
+  open?: { header: string; data: string; missing: number; crc: number };
+}
+
+/** What a segment shows that is good. */
+export interface WalReading {
+  /** Undefined where a record goes on that began before what was read. */
+  remainder?: WalRemainder;
+  /** Newest commit, or beginning of a checkpoint: all that was committed before is here or in earlier segments. */
+  newestMs?: number;
+  /** Of the cluster of databases, decimal. */
+  systemId: string;
+  segmentBytes: number;
+}
 
 interface PageHeader {
   magic: number;
@@ -59,6 +86,7 @@ function pageHeader(page: Buffer): PageHeader {
 export interface WalStart {
   segmentBytes: number;
   pageBytes: number;
+  systemId: string;
 }
 
 const isPowerOfTwo = (value: number) => value > 0 && (value & (value - 1)) === 0;
@@ -85,7 +113,7 @@ export function checkWalStart(head: Buffer, name: string): WalStart {
   if (timeline > named!) throw new Error(`it is of timeline ${timeline}`);
   const expected = (BigInt(id!) << 32n) + BigInt(segment!) * BigInt(segmentBytes);
   if (address !== expected) throw new Error('its position in the log does not match its name');
-  return { segmentBytes, pageBytes };
+  return { segmentBytes, pageBytes, systemId: head.readBigUInt64LE(24).toString() };
 }
 
 /** The header of a page. Throws if it is not that of the page at this address of the log. */
@@ -103,8 +131,9 @@ function checkPageHeader(page: Buffer, expected: { magic: number; address: bigin
 }
 
 /** Reads the records of one page after the other. */
-function createRecordReader(remainder: WalRemainder | undefined) {
-  let open = remainder?.open;
+function createRecordReader(remainder: WalRemainder | undefined, magic: number) {
+  let open = opened(remainder);
+  let newestMs: number | undefined;
   /** Bytes of a record that began before what is read. */
   let unknownRest = 0;
   let isSwitched = false;
@@ -112,7 +141,9 @@ function createRecordReader(remainder: WalRemainder | undefined) {
   const complete = (record: OpenRecord, at: bigint) => {
     const crc = (crc32c(record.header.subarray(0, crcAt), record.crc) ^ 0xffffffff) >>> 0;
     if (crc !== record.header.readUInt32LE(crcAt)) throw new Error(`the record before ${lsn(at)} is damaged`);
-    isSwitched = record.header[17] === resourceManagerXlog && (record.header[16]! & 0xf0) === switchRecord;
+    isSwitched =
+      record.header[managerAt] === resourceManagerXlog && (record.header[infoAt]! & 0xf0) === switchRecord;
+    newestMs = timeOf(record, magic) ?? newestMs;
     open = undefined;
   };
 
@@ -121,8 +152,14 @@ function createRecordReader(remainder: WalRemainder | undefined) {
     get isSwitched() {
       return isSwitched;
     },
-    get open() {
-      return open;
+    get newestMs() {
+      return newestMs;
+    },
+    get remainder(): WalRemainder | undefined {
+      if (unknownRest > 0) return undefined;
+      if (open === undefined) return {};
+      const { header, data, ...rest } = open;
+      return { open: { header: header.toString('base64'), data: data.toString('base64'), ...rest } };
     },
     /** The header of a page at `offset` says what goes on in it. Throws if that is not the record that is open. */
     beginPage(header: PageHeader, offset: number) {
@@ -163,11 +200,11 @@ export async function verifyWalSegment(
   bytes: ByteReader,
   name: string,
   remainder?: WalRemainder,
-): Promise<WalRemainder> {
+): Promise<WalReading> {
   const head = await bytes.take(longHeaderBytes);
-  const { segmentBytes, pageBytes } = checkWalStart(head, name);
+  const { segmentBytes, pageBytes, systemId } = checkWalStart(head, name);
   const { magic, address: startAddress } = pageHeader(head);
-  const records = createRecordReader(remainder);
+  const records = createRecordReader(remainder, magic);
   for (let offset = 0; offset < segmentBytes; offset += pageBytes) {
     const page =
       offset === 0
@@ -185,7 +222,47 @@ export async function verifyWalSegment(
       throw new Error(`the page at ${offset} is not empty behind its last record`);
   }
   if (!(await bytes.isAtEnd())) throw new Error(`it is longer than ${segmentBytes} bytes`);
-  return { open: records.open };
+  return { remainder: records.remainder, newestMs: records.newestMs, systemId, segmentBytes };
+}
+
+function opened(remainder: WalRemainder | undefined): OpenRecord | undefined {
+  if (remainder?.open === undefined) return undefined;
+  const { header, data, ...rest } = remainder.open;
+  return { header: Buffer.from(header, 'base64'), data: Buffer.from(data, 'base64'), ...rest };
+}
+
+/** PostgreSQL counts microseconds since 2000. */
+const epochMs = Date.UTC(2000, 0, 1);
+
+/** The time that a commit or a checkpoint states; undefined for other records. */
+function timeOf({ header, data }: OpenRecord, magic: number): number | undefined {
+  const [info, manager] = [header[infoAt]!, header[managerAt]!];
+  const isCommit = manager === resourceManagerXact && commitRecords.includes(info & commitOperation);
+  const isCheckpoint =
+    magic >= magicOf12 && manager === resourceManagerXlog && checkpointRecords.includes(info & 0xf0);
+  if (!isCommit && !isCheckpoint) return undefined;
+  const main = mainData(data);
+  if (main === undefined) return undefined;
+  if (isCommit)
+    return main.length < 8 ? undefined : epochMs + Math.floor(Number(main.readBigInt64LE(0)) / 1000);
+  return main.length < checkpointTimeAt + 8
+    ? undefined
+    : Number(main.readBigInt64LE(checkpointTimeAt)) * 1000;
+}
+
+const [originId, topLevelId, longId, shortId] = [253, 252, 254, 255];
+
+/** The data of a record without pages: an origin and the number of a transaction may come before it. */
+function mainData(data: Buffer): Buffer | undefined {
+  for (let at = 0; at < data.length; ) {
+    const id = data[at];
+    if (id === shortId) return data.subarray(at + 2);
+    if (id === longId) return data.subarray(at + 5);
+    if (id === originId) at += 3;
+    else if (id === topLevelId) at += 5;
+    else return undefined;
+  }
+  return undefined;
 }
 
 const aligned = (at: number) => (at + 7) & ~7;
@@ -195,7 +272,7 @@ const isZero = (bytes: Buffer) => bytes.equals(zeros.subarray(0, bytes.length));
 
 function begin(length: number, at: bigint): OpenRecord {
   if (length < recordHeaderBytes) throw new Error(`the record at ${lsn(at)} is damaged`);
-  return { header: Buffer.alloc(0), missing: length, crc: 0xffffffff };
+  return { header: Buffer.alloc(0), data: Buffer.alloc(0), missing: length, crc: 0xffffffff };
 }
 
 /** Takes what the page has of the record; returns the position after it. */
@@ -204,6 +281,11 @@ function readInto(record: OpenRecord, page: Buffer, at: number): number {
   const headerEnd = Math.min(end, at + recordHeaderBytes - record.header.length);
   if (headerEnd > at) record.header = Buffer.concat([record.header, page.subarray(at, headerEnd)]);
   record.crc = crc32c(page.subarray(headerEnd, end), record.crc);
+  const isTimed = record.header[managerAt]! <= resourceManagerXact;
+  if (isTimed && record.data.length < keptBytes) {
+    const kept = Math.min(end, headerEnd + keptBytes - record.data.length);
+    record.data = Buffer.concat([record.data, page.subarray(headerEnd, kept)]);
+  }
   record.missing -= end - at;
   return end;
 }

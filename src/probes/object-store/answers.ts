@@ -112,6 +112,8 @@ export interface StoredObject {
   sizeBytes: number;
   /** ms since the epoch, by the store's clock. */
   lastModifiedMs: number;
+  /** MD5 of the content, hexadecimal; none of an object that was uploaded in parts. */
+  md5?: string;
 }
 
 /** One page of a list, in the order of the keys' UTF-8 bytes, not of time. */
@@ -157,7 +159,9 @@ function readObject(element: XmlElement, isEncoded: boolean): StoredObject {
     : NaN;
   if (Number.isNaN(lastModifiedMs)) throw invalid(`<LastModified> is not a time: ${modified.slice(0, 40)}`);
   if (!/^\d{1,16}$/.test(size)) throw invalid(`<Size> is not a number: ${size.slice(0, 40)}`);
-  return { key: isEncoded ? decodedKey(key) : key, sizeBytes: Number(size), lastModifiedMs };
+  const md5 = /^"?([0-9a-f]{32})"?$/i.exec(childText(element, 'ETag')?.trim() ?? '')?.[1]?.toLowerCase();
+  const object = { key: isEncoded ? decodedKey(key) : key, sizeBytes: Number(size), lastModifiedMs };
+  return md5 === undefined ? object : { ...object, md5 };
 }
 
 /** Keys may contain characters that XML cannot; so the list is requested with form encoding. */

@@ -1,7 +1,7 @@
 import { formatAddress, parseAddress } from '../../core/address.ts';
 import { errorText } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { archivedName, type LogKind, segmentRuns } from '../backups/segments.ts';
+import { archivedName, type LogKind, placeSegments } from '../backups/segments.ts';
 import { runCommand } from '../command.ts';
 import { createTrace, type Trace, untilAborted } from '../connection.ts';
 import type { Finding, Probe, ProbeDeps } from '../probe.ts';
@@ -219,15 +219,13 @@ async function archiveCheck({ directory, log }: LogArchive, { archived }: LogSta
   if (!names) return { check, holds: false, found: `${directory} does not exist` };
   if (!names.some((name) => archivedName(name) === archived))
     return { check, holds: false, found: `${archived} is not in ${directory}` };
-  const runs = segmentRuns(
+  const { gapIn } = await import('../backups/log-chain.ts');
+  const placed = placeSegments(
     log,
     names.map((name) => ({ name, endMs: 0, sizeBytes: 0 })),
   );
-  if (runs.length > 1) {
-    const [one, other] = runs.slice(-2) as [(typeof runs)[0], (typeof runs)[0]];
-    const found = `segments are missing between ${one.last} and ${other.first} in ${directory}`;
-    return { check, holds: false, found };
-  }
+  const gap = gapIn({ kind: log, placed });
+  if (gap !== undefined) return { check, holds: false, found: `${gap} in ${directory}` };
   return { check, holds: true, found: `${archived} is in ${directory}, none is missing before it` };
 }
 

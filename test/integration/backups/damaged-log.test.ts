@@ -10,8 +10,9 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { planBackups } from '../../../src/probes/backups/backups.ts';
+import { drillName, planBackups } from '../../../src/probes/backups/backups.ts';
 import type { BackupOptions } from '../../../src/probes/backups/block.ts';
+import { journalPath, recordRun } from '../../../src/probes/backups/journal.ts';
 import { verifyBackup } from '../../../src/probes/backups/verify.ts';
 import type { Finding, Probe, ProbeRow } from '../../../src/probes/probe.ts';
 import { manualClock } from '../../clock.ts';
@@ -31,7 +32,7 @@ const backup = (name: string, type: 'full' | 'log', source: BackupOptions['sourc
   schedule: { everyMs: type === 'full' ? 1440 * minuteMs : 5 * minuteMs, usualGraceMs: 5 * minuteMs },
   objectives: { rpoMs: 5 * minuteMs, rtoMs: 240 * minuteMs },
   retention: { minCount: 1 },
-  integrity: { level: 'checksum', minBytes: 1, maxShrink: 0.5, bytesPerSecond: 1e9 },
+  integrity: { level: 'checksum', minBytes: 1, maxShrink: 0.5, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
   intervalMs: minuteMs,
 });
 
@@ -117,6 +118,9 @@ describe.skipIf(!hasPostgres)('a byte flipped in the archived log of a real Post
       ...['-D', join(folder, 'full', 'base-1'), '--no-sync'],
     ]);
     await writeSegment(3000);
+    // Without a drill nobody knows how long the log takes to replay.
+    const drill = journalPath(state, 'recovery', drillName('database-corruption', 'main', 'persistence'));
+    await recordRun(drill, { startMs: Date.now() - 1000, endMs: Date.now(), status: 0 });
     await open();
   });
   afterAll(async () => {

@@ -26,7 +26,7 @@ async function probeOf(type: BackupOptions['type'], source: BackupOptions['sourc
     schedule: { everyMs: type === 'config' ? undefined : 24 * hourMs, usualGraceMs: 300_000 },
     objectives: { rpoMs: 24 * hourMs, rtoMs: hourMs },
     retention: { minCount: 1 },
-    integrity: { level: 'none', minBytes: 1, maxShrink: 1, bytesPerSecond: 1e9 },
+    integrity: { level: 'none', minBytes: 1, maxShrink: 1, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
   };
   const [row] = planBackups({ stores: [], backups: [backup], stateDirectory: place }) as [ProbeRow];
   const probe = await row.open({ ...bench().deps, clock });

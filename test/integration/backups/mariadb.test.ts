@@ -14,9 +14,9 @@ import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readFiles } from '../../../src/probes/backups/files.ts';
-import { readSegments } from '../../../src/probes/backups/log-evidence.ts';
-import { runFromDump } from '../../../src/probes/backups/segments.ts';
+import { replayBinlog } from '../../../src/probes/backups/log-chain.ts';
 import { verifyBackup } from '../../../src/probes/backups/verify.ts';
+import { readArchive } from '../../archived-log.ts';
 import { hasMariadb, type Mariadb, startMariadb } from '../../mariadb.ts';
 
 const verify = (path: string) =>
@@ -73,8 +73,10 @@ describe.skipIf(!hasMariadb)('backups of a real MariaDB', () => {
 
   test('it names its place in the binary log, from which the archived log goes on', async () => {
     const { artifacts } = await readFiles(source, [], Date.now() + 1000);
-    expect(artifacts).toMatchObject([{ method: 'mysql_dump', startMs: Date.UTC(2026, 0, 1, 2) }]);
-    const named = artifacts[0]!.binlog!;
+    expect(artifacts).toMatchObject([{ method: 'mysql_dump' }]);
+    const { content } = await verify(dump);
+    const position = content!.binlog!;
+    const named = position.file;
     for (let i = 0; i < 3; i++) {
       await server.sql(`INSERT INTO svc.executions VALUES (${-1 - i}, '')`);
       await server.sql('FLUSH BINARY LOGS');
@@ -82,17 +84,17 @@ describe.skipIf(!hasMariadb)('backups of a real MariaDB', () => {
     const shown = (await server.sql('SHOW BINARY LOGS')).map((row) => String(row.Log_name));
     expect(shown).toContain(named);
     for (const name of shown) copyFileSync(join(server.folder, 'data', name), join(logs, name));
-    const segments = { kind: 'segments' as const, directory: logs, log: 'binlog' as const, settleMs: 0 };
-    const { runs } = await readSegments(segments, Date.now() + 1000);
-    expect(runFromDump(runs!, artifacts[0]!)).toMatchObject({ last: shown.at(-1), count: shown.length });
+    const replayed = async () =>
+      replayBinlog(position, (await readArchive(logs, 'binlog', Date.now() + 1000)).log);
+    expect(await replayed()).toMatchObject({ first: named, last: shown.at(-1), ends: undefined });
 
     unlinkSync(join(logs, shown.at(-2)!));
-    const broken = await readSegments(segments, Date.now() + 1000);
-    expect(broken.runs).toHaveLength(2);
-    expect(runFromDump(broken.runs!, artifacts[0]!)?.last).toBe(shown.at(-3));
+    expect(await replayed()).toMatchObject({
+      last: shown.at(-3),
+      ends: expect.stringContaining('is missing'),
+    });
     unlinkSync(join(logs, named));
     expect(readdirSync(logs)).not.toContain(named);
-    const without = await readSegments(segments, Date.now() + 1000);
-    expect(runFromDump(without.runs!, artifacts[0]!)?.first).not.toBe(named);
+    expect(await replayed()).toMatchObject({ isEnough: false });
   });
 });

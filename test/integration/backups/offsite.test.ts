@@ -47,7 +47,7 @@ const backupIn = (place: BackupOptions['offsite'], source: BackupOptions['source
   schedule: { everyMs: 24 * hourMs, usualGraceMs: hourMs },
   objectives: { rpoMs: 24 * hourMs, rtoMs: hourMs },
   retention: { minCount: 1 },
-  integrity: { level: 'none', minBytes: 1, maxShrink: 1, bytesPerSecond: 1e9 },
+  integrity: { level: 'none', minBytes: 1, maxShrink: 1, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
   offsite: place,
   intervalMs: 60_000,
 });
@@ -57,6 +57,7 @@ const bucket = (secretKey = keys.secretAccessKey): BackupOptions['offsite'] => (
     ...{ accessKey: keys.accessKeyId, secretKey },
   },
   maxLagMs: 2 * hourMs,
+  checksums: true,
 });
 const rowsOf = (backup: BackupOptions) =>
   planBackups({ stores: [], backups: [backup], stateDirectory: directory }).slice(0, 1);
@@ -138,7 +139,7 @@ describe('segments of a log', () => {
     ['a bucket', bucket, upload, (name) => server.objects.delete(`nightly/${name}`)],
     [
       'a directory',
-      () => ({ directory: copies, maxLagMs: 2 * hourMs }),
+      () => ({ directory: copies, maxLagMs: 2 * hourMs, checksums: true }),
       copy,
       (name) => rmSync(join(copies, name)),
     ],

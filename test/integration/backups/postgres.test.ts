@@ -17,9 +17,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { VerifyAnswer } from '../../../src/probes/backups/evidence.ts';
 import { readFiles } from '../../../src/probes/backups/files.ts';
-import { readSegments } from '../../../src/probes/backups/log-evidence.ts';
-import { runFromBaseBackup } from '../../../src/probes/backups/segments.ts';
+import { replayWal } from '../../../src/probes/backups/log-chain.ts';
 import { verifyBackup } from '../../../src/probes/backups/verify.ts';
+import { readArchive } from '../../archived-log.ts';
 import {
   hasPostgres,
   ownedByPostgres,
@@ -194,17 +194,12 @@ describe.skipIf(!hasPostgres)('backups of a real PostgreSQL', () => {
         settleMs: 0,
       };
       const { artifacts } = await readFiles(source, [], nowMs);
-      expect(artifacts).toMatchObject([
-        { id: 'base-20260101T000000Z', method: 'postgres_base', startMs: Date.UTC(2026, 0, 1) },
-      ]);
-      const segments = { kind: 'segments' as const, directory: archive, log: 'wal' as const, settleMs: 0 };
-      const whole = await readSegments(segments, nowMs);
-      expect(whole.runs).toHaveLength(1);
-      expect(runFromBaseBackup(whole.runs!, artifacts[0]!.wal!)).toMatchObject({ last: last });
-      // The server's own list of what it archived says how many there are.
-      expect(whole.runs![0]!.count).toBe(
-        readdirSync(archive).filter((name) => /^[0-9A-F]{24}$/.test(name)).length,
-      );
+      expect(artifacts).toMatchObject([{ id: 'base-20260101T000000Z', method: 'postgres_base' }]);
+      const wal = artifacts[0]!.wal!;
+      expect(replayWal(wal, (await readArchive(archive, 'wal', nowMs)).log)).toMatchObject({
+        last,
+        isEnough: true,
+      });
 
       const names = readdirSync(archive)
         .filter((name) => /^[0-9A-F]{24}$/.test(name))
@@ -212,9 +207,9 @@ describe.skipIf(!hasPostgres)('backups of a real PostgreSQL', () => {
       const taken = names.at(-2)!;
       const kept = readFileSync(join(archive, taken));
       unlinkSync(join(archive, taken));
-      const broken = await readSegments(segments, nowMs);
-      expect(broken.runs).toHaveLength(2);
-      expect(runFromBaseBackup(broken.runs!, artifacts[0]!.wal!)).toMatchObject({ last: names.at(-3) });
+      const broken = await readArchive(archive, 'wal', nowMs);
+      expect(broken.gap).toContain('segments are missing');
+      expect(replayWal(wal, broken.log)).toMatchObject({ last: names.at(-3), ends: `${taken} is missing` });
       writeFileSync(join(archive, taken), kept);
     });
 

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { readFiles } from '../../../src/probes/backups/files.ts';
-import { readSegments } from '../../../src/probes/backups/log-evidence.ts';
-import { runFromBaseBackup } from '../../../src/probes/backups/segments.ts';
+import { replayWal } from '../../../src/probes/backups/log-chain.ts';
+import { readArchive } from '../../archived-log.ts';
 import {
   hasPostgres,
   ownedByPostgres,
@@ -44,25 +44,24 @@ test.skipIf(!hasPostgres)(
     const files = { kind: 'files' as const, directory: folder, pattern: '^base$', settleMs: 0 };
     const { artifacts } = await readFiles(files, [], nowMs);
     const wal = artifacts[0]!.wal!;
-    const source = { kind: 'segments' as const, directory: archive, log: 'wal' as const, settleMs: 0 };
-    const plain = await readSegments(source, nowMs);
-    expect(plain.log.segmentBytes).toBe(2 ** 20);
-    expect(runFromBaseBackup(plain.runs!, wal)).toMatchObject({ last });
+    const plain = await readArchive(archive, 'wal', nowMs);
+    expect(plain.log.walSegmentBytes).toBe(2 ** 20);
+    expect(replayWal(wal, plain.log)).toMatchObject({ last, isEnough: true });
 
     // As an archive command that compresses leaves them: the size of the file says nothing.
     for (const name of readdirSync(archive).filter(isSegment)) {
       writeFileSync(join(archive, `${name}.gz`), gzipSync(readFileSync(join(archive, name))));
       unlinkSync(join(archive, name));
     }
-    const packed = await readSegments(source, nowMs);
-    expect(packed.log.segmentBytes).toBe(2 ** 20);
-    expect(runFromBaseBackup(packed.runs!, wal)).toMatchObject({ last: `${last}.gz` });
+    const packed = await readArchive(archive, 'wal', nowMs);
+    expect(packed.log.walSegmentBytes).toBe(2 ** 20);
+    expect(replayWal(wal, packed.log)).toMatchObject({ last: `${last}.gz`, isEnough: true });
 
     // The server says where the backup ends; without that segment nothing continues it.
     const needed = readdirSync(archive)
       .find((name) => name.endsWith('.backup'))!
       .slice(0, 24);
     unlinkSync(join(archive, `${needed}.gz`));
-    expect(runFromBaseBackup((await readSegments(source, nowMs)).runs!, wal)).toBeUndefined();
+    expect(replayWal(wal, (await readArchive(archive, 'wal', nowMs)).log)).toMatchObject({ isEnough: false });
   },
 );

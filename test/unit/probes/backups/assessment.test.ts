@@ -18,7 +18,7 @@ const full: BackupOptions = {
   schedule: { everyMs: dayMs, usualGraceMs: hourMs },
   objectives: { rpoMs: dayMs, rtoMs: 4 * hourMs },
   retention: { keepMs: 30 * dayMs, minCount: 1 },
-  integrity: { level: 'full', minBytes: 1, maxShrink: 0.5, bytesPerSecond: 1e9 },
+  integrity: { level: 'full', minBytes: 1, maxShrink: 0.5, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
   intervalMs: 60_000,
 };
 
@@ -251,7 +251,11 @@ test('of many without an off-site copy three are named', () => {
   const seen = evidence([ofDay(0)]);
   const assessed = assessing().at(startMs + hourMs, seen);
   const found = (...missing: string[]) =>
-    backupFinding(full, seen, assessed, [{ options: full }], { missing }).msg;
+    backupFinding(full, seen, assessed, {
+      siblings: [{ options: full }],
+      offsite: { missing },
+      nowMs: startMs,
+    }).msg;
   expect(found('a', 'b', 'c')).toBe('no off-site copy of a, b, c');
   expect(found('a', 'b', 'c', 'd', 'e')).toBe('no off-site copy of a, b, c and 2 more');
 });
@@ -264,12 +268,16 @@ test('a snapshot that is still on the node after its off-site copy', async () =>
     const offsite = await compareOffsite(
       snapshots,
       {
-        sizeOf: async (id) => (copies.includes(id) ? 1000 : undefined),
-        sizesOf: () => Promise.reject(new Error('only of a log')),
+        find: async (id) => (copies.includes(id) ? { sizeBytes: 1000 } : undefined),
+        findAll: () => Promise.reject(new Error('only of a log')),
       },
       { maxLagMs: 2 * hourMs, nowMs, snapshots: seen.snapshots },
     );
-    return backupFinding(full, seen, assessing().at(nowMs, seen), [{ options: full }], offsite);
+    return backupFinding(full, seen, assessing().at(nowMs, seen), {
+      siblings: [{ options: full }],
+      offsite,
+      nowMs,
+    });
   };
   // The newest one is being copied.
   expect(await findingWith('day-0')).toMatchObject({
@@ -283,6 +291,7 @@ describe('configuration', () => {
   const config: BackupOptions = {
     ...full,
     type: 'config',
+    source: { kind: 'configuration', files: ['a.yaml'], directory: 'copies' },
     schedule: { usualGraceMs: 5 * 6e4 },
     objectives: { rpoMs: 0, rtoMs: 5 * 6e4 },
   };
@@ -295,10 +304,23 @@ describe('configuration', () => {
     expect(assessed.reason).toBeUndefined();
   });
 
+  test('drift within the objective is none yet', () => {
+    const b = assessing({ ...config, objectives: { rpoMs: 2 * 6e4, rtoMs: 0 } });
+    b.at(startMs, evidence([copy], { drift: [] }));
+    const later = (minutes: number) => b.at(startMs + minutes * 6e4, evidence([copy], { drift: ['a.yaml'] }));
+    expect([later(1).reason, later(2).reason, later(3).reason]).toEqual([undefined, undefined, 'drifted']);
+  });
+
+  test('files that are backed up like others are judged by their schedule', () => {
+    const b = assessing({ ...full, type: 'config' });
+    expect(b.at(startMs + hourMs, evidence([copy])).reason).toBeUndefined();
+    expect(b.at(startMs + 2 * dayMs, evidence([copy])).reason).toBe('late');
+  });
+
   test('drift is late after the grace, once, and ends with a new copy', () => {
     const b = assessing(config);
     b.at(startMs, evidence([copy], { drift: [] }));
-    expect(b.at(startMs + 6e4, evidence([copy], { drift: ['a.yaml'] })).reason).toBeUndefined();
+    expect(b.at(startMs + 6e4, evidence([copy], { drift: ['a.yaml'] })).reason).toBe('drifted');
     expect(b.at(startMs + 7 * 6e4, evidence([copy], { drift: ['a.yaml'] })).reason).toBe('drifted');
     b.at(startMs + 8 * 6e4, evidence([copy], { drift: ['a.yaml'] }));
     expect(b.totals.late).toBe(1);

@@ -11,19 +11,19 @@ async function compared(count: number, copied: (index: number) => boolean, every
     return { id: `b${index}`, endMs: nowMs - hoursAgo * hourMs, sizeBytes: 10 };
   });
   let lookups = 0;
-  const sizeOf = async (id: string) => {
+  const find = async (id: string) => {
     lookups++;
-    return copied(Number(id.slice(1))) ? 10 : undefined;
+    return copied(Number(id.slice(1))) ? { sizeBytes: 10 } : undefined;
   };
   const { newestMs, missing } = await compareOffsite(
     backups,
-    { sizeOf, sizesOf },
+    { find, findAll },
     { maxLagMs: 2 * hourMs, nowMs },
   );
   return { missing, newest: backups.findIndex(({ endMs }) => endMs === newestMs), lookups };
 }
 
-const sizesOf = () => Promise.reject(new Error('only of a log'));
+const findAll = () => Promise.reject(new Error('only of a log'));
 
 // The newest of each is one hour old, so that it still has time.
 test.each<[string, (index: number) => boolean, string[], number]>([
@@ -60,17 +60,17 @@ describe('of a log', () => {
     copiedTo?: number,
   ) {
     let lookups = 0;
-    const sizeOf = async (id: string) => {
+    const find = async (id: string) => {
       lookups++;
-      return isCopied(numberOf(id)) ? 16 : undefined;
+      return isCopied(numberOf(id)) ? { sizeBytes: 16 } : undefined;
     };
-    const sizesOf = async (ids: readonly string[]) => {
+    const findAll = async (ids: readonly string[]) => {
       lookups += ids.length;
-      return new Map(ids.filter((id) => isCopied(numberOf(id))).map((id) => [id, 16]));
+      return new Map(ids.filter((id) => isCopied(numberOf(id))).map((id) => [id, { sizeBytes: 16 }]));
     };
     const { missing, copiedTo: to } = await compareOffsite(
       backups,
-      { sizeOf, sizesOf },
+      { find, findAll },
       {
         maxLagMs: minuteMs,
         nowMs,
@@ -100,4 +100,15 @@ describe('of a log', () => {
   test('a segment that was found is not looked up again', async () => {
     expect((await comparedFrom(segments(8_000), () => true, 7_990)).lookups).toBeLessThan(15);
   });
+});
+
+test.each([
+  ['the same', 'aa', 'aa', []],
+  ['another content of the same size', 'aa', 'bb', ['b']],
+  ['a place without checksums', 'aa', undefined, []],
+  ['a backup that was not verified', undefined, 'bb', []],
+])('a checksum: %s', async (_, md5, there, missing) => {
+  const backup = { id: 'b', endMs: nowMs - 5 * hourMs, sizeBytes: 10, md5 };
+  const copies = { find: async () => ({ sizeBytes: 10, md5: there }), findAll };
+  expect(await compareOffsite([backup], copies, { maxLagMs: hourMs, nowMs })).toMatchObject({ missing });
 });

@@ -2,18 +2,20 @@ import { describe, expect, test } from 'vitest';
 import type { BackupType } from '../../../../src/core/reasons.ts';
 import type { Assessment } from '../../../../src/probes/backups/assessment.ts';
 import type { BackupOptions } from '../../../../src/probes/backups/block.ts';
-import type { Artifact, Evidence } from '../../../../src/probes/backups/evidence.ts';
+import type { Artifact, BackupContent, Evidence } from '../../../../src/probes/backups/evidence.ts';
+import type { Switch } from '../../../../src/probes/backups/log-chain.ts';
+import { readinessOf } from '../../../../src/probes/backups/readiness.ts';
 import {
-  chainOf,
-  readinessOf,
+  pointOf,
+  recoveryOf,
   recoveryPointOf,
   type Standing,
-} from '../../../../src/probes/backups/readiness.ts';
+} from '../../../../src/probes/backups/recovery-point.ts';
 import {
-  runFromDump,
+  placeSegments,
+  type SegmentContent,
   segmentOfLsn,
   segmentPosition,
-  segmentRuns,
 } from '../../../../src/probes/backups/segments.ts';
 
 const minuteMs = 6e4;
@@ -40,18 +42,19 @@ function standing(type: BackupType, usable: Partial<Artifact>[], rest: Partial<E
     schedule: { everyMs: rpo[type], graceMs: 5 * minuteMs, usualGraceMs: 0 },
     objectives: { rpoMs: rpo[type], rtoMs: hourMs },
     retention: { minCount: 1 },
-    integrity: { level: 'full', minBytes: 1, maxShrink: 0.5, bytesPerSecond: 1e9 },
+    integrity: { level: 'full', minBytes: 1, maxShrink: 0.5, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
   };
   const artifacts = usable.map(
     (artifact): Artifact => ({
       ...{
         id: 'a',
         startMs: nowMs - hourMs,
-        endMs: nowMs - hourMs / 2,
+        endMs: nowMs,
         sizeBytes: 1,
         fingerprint: '',
         method: 'other',
       },
+      content: { startMs: artifact.startMs ?? nowMs - hourMs },
       ...artifact,
     }),
   );
@@ -70,11 +73,6 @@ function standing(type: BackupType, usable: Partial<Artifact>[], rest: Partial<E
   };
 }
 
-const wal = (names: string[], endMs: (index: number) => number) =>
-  segmentRuns(
-    'wal',
-    names.map((name, index) => ({ name, endMs: endMs(index), sizeBytes: 16 * 2 ** 20 })),
-  );
 const name = (number: number, timeline = 1) =>
   `${timeline.toString(16).padStart(8, '0')}${Math.floor(number / 256)
     .toString(16)
@@ -84,68 +82,144 @@ const base = {
   wal: [{ timeline: 1, start: '0/2000028', end: '0/2000100' }],
 };
 
-describe('runs of segments', () => {
-  test.each([
-    ['consecutive', [1, 2, 3], 1],
-    ['over the end of 4 GiB', [254, 255, 256, 257], 1],
-    ['a gap', [1, 2, 4], 2],
-    ['out of order', [3, 1, 2], 1],
-    ['none', [], 0],
-  ])('%s', (_, numbers, runs) => {
-    expect(
-      wal(
-        numbers.map((number) => name(number)),
-        () => 0,
-      ),
-    ).toHaveLength(runs);
+const segmentBytes = 16 * 2 ** 20;
+/** Archived segments, each of which shows a commit one minute after that of the one before it. */
+function archive(
+  names: readonly string[],
+  histories: [number, Switch[]][] = [],
+  over: Record<string, SegmentContent> = {},
+) {
+  const contents = names.map((each, index): [string, SegmentContent] => [
+    each,
+    over[each] ?? {
+      newestMs: nowMs - hourMs + index * minuteMs,
+      bytes: segmentBytes,
+      after: names[index - 1],
+      wal: { remainder: {}, systemId: '1', segmentBytes },
+    },
+  ]);
+  const segments = contents.map(([each, content]) => ({
+    name: each,
+    endMs: nowMs,
+    sizeBytes: segmentBytes,
+    content,
+  }));
+  return { kind: 'wal' as const, placed: placeSegments('wal', segments), histories: new Map(histories) };
+}
+
+test('the server’s own names are read as the server means them', () => {
+  expect(segmentOfLsn('1/2A000000')).toBe(segmentPosition('wal', '00000001000000010000002A', 256)!.number);
+  expect(segmentPosition('wal', '00000002.history', 256)).toBeUndefined();
+  expect(segmentPosition('wal', '000000010000000000000003.partial', 256)).toBeUndefined();
+  expect(segmentPosition('wal', '000000010000000000000003.gz', 256)?.number).toBe(3);
+  expect(segmentPosition('binlog', 'mariadb-bin.000042', 1)?.number).toBe(42);
+  expect(segmentPosition('binlog', 'mariadb-bin.index', 1)).toBeUndefined();
+});
+
+describe('what a backup shows by itself', () => {
+  const at = (content: BackupContent | undefined, endMs = nowMs) =>
+    pointOf(
+      { id: 'a', startMs: nowMs, endMs, sizeBytes: 1, fingerprint: '', method: 'other', content },
+      [{ startMs: nowMs - hourMs, endMs: nowMs, status: 0 }],
+      nowMs,
+    );
+  test.each<[string, BackupContent | undefined, number | undefined]>([
+    ['its own time', { startMs: nowMs - minuteMs }, nowMs - minuteMs],
+    ['nothing', undefined, undefined],
+    ['no time', {}, undefined],
+    ['an end within a recorded run', { endMs: nowMs - hourMs + minuteMs }, nowMs - hourMs],
+    ['an end in no recorded run', { endMs: nowMs - 2 * hourMs }, undefined],
+    ['a time in the future', { startMs: nowMs + minuteMs }, undefined],
+  ])('%s', (_, content, ms) => {
+    const point = at(content);
+    expect('ms' in point ? point.ms : undefined).toBe(ms);
   });
 
-  test('a switch of timeline goes on in the same segment or the next', () => {
-    expect(wal([name(1), name(2), name(2, 2), name(3, 2)], () => 0)).toHaveLength(1);
-    expect(wal([name(1), name(4, 2)], () => 0)).toHaveLength(2);
-  });
-
-  test('the server’s own names are read as the server means them', () => {
-    expect(segmentOfLsn('1/2A000000')).toBe(segmentPosition('wal', '00000001000000010000002A', 256)!.number);
-    expect(segmentPosition('wal', '00000002.history', 256)).toBeUndefined();
-    expect(segmentPosition('wal', '000000010000000000000003.partial', 256)).toBeUndefined();
-    expect(segmentPosition('wal', '000000010000000000000003.gz', 256)?.number).toBe(3);
-    expect(segmentPosition('binlog', 'mariadb-bin.000042', 1)?.number).toBe(42);
-    expect(segmentPosition('binlog', 'mariadb-bin.index', 1)).toBeUndefined();
+  test('a file that is older than its content says is of another time zone', () => {
+    expect(at({ startMs: nowMs - minuteMs }, nowMs - hourMs)).toHaveProperty('unknown');
   });
 });
 
 describe('how far a database can be restored', () => {
-  const log = (numbers: number[]) =>
-    standing('log', [], {
-      runs: wal(
-        numbers.map((number) => name(number)),
-        (index) => nowMs - hourMs + index * minuteMs,
-      ),
-    });
+  const log = (names: string[], histories?: [number, Switch[]][], over?: Record<string, SegmentContent>) =>
+    standing('log', [], { log: archive(names, histories, over) });
+  const numbered = (...numbers: number[]) => log(numbers.map((number) => name(number)));
+  const chainOf = (standings: Standing[]) => recoveryOf(standings, nowMs).chain;
+  const unknownOf = (standings: Standing[]) => recoveryOf(standings, nowMs).unknown;
+  const reached = (minutes: number) => nowMs - hourMs + minutes * minuteMs;
 
   test('a full by itself: to its start', () => {
     expect(chainOf([standing('full', [{}])])?.recoveryPointMs).toBe(nowMs - hourMs);
   });
   test('a base backup with the log that goes on from it', () => {
-    expect(chainOf([standing('full', [base]), log([2, 3, 4, 5])])).toMatchObject({
-      recoveryPointMs: nowMs - hourMs + 3 * minuteMs,
+    expect(chainOf([standing('full', [base]), numbered(2, 3, 4, 5)])).toMatchObject({
+      recoveryPointMs: reached(3),
       links: [{ type: 'full' }, { type: 'log' }],
     });
   });
   test('a log with a gap reaches to the gap', () => {
-    expect(chainOf([standing('full', [base]), log([2, 3, 5, 6])])?.recoveryPointMs).toBe(
-      nowMs - hourMs + minuteMs,
+    expect(chainOf([standing('full', [base]), numbered(2, 3, 5, 6)])?.recoveryPointMs).toBe(reached(1));
+  });
+  test('segments over the end of 4 GiB follow each other', () => {
+    const late = { ...base, wal: [{ timeline: 1, start: '0/FE000028', end: '0/FE000100' }] };
+    expect(chainOf([standing('full', [late]), numbered(254, 255, 256, 257)])?.recoveryPointMs).toBe(
+      reached(3),
     );
   });
-  test('a log that begins after the base backup counts for nothing', () => {
-    expect(chainOf([standing('full', [base]), log([3, 4])])?.links).toHaveLength(1);
+  test.each([
+    ['its first segment is gone', numbered(3, 4), /000000010000000000000002 is missing/],
+    ['no log is observed', undefined, /no entry of type log/],
+    [
+      'its segment is damaged',
+      log([name(2), name(3)], [], { [name(2)]: { fault: 'torn' } }),
+      /is damaged: torn/,
+    ],
+  ])('a base backup alone is worth nothing: %s', (_, log, why) => {
+    const standings = [standing('full', [base]), ...(log ? [log] : [])];
+    expect(chainOf(standings)).toBeUndefined();
+    expect(unknownOf(standings)).toMatchObject({
+      reason: 'recovery_point_unknown',
+      msg: expect.stringMatching(why),
+    });
+  });
+  test('a base backup with the log in itself', () => {
+    const own = { [name(2)]: { newestMs: reached(5), wal: { systemId: '1', segmentBytes } } };
+    const full = standing('full', [{ ...base, content: { startMs: reached(1), wal: own } }]);
+    expect(chainOf([full])?.recoveryPointMs).toBe(reached(5));
   });
   test('a dump of PostgreSQL takes no log', () => {
-    expect(chainOf([standing('full', [{ method: 'postgres_dump' }]), log([1, 2, 3])])?.links).toHaveLength(1);
+    expect(chainOf([standing('full', [{ method: 'postgres_dump' }]), numbered(1, 2, 3)])?.links).toHaveLength(
+      1,
+    );
   });
   test('without a full, nothing counts', () => {
-    expect(chainOf([log([2, 3]), standing('incremental', [{}])])).toBeUndefined();
+    const standings = [numbered(2, 3), standing('incremental', [{}])];
+    expect(chainOf(standings)).toBeUndefined();
+    expect(unknownOf(standings)?.reason).toBe('chain_broken');
+  });
+
+  describe('over a switch of timeline', () => {
+    // Timeline 2 left the first in the middle of segment 3.
+    const history: [number, Switch[]][] = [[2, [{ timeline: 1, lsn: '0/3800000' }]]];
+    test.each<[string, string[], [number, Switch[]][], number | undefined]>([
+      ['with the history and the first segment', [name(2), name(3, 2), name(4, 2)], history, 2],
+      ['without the first segment', [name(2), name(4, 2)], history, 0],
+      ['without the history: the old timeline is followed', [name(2), name(3, 2), name(4, 2)], [], 0],
+      [
+        'a backup of the old timeline from after the switch',
+        [name(2)],
+        [[2, [{ timeline: 1, lsn: '0/2000050' }]]],
+        undefined,
+      ],
+    ])('%s', (_, names, histories, minutes) => {
+      const chain = chainOf([standing('full', [base]), log(names, histories)]);
+      expect(chain?.recoveryPointMs).toBe(minutes === undefined ? undefined : reached(minutes));
+    });
+  });
+
+  test('segments of another server do not continue a backup', () => {
+    const full = standing('full', [{ ...base, content: { startMs: nowMs - hourMs, systemId: '2' } }]);
+    expect(unknownOf([full, numbered(2, 3)])?.msg).toMatch(/of another server/);
   });
 
   test.each([
@@ -156,33 +230,40 @@ describe('how far a database can be restored', () => {
     const next = standing('incremental', [{ id: 'i', startMs: nowMs - minuteMs, lsn: { from, to: '20' } }]);
     const chain = chainOf([full, next])!;
     expect(chain.links).toHaveLength(links);
-    expect(recoveryPointOf(next, [full, next])).toBe(links === 2 ? nowMs - minuteMs : undefined);
+    expect(recoveryPointOf(next, [full, next], nowMs)).toBe(links === 2 ? nowMs - minuteMs : undefined);
   });
 
   test('of several fulls the one that reaches furthest', () => {
     const old = { ...base, id: 'old', startMs: nowMs - 30 * hourMs };
     const fresh = { id: 'fresh', method: 'postgres_dump' as const, startMs: nowMs - 10 * hourMs };
-    expect(chainOf([standing('full', [old, fresh]), log([2, 3])])?.links[0]?.what).toBe('old');
-  });
-
-  test('a MySQL dump names the file of the binary log it stands in', () => {
-    const runs = segmentRuns(
-      'binlog',
-      [7, 8, 9].map((n) => ({ name: `bin.00000${n}`, endMs: n, sizeBytes: 1 })),
-    );
-    expect(runFromDump(runs, { startMs: 8, binlog: 'bin.000008' })?.last).toBe('bin.000009');
-    expect(runFromDump(runs, { startMs: 8, binlog: 'bin.000006' })).toBeUndefined();
+    expect(chainOf([standing('full', [old, fresh]), numbered(2, 3)])?.links[0]?.what).toBe('old');
   });
 });
 
 describe('ready', () => {
   const fresh = standing('full', [{ startMs: nowMs - hourMs }]);
   const old = standing('full', [{ startMs: nowMs - 25 * hourMs }]);
+  const recent = standing('full', [{ startMs: nowMs - minuteMs }]);
   const drill = { procedure: 'database-corruption', endMs: nowMs };
 
   test.each([
     ['within the objective', [fresh], undefined, true, undefined],
     ['too old', [old], undefined, false, 'recovery_point_too_old'],
+    [
+      'a minute too old: there is no grace',
+      [standing('full', [{ startMs: nowMs - 24 * hourMs - minuteMs }])],
+      undefined,
+      false,
+      'recovery_point_too_old',
+    ],
+    ['a log that nobody has ever replayed', [recent, standing('log', [])], undefined, false, 'drill_missing'],
+    [
+      'a log that was replayed in time',
+      [recent, standing('log', [])],
+      { ...drill, durationMs: hourMs },
+      true,
+      undefined,
+    ],
     [
       'too old for the tightest of the objectives',
       [fresh, standing('log', [])],
@@ -197,7 +278,7 @@ describe('ready', () => {
       'evidence that cannot be read',
       [fresh, { options: old.options, unreadable: 'EACCES' }],
       undefined,
-      undefined,
+      false,
       'evidence_unreadable',
     ],
   ] as const)('%s', (_, standings, newest, isReady, reason) => {

@@ -1,0 +1,246 @@
+import type { ArchivedLog } from '../stores/store-report.ts';
+import type { WalRange } from './manifest.ts';
+import {
+  type LogKind,
+  type PlacedSegment,
+  type Segment,
+  type SegmentContent,
+  segmentOfLsn,
+  segmentPosition,
+  usualWalSegmentBytes,
+  walName,
+  wholeUntil,
+} from './segments.ts';
+
+/** A place in the history of a timeline where it left its parent (`00000002.history`). */
+export interface Switch {
+  timeline: number;
+  /** Such as `0/3000028`. */
+  lsn: string;
+}
+
+/** An archive of log segments, with what was read of each. */
+export interface ArchivedSegments {
+  kind: LogKind;
+  /** In the log's order. */
+  placed: readonly PlacedSegment[];
+  /** The parents of each timeline whose history is in the archive, oldest first. */
+  histories: ReadonlyMap<number, readonly Switch[]>;
+  walSegmentBytes?: number;
+  /** What the server says of its log. */
+  server?: ArchivedLog;
+}
+
+/** How far a log can be replayed. */
+export interface Replay {
+  /** Names of the first and last segment. */
+  first?: string;
+  last?: string;
+  /** Newest moment that the replayed segments show; ms since the epoch. */
+  newestMs?: number;
+  /** Why it ends where it does; undefined at the end of the archive. */
+  ends?: string;
+  /** It has all that the backup needs to be consistent. */
+  isEnough: boolean;
+}
+
+const nothing = (ends: string): Replay => ({ ends, isEnough: false });
+
+type KnownSegment = Pick<Segment, 'name' | 'content'>;
+
+/** A segment that can be replayed. */
+interface Step extends KnownSegment {
+  content: SegmentContent;
+}
+
+function replayOf(
+  steps: readonly Step[],
+  ends: string | undefined,
+  isEnough: boolean,
+  newestMs?: number,
+): Replay {
+  const shown = steps.findLast(({ content }) => content.newestMs !== undefined)?.content.newestMs;
+  const known = [shown, newestMs].filter((ms) => ms !== undefined);
+  return {
+    first: steps[0]?.name,
+    last: steps.at(-1)?.name,
+    ...(known.length > 0 && { newestMs: Math.max(...known) }),
+    ends,
+    isEnough,
+  };
+}
+
+/** Why a segment cannot be replayed; undefined if it can. */
+function obstacleIn(name: string, content: SegmentContent | undefined): string | undefined {
+  if (content === undefined) return `${name} has not been verified yet`;
+  if (content.fault !== undefined) return `${name} is damaged: ${content.fault}`;
+  return content.unverified === undefined ? undefined : `${name} cannot be verified: ${content.unverified}`;
+}
+
+/** Timelines that a restore follows, the oldest first, each with the number of the segment it begins in. */
+interface Lineage {
+  timelines: readonly { timeline: number; fromSegment: number }[];
+  fault?: string;
+}
+
+/**
+ * As PostgreSQL follows the latest timeline: from that of the backup on as long as the archive has the history of the
+ * next one. A backup that is no part of the latest one's history cannot be restored with it.
+ */
+function lineageOf(base: WalRange, { histories, walSegmentBytes }: ArchivedSegments): Lineage {
+  let target = base.timeline;
+  while (histories.has(target + 1)) target += 1;
+  const parents = histories.get(target) ?? [];
+  const numberOf = (at: string) => segmentOfLsn(at, walSegmentBytes);
+  const timelines = [...parents.map(({ timeline }) => timeline), target].map((timeline, index) => ({
+    timeline,
+    fromSegment: index === 0 ? 0 : numberOf(parents[index - 1]!.lsn),
+  }));
+  if (target === base.timeline) return { timelines };
+  const left = parents.find(({ timeline }) => timeline === base.timeline);
+  if (left !== undefined && positionOf(left.lsn) >= positionOf(base.end)) return { timelines };
+  const fault = `the archive has the history of timeline ${target}, which the backup is no part of; take a new one`;
+  return { timelines, fault };
+}
+
+function positionOf(lsn: string): bigint {
+  const [high = '0', low = '0'] = lsn.split('/');
+  return (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`);
+}
+
+/** The segment that has the byte before a position. */
+function segmentBefore(lsn: string, segmentBytes: number | undefined): number {
+  const before = positionOf(lsn) - 1n;
+  return segmentOfLsn(`${(before >> 32n).toString(16)}/${(before & 0xffffffffn).toString(16)}`, segmentBytes);
+}
+
+const keyOf = (timeline: number, number: number) => `${timeline} ${number}`;
+
+/**
+ * How far a base backup can be replayed: from the segment of its start through all that follow, along the timelines that
+ * a restore follows. `own` are segments that the backup contains.
+ */
+export function replayWal(
+  ranges: readonly WalRange[],
+  archive: ArchivedSegments | undefined,
+  own: Readonly<Record<string, SegmentContent>> = {},
+  systemId?: string,
+): Replay {
+  const [base] = ranges;
+  const until = ranges.at(-1);
+  if (base === undefined || until === undefined) return nothing('the backup does not say which WAL it needs');
+  const known: ArchivedSegments = archive ?? { kind: 'wal', placed: [], histories: new Map() };
+  const bytes = known.walSegmentBytes ?? Object.values(own)[0]?.wal?.segmentBytes ?? usualWalSegmentBytes;
+  const steps = new Map<string, KnownSegment>();
+  // The archive comes first in a restore; what it lacks is taken from the backup.
+  for (const { name, content } of [
+    ...known.placed.map(({ segment }) => segment),
+    ...Object.entries(own).map(([name, content]) => ({ name, content })),
+  ]) {
+    const at = segmentPosition('wal', name, 2 ** 32 / bytes);
+    if (at && !steps.has(keyOf(at.timeline, at.number)))
+      steps.set(keyOf(at.timeline, at.number), { name, content });
+  }
+  const lineage = lineageOf(until, { ...known, walSegmentBytes: bytes });
+  if (lineage.fault !== undefined) return nothing(lineage.fault);
+  const followed = followWal(segmentOfLsn(base.start, bytes), lineage, { steps, bytes }, systemId);
+  const isEnough = followed.next > segmentBefore(until.end, bytes);
+  const whole = wholeUntil(followed.steps.at(-1), known.server);
+  return replayOf(followed.steps, followed.ends, isEnough, whole);
+}
+
+function followWal(
+  from: number,
+  { timelines }: Lineage,
+  { steps: known, bytes }: { steps: ReadonlyMap<string, KnownSegment>; bytes: number },
+  systemId: string | undefined,
+): { steps: Step[]; next: number; ends?: string } {
+  const steps: Step[] = [];
+  let cluster = systemId;
+  const last = Math.max(-1, ...[...known.keys()].map((key) => Number(key.split(' ')[1])));
+  for (let number = from; ; number++) {
+    const { timeline } = timelines.findLast(({ fromSegment }) => fromSegment <= number) ?? timelines[0]!;
+    const found = known.get(keyOf(timeline, number));
+    if (found === undefined) {
+      const isAtEnd = number > last && steps.length > 0;
+      const missing = `${walName(timeline, number, bytes)} is missing`;
+      return { steps, next: number, ...(!isAtEnd && { ends: missing }) };
+    }
+    const obstacle = obstacleIn(found.name, found.content) ?? linkFault(steps.at(-1), found as Step, cluster);
+    if (obstacle !== undefined) return { steps, next: number, ends: obstacle };
+    steps.push(found as Step);
+    cluster ??= found.content!.wal?.systemId;
+  }
+}
+
+/** A record that goes on from the segment before must have been read with it. */
+function linkFault(before: Step | undefined, step: Step, cluster: string | undefined): string | undefined {
+  const { systemId } = step.content.wal ?? {};
+  if (cluster !== undefined && systemId !== undefined && cluster !== systemId)
+    return `${step.name} is of another server`;
+  const goesOn = before?.content.wal?.remainder?.open !== undefined;
+  const isRead = step.content.after === undefined || step.content.after === before?.name;
+  return goesOn && !isRead ? `${step.name} has not been verified yet with the one before it` : undefined;
+}
+
+/** How far a binary log can be replayed on a backup that was taken at a position of it. */
+export function replayBinlog(
+  at: { file: string; position: number },
+  { placed, server }: ArchivedSegments,
+): Replay {
+  const number = segmentPosition('binlog', at.file, 1)?.number;
+  const first = placed.findIndex((each) => each.at.number === number);
+  if (first < 0) return nothing(`${at.file} is missing in the archive, in which the backup was taken`);
+  const steps: Step[] = [];
+  let ends: string | undefined;
+  for (const { segment, at: place } of placed.slice(first)) {
+    const { name, content } = segment;
+    const before = steps.at(-1);
+    if (place.number !== number! + steps.length)
+      ends = `${steps.length > 0 ? `the file after ${before!.name}` : name} is missing`;
+    else ends = obstacleIn(name, content) ?? (before && seam(before, { name, content: content! }));
+    if (ends !== undefined) break;
+    steps.push({ name, content: content! });
+  }
+  const [begin] = steps;
+  if (begin === undefined) return nothing(ends ?? `${at.file} is missing in the archive`);
+  if ((begin.content.bytes ?? 0) < at.position)
+    return nothing(`${begin.name} ends before the backup was taken`);
+  return replayOf(steps, ends, true, ends === undefined ? wholeUntil(steps.at(-1), server) : undefined);
+}
+
+/** What is missing between two files: a copy that was made while the server still wrote the file looks whole. */
+function seam(before: Step, next: Step): string | undefined {
+  const { isClosed, toGtids } = before.content.binlog ?? {};
+  const { fromGtids } = next.content.binlog ?? {};
+  const isKnown = toGtids !== undefined && fromGtids !== undefined;
+  if (isKnown ? toGtids === fromGtids : isClosed) return undefined;
+  return `${before.name} is not complete: copy it again, now that the server has closed it`;
+}
+
+/**
+ * What is missing among the segments themselves, for people; undefined for a log without a gap. Without histories a new
+ * timeline may begin in the segment in which the one before it ends, or in the next one.
+ */
+export function gapIn({
+  placed,
+  histories,
+  walSegmentBytes,
+}: Omit<ArchivedSegments, 'histories'> & Partial<Pick<ArchivedSegments, 'histories'>>): string | undefined {
+  for (const [index, { segment, at }] of placed.entries()) {
+    const before = placed[index - 1];
+    if (before === undefined) continue;
+    const between = `segments are missing between ${before.segment.name} and ${segment.name}`;
+    const isSame = before.at.timeline === at.timeline;
+    if (isSame || histories === undefined) {
+      const isNext = at.number === before.at.number + 1 || at.number === before.at.number;
+      if (!isNext) return between;
+      continue;
+    }
+    const left = histories.get(at.timeline)?.at(-1);
+    const history = `${at.timeline.toString(16).toUpperCase().padStart(8, '0')}.history`;
+    if (left === undefined) return `${history} is missing, which says where ${segment.name} goes on from`;
+    if (at.number > segmentOfLsn(left.lsn, walSegmentBytes)) return between;
+  }
+  return undefined;
+}

@@ -1,0 +1,116 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import type { BackupContent } from './evidence.ts';
+import { firstPageOf, spaceOf } from './innodb.ts';
+import { type DictionaryTable, readDictionary } from './innodb-dictionary.ts';
+import { headOf } from './manifest.ts';
+
+const innodbEngine = 12;
+
+/** Text of the first file of these names in a backup. */
+async function textOf(path: string, names: readonly string[], wanted: RegExp): Promise<string> {
+  const name = names.find((each) => wanted.test(each));
+  return name === undefined ? '' : readFile(join(path, name), 'utf8');
+}
+
+/**
+ * What mariadb-backup and xtrabackup write into a backup: when it was begun, in local time, and where the binary log goes
+ * on from it.
+ */
+export async function physicalContent(path: string, names: readonly string[]): Promise<BackupContent> {
+  const info = await textOf(path, names, /^(?:xtrabackup|mariadb_backup)_info$/);
+  const started = /^start_time\s*=\s*(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)/m.exec(info)?.[1];
+  const startMs = started === undefined ? Number.NaN : Date.parse(started.replace(' ', 'T'));
+  const place = await textOf(path, names, /^(?:xtrabackup|mariadb_backup)_binlog_info$/);
+  const [file, position] = place.trim().split(/\s+/);
+  return {
+    ...(Number.isNaN(startMs) ? { unknown: 'its information file has no start_time' } : { startMs }),
+    ...(file && /^\d+$/.test(position ?? '') && { binlog: { file, position: Number(position) } }),
+  };
+}
+
+/** Engines by their numbers in MariaDB's description of a table, and the files that a table of each has. */
+const filesOfEngine: ReadonlyMap<number, readonly string[]> = new Map([
+  [9, ['MYD', 'MYI']], // MyISAM
+  [innodbEngine, ['ibd']],
+  [42, ['MAD', 'MAI']], // Aria
+]);
+
+interface Files {
+  has(path: string): boolean;
+  /** What each is called without a suffix. */
+  paths: readonly string[];
+}
+
+/** The data of a table: changed pages in an incremental backup, `.new` of a table that was created while it was taken. */
+const hasSpace = ({ has }: Files, table: string) =>
+  ['ibd', 'ibd.delta', 'new'].some((suffix) => has(`${table}.${suffix}`));
+
+/** Partitions have files of their own. */
+const partition = /#[Pp]#.*$/;
+
+/**
+ * A file that is missing in a physical backup, relative to it: each table has a description and its data, and those of
+ * InnoDB stand in its dictionary. Undefined if none is.
+ */
+export async function missingTableFile(directory: string): Promise<string | undefined> {
+  const entries = await readdir(directory, { withFileTypes: true, recursive: true });
+  const paths = entries
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => relative(directory, join(parentPath, name)));
+  const there = new Set(paths);
+  const files: Files = { has: (path) => there.has(path), paths };
+  const ibdata = join(directory, 'ibdata1');
+  const { pageBytes } = spaceOf(await firstPageOf(ibdata));
+  const dictionary = (await readDictionary(ibdata, pageBytes)) ?? [];
+  const inSystem = new Set(dictionary.filter(({ space }) => space === 0).map(({ name }) => name));
+  return (
+    (await missingOfDescriptions(directory, files, inSystem)) ??
+    missingOfDictionary(dictionary, files, await isPartial(directory))
+  );
+}
+
+async function missingOfDescriptions(
+  directory: string,
+  files: Files,
+  inSystem: ReadonlySet<string>,
+): Promise<string | undefined> {
+  const partitioned = new Set(
+    files.paths.filter((path) => partition.test(path)).map((path) => path.replace(partition, '')),
+  );
+  for (const path of files.paths) {
+    const table = path.replace(/\.frm$/, '');
+    if (table === path || partitioned.has(table) || inSystem.has(table)) continue;
+    const head = await headOf(join(directory, path), 4);
+    const engine = head[0] === 0xfe && head[1] === 0x01 ? head[3]! : -1;
+    if (engine === innodbEngine && hasSpace(files, table)) continue;
+    const missing = filesOfEngine.get(engine)?.find((suffix) => !files.has(`${table}.${suffix}`));
+    if (missing !== undefined) return `${table}.${missing}`;
+  }
+  return undefined;
+}
+
+/** Tables that were dropped or renamed while the backup was taken have a note of it. */
+function missingOfDictionary(
+  dictionary: readonly DictionaryTable[],
+  files: Files,
+  isPartial: boolean,
+): string | undefined {
+  const folders = new Set(files.paths.map((path) => path.split('/')[0]));
+  for (const { name, space } of dictionary) {
+    const [database = '', table = ''] = name.split('/');
+    if (space === 0 || table === '' || table.startsWith('#sql') || (isPartial && !folders.has(database)))
+      continue;
+    const isGone = ['del', 'ren'].some((note) => files.has(`${name}.${note}`));
+    if (!isGone && !hasSpace(files, name)) return `${name}.ibd`;
+    const description = `${name.replace(partition, '')}.frm`;
+    if (!isGone && !files.has(description)) return description;
+  }
+  return undefined;
+}
+
+/** Taken with --databases or --tables. */
+const isPartial = async (directory: string) =>
+  /^partial\s*=\s*Y/m.test(
+    await textOf(directory, await readdir(directory), /^(?:xtrabackup|mariadb_backup)_info$/),
+  );

@@ -1,0 +1,269 @@
+import type { BackupType, RecoveryFailureReason } from '../../core/reasons.ts';
+import type { Assessment } from './assessment.ts';
+import type { BackupOptions } from './block.ts';
+import type { Artifact, Evidence } from './evidence.ts';
+import type { RunRecord } from './journal.ts';
+import { type ArchivedSegments, replayBinlog, replayWal } from './log-chain.ts';
+
+/**
+ * Turns evidence into a recovery point: the moment before which everything that was committed can be restored. It is known
+ * only from content (what a dump, a manifest, a log or a tool's report says), and only if every file is there that the
+ * restore needs. Where something of that is missing, the recovery point is unknown, which is never taken for a good one.
+ */
+export type RecoveryPoint = KnownPoint | UnknownPoint;
+
+export interface KnownPoint {
+  /** Ms since the epoch. */
+  ms: number;
+}
+
+export interface UnknownPoint {
+  /** What is missing, and what would make the point known. */
+  unknown: string;
+}
+
+export const isKnown = (point: RecoveryPoint): point is KnownPoint => 'ms' in point;
+
+/** One backup of a database as last assessed. */
+export interface Standing {
+  options: BackupOptions;
+  /** None when its evidence could not be read. */
+  assessed?: { evidence: Evidence; assessment: Assessment };
+  /** Why it could not be read. */
+  unreadable?: string;
+}
+
+/** One step of the evidence for a recovery point, for people: `/api/status`. */
+export interface ChainLink {
+  backup: string;
+  type: BackupType;
+  what: string;
+  /** Up to when it reaches; undefined where only the steps after it show that. */
+  recoveryPointMs?: number;
+}
+
+export interface Chain {
+  recoveryPointMs: number;
+  links: readonly ChainLink[];
+}
+
+/** A time this far ahead is one of a clock that is wrong. */
+const mostAheadMs = 10_000;
+/** A file cannot be older than its content, but for two clocks that differ a little. */
+const mostOlderMs = 60_000;
+
+/** What a backup shows by itself, without a log. */
+export function pointOf(artifact: Artifact, jobs: readonly RunRecord[], nowMs: number): RecoveryPoint {
+  const { id, content, endMs } = artifact;
+  if (content === undefined) return { unknown: `${id} does not say when it was begun` };
+  const ms = content.startMs ?? startOfJob(content.endMs, jobs);
+  if (ms === undefined)
+    return { unknown: `${id}: ${content.unknown ?? 'it does not say when it was begun'}` };
+  if (ms > nowMs + mostAheadMs)
+    return { unknown: `${id} was begun in the future by its own account; compare the clocks and time zones` };
+  if (ms > endMs + mostOlderMs)
+    return {
+      unknown: `${id} is older than its content says; run the job and the agent in one time zone (TZ)`,
+    };
+  return { ms: Math.min(ms, nowMs) };
+}
+
+/** The start of the run in which a dump ended by its own account, which is in whole seconds. */
+function startOfJob(endMs: number | undefined, jobs: readonly RunRecord[]): number | undefined {
+  if (endMs === undefined) return undefined;
+  return jobs.findLast(
+    (run) => run.status === 0 && run.endMs !== undefined && run.startMs < endMs + 1000 && endMs <= run.endMs,
+  )?.startMs;
+}
+
+/** A full backup, those upon it, and the log that goes on from them. */
+interface Reach {
+  point: RecoveryPoint;
+  links: readonly ChainLink[];
+}
+
+export interface Recovery {
+  chain?: Chain;
+  /** Why no chain reaches a known point. */
+  unknown?: { reason: RecoveryFailureReason; msg: string };
+}
+
+/** The chain that reaches furthest, from a verified full backup through incremental ones and the log. */
+export function recoveryOf(standings: readonly Standing[], nowMs: number): Recovery {
+  const reaches = of(standings, 'full').flatMap(({ options, assessed }) =>
+    (assessed?.assessment.usable ?? []).flatMap((full) =>
+      basesOn(options.name, full, standings).map((bases) => reachOf(bases, standings, nowMs)),
+    ),
+  );
+  const known = reaches.flatMap(({ point, links }) =>
+    isKnown(point) ? [{ recoveryPointMs: point.ms, links }] : [],
+  );
+  const furthest = known.sort((one, other) => one.recoveryPointMs - other.recoveryPointMs).at(-1);
+  if (furthest) return { chain: furthest };
+  const newest = reaches.at(-1)?.point;
+  if (newest && !isKnown(newest))
+    return {
+      unknown: { reason: 'recovery_point_unknown', msg: `the recovery point is unknown: ${newest.unknown}` },
+    };
+  return { unknown: withoutFull(standings) };
+}
+
+const of = (standings: readonly Standing[], type: BackupType) =>
+  standings.filter(({ options }) => options.type === type);
+
+interface Base {
+  backup: string;
+  type: BackupType;
+  artifact: Artifact;
+  jobs: readonly RunRecord[];
+}
+
+const jobsOf = (standings: readonly Standing[], backup: string) =>
+  standings.find(({ options }) => options.name === backup)?.assessed?.evidence.jobs ?? [];
+
+/** The full backup alone, and with each number of the incremental ones that continue it. */
+function basesOn(backup: string, full: Artifact, standings: readonly Standing[]): Base[][] {
+  const jobs = jobsOf(standings, backup);
+  const chains: Base[][] = [[{ backup, type: 'full', artifact: full, jobs }]];
+  for (const { options, assessed } of of(standings, 'incremental')) {
+    for (const artifact of assessed?.assessment.usable ?? []) {
+      // A differential backup builds upon the full one, whatever incremental ones lie between them.
+      const upon = chains.findLast((bases) => buildsUpon(artifact, bases.at(-1)!.artifact));
+      const jobs = assessed?.evidence.jobs ?? [];
+      if (upon) chains.push([...upon, { backup: options.name, type: 'incremental', artifact, jobs }]);
+    }
+  }
+  return chains;
+}
+
+/**
+ * Where the tool names the parent or writes log sequence numbers, they decide; otherwise no backup is known to
+ * fit.
+ */
+function buildsUpon(artifact: Artifact, parent: Artifact): boolean {
+  if (artifact.parent !== undefined) return artifact.parent === parent.id;
+  if (artifact.lsn && parent.lsn) return artifact.lsn.from === parent.lsn.to;
+  if (artifact.method !== 'flush') return false;
+  // The files of a flush are those written since the flush before it, or since a snapshot after that.
+  const { sinceMs = 0 } = artifact;
+  if (parent.method === 'flush') return parent.startMs === sinceMs;
+  return parent.method === 'snapshot' && parent.startMs >= sinceMs && parent.startMs <= artifact.startMs;
+}
+
+function reachOf(bases: readonly Base[], standings: readonly Standing[], nowMs: number): Reach {
+  const top = bases.at(-1)!;
+  const own = pointOf(top.artifact, top.jobs, nowMs);
+  const links = bases.map(({ backup, type, artifact, jobs }): ChainLink => {
+    const point = pointOf(artifact, jobs, nowMs);
+    return { backup, type, what: artifact.id, ...(isKnown(point) && { recoveryPointMs: point.ms }) };
+  });
+  const logs = of(standings, 'log').flatMap(({ options: { name }, assessed }) =>
+    assessed?.evidence.log ? [{ name, log: assessed.evidence.log }] : [],
+  );
+  if (top.artifact.method === 'postgres_base')
+    return throughWal({ point: own, links }, top.artifact, logs, nowMs);
+  return throughBinlog({ point: own, links }, top.artifact, logs, nowMs);
+}
+
+interface NamedLog {
+  name: string;
+  log: ArchivedSegments;
+}
+
+/** A base backup is worth nothing without the WAL that was written while it was taken. */
+function throughWal(base: Reach, artifact: Artifact, logs: readonly NamedLog[], nowMs: number): Reach {
+  const { id, wal = [], content, hasLog, recoverableToMs } = artifact;
+  const archives: (NamedLog | undefined)[] = logs.filter(({ log }) => log.kind === 'wal');
+  let obstacle = `${id} needs WAL, which no entry of type log observes; add one, or take it with --wal-method=stream`;
+  let best: Reach | undefined;
+  for (const archive of archives.length > 0 ? archives : [undefined]) {
+    const replay = replayWal(wal, archive?.log, content?.wal, content?.systemId);
+    if (replay.isEnough) {
+      const reach = withLog(base, archive?.name, replay, nowMs);
+      if (!best || later(reach.point, best.point)) best = reach;
+    } else if (archive !== undefined || content?.wal !== undefined) {
+      obstacle = `${id} cannot be restored: ${replay.ends ?? 'the archive ends before the backup does'}`;
+    }
+  }
+  if (best) return best;
+  if (!hasLog || archives.length > 0) return { ...base, point: { unknown: obstacle } };
+  return withPoint(base, recoverableToMs, nowMs);
+}
+
+/** What was written since a dump at a known position of the binary log. */
+function throughBinlog(base: Reach, artifact: Artifact, logs: readonly NamedLog[], nowMs: number): Reach {
+  const at = artifact.content?.binlog;
+  let best = base;
+  for (const { name, log } of at === undefined ? [] : logs) {
+    if (log.kind !== 'binlog') continue;
+    const replay = replayBinlog(at!, log);
+    const reach = replay.isEnough ? withLog(base, name, replay, nowMs) : base;
+    if (later(reach.point, best.point)) best = reach;
+  }
+  return withPoint(best, artifact.recoverableToMs, nowMs);
+}
+
+const later = (one: RecoveryPoint, other: RecoveryPoint) =>
+  isKnown(one) && (!isKnown(other) || one.ms >= other.ms);
+
+/** The newest of what the backup and the log show. */
+function withPoint({ point, links }: Reach, ms: number | undefined, nowMs: number): Reach {
+  if (ms === undefined || ms > nowMs + mostAheadMs) return { point, links };
+  const until = Math.min(ms, nowMs);
+  return { point: { ms: isKnown(point) ? Math.max(point.ms, until) : until }, links };
+}
+
+function withLog(
+  base: Reach,
+  backup: string | undefined,
+  { first, last, newestMs }: ReturnType<typeof replayWal>,
+  nowMs: number,
+): Reach {
+  const reached = withPoint(base, newestMs, nowMs);
+  if (backup === undefined || !isKnown(reached.point)) return reached;
+  const what = `${first} to ${last}`;
+  return {
+    ...reached,
+    links: [...base.links, { backup, type: 'log', what, recoveryPointMs: reached.point.ms }],
+  };
+}
+
+/** Why there is nothing to begin with. */
+function withoutFull(standings: readonly Standing[]): NonNullable<Recovery['unknown']> {
+  const unverified = of(standings, 'full').some(
+    ({ assessed }) => (assessed?.assessment.unverified.length ?? 0) > 0,
+  );
+  if (unverified) {
+    const msg =
+      'no full backup is verified; set integrity.level (source.command.verify for a tool), or see why it cannot be verified';
+    return { reason: 'unverified', msg };
+  }
+  if (standings.some(({ assessed }) => (assessed?.evidence.log?.placed.length ?? 0) > 0))
+    return { reason: 'chain_broken', msg: 'there is a log, but no verified full backup before it' };
+  const missing = standings.find(({ assessed }) => assessed?.evidence.missingDirectory !== undefined);
+  const msg = missing
+    ? `${missing.assessed!.evidence.missingDirectory} does not exist`
+    : 'there is no full backup';
+  return { reason: 'no_backup', msg };
+}
+
+/**
+ * How far one backup reaches, for its gauge; undefined where that is unknown or it does not count. A full backup reaches
+ * to its own start, others to the end of the chain through them.
+ */
+export function recoveryPointOf(
+  standing: Standing,
+  siblings: readonly Standing[],
+  nowMs: number,
+): number | undefined {
+  const { options, assessed } = standing;
+  if (!assessed) return undefined;
+  if (options.type === 'config') return assessed.assessment.ledger.success?.endMs;
+  const others = siblings.filter(
+    (other) =>
+      other.options.name !== options.name &&
+      (other.options.type === 'full' ? options.type !== 'full' : other.options.type === 'log'),
+  );
+  const links = recoveryOf([standing, ...others], nowMs).chain?.links ?? [];
+  return links.findLast(({ backup }) => backup === options.name)?.recoveryPointMs;
+}
