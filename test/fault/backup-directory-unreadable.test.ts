@@ -213,7 +213,9 @@ describe('a file system that is unmounted', () => {
   test.skipIf(!canMount)('of an off-site one no copy is missing, and the backups count', async () => {
     write('dumps/a.dump', 'x');
     mkdirSync(path('away'));
-    const runCheck = await watching({ offsite: { directory: path('away', 'copies'), maxLagMs: 0, checksums: true } });
+    const runCheck = await watching({
+      offsite: { directory: path('away', 'copies'), maxLagMs: 0, checksums: true },
+    });
     const found = async () => {
       const findings = await runCheck();
       expect(ready(findings)).toBe(1);

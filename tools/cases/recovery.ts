@@ -1,4 +1,4 @@
-import { type Extra, type Plan, type Series, series, state } from './case.ts';
+import { type Extra, type HandWritten, type Plan, type Series, series, state, within } from './case.ts';
 
 const backup = 'backup="nightly", store="main", database="persistence", backup_type="full"';
 const nightly = { backup: 'nightly', store: 'main', database: 'persistence', backup_type: 'full' };
@@ -10,6 +10,21 @@ const outcome = (failed: string, succeeded: string): Series => ({
   [`${failure}{${backup}}`]: failed,
   [`${success}{${backup}}`]: succeeded,
 });
+/** A node of a wide-column store, and its agent. */
+const node = (instance: string, name: string, values: string, labels = backup): Series => ({
+  [`svc_store_up{cluster="dc1", instance="${instance}", store="main", kind="widecolumn", database="persistence"}`]:
+    '1x400',
+  [`${name}{cluster="dc1", instance="${instance}", ${labels}}`]: values,
+});
+
+/** Backups of two nodes that are called the same: the one of node b is not as it should be. */
+const ofOneNode = (bad: Series, good: Series, at: number, firing: Extra['fires'][0]): Extra => ({
+  shows: 'the good backup of one node hides no other node',
+  series: { ...good, ...bad },
+  at,
+  fires: [{ ...firing, labels: { cluster: 'dc1', instance: 'b', ...firing.labels } }],
+});
+
 /** What takes a day, looked at every five minutes. */
 export const dayLongPlans: readonly Plan[] = [
   {
@@ -24,6 +39,14 @@ export const dayLongPlans: readonly Plan[] = [
     labels: nightly,
     value: '1',
     ending: { afterMinutes: 70 },
+    more: [
+      ofOneNode(
+        node('b', configured, '1x320'),
+        { ...node('a', configured, '1x320'), ...node('a', success, '0x320') },
+        1520,
+        { labels: nightly, value: '1' },
+      ),
+    ],
   },
 ];
 /** Alerts on backups: src/monitoring/alerts/recovery.ts. */
@@ -53,6 +76,12 @@ export const backupPlans: readonly Plan[] = [
         series: { [`${success}{${at}, backup="files", backup_type="config"}`]: '-900000x20' },
         at: 20,
         fires: [],
+      },
+      {
+        ...ofOneNode(node('b', success, '-90000x20'), node('a', success, '-80000x20'), 20, {
+          labels: nightly,
+          value: '1d 1h 20m 0s',
+        }),
       },
       {
         shows: 'a fresh incremental hides no old full backup',
@@ -96,10 +125,20 @@ export const backupPlans: readonly Plan[] = [
       },
     ],
   },
-  state('SvcBackupIntegrity', series('svc_backup_integrity_ok', `${backup}, level="full"`), 5, {
-    ...nightly,
-    level: 'full',
-  }),
+  {
+    ...state('SvcBackupIntegrity', series('svc_backup_integrity_ok', `${backup}, level="full"`), 5, {
+      ...nightly,
+      level: 'full',
+    }),
+    more: [
+      ofOneNode(
+        node('b', 'svc_backup_integrity_ok', '0x40', `${backup}, level="full"`),
+        node('a', 'svc_backup_integrity_ok', '1x40', `${backup}, level="full"`),
+        20,
+        { labels: { ...nightly, level: 'full' }, value: '0' },
+      ),
+    ],
+  },
   {
     alert: 'SvcBackupOffsiteAge',
     at: 20,
@@ -136,6 +175,7 @@ export const backupPlans: readonly Plan[] = [
     value: '10m 0s',
   },
 ];
+const ready = 'store="main", database="persistence"';
 const store = 'store="main", kind="postgres", database="persistence"';
 const main = { store: 'main', kind: 'postgres', database: 'persistence' };
 const wal = series('svc_store_wal_oldest_unarchived_timestamp_seconds', store);
@@ -187,7 +227,7 @@ const check = (alert: string, one: string, others: readonly string[]): Plan => (
   more: neverAlert(others),
 });
 
-export const storePlans: readonly Plan[] = [
+export const storePlans: readonly (Plan | HandWritten)[] = [
   { ...state('SvcStoreDown', series('svc_store_up', store), 2, main), more: withoutAgent() },
   state('SvcSchemaMismatch', series('svc_store_schema_compatible', store), 5, main),
   state('SvcStoreReadOnly', series('svc_store_read_only', store), 2, main, 1),
@@ -237,20 +277,107 @@ export const storePlans: readonly Plan[] = [
     labels: main,
     value: '10m 0s',
   },
-  state(
-    'SvcRecoveryObjectiveMissed',
-    series('svc_recovery_ready', 'store="main", database="persistence"'),
-    5,
-    {
+  {
+    ...state('SvcRecoveryObjectiveMissed', series('svc_recovery_ready', ready), 5, {
       store: 'main',
       database: 'persistence',
-    },
-  ),
+    }),
+    more: [
+      ofOneNode(
+        node('b', 'svc_recovery_ready', '0x40', ready),
+        node('a', 'svc_recovery_ready', '1x40', ready),
+        20,
+        { labels: { store: 'main', database: 'persistence' }, value: '0' },
+      ),
+    ],
+  },
   state('SvcRecoveryNotProven', series('svc_recovery_proven', 'store="main", database="persistence"'), 15, {
     store: 'main',
     database: 'persistence',
   }),
+  { alert: 'SvcRecoveryUnknown', cases: unknownRecovery() },
 ];
+
+/** Of a store with backups nothing says whether it could be recovered. */
+function unknownRecovery(): HandWritten['cases'] {
+  const of = (instance: string, name: string, values: string, labels: string): Series => ({
+    [`${name}{cluster="dc1", instance="${instance}", ${labels}}`]: values,
+  });
+  const known = of('a', 'svc_recovery_ready', '0x60', ready);
+  const isConfigured = of('a', configured, '1x60', backup);
+  const fires = [{ labels: { cluster: 'dc1', store: 'main' }, value: '1' }];
+  return [
+    { shows: 'fires', series: isConfigured, at: 20, fires },
+    {
+      shows: 'healthy',
+      series: { ...isConfigured, ...of('a', 'svc_recovery_ready', '1x60', ready) },
+      at: 20,
+      fires: [],
+    },
+    {
+      shows: 'two clusters of which one fails: what is known there is not known here',
+      series: { ...isConfigured, [`svc_recovery_ready{cluster="dc2", instance="c", ${ready}}`]: '1x60' },
+      at: 20,
+      fires,
+    },
+    {
+      shows: 'two environments of the same names, of which one fails',
+      series: {
+        ...within('prod', isConfigured),
+        ...within('stage', { ...isConfigured, ...of('a', 'svc_recovery_ready', '1x60', ready) }),
+      },
+      at: 20,
+      fires: [{ labels: { environment: 'prod', cluster: 'dc1', store: 'main' }, value: '1' }],
+    },
+    {
+      shows: 'two agents that report the same fire once',
+      series: { ...isConfigured, ...of('b', configured, '1x60', backup) },
+      at: 20,
+      fires,
+    },
+    {
+      shows: 'it could not be recovered: another alert says so',
+      series: { ...isConfigured, ...known },
+      at: 20,
+      fires: [],
+    },
+    { shows: 'exactly on the threshold', series: isConfigured, at: 14, fires: [] },
+    {
+      shows: 'counter reset or interruption',
+      series: { ...isConfigured, ...of('a', 'svc_recovery_ready', '_x10 1 _x60', ready) },
+      at: 28,
+      fires: [],
+    },
+    {
+      shows: 'series missing',
+      series: of('a', configured, '1x5 stale', backup),
+      at: 90,
+      fires: [],
+    },
+    {
+      shows: 'another agent knows',
+      series: { ...isConfigured, ...of('b', 'svc_recovery_ready', '1x60', ready) },
+      at: 20,
+      fires: [],
+    },
+    {
+      shows: 'the knowledge of one node is not that of another node',
+      series: {
+        ...node('a', configured, '1x60'),
+        ...node('a', 'svc_recovery_ready', '1x60', ready),
+        ...node('b', configured, '1x60'),
+      },
+      at: 20,
+      fires: [{ labels: { cluster: 'dc1', store: 'main', instance: 'b' }, value: '1' }],
+    },
+    {
+      shows: 'configuration belongs to no store',
+      series: of('a', configured, '1x60', 'backup="files", store="", database="", backup_type="config"'),
+      at: 20,
+      fires: [],
+    },
+  ];
+}
 
 /** What is told of a store whose agent is down. */
 function withoutAgent(): readonly Extra[] {

@@ -10,11 +10,25 @@ import { type RuleGroup, recovering } from '../alert.ts';
 import { type Names, site } from '../names.ts';
 
 const backup = `${site}, backup, store, database, backup_type`;
+/**
+ * The highest of what several agents report of one backup. Every node of a wide-column store has backups of its own, which
+ * are called the same: those of one node do not hide that another node has none.
+ */
+function ofBackups({ m }: Names, by: string, series: string): string {
+  const nodes = `max by (${site}, store) (last_over_time(${m('svc_store_up')}{kind="widecolumn"}[1h]))`;
+  return [
+    `(max by (${by}) (${series} unless on (${site}, store) ${nodes})`,
+    `or max by (${by}, instance) (${series} and on (${site}, store) ${nodes}))`,
+  ].join('\n');
+}
+
 /** The newest value of three days: the age of a backup outlives the host whose agent reported it. */
-const newest = (series: string): string => `max by (${backup}) (last_over_time(${series}[3d]))`;
+const newest = (names: Names, series: string): string =>
+  ofBackups(names, backup, `last_over_time(${series}[3d])`);
 const success = 'svc_backup_last_success_timestamp_seconds';
-const backupName =
-  'Backup {{ $labels.backup }} ({{ $labels.backup_type }}) of {{ $labels.store }}/{{ $labels.database }}';
+const onNode = '{{ with $labels.instance }} on {{ . }}{{ end }}';
+const ofDatabase = '{{ $labels.store }}{{ with $labels.database }}/{{ . }}{{ end }}';
+const backupName = `Backup {{ $labels.backup }} ({{ $labels.backup_type }}) of ${ofDatabase}${onNode}`;
 
 /** Backups. Those of configuration are due on change, so that their age means nothing. */
 export const backups: RuleGroup = {
@@ -23,7 +37,8 @@ export const backups: RuleGroup = {
     {
       name: 'SvcBackupAge',
       severity: 'critical',
-      expr: ({ m }, threshold) => `time() - ${newest(`${m(success)}{backup_type!="config"}`)} > ${threshold}`,
+      expr: (names, threshold) =>
+        `time() - ${newest(names, `${names.m(success)}{backup_type!="config"}`)} > ${threshold}`,
       threshold: 90_000,
       unit: 'seconds',
       summary: `${backupName} is too old.`,
@@ -34,10 +49,10 @@ export const backups: RuleGroup = {
     {
       name: 'SvcBackupNeverSucceeded',
       severity: 'critical',
-      expr: ({ m }) =>
+      expr: (names) =>
         [
-          `max by (${backup}) (last_over_time(${m('svc_backup_configured')}[1h])) == 1`,
-          `unless ${newest(m(success))}`,
+          `${ofBackups(names, backup, `last_over_time(${names.m('svc_backup_configured')}[1h])`)} == 1`,
+          `unless ${newest(names, names.m(success))}`,
         ].join('\n'),
       for: '25h',
       summary: `${backupName} has never succeeded.`,
@@ -48,9 +63,9 @@ export const backups: RuleGroup = {
     {
       name: 'SvcBackupFailures',
       severity: 'warning',
-      expr: ({ m }) => {
-        const failure = newest(m('svc_backup_last_failure_timestamp_seconds'));
-        return `${failure}\n> (${newest(m(success))} or 0 * ${failure})`;
+      expr: (names) => {
+        const failure = newest(names, names.m('svc_backup_last_failure_timestamp_seconds'));
+        return `${failure}\n> (${newest(names, names.m(success))} or 0 * ${failure})`;
       },
       summary: `${backupName} failed.`,
       description: `${backupName} failed at {{ $value | humanizeTimestamp }} and has not succeeded since.`,
@@ -61,7 +76,7 @@ export const backups: RuleGroup = {
       name: 'SvcBackupIntegrity',
       severity: 'critical',
       isState: true,
-      expr: ({ m }) => `max by (${backup}, level) (${m('svc_backup_integrity_ok')}) == 0`,
+      expr: (names) => `${ofBackups(names, `${backup}, level`, names.m('svc_backup_integrity_ok'))} == 0`,
       for: '5m',
       summary: `${backupName} fails its integrity test.`,
       description: `${backupName} fails its integrity test at level {{ $labels.level }}: svc_backup_integrity_ok is {{ $value }}.`,
@@ -72,11 +87,11 @@ export const backups: RuleGroup = {
     {
       name: 'SvcBackupOffsiteAge',
       severity: 'warning',
-      expr: ({ m }, threshold) =>
-        `time() - ${newest(`${m('svc_backup_offsite_last_success_timestamp_seconds')}{backup_type!="config"}`)} > ${threshold}`,
+      expr: (names, threshold) =>
+        `time() - ${newest(names, `${names.m('svc_backup_offsite_last_success_timestamp_seconds')}{backup_type!="config"}`)} > ${threshold}`,
       threshold: 90_000,
       unit: 'seconds',
-      summary: `The off-site copy of backup {{ $labels.backup }} of {{ $labels.store }}/{{ $labels.database }} is too old.`,
+      summary: `The off-site copy of backup {{ $labels.backup }} of ${ofDatabase}${onNode} is too old.`,
       description: `${backupName} last reached off-site storage {{ $value | humanizeDuration }} ago, above $threshold.`,
       firstSteps: 'Check the upload: credentials, space and the network to the off-site storage.',
       dashboard: 'backups',
@@ -85,9 +100,9 @@ export const backups: RuleGroup = {
       name: 'SvcBackupRetention',
       severity: 'warning',
       isState: true,
-      expr: ({ m }) => `max by (${backup}) (${m('svc_backup_retention_compliant')}) == 0`,
+      expr: (names) => `${ofBackups(names, backup, names.m('svc_backup_retention_compliant'))} == 0`,
       for: '1h',
-      summary: `The retention of backup {{ $labels.backup }} of {{ $labels.store }}/{{ $labels.database }} is not met.`,
+      summary: `The retention of backup {{ $labels.backup }} of ${ofDatabase}${onNode} is not met.`,
       description: `${backupName} is kept for a shorter or longer time than configured: svc_backup_retention_compliant is {{ $value }}.`,
       firstSteps: 'List what is stored, oldest first; check the job that deletes old backups.',
       dashboard: 'backups',
@@ -96,7 +111,7 @@ export const backups: RuleGroup = {
       name: 'SvcBackupClockSkew',
       severity: 'warning',
       isState: true,
-      expr: ({ m }, threshold) => `max by (${backup}) (${m(success)}) - time() > ${threshold}`,
+      expr: (names, threshold) => `${ofBackups(names, backup, names.m(success))} - time() > ${threshold}`,
       threshold: 300,
       unit: 'seconds',
       for: '5m',
@@ -249,13 +264,28 @@ export const stores: RuleGroup = {
       name: 'SvcRecoveryObjectiveMissed',
       severity: 'critical',
       isState: true,
-      expr: ({ m }) => `max by (${site}, store, database) (${m('svc_recovery_ready')}) == 0`,
+      expr: (names) => `${ofBackups(names, `${site}, store, database`, names.m('svc_recovery_ready'))} == 0`,
       for: '5m',
-      summary: '{{ $labels.store }}/{{ $labels.database }} does not meet its recovery objectives.',
-      description:
-        'By its backups, archived logs and restore drills, {{ $labels.store }}/{{ $labels.database }} could not be restored within its objectives: svc_recovery_ready is {{ $value }}.',
+      summary: `${ofDatabase}${onNode} does not meet its recovery objectives.`,
+      description: `By its backups, archived logs and restore drills, ${ofDatabase}${onNode} could not be restored within its objectives, or nothing shows that it could: svc_recovery_ready is {{ $value }}.`,
       firstSteps:
-        'The dashboard Replication and recovery shows the objectives. Compare them with the age of the last backup, the unarchived log and the last restore drill.',
+        'Run svc-agent probe recovery: it prints what is missing, and what would make the recovery point known.',
+      dashboard: 'dr',
+    },
+    {
+      name: 'SvcRecoveryUnknown',
+      severity: 'critical',
+      expr: (names) => {
+        const { m } = names;
+        const known = ofBackups(names, `${site}, store`, m('svc_recovery_ready'));
+        const configured = `last_over_time(${m('svc_backup_configured')}{backup_type!="config"}[1h])`;
+        return `${ofBackups(names, `${site}, store`, configured)} == 1\nunless ${known}`;
+      },
+      for: '15m',
+      summary: `Nothing tells whether {{ $labels.store }}${onNode} could be recovered.`,
+      description: `Store {{ $labels.store }}${onNode} has configured backups (svc_backup_configured is {{ $value }}) and no svc_recovery_ready.`,
+      firstSteps:
+        'Check whether the agent that observes the backups runs; run svc-agent probe backup recovery on its host.',
       dashboard: 'dr',
     },
     {

@@ -63,11 +63,13 @@ const conditions: Readonly<Record<string, SpecCondition>> = {
   SvcBackupAge: {
     expr: ({ m }, threshold) =>
       `time() - ${once(m('svc_backup_last_success_timestamp_seconds'))} > ${threshold}`,
+    summary: `${backup} is too old.`,
     description: `${backup} last succeeded {{ $value | humanizeDuration }} ago, above $threshold.`,
   },
   SvcBackupFailures: {
     expr: (names, threshold) => `${once(rate(names, 'svc_backup_failures_total', '1h'))} > ${threshold}`,
     threshold: 0,
+    summary: `${backup} failed.`,
     description: `${backup} has {{ $value | printf "%.4f" }} failures/s over 1h, above $threshold/s.`,
   },
   SvcReplicationLag: {

@@ -2,7 +2,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { BackupContent } from './evidence.ts';
 import { firstPageOf, spaceOf } from './innodb.ts';
-import { type DictionaryTable, readDictionary } from './innodb-dictionary.ts';
+import { readDictionary } from './innodb-dictionary.ts';
+import { readFileOperations } from './innodb-redo.ts';
 import { headOf } from './manifest.ts';
 
 const innodbEngine = 12;
@@ -64,10 +65,15 @@ export async function missingTableFile(directory: string): Promise<string | unde
   const { pageBytes } = spaceOf(await firstPageOf(ibdata));
   const dictionary = (await readDictionary(ibdata, pageBytes)) ?? [];
   const inSystem = new Set(dictionary.filter(({ space }) => space === 0).map(({ name }) => name));
-  return (
-    (await missingOfDescriptions(directory, files, inSystem)) ??
-    missingOfDictionary(dictionary, files, await isPartial(directory))
-  );
+  const missing = await missingOfDescriptions(directory, files, inSystem);
+  if (missing !== undefined) return missing;
+  const known = new Set(dictionary.filter(({ space }) => space !== 0).map(({ name }) => name));
+  // What the server had not written to the dictionary yet stands in the log.
+  for (const { isThere, name } of await readFileOperations(join(directory, 'ib_logfile0'))) {
+    if (isThere) known.add(name);
+    else known.delete(name);
+  }
+  return missingOfDictionary([...known], files, await isPartial(directory));
 }
 
 async function missingOfDescriptions(
@@ -92,19 +98,18 @@ async function missingOfDescriptions(
 
 /** Tables that were dropped or renamed while the backup was taken have a note of it. */
 function missingOfDictionary(
-  dictionary: readonly DictionaryTable[],
+  tables: readonly string[],
   files: Files,
   isPartial: boolean,
 ): string | undefined {
   const folders = new Set(files.paths.map((path) => path.split('/')[0]));
-  for (const { name, space } of dictionary) {
+  for (const name of tables) {
     const [database = '', table = ''] = name.split('/');
-    if (space === 0 || table === '' || table.startsWith('#sql') || (isPartial && !folders.has(database)))
-      continue;
-    const isGone = ['del', 'ren'].some((note) => files.has(`${name}.${note}`));
-    if (!isGone && !hasSpace(files, name)) return `${name}.ibd`;
+    if (table === '' || table.startsWith('#sql') || (isPartial && !folders.has(database))) continue;
+    if (['del', 'ren'].some((note) => files.has(`${name}.${note}`))) continue;
+    if (!hasSpace(files, name)) return `${name}.ibd`;
     const description = `${name.replace(partition, '')}.frm`;
-    if (!isGone && !files.has(description)) return description;
+    if (!files.has(description)) return description;
   }
   return undefined;
 }

@@ -94,9 +94,9 @@ const runs = ({ highest, lastKnown, rateOnce }: Queries): PanelRow => ({
     ),
     timeline(
       'Integrity',
-      'Whether the last backup passed its integrity test, by level of the test.',
+      'Whether the last backup passed its integrity test, by agent and by level of the test.',
       'ok',
-      highest('svc_backup_integrity_ok', 'backup, database, level'),
+      highest('svc_backup_integrity_ok', 'backup, database, level, instance'),
       { runbooks: ['SvcBackupIntegrity'] },
     ),
     timeline(

@@ -21,10 +21,10 @@ const readiness = ({ highest, lastKnown, moment, rateOnce }: Queries): PanelRow 
   panels: [
     timeline(
       'Recovery readiness',
-      'Whether the recovery objectives are met, by backups, archived logs and restore drills.',
+      'Whether the recovery objectives are met, by backups, archived logs and restore drills, as each agent sees it.',
       'ready',
-      highest('svc_recovery_ready', 'store, database'),
-      { width: 8, runbooks: ['SvcRecoveryObjectiveMissed'] },
+      highest('svc_recovery_ready', 'store, database, instance'),
+      { width: 8, runbooks: ['SvcRecoveryObjectiveMissed', 'SvcRecoveryUnknown'] },
     ),
     timeline(
       'Store checks',
