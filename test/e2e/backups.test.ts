@@ -90,12 +90,11 @@ backups:
     );
     await until('its size', async () => (await shown(agent, 'svc_backup_last_size_bytes')) === size);
     await until('recovery is ready', async () => (await ready(agent)) === '1');
-    // The recovery point is the start of the run, not its end or the file's time.
-    const [start] = readFileSync(join(place.path, 'state', 'backup-runs', 'nightly.jsonl'), 'utf8').split(
-      '\n',
-    );
+    // The recovery point is the time in the dump, as its own tool prints it, and no time of its file.
+    const list = execFileSync('pg_restore', ['--list', join(dumps, 'a.dump')], { encoding: 'utf8' });
+    const created = /Archive created at (\S+ \S+)/.exec(list)![1]!;
     expect(await shown(agent, 'svc_backup_recovery_point_timestamp_seconds')).toBe(
-      JSON.parse(start!).startMs / 1000,
+      Date.parse(created.replace(' ', 'T')) / 1000,
     );
 
     // Its table of contents stays readable.
@@ -199,7 +198,11 @@ backups:
         },
       ]);
       writeFileSync(dumps, 'a file where the directory was');
-      await until('unknown', async () => ((await ready(agent)) === undefined ? true : undefined));
+      await until('unknown', async () => {
+        const { stdout } = command(['probe', 'recovery', '-c', file, '--json']);
+        return stdout.includes('evidence_unreadable');
+      });
+      expect(await ready(agent)).toBe('0');
       unlinkSync(dumps);
     } finally {
       execFileSync('mv', [`${dumps}-away`, dumps]);

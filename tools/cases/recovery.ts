@@ -227,6 +227,85 @@ const check = (alert: string, one: string, others: readonly string[]): Plan => (
   more: neverAlert(others),
 });
 
+const seenBy = (instance: string, name: string, values: string, labels: string): Series => ({
+  [`${name}{cluster="dc1", instance="${instance}", ${labels}}`]: values,
+});
+const isKnown = seenBy('a', 'svc_recovery_ready', '0x60', ready);
+const isConfigured = seenBy('a', configured, '1x60', backup);
+const isUnknown: Extra['fires'] = [{ labels: { cluster: 'dc1', store: 'main' }, value: '1' }];
+/** Of a store with backups nothing says whether it could be recovered. */
+const unknownRecovery: HandWritten['cases'] = [
+  { shows: 'fires', series: isConfigured, at: 20, fires: isUnknown },
+  {
+    shows: 'healthy',
+    series: { ...isConfigured, ...seenBy('a', 'svc_recovery_ready', '1x60', ready) },
+    at: 20,
+    fires: [],
+  },
+  {
+    shows: 'two clusters of which one fails: what is known there is not known here',
+    series: { ...isConfigured, [`svc_recovery_ready{cluster="dc2", instance="c", ${ready}}`]: '1x60' },
+    at: 20,
+    fires: isUnknown,
+  },
+  {
+    shows: 'two environments of the same names, of which one fails',
+    series: {
+      ...within('prod', isConfigured),
+      ...within('stage', { ...isConfigured, ...seenBy('a', 'svc_recovery_ready', '1x60', ready) }),
+    },
+    at: 20,
+    fires: [{ labels: { environment: 'prod', cluster: 'dc1', store: 'main' }, value: '1' }],
+  },
+  {
+    shows: 'two agents that report the same fire once',
+    series: { ...isConfigured, ...seenBy('b', configured, '1x60', backup) },
+    at: 20,
+    fires: isUnknown,
+  },
+  {
+    shows: 'it could not be recovered: another alert says so',
+    series: { ...isConfigured, ...isKnown },
+    at: 20,
+    fires: [],
+  },
+  { shows: 'exactly on the threshold', series: isConfigured, at: 14, fires: [] },
+  {
+    shows: 'counter reset or interruption',
+    series: { ...isConfigured, ...seenBy('a', 'svc_recovery_ready', '_x10 1 _x60', ready) },
+    at: 28,
+    fires: [],
+  },
+  {
+    shows: 'series missing',
+    series: seenBy('a', configured, '1x5 stale', backup),
+    at: 90,
+    fires: [],
+  },
+  {
+    shows: 'another agent knows',
+    series: { ...isConfigured, ...seenBy('b', 'svc_recovery_ready', '1x60', ready) },
+    at: 20,
+    fires: [],
+  },
+  {
+    shows: 'the knowledge of one node is not that of another node',
+    series: {
+      ...node('a', configured, '1x60'),
+      ...node('a', 'svc_recovery_ready', '1x60', ready),
+      ...node('b', configured, '1x60'),
+    },
+    at: 20,
+    fires: [{ labels: { cluster: 'dc1', store: 'main', instance: 'b' }, value: '1' }],
+  },
+  {
+    shows: 'configuration belongs to no store',
+    series: seenBy('a', configured, '1x60', 'backup="files", store="", database="", backup_type="config"'),
+    at: 20,
+    fires: [],
+  },
+];
+
 export const storePlans: readonly (Plan | HandWritten)[] = [
   { ...state('SvcStoreDown', series('svc_store_up', store), 2, main), more: withoutAgent() },
   state('SvcSchemaMismatch', series('svc_store_schema_compatible', store), 5, main),
@@ -295,89 +374,8 @@ export const storePlans: readonly (Plan | HandWritten)[] = [
     store: 'main',
     database: 'persistence',
   }),
-  { alert: 'SvcRecoveryUnknown', cases: unknownRecovery() },
+  { alert: 'SvcRecoveryUnknown', cases: unknownRecovery },
 ];
-
-/** Of a store with backups nothing says whether it could be recovered. */
-function unknownRecovery(): HandWritten['cases'] {
-  const of = (instance: string, name: string, values: string, labels: string): Series => ({
-    [`${name}{cluster="dc1", instance="${instance}", ${labels}}`]: values,
-  });
-  const known = of('a', 'svc_recovery_ready', '0x60', ready);
-  const isConfigured = of('a', configured, '1x60', backup);
-  const fires = [{ labels: { cluster: 'dc1', store: 'main' }, value: '1' }];
-  return [
-    { shows: 'fires', series: isConfigured, at: 20, fires },
-    {
-      shows: 'healthy',
-      series: { ...isConfigured, ...of('a', 'svc_recovery_ready', '1x60', ready) },
-      at: 20,
-      fires: [],
-    },
-    {
-      shows: 'two clusters of which one fails: what is known there is not known here',
-      series: { ...isConfigured, [`svc_recovery_ready{cluster="dc2", instance="c", ${ready}}`]: '1x60' },
-      at: 20,
-      fires,
-    },
-    {
-      shows: 'two environments of the same names, of which one fails',
-      series: {
-        ...within('prod', isConfigured),
-        ...within('stage', { ...isConfigured, ...of('a', 'svc_recovery_ready', '1x60', ready) }),
-      },
-      at: 20,
-      fires: [{ labels: { environment: 'prod', cluster: 'dc1', store: 'main' }, value: '1' }],
-    },
-    {
-      shows: 'two agents that report the same fire once',
-      series: { ...isConfigured, ...of('b', configured, '1x60', backup) },
-      at: 20,
-      fires,
-    },
-    {
-      shows: 'it could not be recovered: another alert says so',
-      series: { ...isConfigured, ...known },
-      at: 20,
-      fires: [],
-    },
-    { shows: 'exactly on the threshold', series: isConfigured, at: 14, fires: [] },
-    {
-      shows: 'counter reset or interruption',
-      series: { ...isConfigured, ...of('a', 'svc_recovery_ready', '_x10 1 _x60', ready) },
-      at: 28,
-      fires: [],
-    },
-    {
-      shows: 'series missing',
-      series: of('a', configured, '1x5 stale', backup),
-      at: 90,
-      fires: [],
-    },
-    {
-      shows: 'another agent knows',
-      series: { ...isConfigured, ...of('b', 'svc_recovery_ready', '1x60', ready) },
-      at: 20,
-      fires: [],
-    },
-    {
-      shows: 'the knowledge of one node is not that of another node',
-      series: {
-        ...node('a', configured, '1x60'),
-        ...node('a', 'svc_recovery_ready', '1x60', ready),
-        ...node('b', configured, '1x60'),
-      },
-      at: 20,
-      fires: [{ labels: { cluster: 'dc1', store: 'main', instance: 'b' }, value: '1' }],
-    },
-    {
-      shows: 'configuration belongs to no store',
-      series: of('a', configured, '1x60', 'backup="files", store="", database="", backup_type="config"'),
-      at: 20,
-      fires: [],
-    },
-  ];
-}
 
 /** What is told of a store whose agent is down. */
 function withoutAgent(): readonly Extra[] {

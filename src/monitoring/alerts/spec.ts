@@ -7,6 +7,8 @@ import { persistence, requests, tasks } from './work.ts';
 
 /** A condition of the spec's table; everything else is taken from the recommended alert of the same name. */
 interface SpecCondition extends Pick<Alert, 'expr' | 'description'> {
+  /** Where the recommended alert has labels that the spec's condition does not keep. */
+  summary?: string;
   threshold?: number;
 }
 

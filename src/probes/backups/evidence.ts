@@ -3,10 +3,20 @@ import type { BackupType, IntegrityLevel, IntegrityResult } from '../../core/rea
 import { ProbeError } from '../probe.ts';
 import type { ArchivedLog } from '../stores/store-report.ts';
 import type { BackupSource, ReportFormat } from './block.ts';
-import type { RunRecord } from './journal.ts';
 import type { ArchivedSegments } from './log-chain.ts';
 import type { WalRange } from './manifest.ts';
 import type { SegmentContent } from './segments.ts';
+
+/** One recorded run of a backup or of a recovery procedure (journal.ts). */
+export interface RunRecord {
+  startMs: number;
+  /** None while it runs, or if its end was never recorded. */
+  endMs?: number;
+  /** Exit status; 0 is a success. */
+  status?: number;
+  sizeBytes?: number;
+  msg?: string;
+}
 
 /** How a backup was made, which says what can be replayed on top of it. */
 export type BackupMethod =

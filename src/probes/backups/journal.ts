@@ -3,27 +3,19 @@ import { appendFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
 import { makeDirectorySync } from '../../core/make-directory.ts';
-import { type Evidence, unreadable, type VerifyAnswer } from './evidence.ts';
+import { type Evidence, type RunRecord, unreadable, type VerifyAnswer } from './evidence.ts';
+
+export type { RunRecord };
+
+/** Lines kept when the file is rewritten, and how many make it worth that. */
+const keptLines = 200;
+const rewriteLines = 1000;
 
 /**
  * Runs of a backup or of a recovery procedure, as `svc-agent backup run`, heartbeats and `svc-agent recover`
  * record them: a file of JSON lines for each name in the state directory. Lines are appended in one write each,
  * so that a crash leaves whole lines, or a last one that is cut off and skipped.
  */
-export interface RunRecord {
-  startMs: number;
-  /** None while it runs, or if its end was never recorded. */
-  endMs?: number;
-  /** Exit status; 0 is a success. */
-  status?: number;
-  sizeBytes?: number;
-  msg?: string;
-}
-
-/** Lines kept when the file is rewritten, and how many make it worth that. */
-const keptLines = 200;
-const rewriteLines = 1000;
-
 export function journalPath(stateDirectory: string, kind: 'backup' | 'recovery', name: string): string {
   return join(stateDirectory, `${kind}-runs`, `${encodeURIComponent(name)}.jsonl`);
 }

@@ -26,9 +26,16 @@ describe('a page', () => {
 </ListBucketResult>`;
     expect(readPage(Buffer.from(text))).toEqual({
       objects: [
-        { key: 'history/1_2.history', sizeBytes: 1024, lastModifiedMs: Date.UTC(2026, 1, 3, 4, 5, 6) },
+        {
+          ...{ key: 'history/1_2.history', sizeBytes: 1024, lastModifiedMs: Date.UTC(2026, 1, 3, 4, 5, 6) },
+          md5: '9e107d9d372bb6826bd81d3542a419d6',
+        },
       ],
     });
+  });
+  test('an object that was uploaded in parts states no checksum', () => {
+    const parts = object('a').replace('</Key>', '</Key><ETag>"9e107d9d372bb6826bd81d3542a419d6-3"</ETag>');
+    expect(readPage(page(whole + parts)).objects[0]).not.toHaveProperty('md5');
   });
   test('that goes on', () => {
     const more = '<IsTruncated>true</IsTruncated><NextContinuationToken>1ueGc=&amp;</NextContinuationToken>';
