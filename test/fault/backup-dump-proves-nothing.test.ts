@@ -1,0 +1,214 @@
+import { execFileSync } from 'node:child_process';
+import {
+  copyFileSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { planBackups } from '../../src/probes/backups/backups.ts';
+import type { BackupOptions } from '../../src/probes/backups/block.ts';
+import { verifyBackup } from '../../src/probes/backups/verify.ts';
+import { manualClock } from '../clock.ts';
+import { hasPostgres, type Postgres, postgresFolder, postgresProgram, startPostgres } from '../postgres.ts';
+import { bench, gauge, storeOn } from '../store-probe.ts';
+
+// Files that look like a fresh dump, by their names or times, and are none.
+
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+
+describe.skipIf(!hasPostgres)('a dump that is not what its file looks like', () => {
+  let server: Postgres;
+  let folder: string;
+  const place = mkdtempSync(join(tmpdir(), 'svc-agent-proof-'));
+  const dump = (name: string, database: string, ...args: string[]) => {
+    const path = join(place, name);
+    const connection = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres'];
+    writeFileSync(path, postgresProgram('pg_dump', [...connection, ...args, database]), 'latin1');
+    return path;
+  };
+  beforeAll(async () => {
+    server = await startPostgres();
+    await server.query('CREATE DATABASE svc');
+    await server.query('CREATE DATABASE other');
+    const sql =
+      'CREATE TABLE domains (i int); CREATE TABLE executions AS SELECT i, md5(i::text) AS state FROM generate_series(1, 2000) i';
+    for (const database of ['svc', 'other'])
+      postgresProgram('psql', [
+        '-h',
+        '127.0.0.1',
+        '-p',
+        String(server.port),
+        '-U',
+        'postgres',
+        '-c',
+        sql,
+        database,
+      ]);
+    const connection = ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '-Fc'];
+    const write = (name: string, ...args: string[]) => {
+      const target = join(folder, name);
+      postgresProgram('pg_dump', [...connection, ...args, '-f', target]);
+      copyFileSync(target, join(place, name));
+    };
+    folder = postgresFolder();
+    write('good', 'svc');
+    write('other', 'other');
+    write('schema', '--schema-only', 'svc');
+    write('without', '--exclude-table-data=executions', 'svc');
+    dump('plain', 'svc', '-Fp');
+  });
+  afterAll(async () => {
+    await server?.stop();
+    for (const path of [place, folder]) if (path) rmSync(path, { recursive: true, force: true });
+  });
+
+  /** What the agent says of a directory with this one file, so long after the dumps were taken. */
+  async function said(
+    make: (directory: string) => void,
+    { laterMs = minuteMs, level = 'full' as BackupOptions['integrity']['level'] } = {},
+  ) {
+    const directory = mkdtempSync(join(place, 'dumps-'));
+    make(directory);
+    const backup: BackupOptions = {
+      ...{ name: 'nightly', store: 'main', database: 'persistence', type: 'full', intervalMs: minuteMs },
+      source: { kind: 'files', directory, pattern: '^svc-(?<time>\\d{8}T\\d{6}Z)', settleMs: 0 },
+      schedule: { everyMs: 24 * hourMs, usualGraceMs: hourMs },
+      objectives: { rpoMs: 24 * hourMs, rtoMs: hourMs },
+      retention: { minCount: 1 },
+      integrity: { level, minBytes: 1, maxShrink: 1, bytesPerSecond: 1e12, everyMs: 7 * 24 * hourMs },
+    };
+    const store = { ...storeOn(server.port), databases: { persistence: 'svc' } };
+    const rows = planBackups(
+      { backups: [backup], stores: [store], stateDirectory: join(directory, 'state') },
+      { verify: verifyBackup },
+    );
+    const clock = manualClock(Date.now() + laterMs);
+    const found = [];
+    for (const row of rows) {
+      const probe = await row.open({ ...bench().deps, clock });
+      found.push(await probe.check(AbortSignal.timeout(20_000), undefined));
+      await probe.close?.();
+    }
+    const [own, recovery] = found as [(typeof found)[0], (typeof found)[0]];
+    return {
+      ready: gauge(recovery, 'svc_recovery_ready'),
+      reason: recovery.reason,
+      msg: `${own.msg}; ${recovery.msg}`,
+      pointMs: 1000 * (gauge(own, 'svc_backup_recovery_point_timestamp_seconds') ?? Number.NaN),
+    };
+  }
+  const stamp = (ms: number) => new Date(ms).toISOString().replaceAll(/[-:]|\.\d+/g, '');
+  const file = (directory: string, extension = 'dump', ms = Date.now()) =>
+    join(directory, `svc-${stamp(ms)}.${extension}`);
+  /** When pg_restore says that the good dump was made. */
+  const createdMs = () => {
+    const list = execFileSync('pg_restore', ['--list', join(place, 'good')], { encoding: 'utf8' });
+    return Date.parse(/Archive created at (\S+ \S+)/.exec(list)![1]!.replace(' ', 'T'));
+  };
+
+  test('a good one is known by the time in it, whatever its name and its times are', async () => {
+    const good = (name: (directory: string) => string) => (directory: string) => {
+      copyFileSync(join(place, 'good'), name(directory));
+    };
+    const ready = { ready: 1, reason: undefined, pointMs: createdMs() };
+    expect(await said(good(file))).toMatchObject(ready);
+    expect(
+      await said(good((directory) => file(directory, 'dump', Date.now() + 55 * minuteMs))),
+    ).toMatchObject(ready);
+    // Three days later under a name of that day: copied, with the time of the copy, or as a link.
+    const laterMs = 72 * hourMs;
+    const old = { ready: 0, reason: 'recovery_point_too_old', pointMs: createdMs() };
+    const renewed = (directory: string) => {
+      const path = file(directory, 'dump', Date.now() + laterMs);
+      copyFileSync(join(place, 'good'), path);
+      const copied = new Date(Date.now() + laterMs);
+      utimesSync(path, copied, copied);
+    };
+    expect(await said(renewed, { laterMs })).toMatchObject(old);
+    const linked = (directory: string) =>
+      symlinkSync(join(place, 'good'), file(directory, 'dump', Date.now() + laterMs));
+    expect(await said(linked, { laterMs })).toMatchObject(old);
+  });
+
+  test.each<[string, string, (path: string) => void, string, RegExp]>([
+    [
+      'of another database',
+      'dump',
+      (path) => copyFileSync(join(place, 'other'), path),
+      'no_backup',
+      /a backup of other, not of svc/,
+    ],
+    [
+      'of the schema alone',
+      'dump',
+      (path) => copyFileSync(join(place, 'schema'), path),
+      'no_backup',
+      /no data of any table/,
+    ],
+    [
+      'without the data of a table',
+      'dump',
+      (path) => copyFileSync(join(place, 'without'), path),
+      'no_backup',
+      /no data of public.executions/,
+    ],
+    [
+      'half of one',
+      'dump',
+      (path) => {
+        copyFileSync(join(place, 'good'), path);
+        truncateSync(path, 4000);
+      },
+      'no_backup',
+      /the middle of its data/,
+    ],
+    [
+      'an error message in gzip',
+      'gz',
+      (path) => writeFileSync(path, gzipSync('pg_dump: error: connection refused\n')),
+      'unverified',
+      /./,
+    ],
+    [
+      'one in gzip twice',
+      'gz',
+      (path) => writeFileSync(path, gzipSync(gzipSync(readFileSync(join(place, 'plain'))))),
+      'unverified',
+      /./,
+    ],
+    [
+      'a custom dump in gzip',
+      'gz',
+      (path) => writeFileSync(path, gzipSync(readFileSync(join(place, 'good')))),
+      'unverified',
+      /./,
+    ],
+    [
+      'SQL without a time',
+      'sql',
+      (path) => copyFileSync(join(place, 'plain'), path),
+      'recovery_point_unknown',
+      /does not say when it was begun/,
+    ],
+  ])('%s', async (_, extension, make, reason, msg) => {
+    const answer = await said((directory) => make(file(directory, extension)));
+    expect(answer).toMatchObject({ ready: 0, reason, msg: expect.stringMatching(msg), pointMs: Number.NaN });
+  });
+
+  test('the beginning of one does not show that it is complete', async () => {
+    const whole = (directory: string) => copyFileSync(join(place, 'good'), file(directory));
+    expect(await said(whole, { level: 'header' })).toMatchObject({
+      ...{ ready: 0, reason: 'recovery_point_unknown', pointMs: Number.NaN },
+      msg: expect.stringContaining('set it to full'),
+    });
+  });
+});
