@@ -25,7 +25,7 @@ const backup = (
   objectives:
     type === 'log' ? { rpoMs: hourMs / 12, rtoMs: hourMs / 2 } : { rpoMs: dayMs, rtoMs: 4 * hourMs },
   retention: { minCount: 1 },
-  integrity: { level: 'full', minBytes: 1, maxShrink: 0.9, bytesPerSecond: 1e9 },
+  integrity: { level: 'full', minBytes: 1, maxShrink: 0.9, bytesPerSecond: 1e9, everyMs: 7 * 864e5 },
 });
 const chain = {
   details: {
