@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { appendFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { makeDirectorySync } from '../../core/make-directory.ts';
 import type { SegmentContent } from './segments.ts';
 
 /** What was read of the segments of one log, so that each is read once; JSON lines in a file of the state directory. */
@@ -34,7 +35,7 @@ export async function openSegmentReadings(path: string): Promise<SegmentReadings
     lines += 1;
   }
   const write = async (readings: readonly KeptReading[]) => {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+    makeDirectorySync(mkdirSync, dirname(path), 0o750);
     await appendFile(path, readings.map((reading) => `${JSON.stringify(reading)}\n`).join(''), {
       mode: 0o640,
     });
