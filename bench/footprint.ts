@@ -115,8 +115,17 @@ const text = (name: string, content: string): string => {
   return file;
 };
 
-/** What the peers do of the agent's work, one command each. */
-const peers: readonly { names: readonly string[]; args(around: Surroundings, sink: string): string[] }[] = [
+/** A program that does a part of the agent's work. */
+interface Peer {
+  names: readonly string[];
+  /** Undefined if there is no work for it. `listen` is the address that it listens on. */
+  args(around: Surroundings, sink: string, listen: string): string[] | undefined;
+  env?(around: Surroundings): Record<string, string>;
+  /** Paths that Prometheus would scrape every 15 s: an exporter works only then. */
+  scraped?(around: Surroundings): string[];
+}
+
+const peers: readonly Peer[] = [
   {
     names: ['mtail'],
     args: () => {
@@ -143,24 +152,62 @@ const peers: readonly { names: readonly string[]; args(around: Surroundings, sin
   },
   {
     names: ['statsd_exporter', 'prometheus-statsd-exporter'],
-    args: () => [
-      '--web.listen-address=127.0.0.1:0',
+    args: (_around, _sink, listen) => [
+      `--web.listen-address=${listen}`,
       '--statsd.listen-udp=127.0.0.1:0',
       '--statsd.listen-tcp=',
     ],
+    scraped: () => ['/metrics'],
   },
   {
     names: ['blackbox_exporter', 'prometheus-blackbox-exporter'],
-    args: () => [
+    args: (_around, _sink, listen) => [
       `--config.file=${text('blackbox.yml', 'modules: {http: {prober: http}}\n')}`,
-      '--web.listen-address=127.0.0.1:0',
+      `--web.listen-address=${listen}`,
     ],
+    scraped: ({ health }) => health.map((url) => `/probe?module=http&target=${encodeURIComponent(url)}`),
   },
   {
     names: ['postgres_exporter', 'prometheus-postgres-exporter'],
-    args: () => ['--web.listen-address=127.0.0.1:0'],
+    // Without a data source it ends at once.
+    args: ({ postgres }, _sink, listen) => (postgres ? [`--web.listen-address=${listen}`] : undefined),
+    env: ({ postgres }) => ({
+      DATA_SOURCE_NAME: `postgresql://postgres@${postgres}/postgres?sslmode=disable`,
+    }),
+    scraped: () => ['/metrics'],
   },
 ];
+
+async function freeAddress(): Promise<string> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return `127.0.0.1:${port}`;
+}
+
+/** Measures a peer at its work; undefined if there is none for it here, or if it ended. */
+async function measurePeer(name: string, peer: Peer, sink: string): Promise<Footprint | undefined> {
+  const listen = await freeAddress();
+  const args = peer.args(around, sink, listen);
+  if (!args) return undefined;
+  const child = spawn(name, args, { stdio: 'ignore', env: { ...process.env, ...peer.env?.(around) } });
+  const scrape = () => {
+    for (const path of peer.scraped?.(around) ?? [])
+      fetch(`http://${listen}${path}`).then(
+        (answer) => answer.arrayBuffer(),
+        () => {},
+      );
+  };
+  const scraping = setInterval(scrape, 15_000);
+  await pause(1_000);
+  scrape();
+  try {
+    return child.exitCode === null ? await atRest(child) : undefined;
+  } finally {
+    clearInterval(scraping);
+  }
+}
 
 /** Takes whatever is written to it. */
 async function startSink(): Promise<{ url: string; server: Server }> {
@@ -189,15 +236,21 @@ try {
   print('svc-agent', await agent(around.config, { isPageOpen: false }));
   print('with its page open', await agent(around.config, { isPageOpen: true }));
   const sum = { residentMiB: 0, privateMiB: 0, peakMiB: 0, idlePercent: 0 };
-  for (const { names, args } of peers) {
+  for (const peer of peers) {
+    const { names } = peer;
     const name = names.find(hasCommand);
     if (!name) {
       console.log(`${names[0]!.padEnd(20)} not installed`);
       continue;
     }
-    const peer = await atRest(spawn(name, args(around, sink.url), { stdio: 'ignore' }));
-    print(names[0]!, peer);
-    for (const key of ['residentMiB', 'privateMiB', 'peakMiB', 'idlePercent'] as const) sum[key] += peer[key];
+    const measured = await measurePeer(name, peer, sink.url);
+    if (!measured) {
+      console.log(`${name.padEnd(20)} has no work here, or ended`);
+      continue;
+    }
+    print(name, measured);
+    for (const key of ['residentMiB', 'privateMiB', 'peakMiB', 'idlePercent'] as const)
+      sum[key] += measured[key];
   }
   print('peers together', sum);
 } finally {

@@ -16,6 +16,10 @@ export interface Surroundings {
   pages: readonly string[];
   /** What stands in for the store. */
   store: string;
+  /** host:port of PostgreSQL, if it is installed. */
+  postgres: string | undefined;
+  /** URLs of the roles' health endpoints. */
+  health: readonly string[];
   close(): Promise<void>;
 }
 
@@ -106,6 +110,8 @@ export async function surround(
   return {
     config,
     pages: roles.map(pages.url),
+    postgres: postgres && `127.0.0.1:${postgres.port}`,
+    health: roles.map((role) => addresses.roles[role]!.health),
     store: postgres ? 'PostgreSQL' : 'the example’s store',
     async close() {
       pages.close();
