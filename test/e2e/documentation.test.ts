@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { configurationSchema } from '../../src/agent/config/blocks.ts';
 import { isInstalled } from '../installed.ts';
+import { hasPromtool, promtoolOver } from '../integration/rules/promtool.ts';
 import { freePort } from '../ports.ts';
 import { commandHere, folder, mainFile, type RunningAgent, startAgent } from './process.ts';
 
@@ -273,6 +274,13 @@ describe('configurations', () => {
       expect(Object.keys(document)[0]).toMatch(
         /^(?:scrape_configs|containerLogMaxSize|apiVersion|initContainers|instances|config)$/,
       );
+      if ('scrape_configs' in document && hasPromtool) {
+        const { status, output } = await promtoolOver(
+          { 'prometheus.yml': document },
+          ...['check', 'config', '--syntax-only', 'prometheus.yml'],
+        );
+        expect(status, output).toBe(0);
+      }
       return;
     }
     const base = parse(configuration(0)) as Record<string, unknown>;
