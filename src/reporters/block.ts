@@ -114,6 +114,8 @@ const otlpPath = '/v1/metrics';
 const missingPath =
   'no path; use the address of the remote write endpoint, such as https://metrics.example.com/api/v1/write';
 
+/** Whether an address has a path, the root included: whoever writes the slash means it. */
+const isPathWritten = (address: string): boolean => /^[a-z]+:\/\/[^/?#]+\//i.test(address);
 const hasPath = (address: string): boolean => new URL(address).pathname !== '/';
 
 /** A request to `/` would be answered with 404, and every batch dropped. */
@@ -189,7 +191,7 @@ export const hostedBlock = (access: {
         .prefault({})
         .describe('Batches that wait for the receiver, in the state directory.'),
     })
-    .refine(({ protocol, endpoint: address }) => protocol === 'otlp' || hasPath(address), {
+    .refine(({ protocol, endpoint: address }) => protocol === 'otlp' || isPathWritten(address), {
       path: ['endpoint'],
       error: missingPath,
     })

@@ -66,10 +66,13 @@ function localized(file: string, directory: string, service: Readonly<Record<str
     .replace(/\/etc\/svc(?:-agent)?\/service\.yaml/, join(deploy, 'kubernetes/cluster-agent/service.yaml'))
     .replace(/\/etc\/svc-agent-secrets\/main-password|\$\{CREDENTIALS_DIRECTORY\}\/main-password/, secret)
     .replaceAll('/var/log/svc', directory);
-  for (const [index, role] of roles.entries())
-    text = text
-      .replace(`http://127.0.0.1:${7933 + index}/health`, service[role]!.healthUrl)
-      .replace(`http://127.0.0.1:${8000 + index}/metrics`, service[role]!.metricsUrl);
+  for (const role of roles) {
+    const { healthUrl, metricsUrl } = service[role]!;
+    // The block of the role, up to the next key that is not below it.
+    text = text.replace(new RegExp(`^  ${role}:\\n(?: {4}.*\\n)+`, 'm'), (block) =>
+      block.replace(/(health: )\S+/, `$1${healthUrl}`).replace(/(scrape: )\S+/, `$1${metricsUrl}`),
+    );
+  }
   const path = join(directory, 'agent.yaml');
   writeFileSync(path, `stateDirectory: ${join(directory, 'state')}\n${text}`);
   return path;

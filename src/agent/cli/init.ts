@@ -209,8 +209,7 @@ interface StarterFacts {
 const searchedBytes = 1024 * 1024;
 
 /** Domains that the end of the service's log names, without the service's internal ones. */
-function domainsIn(path: string | undefined): string[] {
-  if (path === undefined) return [];
+function domainsIn(path: string): string[] {
   let text = '';
   try {
     // A pipe or a terminal, such as /dev/stdout, would be waited for.
@@ -266,7 +265,7 @@ function readForStarter(
   named: readonly string[],
   { cwd, env }: { cwd: string; env: Readonly<Record<string, string | undefined>> },
 ): StarterFacts {
-  const { tree, findings } = readServiceFiles(files, cwd, env);
+  const { tree, treeOf, findings } = readServiceFiles(files, cwd, env);
   const [first] = findings;
   if (first) throw new AgentError('usage', { where: '--service-config', what: faultLine(first) });
   const found = entriesAt(tree, 'services').map(([name]) => name);
@@ -280,12 +279,14 @@ function readForStarter(
   const nothing: MapNode = { ...tree, entries: new Map() };
   const request = {
     service: tree,
+    serviceOf: treeOf,
     agent: nothing,
     scope: 'all',
     roles,
     localHosts: machineAddresses(),
   } as const;
   const discovery = discover(request);
+  const logs = new Set(roles.flatMap((role) => textAt(treeOf(role), 'log', 'outputFile') ?? []));
   return {
     found: discovery.itemsIn(discovery.tree),
     health,
@@ -296,12 +297,12 @@ function readForStarter(
     frontend: knowsClusters(tree)
       ? '{address}'
       : (health.get('frontend')?.slice('grpc://'.length) ?? 'frontend:7833'),
-    domains: domainsIn(textAt(tree, 'log', 'outputFile')),
+    domains: [...new Set([...logs].flatMap(domainsIn))].sort(),
     roles,
     serviceConfig: files,
     pullAddress,
     adminAddress: freeAddress('127.0.0.1', 9465, [...taken, ...bound, pullAddress]),
-    logKnown: Boolean(textAt(tree, 'log', 'outputFile')),
+    logKnown: logs.size > 0,
     clusterKnown: textAt(tree, 'clusterGroupMetadata', 'currentClusterName') !== undefined,
   };
 }

@@ -19,7 +19,8 @@ domain/DOMAIN, archive/ARCHIVE, backup/BACKUP, recovery/STORE/DATABASE, replicat
 all probes that begin with it (store, store/main). The probe of a named backup waits until the backup is verified.
 Shows the result and the duration of each phase and, for each failed check, why it matters and what to set.
 --print-grants prints the statements that give the agent's user the permissions it needs in each store, and no others.
-Exit status: 0 all probes succeeded; 1 a probe failed; 2 wrong usage or an invalid configuration.
+Exit status: 0 all probes succeeded, advice at most; 1 a probe failed, or a check of a store that is more than advice; 2 wrong usage
+or an invalid configuration.
 `;
 
 /** `svc-agent probe`: every probe once, without an agent that runs. */

@@ -94,7 +94,7 @@ export async function validate(request: LoadRequest): Promise<Loaded> {
   const scope = scopeOf(tree);
   const findings = [
     ...namedFindings(service, names, tree),
-    ...violationsOf(service.tree, { local: scope !== 'cluster', cwd: request.cwd }),
+    ...violationsOf(service, { local: scope !== 'cluster', cwd: request.cwd, roles }),
     ...checked.findings,
     ...secretsUnmet(checked.tree, request),
     ...certificatesUnfit(checked.tree, request),
@@ -289,6 +289,7 @@ function check(agent: AgentFile, service: ServiceFiles, roles: readonly string[]
   const localHosts = machineAddresses();
   const discovery = discover({
     service: service.tree,
+    serviceOf: service.treeOf,
     agent: agent.tree,
     scope: scopeOf(agent.tree),
     roles,

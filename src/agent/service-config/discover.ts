@@ -25,6 +25,8 @@ import { readGoAddress } from './violations.ts';
 interface DiscoveryRequest {
   /** The service's files as one. */
   service: MapNode;
+  /** Those that a role reads, as one. */
+  serviceOf(role: string): MapNode;
   agent: MapNode;
   scope: Scope;
   /** Only these of its services are watched. */
@@ -33,16 +35,23 @@ interface DiscoveryRequest {
 }
 
 /** Takes settings from the service's files, by scope (docs/how-to/install.md). */
-export function discover({ service, agent, scope, roles, localHosts }: DiscoveryRequest): ConfigBuilder {
+export function discover({
+  service,
+  serviceOf,
+  agent,
+  scope,
+  roles,
+  localHosts,
+}: DiscoveryRequest): ConfigBuilder {
   const discovery = createConfigBuilder(service.place);
-  if (scope !== 'cluster') discoverHost(service, roles, localHosts, discovery);
+  if (scope !== 'cluster') discoverHost({ service, serviceOf }, roles, localHosts, discovery);
   if (scope !== 'host') discoverCluster(service, agent, discovery);
   return discovery;
 }
 
 /** Settings of the roles on this host: log file, scrape endpoint and UDP port. */
 function discoverHost(
-  service: TreeNode,
+  { service, serviceOf }: Pick<DiscoveryRequest, 'service' | 'serviceOf'>,
   roles: readonly string[],
   localHosts: ReadonlySet<string>,
   discovery: ConfigBuilder,
@@ -51,7 +60,7 @@ function discoverHost(
   const ports: PushedPorts = new Map();
   for (const role of roles) {
     if (known.size > 0 && !known.has(role)) continue;
-    discoverLog(service, role, discovery);
+    discoverLog(serviceOf(role), role, discovery);
     const reporters = reporterKeys.filter(
       (key) => nodeAt(service, 'services', role, 'metrics', key) !== undefined,
     );

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { roles } from '../../core/catalog.ts';
 import { readFileText } from '../config/environment.ts';
 import {
   entriesAt,
@@ -19,6 +20,8 @@ import { type Environment, readYaml } from '../config/yaml.ts';
 export interface ServiceFiles {
   /** All files as one, in the spec's words; empty where there are none. */
   tree: MapNode;
+  /** The files that a role reads, as one: without those that are named after other roles. */
+  treeOf(role: string): MapNode;
   /** Faults of reading the files; an unreadable file is left out of the tree. */
   findings: PlacedFault[];
   /** Absolute. */
@@ -39,8 +42,17 @@ const sections = [
 
 /** Reads the service's own files in order, later ones over earlier ones. Never throws. */
 export function readServiceFiles(names: readonly string[], cwd: string, env: Environment): ServiceFiles {
+  const empty: MapNode = {
+    kind: 'map',
+    place: { file: names.at(-1) ?? '', line: 1, column: 1 },
+    entries: new Map(),
+  };
+  const read: { role: string | undefined; tree: MapNode }[] = [];
+  const merged = (takes: (role: string | undefined) => boolean) =>
+    read.filter(({ role }) => takes(role)).reduce((all, { tree }) => mergeOver(all, tree), empty);
   const result: ServiceFiles = {
-    tree: { kind: 'map', place: { file: names.at(-1) ?? '', line: 1, column: 1 }, entries: new Map() },
+    tree: empty,
+    treeOf: (role) => merged((of) => of === undefined || of === role),
     findings: [],
     files: names.map((name) => resolve(cwd, name)),
     digests: {},
@@ -54,8 +66,9 @@ export function readServiceFiles(names: readonly string[], cwd: string, env: Env
     }
     const { tree, faults } = readYaml(content.text, name, env);
     result.findings.push(...faults);
-    if (tree) result.tree = mergeOver(result.tree, inSpecWords(tree));
+    if (tree) read.push({ role: roleOfFile(name), tree: inSpecWords(tree) });
   });
+  result.tree = merged(() => true);
   if (
     names.length > 0 &&
     result.findings.length === 0 &&
@@ -69,6 +82,12 @@ export function readServiceFiles(names: readonly string[], cwd: string, env: Env
     });
   }
   return result;
+}
+
+/** The role whose file this is, by the name that real services give it: `production_history.yaml`. */
+function roleOfFile(name: string): string | undefined {
+  const [, last] = /_([^_/]+)\.ya?ml$/.exec(name) ?? [];
+  return roles.find((role) => role === last);
 }
 
 /** The later file over the earlier one, map by map; null removes, everything else replaces. */

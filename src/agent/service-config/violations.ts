@@ -22,12 +22,16 @@ import {
   textAt,
 } from '../config/tree.ts';
 import type { PlacedFault } from '../config/types.ts';
+import type { ServiceFiles } from './read.ts';
 
 /** Violations of the spec in the service's own files. `local`: its log files are on this host. */
-export function violationsOf(tree: TreeNode, { local, cwd }: { local: boolean; cwd: string }): PlacedFault[] {
+export function violationsOf(
+  { tree, treeOf }: Pick<ServiceFiles, 'tree' | 'treeOf'>,
+  { local, cwd, roles }: { local: boolean; cwd: string; roles: readonly string[] },
+): PlacedFault[] {
   const services = entriesAt(tree, 'services').map(([name]) => name);
   return [
-    ...logFindings(tree, local, cwd),
+    ...[tree, ...roles.map(treeOf)].flatMap((of) => logFindings(of, local, cwd)),
     ...services.flatMap((name) => metricsFindings(tree, ['services', name, 'metrics'])),
     ...sharedListeners(tree, services),
     ...clusterFaults(tree),

@@ -122,3 +122,20 @@ test('a file that is there stays as it was', async () => {
   expect(readFileSync(join(folder, 'agent.yaml'), 'utf8')).toBe('instance: mine\n');
   expect(readdirSync(folder).filter((name) => name.includes('.new-'))).toEqual([]);
 });
+
+test('a file for each role gives each role its log, and init says so', async () => {
+  const real = new URL('../../fixtures/real-service/config/', import.meta.url).pathname;
+  const names = ['frontend', 'history', 'matching', 'worker'];
+  const files = ['base', 'production', ...names.map((name) => `production_${name}`)];
+  const io = fakeIo(folder);
+  const options = files.flatMap((name) => ['--service-config', join(real, `${name}.yaml`)]);
+  expect(await init([...options, '--out', 'agent.yaml'], io)).toBe(0);
+  const text = readFileSync(join(folder, 'agent.yaml'), 'utf8');
+  for (const name of names) {
+    expect(text).toContain(`logs.paths: /srv/svc/log/${name}.log\n`);
+  }
+  const { config } = await loadConfig({ file: 'agent.yaml', env: {}, cwd: folder });
+  expect(config!.services.map(({ name, logs }) => [name, logs?.paths]).sort()).toEqual(
+    names.map((name) => [name, [`/srv/svc/log/${name}.log`]]),
+  );
+});

@@ -101,6 +101,14 @@ describe('defaults', () => {
     expect(config!.metrics.reporter).toMatchObject({ options: { endpoint: expected } });
   });
 
+  test('remote write to a root path, if it is written', async () => {
+    const of = (endpoint: string) =>
+      load(`metrics: {hostedmetrics: {protocol: remotewrite, endpoint: "${endpoint}"}}\n`);
+    const { config } = await of('https://a.example/');
+    expect(config!.metrics.reporter).toMatchObject({ options: { endpoint: 'https://a.example/' } });
+    expect((await of('https://a.example')).faults).toHaveLength(1);
+  });
+
   test('of sources, and a timeout that has room in the interval', async () => {
     const { config } = await load(
       'services: {frontend: {scrape: "http://127.0.0.1:8000/metrics", health: {url: "tcp://127.0.0.1:7933", interval: 2s}}}',

@@ -267,6 +267,37 @@ domainDefaults: {archival: {history: {status: enabled, URI: "${uri}"}}}
   });
 });
 
+describe('a file for each role', () => {
+  const real = fileURLToPath(new URL('../../fixtures/real-service/config', import.meta.url));
+  const names = ['frontend', 'history', 'matching', 'worker'];
+  const files = ['base.yaml', 'production.yaml', ...names.map((name) => `production_${name}.yaml`)];
+
+  test('belongs to its role, whatever the order', async () => {
+    for (const serviceConfig of [files, [...files.slice(0, 2), ...files.slice(2).reverse()]]) {
+      const { config, faults } = await loadConfig({
+        file: agentFile(all),
+        serviceConfig,
+        env: {},
+        cwd: real,
+      });
+      expect(faults).toEqual([]);
+      const logs = config!.services.map(({ name, logs }) => [name, logs?.paths, logs?.encoding]);
+      expect(logs).toEqual(names.map((name) => [name, [`/srv/svc/log/${name}.log`], 'json']));
+    }
+  });
+
+  test('one alone is that of its role alone', async () => {
+    const serviceConfig = ['base.yaml', 'production.yaml', 'production_history.yaml'];
+    const { config } = await loadConfig({ file: agentFile(all), serviceConfig, env: {}, cwd: real });
+    expect(config!.services.map(({ logs }) => logs?.paths)).toEqual([
+      ['/srv/svc/log/cadence.log'],
+      ['/srv/svc/log/history.log'],
+      ['/srv/svc/log/cadence.log'],
+      ['/srv/svc/log/cadence.log'],
+    ]);
+  });
+});
+
 describe('the service’s own prefix', () => {
   const files = `services:
   frontend: {metrics: {prefix: acme.svc, pullmetrics: {listenAddress: "127.0.0.1:8000", timerType: histogram}}}
