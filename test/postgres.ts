@@ -81,6 +81,8 @@ export interface Postgres {
   configure(settings: readonly string[]): void;
   /** Goes on serving with the same data after `settings` are added. */
   restart(settings?: readonly string[], whileDown?: () => void): Promise<void>;
+  /** Ends the connections of `query`; the next one opens another. */
+  disconnect(): Promise<void>;
   /** Ends the process without a word. */
   kill(): Promise<void>;
   stop(): Promise<void>;
@@ -205,6 +207,7 @@ export async function startPostgres({
       return port;
     },
     query,
+    disconnect,
     async archiveWal() {
       const { rows } = await query('SELECT pg_walfile_name(pg_switch_wal()) AS name');
       const last = 'SELECT last_archived_wal AS name FROM pg_stat_archiver';

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { stringify } from 'yaml';
 import { parseAddress } from '../core/address.ts';
+import { AgentError } from '../core/errors.ts';
 import type { StoreOptions } from '../probes/stores/store-options.ts';
 import { type PlannedJob, planners, stamp } from './backup-jobs.ts';
 import { type OffsiteTarget, offsiteOf, quoted } from './backup-offsite.ts';
@@ -21,8 +22,10 @@ export interface PlanOptions {
   directory: string;
   /** Where the copies go; without it they are left as comments. */
   offsite?: OffsiteTarget;
-  /** The agent's configuration file, where it is not at its usual place. */
+  /** The agent's configuration file. */
   configFile?: string;
+  /** Paths that the service's configuration names for its dynamic part. */
+  dynamicFiles?: readonly string[];
 }
 
 export const planDirectory = '/var/backups/svc';
@@ -30,10 +33,23 @@ export const planDirectory = '/var/backups/svc';
 /** A plan as files: entries for the agent's configuration, a script for each job, and what schedules them. */
 export type PlanFiles = Readonly<Record<string, { text: string; isProgram?: boolean }>>;
 
-const jobsIn = (config: AgentConfig, options: PlanOptions): readonly PlannedJob[] =>
-  config.stores.length === 0
-    ? []
-    : [...config.stores.flatMap((store) => jobsOf(store, options)), ...configurationJob(config, options)];
+/** Throws `usage` for a name or a path that no shell line and no crontab can hold. */
+export function jobsIn(config: AgentConfig, options: PlanOptions): readonly PlannedJob[] {
+  if (config.stores.length === 0) return [];
+  const { directory, offsite, configFile, dynamicFiles = [] } = options;
+  const places = { '--directory': directory, '--offsite': offsite?.target, '--config': configFile };
+  for (const [name, text] of Object.entries(places)) refuseControl(name, text);
+  for (const file of [...config.serviceConfig, ...dynamicFiles]) refuseControl('serviceConfig', file);
+  for (const { name, databases } of config.stores)
+    for (const text of [name, ...Object.values(databases)]) refuseControl('stores', text);
+  return [...config.stores.flatMap((store) => jobsOf(store, options)), ...configurationJob(config, options)];
+}
+
+function refuseControl(where: string, text: string | undefined): void {
+  if (text === undefined || !/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(text)) return;
+  const what = 'a name with a control character, which would break a line of a script';
+  throw new AgentError('usage', { where, what, got: JSON.stringify(text), allowed: 'rename it' });
+}
 
 /** Without aliases: an operator copies single entries. */
 const entriesOf = (jobs: readonly PlannedJob[]) =>
@@ -46,6 +62,11 @@ const notes = (offsite: OffsiteTarget | undefined) => [
   '# Passwords are not on the command lines: use ~/.pgpass, ~/.my.cnf or the environment of the job.',
   ...offsiteOf(offsite).notes.map(comment),
 ];
+
+/** The jobs as data: `--json`. */
+export const planJson = (config: AgentConfig, options: PlanOptions) => ({
+  jobs: jobsIn(config, options).map((job) => ({ ...job, script: scriptOf(job) })),
+});
 
 /** Everything as one text: entries for the agent's configuration, then the jobs. */
 export function printPlan(config: AgentConfig, options: PlanOptions): string {
@@ -91,8 +112,10 @@ function jobsOf(store: StoreOptions, { directory, offsite }: PlanOptions): reado
 
 function configurationJob(
   { serviceConfig, backups }: AgentConfig,
-  { directory, offsite }: PlanOptions,
+  { directory, offsite, dynamicFiles = [] }: PlanOptions,
 ): readonly PlannedJob[] {
+  const files = [...new Set([...serviceConfig, ...dynamicFiles].map((path) => resolve(path)))];
+  const words = files.map(quoted).join(' ');
   if (serviceConfig.length === 0 || backups.some(({ type }) => type === 'config')) return [];
   const copies = `${directory}/config`;
   const { copy, observed } = offsiteOf(offsite);
@@ -106,31 +129,37 @@ function configurationJob(
         '# A copy for each change.',
         'newest=$(ls | tail -n 1)',
         'same=yes',
-        `for file in ${serviceConfig.map((path) => quoted(resolve(path))).join(' ')}; do`,
+        `for file in ${words}; do`,
         '  cmp --silent "$file" "./$newest/$(basename "$file")" || same=no',
         'done',
         '[ $same = no ] || exit 0',
         `folder=${stamp}`,
         'mkdir "$folder"',
-        `cp -p ${serviceConfig.map((path) => quoted(resolve(path))).join(' ')} "$folder"`,
-        ...copy('configuration', `"${copies}/$folder"`, '/$folder'),
+        `cp -p ${words} "$folder"`,
+        ...copy('configuration', `${quoted(`${copies}/`)}"$folder"`, '/$folder'),
       ],
-      restore: [`cp ${copies}/NEWEST/* DIRECTORY`],
+      restore: [`cp ${quoted(copies)}/NEWEST/* DIRECTORY`],
       entry: {
         name: 'configuration',
         type: 'config',
-        source: { configuration: { files: [...serviceConfig], directory: copies } },
+        source: { configuration: { files, directory: copies } },
         ...observed('configuration'),
       },
     },
   ];
 }
 
+/** A percent sign ends the command of a line of a crontab. */
+const inCrontab = (text: string) => text.replaceAll('%', '\\%');
+
 const cronLine = ({ name, cron }: PlannedJob, { configFile }: PlanOptions, path: string): string =>
-  `${cron} root svc-agent backup run --job ${name}${configFile ? ` -c ${quoted(configFile)}` : ''} -- ${quoted(path)}`;
+  `${cron} root svc-agent backup run --job ${name}${configFile ? ` -c ${inCrontab(quoted(configFile))}` : ''} -- ${inCrontab(quoted(path))}`;
+
+/** What others may not read, such as the rows of a dump. */
+const fileMode = 'umask 027';
 
 const scriptOf = (job: PlannedJob): string =>
-  ['#!/bin/bash', ...onceOf(job), 'set -eu', ...job.script, ...restoreOf(job), ''].join('\n');
+  ['#!/bin/bash', ...onceOf(job), 'set -eu', fileMode, ...job.script, ...restoreOf(job), ''].join('\n');
 
 const onceOf = ({ once = [] }: PlannedJob) =>
   once.length === 0 ? [] : [comment('Once:'), ...once.map((line) => comment(`  ${line}`))];
@@ -159,7 +188,7 @@ function asCronJob(job: PlannedJob, { image = 'IMAGE', directory }: PlanOptions)
     '--',
     'bash',
     '-euc',
-    `${script.join('\n')}\n`,
+    `${[fileMode, ...script].join('\n')}\n`,
   ];
   const container = {
     name: 'backup',

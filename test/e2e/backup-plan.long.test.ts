@@ -85,7 +85,7 @@ function planned(place: string, config: object, directory: string, offsite: read
       comments(name, 'To restore:')
         .filter((line) => !line.startsWith('#'))
         .join('\n')
-        .replace(/[A-Z_]{4,}/g, (name) => places[name] ?? name),
+        .replace(/[A-Z_]{4,}/g, (name) => (places[name] === undefined ? name : shellWord(places[name]))),
     backups: backups as Entry[],
     async run(job: string, expected = 0) {
       const line = crontab.find((each) => each.includes(`--job ${job} `))!;
@@ -104,6 +104,8 @@ interface Entry {
   source: Record<string, object>;
   offsite?: { objectStore: object };
 }
+
+const shellWord = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
 
 const newest = (directory: string, pattern: RegExp) =>
   join(
@@ -134,7 +136,8 @@ describe.skipIf(!hasPostgres)('the plan for PostgreSQL', () => {
 
   beforeAll(async () => {
     base = postgresFolder();
-    backups = join(base, 'backups');
+    // As a shell splits it, unless it is quoted.
+    backups = join(base, 'my backups');
     store = await openObjectStore({ clock: systemClock });
     const first = planned(place.path, configOf(1), backups);
     const settings = first.once('main-wal').filter((line) => / = /.test(line));
@@ -295,7 +298,7 @@ const hasMysqlPrograms = mysqlPrograms.every((name) => existsSync(join('/usr/bin
 
 describe.skipIf(!hasMariadb || !hasMysqlPrograms)('the plan for MySQL', () => {
   const place = folder();
-  const backups = join(place.path, 'backups');
+  const backups = join(place.path, "the store's backups");
   let server: Mariadb;
   let plan: Planned;
   beforeAll(async () => {
@@ -316,13 +319,17 @@ describe.skipIf(!hasMariadb || !hasMysqlPrograms)('the plan for MySQL', () => {
   });
 
   test('a dump and the binary log after it restore everything', async () => {
+    const crontab = readFileSync(join(plan.out, 'crontab'), 'utf8');
+    expect(crontab).toContain(` -c ${plan.file} -- `);
     await plan.run('main-binlog');
     await plan.run('main-persistence-full');
     await server.sql('INSERT INTO svc.executions SELECT seq FROM svc.seq_501_to_700');
     await plan.run('main-binlog');
     await plan.run('main-binlog');
     const dump = newest(backups, /\.sql\.gz$/);
-    const head = execFileSync('sh', ['-c', `gzip -dc ${dump} | head -n 50`], { encoding: 'utf8' });
+    expect(statSync(dump).mode & 0o777).toBe(0o640);
+    expect(readFileSync(`${dump}.grants.sql`, 'utf8')).toMatch(/GRANT .* TO `backup`/);
+    const head = execFileSync('sh', ['-c', 'gzip -dc "$0" | head -n 50', dump], { encoding: 'utf8' });
     const [, log, position] = /MASTER_LOG_FILE='([^']+)', MASTER_LOG_POS=(\d+)/.exec(head)!;
     const logs = readdirSync(join(backups, 'binlog')).sort();
     const later = logs.slice(logs.indexOf(log!) + 1).map((name) => join(backups, 'binlog', name));
@@ -332,7 +339,7 @@ describe.skipIf(!hasMariadb || !hasMysqlPrograms)('the plan for MySQL', () => {
       plan.restore('main-persistence-full', { FILE: dump }),
       plan
         .restore('main-binlog', { POSITION: position!, FILE: log! })
-        .replace(/\S*LATER_FILES/, later.join(' ')),
+        .replace(`${shellWord(join(backups, 'binlog'))}/LATER_FILES`, later.map(shellWord).join(' ')),
     ];
     const { status, stderr } = await plan.shell(`set -e -o pipefail\n${lines.join('\n')}`);
     expect(status, stderr).toBe(0);
@@ -342,10 +349,29 @@ describe.skipIf(!hasMariadb || !hasMysqlPrograms)('the plan for MySQL', () => {
   });
 });
 
+test.each([
+  ['a line break in the name of a database', { persistence: 'svc\ntouch /tmp/owned' }, []],
+  ['an escape in the directory', { persistence: 'svc' }, ['--directory', '/var/\u001b[2J']],
+])('%s is refused', (_, databases, args) => {
+  const place = folder();
+  const file = join(place.path, 'agent.yaml');
+  const store = { name: 'a', kind: 'mysql', address: '127.0.0.1:1', databases };
+  writeFileSync(file, JSON.stringify({ stores: [store] }));
+  const { status, stderr } = command(['backup', 'plan', '-c', file, ...args]);
+  expect({ status, stderr }).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining('control character'),
+  });
+  place.remove();
+});
+
 test('the configuration is copied when it has changed, and not otherwise', async () => {
   const place = folder();
   const [live, backups] = [join(place.path, 'production.yaml'), join(place.path, 'backups')];
-  writeFileSync(live, 'log: {level: info}\n');
+  const dynamic = join(place.path, 'dynamic.yaml');
+  writeFileSync(dynamic, 'a: 1\n');
+  const first = `log: {level: info}\ndynamicconfig: {client: filebased, filebased: {filepath: ${dynamic}}}\n`;
+  writeFileSync(live, first);
   const plan = planned(
     place.path,
     {
@@ -358,7 +384,8 @@ test('the configuration is copied when it has changed, and not otherwise', async
   await plan.run('configuration');
   const copies = () => readdirSync(join(backups, 'config'));
   expect(copies()).toHaveLength(1);
-  expect(statSync(join(backups, 'config', copies()[0]!, 'production.yaml')).size).toBe(19);
+  expect(statSync(join(backups, 'config', copies()[0]!, 'production.yaml')).size).toBe(first.length);
+  expect(readFileSync(join(backups, 'config', copies()[0]!, 'dynamic.yaml'), 'utf8')).toBe('a: 1\n');
   // The name of a copy is its second.
   execFileSync('sleep', ['1']);
   writeFileSync(live, 'log: {level: warn}\n\n');

@@ -85,6 +85,20 @@ describe('backup run', () => {
     expect(stderr).toContain('this run cannot be recorded in');
   });
 
+  test.each([
+    ['an invalid configuration', 'stores: {', 'job'],
+    ['a configuration without the entry', 'admin: ~\nroles: []\n', 'job'],
+    ['no configuration', undefined, 'job'],
+  ])('with %s the command runs all the same, and that is reported', (_, text, name) => {
+    const other = join(place.path, 'other.yaml');
+    rmSync(other, { force: true });
+    if (text !== undefined) writeFileSync(other, text);
+    const words = ['backup', 'run', '--job', name, '-c', other, '--', 'sh', '-c', 'echo saved; exit 5'];
+    const { status, stdout, stderr } = command(words);
+    expect({ status, stdout }).toEqual({ status: 5, stdout: 'saved\n' });
+    expect(stderr).toContain('the command runs all the same; this run is not recorded');
+  });
+
   test.each(['../../etc/passwd', 'job/../job', 'job\n', '', '--', '$(id)'])(
     'a job %j does not exist',
     async (name) => {

@@ -1,10 +1,10 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
 import { command, folder } from './process.ts';
-import { drillOfMain, recoverMain } from './recover-round.ts';
+import { recoverMain } from './recover-round.ts';
+import { type Role, startRole } from './role.ts';
 
 // The full round on a real Cassandra, through the built program: a snapshot by nodetool, the tables emptied, recover
 // with the command that `svc-agent backup plan` prints, and the rows are back.
@@ -14,22 +14,16 @@ const shellQuoted = (words: readonly string[]) =>
 
 describe.skipIf(!hasCassandra)('database-corruption on Cassandra', () => {
   let server: Cassandra;
-  let history: Server;
+  let role: Role;
   const place = folder();
   const copies = join(place.path, 'copies');
   const file = join(place.path, 'agent.yaml');
-  /** The history role is down while this file is there. */
-  const stopped = join(place.path, 'stopped');
   const tables = ['executions', 'tasks'];
   const backupScript = join(place.path, 'backup.sh');
   const restoreScript = join(place.path, 'restore.sh');
 
   beforeAll(async () => {
-    history = createServer((_, response) =>
-      response.end(JSON.stringify({ ok: !existsSync(stopped), msg: '' })),
-    );
-    await new Promise<void>((resolve) => history.listen(0, '127.0.0.1', resolve));
-    const { port } = history.address() as { port: number };
+    role = await startRole(place.path);
     server = await startCassandra();
     await server.run(
       "CREATE KEYSPACE svc WITH replication = {'class': 'NetworkTopologyStrategy', 'datacenter1': 1}",
@@ -68,7 +62,7 @@ done
       file,
       `stateDirectory: ${join(place.path, 'state')}
 roles: [history]
-services: {history: {health: 'http://127.0.0.1:${port}/health'}}
+services: {history: {health: '${role.health}'}}
 stores:
   - {name: main, kind: widecolumn, address: '127.0.0.1:${server.port}', databases: {persistence: svc}, schema: {persistence: '0.8'}}
 backups:
@@ -81,15 +75,16 @@ backups:
 recovery:
   allowExecute: true
   commands:
-    stopServices: [touch, ${stopped}]
-    startServices: [rm, ${stopped}]
+    stopServices: [${role.stop}]
+    startServices: [${role.start}]
+    safetyCopy: ${JSON.stringify(server.nodetool('snapshot', '--tag', 'before-recovery', 'svc'))}
     restore: [bash, ${restoreScript}]
 `,
     );
   }, 300_000);
   afterAll(async () => {
     await server?.remove();
-    history?.close();
+    role?.remove();
     place.remove();
   });
 
@@ -109,7 +104,6 @@ recovery:
     expect(sorted(await server.rows('SELECT i, state FROM svc.executions'))).toEqual(sorted(whole));
     expect(await server.rows('SELECT i FROM svc.tasks')).toHaveLength(50);
     expect(output).toMatch(/ok +the schema has the version that the service needs/);
-    expect(existsSync(stopped)).toBe(false);
-    expect(drillOfMain(file)).toMatchObject({ procedure: 'database-corruption' });
+    expect(await role.isUp()).toBe(true);
   });
 });

@@ -1,34 +1,31 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasMariadb, type Mariadb, schemaStatements, startMariadb, usersStatements } from '../mariadb.ts';
+import { until } from '../until.ts';
 import { command, folder } from './process.ts';
-import { drillOfMain, recoverMain } from './recover-round.ts';
+import { recoverMain } from './recover-round.ts';
+import { type Role, startRole } from './role.ts';
 
 // The full round on a real MariaDB, through the built program: back up, destroy, recover, and the rows are back.
 const hasPrograms = ['/usr/bin/mysql', '/usr/bin/mariadb-dump'].every((path) => existsSync(path));
 
 describe.skipIf(!hasMariadb || !hasPrograms)('database-corruption on MariaDB', () => {
   let server: Mariadb;
-  let history: Server;
+  let role: Role;
   const place = folder();
   const dumps = join(place.path, 'dumps');
+  const logs = join(place.path, 'logs');
   const file = join(place.path, 'agent.yaml');
-  /** The history role is down while this file is there. */
-  const stopped = join(place.path, 'stopped');
 
   beforeAll(async () => {
     execFileSync('mkdir', ['-m', '777', dumps]);
-    history = createServer((_, response) =>
-      response.end(JSON.stringify({ ok: !existsSync(stopped), msg: '' })),
-    );
-    await new Promise<void>((resolve) => history.listen(0, '127.0.0.1', resolve));
-    const { port } = history.address() as { port: number };
-    server = await startMariadb('--log-bin=bin', '--server-id=1');
+    mkdirSync(logs);
+    role = await startRole(place.path);
+    server = await startMariadb('--log-bin=bin', '--server-id=1', '--binlog-format=ROW');
     await server.sql(schemaStatements('svc_main'));
-    await server.sql(usersStatements);
+    await server.sql(`${usersStatements} GRANT PROCESS ON *.* TO full@'%';`);
     await server.sql('INSERT INTO svc_main.executions SELECT seq, SHA1(seq) FROM svc_main.seq_1_to_5000');
     await server.sql(
       'CREATE PROCEDURE svc_main.prune() DELETE FROM svc_main.executions WHERE shard_id > 1000000',
@@ -37,7 +34,7 @@ describe.skipIf(!hasMariadb || !hasPrograms)('database-corruption on MariaDB', (
       file,
       `stateDirectory: ${join(place.path, 'state')}
 roles: [history]
-services: {history: {health: 'http://127.0.0.1:${port}/health'}}
+services: {history: {health: '${role.health}'}}
 stores:
   - {name: main, kind: mysql, address: '127.0.0.1:${server.port}', user: full, password: swordfish,
      databases: {persistence: svc_main}, schema: {persistence: '0.8'}}
@@ -48,19 +45,20 @@ backups:
     type: full
     source: {files: {directory: ${dumps}, pattern: '\\.sql\\.gz$', settle: 1ms}}
     integrity: {level: full}
+  - {name: log, store: main, type: log, source: {segments: {directory: ${logs}, log: binlog, settle: 1ms}}}
 recovery:
   allowExecute: true
-  commands: {stopServices: [touch, ${stopped}], startServices: [rm, ${stopped}]}
+  commands: {stopServices: [${role.stop}], startServices: [${role.start}]}
 `,
     );
   }, 120_000);
   afterAll(async () => {
     await server?.stop();
-    history?.close();
+    role?.remove();
     place.remove();
   });
 
-  const recover = () => recoverMain(file);
+  const recover = (...args: string[]) => recoverMain(file, ...args);
   const contents = async () => ({
     rows: await server.sql('SELECT COUNT(*) AS n, SUM(CRC32(data)) AS sum FROM svc_main.executions'),
     routines: await server.sql(
@@ -68,28 +66,100 @@ recovery:
     ),
   });
 
-  test('what was destroyed is back as it was, the schema is proved, and the drill is recorded', async () => {
-    const whole = await contents();
+  const dumpTo = (name: string) => {
     const dump =
       `mariadb-dump --no-defaults --host=127.0.0.1 --port=${server.port} --user=root --single-transaction ` +
-      `--routines --triggers --events --hex-blob svc_main | gzip > ${dumps}/a.sql.gz`;
+      `--master-data=2 --routines --triggers --events --hex-blob svc_main | gzip > ${dumps}/${name}.sql.gz`;
     const dumped = command([
       ...['backup', 'run', '--job', 'nightly', '-c', file, '--', 'bash', '-o', 'pipefail', '-c', dump],
     ]);
     expect(dumped.status, dumped.stderr).toBe(0);
+  };
+  /** Copies the closed files of the log, as the planned job does. */
+  const archiveLog = async () => {
+    await server.sql('FLUSH BINARY LOGS');
+    const [first] = await server.sql('SHOW BINARY LOGS');
+    const args = ['--no-defaults', '-h127.0.0.1', `-P${server.port}`, '-uroot', '--read-from-remote-server'];
+    execFileSync('mysqlbinlog', [...args, '--raw', '--to-last-log', first!.Log_name], { cwd: logs });
+    // The newest is still open.
+    rmSync(join(logs, readdirSync(logs).sort().at(-1)!));
+  };
+  const second = async () => {
+    const now = (await server.sql('SELECT UNIX_TIMESTAMP() AS s'))[0]!.s as number;
+    await until(
+      'the next second of the server',
+      async () => ((await server.sql('SELECT UNIX_TIMESTAMP() AS s'))[0]!.s as number) > now + 1 || undefined,
+    );
+    return new Date((now + 1) * 1000).toISOString();
+  };
 
+  test('what was destroyed is back as it was, with what the log holds behind the dump', async () => {
+    dumpTo('a');
+    await server.sql('INSERT INTO svc_main.executions SELECT seq, SHA1(seq) FROM svc_main.seq_5001_to_6000');
+    await server.sql('USE svc_main; CREATE TABLE later (i INT PRIMARY KEY); INSERT INTO later VALUES (1)');
+    const whole = await contents();
+    await archiveLog();
+
+    await server.sql('SET sql_log_bin = 0');
     await server.sql(
       'DELETE FROM svc_main.executions WHERE shard_id > 10; DROP TABLE svc_main.schema_version',
     );
-    await server.sql('DROP PROCEDURE svc_main.prune');
+    await server.sql('DROP PROCEDURE svc_main.prune; CREATE TABLE svc_main.stray (i INT)');
+    await server.sql('SET sql_log_bin = 1; USE mysql');
     const { status, output } = await recover();
     expect({ status, output }).toMatchObject({ status: 0 });
     expect(await contents()).toEqual(whole);
+    expect(await server.sql('SELECT i FROM svc_main.later')).toEqual([{ i: 1 }]);
+    expect(output).toMatch(/not in the backup, and are removed, and stay in the safety copy: later, stray/);
+    expect(output).toMatch(/Restores up to .* The dump, then \d files? of the binary log/);
     expect(output).toMatch(/ok +the schema has the version that the service needs/);
-    expect(existsSync(stopped)).toBe(false);
-    expect(drillOfMain(file)).toMatchObject({
-      procedure: 'database-corruption',
+    expect(await role.isUp()).toBe(true);
+    // What was there before is in the safety copy.
+    const [copy] = readdirSync(join(dumps, 'before-recovery'));
+    const text = execFileSync('gzip', ['-dc', join(dumps, 'before-recovery', copy!)], { encoding: 'utf8' });
+    expect(text).toContain('CREATE TABLE `stray`');
+    expect(text).toContain('-- Dump completed');
+  });
+
+  test('a bad statement and what came after it are left out by --until', async () => {
+    dumpTo('b');
+    await server.sql("INSERT INTO svc_main.executions VALUES (7001, 'good')");
+    const at = await second();
+    await server.sql('DELETE FROM svc_main.executions WHERE shard_id > 100');
+    await archiveLog();
+    const refused = await recover('--until', '2020-01-01T00:00:00Z');
+    expect(refused.output).toMatch(/the newest backup is of .*, after --until: name an older one/);
+    expect(await role.isUp()).toBe(true);
+    const { status, output } = await recover('--until', at);
+    expect({ status, output }).toMatchObject({ status: 0 });
+    expect(output).toContain(`Restores what was written before ${at}`);
+    expect(Number((await contents()).rows[0]!.n)).toBe(6001);
+  });
+
+  test('a log of which a statement would be left out is refused before anything is stopped', async () => {
+    dumpTo('c');
+    await server.sql('USE mysql; CREATE TABLE svc_main.unseen (i INT PRIMARY KEY)');
+    await archiveLog();
+    const { status, output } = await recover();
+    expect({ status, output }).toMatchObject({
+      status: 1,
+      output: expect.stringMatching(/would be left out: CREATE TABLE svc_main\.unseen/),
     });
+    expect(await role.isUp()).toBe(true);
+    dumpTo('d');
+    await archiveLog();
+  });
+
+  test('a session in the database refuses the restore', async () => {
+    await server.sql('USE svc_main');
+    const { status, output } = await recover();
+    expect({ status, output }).toMatchObject({ status: 1 });
+    expect(output).toMatch(
+      /FAILED +nobody is connected to the database: root from localhost; end these sessions/,
+    );
+    expect(output).toContain('The services are stopped. To start them:');
+    expect(output).not.toContain('may be restored in part');
+    await server.sql('USE mysql');
   });
 
   test('a database that is gone as a whole is created again', async () => {
@@ -100,18 +170,11 @@ recovery:
     expect(await contents()).toEqual(whole);
   });
 
-  test('a restore that the server refuses is no success, and the next run goes on with it', async () => {
-    await server.sql('TRUNCATE svc_main.executions');
+  test('rights that are missing are refused before anything is stopped', async () => {
     await server.sql("REVOKE ALL ON *.* FROM root@'127.0.0.1'");
     const refused = await recover();
-    expect(refused).toMatchObject({
-      status: 1,
-      output: expect.stringMatching(/Restore persistence of main/),
-    });
-    expect(existsSync(stopped)).toBe(true);
+    expect(refused).toMatchObject({ status: 1, output: expect.stringMatching(/FAILED +root may log in/) });
+    expect(await role.isUp()).toBe(true);
     await server.sql("GRANT ALL ON *.* TO root@'127.0.0.1'");
-    const { status, output } = await recover();
-    expect({ status, output }).toMatchObject({ status: 0 });
-    expect(Number((await contents()).rows[0]!.n)).toBe(5000);
   });
 });

@@ -3,10 +3,13 @@ import { command, mainFile, start } from './process.ts';
 // A round of `svc-agent recover database-corruption` by the built program, for the tests of each kind of store.
 
 /** Restores the database `persistence` of the store `main`, confirmed, by the configuration in `file`. */
-export async function recoverMain(file: string): Promise<{ status: number | string; output: string }> {
+export async function recoverMain(
+  file: string,
+  ...args: readonly string[]
+): Promise<{ status: number | string; output: string }> {
   const run = start(process.execPath, [
     ...[mainFile, 'recover', 'database-corruption', '-c', file, '--store', 'main'],
-    ...['--database', 'persistence', '--execute', '--yes', '--confirm', 'main'],
+    ...['--database', 'persistence', '--execute', '--yes', '--confirm', 'main', ...args],
   ]);
   run.child.stdin?.end();
   return { status: await run.ended, output: run.output() };

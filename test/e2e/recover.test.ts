@@ -1,22 +1,18 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freePort } from '../ports.ts';
 import { hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
 import { command, commandHere, folder, mainFile, start } from './process.ts';
+import { type Role, startRole } from './role.ts';
 
 // database-corruption on a real store, through the built program.
 describe.skipIf(!hasPostgres)('recover', () => {
   let server: Postgres;
-  let history: Server;
-  let port = 0;
+  let role: Role;
   const place = folder();
   const dumps = join(place.path, 'dumps');
   const file = join(place.path, 'agent.yaml');
-  /** The history role is down while this file is there. */
-  const stopped = join(place.path, 'stopped');
   const subject = ['--store', 'main', '--database', 'persistence'];
   const execute = [...subject, '--execute', '--yes'];
 
@@ -32,14 +28,19 @@ describe.skipIf(!hasPostgres)('recover', () => {
     running.child.stdin?.end();
     return { status: await running.ended, output: running.output() };
   };
-  const count = async () =>
-    (await server.query('SELECT count(*)::int AS n FROM executions', 'svc')).rows[0].n;
+  /** Leaves no session behind, which would refuse a restore. */
+  const query = async (sql: string, database = 'svc') => {
+    const { rows } = await server.query(sql, database);
+    await server.disconnect();
+    return rows;
+  };
+  const count = async () => (await query('SELECT count(*)::int AS n FROM executions'))[0].n;
   const configure = (more: string) =>
     writeFileSync(
       file,
       `stateDirectory: ${join(place.path, 'state')}
 roles: [history]
-services: {history: {health: 'http://127.0.0.1:${port}/health'}}
+services: {history: {health: '${role.health}'}}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}}]
 backups:
   - name: nightly
@@ -51,13 +52,14 @@ backups:
 ${more}`,
     );
 
+  const configureCommands = (more = '', recovery = '') =>
+    configure(
+      `recovery: {allowExecute: true, ${recovery}commands: {${more}stopServices: [${role.stop}], startServices: [${role.start}]}}\n`,
+    );
+
   beforeAll(async () => {
     execFileSync('mkdir', ['-m', '777', dumps]);
-    port = await freePort();
-    history = createServer((_, response) =>
-      response.end(JSON.stringify({ ok: !existsSync(stopped), msg: '' })),
-    );
-    await new Promise<void>((resolve) => history.listen(port, '127.0.0.1', resolve));
+    role = await startRole(place.path);
     server = await startPostgres();
     await server.query('CREATE DATABASE svc');
     await server.query('CREATE TABLE executions AS SELECT i FROM generate_series(1, 5000) i', 'svc');
@@ -65,10 +67,7 @@ ${more}`,
       "CREATE TABLE schema_version AS SELECT 'svc' AS db_name, now() AS creation_time, '0.8' AS curr_version, '0.8' AS min_compatible_version",
       'svc',
     );
-    configure(`recovery:
-  allowExecute: true
-  commands: {stopServices: [touch, ${stopped}], startServices: [rm, ${stopped}]}
-`);
+    configureCommands();
     const dumped = command([
       ...['backup', 'run', '--job', 'nightly', '-c', file, '--'],
       ...['pg_dump', '-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '-Fc'],
@@ -78,9 +77,17 @@ ${more}`,
   });
   afterAll(async () => {
     await server?.stop();
-    history?.close();
+    role?.remove();
     place.remove();
   });
+
+  const drill = () =>
+    (
+      JSON.parse(command(['probe', 'recovery', 'backup', '-c', file, '--json']).stdout) as {
+        name: string;
+        details: { drill?: object };
+      }[]
+    ).find(({ name }) => name === 'recovery/main/persistence')?.details.drill;
 
   test('the plan names the backup and the commands, and changes nothing', async () => {
     const { status, output } = await recover(...subject, '--plan');
@@ -89,62 +96,128 @@ ${more}`,
     expect(output).toContain(join(dumps, 'a.dump'));
     const plan = JSON.parse((await recover(...subject, '--plan', '--json')).output);
     expect(plan.steps.map(({ id }: { id: string }) => id)).toEqual([
-      ...['confirm', 'stop-services', 'restore', 'verify-schema', 'start-services', 'verify-workflows'],
+      ...['confirm', 'stop-services', 'safety-copy', 'restore', 'verify-data', 'start-services'],
+      'verify-workflows',
     ]);
     expect(await count()).toBe(5000);
-    expect(existsSync(stopped)).toBe(false);
+    expect(await role.isUp()).toBe(true);
   });
 
-  test('what would change a store for good wants its name', async () => {
-    const { status, output } = await recover(...execute, '--confirm', 'other');
-    expect(status).toBe(1);
-    expect(output).toContain('main was not confirmed');
+  test.each([
+    [['--confirm', 'other'], '', /main was not confirmed; add --confirm main/],
+    [['--confirm', 'main'], 'restore: [no-such-program, "{file}"], ', /no-such-program is not in the path/],
+    [
+      ['--confirm', 'main', '--until', '2020-01-01T00:00:00Z'],
+      '',
+      /no log can be applied to a dump of PostgreSQL/,
+    ],
+  ])('%j with %j is refused before the services stop', async (args, commands, message) => {
+    configureCommands(commands);
+    const { status, output } = await recover(...execute, ...args);
+    expect({ status, output }).toMatchObject({ status: 1, output: expect.stringMatching(message) });
+    expect(output).toContain('refused before anything was changed');
+    expect(await role.isUp()).toBe(true);
     expect(await count()).toBe(5000);
+    configureCommands();
   });
 
-  test('an interrupted run goes on where it was, the rows come back, and the drill is recorded', async () => {
-    expect(existsSync(stopped)).toBe(true);
-    await server.query('DELETE FROM executions WHERE i > 10', 'svc');
+  test('a role without a health check, and a restore that nothing would start again, are refused', async () => {
+    configure(`recovery: {allowExecute: true, commands: {stopServices: [${role.stop}]}}\n`);
+    const config = readFileSync(file, 'utf8');
+    const noStart = await recover(...execute, '--confirm', 'main');
+    expect(noStart).toMatchObject({
+      status: 1,
+      output: expect.stringContaining('recovery.commands.startServices'),
+    });
+    writeFileSync(file, config.replace(/services: .*/, 'services: {history: {statsd: 127.0.0.1:0}}'));
+    const blind = await recover(...execute, '--confirm', 'main');
+    expect(blind.output).toMatch(/unknown every role has a health check: set services\.history\.health/);
+    expect(await role.isUp()).toBe(true);
+    configureCommands();
+  });
+
+  test('a run that fails says what is down, and goes on where it was; the rows come back', async () => {
+    await query('DELETE FROM executions WHERE i > 10');
+    configureCommands(`restore: ['false'], `);
+    const failed = await recover(...execute, '--confirm', 'main');
+    expect(failed).toMatchObject({
+      status: 1,
+      output: expect.stringContaining('false ended with exit status 1'),
+    });
+    expect(failed.output).toContain(`The services are stopped. To start them: $ ${role.start.join(' ')}`);
+    expect(failed.output).toContain(
+      'persistence of main may be restored in part. Run the same command again',
+    );
+    expect(await role.isUp()).toBe(false);
+    configureCommands();
     const { status, output } = await recover(...execute, '--confirm', 'main');
     expect({ status, output }).toMatchObject({ status: 0 });
     expect(await count()).toBe(5000);
-    // The run before, which was refused at the restore, had stopped the services.
     expect(output).toContain('Done in the earlier run.');
-    expect(existsSync(stopped)).toBe(false);
-    // Nothing in this configuration tells the schema's version: that is said, not passed over.
+    expect(await role.isUp()).toBe(true);
+    expect(output).toMatch(/Restores up to \d{4}-.*: what was written later is lost/);
+    // Nothing in this configuration tells the schema's version: that is said, and the run is no drill.
     expect(output).toMatch(/Not proved: .*schema/);
-    const probed = JSON.parse(command(['probe', 'recovery', 'backup', '-c', file, '--json']).stdout) as {
-      name: string;
-      details: { drill: object };
-    }[];
-    expect(probed.find(({ name }) => name === 'recovery/main/persistence')?.details.drill).toMatchObject({
-      procedure: 'database-corruption',
-    });
+    expect(output).toContain('This run is not recorded as a drill.');
+    expect(drill()).toBeUndefined();
   });
 
-  test('the procedure ends with a count and a listing of workflows, each with what would prove it', async () => {
-    const psql = `[psql, -h, 127.0.0.1, -p, '${server.port}', -U, postgres, -Atc, 'SELECT count(*) FROM executions', '{database}']`;
+  test('what was there is kept in a second database, and what the backup does not have is named', async () => {
+    const copies = async () =>
+      (await query("SELECT datname FROM pg_database WHERE datname LIKE 'svc_before_%'", 'postgres')).map(
+        ({ datname }) => datname as string,
+      );
+    const before = await copies();
+    expect(before).toHaveLength(1);
+    expect((await query('SELECT count(*)::int AS n FROM executions', before[0]))[0].n).toBe(10);
+    await query('CREATE TABLE later AS SELECT 1 AS i');
+    const { status, output } = await recover(...execute, '--confirm', 'main', '--no-safety-copy');
+    expect({ status, output }).toMatchObject({ status: 0 });
+    expect(output).toMatch(/not in the backup, and stay as they are: public\.later/);
+    expect(await copies()).toEqual(before);
+    expect(await query('SELECT i FROM later')).toEqual([{ i: 1 }]);
+    await query('DROP TABLE later');
+    await query(`DROP DATABASE "${before[0]}"`, 'postgres');
+  });
+
+  test('with everything proved the run is a drill', async () => {
+    const psql = (statement: string) =>
+      `[psql, -h, 127.0.0.1, -p, '${server.port}', -U, postgres, -Atc, '${statement}', '{database}']`;
+    const commands = `countWorkflows: ${psql('SELECT count(*) FROM executions')}, newestRow: ${psql('SELECT extract(epoch FROM max(creation_time)) FROM schema_version')}, `;
     const client = "[sh, -c, 'echo $3 $4 of $2 > /dev/stderr; echo one; echo two', sh]";
-    configure(
-      `recovery: {allowExecute: true, client: ${client}, commands: {countWorkflows: ${psql}, stopServices: [touch, ${stopped}], startServices: [rm, ${stopped}]}}\n`,
+    configureCommands(commands, `client: ${client}, `);
+    writeFileSync(
+      file,
+      readFileSync(file, 'utf8')
+        .replace(
+          'databases: {persistence: svc}',
+          "databases: {persistence: svc}, schema: {persistence: '0.8'}",
+        )
+        .replace(
+          'services: {',
+          `services: {matching: {health: '${role.health}', scrape: '${role.metrics}'}, `,
+        )
+        .replace('roles: [history]', 'roles: [history, matching]'),
     );
     const { status, output } = await recover(...execute, '--confirm', 'main', '--domain', 'orders');
     expect({ status, output }).toMatchObject({ status: 0 });
     expect(output).toMatch(/ok +there are workflows in persistence of main: 5000 workflows/);
     expect(output).toMatch(/ok +the service lists workflows of orders: 2 lines/);
-    expect(output).not.toMatch(/Not proved: .*workflows/);
-    configure(
-      `recovery: {allowExecute: true, commands: {stopServices: [touch, ${stopped}], startServices: [rm, ${stopped}]}}\n`,
-    );
+    expect(output).toMatch(/ok +the newest row is as old as the recovery point/);
+    expect(output).toMatch(/ok +workers poll for tasks: \d+ polls/);
+    expect(output).not.toContain('Not proved');
+    expect(drill()).toMatchObject({ procedure: 'database-corruption' });
+    configureCommands();
     const without = await recover(...execute, '--confirm', 'main');
     expect(without.output).toMatch(/Not proved: there are workflows.*set recovery.commands.countWorkflows/);
     expect(without.output).toMatch(/Not proved: the service lists workflows of a domain: name a domain/);
   });
 
   test('a database that is gone as a whole is created again', async () => {
-    await server.query('DROP DATABASE svc WITH (FORCE)');
+    await query('DROP DATABASE svc WITH (FORCE)', 'postgres');
     const { status, output } = await recover(...execute, '--confirm', 'main');
     expect({ status, output }).toMatchObject({ status: 0 });
+    expect(output).toContain('Nothing to run: there is no database svc');
     expect(await count()).toBe(5000);
   });
 
@@ -155,15 +228,6 @@ ${more}`,
     const refused = await recover(...execute, '--confirm', 'main', '--backup', cut);
     expect(refused).toMatchObject({ status: 1, output: expect.stringMatching(/FAILED +a verified backup/) });
     expect(await count()).toBe(5000);
-  });
-
-  test('a service that goes on writing refuses the restore', async () => {
-    configure(
-      `recovery: {allowExecute: true, commands: {stopServices: ['true'], startServices: ['true']}}\n`,
-    );
-    const { status, output } = await recover(...execute, '--confirm', 'main');
-    expect(status).toBe(1);
-    expect(output).toContain('the history service still answers');
   });
 
   test('without a backup that is good, a restore is refused; force is recorded with its reason', async () => {

@@ -24,7 +24,7 @@ afterEach(async () => {
 const state = () => join(place.path, 'state');
 const journal = () => join(state(), 'recovery-runs', 'database-corruption.main.persistence.steps.jsonl');
 
-/** `stop` is the command of the second step; the third one waits for the store's name. */
+/** `stop` is the command of the second step; the restore, after the safety copy, fails. */
 const configure = (stop: readonly string[], address = '127.0.0.1:1') =>
   writeFileSync(
     join(place.path, 'agent.yaml'),
@@ -32,7 +32,7 @@ const configure = (stop: readonly string[], address = '127.0.0.1:1') =>
 roles: [history]
 services: {history: {logs: {paths: [${place.path}/none.log]}}}
 stores: [{name: main, kind: postgres, address: '${address}', databases: {persistence: svc}}]
-recovery: {allowExecute: true, commands: {stopServices: ${JSON.stringify(stop)}}}
+recovery: {allowExecute: true, commands: {safetyCopy: ['true'], restore: ['false'], startServices: ['true'], stopServices: ${JSON.stringify(stop)}}}
 `,
   );
 
@@ -47,19 +47,19 @@ function recover(procedure: string, ...args: string[]): Running {
   return run;
 }
 
-/** A run with nobody to ask; it ends at the restore, whose target nobody confirms. */
+/** A run with nobody to ask; it ends at the restore. */
 async function unattended(...args: string[]) {
-  const run = recover('database-corruption', '--execute', '--yes', ...args);
+  const run = recover('database-corruption', '--execute', '--yes', '--confirm', 'main', ...args);
   return { status: await run.ended, output: run.output() };
 }
 
 const commandOf = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8');
 
-const unconfirmed = { status: 1, output: expect.stringContaining('main was not confirmed') };
+const failed = { status: 1, output: expect.stringContaining('false ended with exit status 1') };
 
 test('a command that outlives its run keeps out every run of the same database until its end', async () => {
   configure(['sleep', '600.75']);
-  const killed = recover('database-corruption', '--execute', '--yes');
+  const killed = recover('database-corruption', '--execute', '--yes', '--confirm', 'main');
   const record = join(state(), 'recovery-runs', 'store.main.persistence.lock', 'command.json');
   const recorded = await until('the command is on record with its process', () => {
     const read = JSON.parse(readFileSync(record, 'utf8')) as { pid?: number };
@@ -76,7 +76,7 @@ test('a command that outlives its run keeps out every run of the same database u
       ['database-corruption', '--domain', 'orders'],
       ['cluster-loss'],
     ] as const) {
-      const refused = recover(procedure, ...args, '--execute', '--yes');
+      const refused = recover(procedure, ...args, '--execute', '--yes', '--confirm', 'main');
       expect(await refused.ended).toBe(1);
       expect(refused.output()).toContain(`still runs (pid ${pid}): sleep 600.75`);
     }
@@ -91,7 +91,7 @@ test('a command that outlives its run keeps out every run of the same database u
   await until('its end', () => !existsSync(`/proc/${pid}`) || undefined);
   configure(['true']);
   const after = await unattended('--domain', 'orders');
-  expect(after).toMatchObject(unconfirmed);
+  expect(after).toMatchObject(failed);
   expect(after.output).toContain('Resumes the run of ');
   expect(after.output).toMatch(/during this command, whose result is unknown.*\n {2}sleep 600\.75/);
 });
@@ -107,7 +107,7 @@ test.each(bySize({ short: restoreKills.slice(1), long: restoreKills, nightly: re
     const config = readFileSync(join(place.path, 'agent.yaml'), 'utf8');
     // A restore as the agent does it by itself: a shell around the client of the store.
     const restore = JSON.stringify(['bash', '-c', `tail -f /dev/null --pid=${process.pid} | cat`]);
-    const restoring = config.replace('commands: {', `commands: {restore: ${restore}, `);
+    const restoring = config.replace("restore: ['false']", `restore: ${restore}`);
     writeFileSync(join(place.path, 'agent.yaml'), restoring);
     const run = recover('database-corruption', '--execute', '--yes', '--confirm', 'main');
     const record = join(state(), 'recovery-runs', 'store.main.persistence.lock', 'command.json');
@@ -137,7 +137,7 @@ test.each(bySize({ short: restoreKills.slice(1), long: restoreKills, nightly: re
       }
       await until('the shell is gone', () => !existsSync(`/proc/${shell}`) || commandOf(shell) === '');
       for (const args of [[], ['--restart']]) {
-        const refused = await unattended('--confirm', 'main', ...args);
+        const refused = await unattended(...args);
         expect(refused.status).toBe(1);
         const left = /a command of an earlier run still runs \(pid (\d+): (\w+)/.exec(refused.output);
         expect(children).toContain(Number(left?.[1]));
@@ -149,17 +149,17 @@ test.each(bySize({ short: restoreKills.slice(1), long: restoreKills, nightly: re
     }
     await until('their end', () => children.every((pid) => !existsSync(`/proc/${pid}`)) || undefined);
     writeFileSync(join(place.path, 'agent.yaml'), config);
-    expect(await unattended()).toMatchObject(unconfirmed);
+    expect(await unattended()).toMatchObject(failed);
   },
 );
 
 test('a command that a signal ends with exit status 0 does not count as done', async () => {
   configure(['sh', '-c', 'trap "exit 0" TERM; echo waits; while :; do sleep 0.05; done']);
-  const run = recover('database-corruption', '--execute', '--yes');
+  const run = recover('database-corruption', '--execute', '--yes', '--confirm', 'main');
   await until('the command runs', () => run.output().includes('\nwaits') || undefined);
   expect(await run.end('SIGTERM')).toBe(1);
   expect(run.output()).toContain('sh was interrupted by a signal, and ended with exit status 0');
-  expect(run.output()).not.toContain('Step 3 of 6');
+  expect(run.output()).not.toContain('Step 3 of 7');
 });
 
 test('the end of the input at a prompt is a no', async () => {
@@ -167,13 +167,16 @@ test('the end of the input at a prompt is a no', async () => {
   const run = recover('database-corruption', '--execute');
   run.child.stdin?.end();
   expect(await run.ended).toBe(1);
-  expect(run.output()).toContain('Stopped: Stop the history service: not run');
+  expect(run.output()).toContain('Stopped: Stop the services: not run');
+  expect(run.output()).not.toContain('The services are stopped');
   expect(run.output()).not.toContain('Error');
 });
 
 test('a step that cannot be undone is shown before its name is asked for', async () => {
   configure(['true']);
-  const run = recover('database-corruption', '--execute');
+  const config = readFileSync(join(place.path, 'agent.yaml'), 'utf8');
+  writeFileSync(join(place.path, 'agent.yaml'), config.replace("restore: ['false'], ", ''));
+  const run = recover('database-corruption', '--execute', '--no-safety-copy');
   await until('it asks', () => run.output().includes('Run it?') || undefined);
   run.child.stdin?.write('y\n');
   await until('it asks for the name', () => run.output().includes('Type main') || undefined);
@@ -197,7 +200,7 @@ test.skipIf(!available('script', existsSync('/usr/bin/script')))(
     await until('the command runs', () => run.output().includes('\nwaits') || undefined);
     run.child.stdin?.write('\x03');
     expect(await run.ended).toBe(1);
-    expect(run.output()).toMatch(/Stopped: Stop the history service: sh ended with SIG(?:INT|TERM)/);
+    expect(run.output()).toMatch(/Stopped: Stop the services: sh ended with SIG(?:INT|TERM)/);
   },
 );
 
@@ -205,12 +208,14 @@ test('without --execute, --yes does not pass over a command that nobody has run'
   configure(['true']);
   const run = recover('database-corruption', '--yes');
   expect(await run.ended).toBe(1);
-  expect(run.output()).toContain('Stopped: Stop the history service: it has to be done by hand');
+  expect(run.output()).toContain(
+    'refused before anything was changed: Stop the services: it has to be done by hand',
+  );
 });
 
 test('a journal that is deleted meanwhile is written again', async () => {
   configure(['rm', journal()]);
-  expect(await unattended()).toMatchObject(unconfirmed);
+  expect(await unattended()).toMatchObject(failed);
   const events = readFileSync(journal(), 'utf8').match(/"event":"\w+"/g);
   expect(events?.slice(0, 2)).toEqual(['"event":"started"', '"event":"forced"']);
   expect(events?.at(-1)).toBe('"event":"stopped"');
@@ -234,22 +239,22 @@ test('a journal that cannot be written stops the run before anything is done', a
 test('a command that succeeded is not repeated by the run that resumes before its step was done', async () => {
   const ran = join(place.path, 'ran');
   configure(['sh', '-c', `echo once >> ${ran}`]);
-  expect(await unattended()).toMatchObject(unconfirmed);
+  expect(await unattended()).toMatchObject(failed);
   const text = readFileSync(journal(), 'utf8');
   const end = text.indexOf('\n', text.indexOf('"event":"command_ended"'));
   // As a kill leaves it, while a line is written.
   writeFileSync(journal(), `${text.slice(0, end)}\n{"event":"step_do`);
   const { output } = await unattended();
   expect(output).toContain('Nothing to run: the commands succeeded in the earlier run.');
-  expect(output).toContain('Step 3 of 6');
+  expect(output).toContain('Step 3 of 7');
   expect(readFileSync(ran, 'utf8')).toBe('once\n');
-  expect(await unattended('--restart')).toMatchObject(unconfirmed);
+  expect(await unattended('--restart')).toMatchObject(failed);
   expect(readFileSync(ran, 'utf8')).toBe('once\nonce\n');
 });
 
 test('a run of another target, or of long ago, is not resumed without a word', async () => {
   configure(['true']);
-  expect(await unattended()).toMatchObject(unconfirmed);
+  expect(await unattended()).toMatchObject(failed);
   configure(['true'], '127.0.0.1:2');
   const other = await unattended();
   expect(other.output).toMatch(/Starts over: .*"address":"127\.0\.0\.1:1"/);
@@ -267,7 +272,7 @@ test('a run of another target, or of long ago, is not resumed without a word', a
   expect(stale.output).toContain(
     'Its last step was 30 h ago: resume it without --yes, or start over with --restart',
   );
-  expect((await unattended('--restart')).output).toContain('Step 3 of 6');
+  expect((await unattended('--restart')).output).toContain('Step 3 of 7');
   rmSync(journal());
 });
 
@@ -281,8 +286,6 @@ test('a count of workflows that fails, as where a table is missing, does not hol
       commands: {
         client: () => undefined,
         named: () => ['sh', '-c', 'echo relation missing >&2; exit 1'],
-        restore: () => undefined,
-        restoreByHand: () => undefined,
       },
       env: {},
     },

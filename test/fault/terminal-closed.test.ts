@@ -41,12 +41,12 @@ test.skipIf(!hasScript)(
 roles: [history]
 services: {history: {logs: {paths: [${path('none.log')}]}}}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:1', databases: {persistence: svc}}]
-recovery: {allowExecute: true, commands: {stopServices: [sh, -c, 'echo waits; exec sleep 600.25']}}
+recovery: {allowExecute: true, commands: {safetyCopy: ['true'], restore: ['true'], startServices: ['true'], stopServices: [sh, -c, 'echo waits; exec sleep 600.25']}}
 `,
     );
     const run = inTerminal(
       ...['recover', 'database-corruption', '--store', 'main', '--database', 'persistence'],
-      ...['--force', 'a test', '--execute', '--yes'],
+      ...['--force', 'a test', '--execute', '--yes', '--confirm', 'main'],
     );
     await until('the command runs', () => run.output().includes('\nwaits') || undefined);
     await run.end('SIGKILL');

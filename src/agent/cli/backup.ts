@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join, resolve } from 'node:path';
+import { parse } from 'yaml';
 import { AgentError, errorText, nearest, systemCode } from '../../core/errors.ts';
 import { makeDirectorySync } from '../../core/make-directory.ts';
 import { journalPath, type RunRecord, recordRun } from '../../probes/backups/journal.ts';
@@ -12,14 +13,21 @@ import {
   planDirectory,
   planFiles,
   planFormats,
+  planJson,
   printPlan,
 } from '../backup-plan.ts';
-import { configurationOptions, configured, parseCommand, showHelp } from './arguments.ts';
+import {
+  type ConfigurationValues,
+  configurationOptions,
+  configured,
+  parseCommand,
+  showHelp,
+} from './arguments.ts';
 import { type Io, onSignals } from './io.ts';
 
 const usage = `Usage: svc-agent backup run --job NAME [--artifact FILE] [-c FILE] -- COMMAND...
        svc-agent backup plan [--format cron|kubernetes] [--image IMAGE] [--directory DIR]
-                             [--offsite TARGET [--region REGION] [--endpoint URL]] [--out FOLDER] [-c FILE]
+                             [--offsite TARGET [--region REGION] [--endpoint URL]] [--out FOLDER | --json] [-c FILE]
 
 run: runs COMMAND, passes its output and its exit status through, and records start, end, size and result for the
 entry NAME of backups. --artifact is the file whose size is recorded.
@@ -29,7 +37,8 @@ plan: prints, for each configured store, the commands that back up, verify, copy
   --region REGION   the remote is an S3-compatible bucket, which the agent observes; nothing is configured in rclone
   --endpoint URL    URL of an object store that is not Amazon S3
   --out FOLDER      writes files instead: backups.yaml for the agent's configuration, a script for each job, crontab
-Exit status of run: that of COMMAND; 127 when it cannot be started; 2 wrong usage or an invalid configuration.
+A fault in the configuration is printed and keeps no backup from running; such a run is not recorded.
+Exit status of run: that of COMMAND; 127 when it cannot be started; 2 wrong usage.
 `;
 
 /** `svc-agent backup run` and `svc-agent backup plan`. */
@@ -66,30 +75,58 @@ export async function backup(args: readonly string[], io: Io): Promise<number> {
     }
     const { offsite: target, region, endpoint } = values;
     checkOffsite({ target, region, endpoint });
-    const { config } = await configured(values, io);
+    const { config, files } = await configured(values, io);
     const options: PlanOptions = {
       format: format as (typeof planFormats)[number],
       image: values.image,
-      directory: values.directory ?? planDirectory,
+      directory: resolve(io.cwd, values.directory ?? planDirectory),
       offsite: target === undefined ? undefined : { target, region, endpoint },
-      configFile: values.config && resolve(io.cwd, values.config),
+      configFile: files[0] && resolve(io.cwd, files[0]),
+      dynamicFiles: dynamicFilesIn(config.serviceConfig),
     };
-    if (values.out === undefined) io.stdout(printPlan(config, options));
+    if (values.json) io.stdout(`${JSON.stringify(planJson(config, options), null, 2)}\n`);
+    else if (values.out === undefined) io.stdout(printPlan(config, options));
     else writePlan(planFiles(config, options, resolve(io.cwd, values.out)), resolve(io.cwd, values.out), io);
     return 0;
   }
   if (action !== 'run') throw wrongUsage('unknown action', action, 'use run or plan');
   if (values.job === undefined) throw wrongUsage('--job is missing', undefined, 'name an entry of backups');
   if (command.length === 0) throw wrongUsage('no command', undefined, 'put it behind --');
-  const { config } = await configured(values, io);
-  const names = config.backups.map(({ name }) => name);
-  if (!names.includes(values.job)) {
-    const near = nearest(values.job, names);
-    const known = names.length === 0 ? 'the configuration has none' : `there is ${names.join(', ')}`;
-    throw wrongUsage('no such backup', values.job, `${near ? `did you mean ${near}? ` : ''}${known}`);
-  }
-  const journal = journalPath(config.stateDirectory, 'backup', values.job);
+  if (!/^[\w.-]+$/.test(values.job))
+    throw wrongUsage('no such backup', values.job, 'name an entry of backups');
+  const journal = await journalOf(values.job, values, io);
   return runRecorded(command, { journal, artifact: values.artifact }, io);
+}
+
+/** Where runs of a job are recorded. Prints why it is not known: no fault of a configuration keeps a backup from running. */
+async function journalOf(job: string, values: ConfigurationValues, io: Io): Promise<string | undefined> {
+  try {
+    const { config } = await configured(values, io);
+    const names = config.backups.map(({ name }) => name);
+    if (names.includes(job)) return journalPath(config.stateDirectory, 'backup', job);
+    const near = nearest(job, names);
+    const known = names.length === 0 ? 'the configuration has none' : `there is ${names.join(', ')}`;
+    throw wrongUsage('no such backup', job, `${near ? `did you mean ${near}? ` : ''}${known}`);
+  } catch (thrown) {
+    io.stderr(
+      `svc-agent: ${errorText(thrown)}\nsvc-agent: the command runs all the same; this run is not recorded\n`,
+    );
+    return undefined;
+  }
+}
+
+/** The files that the service's own files name as their dynamic configuration; what cannot be read names none. */
+function dynamicFilesIn(files: readonly string[]): string[] {
+  return files.flatMap((file) => {
+    try {
+      const { dynamicconfig, dynamicConfigClient } = parse(readFileSync(file, 'utf8')) ?? {};
+      const path =
+        dynamicconfig?.filebased?.filepath ?? dynamicconfig?.filepath ?? dynamicConfigClient?.filepath;
+      return typeof path === 'string' ? [path] : [];
+    } catch {
+      return [];
+    }
+  });
 }
 
 function writePlan(files: PlanFiles, folder: string, io: Io): void {
@@ -106,10 +143,11 @@ const wrongUsage = (what: string, got?: string, allowed = 'see svc-agent backup 
 /** Runs a backup and records its result. A failure to record is printed; it does not prevent or fail the backup. */
 async function runRecorded(
   command: readonly string[],
-  { journal, artifact }: { journal: string; artifact?: string },
+  { journal, artifact }: { journal: string | undefined; artifact?: string },
   io: Io,
 ): Promise<number> {
   const record = async (run: RunRecord) => {
+    if (journal === undefined) return;
     await recordRun(journal, run).catch((thrown: unknown) =>
       io.stderr(`svc-agent: this run cannot be recorded in ${journal}: ${errorText(thrown)}\n`),
     );

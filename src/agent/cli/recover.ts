@@ -1,32 +1,23 @@
 import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
-import { systemClock } from '../../core/clock.ts';
 import { AgentError, nearest } from '../../core/errors.ts';
 import { type RecoveryProcedure, recoveryProcedures } from '../../core/reasons.ts';
 import { drillName } from '../../probes/backups/backups.ts';
 import { journalPath, recordRun } from '../../probes/backups/journal.ts';
-import { planClusters, planDomains } from '../../probes/plan.ts';
-import type { ProbeRow } from '../../probes/probe.ts';
-import { probeOnce } from '../../probes/runner/runner.ts';
+import type { StoreOptions } from '../../probes/stores/store-options.ts';
 import type { AgentConfig } from '../config/types.ts';
-import { createReadSecret } from '../read-secret.ts';
-import { createChecks, type RunProbe } from '../recovery/checks.ts';
-import { commandsOf, type Subject, shellText } from '../recovery/commands.ts';
-import type { RunSubject } from '../recovery/journal.ts';
-import { procedures, type RecoveryStep, type Situation } from '../recovery/procedures.ts';
-import { type Operator, runSession } from '../recovery/session.ts';
+import type { Check } from '../recovery/check.ts';
+import { type Subject, shellText } from '../recovery/commands.ts';
+import { type RunSubject, unfinishedRun } from '../recovery/journal.ts';
+import type { Operator } from '../recovery/operator.ts';
+import { procedures, type RecoveryStep } from '../recovery/procedures.ts';
+import { printLeft, runSession } from '../recovery/session.ts';
 import { lockSubject } from '../recovery/subject-lock.ts';
 import { configurationOptions, configured, parseCommand, showHelp } from './arguments.ts';
 import type { Io } from './io.ts';
-import { openLivePages, silent } from './live-pages.ts';
 import { recoverCost } from './recover-cost.ts';
-import {
-  longestMs,
-  type OnVerification,
-  planForPerson,
-  verificationLine,
-  verifyWithProgress,
-} from './verification.ts';
+import { openTools, situationOf } from './recovery-situation.ts';
+import { verificationLine } from './verification.ts';
 
 const usage = `Usage: svc-agent recover PROCEDURE [--plan] [--execute] [OPTIONS] [-c FILE]
 
@@ -42,6 +33,9 @@ commands for this configuration, and checks the result.
   --force REASON        continue although a check refuses; the reason is recorded
   --store NAME --database persistence|visibility   what to restore
   --backup FILE         the backup to restore; default: the newest verified one
+  --until TIME          leave out what was written from then on, such as 2026-11-23T10:00:00Z
+  --until-xid XID, --until-name NAME   PostgreSQL: the last transaction, or the restore point, to restore
+  --no-safety-copy      do not copy what is in the database before it is overwritten
   --domain NAME --to CLUSTER                       what to fail over, and where to
   --json                the plan, or the result, as JSON
 An interrupted run resumes at the step that was not finished, unless --restart is given. While a run changes a database
@@ -61,6 +55,10 @@ const options = {
   store: { type: 'string' },
   database: { type: 'string' },
   backup: { type: 'string' },
+  until: { type: 'string' },
+  'until-xid': { type: 'string' },
+  'until-name': { type: 'string' },
+  'no-safety-copy': { type: 'boolean' },
   domain: { type: 'string' },
   to: { type: 'string' },
 } as const;
@@ -86,7 +84,12 @@ export async function recover(args: readonly string[], io: Io): Promise<number> 
   const onVerification = verificationLine(io.screen, values.json ? () => {} : io.stdout);
   const tools = await openTools(config, subject, onVerification, io);
   try {
-    const situation = await situationOf(subject, config, tools, onVerification, io);
+    const journal = stepsPath(procedure, subject, config);
+    const startMs = (values.restart ? undefined : unfinishedRun(journal)?.startMs) ?? Date.now();
+    const situation = await situationOf(subject, config, {
+      ...{ tools, onVerification, io, startMs },
+      copiesFirst: !values['no-safety-copy'],
+    });
     const steps = procedures[procedure].steps(situation);
     if (values.plan) {
       io.stdout(
@@ -112,7 +115,9 @@ function procedureOf([name]: readonly string[]): RecoveryProcedure {
 
 function subjectOf(
   procedure: RecoveryProcedure,
-  values: { [K in keyof Subject]?: string | undefined },
+  values: {
+    [K in 'store' | 'database' | 'domain' | 'to' | 'backup' | `until${'' | '-xid' | '-name'}`]?: string;
+  },
   config: AgentConfig,
 ): Subject {
   const { store, database, domain, to, backup } = values;
@@ -126,6 +131,10 @@ function subjectOf(
     domain: domain ?? watched,
     to,
     backup,
+    ...untilOf(
+      values,
+      isRestore ? config.stores.find((each) => each.name === (store ?? only))?.kind : undefined,
+    ),
   };
   for (const need of procedures[procedure].needs) {
     if (subject[need] === undefined) throw wrongUsage(`--${need} is missing`);
@@ -147,140 +156,63 @@ function subjectOf(
   return JSON.parse(JSON.stringify(subject)) as Subject;
 }
 
-interface Tools {
-  rows: readonly ProbeRow[];
-  runProbe: RunProbe;
-  close(): Promise<void>;
+/** Where the restore ends. Throws `usage`. */
+function untilOf(
+  values: { [K in `until${'' | '-xid' | '-name'}`]?: string },
+  kind: StoreOptions['kind'] | undefined,
+): Pick<Subject, 'until' | 'untilXid' | 'untilName'> {
+  const { until, 'until-xid': untilXid, 'until-name': untilName } = values;
+  const given = Object.entries({ '--until': until, '--until-xid': untilXid, '--until-name': untilName })
+    .filter(([, value]) => value !== undefined)
+    .map(([name]) => name);
+  if (given.length > 1) throw wrongUsage(`${given.join(' and ')} exclude each other`, undefined, 'use one');
+  if (given.length === 0) return {};
+  if (kind === undefined) throw wrongUsage(`${given[0]} without a restore`, undefined, 'leave it out');
+  if (kind === 'widecolumn')
+    throw wrongUsage(
+      `${given[0]} is not possible for a wide-column store`,
+      undefined,
+      'name a snapshot with --backup',
+    );
+  if (kind !== 'postgres' && until === undefined)
+    throw wrongUsage(`${given[0]} is only possible for PostgreSQL`, undefined, 'use --until TIME');
+  if (untilXid !== undefined && !/^\d{1,10}$/.test(untilXid))
+    throw wrongUsage('--until-xid is not a transaction id', untilXid, 'use a number');
+  if (untilName !== undefined && !/^[\x21-\x7e][\x20-\x7e]{0,62}$/.test(untilName))
+    throw wrongUsage(
+      '--until-name is not a restore point',
+      untilName,
+      'use the name given to pg_create_restore_point',
+    );
+  if (until === undefined) return { untilXid, untilName };
+  const atMs = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/.test(until)
+    ? Date.parse(until)
+    : Number.NaN;
+  if (Number.isNaN(atMs))
+    throw wrongUsage('--until is not a time', until, 'use RFC 3339, such as 2026-11-23T10:00:00Z');
+  if (atMs > Date.now()) throw wrongUsage('--until is in the future', until, 'use a time that has passed');
+  return { until: new Date(atMs).toISOString() };
 }
 
-/**
- * The probes of the configuration, and what a failover needs besides: a probe of each cluster, this one included, and
- * the domain as the future active cluster describes it, then as each of the others does.
- */
-function rowsOf(config: AgentConfig, { domain, to }: Subject, onVerification: OnVerification): ProbeRow[] {
-  const { clusterGroupMetadata: group, domains } = config;
-  const rows = planForPerson(config, onVerification, true);
-  if (domain === undefined || !group || !domains) return rows;
-  const { currentClusterName: own, clusters } = group;
-  const reachable = clusters
-    .filter(({ enabled, rpcAddress }) => enabled && rpcAddress)
-    .map(({ name }) => name);
-  const first = [to, own].filter((name) => name !== undefined && reachable.includes(name)) as string[];
-  const views = [...new Set([...first, ...reachable])];
-  if (views.length === 0) views.push(own);
-  const seenBy = (name: string) => ({ ...group, currentClusterName: name });
-  return [
-    ...rows.filter(({ name, kind }) => kind !== 'cluster' && name !== `domain/${domain}`),
-    ...planClusters({ clusterGroupMetadata: seenBy('') }),
-    ...views.flatMap((name) =>
-      planDomains({ domains: { ...domains, watch: [domain] }, clusterGroupMetadata: seenBy(name) }),
-    ),
-  ];
-}
-
-/** Probes by name, each run when it is requested. */
-async function openTools(
-  config: AgentConfig,
-  subject: Subject,
-  onVerification: OnVerification,
-  io: Io,
-): Promise<Tools> {
-  const rows = rowsOf(config, subject, onVerification);
-  // The clock's timers let a process end; this one does not until the procedure is over.
-  const awake = setInterval(() => {}, 60_000);
-  const pages = rows.some(({ kind }) => kind === 'replication') ? await openLivePages(config, io) : [];
-  const readings = { values: (family: string) => pages.flatMap(({ scrape }) => [...scrape.values(family)]) };
-  const deps = { readSecret: createReadSecret(io.env), readings, clock: systemClock, log: silent };
-  const run = async (row: ProbeRow) => {
-    // Backups are assessed first: a database is assessed by what they found.
-    const first = row.kind === 'recovery' ? rows.filter(({ kind }) => kind === 'backup') : [];
-    if (row.kind === 'replication') await Promise.all(pages.map(({ scrape }) => scrape.scrapeNow()));
-    const { finding, result } = (await probeOnce([...first, row], deps)).at(-1)!;
-    return { ...finding, ok: result.ok };
-  };
-  return {
-    rows,
-    async runProbe(name) {
-      const candidates = rows.filter((each) => each.name === name);
-      let first: Awaited<ReturnType<typeof run>> | undefined;
-      for (const row of candidates) {
-        const result = await run(row);
-        if (result.gauges?.length) return result;
-        first ??= result;
-      }
-      return first;
-    },
-    async close() {
-      clearInterval(awake);
-      await Promise.all(pages.map(({ close }) => close()));
-    },
-  };
-}
-
-async function situationOf(
-  asked: Subject,
-  config: AgentConfig,
-  { rows, runProbe }: Tools,
-  onVerification: OnVerification,
-  io: Io,
-): Promise<Situation> {
-  const subject = { ...asked, backup: asked.backup ?? (await newestBackup(asked, config, runProbe)) };
-  const named = asked.backup;
-  const verifyNamed =
-    named === undefined || asked.store === undefined
-      ? undefined
-      : () =>
-          verifyWithProgress(onVerification)(
-            { path: named, level: 'full', bytesPerSecond: Number.MAX_SAFE_INTEGER },
-            AbortSignal.timeout(longestMs),
-            () => {},
-          );
-  const commands = commandsOf(subject, config);
-  const env = Object.fromEntries(
-    Object.entries(io.env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
-  );
-  return {
-    subject,
-    commands,
-    checks: createChecks(subject, { config, rows, runProbe, verifyNamed, commands, env }),
-  };
-}
-
-/**
- * Path of the full backup that the chain of evidence begins with. The backup with the latest recovery point may
- * be a base backup with its log, which is restored by hand; --backup names a dump instead.
- */
-async function newestBackup(
-  { store, database }: Subject,
-  config: AgentConfig,
-  runProbe: RunProbe,
-): Promise<string | undefined> {
-  if (store === undefined) return undefined;
-  const finding = await runProbe(`recovery/${store}/${database}`);
-  const chain = finding?.details?.chain as
-    | { links?: { type: string; what: string; backup: string }[] }
-    | undefined;
-  const full = chain?.links?.find(({ type }) => type === 'full');
-  const source = config.backups.find(({ name }) => name === full?.backup)?.source;
-  if (!full || !source || !('directory' in source)) return full?.what;
-  return `${source.directory}/${full.what}`;
-}
+const shown = (checks: readonly Check[] = []) => checks.map(({ id, text }) => ({ id, text }));
 
 const planOf = (procedure: RecoveryProcedure, subject: Subject, steps: readonly RecoveryStep[]) => ({
   procedure,
   title: procedures[procedure].title,
   subject,
-  steps: steps.map(({ requires = [], proves = [], ...step }) => ({
+  steps: steps.map(({ needs, requires, proves, isDone, ...step }) => ({
     ...step,
-    requires: requires.map(({ id, text }) => ({ id, text })),
-    proves: proves.map(({ id, text }) => ({ id, text })),
+    ...{ needs: shown(needs), requires: shown(requires), proves: shown(proves) },
+    ...(isDone && { isDone: shown([isDone])[0] }),
   })),
 });
 
 function planText(procedure: RecoveryProcedure, steps: readonly RecoveryStep[]): string {
   const lines = [`${procedure}: ${procedures[procedure].title}`];
-  for (const [index, { title, text, requires = [], commands = [], byHand, proves = [] }] of steps.entries()) {
+  for (const [index, step] of steps.entries()) {
+    const { title, text, needs = [], requires = [], commands = [], byHand, proves = [] } = step;
     lines.push('', `${index + 1}. ${title}`, `   ${text}`);
+    for (const check of needs) lines.push(`   first: ${check.text}`);
     for (const check of requires) lines.push(`   before: ${check.text}`);
     for (const command of commands) lines.push(`   $ ${shellText(command)}`);
     if (commands.length === 0 && byHand) lines.push(`   by hand: ${byHand}`);
@@ -303,6 +235,13 @@ interface RecoverContext {
   io: Io;
 }
 
+const drillOf = (procedure: RecoveryProcedure, { store, database, domain = '' }: Subject): string =>
+  store === undefined ? drillName(procedure, domain, '') : drillName(procedure, store, database ?? '');
+
+/** File of the journal of the steps. */
+const stepsPath = (procedure: RecoveryProcedure, subject: Subject, { stateDirectory }: AgentConfig): string =>
+  journalPath(stateDirectory, 'recovery', `${drillOf(procedure, subject)}.steps`);
+
 async function go(
   procedure: RecoveryProcedure,
   subject: Subject,
@@ -310,10 +249,7 @@ async function go(
   { config, values, io, namedBackup }: RecoverContext,
 ): Promise<number> {
   const terminal = openOperator(values, io);
-  const what =
-    subject.store !== undefined ? [subject.store, subject.database ?? ''] : [subject.domain ?? '', ''];
-  const name = drillName(procedure, what[0]!, what[1]!);
-  const journal = journalPath(config.stateDirectory, 'recovery', `${name}.steps`);
+  const journal = stepsPath(procedure, subject, config);
   const beganMs = performance.now();
   const lock = await lockSubject(config.stateDirectory, procedure, subject);
   try {
@@ -336,17 +272,20 @@ async function go(
     const endMs = Date.now();
     // The clock may have been set back since.
     const tookMs = Math.max(endMs - result.startMs, performance.now() - beganMs);
-    await recordRun(journalPath(config.stateDirectory, 'recovery', name), {
+    const isDrill = result.ok && result.notProved.length === 0;
+    await recordRun(journalPath(config.stateDirectory, 'recovery', drillOf(procedure, subject)), {
       startMs: Math.round(endMs - tookMs),
       endMs,
-      status: result.ok ? 0 : 1,
-      msg: result.msg,
+      status: isDrill ? 0 : 1,
+      msg: isDrill || !result.ok ? result.msg : `not proved: ${result.notProved.join('; ')}`,
     });
     const seconds = Math.round(tookMs / 1000);
-    if (values.json) io.stdout(`${JSON.stringify({ procedure, subject, ...result, seconds })}\n`);
+    if (values.json) io.stdout(`${JSON.stringify({ procedure, subject, ...result, isDrill, seconds })}\n`);
     else {
       terminal.print(`\n${result.ok ? `Done in ${seconds} s.` : `Stopped: ${result.msg}`}`);
+      printLeft(result.left, terminal);
       for (const line of result.notProved) terminal.print(`Not proved: ${line}`);
+      if (result.ok && !isDrill) terminal.print('This run is not recorded as a drill.');
     }
     return result.ok ? 0 : 1;
   } finally {
@@ -355,13 +294,15 @@ async function go(
 }
 
 /** What the procedure changes, by its address too: the configuration may be another one when a run resumes. */
-function targetOf({ store: name, database, domain, to }: Subject, config: AgentConfig): RunSubject['target'] {
+function targetOf(subject: Subject, config: AgentConfig): RunSubject['target'] {
+  const { store: name, database, domain, to, until, untilXid, untilName } = subject;
   if (name === undefined) {
     const cluster = config.clusterGroupMetadata?.clusters.find((each) => each.name === to);
     return { domain, to, address: cluster?.rpcAddress };
   }
   const store = config.stores.find((each) => each.name === name);
-  return { store: name, address: store?.address, database: database && store?.databases[database] };
+  const point = { until, untilXid, untilName };
+  return { store: name, address: store?.address, database: database && store?.databases[database], ...point };
 }
 
 /**

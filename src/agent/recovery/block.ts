@@ -22,11 +22,17 @@ export const recoveryBlock = () =>
         .strictObject({
           stopServices: command(...ofDatabase).describe('Stops the roles of the service.'),
           startServices: command(...ofDatabase).describe('Starts the roles of the service.'),
-          restore: command('file', ...ofDatabase).describe(
-            'Restores a backup: {file} is the backup; {store}, {database} and {address} are its target.',
+          restore: command('file', 'until', ...ofDatabase).describe(
+            'Restores a backup: {file} is the backup, {until} the time of --until or nothing; {store}, {database} and {address} are its target.',
+          ),
+          safetyCopy: command(...ofDatabase).describe(
+            'Copies what is in the database before it is restored. Default: a second database (PostgreSQL), a dump beside the backup (MySQL), a snapshot by nodetool (wide-column store).',
           ),
           countWorkflows: command(...ofDatabase).describe(
             'Prints the number of workflows in the restored database. {store}, {database} and {address} as in restore.',
+          ),
+          newestRow: command(...ofDatabase).describe(
+            'Prints the time of the newest row in the restored database: RFC 3339, or seconds since the epoch.',
           ),
           standbyProbe: command('domain', 'cluster').describe(
             'Checks from the standby whether the active cluster answers: exit status 0 if it does, 1 if not. {cluster} stands for the active cluster.',

@@ -3,21 +3,8 @@ import type { VerifyAnswer } from '../../probes/backups/evidence.ts';
 import { runCommand } from '../../probes/command.ts';
 import { type Finding, ProbeError, type ProbeRow } from '../../probes/probe.ts';
 import type { AgentConfig } from '../config/types.ts';
+import { advisory, type Check, type CheckAnswer, check, no, refusedBy, unknown, yes } from './check.ts';
 import type { Commands, Subject } from './commands.ts';
-
-/** A condition before or after a step, checked by the agent's probes at that moment. */
-export interface Check {
-  id: string;
-  /** What must hold, for people. */
-  text: string;
-  run(): Promise<CheckAnswer>;
-}
-
-export interface CheckAnswer {
-  /** `unknown`: there is no evidence. Before a step it refuses like `false`; after a step it is reported. */
-  holds: boolean | 'unknown';
-  msg: string;
-}
 
 interface StoreChecks {
   backupVerified(): Check;
@@ -28,11 +15,12 @@ interface StoreChecks {
   otherDatabasesUp(): readonly Check[];
   schema(): Check;
   workflowsCounted(): Check;
+  newestRow(): Check;
 }
 
 interface ServiceChecks {
-  servicesStopped(): Check;
   healthy(): readonly Check[];
+  pollersBack(): Check;
   workflowsListed(): Check;
 }
 
@@ -65,6 +53,10 @@ export interface ChecksDeps {
   commands: Commands;
   /** Verifies a backup that the operator named; without one, the agent's own evidence counts. */
   verifyNamed?: () => Promise<VerifyAnswer>;
+  /** Polls of workers that the matching role has counted; undefined if its page is not read. */
+  pollsSeen?(): Promise<number | undefined>;
+  /** What is restored, as of when; ms since the epoch. */
+  recoveryPointMs?: number;
   /** Variables of the commands that checks run. */
   env: Readonly<Record<string, string>>;
 }
@@ -72,15 +64,10 @@ export interface ChecksDeps {
 /** The most lag with which a cluster counts as caught up; the spec's alert is at 300 s. */
 const caughtUpSeconds = 10;
 
-const yes = (msg: string): CheckAnswer => ({ holds: true, msg });
-const no = (msg: string): CheckAnswer => ({ holds: false, msg });
-const unknown = (msg: string): CheckAnswer => ({ holds: 'unknown', msg });
-
 /** How long a command of a check may take. */
 const commandMs = 60_000;
 const maxBytes = 16 << 20;
 
-const check = (id: string, text: string, run: () => Promise<CheckAnswer>): Check => ({ id, text, run });
 const gauge = ({ gauges = [] }: Finding, name: string) => gauges.find((sample) => sample.name === name);
 const activeCluster = (finding: Finding) =>
   gauge(finding, 'svc_domain_active_cluster')?.labels.active_cluster;
@@ -119,7 +106,7 @@ async function output(words: readonly string[], env: ChecksDeps['env']): Promise
 
 function storeChecks(
   subject: Subject,
-  { rows, runProbe, verifyNamed, commands, env }: ChecksDeps,
+  { rows, runProbe, verifyNamed, commands, env, recoveryPointMs }: ChecksDeps,
 ): StoreChecks {
   const { store = '', database = '' } = subject;
   const probe = `store/${store}/${database}`;
@@ -162,36 +149,48 @@ function storeChecks(
       check('workflows_counted', `there are workflows in ${database} of ${store}`, async () => {
         const command = commands.named('countWorkflows');
         if (!command) return unknown('set recovery.commands.countWorkflows to have them counted');
-        const counted = await output(command, env).catch((thrown: unknown) => {
-          // Such as a table that is missing.
-          if (thrown instanceof ProbeError && thrown.reason === 'command_failed') return thrown;
-          throw thrown;
-        });
-        if (counted instanceof ProbeError) return no(counted.message);
+        // It fails where a table is missing.
+        const counted = await output(command, env).catch(refusedBy);
+        if (typeof counted !== 'string') return counted;
         const printed = counted.trim();
         if (!/^\d+$/.test(printed)) return unknown(`${command[0]} did not print a number`);
         return printed === '0' ? no('there are none') : yes(`${printed} workflows`);
+      }),
+    newestRow: () =>
+      check('newest_row', 'the newest row is as old as the recovery point', async () => {
+        const command = commands.named('newestRow');
+        if (!command) return unknown('set recovery.commands.newestRow to have it compared');
+        const printed = await output(command, env).catch(refusedBy);
+        if (typeof printed !== 'string') return printed;
+        return newestAgainst(timeIn(printed.trim()), recoveryPointMs, subject.until);
       }),
   };
 }
 
 function serviceChecks(
   { domain = '' }: Subject,
-  { rows, runProbe, commands, env }: ChecksDeps,
+  { rows, runProbe, commands, env, pollsSeen }: ChecksDeps,
 ): ServiceChecks {
   return {
-    servicesStopped: () =>
-      check('services_stopped', 'the history service does not answer', async () => {
-        const history = rows.find(({ name }) => name === 'health/history');
-        if (!history) return unknown('set services.history.health to have it checked');
-        const finding = await runProbe(history.name);
-        return finding?.ok ? no('the history service still answers') : yes('it does not answer');
-      }),
-    healthy: () =>
-      healthRowsOf(rows).map(({ name }) => {
+    healthy() {
+      const checks = healthRowsOf(rows).map(({ name }) => {
         const text = `${name.slice('health/'.length)} is healthy`;
         return check(name.replace('/', '_'), text, () => up(runProbe, name));
-      }),
+      });
+      const none = async () => unknown('no role has a health check: set services.history.health');
+      return checks.length > 0 ? checks : [check('roles_healthy', 'the roles are healthy', none)];
+    },
+    pollersBack() {
+      let before: number | undefined;
+      return advisory('pollers_back', 'workers poll for tasks', async () => {
+        const polls = await pollsSeen?.();
+        if (polls === undefined) return unknown('set services.matching.scrape to have it checked');
+        before ??= polls;
+        return polls > before
+          ? yes(`${polls - before} polls since the start`)
+          : no('no poll was counted yet');
+      });
+    },
     workflowsListed: () =>
       check('workflows_listed', `the service lists workflows of ${domain || 'a domain'}`, async () => {
         if (domain === '') return unknown('name a domain with --domain');
@@ -201,6 +200,31 @@ function serviceChecks(
         return listed === 0 ? unknown(`${domain} lists no workflow`) : yes(`${listed} lines`);
       }),
   };
+}
+
+/** More than a writer is idle between two rows, for a service that is in use. */
+const idleMs = 5 * 60_000;
+
+/** RFC 3339, or seconds since the epoch. */
+function timeIn(text: string): number | undefined {
+  const ms = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) * 1000 : Date.parse(text);
+  return Number.isNaN(ms) || text === '' ? undefined : ms;
+}
+
+/** What is older than the recovery point may be missing; what is newer than `--until` was to be left out. */
+function newestAgainst(
+  newestMs: number | undefined,
+  recoveryPointMs: number | undefined,
+  until: string | undefined,
+): CheckAnswer {
+  if (newestMs === undefined) return unknown('recovery.commands.newestRow did not print a time');
+  const newest = `the newest row is of ${new Date(newestMs).toISOString()}`;
+  if (until !== undefined && newestMs >= Date.parse(until)) return no(`${newest}, after --until ${until}`);
+  if (recoveryPointMs === undefined) return unknown(`${newest}; the recovery point is not known`);
+  const text = `${newest}, the recovery point is ${new Date(recoveryPointMs).toISOString()}`;
+  return newestMs >= recoveryPointMs - idleMs
+    ? yes(text)
+    : unknown(`${text}: nothing was written in between`);
 }
 
 type ClusterAnswers = (cluster: string) => Promise<CheckAnswer>;

@@ -6,7 +6,7 @@ import { makeDirectorySync } from '../../core/make-directory.ts';
 /** One line of the journal; JSON. */
 export type JournalLine =
   | { event: 'started'; atMs: number; procedure: string; subject: RunSubject }
-  | { event: 'step_started'; atMs: number; step: string }
+  | { event: 'step_started'; atMs: number; step: string; byHand?: true }
   | { event: 'command_started'; atMs: number; step: string; command: readonly string[] }
   /** `fault` is why it did not succeed. */
   | { event: 'command_ended'; atMs: number; step: string; command: readonly string[]; fault?: string }
@@ -29,7 +29,11 @@ export interface UnfinishedRun {
   /** Time of its last line. */
   lastMs: number;
   done: Set<string>;
+  /** Steps whose work has begun, whether they are done or not. */
+  begun: Set<string>;
   notProved: string[];
+  /** It was refused, or failed, and was not killed. */
+  hasStopped: boolean;
   /** Commands that succeeded in the step that was interrupted. */
   succeeded: (readonly string[])[];
   /** The command during which the run ended. */
@@ -57,11 +61,19 @@ export function unfinishedRun(path: string): UnfinishedRun | undefined {
 
 const begun = ({ subject, atMs }: JournalLine & { event: 'started' }): UnfinishedRun => ({
   ...{ subject, startMs: atMs, lastMs: atMs },
-  ...{ done: new Set(), notProved: [], succeeded: [] },
+  ...{ done: new Set(), begun: new Set(), notProved: [], hasStopped: false, succeeded: [] },
 });
+
+/** From this line on the step may have changed something. */
+export const hasBegun = (
+  line: JournalLine,
+): line is JournalLine & { event: 'step_started' | 'command_started' } =>
+  line.event === 'command_started' || (line.event === 'step_started' && line.byHand === true);
 
 function follow(run: UnfinishedRun, line: JournalLine): void {
   run.lastMs = line.atMs;
+  run.hasStopped = line.event === 'stopped';
+  if (hasBegun(line)) run.begun.add(line.step);
   if (line.event === 'command_started') run.interrupted = { command: line.command, atMs: line.atMs };
   if (line.event === 'command_ended') {
     run.interrupted = undefined;

@@ -1,16 +1,22 @@
 import type { RecoveryProcedure } from '../../core/reasons.ts';
-import type { Check, Checks } from './checks.ts';
+import type { Check } from './check.ts';
+import type { Checks } from './checks.ts';
 import { type Commands, type Subject, shellText } from './commands.ts';
+import type { Guard } from './guard.ts';
+import type { Restore } from './restore.ts';
+import { programsThere, type RestoreChecks } from './restore-checks.ts';
 
 /**
- * The spec's recovery procedures as data: each step has its purpose, its preconditions, the commands for this
- * configuration, and the checks after it. Nothing here runs anything.
+ * The spec's recovery procedures as tables of steps. Everything else comes from the tables: what is refused before
+ * anything is changed, the journal, the text for a run that ended early, and the plan. Nothing here runs anything.
  */
 export interface RecoveryStep {
   id: string;
   title: string;
   text: string;
-  /** What must hold before the step. */
+  /** What can be known before the run changes anything: it is refused then, and not in the middle. */
+  needs?: readonly Check[];
+  /** What must hold at the moment of the step. */
   requires?: readonly Check[];
   /** Run one after the other; none for what the operator does by hand. */
   commands?: readonly (readonly string[])[];
@@ -22,12 +28,31 @@ export interface RecoveryStep {
   isDone?: Check;
   /** Name that the operator must enter before a step that cannot be undone: a store or a domain. */
   confirm?: string;
+  /** What a run that ends after the start of this step leaves behind, until a step that settles it is done. */
+  leaves?: Leaves;
+  /** Ids of the steps that leave nothing behind any more once this one is done. */
+  settles?: readonly string[];
+}
+
+export interface Leaves {
+  /** What is down or in between, as a sentence. */
+  what: string;
+  /** How it is undone: a command, or what to do by hand. */
+  undo: string;
 }
 
 export interface Situation {
   subject: Subject;
   commands: Commands;
   checks: Checks;
+  guard: Guard;
+  restore: Restore;
+  restoreChecks: RestoreChecks;
+  /** Up to when the restore reaches, for people. */
+  reaches: string;
+  /** What is in the database is copied before it is overwritten. */
+  copiesFirst: boolean;
+  path: string | undefined;
 }
 
 export interface Procedure {
@@ -62,48 +87,104 @@ export const procedures: Readonly<Record<RecoveryProcedure, Procedure>> = {
   },
 };
 
-function stopServices({ commands }: Situation): RecoveryStep {
+const programsOf = (id: string, commands: RecoveryStep['commands'], { path }: Situation): readonly Check[] =>
+  commands
+    ? [
+        programsThere(
+          id,
+          commands.map(([program = '']) => program),
+          path,
+        ),
+      ]
+    : [];
+
+const startText = ({ commands }: Situation): string => {
+  const start = commands.named('startServices');
+  return start ? `$ ${shellText(start)}` : 'start the roles of the service by hand';
+};
+
+function stopServices(situation: Situation): RecoveryStep {
+  const commands = oneOf(situation.commands.named('stopServices'));
   return {
     id: 'stop-services',
-    title: 'Stop the history service',
-    text: 'Nothing may write to the database while it is restored.',
-    commands: oneOf(commands.named('stopServices')),
-    byHand: 'Scale the history role to zero. Set recovery.commands.stopServices to have it done here.',
+    title: 'Stop the services',
+    text: 'Nothing may write to the database while it is restored: the history role and every other role with a session in it.',
+    needs: [...situation.guard.canBeShown(), ...programsOf('stop', commands, situation)],
+    commands,
+    byHand: 'Scale the roles to zero. Set recovery.commands.stopServices to have it done here.',
+    leaves: { what: 'The services are stopped.', undo: `To start them: ${startText(situation)}` },
   };
 }
 
-function startServices({ commands, checks }: Situation): RecoveryStep {
+function startServices(situation: Situation): RecoveryStep {
+  const { commands: named, checks } = situation;
+  const commands = oneOf(named.named('startServices'));
   return {
     id: 'start-services',
     title: 'Start the services',
     text: 'Workers reconnect and resume polling by themselves.',
-    commands: oneOf(commands.named('startServices')),
-    byHand: 'Scale the history role up again. Set recovery.commands.startServices to have it done here.',
+    needs: programsOf('start', commands, situation),
+    commands,
+    byHand: 'Scale the roles up again. Set recovery.commands.startServices to have it done here.',
     proves: checks.healthy(),
+    settles: ['stop-services'],
   };
 }
 
-function restoreDatabase({ subject, commands, checks }: Situation): RecoveryStep {
+/** None where the restore keeps what was there by itself, and with `--no-safety-copy`. */
+function safetyCopy(situation: Situation): readonly RecoveryStep[] {
+  const { subject, commands: named, restore, restoreChecks, guard, copiesFirst } = situation;
+  if (!copiesFirst || restore.byHand) return [];
+  const own = named.named('safetyCopy');
+  const commands = own ? [own] : restore.safetyCopy?.commands;
+  return [
+    {
+      id: 'safety-copy',
+      title: `Copy what is in ${subject.database} of ${subject.store} now`,
+      text: `The restore overwrites it. The copy is ${own ? 'that of recovery.commands.safetyCopy' : (restore.safetyCopy?.name ?? 'made by hand')}; remove it once the restore is proved. --no-safety-copy leaves this step out.`,
+      needs: own ? programsOf('safety_copy', [own], situation) : restoreChecks.copyNeeds(),
+      requires: guard.isDown(),
+      commands,
+      byHand:
+        'Copy the files or the tables of the database. Set recovery.commands.safetyCopy to have it done here.',
+      isDone: restoreChecks.nothingToCopy(),
+    },
+  ];
+}
+
+function restoreDatabase(situation: Situation): RecoveryStep {
+  const { subject, commands: named, checks, guard, restore, restoreChecks, reaches } = situation;
+  const own = oneOf(named.named('restore'));
+  const commands = own ?? restore.commands;
   return {
     id: 'restore',
     title: `Restore ${subject.database} of ${subject.store} from its backup`,
-    text: 'What is in the database now is replaced by the backup.',
-    requires: [checks.backupVerified(), checks.servicesStopped()],
-    commands: commands.named('restore') ? oneOf(commands.named('restore')) : commands.restore(),
+    text: reaches,
+    needs: [
+      checks.backupVerified(),
+      ...(own ? programsOf('restore', own, situation) : restoreChecks.needs()),
+    ],
+    requires: guard.isDown(),
+    commands,
     byHand:
-      commands.restoreByHand()?.join('\n  ') ??
+      restore.byHand?.join('\n  ') ??
       `Restore ${subject.backup ?? 'the backup'} with the store’s own tools; svc-agent backup plan prints the commands. --backup FILE restores a dump here.`,
     proves: [checks.storeUp()],
     confirm: subject.store,
+    leaves: {
+      what: `${subject.database} of ${subject.store} may be restored in part.`,
+      undo: 'Run the same command again before the services start: it resumes.',
+    },
   };
 }
 
-function verifySchema({ checks }: Situation): RecoveryStep {
+function verifyData({ checks }: Situation): RecoveryStep {
   return {
-    id: 'verify-schema',
-    title: 'Verify the schema version',
+    id: 'verify-data',
+    title: 'Verify what was restored, before the services start',
     text: 'A backup from before an upgrade has the old schema, which the service refuses or damages.',
-    proves: [checks.schema()],
+    proves: [checks.schema(), checks.workflowsCounted(), checks.newestRow()],
+    settles: ['restore'],
   };
 }
 
@@ -113,34 +194,37 @@ function verifyWorkflows({ commands, checks, subject }: Situation): RecoveryStep
     id: 'verify-workflows',
     title: 'Verify the workflows',
     text: `Only the service itself can show that it reads what was restored: ${shellText(listing ?? ['<cli>', '--domain', 'DOMAIN', 'workflow', 'list'])}`,
-    proves: [checks.workflowsCounted(), checks.workflowsListed(), ...checks.healthy()],
+    proves: [...checks.healthy(), checks.pollersBack(), checks.workflowsListed()],
   };
 }
 
 function databaseCorruption(situation: Situation): readonly RecoveryStep[] {
-  const { checks, subject } = situation;
+  const { subject } = situation;
   return [
     {
       id: 'confirm',
       title: 'Confirm that the database is damaged',
       text: `Workflows that fail to start, persistence errors in the logs and inconsistent state point to it. A restore of ${subject.database} loses what was written since the recovery point.`,
-      requires: [checks.backupVerified()],
     },
     stopServices(situation),
+    ...safetyCopy(situation),
     restoreDatabase(situation),
-    verifySchema(situation),
+    verifyData(situation),
     startServices(situation),
     verifyWorkflows(situation),
   ];
 }
 
-function updateDomain({ subject, commands, checks }: Situation, requires: readonly Check[]): RecoveryStep {
+function updateDomain(
+  { subject, commands, checks }: Situation,
+  conditions: Pick<RecoveryStep, 'needs' | 'requires'>,
+): RecoveryStep {
   const { domain = '', to = '' } = subject;
   return {
     id: 'update-domain',
     title: `Make ${to} the active cluster of ${domain}`,
     text: 'Failover is per domain: other domains stay where they are.',
-    requires,
+    ...conditions,
     commands: oneOf(commands.client('--domain', domain, 'domain', 'update', '--active_cluster', to)),
     byHand: `Run: <cli> --domain ${domain} domain update --active_cluster ${to}. Set recovery.client to have it done here.`,
     isDone: checks.activeIn(to),
@@ -167,17 +251,19 @@ function datacenterFailure(situation: Situation): readonly RecoveryStep[] {
       id: 'confirm',
       title: 'Confirm that the active cluster does not answer',
       text: 'A failover while the active cluster is alive splits the domain until replication has caught up.',
-      requires: [
+      needs: [
         checks.activeClusterDown(),
         ...(commands.named('standbyProbe') ? [checks.standbySeesItDown()] : []),
       ],
       proves: commands.named('standbyProbe') ? [] : [checks.standbySeesItDown()],
     },
-    updateDomain(situation, [
-      checks.globalDomain(),
-      checks.inClusters(subject.to ?? ''),
-      checks.clusterReachable(subject.to ?? ''),
-    ]),
+    updateDomain(situation, {
+      needs: [
+        checks.globalDomain(),
+        checks.inClusters(subject.to ?? ''),
+        checks.clusterReachable(subject.to ?? ''),
+      ],
+    }),
     repointTraffic(situation),
     {
       id: 'watch-replication',
@@ -196,7 +282,7 @@ function failback(situation: Situation): readonly RecoveryStep[] {
       id: 'confirm',
       title: `Confirm that ${to} is healthy`,
       text: 'The recovered cluster has to serve the domain again.',
-      requires: [checks.globalDomain(), checks.inClusters(to), checks.clusterReachable(to)],
+      needs: [checks.globalDomain(), checks.inClusters(to), checks.clusterReachable(to)],
     },
     {
       id: 'caught-up',
@@ -204,30 +290,33 @@ function failback(situation: Situation): readonly RecoveryStep[] {
       text: 'A failback before that loses the progress of workflows that are not replicated yet.',
       requires: [checks.replicationCaughtUp(to), checks.noDisagreement()],
     },
-    updateDomain(situation, [checks.replicationCaughtUp(to)]),
+    updateDomain(situation, { requires: [checks.replicationCaughtUp(to)] }),
     repointTraffic(situation),
   ];
 }
 
 function clusterLoss(situation: Situation): readonly RecoveryStep[] {
-  const { checks, commands } = situation;
+  const { checks, commands, guard } = situation;
+  const deploy = oneOf(commands.named('deploy'));
   return [
     {
       id: 'provision',
       title: 'Provision the infrastructure',
       text: 'An empty store of the same kind and version, and the databases’ users.',
       byHand: 'Provision as your cluster’s documentation says.',
-      requires: [checks.backupVerified()],
+      needs: guard.canBeShown(),
       isDone: checks.serverUp(),
     },
-    { ...restoreDatabase(situation), requires: [checks.backupVerified()] },
-    verifySchema(situation),
+    ...safetyCopy(situation),
+    restoreDatabase(situation),
+    verifyData(situation),
     {
       id: 'deploy',
       title: 'Deploy the services with their restored configuration',
       text: 'Static and dynamic configuration come from the configuration backup. The services need every database: restore each of them first, by this procedure with its --store and --database.',
+      needs: programsOf('deploy', deploy, situation),
       requires: checks.otherDatabasesUp(),
-      commands: oneOf(commands.named('deploy')),
+      commands: deploy,
       byHand:
         'Deploy frontend, history, matching and worker. Set recovery.commands.deploy to have it done here.',
       proves: checks.healthy(),

@@ -1,16 +1,19 @@
 import { spawn } from 'node:child_process';
 import { errorText } from '../../core/errors.ts';
 import { onSignals } from '../cli/io.ts';
-import type { Check, CheckAnswer } from './checks.ts';
+import { answerOf, type Check, type CheckAnswer, lineOf } from './check.ts';
 import { shellText } from './commands.ts';
 import {
+  hasBegun,
   type JournalLine,
   openJournal,
   type RunSubject,
   type UnfinishedRun,
   unfinishedRun,
 } from './journal.ts';
-import type { RecoveryStep } from './procedures.ts';
+import type { Operator } from './operator.ts';
+import { type Refusal, refusal, refusalsUpFront } from './preflight.ts';
+import type { Leaves, RecoveryStep } from './procedures.ts';
 import type { SubjectLock } from './subject-lock.ts';
 
 /**
@@ -33,17 +36,8 @@ export interface SessionOptions {
   force?: string;
   /** Where the output of commands goes; stderr keeps stdout free for JSON. */
   commandOutput?: 'stdout' | 'stderr';
-}
-
-/** Prompts and output of a session: a terminal, or a script with `--yes`. */
-export interface Operator {
-  /** There is no prompt: steps that need a person are not done. */
-  isAway?: boolean;
-  print(line: string): void;
-  /** Whether to go on. */
-  ask(question: string): Promise<boolean>;
-  /** Whether the operator typed this very name. */
-  confirmName(what: string, name: string): Promise<boolean>;
+  /** Waits between two tries of a check after a step. */
+  pause?: (ms: number) => Promise<void>;
 }
 
 export interface SessionResult {
@@ -51,42 +45,98 @@ export interface SessionResult {
   startMs: number;
   /** Checks after steps that had no result. */
   notProved: readonly string[];
+  /** What a run that stopped leaves behind, such as services that are down. */
+  left: readonly Leaves[];
   msg: string;
 }
 
+/** Throws `internal` if the journal cannot be used; what is left behind is printed before. */
 export async function runSession(options: SessionOptions, operator: Operator): Promise<SessionResult> {
   const { steps, subject, procedure } = options;
-  const left = unfinishedRun(options.journal);
-  const before = await resumed(left, options, operator);
+  const unfinished = unfinishedRun(options.journal);
+  const before = await resumed(unfinished, options, operator);
   if (before?.fault !== undefined) {
-    return { ok: false, startMs: Date.now(), notProved: [], msg: before.fault };
+    const left = unfinished ? leftBehind(steps, unfinished.begun, unfinished.done) : [];
+    return { ok: false, startMs: Date.now(), notProved: [], left, msg: before.fault };
   }
   const startMs = before?.startMs ?? Date.now();
   const notProved = [...(before?.notProved ?? [])];
+  const begun = new Set(before?.begun);
+  const done = new Set(before?.done);
+  // A run that starts over has not undone what the one before it did.
+  if (!before)
+    for (const step of [...(unfinished?.begun ?? []), ...(unfinished?.done ?? [])]) begun.add(step);
   const journal = openJournal(options.journal);
-  const write = (line: JournalLine) => journal.write(line);
+  const interruption = watchInterruption();
+  const write = (line: JournalLine) => {
+    if (hasBegun(line)) begun.add(line.step);
+    journal.write(line);
+  };
+  const stop = (msg: string): SessionResult => {
+    const left = leftBehind(steps, begun, done);
+    write({ event: 'stopped', atMs: Date.now(), msg });
+    return { ok: false, startMs, notProved, left, msg };
+  };
   try {
     if (!before) write({ event: 'started', atMs: startMs, procedure, subject });
+    const todo = steps.filter(({ id }) => !done.has(id));
+    const refusals = await Promise.race([refusalsUpFront(todo, options, operator), interruption.came]);
+    if (refusals === undefined) return stop(interruptedFault);
+    const refused = unforced(refusals, { options, operator, write });
+    if (refused !== undefined) return stop(refused);
     for (const [index, step] of steps.entries()) {
       operator.print(`\nStep ${index + 1} of ${steps.length}: ${step.title}\n${step.text}`);
-      if (before?.done.has(step.id)) {
+      if (done.has(step.id)) {
         operator.print('Done in the earlier run.');
         continue;
       }
-      const result = await runStep(step, { options, operator, write, succeeded: before?.succeeded ?? [] });
-      if (result.fault !== undefined) {
-        const msg = `${step.title}: ${result.fault}`;
-        write({ event: 'stopped', atMs: Date.now(), msg });
-        return { ok: false, startMs, notProved, msg };
-      }
+      const result = await runStep(step, {
+        ...{ options, operator, write, interruption, succeeded: before?.succeeded ?? [] },
+      });
+      if (result.fault !== undefined) return stop(`${step.title}: ${result.fault}`);
       notProved.push(...result.notProved);
       write({ event: 'step_done', atMs: Date.now(), step: step.id, notProved: result.notProved });
+      done.add(step.id);
     }
     write({ event: 'done', atMs: Date.now(), notProved });
-    return { ok: true, startMs, notProved, msg: 'all steps are done' };
+    return { ok: true, startMs, notProved, left: [], msg: 'all steps are done' };
+  } catch (thrown) {
+    printLeft(leftBehind(steps, begun, done), operator);
+    throw thrown;
   } finally {
+    interruption.undo();
     journal.close();
   }
+}
+
+/** What the steps that have begun leave behind, but for those that another step has settled. */
+function leftBehind(
+  steps: readonly RecoveryStep[],
+  begun: ReadonlySet<string>,
+  done: ReadonlySet<string>,
+): Leaves[] {
+  const settled = new Set(steps.flatMap(({ id, settles = [] }) => (done.has(id) ? settles : [])));
+  return steps.flatMap(({ id, leaves }) => (leaves && begun.has(id) && !settled.has(id) ? [leaves] : []));
+}
+
+/** For the operator of a run that ended early. */
+export function printLeft(left: readonly Leaves[], operator: Pick<Operator, 'print'>): void {
+  for (const { what, undo } of left) operator.print(`${what} ${undo}`);
+}
+
+/** The first refusal that no reason overrides; the others are recorded. */
+function unforced(
+  refusals: readonly Refusal[],
+  { options, operator, write }: Pick<SessionContext, 'options' | 'operator' | 'write'>,
+): string | undefined {
+  for (const { msg, overridable } of refusals) {
+    if (overridable === undefined) return `refused before anything was changed: ${msg}`;
+    if (options.force === undefined)
+      return `refused before anything was changed: ${msg}; --force REASON overrides this`;
+    operator.print(`  overridden: ${options.force}`);
+    write({ event: 'forced', atMs: Date.now(), ...overridable, msg, reason: options.force });
+  }
+  return undefined;
 }
 
 /** After this long, what an interrupted run did may no longer be true: the operator decides. */
@@ -99,6 +149,7 @@ async function resumed(
   operator: Operator,
 ): Promise<(UnfinishedRun & { fault?: undefined }) | { fault: string } | undefined> {
   if (left === undefined || restart) return undefined;
+  if (left.hasStopped && left.begun.size + left.done.size === 0) return undefined;
   const stopped = `the run of ${new Date(left.startMs).toISOString()}, which stopped after ${left.done.size} of ${steps.length} steps`;
   if (!isSame(left.subject, subject)) {
     operator.print(`Starts over: ${stopped}, was for ${JSON.stringify(left.subject)}.`);
@@ -125,7 +176,31 @@ const isSame = (one: RunSubject, other: RunSubject): boolean =>
   JSON.stringify(one.target) === JSON.stringify(other.target) &&
   (other.backup === undefined || other.backup === one.backup);
 
+/** A signal between two commands ends the run as an operator's `no` does, so that it says what it leaves behind. */
+interface Interruption {
+  /** Resolves with the signal. */
+  came: Promise<void>;
+  hasCome(): boolean;
+  undo(): void;
+}
+
+function watchInterruption(): Interruption {
+  let hasCome = false;
+  let tell = () => {};
+  const came = new Promise<void>((resolve) => {
+    tell = resolve;
+  });
+  const come = () => {
+    hasCome = true;
+    tell();
+  };
+  return { came, hasCome: () => hasCome, undo: onSignals({ stop: come, reload: come }) };
+}
+
+const interruptedFault = 'interrupted by a signal';
+
 interface SessionContext {
+  interruption: Interruption;
   options: SessionOptions;
   operator: Operator;
   write(line: JournalLine): void;
@@ -138,16 +213,16 @@ type StepResult = { fault: string } | { fault?: undefined; notProved: readonly s
 
 async function runStep(step: RecoveryStep, around: SessionContext): Promise<StepResult> {
   const { operator, write } = around;
-  const refusal = await refused(step, around);
-  if (refusal !== undefined) return { fault: refusal };
+  const why = await refused(step, around);
+  if (why !== undefined) return { fault: why };
   const isDone = step.isDone && (await answerOf(step.isDone));
   if (isDone?.holds === true) {
     operator.print(`  Nothing to run: ${isDone.msg}.`);
-    return proofs(step, operator);
+    return proofs(step, around);
   }
   if (isIn(around.succeeded, step.commands)) {
     operator.print('  Nothing to run: the commands succeeded in the earlier run.');
-    return proofs(step, operator);
+    return proofs(step, around);
   }
   showWork(step, around);
   if (
@@ -156,9 +231,10 @@ async function runStep(step: RecoveryStep, around: SessionContext): Promise<Step
   ) {
     return { fault: `${step.confirm} was not confirmed` };
   }
-  write({ event: 'step_started', atMs: Date.now(), step: step.id });
+  const byHand = (step.commands !== undefined && around.options.execute) || !step.byHand ? undefined : true;
+  write({ event: 'step_started', atMs: Date.now(), step: step.id, byHand });
   const fault = await act(step, around);
-  return fault === undefined ? proofs(step, operator) : { fault };
+  return fault === undefined ? proofs(step, around) : { fault };
 }
 
 /** Whether there are commands, and all of them are in the list. */
@@ -167,30 +243,22 @@ const isIn = (list: readonly (readonly string[])[], commands: RecoveryStep['comm
   return commands?.every((command) => texts.includes(shellText(command))) ?? false;
 };
 
-/** A check whose command fails has no result. */
-const answerOf = (check: Check): Promise<CheckAnswer> =>
-  check.run().catch((thrown: unknown) => ({ holds: 'unknown', msg: errorText(thrown) }));
-
 async function refused(
   step: RecoveryStep,
-  { options, operator, write }: SessionContext,
+  { options, operator, write, interruption }: SessionContext,
 ): Promise<string | undefined> {
   for (const check of step.requires ?? []) {
-    const answer = await answerOf(check);
-    operator.print(lineOf(check, answer));
-    if (answer.holds === true) continue;
-    if (options.force === undefined) return `refused: ${answer.msg}; --force REASON overrides this`;
+    const isAwaited = check.comesTrue && options.force === undefined;
+    const answer = await (isAwaited ? awaited(check, options, interruption) : answerOf(check));
+    if (interruption.hasCome()) return interruptedFault;
+    const msg = refusal(check, answer, operator);
+    if (msg === undefined) continue;
+    if (options.force === undefined) return `refused: ${msg}; --force REASON overrides this`;
     operator.print(`  overridden: ${options.force}`);
-    const { msg } = answer;
     write({ event: 'forced', atMs: Date.now(), step: step.id, check: check.id, msg, reason: options.force });
   }
   return undefined;
 }
-
-const signs = { true: 'ok     ', false: 'FAILED ', unknown: 'unknown' } as const;
-
-const lineOf = ({ text }: Check, { holds, msg }: CheckAnswer): string =>
-  `  ${signs[`${holds}`]} ${text}: ${msg}`;
 
 /** What the step is about to do, before anything is asked; without prompts each command is shown when it runs. */
 function showWork(
@@ -275,21 +343,39 @@ function runStepCommand(
   });
 }
 
-/** How often a check after a step is repeated: services need a while to start. */
+/** How often a check is repeated: services need a while to start and to stop. */
 const tries = 30;
 const pauseMs = 2_000;
 
-async function proofs(step: RecoveryStep, operator: Operator): Promise<StepResult> {
+const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+/** The answer once it does not fail any more, or that of the last try. */
+async function awaited(
+  check: Check,
+  { pause = wait }: SessionOptions,
+  { came, hasCome }: Interruption,
+): Promise<CheckAnswer> {
+  let answer = await answerOf(check);
+  for (let left = tries; answer.holds === false && left > 0 && !hasCome(); left--) {
+    await Promise.race([pause(pauseMs), came]);
+    answer = await answerOf(check);
+  }
+  return answer;
+}
+
+async function proofs(
+  step: RecoveryStep,
+  { options, operator, interruption }: SessionContext,
+): Promise<StepResult> {
   const notProved: string[] = [];
   for (const check of step.proves ?? []) {
-    let answer = await answerOf(check);
-    for (let left = tries; answer.holds === false && left > 0; left--) {
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
-      answer = await answerOf(check);
-    }
+    const answer = await awaited(check, options, interruption);
+    if (interruption.hasCome()) return { fault: interruptedFault };
     operator.print(lineOf(check, answer));
-    if (answer.holds === 'unknown') notProved.push(`${check.text}: ${answer.msg}`);
-    if (answer.holds === false) return { fault: `${check.text} does not hold: ${answer.msg}` };
+    if (answer.holds === true) continue;
+    const msg = `${check.text}: ${answer.msg}`;
+    if (answer.holds === 'unknown' || check.isAdvisory) notProved.push(msg);
+    else return { fault: `${check.text} does not hold: ${answer.msg}` };
   }
   return { notProved };
 }

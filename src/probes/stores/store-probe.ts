@@ -102,7 +102,7 @@ export function createStoreProbe(
   };
 }
 
-function targetOf(options: StoreOptions, password: string | undefined): StoreTarget {
+export function targetOf(options: StoreOptions, password: string | undefined): StoreTarget {
   const { name, address, user, tls, databases, timeoutMs } = options;
   return {
     store: name,

@@ -1,0 +1,162 @@
+import { systemClock } from '../../core/clock.ts';
+import { planClusters, planDomains } from '../../probes/plan.ts';
+import type { ProbeRow } from '../../probes/probe.ts';
+import { probeOnce } from '../../probes/runner/runner.ts';
+import type { AgentConfig } from '../config/types.ts';
+import { createReadSecret } from '../read-secret.ts';
+import { createChecks, type RunProbe } from '../recovery/checks.ts';
+import { commandsOf, type Subject } from '../recovery/commands.ts';
+import { createGuard } from '../recovery/guard.ts';
+import type { Situation } from '../recovery/procedures.ts';
+import { restoreOf } from '../recovery/restore.ts';
+import { createRestoreChecks } from '../recovery/restore-checks.ts';
+import { backupIn, chainNow, reachText, restoreTarget } from '../recovery/target.ts';
+import type { Io } from './io.ts';
+import { openLivePages, silent } from './live-pages.ts';
+import { longestMs, type OnVerification, planForPerson, verifyWithProgress } from './verification.ts';
+
+/** Counters of the polls of workers. */
+const pollFamilies = ['svc_matching_poll_success', 'svc_matching_poll_timeout'];
+
+/** Probes by name, and the pages of roles, for one procedure. */
+interface Tools {
+  pages: Awaited<ReturnType<typeof openLivePages>>;
+  rows: readonly ProbeRow[];
+  runProbe: RunProbe;
+  close(): Promise<void>;
+}
+
+/**
+ * The probes of the configuration, and what a failover needs besides: a probe of each cluster, this one included, and
+ * the domain as the future active cluster describes it, then as each of the others does.
+ */
+function rowsOf(config: AgentConfig, { domain, to }: Subject, onVerification: OnVerification): ProbeRow[] {
+  const { clusterGroupMetadata: group, domains } = config;
+  const rows = planForPerson(config, onVerification, true);
+  if (domain === undefined || !group || !domains) return rows;
+  const { currentClusterName: own, clusters } = group;
+  const reachable = clusters
+    .filter(({ enabled, rpcAddress }) => enabled && rpcAddress)
+    .map(({ name }) => name);
+  const first = [to, own].filter((name) => name !== undefined && reachable.includes(name)) as string[];
+  const views = [...new Set([...first, ...reachable])];
+  if (views.length === 0) views.push(own);
+  const seenBy = (name: string) => ({ ...group, currentClusterName: name });
+  return [
+    ...rows.filter(({ name, kind }) => kind !== 'cluster' && name !== `domain/${domain}`),
+    ...planClusters({ clusterGroupMetadata: seenBy('') }),
+    ...views.flatMap((name) =>
+      planDomains({ domains: { ...domains, watch: [domain] }, clusterGroupMetadata: seenBy(name) }),
+    ),
+  ];
+}
+
+/** Probes by name, each run when it is requested. */
+export async function openTools(
+  config: AgentConfig,
+  subject: Subject,
+  onVerification: OnVerification,
+  io: Io,
+): Promise<Tools> {
+  const rows = rowsOf(config, subject, onVerification);
+  // The clock's timers let a process end; this one does not until the procedure is over.
+  const awake = setInterval(() => {}, 60_000);
+  const isScraped = subject.store !== undefined || rows.some(({ kind }) => kind === 'replication');
+  const pages = isScraped ? await openLivePages(config, io) : [];
+  const readings = { values: (family: string) => pages.flatMap(({ scrape }) => [...scrape.values(family)]) };
+  const deps = { readSecret: createReadSecret(io.env), readings, clock: systemClock, log: silent };
+  const run = async (row: ProbeRow) => {
+    // Backups are assessed first: a database is assessed by what they found.
+    const first = row.kind === 'recovery' ? rows.filter(({ kind }) => kind === 'backup') : [];
+    if (row.kind === 'replication') await Promise.all(pages.map(({ scrape }) => scrape.scrapeNow()));
+    const { finding, result } = (await probeOnce([...first, row], deps)).at(-1)!;
+    return { ...finding, ok: result.ok };
+  };
+  return {
+    pages,
+    rows,
+    async runProbe(name) {
+      const candidates = rows.filter((each) => each.name === name);
+      let first: Awaited<ReturnType<typeof run>> | undefined;
+      for (const row of candidates) {
+        const result = await run(row);
+        if (result.gauges?.length) return result;
+        first ??= result;
+      }
+      return first;
+    },
+    async close() {
+      clearInterval(awake);
+      await Promise.all(pages.map(({ close }) => close()));
+    },
+  };
+}
+
+interface SituationContext {
+  tools: Tools;
+  onVerification: OnVerification;
+  io: Io;
+  /** When the run began. */
+  startMs: number;
+  copiesFirst: boolean;
+}
+
+/** What the tables of steps are made of, as it is now. */
+export async function situationOf(
+  asked: Subject,
+  config: AgentConfig,
+  { tools, onVerification, io, startMs, copiesFirst }: SituationContext,
+): Promise<Situation> {
+  const { rows, runProbe, pages } = tools;
+  const chain = await chainNow(asked, runProbe);
+  const subject = { ...asked, backup: asked.backup ?? backupIn(chain, config) };
+  const named = asked.backup;
+  const verifyNamed =
+    named === undefined || asked.store === undefined
+      ? undefined
+      : () =>
+          verifyWithProgress(onVerification)(
+            { path: named, level: 'full', bytesPerSecond: Number.MAX_SAFE_INTEGER },
+            AbortSignal.timeout(longestMs),
+            () => {},
+          );
+  const commands = commandsOf(subject, config);
+  const env = Object.fromEntries(
+    Object.entries(io.env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
+  const store = config.stores.find(({ name }) => name === subject.store);
+  const database = subject.database && store?.databases[subject.database];
+  const target = await restoreTarget(subject, chain, config);
+  const restore = restoreOf({ subject, startMs, ...target }, config);
+  const pollsSeen = () => countPolls(pages);
+  const recoveryPointMs = target.reachesMs;
+  return {
+    subject,
+    commands,
+    checks: createChecks(subject, {
+      ...{ config, rows, runProbe, verifyNamed, commands, env, pollsSeen, recoveryPointMs },
+    }),
+    guard: createGuard({
+      ...{ services: config.services, store, database, runProbe, readSecret: createReadSecret(io.env) },
+    }),
+    restore,
+    restoreChecks: createRestoreChecks({
+      ...{ store, database, backup: subject.backup, restore, replay: target.replay, env },
+      refused: target.refused,
+    }),
+    reaches: reachText(target),
+    copiesFirst,
+    path: io.env.PATH,
+  };
+}
+
+/** Polls that the page of the matching role counts; undefined without that page. */
+async function countPolls(pages: Tools['pages']): Promise<number | undefined> {
+  const matching = pages.filter(({ service }) => service.name === 'matching');
+  if (matching.length === 0) return undefined;
+  await Promise.all(matching.map(({ scrape }) => scrape.scrapeNow()));
+  const values = matching.flatMap(({ scrape }) =>
+    pollFamilies.flatMap((family) => [...scrape.values(family)]),
+  );
+  return values.length === 0 ? undefined : values.reduce((sum, { value }) => sum + value, 0);
+}

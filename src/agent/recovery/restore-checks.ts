@@ -1,0 +1,274 @@
+import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { isLoopback, parseAddress } from '../../core/address.ts';
+import { errorText } from '../../core/errors.ts';
+import { runCommand } from '../../probes/command.ts';
+import type { StoreOptions } from '../../probes/stores/store-options.ts';
+import { leftOut, printLog, readDumpHeader } from './binary-log.ts';
+import { advisory, type Check, check, no, ofExecution, refusedBy, unknown, yes } from './check.ts';
+import type { LogReplay, Restore } from './restore.ts';
+import { filesText } from './target.ts';
+
+/** What can be known of a restore before anything is stopped. */
+export interface RestoreChecks {
+  /** What the programs, the server, the rights and the space must be. */
+  needs(): readonly Check[];
+  /** What the safety copy takes. */
+  copyNeeds(): readonly Check[];
+  /** There is a database to copy. */
+  nothingToCopy(): Check;
+}
+
+export interface RestoreChecksDeps {
+  store: StoreOptions | undefined;
+  database: string | undefined;
+  backup: string | undefined;
+  restore: Restore;
+  replay?: LogReplay;
+  /** Why the restore cannot reach what was asked for. */
+  refused?: string;
+  env: Readonly<Record<string, string>>;
+}
+
+const askMs = 60_000;
+const longestScanMs = 4 * 36e5;
+const maxBytes = 64 << 20;
+
+/** Files of a program's search path that may be executed; in the order of the path. */
+export function findProgram(name: string, path: string | undefined): string | undefined {
+  const places = name.includes('/')
+    ? [name]
+    : (path ?? '').split(delimiter).map((folder) => join(folder, name));
+  return places.find((file) => {
+    try {
+      accessSync(file, constants.X_OK);
+      return statSync(file).isFile();
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** The programs of commands are installed. */
+export const programsThere = (id: string, programs: readonly string[], path: string | undefined): Check =>
+  ofExecution(
+    check(`programs_${id}`, `the programs of ${id.replace('_', ' ')} are installed`, async () => {
+      const wanted = [...new Set(programs)];
+      const missing = wanted.filter((name) => findProgram(name, path) === undefined);
+      return missing.length === 0 ? yes(wanted.join(', ')) : no(`${missing.join(', ')} is not in the path`);
+    }),
+  );
+
+export function createRestoreChecks(deps: RestoreChecksDeps): RestoreChecks {
+  const { restore, replay, backup, database = '', env } = deps;
+  const { ask, safetyCopy } = restore;
+  const run = async (words: readonly string[], withinMs = askMs) =>
+    (await runCommand(words, { signal: AbortSignal.timeout(withinMs), maxBytes, env })).stdout;
+  const asked = (statement: string) => run(ask!(statement));
+  const checks: Check[] = [];
+  if (deps.refused !== undefined)
+    checks.push(check('until', 'the restore reaches as far as asked', async () => no(deps.refused!)));
+  if (restore.commands) checks.push(programsThere('restore', restore.programs, env.PATH));
+  if (restore.commands && ask && backup !== undefined) {
+    checks.push(
+      rightsCheck(deps, asked),
+      versionCheck(deps, backup, asked, run),
+      spaceCheck(deps, backup, asked),
+      extrasCheck(deps, backup, run),
+    );
+  }
+  if (replay) checks.push(logCheck(replay, database, env));
+  return {
+    needs: () => checks.map((each) => (each.id === 'until' ? each : ofExecution(each))),
+    copyNeeds: () =>
+      safetyCopy
+        ? [...copyProgram(safetyCopy.commands, env), ...copySpace(deps, backup).map(ofExecution)]
+        : [],
+    nothingToCopy: () =>
+      check('nothing_to_copy', 'there is nothing to copy', async () => {
+        if (!ask) return no('the database may hold data');
+        const there = await asked(databaseExists(deps.store?.kind, database));
+        return there.trim() === '1' ? no('the database is there') : yes(`there is no database ${database}`);
+      }),
+  };
+}
+
+const sqlText = (text: string) => `'${text.replaceAll("'", "''")}'`;
+
+const databaseExists = (kind: StoreOptions['kind'] | undefined, database: string): string =>
+  kind === 'mysql'
+    ? `SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ${sqlText(database.replaceAll('\\', '\\\\'))}`
+    : `SELECT count(*) FROM pg_database WHERE datname = ${sqlText(database)}`;
+
+const copyProgram = (commands: readonly (readonly string[])[], env: RestoreChecksDeps['env']) => [
+  programsThere(
+    'safety_copy',
+    commands.map(([program = '']) => program),
+    env.PATH,
+  ),
+];
+
+type Asked = (statement: string) => Promise<string>;
+
+/** The administrator may do what the restore does. */
+function rightsCheck({ store }: RestoreChecksDeps, asked: Asked): Check {
+  const user = store?.kind === 'mysql' ? 'root' : 'postgres';
+  return check('rights', `${user} may log in and restore`, async () => {
+    try {
+      if (store?.kind === 'mysql') {
+        const grants = await asked('SHOW GRANTS');
+        const isAll =
+          /^GRANT ALL PRIVILEGES ON \*\.\* /m.test(grants) ||
+          /^GRANT .*\bCREATE\b.* ON \*\.\* /m.test(grants);
+        return isAll
+          ? yes('it may create databases')
+          : no(`its rights are ${grants.trim().replaceAll('\n', '; ')}`);
+      }
+      const row = await asked(
+        'SELECT rolsuper OR rolcreatedb, pg_is_in_recovery() FROM pg_roles WHERE rolname = current_user',
+      );
+      const [may, isStandby] = row.trim().split('|');
+      if (isStandby === 't') return no('the server is a standby, which takes no writes');
+      return may === 't' ? yes('it may create databases') : no('it may not create databases');
+    } catch (thrown) {
+      return refusedBy(thrown);
+    }
+  });
+}
+
+const majorOf = (version: string, kind: StoreOptions['kind']): number => {
+  const [first = 0, second = 0] = (/\d+(?:\.\d+)*/.exec(version)?.[0] ?? '').split('.').map(Number);
+  // PostgreSQL counts its major versions by the first number since 10.
+  return kind === 'postgres' && first >= 10 ? first * 1000 : first * 1000 + second;
+};
+
+/** The program reads this dump, and the server is not older than the one that was dumped. */
+function versionCheck(
+  { store }: RestoreChecksDeps,
+  backup: string,
+  asked: Asked,
+  run: (words: readonly string[]) => Promise<string>,
+): Check {
+  return check('versions', 'the program reads the dump, and the server is not older than it', async () => {
+    const kind = store?.kind ?? 'postgres';
+    try {
+      const isArchive = kind === 'postgres' && !isScript(backup);
+      const from = isArchive
+        ? /^;\s+Dumped from database version: (\S+)/m.exec(await run(['pg_restore', '--list', backup]))?.[1]
+        : (await readDumpHeader(backup)).serverVersion;
+      const server = (await asked(kind === 'mysql' ? 'SELECT VERSION()' : 'SHOW server_version')).trim();
+      if (from === undefined) return unknown(`the dump names no version; the server is ${server}`);
+      const isOther = kind === 'mysql' && /mariadb/i.test(from) !== /mariadb/i.test(server);
+      const text = `the dump is of ${from}, the server ${server}`;
+      return !isOther && majorOf(server, kind) >= majorOf(from, kind) ? yes(text) : no(text);
+    } catch (thrown) {
+      return refusedBy(thrown);
+    }
+  });
+}
+
+const inMebibytes = (bytes: number) => `${Math.ceil(bytes / 1024 ** 2)} MiB`;
+
+function freeIn(directory: string): number {
+  const { bavail, bsize } = statfsSync(directory);
+  return bavail * bsize;
+}
+
+/** No restore takes less than its dump. Of a server on another host the space is not known. */
+function spaceCheck({ store }: RestoreChecksDeps, backup: string, asked: Asked): Check {
+  return advisory('space', 'the server has space for the restore', async () => {
+    const address = parseAddress(store?.address ?? '');
+    if (!address || !isLoopback(address.host)) return unknown('the server is on another host');
+    const directory = (
+      await asked(store?.kind === 'mysql' ? 'SELECT @@datadir' : 'SHOW data_directory')
+    ).trim();
+    if (!existsSync(directory)) return unknown(`${directory} is not on this host`);
+    const [free, least] = [freeIn(directory), statSync(backup).size];
+    const text = `${inMebibytes(free)} free in ${directory}, the dump has ${inMebibytes(least)}`;
+    return free > least ? yes(text) : no(text);
+  });
+}
+
+/** Where the safety copy goes there is space, and it may be written. */
+function copySpace({ restore }: RestoreChecksDeps, backup: string | undefined): readonly Check[] {
+  const { directory } = restore.safetyCopy ?? {};
+  if (directory === undefined || backup === undefined) return [];
+  return [
+    check('copy_space', 'the safety copy can be written', async () => {
+      let place = directory;
+      while (!existsSync(place)) place = dirname(place);
+      try {
+        accessSync(place, constants.W_OK);
+      } catch (thrown) {
+        return no(`${place}: ${errorText(thrown)}`);
+      }
+      const [free, least] = [freeIn(place), statSync(backup).size];
+      const text = `${inMebibytes(free)} free in ${place}`;
+      return free > least ? yes(text) : no(`${text}, the dump has ${inMebibytes(least)}`);
+    }),
+  ];
+}
+
+const tablesOf = (kind: StoreOptions['kind'] | undefined, database: string): string =>
+  kind === 'mysql'
+    ? `SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA = ${sqlText(database.replaceAll('\\', '\\\\'))}`
+    : "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')";
+
+/** Names the tables that are there and not in the dump; that is no reason to refuse. */
+function extrasCheck(
+  { store, database = '', restore }: RestoreChecksDeps,
+  backup: string,
+  run: (words: readonly string[], withinMs?: number) => Promise<string>,
+): Check {
+  const isMysql = store?.kind === 'mysql';
+  return advisory('not_in_backup', 'what is in the database is in the backup, too', async () => {
+    const saved = new Set(
+      isMysql || isScript(backup)
+        ? tablesOfScript(await run(scan(backup), longestScanMs))
+        : tablesOfArchive(await run(['pg_restore', '--list', backup])),
+    );
+    const there = await run(restore.ask!(tablesOf(store?.kind, database), database)).catch(() => '');
+    const names = there.split('\n').filter(Boolean);
+    const extra = names.filter((name) => !saved.has(name)).sort();
+    if (extra.length === 0) return yes(names.length === 0 ? 'there is nothing' : `${names.length} tables`);
+    const fate = isMysql ? 'are removed, and stay in the safety copy' : 'stay as they are';
+    return unknown(`these tables are not in the backup, and ${fate}: ${extra.join(', ')}`);
+  });
+}
+
+/** The log behind the dump can be read to its end, and everything of this database in it will be applied. */
+function logCheck(replay: LogReplay, database: string, env: RestoreChecksDeps['env']): Check {
+  return check('log_whole', 'the binary log can be applied to the dump', async () => {
+    if (replay.files.length === 0)
+      return no(`${replay.position.file}, in which the dump began, is not there`);
+    try {
+      const left = await leftOut(printLog(replay.files, replay.position, database, replay), database, env);
+      if (left === undefined)
+        return yes(`${filesText(replay.files)} from ${replay.position.file}:${replay.position.position}`);
+      return no(
+        `a statement of another default database changes ${database}, and would be left out: ${left}`,
+      );
+    } catch (thrown) {
+      return refusedBy(thrown);
+    }
+  });
+}
+
+const isScript = (file: string) => /\.sql(?:\.gz)?$/.test(file);
+
+const scan = (file: string): readonly string[] => [
+  ...[
+    'bash',
+    '-c',
+    `${file.endsWith('.gz') ? 'gzip --decompress --stdout' : 'cat'} "$0" | grep -a '^CREATE TABLE ' || true`,
+  ],
+  file,
+];
+
+/** `schema.table`, as PostgreSQL writes it, or the name alone as MySQL does. */
+const tablesOfScript = (text: string) =>
+  [...text.matchAll(/^CREATE TABLE (?:IF NOT EXISTS )?(\S+)/gm)].map(([, name = '']) =>
+    name.replace(/[`"(]/g, ''),
+  );
+const tablesOfArchive = (text: string) =>
+  [...text.matchAll(/^\d+; \d+ \d+ TABLE (\S+) (\S+) /gm)].map(([, schema, name]) => `${schema}.${name}`);

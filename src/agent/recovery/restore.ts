@@ -1,0 +1,236 @@
+import { existsSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type Address, parseAddress } from '../../core/address.ts';
+import type { StoreOptions } from '../../probes/stores/store-options.ts';
+import type { AgentConfig } from '../config/types.ts';
+import { printLog } from './binary-log.ts';
+import { type Subject, shellText } from './commands.ts';
+
+/** How one database is restored with the store's own programs: the commands, and what an operator does by hand. */
+export interface Restore {
+  /** Run one after the other; undefined where it takes more, such as a stopped server. */
+  commands?: readonly (readonly string[])[];
+  /** Shell lines for the operator. */
+  byHand?: readonly string[];
+  /** Copies what is in the database now. */
+  safetyCopy?: SafetyCopy;
+  /** Runs one statement as the administrator, in that database if it is named, and prints a row per line. */
+  ask?(statement: string, database?: string): readonly string[];
+  /** Programs that the commands run. */
+  programs: readonly string[];
+}
+
+export interface SafetyCopy {
+  /** Name or path of the copy. */
+  name: string;
+  commands: readonly (readonly string[])[];
+  /** Where the copy is written, if that is a directory of this host. */
+  directory?: string;
+}
+
+/** The binary log that is applied after a dump. */
+export interface LogReplay {
+  files: readonly string[];
+  position: { file: string; position: number };
+  isMariadb: boolean;
+  until?: Date;
+}
+
+/** Where a restore ends before the end of the log. */
+export interface RestoreUntil {
+  time?: Date;
+  /** Of PostgreSQL: a transaction, or a restore point. */
+  xid?: string;
+  name?: string;
+}
+
+export interface RestorePlan {
+  subject: Subject;
+  until?: RestoreUntil;
+  replay?: LogReplay;
+  /** When the run began, for names of copies. */
+  startMs: number;
+}
+
+type RestoreOfKind = (
+  plan: RestorePlan & { file: string; database: string },
+  address: Address | undefined,
+) => Restore;
+
+const usual = { postgres: 5432, mysql: 3306 };
+
+const kinds: Readonly<Partial<Record<StoreOptions['kind'], RestoreOfKind>>> = {
+  postgres: restorePostgres,
+  mysql: restoreMysql,
+};
+
+export function restoreOf(
+  plan: RestorePlan,
+  { stores, backups }: Pick<AgentConfig, 'stores' | 'backups'>,
+): Restore {
+  const { subject, until, startMs } = plan;
+  const store = stores.find(({ name }) => name === subject.store);
+  const database = subject.database && store?.databases[subject.database];
+  if (!store || !database) return { programs: [] };
+  const file = subject.backup;
+  const address = parseAddress(store.address);
+  if (store.kind === 'widecolumn') {
+    const name = copyName(database, startMs);
+    const commands = [['nodetool', 'snapshot', '--tag', name, database]];
+    return { programs: [], safetyCopy: { name: `the snapshot ${name}`, commands } };
+  }
+  if (file === undefined) return { programs: [] };
+  if (!isDirectory(file))
+    return kinds[store.kind]?.({ ...plan, file, database }, address) ?? { programs: [] };
+  if (store.kind !== 'postgres' || !isBaseBackup(file)) return { programs: [] };
+  const sources = backups.filter((each) => each.store === store.name).map(({ source }) => source);
+  const archive = sources.find((source) => source.kind === 'segments' && source.log === 'wal');
+  const directory = archive && 'directory' in archive ? archive.directory : undefined;
+  return { programs: [], byHand: baseRestore(file, directory, until) };
+}
+
+const isDirectory = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+/** A backup in tar format has a manifest, too, and is not a data directory. */
+const isBaseBackup = (folder: string) =>
+  ['backup_manifest', 'PG_VERSION'].every((name) => existsSync(join(folder, name)));
+
+const stampOf = (ms: number) => new Date(ms).toISOString().replace(/[-:]|\.\d+/g, '');
+/** Not longer than a name may be. */
+const copyName = (database: string, startMs: number) => `${database.slice(0, 32)}_before_${stampOf(startMs)}`;
+
+const sqlText = (text: string) => `'${text.replaceAll("'", "''")}'`;
+
+function restorePostgres(
+  { file, database, startMs }: RestorePlan & { file: string; database: string },
+  { host, port } = { host: 'localhost', port: usual.postgres },
+): Restore {
+  const server = ['--host', host, '--port', String(port), '--username', 'postgres', '--no-password'];
+  const psql = (name: string) => [
+    ...['psql', ...server, '--dbname', name],
+    ...['--no-psqlrc', '--set', 'ON_ERROR_STOP=1', '--quiet'],
+  ];
+  const generated = (statement: string) => [
+    'bash',
+    '-c',
+    'printf "%s\\n" "$0" | "$@"',
+    `${statement} \\gexec`,
+    ...psql('postgres'),
+  ];
+  const text = sqlText(database);
+  const copy = copyName(database, startMs);
+  // A copy that reads the files as they are, which a damaged page does not stop.
+  const strategy = `CASE WHEN current_setting('server_version_num')::int >= 150000 THEN ' STRATEGY FILE_COPY' ELSE '' END`;
+  const missing = (name: string) => `NOT EXISTS (SELECT FROM pg_database WHERE datname = ${sqlText(name)})`;
+  const isText = /\.sql(?:\.gz)?$/.test(file);
+  return {
+    programs: ['bash', 'psql', ...(isText ? [file.endsWith('.gz') ? 'gzip' : 'cat'] : ['pg_restore'])],
+    commands: [
+      generated(`SELECT format('CREATE DATABASE %I', ${text}) WHERE ${missing(database)}`),
+      // In one transaction: a restore that is interrupted leaves the database as it was.
+      isText
+        ? unpacked(file, [...psql(database), '--single-transaction', '--file', '-'])
+        : [
+            ...['pg_restore', ...server, '--dbname', database],
+            ...['--clean', '--if-exists', '--exit-on-error', '--single-transaction', file],
+          ],
+    ],
+    safetyCopy: {
+      name: `the database ${copy}`,
+      commands: [
+        generated(
+          `SELECT format('CREATE DATABASE %I TEMPLATE %I', ${sqlText(copy)}, ${text}) || ${strategy} WHERE ${missing(copy)}`,
+        ),
+      ],
+    },
+    ask: (statement, into = 'postgres') => [
+      ...psql(into),
+      '--no-align',
+      '--tuples-only',
+      '--command',
+      statement,
+    ],
+  };
+}
+
+function restoreMysql(
+  { file, database, replay, startMs }: RestorePlan & { file: string; database: string },
+  { host, port } = { host: 'localhost', port: usual.mysql },
+): Restore {
+  const server = [`--host=${host}`, `--port=${port}`, '--user=root'];
+  const mysql = ['mysql', ...server];
+  const name = `\`${database.replaceAll('`', '``')}\``;
+  // Tables that are not in the dump would be in the way of the log, which creates them again.
+  const create = `DROP DATABASE IF EXISTS ${name}; CREATE DATABASE ${name}`;
+  const directory = join(dirname(file), 'before-recovery');
+  const copy = join(directory, `${copyName(database, startMs)}.sql.gz`);
+  const dump = ['mysqldump', ...server, '--single-transaction', '--routines', '--triggers', '--events'];
+  const log =
+    replay &&
+    printLog(replay.files, replay.position, database, { isMariadb: replay.isMariadb, until: replay.until });
+  return {
+    programs: ['bash', 'mysql', file.endsWith('.gz') ? 'gzip' : 'cat', ...(log ? ['mysqlbinlog'] : [])],
+    commands: [
+      [...mysql, `--execute=${create}`],
+      unpacked(file, [...mysql, database]),
+      ...(log ? [piped(log, mysql)] : []),
+    ],
+    safetyCopy: {
+      name: copy,
+      directory,
+      commands: [
+        [
+          ...['bash', '-o', 'pipefail', '-c'],
+          'umask 077; mkdir -p "$(dirname "$0")" && "$@" | gzip > "$0.part" && mv "$0.part" "$0"',
+          ...[copy, ...dump, '--hex-blob', database],
+        ],
+      ],
+    },
+    ask: (statement) => [...mysql, '--batch', '--skip-column-names', `--execute=${statement}`],
+  };
+}
+
+/** The client fed with the file, which is unpacked on the way. */
+function unpacked(file: string, client: readonly string[]): readonly string[] {
+  const read = file.endsWith('.gz') ? 'gzip --decompress --stdout' : 'cat';
+  return ['bash', '-o', 'pipefail', '-c', `${read} "$0" | "$@"`, file, ...client];
+}
+
+/** A command whose output another one reads; both are arguments of the shell, so that no word of theirs is its text. */
+const piped = (from: readonly string[], to: readonly string[]): readonly string[] => [
+  ...['bash', '-o', 'pipefail', '-c', `"\${@:1:${from.length}}" | "\${@:${from.length + 1}}"`, 'bash'],
+  ...from,
+  ...to,
+];
+
+const untilLines = ({ time, xid, name }: RestoreUntil): readonly string[] => [
+  ...(time ? [`recovery_target_time = '${time.toISOString().replace('T', ' ').replace('Z', '+00')}'`] : []),
+  ...(xid === undefined ? [] : [`recovery_target_xid = '${xid}'`]),
+  ...(name === undefined ? [] : [`recovery_target_name = '${name.replaceAll("'", "''")}'`]),
+  "recovery_target_action = 'promote'",
+];
+
+/**
+ * A base backup of PostgreSQL, with the archived log behind it if there is one. It is restored with the server stopped,
+ * on its host, where this program may not be.
+ */
+function baseRestore(
+  folder: string,
+  archive: string | undefined,
+  until: RestoreUntil | undefined,
+): readonly string[] {
+  const settings = [
+    ...(archive === undefined ? [] : [`restore_command = 'cp "${archive.replaceAll("'", "''")}/%f" "%p"'`]),
+    ...(until ? untilLines(until) : []),
+  ];
+  const conf = 'DATA_DIRECTORY/postgresql.auto.conf';
+  return [
+    '# On the host of the server, as root. Every database of the server is replaced.',
+    '# Stop the server. Its files stay as the safety copy until the restore is proved:',
+    'test -e DATA_DIRECTORY.damaged || mv DATA_DIRECTORY DATA_DIRECTORY.damaged',
+    `rm -rf DATA_DIRECTORY && cp -a ${shellText([folder])} DATA_DIRECTORY`,
+    ...settings.map((line) => `echo ${shellText([line])} >> ${conf}`),
+    'touch DATA_DIRECTORY/recovery.signal',
+    'chown -R postgres: DATA_DIRECTORY && chmod 700 DATA_DIRECTORY',
+    '# Start the server, and wait until it accepts writes: it replays the log first.',
+  ];
+}
