@@ -22,6 +22,7 @@ export function statusReportOf(facts: Partial<StatusFacts> = {}): StatusReport {
     listeners: [],
     process: { rssBytes: 80 << 20, heapBytes: 20 << 20, cpuSeconds: 1.5 },
     logs: [],
+    logFaults: [],
     entries: { services: [], loggers: [], loggerCount: 0, lastErrors: [] },
     scrapes: [],
     statsd: [],

@@ -3,6 +3,7 @@ import type { Gauge } from '../core/model.ts';
 import type { Clock, Drops, Log, Stop } from '../core/ports.ts';
 import type { Registry } from '../core/registry.ts';
 import { inSlices } from '../core/slices.ts';
+import { createFileFaults, type FileFaults } from '../sources/logs/faults/file-faults.ts';
 import { createLastErrors, type LastErrors } from '../sources/logs/metrics/last-errors.ts';
 import { createLineSinks, type LineSinks, openLineSinks } from '../sources/logs/metrics/line-sinks.ts';
 import type { ProcessEvents } from '../sources/logs/metrics/service-metrics.ts';
@@ -91,6 +92,8 @@ export interface LogPipeline {
   stop(): Promise<void>;
   relaySelf(): Promise<void>;
   files: LogsSource['files'];
+  /** What prevents logs from being written where they can be read. */
+  faults: FileFaults['faults'];
   lastErrors: LastErrors['all'];
 }
 
@@ -104,6 +107,10 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
   let cancelSweep = () => {};
   let logs: LogsSource | undefined;
   let stopLogs: Stop = async () => {};
+  const selection: LogsSelection = { services: {}, selected: new Set() };
+  const files = () => logs?.files() ?? [];
+  const fileFaults = createFileFaults({ selection: () => selection, files, clock });
+  let stopFaults: Stop = async () => {};
   let switched: Promise<void> | undefined;
 
   const sweepOn = () => {
@@ -142,6 +149,7 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
       });
       logsSection.assign(logs);
       stopLogs = await logs.start();
+      stopFaults = fileFaults.start();
       sweepOn();
     },
     prepare(config) {
@@ -159,6 +167,7 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
     },
     async stop() {
       cancelSweep();
+      await stopFaults();
       await stopLogs();
     },
     relaySelf() {
@@ -167,7 +176,8 @@ export function createLogPipeline(deps: LogPipelineDeps): LogPipeline {
         self.logFilesPassedOver.inc({ svc_service: service, reason });
       return relaySelf();
     },
-    files: () => logs?.files() ?? [],
+    files,
+    faults: fileFaults.faults,
     lastErrors: lastErrors.all,
   };
 }

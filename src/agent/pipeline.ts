@@ -114,6 +114,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       ...deps,
       startedMs,
       files: counting.files,
+      logFaults: counting.faults,
       lastErrors: counting.lastErrors,
       relays: rolePipeline.all,
       probes: probing.reports,

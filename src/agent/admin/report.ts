@@ -1,5 +1,6 @@
 import type { BackupType } from '../../core/reasons.ts';
 import type { ProbeReport, ProbeResult } from '../../probes/runner/probe-state.ts';
+import type { LogFault } from '../../sources/logs/faults/file-faults.ts';
 import type { LoggedError } from '../../sources/logs/metrics/last-errors.ts';
 import type { ScrapeStatus } from '../../sources/scrape/scrape-status.ts';
 import type { StatsdStatus } from '../../sources/statsd/source.ts';
@@ -46,6 +47,9 @@ export interface LogFileReport {
   /** `following`, or why it is not read right now. */
   state: string;
 }
+
+/** What prevents a log from being written where the agent reads it. */
+export type LogFaultReport = Omit<LogFault, 'sinceMs'> & { since: string };
 
 export type Dated<T extends { atMs: number }> = Omit<T, 'atMs'> & { at: string };
 
@@ -122,6 +126,7 @@ export interface StatusFacts {
   /** The agent's own process. */
   process: { rssBytes: number; heapBytes: number; cpuSeconds: number };
   logs: readonly LogFileReport[];
+  logFaults: readonly LogFaultReport[];
   entries: EntriesReport;
   scrapes: readonly (ScrapeStatus & { service: string })[];
   statsd: readonly (StatsdStatus & { service: string })[];

@@ -5,6 +5,7 @@ import type { HealthState } from '../../core/reasons.ts';
 import type { Registry } from '../../core/registry.ts';
 import type { BackupOptions } from '../../probes/backups/block.ts';
 import type { ProbeReport, ProbeResult } from '../../probes/runner/probe-state.ts';
+import type { LogFault } from '../../sources/logs/faults/file-faults.ts';
 import type { LoggedError } from '../../sources/logs/metrics/last-errors.ts';
 import type { ReadyConfig } from '../config/types.ts';
 import { version } from '../installation.ts';
@@ -18,6 +19,7 @@ import {
   type DomainReport,
   type EntriesReport,
   type Levels,
+  type LogFaultReport,
   type LogFileReport,
   type ProbeStatus,
   type StatusFacts,
@@ -99,6 +101,7 @@ interface ReportDeps {
   startedMs: number;
   reporters(): readonly ReporterStatus[];
   files(): readonly LogFileReport[];
+  logFaults(): readonly LogFault[];
   lastErrors(): readonly LoggedError[];
   listeners(): StatusReport['listeners'];
   relays(): Iterable<RoleSources>;
@@ -244,10 +247,19 @@ function cardinalityOf(
   };
 }
 
+/** A log that never had an entry may belong to a role that was never started here: it is not gone. */
+function logFaultsOf(faults: readonly LogFault[], { services }: EntriesReport): LogFaultReport[] {
+  const hasLogged = new Set(services.filter(({ levels }) => sumOf(levels) > 0).map(({ service }) => service));
+  return faults
+    .filter(({ kind, services }) => kind !== 'gone' || services.some((service) => hasLogged.has(service)))
+    .map(({ sinceMs, ...fault }) => ({ ...fault, since: timeOf(sinceMs) }));
+}
+
 function factsOf({ config, files }: ReadyConfig, rowsOf: ReadFamily, deps: ReportDeps): StatusFacts {
   const { registry, state, health, clock } = deps;
   const { lastCommitMs, failures, ...stateStatus } = state.status();
   const relays = [...deps.relays()];
+  const entries = entriesOf(rowsOf, deps.lastErrors());
   const lastReloadError = deps.reloadError();
   return {
     now: timeOf(clock.nowMs()),
@@ -267,7 +279,8 @@ function factsOf({ config, files }: ReadyConfig, rowsOf: ReadFamily, deps: Repor
     listeners: deps.listeners(),
     process: processOf(),
     logs: deps.files(),
-    entries: entriesOf(rowsOf, deps.lastErrors()),
+    logFaults: logFaultsOf(deps.logFaults(), entries),
+    entries,
     scrapes: relays.flatMap(({ service, scrape }) => (scrape ? [{ service, ...scrape.status() }] : [])),
     statsd: relays.flatMap(({ service, statsd }) => (statsd ? [{ service, ...statsd.status() }] : [])),
     probes: deps.probes().map(probeStatus),
