@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -14,16 +14,25 @@ import { hasPrometheus } from './prometheus.ts';
 const place = folder();
 const rules = join(place.path, 'rules');
 const dayMs = 864e5;
-const dump = gzipSync('-- MySQL dump 10.19\nSELECT 1;\n-- Dump completed on 2026-01-01  2:00:00\n');
+/** A dump that says when it was begun, as pg_dump --verbose writes it. */
+const dumpOf = (startMs: number): Buffer =>
+  gzipSync(
+    [
+      ...['--', '-- PostgreSQL database dump', '--', ''],
+      `-- Started on ${new Date(startMs).toISOString().slice(0, 19).replace('T', ' ')} UTC`,
+      ...['', 'CREATE TABLE executions (i int);', ''],
+      ...['--', '-- PostgreSQL database dump complete', '--', ''],
+    ].join('\n'),
+  );
 const directory = (name: string) => join(place.path, 'backups', name);
 
 /** Writes a dump that ended so long ago, with its start in its name. */
-function writeDump(backup: string, agoMs: number, content: Buffer = dump): string {
+function writeDump(backup: string, agoMs: number): string {
   const endMs = Date.now() - agoMs;
   const name = `${new Date(endMs).toISOString().replace(/[-:]|\.\d+/g, '')}.sql.gz`;
   mkdirSync(directory(backup), { recursive: true });
   const path = join(directory(backup), name);
-  writeFileSync(path, content);
+  writeFileSync(path, dumpOf(endMs));
   utimesSync(path, endMs / 1000, endMs / 1000);
   return path;
 }
@@ -59,7 +68,8 @@ const faults: Readonly<Record<string, readonly string[]>> = {
   ],
   offsite: ['SvcBackupOffsiteAge'],
   few: ['SvcBackupRetention'],
-  skewed: ['SvcBackupClockSkew'],
+  // A backup from the future shows no recovery point.
+  skewed: ['SvcBackupClockSkew', 'SvcRecoveryObjectiveMissed'],
 };
 
 let agent: LiveAgent;
@@ -74,11 +84,12 @@ beforeAll(async () => {
   writeDump('old', 3 * dayMs);
   mkdirSync(directory('never'), { recursive: true });
   writeDump('failing', 2000);
-  truncateSync(writeDump('damaged', 2000), dump.length - 8);
+  const damaged = writeDump('damaged', 2000);
+  truncateSync(damaged, statSync(damaged).size - 8);
   const copied = writeDump('offsite', 2 * dayMs);
   writeDump('offsite', 2000);
   mkdirSync(join(place.path, 'away'));
-  writeFileSync(join(place.path, 'away', copied.split('/').at(-1)!), dump);
+  copyFileSync(copied, join(place.path, 'away', copied.split('/').at(-1)!));
   writeDump('few', 2000);
   const stores = [healthy, ...Object.keys(faults)].map((name) => ({
     ...{ name, kind: 'mysql', address: '127.0.0.1:1', interval: '1h' },
@@ -142,7 +153,7 @@ test.skipIf(!hasPrometheus)('the alerts end with their faults', async () => {
   for (const name of ['old', 'never', 'damaged', 'offsite']) {
     rmSync(directory(name), { recursive: true });
     const path = writeDump(name, 2000);
-    if (name === 'offsite') writeFileSync(join(place.path, 'away', path.split('/').at(-1)!), dump);
+    if (name === 'offsite') copyFileSync(path, join(place.path, 'away', path.split('/').at(-1)!));
   }
   for (const days of [1, 2]) writeDump('few', days * dayMs);
   writeDump('failing', 0);

@@ -1,0 +1,60 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { readSnapshotEvidence } from '../../src/probes/backups/cassandra-backups.ts';
+
+// Files as Cassandra 5 writes them: a part of a snapshot for each table, with a manifest.
+
+const id = '0123456789ab11f0a0b1c2d3e4f50617';
+const [executions, domains] = [`executions-${id}`, `domains-${id}`];
+const takenMs = Date.UTC(2026, 10, 23, 12);
+let place: string;
+beforeEach(() => {
+  place = mkdtempSync(join(tmpdir(), 'svc-agent-snapshot-'));
+  onTestFinished(() => rmSync(place, { recursive: true, force: true }));
+});
+const part = (
+  table: string,
+  snapshot: string,
+  manifest: object = { created_at: new Date(takenMs).toISOString() },
+) => {
+  const directory = join(place, 'svc', table, 'snapshots', snapshot);
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(join(directory, 'oa-1-big-Data.db'), 'rows');
+  writeFileSync(
+    join(directory, 'manifest.json'),
+    JSON.stringify({ files: ['oa-1-big-Data.db'], ...manifest }),
+  );
+};
+const read = async () => {
+  const { artifacts, unfinished } = await readSnapshotEvidence({ dataDirectory: place, keyspace: 'svc' });
+  return {
+    whole: artifacts.map(({ id: name }) => name),
+    half: unfinished.map(({ id: name }) => name),
+    artifacts,
+  };
+};
+
+test('its time is the one in its manifests, not that of its files', async () => {
+  part(executions, 'one');
+  part(domains, 'one', { created_at: new Date(takenMs + 5).toISOString() });
+  expect((await read()).artifacts).toMatchObject([{ id: 'one', content: { startMs: takenMs } }]);
+  part(executions, 'one', {});
+  expect((await read()).artifacts).toMatchObject([{ id: 'one', content: { unknown: expect.any(String) } }]);
+});
+
+test('a table that the node has is missing in it', async () => {
+  part(executions, 'one');
+  mkdirSync(join(place, 'svc', domains, 'backups'), { recursive: true });
+  expect(await read()).toMatchObject({ whole: [], half: ['one'] });
+  // One that was dropped has left a snapshot of its own.
+  mkdirSync(join(place, 'svc', domains, 'snapshots', 'dropped-1-domains'), { recursive: true });
+  expect(await read()).toMatchObject({ whole: ['one'], half: [] });
+});
+
+test('a table that another snapshot has is missing in it', async () => {
+  for (const table of [executions, domains]) part(table, 'one');
+  part(executions, 'two');
+  expect(await read()).toMatchObject({ whole: ['one'], half: ['two'] });
+});
