@@ -1,6 +1,7 @@
 import type { Protection, ReadSecret } from '../core/access.ts';
 import type { Clock, Drops, Gather, Log } from '../core/ports.ts';
 import type { ProbeReport } from '../probes/runner/probe-state.ts';
+import type { Routes } from '../reporters/listen/http.ts';
 import type { Listener, Listeners } from '../reporters/listen/listener.ts';
 import { createPull, metricsRoutes, type PullDeps } from '../reporters/pull/pull.ts';
 import {
@@ -106,6 +107,15 @@ function adminEndpoints(
   return [page, ...(admin.health ? [health] : [])];
 }
 
+/** Between the bind and the first gather: a scraper comes back, and takes nothing for an address that does not exist. */
+const notYet: Routes = {
+  '/metrics': {
+    access: 'open',
+    handle: (_request, reply) =>
+      reply.send(503, 'Starting; try again in a second.\n', { 'retry-after': '1' }),
+  },
+};
+
 /**
  * Binds every address of a configuration, shared with an earlier one where they are the same. Throws what
  * binding throws, with nothing left bound.
@@ -130,7 +140,8 @@ export async function bindEndpoints(config: AgentConfig, deps: EndpointsDeps): P
       const held = { endpoint, listener, protect: () => {} };
       bound.push(held);
       held.protect = listener.protect(endpoint.secure);
-      if (Object.keys(listener.routes).length === 0) listener.routes = routes;
+      if (Object.keys(listener.routes).length > 0) continue;
+      listener.routes = endpoint.key === 'admin.health' ? routes : { ...notYet, ...routes };
     }
   } catch (thrown) {
     await close();

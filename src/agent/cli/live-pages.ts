@@ -88,10 +88,35 @@ function list(title: string, lines: readonly string[]): string[] {
   return [`    ${title} (${lines.length}):`, ...lines.map((line) => `      ${line}`)];
 }
 
+/**
+ * The prefix of the service, if most names without a rule have one and are of the catalog without it; of several the
+ * shortest.
+ */
+export function commonPrefix(unmapped: readonly string[]): string | undefined {
+  const known = new Set(catalog.map(({ name }) => name));
+  const counts = new Map<string, number>();
+  for (const name of unmapped) {
+    for (let at = name.indexOf('_'); at > 0; at = name.indexOf('_', at + 1)) {
+      const rest = name.slice(at + 1);
+      if (!known.has(rest) && !known.has(`svc_${rest}`)) continue;
+      counts.set(name.slice(0, at), (counts.get(name.slice(0, at)) ?? 0) + 1);
+    }
+  }
+  const [best] = [...counts].sort((one, other) => other[1] - one[1] || one[0].length - other[0].length);
+  return best && best[1] >= leastOfPrefix ? best[0] : undefined;
+}
+
+/** Fewer names may share a prefix by chance. */
+const leastOfPrefix = 3;
+
 function coverageLines({ made, missing, unmapped, alike, leftOut }: Coverage): string[] {
   const mapped = Object.entries(made).filter(([name, raw]) => raw.length > 1 || raw[0] !== name);
   const others = unmapped.filter((name) => !alike[name]);
+  const own = Object.keys(made).length - mapped.length;
+  const prefix = commonPrefix(unmapped);
   return [
+    ...(own > 0 ? [`    metrics under the catalog’s own names: ${own}`] : []),
+    ...(prefix ? [`    most names begin with ${prefix}_: set scrape.prefix to ${prefix}`] : []),
     ...list(
       'metrics and the raw metrics that they come from',
       mapped.map(([name, raw]) => `${name}: ${raw.join(', ')}`),
